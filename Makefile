@@ -1,0 +1,90 @@
+# Whitewater: `make` lists what there is to do.
+# Needs Python 3.11 or newer and, for the first install, a package index; everything after that works offline.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+
+DEVICE ?=
+CORES ?= all
+UPGRADE ?=
+# The interpreter that the environments are made from: the first on the PATH that is new enough, or PYTHON=/path/to/python.
+PYTHON := $(or $(PYTHON),$(shell for python in python3 python3.13 python3.12 python3.11 python3.14 python; do \
+	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && command -v "$$python" && break; done))
+
+# RAPIDS (5.8 GB) is installed only where a driver answers. Elsewhere Whitewater itself says why `device=gpu` cannot run.
+HAS_GPU := $(if $(filter gpu auto,$(DEVICE)),$(shell nvidia-smi --list-gpus 2>/dev/null | head -1))
+ENVIRONMENT := $(if $(HAS_GPU),.venv-rapids/.gpu,.venv/.cpu)
+
+# A command of an environment: its programs first on the PATH (the rules call `python -m whitewater`), the package on Python's.
+in = PATH="$(CURDIR)/$(1)/bin:$$PATH" PYTHONPATH=src
+HERE := $(call in,$(patsubst %/,%,$(dir $(ENVIRONMENT))))
+SNAKEMAKE := $(HERE) snakemake --cores "$(CORES)" $(if $(DEVICE),--config "device=$(DEVICE)")
+DEV := $(call in,.venv)
+SNAKEFILES := Snakefile workflows
+
+# Certificates of the machine, which a company's proxy may have added to, rather than those that uv brings.
+export UV_SYSTEM_CERTS ?= 1
+
+.PHONY: help run test lint bench clean lock test-contract-rapids
+
+help: ## List the targets
+	@grep --extended-regexp '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | while IFS=$$'\t' read -r target text; do \
+		printf '  make %-22s %s\n' "$$target" "$$text"; done
+
+run: $(ENVIRONMENT) ## Run all applications on small generated data: make run [DEVICE=cpu|gpu|auto] [CORES=all]
+	@$(SNAKEMAKE)
+	@report=results/report.html; \
+	if [ ! -e $$report ] || [ -n "$$(find results -name manifest.json -newer $$report)" ]; then \
+		$(SNAKEMAKE) --report results/.report.html && mv results/.report.html $$report; fi
+	@$(HERE) python -m whitewater results
+
+test: lint ## Everything that CI runs: lint, then the tests
+	$(DEV) python -m pytest
+
+lint: .venv/.dev ## Check style, types and workflows
+	$(DEV) ruff check
+	$(DEV) ruff format --check
+	$(DEV) mypy
+	$(DEV) snakefmt --check $(SNAKEFILES)
+	$(DEV) snakemake --lint
+
+bench: .venv/.bench ## Measure the applications against their peers (long: see benchmarks/)
+	$(DEV) python -m benchmarks.taxi
+
+clean: ## Remove results, data (generated and downloaded), logs and caches; the environments stay
+	rm -rf results data logs .snakemake .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -not -path './.venv*' -prune -exec rm -rf {} +
+
+lock: .venv/.uv ## Write the lock and conda files in envs/: make lock [UPGRADE=1]
+	$(DEV) python envs/lock.py $(if $(UPGRADE),--upgrade)
+
+test-contract-rapids: .venv-rapids/.gpu .venv-rapids/.dev ## Check the GPU code against RAPIDS itself (5.8 GB; needs no GPU)
+	$(call in,.venv-rapids) python -m pytest tests/contract -m "rapids or not rapids"
+
+# One stamp an environment's lock: a newer lock installs what it changed. The dev, bench and gpu locks hold all of the cpu lock.
+.PRECIOUS: %/.uv
+%/.uv: envs/bootstrap.lock
+	@[ -n "$(PYTHON)" ] || { echo >&2 "Whitewater needs Python 3.11 or newer, and none is on the PATH. Install one, or name it: make PYTHON=/path/to/python3.12"; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11) and f"Whitewater needs Python 3.11 or newer; $(PYTHON) is {sys.version.split()[0]}. Name another: make PYTHON=/path/to/python3.12")'
+	@echo "Setting up $* with $(PYTHON) ..."
+	@"$(PYTHON)" -m venv $*
+	@$*/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $<
+	@touch $@
+
+define install
+@echo "Installing $< into $* ..."
+@$*/bin/uv pip install --quiet --compile-bytecode --python $*/bin/python --require-hashes --requirement $<
+@touch $@
+endef
+
+%/.cpu: envs/cpu.lock %/.uv
+	$(install)
+%/.dev: envs/dev.lock %/.uv
+	$(install)
+%/.bench: envs/bench.lock %/.uv
+	$(install)
+%/.gpu: envs/gpu.lock %/.uv
+	$(install)

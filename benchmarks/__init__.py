@@ -1,0 +1,1 @@
+"""Whitewater beside the tools that a user would pick instead."""

@@ -1,0 +1,169 @@
+"""The record of one measurement: every sample, what they come to, and what they were taken on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from benchmarks.machine import Machine, Revision
+from benchmarks.spread import Spread, spread
+
+Quantity = Literal["wall_seconds", "compute_seconds", "cpu_seconds", "peak_memory_bytes", "peak_anonymous_bytes"]
+QUANTITIES: tuple[Quantity, ...] = (
+    "wall_seconds",
+    "compute_seconds",
+    "cpu_seconds",
+    "peak_memory_bytes",
+    "peak_anonymous_bytes",
+)
+MEBIBYTE = 2**20
+
+
+class Record(BaseModel):
+    """A frozen value that refuses unknown fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Plan(Record):
+    """How a measurement is made.
+
+    After ``at_least`` rounds another one starts only if the longest so far still fits into ``seconds``. ``threads``
+    bounds the threads of every variant. Integers and texts of answers must be equal, real numbers within ``tolerance``,
+    relative and, below 1, absolute. A sample that takes longer than ``timeout`` seconds makes its variant void.
+    """
+
+    rounds: int = Field(10, ge=1)
+    at_least: int = Field(3, ge=1)
+    seconds: float | None = Field(None, gt=0)
+    threads: int = Field(2, ge=1)
+    tolerance: float = Field(1e-9, ge=0)
+    timeout: float = Field(900.0, gt=0)
+
+
+class Sample(Record):
+    """One fresh process of one variant; the fields that are not explained here are those of `process_tree.Cost`.
+
+    ``place`` is its place in the round, from 0. ``compute_seconds`` is what the process itself measured, without its
+    imports; ``rows`` and ``bytes`` are the input it worked on, bytes as they stand in the files.
+    """
+
+    round: int
+    place: int
+    wall_seconds: float
+    compute_seconds: float
+    cpu_seconds: float
+    other_cpu_seconds: float
+    peak_memory_bytes: int
+    peak_anonymous_bytes: int
+    rows: int
+    bytes: int
+
+
+class Outcome(Record):
+    """A variant's samples. ``void`` says why its figures do not count; ``warm_up`` was its first process."""
+
+    command: tuple[str, ...]
+    environment: dict[str, str]
+    void: str | None
+    warm_up: Sample | None
+    samples: tuple[Sample, ...]
+    summary: dict[Quantity, Spread]
+
+
+class Report(Record):
+    """All of a measurement.
+
+    ``ratios`` holds, for every other variant, the first variant's figure divided by it, taken round by round: below 1
+    the first variant needs less.
+    """
+
+    format: Literal[1] = 1
+    name: str
+    started: str
+    command: tuple[str, ...]
+    parameters: dict[str, JsonValue]
+    plan: Plan
+    page_cache: Literal["warm"] = "warm"
+    machine: Machine
+    versions: dict[str, str]
+    revision: Revision
+    oracle: str
+    answer: JsonValue
+    outcomes: dict[str, Outcome]
+    ratios: dict[str, dict[Quantity, Spread]]
+
+    @property
+    def exit_status(self) -> Literal[0, 1]:
+        """1 if a variant is void."""
+        return 1 if any(outcome.void for outcome in self.outcomes.values()) else 0
+
+    def write(self, path: Path) -> None:
+        """Write the report as JSON: the whole of it or nothing."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        staging = path.with_name(f".{path.name}.{os.getpid()}")
+        with staging.open("w") as file:
+            file.write(self.model_dump_json(indent=1) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        staging.replace(path)
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read a report that `write` wrote."""
+        return cls.model_validate_json(path.read_text())
+
+
+def summarise(samples: Sequence[Sample]) -> dict[Quantity, Spread]:
+    """Return the spread of each quantity; nothing for no samples."""
+    if not samples:
+        return {}
+    return {quantity: spread([getattr(sample, quantity) for sample in samples]) for quantity in QUANTITIES}
+
+
+def paired_ratios(subject: Sequence[Sample], peer: Sequence[Sample]) -> dict[Quantity, Spread]:
+    """Return the spread of subject / peer of each quantity over the rounds that have both."""
+    peers = {sample.round: sample for sample in peer}
+    pairs = [(sample, peers[sample.round]) for sample in subject if sample.round in peers]
+    if not pairs:
+        return {}
+    return {
+        quantity: spread([getattr(ours, quantity) / getattr(theirs, quantity) for ours, theirs in pairs])
+        for quantity in QUANTITIES
+    }
+
+
+def table(report: Report) -> str:
+    """Return the medians, and the interval of the wall time and of its ratio, as text."""
+    rounds = max((len(outcome.samples) for outcome in report.outcomes.values()), default=0)
+    machine = report.machine
+    lines = [
+        f"{report.name}: {rounds} rounds, {report.plan.threads} threads, page cache {report.page_cache}; "
+        f"{machine.processor}, {machine.cores} cores, {machine.memory_bytes / 2**30:.0f} GiB; "
+        f"load before {machine.load_average_before:.2f}",
+        "",
+        f"{'variant':<20} {'wall s (95 % interval)':>26} {'compute s':>10} {'CPU s':>8} {'peak MiB':>9} "
+        f"{'anonymous':>9}  {'wall, first / this':>24}",
+    ]
+    lines += [_row(name, outcome, report.ratios.get(name, {})) for name, outcome in report.outcomes.items()]
+    return "\n".join(lines)
+
+
+def _row(name: str, outcome: Outcome, ratios: Mapping[Quantity, Spread]) -> str:
+    if outcome.void is not None:
+        return f"{name:<20} void: {outcome.void}"
+    summary = outcome.summary
+    memory, anonymous = (summary[key].median / MEBIBYTE for key in ("peak_memory_bytes", "peak_anonymous_bytes"))
+    ratio = _interval(ratios["wall_seconds"]) if ratios else ""
+    return (
+        f"{name:<20} {_interval(summary['wall_seconds']):>26} {summary['compute_seconds'].median:>10.3f} "
+        f"{summary['cpu_seconds'].median:>8.2f} {memory:>9.0f} {anonymous:>9.0f}  {ratio:>24}"
+    )
+
+
+def _interval(of: Spread) -> str:
+    return f"{of.median:.3f} ({of.low:.3f} - {of.high:.3f})"

@@ -1,0 +1,1 @@
+"""The taxi benchmark: tips by hour, weekday and borough from months of yellow-taxi records."""

@@ -1,0 +1,153 @@
+"""`python -m whitewater <application> <step>`, `doctor`, `results`, `config`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from whitewater import registry
+from whitewater.config.base import Section
+from whitewater.errors import ConfigError, WhitewaterError
+
+S = TypeVar("S", bound=Section)
+CLUSTER_VARIABLE = "WHITEWATER_CLUSTER"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    command = given[0] if given else "--help"
+    try:
+        if command in registry.APPLICATIONS:
+            return _step(command, given[1:])
+        if command == "doctor":
+            from whitewater import doctor
+
+            return doctor.main(given[1:])
+        if command == "results":
+            from whitewater import results
+
+            return results.main(given[1:])
+        if command == "config":
+            from whitewater.config import document
+
+            return document.main(given[1:])
+    except WhitewaterError as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return 1
+    return _usage(command)
+
+
+def _usage(command: str) -> int:
+    names = "\n".join(f"  {name} <step>   one of {', '.join(registry.steps(name))}" for name in registry.APPLICATIONS)
+    text = (
+        f"usage: python -m whitewater <command> [options]\n\n{names}\n"
+        "  doctor        what this machine can run, each line tried\n"
+        "  results       what the last run made, and where it is\n"
+        "  config        write the JSON schema and the page of the configuration"
+    )
+    asked = command in {"-h", "--help", "help"}
+    print(text if asked else f"no command {command!r}\n{text}", file=sys.stdout if asked else sys.stderr)
+    return 0 if asked else 2
+
+
+def _step(application: str, arguments: Sequence[str]) -> int:
+    known = registry.steps(application)
+    if not arguments or arguments[0] not in known:
+        print(f"usage: python -m whitewater {application} <step>; steps: {', '.join(known)}", file=sys.stderr)
+        return 2
+    name = arguments[0]
+    log = _early_log(arguments)
+    from whitewater.log import logged
+
+    with logged(log, name=f"{application} {name}"):
+        _execute(application, name, known[name], arguments[1:])
+    return 0
+
+
+def _early_log(arguments: Sequence[str]) -> Path | None:
+    """Return the log before anything heavy is imported, so that a failed import is in it."""
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--log", type=Path)
+    log: Path | None = parser.parse_known_args(list(arguments))[0].log
+    return log
+
+
+def _execute(application: str, name: str, step: registry.Step, arguments: Sequence[str]) -> None:
+    function = step.load()
+    flags = registry.flags(function)
+    given = _parser(f"{application} {name}", function.__doc__ or "", flags).parse_args(list(arguments))
+    from whitewater import devices
+    from whitewater.config.root import Cluster
+    from whitewater.step import Run, execute
+
+    values = {flag.name: _value(flag, getattr(given, flag.name)) for flag in flags}
+    run = Run(
+        application=application,
+        step=name,
+        device=devices.resolve(given.device),
+        settings=_validated(step.settings, given.settings, what="--settings"),
+        threads=given.threads,
+        cluster_settings=_validated(Cluster, given.cluster, what="--cluster"),
+        report=given.log.with_suffix(".dask.html") if given.log else None,
+    )
+    execute(
+        run,
+        function,
+        inputs={flag.name: values[flag.name] for flag in flags if not flag.written},
+        outputs={flag.name: values[flag.name] for flag in flags if flag.written},
+        record=given.record,
+    )
+
+
+def _validated(model: type[S], text: str, *, what: str) -> S:
+    """Read settings given as JSON.
+
+    Raises
+    ------
+    ConfigError
+        Naming every wrong key and value.
+    """
+    try:
+        return model.model_validate_json(text)
+    except ValidationError as error:
+        lines = [f"{what}: {'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
+        raise ConfigError("\n".join(lines)) from None
+
+
+def _value(flag: registry.Flag, given: list[Path]) -> Path | dict[str, Path]:
+    return {path.name: path for path in given} if flag.many else given[0]
+
+
+def _parser(command: str, description: str, flags: Sequence[registry.Flag]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=f"python -m whitewater {command}",
+        description=description,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--device", default="cpu", choices=("cpu", "gpu"), help="where it computes (default: cpu)")
+    parser.add_argument("--threads", type=int, default=1, help="Dask threads or processes (default: 1)")
+    parser.add_argument("--settings", default="{}", help="JSON: the section of the configuration that bears the step's name")
+    parser.add_argument("--cluster", default=os.environ.get(CLUSTER_VARIABLE, "{}"), help="JSON: the section `cluster`")
+    parser.add_argument("--log", type=Path, help="file for everything printed")
+    parser.add_argument("--record", type=Path, help="file for the record of what ran where, on what, in what time")
+    for flag in flags:
+        parser.add_argument(
+            f"--{flag.name.replace('_', '-')}",
+            type=Path,
+            required=True,
+            nargs="+" if flag.many else 1,
+            help="written" if flag.written else "read",
+        )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

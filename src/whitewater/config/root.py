@@ -1,0 +1,31 @@
+"""The whole configuration: the device, the cluster, and a section for each application."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from whitewater.config.base import Section
+from whitewater.config.taxi import Taxi
+
+
+class Cluster(Section):
+    """Where Dask's workers are. Changes no result, so no step runs again when it changes."""
+
+    kind: Literal["auto", "threads", "processes", "attach"] = Field(
+        "auto",
+        description="threads: in this process; processes: one worker process a thread; auto: threads for small inputs, "
+        "processes for big ones; attach: the scheduler named below. On a GPU, auto is one worker for each GPU.",
+    )
+    address: str = Field("", description="attach: address of the scheduler, such as tcp://127.0.0.1:8786.")
+    scheduler_file: str = Field("", description="attach: file that the scheduler wrote.")
+    performance_report: bool = Field(False, description="Save Dask's performance report beside each step's log.")
+
+
+class Config(Section):
+    """Whitewater's configuration."""
+
+    device: Literal["cpu", "gpu", "auto"] = Field(
+        "cpu", description="Where steps compute; auto takes the GPU where one is usable and says which it took."
+    )
+    cluster: Cluster = Cluster()
+    taxi: Taxi = Taxi()

@@ -1,0 +1,212 @@
+"""Configuration of the taxi application: one section for each step, which gets exactly its section."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BeforeValidator, Field, field_validator, model_validator
+
+from whitewater.config.base import Section
+
+Service = Literal["yellow", "green", "fhvhv"]
+Month = Annotated[str, Field(pattern=r"^20\d\d-(0[1-9]|1[0-2])$")]
+Borough = Literal["Bronx", "Brooklyn", "EWR", "Manhattan", "Queens", "Staten Island", "Unknown", "N/A"]
+RequiredColumn = Literal["pickup_datetime", "dropoff_datetime", "fare_amount", "tip_amount", "trip_distance"]
+Feature = Literal[
+    "hour",
+    "weekday",
+    "passenger_count",
+    "trip_distance",
+    "duration",
+    "speed",
+    "fare_amount",
+    "extra",
+    "tolls_amount",
+    "congestion_surcharge",
+    "airport_fee",
+    "rate_code",
+    "pickup_borough",
+    "dropoff_borough",
+]
+
+
+class Generated(Section):
+    """Simulated TLC files with realistic dirt."""
+
+    scale: float = Field(0.02, gt=0, description="Size: 1.0 gives about 3 million trips for each yellow month.")
+    seed: int = Field(2019, ge=0, description="Seed of the simulation; equal seeds give equal files.")
+    services: tuple[Service, ...] = Field(("yellow", "green", "fhvhv"), min_length=1, description="Services to simulate.")
+    months: tuple[Month, ...] = Field(
+        ("2019-03", "2019-06", "2019-09", "2019-12"), min_length=1, description="Months to simulate, as YYYY-MM."
+    )
+
+
+class Files(Section):
+    """Files of your own: paths, globs or URLs (file, http, https, gs, s3) of CSV, CSV.gz or Parquet."""
+
+    paths: tuple[str, ...] = Field((), description="Paths, globs or URLs.")
+    zones: str = Field("", description="Path or URL of the zone table; empty: the simulated table of zones.")
+    anonymous: bool = Field(True, description="Read gs:// and s3:// without credentials.")
+
+
+class Tlc(Section):
+    """The files of the Taxi and Limousine Commission, downloaded from its official location."""
+
+    base_url: str = Field("https://d37ci6vzurychx.cloudfront.net", description="Server of trip-data/ and misc/.")
+    services: tuple[Service, ...] = Field(("yellow",), min_length=1, description="Services to download.")
+    months: tuple[Month, ...] = Field(("2019-03",), min_length=1, description="Months to download, as YYYY-MM.")
+    retries: int = Field(5, ge=0, description="Further tries of a download that broke; each resumes where the last stopped.")
+    timeout: float = Field(60.0, gt=0, description="Seconds without data after which a try is given up.")
+
+
+class Fetch(Section):
+    """Where the trips come from."""
+
+    source: Literal["generated", "files", "tlc"] = Field("generated", description="Which of the sources below is used.")
+    generated: Generated = Generated()
+    files: Files = Files()
+    tlc: Tlc = Tlc()
+
+    @model_validator(mode="after")
+    def _files_are_named(self) -> Self:
+        if self.source == "files" and not self.files.paths:
+            raise ValueError("source is 'files', but files.paths is empty: name at least one path, glob or URL")
+        return self
+
+
+class Standardise(Section):
+    """How raw files become one schema."""
+
+    block_rows: int = Field(1_000_000, ge=1_000, description="Rows read at once; memory grows with it, results do not change.")
+    max_malformed_fraction: float = Field(
+        0.01, ge=0, le=1, description="Share of rows that cannot be parsed above which a file is refused."
+    )
+
+
+class Range(Section):
+    """Bounds of a quantity; a null passes."""
+
+    above: float | None = Field(None, description="Values must be greater.")
+    at_least: float | None = Field(None, description="Values must be greater or equal.")
+    below: float | None = Field(None, description="Values must be less.")
+    at_most: float | None = Field(None, description="Values must be less or equal.")
+
+
+class Ranges(Section):
+    """Bounds by quantity; null switches a rule off."""
+
+    duration: Range | None = Field(Range(above=0, at_most=21_600), description="Seconds from pickup to drop-off.")
+    trip_distance: Range | None = Field(Range(at_least=0, at_most=200), description="Miles.")
+    speed: Range | None = Field(None, description="Miles an hour.")
+    passenger_count: Range | None = Field(None, description="Passengers.")
+    fare_amount: Range | None = Field(Range(above=0, at_most=1_000), description="US dollars.")
+    tip_amount: Range | None = Field(Range(at_least=0), description="US dollars.")
+    tip_fraction: Range | None = Field(Range(at_most=5), description="Tip divided by fare.")
+    tolls_amount: Range | None = Field(None, description="US dollars.")
+    total_amount: Range | None = Field(None, description="US dollars.")
+
+
+class Clean(Section):
+    """Which trips are kept; every other trip goes to quarantine with all its reasons."""
+
+    required: tuple[RequiredColumn, ...] = Field(
+        ("pickup_datetime", "dropoff_datetime", "fare_amount"), description="Columns that must not be null."
+    )
+    ranges: Ranges = Ranges()
+    exclude_pickup_boroughs: tuple[Borough, ...] = Field((), description="Boroughs whose pickups are rejected.")
+    exclude_dropoff_boroughs: tuple[Borough, ...] = Field((), description="Boroughs whose drop-offs are rejected.")
+    minimum_month_share: float = Field(
+        0.001,
+        ge=0,
+        lt=1,
+        description="A trip is rejected when its pickup month holds less than this share of its file's trips (a clock "
+        "that was wrong); 0 switches the rule off.",
+    )
+
+
+class Tips(Section):
+    """How tips are summarised."""
+
+    confidence: float = Field(0.95, gt=0, lt=1, description="Level of the interval around each mean.")
+
+
+def contains_tip(column: str) -> bool:
+    """Tell whether a column contains the tip, so that a model which knows it has nothing left to predict."""
+    return column == "total_amount" or column.startswith("tip")
+
+
+def _without_tip(value: object) -> object:
+    if isinstance(value, str) and contains_tip(value):
+        raise ValueError("contains the tip, which the model is to predict; remove it from the features")
+    return value
+
+
+class Forest(Section):
+    """Grid of the random forest."""
+
+    trees: tuple[Annotated[int, Field(ge=1)], ...] = Field((30,), min_length=1, description="Numbers of trees to try.")
+    depths: tuple[Annotated[int, Field(ge=1)], ...] = Field((8, 12), min_length=1, description="Maximal depths to try.")
+    rows_per_tree: int = Field(
+        10_000, ge=100, description="Trips drawn, with replacement, for each tree at most; the time grows with it."
+    )
+
+
+class Model(Section):
+    """How the tip fraction of card trips is predicted."""
+
+    features: tuple[Annotated[Feature, BeforeValidator(_without_tip)], ...] = Field(
+        (
+            "hour",
+            "weekday",
+            "passenger_count",
+            "trip_distance",
+            "duration",
+            "speed",
+            "fare_amount",
+            "extra",
+            "tolls_amount",
+            "rate_code",
+            "pickup_borough",
+            "dropoff_borough",
+        ),
+        min_length=1,
+        description="Columns that predict. Columns that contain the tip, such as total_amount, are refused.",
+    )
+    max_rows: int = Field(200_000, ge=100, description="Trips of each service used at most, sampled by a hash of the row.")
+    test_fraction: float = Field(0.2, gt=0, lt=1, description="Share of the trips, the latest, that is held out.")
+    folds: int = Field(5, ge=2, description="Folds of the cross-validation inside the training trips.")
+    ridge_alphas: tuple[Annotated[float, Field(gt=0)], ...] = Field(
+        (1.0, 100.0, 10_000.0), min_length=1, description="Ridge penalties to try, on standardised columns."
+    )
+    forest: Forest = Forest()
+    bootstrap: int = Field(200, ge=20, description="Bootstrap replicates behind each interval.")
+    seed: int = Field(7, ge=0, lt=2**32, description="Seed of the forest and the bootstrap.")
+
+    @field_validator("features")
+    @classmethod
+    def _features_differ(cls, features: tuple[Feature, ...]) -> tuple[Feature, ...]:
+        if len(set(features)) < len(features):
+            raise ValueError("names a feature twice")
+        return features
+
+
+class Predict(Section):
+    """Prediction by a stored model has nothing to set."""
+
+
+class Plot(Section):
+    """How the pictures are drawn."""
+
+    formats: tuple[Literal["png", "svg"], ...] = Field(("png", "svg"), min_length=1, description="File formats.")
+    zones: int = Field(20, ge=1, le=265, description="Zones shown in the ranking.")
+    minimum_trips: int = Field(30, ge=1, description="Card trips a zone or cell needs to be drawn.")
+
+
+class Taxi(Section):
+    """When do New Yorkers tip?"""
+
+    fetch: Fetch = Fetch()
+    standardise: Standardise = Standardise()
+    clean: Clean = Clean()
+    tips: Tips = Tips()
+    model: Model = Model()
+    predict: Predict = Predict()
+    plot: Plot = Plot()

@@ -1,0 +1,31 @@
+"""Where computation happens: one object that a step is given, the CPU's or the GPU's."""
+
+from whitewater.devices.protocol import (
+    BAD_INTEGER,
+    NULL_INTEGER,
+    NULL_TIMESTAMP,
+    Array,
+    Block,
+    Device,
+    Encoded,
+    GroupStatistics,
+    Kind,
+    Parsed,
+    RawBlock,
+)
+from whitewater.devices.resolve import resolve
+
+__all__ = [
+    "BAD_INTEGER",
+    "NULL_INTEGER",
+    "NULL_TIMESTAMP",
+    "Array",
+    "Block",
+    "Device",
+    "Encoded",
+    "GroupStatistics",
+    "Kind",
+    "Parsed",
+    "RawBlock",
+    "resolve",
+]

@@ -1,0 +1,175 @@
+"""Arrow arrays as the arrays of a block: one dtype and one null for each kind, whatever type the file chose.
+
+Text becomes a number only where every character of it belongs to one number, so a torn field is never half read.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from whitewater.devices.protocol import BAD_INTEGER, NULL_INTEGER, NULL_TIMESTAMP, Array, Encoded, Kind
+
+MICROSECONDS = pa.timestamp("us")
+# Longest date with a fraction that fits microseconds: what follows in a nanosecond text is cut off, as flooring does.
+_TIMESTAMP_TEXT = r"^\d{4}-\d\d-\d\d([ T]\d\d(:\d\d(:\d\d(\.\d{1,9})?)?)?)?$"
+_TIMESTAMP_CHARACTERS = 26
+_EXACT = float(2**53)
+_NUMBER_TEXT = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+
+
+def from_arrow(column: pa.Array | pa.ChunkedArray, kind: Kind) -> Array | Encoded:
+    """Return the values of an Arrow column as an array of the kind.
+
+    Parameters
+    ----------
+    column
+        Numbers, booleans, timestamps, dates, text (plain or dictionary encoded), or Arrow's null type.
+    kind
+        What the values become; see `whitewater.devices.protocol` for dtypes and nulls. Nanoseconds are floored, a time
+        with a zone gives the clock reading in that zone, NaN is null, and empty text is null.
+
+    Raises
+    ------
+    ValueError
+        If a value, or the type, cannot become the kind. Integers that are out of range become ``BAD_INTEGER`` instead.
+    """
+    values = _one_array(column)
+    if kind == "text":
+        return _encoded(values)
+    if pa.types.is_dictionary(values.type):
+        return _gathered(from_arrow(values.dictionary, kind), values.indices, kind)
+    if pa.types.is_null(values.type):
+        return np.full(len(values), null_of(kind), dtype=dtype_of(kind))
+    if kind == "timestamp":
+        return _timestamps(values)
+    if kind == "float64":
+        return _floats(values)
+    return _integers(values, np.dtype(kind))
+
+
+def dtype_of(kind: Kind) -> np.dtype[Any]:
+    """Return the dtype of a kind's array (for text: of its codes)."""
+    return np.dtype({"timestamp": "int64", "text": "int32"}.get(kind, kind))
+
+
+def null_of(kind: Kind) -> int | float:
+    """Return the value that stands for null in a kind's array."""
+    if kind == "timestamp":
+        return NULL_TIMESTAMP
+    return float("nan") if kind == "float64" else NULL_INTEGER
+
+
+def _one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    if pa.types.is_dictionary(column.type):
+        column = column.unify_dictionaries()
+    combined = column.combine_chunks()
+    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
+
+
+def _is_text(values: pa.Array) -> bool:
+    return bool(pa.types.is_string(values.type) or pa.types.is_large_string(values.type))
+
+
+def _gathered(lookup: Array | Encoded, indices: pa.Array, kind: Kind) -> Array:
+    """Return the value of each index, in which null picks the null that is put after the last value."""
+    assert isinstance(lookup, np.ndarray)
+    table = np.append(lookup, np.asarray(null_of(kind), dtype=lookup.dtype))
+    return table[pc.fill_null(indices.cast(pa.int64()), len(lookup)).to_numpy(zero_copy_only=False)]
+
+
+def _encoded(values: pa.Array) -> Encoded:
+    if not pa.types.is_dictionary(values.type):
+        values = values.cast(pa.string()).dictionary_encode()
+    codes = pc.fill_null(values.indices.cast(pa.int32()), -1).to_numpy(zero_copy_only=False)
+    words = values.dictionary.cast(pa.string()).to_pylist()
+    return without_empty(codes, words)
+
+
+def without_empty(codes: Array, words: list[str | None]) -> Encoded:
+    """Return codes and words as text in which the empty word, like a null one, is null."""
+    if all(words):
+        return Encoded(codes, tuple(words))  # type: ignore[arg-type]
+    kept = [word for word in words if word]
+    renumbered = np.append(np.cumsum([bool(word) for word in words]) - 1, -1).astype(np.int32)
+    renumbered[[index for index, word in enumerate(words) if not word]] = -1
+    return Encoded(renumbered[codes], tuple(kept))
+
+
+def _timestamps(values: pa.Array) -> Array:
+    if _is_text(values):
+        values = _timestamps_of_text(values)
+    if pa.types.is_date(values.type):
+        values = values.cast(MICROSECONDS)
+    if not pa.types.is_timestamp(values.type):
+        raise ValueError(f"{values.type} is not a point in time")
+    if values.type.tz is not None:
+        values = pc.local_timestamp(values)
+    if values.type.unit == "ns":
+        nulls = values.null_count and values.is_null().to_numpy(zero_copy_only=False)
+        microseconds = values.cast(pa.int64()).fill_null(0).to_numpy() // 1000
+        return np.where(nulls, NULL_TIMESTAMP, microseconds) if values.null_count else microseconds
+    return values.cast(MICROSECONDS).cast(pa.int64()).fill_null(NULL_TIMESTAMP).to_numpy()
+
+
+def _timestamps_of_text(texts: pa.Array) -> pa.Array:
+    texts = _null_when_empty(texts)
+    _refuse(texts, pc.match_substring_regex(texts, _TIMESTAMP_TEXT), "a point in time")
+    return pc.utf8_slice_codeunits(texts, 0, _TIMESTAMP_CHARACTERS).cast(MICROSECONDS)
+
+
+def _null_when_empty(texts: pa.Array) -> pa.Array:
+    texts = texts.cast(pa.string())
+    return pc.if_else(pc.equal(pc.utf8_length(texts), 0), None, texts)
+
+
+def _refuse(texts: pa.Array, accepted: pa.Array, meaning: str) -> None:
+    refused = texts.filter(pc.invert(accepted))
+    if len(refused):
+        raise ValueError(f"{refused[0].as_py()!r} is not {meaning}")
+
+
+def _floats(values: pa.Array) -> Array:
+    if _is_text(values):
+        values = _null_when_empty(values)
+        _refuse(values, pc.match_substring_regex(values, _NUMBER_TEXT), "a number")
+    if pa.types.is_temporal(values.type):
+        raise ValueError(f"{values.type} is not a number")
+    if pa.types.is_boolean(values.type):
+        values = values.cast(pa.int8())
+    return values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+
+
+def _integers(values: pa.Array, dtype: np.dtype[Any]) -> Array:
+    if _is_text(values):
+        floats = _floats(values)
+        # Beyond 2**53 a double no longer tells neighbouring integers apart.
+        return narrow_floats(np.where(floats > _EXACT, -1.0, floats), dtype)
+    if not pa.types.is_integer(values.type) and not pa.types.is_boolean(values.type):
+        return narrow_floats(_floats(values), dtype)
+    wide = values.cast(pa.uint64() if values.type == pa.uint64() else pa.int64()).fill_null(0)
+    narrow = narrow_integers(wide.to_numpy(), dtype)
+    if values.null_count:
+        narrow[values.is_null().to_numpy(zero_copy_only=False)] = NULL_INTEGER
+    return narrow
+
+
+def narrow_integers(values: Array, dtype: np.dtype[Any]) -> Array:
+    """Return integers in a narrower dtype; those that it cannot hold, and negative ones, become ``BAD_INTEGER``."""
+    bad = (values < 0) | (values > np.iinfo(dtype).max)
+    narrow = values.astype(dtype)
+    narrow[bad] = BAD_INTEGER
+    return narrow
+
+
+def narrow_floats(values: Array, dtype: np.dtype[Any]) -> Array:
+    """Return floats as integers: NaN becomes ``NULL_INTEGER``; fractions and what does not fit, ``BAD_INTEGER``."""
+    fits = (values >= 0) & (values < float(np.iinfo(dtype).max) + 1) & (np.floor(values) == values)
+    narrow = np.where(fits, values, BAD_INTEGER).astype(dtype)
+    narrow[np.isnan(values)] = NULL_INTEGER
+    return narrow

@@ -1,0 +1,157 @@
+"""What a step may ask of a device.
+
+Data moves in *blocks*: a block is a mapping of column name to one-dimensional array, all of one length. The arrays are
+NumPy's on the CPU and CuPy's on the GPU; static types are NumPy's. Neither library has nullable arrays, so a null is a
+value, the same on both devices:
+
+=============== ============ =================================================================
+kind            array dtype  null
+=============== ============ =================================================================
+``timestamp``   int64        ``NULL_TIMESTAMP``; microseconds since 1970-01-01, local time
+``float64``     float64      NaN
+``int8`` ...    int8 ...     ``NULL_INTEGER`` (-1); a value that the dtype cannot hold, or a
+                             negative or fractional one, becomes ``BAD_INTEGER`` (-2)
+``text``        ``Encoded``  code -1
+=============== ============ =================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+    from whitewater.config.root import Cluster
+
+Kind = Literal["timestamp", "float64", "int8", "int16", "int32", "int64", "text"]
+Array = npt.NDArray[Any]
+
+NULL_TIMESTAMP = -(2**63)
+NULL_INTEGER = -1
+BAD_INTEGER = -2
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A column of text, dictionary encoded: ``vocabulary[codes[i]]`` is the text of row ``i``; code -1 is null."""
+
+    codes: npt.NDArray[np.int32]
+    vocabulary: tuple[str, ...]
+
+
+Block = dict[str, Array]
+RawBlock = dict[str, Array | Encoded]
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """Delimited text as columns, and the lines that could not be parsed, as they stood."""
+
+    block: RawBlock
+    rows: int
+    malformed: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class GroupStatistics:
+    """Counts, sums and a histogram of values for each group; host arrays, so that partial results merge anywhere.
+
+    ``count`` int64 (groups,); ``total`` and ``total_of_squares`` float64 (groups,); ``histogram`` int64 (groups, bins),
+    whose bins are those of `whitewater.devices.group_statistics`.
+    """
+
+    count: npt.NDArray[np.int64]
+    total: npt.NDArray[np.float64]
+    total_of_squares: npt.NDArray[np.float64]
+    histogram: npt.NDArray[np.int64]
+
+    def __add__(self, other: GroupStatistics) -> GroupStatistics:
+        return GroupStatistics(
+            self.count + other.count,
+            self.total + other.total,
+            self.total_of_squares + other.total_of_squares,
+            self.histogram + other.histogram,
+        )
+
+
+class GroupAccumulator(Protocol):
+    """Statistics of values by several keys at once, filled slice by slice."""
+
+    def add(self, keys: Sequence[Array], values: Array) -> None:
+        """Count values (float64, at least 0) under each array of int32 keys; rows with a key below 0 are left out of it.
+
+        Raises IntegrityError if a value that counts is negative or not finite, or a key is not below its groups.
+        """
+
+    def result(self) -> tuple[GroupStatistics, ...]:
+        """Return the statistics for each key array, in the order of ``groups``."""
+
+
+class Regressor(Protocol):
+    """An estimator of scikit-learn or cuML."""
+
+    def fit(self, X: Array, y: Array) -> Any: ...
+    def predict(self, X: Array) -> Array: ...
+
+
+class Device(Protocol):
+    """Stateless, hashable and picklable: libraries are imported on first use, in whichever process runs the task."""
+
+    @property
+    def name(self) -> Literal["cpu", "gpu"]:
+        """For paths, the log and the manifest; no step branches on it."""
+
+    @property
+    def xp(self) -> ModuleType:
+        """The array namespace: numpy or cupy."""
+
+    @property
+    def slice_rows(self) -> int:
+        """Rows that a step works on at once: those that fit the cache of a core, or that fill a GPU."""
+
+    def to_host(self, array: Array) -> Array:
+        """Return a NumPy array with the same values."""
+
+    def from_host(self, array: Array) -> Array:
+        """Return an array of this device with the same values."""
+
+    def row_group_blocks(
+        self, path: Path, row_group: int, columns: Mapping[str, Kind], *, block_rows: int
+    ) -> Iterator[RawBlock]:
+        """Read columns of one row group of a Parquet file, at most ``block_rows`` rows at a time, in file order."""
+
+    def parse_delimited(self, data: bytes, names: Sequence[str], columns: Mapping[str, Kind]) -> Parsed:
+        """Parse whole lines of comma-separated text without a header; ``names`` are all fields of a line, in order."""
+
+    def write_parquet(self, block: Block, path: Path, kinds: Mapping[str, Kind]) -> None:
+        """Write a block as one Parquet file, nulls as nulls, timestamps as ``timestamp[us]``."""
+
+    def group_accumulator(self, groups: Sequence[int]) -> GroupAccumulator:
+        """Return an empty accumulator for key arrays of so many groups each; one task makes one and is done with it."""
+
+    def ridge(self, *, alpha: float) -> Regressor:
+        """Linear least squares with an L2 penalty and an intercept."""
+
+    def random_forest(self, *, trees: int, depth: int, seed: int) -> Regressor:
+        """Random forest that minimises the squared error."""
+
+    def forest_as_treelite(self, forest: Regressor) -> Any:
+        """Return a fitted random forest as a `treelite.Model`, which is stored and read without pickle."""
+
+    def cluster(self, settings: Cluster, *, threads: int, large: bool) -> AbstractContextManager[Client]:
+        """Open Dask workers for one step, on the loopback interface; ``large`` asks for processes where kind is auto."""
+
+    def describe(self) -> dict[str, Any]:
+        """Return the hardware and the versions of the packages that compute, for the manifest."""
+
+    def peak_memory(self) -> int | None:
+        """Return the peak of the device's own memory in bytes, or None where it is the host's."""

@@ -1,0 +1,25 @@
+"""The device by its name."""
+
+from __future__ import annotations
+
+from whitewater.devices.protocol import Device
+from whitewater.errors import DeviceError
+
+
+def resolve(name: str) -> Device:
+    """Return the device called ``cpu`` or ``gpu``.
+
+    Raises
+    ------
+    DeviceError
+        If the name is unknown, or the device's packages or hardware are not usable here. There is no fallback.
+    """
+    if name == "cpu":
+        from whitewater.devices.cpu import CpuDevice
+
+        return CpuDevice()
+    if name == "gpu":
+        from whitewater.devices.gpu import GpuDevice
+
+        return GpuDevice.connect()
+    raise DeviceError(f"device {name!r} does not exist. Use cpu or gpu.")

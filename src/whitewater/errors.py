@@ -1,0 +1,25 @@
+"""One error type for each kind of fault. Every message says what, where, and what to do."""
+
+
+class WhitewaterError(Exception):
+    """Base of the errors that are shown to the user as one message, without a traceback."""
+
+
+class ConfigError(WhitewaterError):
+    """A key or value of the configuration cannot be used."""
+
+
+class InputError(WhitewaterError):
+    """An input is missing, unreadable, or not of a form that is understood."""
+
+
+class DeviceError(WhitewaterError):
+    """The requested device, or a package it needs, is not usable on this machine."""
+
+
+class IntegrityError(WhitewaterError):
+    """A result failed its own check: rows lost, a checksum that differs, an output that another run owns."""
+
+
+class ResourceError(WhitewaterError):
+    """The work does not fit into this machine's memory or disk."""

@@ -1,0 +1,67 @@
+"""The log of a step: everything it prints, progress, and the traceback of what went wrong."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+from whitewater.errors import WhitewaterError
+
+
+@contextmanager
+def logged(log: Path | None, *, name: str) -> Iterator[None]:
+    """Send all output of the process to the file ``log``; progress and a final one-message error reach the terminal too.
+
+    A `WhitewaterError` ends the process with status 1 and its message; any other error also with status 1, its last
+    line and a pointer to the log, where the traceback is.
+    """
+    terminal = os.fdopen(os.dup(2), "w", buffering=1)
+    if log is not None:
+        _redirect(log)
+    _configure(name, [sys.stderr, *([terminal] if log else [])])
+    try:
+        yield
+    except (Exception, KeyboardInterrupt) as error:
+        if log is not None or not isinstance(error, WhitewaterError):
+            traceback.print_exc(file=sys.stderr)
+        sys.stderr.flush()
+        print(_message(error, log, name=name), file=terminal)
+        raise SystemExit(1) from None
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        terminal.flush()
+
+
+def _redirect(log: Path) -> None:
+    """Point the file descriptors at the log, so that native libraries and child processes write there as well."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    os.dup2(target, 1)
+    os.dup2(target, 2)
+    os.close(target)
+
+
+def _configure(name: str, streams: list[TextIO]) -> None:
+    form = logging.Formatter(f"%(asctime)s {name}: %(message)s", datefmt="%H:%M:%S")
+    package = logging.getLogger("whitewater")
+    package.handlers.clear()
+    for stream in streams:
+        handler = logging.StreamHandler(stream)
+        handler.setFormatter(form)
+        package.addHandler(handler)
+    package.setLevel(logging.INFO)
+    package.propagate = False
+
+
+def _message(error: BaseException, log: Path | None, *, name: str) -> str:
+    if isinstance(error, WhitewaterError):
+        return f"{type(error).__name__}: {error}"
+    where = f" The traceback is in {log}." if log else ""
+    return f"{name} failed: {type(error).__name__}: {error}.{where}"

@@ -1,0 +1,70 @@
+"""Step `manifest`: what was made from what, where and how, with the SHA-256 of every input and output."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import whitewater
+from whitewater.errors import IntegrityError
+from whitewater.store import read_json, write_json
+
+if TYPE_CHECKING:
+    from whitewater.config.base import Section
+    from whitewater.step import Inputs, Output, Run
+
+FORMAT = 1
+
+
+def manifest(run: Run[Section], *, records: Inputs, inputs: Path, manifest: Output) -> None:
+    """Gather the records of all steps into the manifest of an application.
+
+    Raises
+    ------
+    IntegrityError
+        If an output that a record names is gone.
+    """
+    steps = {record["step"]: record for record in map(read_json, records.values())}
+    outputs = {
+        each["path"]: {**each, "step": step} for step, record in steps.items() for each in record["outputs"].values()
+    }
+    _check_present(outputs)
+    write_json(
+        manifest,
+        {
+            "format": FORMAT,
+            "whitewater": whitewater.__version__,
+            "application": run.application,
+            "git_commit": _commit(),
+            "platform": platform.platform(),
+            "config": run.settings.model_dump(mode="json"),
+            "inputs": read_json(inputs),
+            "outputs": sorted(outputs.values(), key=lambda each: str(each["path"])),
+            "steps": {step: _without(record, "outputs", "step", "application") for step, record in steps.items()},
+        },
+    )
+
+
+def _check_present(outputs: Mapping[str, Mapping[str, Any]]) -> None:
+    missing = [path for path in outputs if not Path(path).exists()]
+    if missing:
+        raise IntegrityError(f"{', '.join(missing)} were written but are gone. Run the workflow again.")
+
+
+def _without(record: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: value for key, value in record.items() if key not in keys}
+
+
+def _commit() -> str | None:
+    """Return the commit of the code, or None outside a git checkout."""
+    source = Path(__file__).parent
+    try:
+        found = subprocess.run(
+            ["git", "rev-parse", "HEAD"], cwd=source, capture_output=True, text=True, check=True, timeout=10
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return found.stdout.strip()

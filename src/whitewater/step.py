@@ -1,0 +1,190 @@
+"""A step as it runs: its device, its settings, its workers, its log, its outputs and the record it leaves.
+
+A step is a function whose keyword parameters are the paths that it reads (`pathlib.Path`) and writes (`Output`)::
+
+    def clean(run: Run[Clean], *, standardised: Path, zones: Path, trips: Output) -> None: ...
+
+or, where there are many of a kind, `Inputs` and `Outputs`, mappings of file name to path. `python -m whitewater
+<application> <step>` makes its flags from them. The step writes to the paths it is given, which are
+beside the final ones; when it returns, all outputs are checked, synchronised to disk and renamed together.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, NewType, TypeVar
+
+import whitewater
+from whitewater import memory
+from whitewater.config.base import Section
+from whitewater.config.root import Cluster
+from whitewater.devices import Device
+from whitewater.store import digests, staged, write_json
+from whitewater.versions import versions
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+logger = logging.getLogger(__name__)
+
+Output = NewType("Output", Path)
+Inputs = NewType("Inputs", dict[str, Path])
+Outputs = NewType("Outputs", dict[str, Path])
+Paths = Mapping[str, Path | dict[str, Path]]
+S = TypeVar("S", bound=Section)
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+PROGRESS_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Run(Generic[S]):
+    """What a step is given besides its paths."""
+
+    application: str
+    step: str
+    device: Device
+    settings: S
+    threads: int = 1
+    cluster_settings: Cluster = Cluster()
+    report: Path | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def note(self, **facts: Any) -> None:
+        """Add facts, such as row counts, to the record of the step."""
+        self.facts.update(facts)
+
+    @contextmanager
+    def cluster(self, *, large: bool = False) -> Iterator[Client]:
+        """Open the Dask workers of the step; ``large`` says that the input is big enough to pay for processes."""
+        with self.device.cluster(self.cluster_settings, threads=self.threads, large=large) as client:
+            with self._performance_report():
+                yield client
+            self.note(workers=_placement(client))
+
+    def map(
+        self, function: Callable[[Task], Result], tasks: Sequence[Task], *, client: Client, label: str
+    ) -> Iterator[Result]:
+        """Apply ``function`` to each task on the workers; yield the results as they complete, and log the progress.
+
+        The first task that fails stops the step with its error. A task whose worker dies runs again elsewhere, so it
+        must leave the same files when it runs twice.
+        """
+        from distributed import as_completed
+
+        futures = client.map(function, tasks, pure=False, retries=0)
+        started = said = time.monotonic()
+        for done, future in enumerate(as_completed(futures), start=1):
+            result: Result = future.result()
+            future.release()
+            yield result
+            if time.monotonic() - said > PROGRESS_SECONDS:
+                said = time.monotonic()
+                rate = done / (said - started)
+                logger.info("%s: %d of %d, about %.0f s to go", label, done, len(tasks), (len(tasks) - done) / rate)
+
+    @contextmanager
+    def _performance_report(self) -> Iterator[None]:
+        if self.report is None or not self.cluster_settings.performance_report:
+            yield
+            return
+        from distributed import performance_report
+
+        # mode="inline" carries Bokeh's scripts in the page, which then opens without a network.
+        with performance_report(filename=str(self.report), mode="inline"):
+            yield
+
+
+def execute(
+    run: Run[Any],
+    function: Callable[..., None],
+    *,
+    inputs: Paths,
+    outputs: Paths,
+    record: Path | None,
+) -> None:
+    """Run a step: stage its outputs, call it, check and rename them, and write its record."""
+    started, clock, processor = time.time(), time.perf_counter(), time.process_time()
+    final = _flat(outputs)
+    everything = {**final, "record": record} if record else final
+    owner = next(iter(everything.values())).parent / f".{run.application}-{run.step}.owner"
+    with staged(everything, owner=owner) as paths:
+        function(run, **inputs, **_like(outputs, paths))
+        if record:
+            times = {
+                "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
+                "seconds": round(time.perf_counter() - clock, 3),
+                "cpu_seconds": round(time.process_time() - processor, 3),
+            }
+            written = _describe_outputs({name: paths[name] for name in final}, final, threads=run.threads)
+            write_json(paths["record"], {**_describe_run(run, inputs), **times, "outputs": written})
+
+
+def _flat(paths: Paths) -> dict[str, Path]:
+    """Return one mapping of the paths, those of a group under ``group/file name``."""
+    flat: dict[str, Path] = {}
+    for name, path in paths.items():
+        flat |= {f"{name}/{key}": each for key, each in path.items()} if isinstance(path, dict) else {name: path}
+    return flat
+
+
+def _like(paths: Paths, staged_paths: Mapping[str, Path]) -> dict[str, Path | dict[str, Path]]:
+    """Return the staged paths in the shape of ``paths``."""
+    return {
+        name: {key: staged_paths[f"{name}/{key}"] for key in path} if isinstance(path, dict) else staged_paths[name]
+        for name, path in paths.items()
+    }
+
+
+def _describe_run(run: Run[Any], inputs: Paths) -> dict[str, Any]:
+    return {
+        "application": run.application,
+        "step": run.step,
+        "device": run.device.describe(),
+        "settings": run.settings.model_dump(mode="json"),
+        "inputs": {name: str(path) for name, path in _flat(inputs).items()},
+        "facts": run.facts,
+        "peak_memory_bytes": max(memory.peak(), run.facts.get("workers", {}).get("peak_memory_bytes", 0)),
+        "peak_device_memory_bytes": run.device.peak_memory(),
+        "host": socket.gethostname(),
+        "threads": run.threads,
+        "python": platform.python_version(),
+        "versions": {"whitewater": whitewater.__version__, **versions("dask", "pandas", "snakemake")},
+    }
+
+
+def _describe_outputs(written: Mapping[str, Path], final: Mapping[str, Path], *, threads: int) -> dict[str, Any]:
+    hashes = digests(list(written.values()), threads=threads)
+    return {
+        name: {"path": str(final[name]), "bytes": _size(path), "sha256": hashes[path]} for name, path in written.items()
+    }
+
+
+def _size(path: Path) -> int:
+    if path.is_dir():
+        return sum(each.stat().st_size for each in path.rglob("*") if each.is_file())
+    return path.stat().st_size
+
+
+def _placement(client: Client) -> dict[str, Any]:
+    """Return where the workers were and the memory they took at most, all together when they are processes."""
+    peaks: dict[str, tuple[int, int]] = client.run(_process_peak)
+    workers = client.scheduler_info()["workers"]
+    return {
+        "count": len(workers),
+        "threads": sum(worker["nthreads"] for worker in workers.values()),
+        "hosts": sorted({worker["host"] for worker in workers.values()}),
+        "peak_memory_bytes": sum(dict(peaks.values()).values()),
+    }
+
+
+def _process_peak() -> tuple[int, int]:
+    return os.getpid(), memory.peak()

@@ -1,0 +1,288 @@
+"""Outputs that are whole or absent, and checksums.
+
+A run writes beside the final places and renames at its end. Two locks (`flock`, which the kernel releases when a
+process dies, however it dies) keep runs apart: the *owner* file names the newest run, so that an orphan of a killed run
+cannot overwrite the outputs of a newer one; a *life* file is held locked by each run as long as it lives, so that the
+next run can tell the leftovers of a dead one from the work of a living one.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from whitewater.errors import InputError, IntegrityError, ResourceError
+
+# Snakemake leaves this file in a directory that is an output; it is not part of the result.
+TIMESTAMP = ".snakemake_timestamp"
+HASH_BLOCK = 1 << 20
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+@contextmanager
+def staged(outputs: Mapping[str, Path], *, owner: Path) -> Iterator[dict[str, Path]]:
+    """Give a path to write beside each output; on success check, synchronise and rename all, else remove them.
+
+    Parameters
+    ----------
+    outputs
+        Final path of each output, a file or a directory. They are put in place in this order, so a record that vouches
+        for the others comes last. Parent directories are made.
+    owner
+        File that names the run which may put these outputs in place; runs of the same outputs share it.
+
+    Yields
+    ------
+    dict of str to Path
+        For each output a path that does not exist yet, hidden, in the same directory and with the same suffix.
+
+    Raises
+    ------
+    IntegrityError
+        If an output was not written or is empty, a newer run has begun, or an output cannot be put in place.
+    ResourceError
+        If the disk, a quota or a limit of file size is exhausted, while writing or at the end.
+    """
+    token = secrets.token_hex(8)
+    paths = {name: _staging(path, token) for name, path in outputs.items()}
+    with _life(owner, token, outputs), _explained(outputs, only_full=True):
+        yield dict(paths)
+        with _explained(outputs):
+            for name, path in paths.items():
+                _check(path, final=outputs[name])
+                _synchronise(path)
+            _commit(paths, outputs, owner=owner, token=token)
+
+
+def sha256(path: Path) -> str:
+    """Return the SHA-256 of a file or directory in hexadecimal.
+
+    That of a directory is the one of its listing, as this prints it there::
+
+        find . -type f ! -name .snakemake_timestamp | LC_ALL=C sort | xargs sha256sum | sha256sum
+    """
+    return digests([path], threads=1)[path]
+
+
+def digests(paths: Sequence[Path], *, threads: int) -> dict[Path, str]:
+    """Return the `sha256` of each path; files, those in directories too, are read by ``threads`` threads."""
+    files = {path: _files(path) if path.is_dir() else [path] for path in paths}
+    every = [file for each in files.values() for file in each]
+    with ThreadPoolExecutor(threads) as pool:
+        found = dict(zip(every, pool.map(_digest, every), strict=True))
+    return {path: _combine(path, files[path], found) if path.is_dir() else found[path] for path in paths}
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON atomically, keys sorted, so that equal values give equal bytes.
+
+    Raises
+    ------
+    IntegrityError
+        If the value holds a number that JSON has not: NaN or infinity.
+    """
+    try:
+        text = json.dumps(value, indent=2, sort_keys=True, allow_nan=False, ensure_ascii=False) + "\n"
+    except ValueError as error:
+        raise IntegrityError(f"{path}: a value is not a finite number ({error}). Report this as a bug.") from error
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a small file atomically: beside its place, synchronised, renamed. Parent directories are made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = _staging(path, secrets.token_hex(8))
+    try:
+        with _explained({path.name: path}, only_full=True):
+            beside.write_bytes(data)
+            put_in_place(beside, path)
+    finally:
+        _remove(beside)
+
+
+def read_json(path: Path) -> Any:
+    """Read JSON.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, unreadable or not JSON.
+    """
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} is not a readable JSON file: {error}. Remove it and run again.") from error
+
+
+def put_in_place(written: Path, final: Path) -> None:
+    """Synchronise a finished file to disk and rename it to its final name, on the same file system."""
+    _synchronise(written)
+    written.replace(final)
+    _fsync(final.parent)
+
+
+@contextmanager
+def _life(owner: Path, token: str, outputs: Mapping[str, Path]) -> Iterator[None]:
+    """Take over the outputs, remove what dead runs left of them, and stay locked as a sign of life."""
+    with ExitStack() as stack:
+        with _explained(outputs):
+            for directory in {owner.parent, *(path.parent for path in outputs.values())}:
+                directory.mkdir(parents=True, exist_ok=True)
+            # The owner's lock spans it all, so no other run sees a life file that is not locked yet.
+            with owner.open("a+b", buffering=0) as register, _locked(register):
+                sign = stack.enter_context(_life_file(owner, token).open("xb"))
+                fcntl.flock(sign, fcntl.LOCK_EX)
+                for dead in _dead(owner, token):
+                    _remove_traces(owner, dead, outputs)
+                register.truncate(0)
+                register.write(token.encode())
+        try:
+            yield
+        finally:
+            _remove_traces(owner, token, outputs)
+
+
+@contextmanager
+def _locked(file: BinaryIO) -> Iterator[None]:
+    fcntl.flock(file, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        fcntl.flock(file, fcntl.LOCK_UN)
+
+
+def _dead(owner: Path, token: str) -> set[str]:
+    """Return the tokens of earlier runs whose process is gone: the kernel has released their lock."""
+    tokens = set()
+    for life in set(owner.parent.glob(f"{owner.name}.*")) - {_life_file(owner, token)}:
+        with suppress(BlockingIOError, FileNotFoundError), life.open("r+b") as sign:
+            fcntl.flock(sign, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            tokens.add(life.name.removeprefix(f"{owner.name}."))
+    return tokens
+
+
+def _remove_traces(owner: Path, token: str, outputs: Mapping[str, Path]) -> None:
+    """Remove what a run left; where that fails, its life file stays, so that the next run tries again."""
+    traces = [path(final, token) for final in outputs.values() for path in (_staging, _replaced)]
+    with suppress(OSError):
+        for path in traces:
+            _remove(path)
+        _remove(_life_file(owner, token))
+
+
+def _commit(paths: Mapping[str, Path], outputs: Mapping[str, Path], *, owner: Path, token: str) -> None:
+    with owner.open("r+b") as register, _locked(register):
+        if register.read().decode() != token:
+            raise IntegrityError(
+                f"A newer run of the same step has begun, so this one leaves {_names(outputs)} to it. "
+                "Wait for the newer run to end."
+            )
+        for name, path in paths.items():
+            _rename(path, outputs[name], token)
+
+
+def _rename(path: Path, final: Path, token: str) -> None:
+    replaced = _replaced(final, token)
+    if final.is_dir() and not final.is_symlink():
+        final.rename(replaced)
+    path.replace(final)
+    _fsync(final.parent)
+    _remove(replaced)
+
+
+def _check(path: Path, *, final: Path) -> None:
+    if not path.exists():
+        raise IntegrityError(f"The step ended without writing {final}. Report this as a bug.")
+    if (path.is_dir() and not _files(path)) or (path.is_file() and not path.stat().st_size):
+        raise IntegrityError(f"The step wrote {final} empty. Report this as a bug.")
+
+
+@contextmanager
+def _explained(outputs: Mapping[str, Path], *, only_full: bool = False) -> Iterator[None]:
+    """Turn errors of the operating system into messages; ``only_full`` lets those pass that say nothing of outputs."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _FULL:
+            raise ResourceError(f"{_names(outputs)}: {_exhausted(error, outputs)} Nothing unfinished was left. "
+                                "Free space or write to another disk, then run again.") from error  # fmt: skip
+        if only_full:
+            raise
+        raise IntegrityError(f"{_names(outputs)} cannot be written: {error}. Check that the directory exists and may "
+                             "be written, then run again.") from error  # fmt: skip
+
+
+def _exhausted(error: OSError, outputs: Mapping[str, Path]) -> str:
+    if error.errno == errno.EDQUOT:
+        return f"the disk quota is used up ({error})."
+    if error.errno == errno.EFBIG:
+        return f"the limit on the size of a file is reached ({error}; see ulimit -f)."
+    disks = sorted({path.parent for path in outputs.values()})
+    free = ", ".join(f"{shutil.disk_usage(disk).free:,} bytes free in {disk}" for disk in disks)
+    return f"the disk is full ({error}; {free})."
+
+
+def _staging(final: Path, token: str) -> Path:
+    return final.with_name(f".{final.name}.{token}.part{final.suffix}")
+
+
+def _life_file(owner: Path, token: str) -> Path:
+    return owner.with_name(f"{owner.name}.{token}")
+
+
+def _replaced(final: Path, token: str) -> Path:
+    return final.with_name(f".{final.name}.{token}.replaced")
+
+
+def _names(outputs: Mapping[str, Path]) -> str:
+    return ", ".join(map(str, outputs.values()))
+
+
+def _files(directory: Path) -> list[Path]:
+    files = [path for path in directory.rglob("*") if path.is_file() and path.name != TIMESTAMP]
+    return sorted(files, key=lambda path: os.fsencode(path.relative_to(directory).as_posix()))
+
+
+def _digest(path: Path) -> str:
+    digest, buffer = hashlib.sha256(), memoryview(bytearray(HASH_BLOCK))
+    with path.open("rb", buffering=0) as file:
+        while size := file.readinto(buffer):
+            digest.update(buffer[:size])
+    return digest.hexdigest()
+
+
+def _combine(directory: Path, files: Sequence[Path], found: Mapping[Path, str]) -> str:
+    listing = "".join(f"{found[file]}  ./{file.relative_to(directory).as_posix()}\n" for file in files)
+    return hashlib.sha256(listing.encode()).hexdigest()
+
+
+def _synchronise(path: Path) -> None:
+    if path.is_dir():
+        for each in path.rglob("*"):
+            _fsync(each)
+    _fsync(path)
+
+
+def _fsync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

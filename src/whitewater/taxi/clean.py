@@ -1,0 +1,197 @@
+"""Step `clean`: every trip is kept, or goes to quarantine with all its reasons; none is lost."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from whitewater.devices import NULL_INTEGER, Array, Block, Device
+from whitewater.store import read_json, write_json
+from whitewater.taxi.blocks import column
+from whitewater.taxi.calendar import FIRST_YEAR, MONTHS, month_index
+from whitewater.taxi.partitions import partitions, write_whole
+from whitewater.taxi.quality import check_written, summarise
+from whitewater.taxi.quarantine import write_malformed, write_rejected
+from whitewater.taxi.rules import MALFORMED, Rule, broken, rules
+from whitewater.taxi.schema import KINDS, SERVICES
+from whitewater.taxi.zones import Zones, read_zones
+
+if TYPE_CHECKING:
+    from whitewater.config.taxi import Clean
+    from whitewater.step import Output, Run
+
+logger = logging.getLogger(__name__)
+TRIP_KINDS = {name: kind for name, kind in KINDS.items() if name != "service"}
+ALL_ROWS = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Part:
+    """A standardised part, and the file that its rows came from."""
+
+    path: Path
+    file: int
+    origin: str
+    service: int
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What became of the rows of a part: counts by (service, month), and of rejected ones by (service, month, mask)."""
+
+    file: int
+    rows: Counter[tuple[int, int]]
+    rejected: Counter[tuple[int, int, int]]
+    without_pickup_zone: int
+    without_dropoff_zone: int
+
+
+@dataclass(frozen=True)
+class Cleaning:
+    """What every task of the step needs; picklable, so rules are made where they are used."""
+
+    settings: Clean
+    zones: Zones
+    device: Device
+    usual_months: Mapping[int, Mapping[int, Array]]
+    trips: Path
+    quarantine: Path
+
+    def rules(self, file: int) -> tuple[Rule, ...]:
+        """Return the rules for the trips of one file."""
+        usual = {code: self.device.from_host(months) for code, months in self.usual_months[file].items()}
+        return rules(self.settings, self.zones, self.device, usual_months=usual)
+
+
+def clean(
+    run: Run[Clean], *, standardised: Path, zones: Path, trips: Output, quarantine: Output, quality: Output
+) -> None:
+    """Split the standardised trips into kept and rejected ones, by the rules of section ``taxi.clean``."""
+    catalogue = read_json(standardised / "files.json")
+    share = run.settings.minimum_month_share
+    usual = {entry["file"]: usual_months(entry, share) for entry in catalogue}
+    cleaning = Cleaning(run.settings, read_zones(zones), run.device, usual, trips, quarantine)
+    for directory in (trips, quarantine):
+        directory.mkdir()
+    with run.cluster() as client:
+        work = partial(clean_part, cleaning=cleaning)
+        tallies = list(run.map(work, parts(standardised, catalogue), client=client, label="clean"))
+    reasons = (MALFORMED, *(rule.reason for rule in cleaning.rules(0)))
+    summary = summarise(catalogue, tallies, reasons)
+    check_written(summary, trips=trips, quarantine=quarantine)
+    write_json(quality, summary)
+    run.note(**summary["totals"])
+    logger.info("%(rows_in)d trips read, %(rows_out)d kept, %(quarantined)d in quarantine", summary["totals"])
+
+
+def parts(standardised: Path, catalogue: Sequence[Mapping[str, Any]]) -> list[Part]:
+    """List the parts of a standardised data set, those with malformed lines included."""
+    codes = {service: code for code, service in enumerate(SERVICES)}
+    return [
+        Part(path, entry["file"], entry["origin"], codes.get(entry["service"], 0))
+        for entry in catalogue
+        for path in sorted(standardised.glob(f"*-{entry['file']:04d}-*.parquet"))
+    ]
+
+
+def usual_months(entry: Mapping[str, Any], minimum_share: float) -> dict[int, Array]:
+    """Return, by code of service, bool (months + 1,): the months with that share of a file's trips; the last is false.
+
+    Empty when ``minimum_share`` is 0: the rule is off.
+    """
+    usual = {code: np.zeros(MONTHS + 1, bool) for code in range(len(SERVICES)) if minimum_share > 0}
+    for service, counts in entry["months"].items() if usual else ():
+        least = minimum_share * sum(counts.values())
+        for name, rows in counts.items():
+            year, month = map(int, name.split("-"))
+            usual[SERVICES.index(service)][(year - FIRST_YEAR) * 12 + month - 1] = rows >= least
+    return usual
+
+
+def clean_part(part: Part, *, cleaning: Cleaning) -> Tally:
+    """Clean one part; run twice, it leaves the same files."""
+    if part.path.name.startswith("malformed-"):
+        return _quarantine_lines(part, cleaning)
+    device, every = cleaning.device, cleaning.rules(part.file)
+    block = read_part(part.path, device)
+    mask = broken(block, every, device)
+    month = month_index(block["pickup_datetime"], device)
+    kept = mask == 0
+    for place, rows in partitions(_select(block, kept, device), month[kept], device):
+        write_whole(
+            cleaning.trips / place / part.path.name, lambda path, rows=rows: device.write_parquet(rows, path, TRIP_KINDS)
+        )
+    rejected = ~kept
+    write_rejected(
+        _select(block, rejected, device),
+        mask[rejected],
+        reasons=(MALFORMED, *(rule.reason for rule in every)),
+        origin=part.origin,
+        device=device,
+        quarantine=cleaning.quarantine,
+        name=part.path.name,
+    )
+    return _tally(part, block, mask, month, device)
+
+
+def read_part(path: Path, device: Device) -> Block:
+    """Read a standardised part, which is one row group of at most ``standardise.block_rows`` rows."""
+    import pyarrow.parquet as pq
+
+    names = pq.read_schema(path).names
+    kinds = {name: kind for name, kind in KINDS.items() if name in names}
+    blocks = device.row_group_blocks(path, 0, {**kinds, "issues": "int32"}, block_rows=ALL_ROWS)
+    return cast(Block, next(blocks))
+
+
+def _quarantine_lines(part: Part, cleaning: Cleaning) -> Tally:
+    import pyarrow.parquet as pq
+
+    lines = pq.read_table(part.path)["raw_line"].to_pylist()
+    write_malformed(
+        lines, service=part.service, origin=part.origin, quarantine=cleaning.quarantine, name=part.path.name
+    )
+    place = (part.service, NULL_INTEGER)
+    return Tally(part.file, Counter({place: len(lines)}), Counter({(*place, 1): len(lines)}), 0, 0)
+
+
+def _select(block: Block, chosen: Array, device: Device) -> Block:
+    """Return the chosen rows; positions are found once, which is faster than a mask for each column."""
+    rows = device.xp.flatnonzero(chosen)
+    if len(rows) == len(chosen):
+        return block
+    return {name: values[rows] for name, values in block.items()}
+
+
+def _tally(part: Part, block: Block, mask: Array, month: Array, device: Device) -> Tally:
+    rejected = device.xp.flatnonzero(mask)
+    return Tally(
+        part.file,
+        _places(block["service"], month, device),
+        _faults(device, block["service"][rejected], month[rejected], mask[rejected]),
+        int((column("pickup_location_id", block, device) == NULL_INTEGER).sum()),
+        int((column("dropoff_location_id", block, device) == NULL_INTEGER).sum()),
+    )
+
+
+def _places(service: Array, month: Array, device: Device) -> Counter[tuple[int, int]]:
+    """Count the rows of each service and month, either of which may be -1."""
+    xp = device.xp
+    code = (service.astype(xp.int64) + 1) * (MONTHS + 1) + month + 1
+    counts = device.to_host(xp.bincount(code))
+    present = np.flatnonzero(counts)
+    return Counter({(int(at) // (MONTHS + 1) - 1, int(at) % (MONTHS + 1) - 1): int(counts[at]) for at in present})
+
+
+def _faults(device: Device, *keys: Array) -> Counter[tuple[int, int, int]]:
+    """Count the rejected rows of each distinct combination of keys; there are few, so the host sorts them out."""
+    columns = np.stack([device.to_host(key).astype(np.int64) for key in keys], axis=1)
+    distinct, counts = np.unique(columns, axis=0, return_counts=True)
+    return Counter({tuple(key): count for key, count in zip(distinct.tolist(), counts.tolist(), strict=True)})

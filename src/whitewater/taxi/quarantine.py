@@ -1,0 +1,93 @@
+"""Rejected trips as Parquet: every column as standardised, all reasons, the file, and the line where it was text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from whitewater.devices import NULL_INTEGER, NULL_TIMESTAMP, Array, Block, Device, Kind
+from whitewater.taxi.calendar import month_index
+from whitewater.taxi.partitions import directory, host_columns, partitions, write_whole
+from whitewater.taxi.rules import MALFORMED
+from whitewater.taxi.schema import KINDS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def write_rejected(
+    block: Block, mask: Array, *, reasons: Sequence[str], origin: str, device: Device, quarantine: Path, name: str
+) -> None:
+    """Write rejected trips into their partitions.
+
+    Parameters
+    ----------
+    block
+        Columns of the rejected trips.
+    mask
+        int64: bit *i* is set where the trip has ``reasons[i]``.
+    reasons
+        Names of the reasons.
+    origin
+        What the user named the file by; column ``source_file``.
+    quarantine, name
+        Directory of the data set, and name of the file in each partition.
+    """
+    month = month_index(block["pickup_datetime"], device)
+    for place, rows in partitions({**block, "mask": mask}, month, device):
+        columns = host_columns(rows, device)
+        table = _table(columns, len(columns["mask"]), _reasons(columns["mask"], reasons), origin=origin, lines=None)
+        write_whole(quarantine / place / name, lambda path, table=table: _write(table, path))  # type: ignore[misc]
+
+
+def write_malformed(lines: Sequence[str], *, service: int, origin: str, quarantine: Path, name: str) -> None:
+    """Write lines that could not be parsed: all columns null, the line in ``raw_line``."""
+    table = _table({}, len(lines), [[MALFORMED]] * len(lines), origin=origin, lines=lines)
+    write_whole(quarantine / directory(service, NULL_INTEGER) / name, lambda path: _write(table, path))
+
+
+def _table(
+    columns: dict[str, Array], rows: int, reasons: Sequence[Sequence[str]], *, origin: str, lines: Sequence[str] | None
+) -> pa.Table:
+    import pyarrow as pa
+
+    data: dict[str, Any] = {
+        name: _arrow(columns[name], kind) if name in columns else pa.nulls(rows, _type(kind))
+        for name, kind in KINDS.items()
+        if name != "service"
+    }
+    data["reasons"] = pa.array(reasons, pa.list_(pa.string()))
+    data["source_file"] = pa.array([origin] * rows, pa.string()).dictionary_encode().cast(pa.string())
+    data["raw_line"] = pa.nulls(rows, pa.string()) if lines is None else pa.array(lines, pa.string())
+    return pa.table(data)
+
+
+def _arrow(values: Array, kind: Kind) -> pa.Array:
+    import pyarrow as pa
+
+    if kind == "float64":
+        return pa.array(values, mask=np.isnan(values))
+    null = NULL_TIMESTAMP if kind == "timestamp" else NULL_INTEGER
+    return pa.array(values, mask=values == null).cast(_type(kind))
+
+
+def _type(kind: Kind) -> pa.DataType:
+    import pyarrow as pa
+
+    return pa.timestamp("us") if kind == "timestamp" else pa.type_for_alias(kind)
+
+
+def _reasons(masks: Array, reasons: Sequence[str]) -> list[list[str]]:
+    """Return the names of the set bits; distinct masks are few, so each is spelled out once."""
+    distinct, place = np.unique(masks, return_inverse=True)
+    names = [[reason for bit, reason in enumerate(reasons) if mask >> bit & 1] for mask in distinct.tolist()]
+    return [names[each] for each in place.tolist()]
+
+
+def _write(table: pa.Table, path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    pq.write_table(table, path, compression="zstd", compression_level=1)

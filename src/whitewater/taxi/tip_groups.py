@@ -1,0 +1,115 @@
+"""Statistics of tip fractions by every group that the tips tables have, in one pass over the trips."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from whitewater.devices import NULL_INTEGER, Array, Block, Device, GroupStatistics, Kind
+from whitewater.devices.group_statistics import BINS
+from whitewater.taxi.blocks import column, ratio, slices, tip_is_recorded
+from whitewater.taxi.calendar import HOURS_OF_WEEK, MONTHS, hour_of_week, month_index
+
+LARGEST_PASSENGER_COUNT = 9
+# Groups of each key; the last one of each is null (for passengers: null or more than nine, which no taxi seats).
+GROUPS = {
+    "hour_of_week": HOURS_OF_WEEK + 1,
+    "month": MONTHS + 1,
+    "payment_type": 7 + 1,
+    "passenger_count": LARGEST_PASSENGER_COUNT + 1 + 1,
+    "location": 265 + 1 + 1,
+}
+NEEDED: dict[str, Kind] = {
+    "pickup_datetime": "timestamp",
+    "payment_type": "int8",
+    "passenger_count": "int16",
+    "pickup_location_id": "int16",
+    "fare_amount": "float64",
+    "tip_amount": "float64",
+}
+
+
+@dataclass(frozen=True)
+class TipStatistics:
+    """Statistics of a service's trips by one key.
+
+    ``all_trips`` and ``plain_trips`` int64 (groups,), ``plain_total`` float64 (groups,): counts of all trips, and of
+    those with tip > 0 and fare > 0, and the sum of their fractions. ``recorded``: trips with a recorded tip.
+    """
+
+    all_trips: Array
+    plain_trips: Array
+    plain_total: Array
+    recorded: GroupStatistics
+
+    @classmethod
+    def nothing(cls, groups: int) -> TipStatistics:
+        """Return the statistics of no trips at all."""
+        counts = np.zeros(groups, np.int64)
+        histogram = np.zeros((groups, BINS), np.int64)
+        return cls(counts, counts, np.zeros(groups), GroupStatistics(counts, np.zeros(groups), np.zeros(groups), histogram))
+
+    def __add__(self, other: TipStatistics) -> TipStatistics:
+        return TipStatistics(
+            self.all_trips + other.all_trips,
+            self.plain_trips + other.plain_trips,
+            self.plain_total + other.plain_total,
+            self.recorded + other.recorded,
+        )
+
+
+def tip_statistics(blocks: Iterable[Block], device: Device) -> dict[str, TipStatistics]:
+    """Gather the statistics of tip / fare by each key of `GROUPS` over blocks of one service.
+
+    The fraction of a trip counts when its tip was recorded (card or app) and its fare is above 0.
+    """
+    sizes = list(GROUPS.values())
+    recorded = device.group_accumulator(sizes)
+    plain = [[np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size)] for size in sizes]
+    for block in blocks:
+        for part in slices(block, device):
+            keys = group_keys(part, device)
+            fraction = ratio(part["tip_amount"], part["fare_amount"], device)
+            counted = tip_is_recorded(part, device) & (fraction >= 0)
+            recorded.add([_masked(key, counted, device) for key in keys], fraction)
+            _add_plain(plain, keys, fraction, device)
+    return {
+        name: TipStatistics(*counts, statistics)
+        for name, counts, statistics in zip(GROUPS, plain, recorded.result(), strict=True)
+    }
+
+
+def group_keys(block: Block, device: Device) -> list[Array]:
+    """Return the group of each trip under each key, as int32 arrays; null is the last group."""
+    xp = device.xp
+    passengers = column("passenger_count", block, device)
+    passengers = xp.where(passengers > LARGEST_PASSENGER_COUNT, NULL_INTEGER, passengers)
+    keys = (
+        hour_of_week(block["pickup_datetime"], device),
+        month_index(block["pickup_datetime"], device),
+        column("payment_type", block, device),
+        passengers,
+        column("pickup_location_id", block, device),
+    )
+    return [
+        xp.where(key == NULL_INTEGER, size - 1, key).astype(xp.int32)
+        for key, size in zip(keys, GROUPS.values(), strict=True)
+    ]
+
+
+def _masked(key: Array, chosen: Array, device: Device) -> Array:
+    result: Array = device.xp.where(chosen, key, device.xp.int32(NULL_INTEGER))
+    return result
+
+
+def _add_plain(plain: list[list[Array]], keys: list[Array], fraction: Array, device: Device) -> None:
+    xp = device.xp
+    weights = xp.where(fraction > 0, fraction, 0.0)
+    tipped = weights > 0
+    for counts, key in zip(plain, keys, strict=True):
+        size = len(counts[0])
+        counts[0] += device.to_host(xp.bincount(key, minlength=size))
+        counts[1] += device.to_host(xp.bincount(key[tipped], minlength=size))
+        counts[2] += device.to_host(xp.bincount(key, weights=weights, minlength=size))

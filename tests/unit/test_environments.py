@@ -1,0 +1,121 @@
+"""The locks and conda files of envs/ agree with each other and with what was asked for."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+
+ENVS = Path(__file__).parents[2] / "envs"
+LOCKS = ("cpu", "dev", "bench", "gpu")
+CONDA = ("cpu", "gpu")
+LINUX_PYTHON_311 = {
+    "implementation_name": "cpython",
+    "platform_machine": "x86_64",
+    "platform_python_implementation": "CPython",
+    "python_full_version": "3.11.0",
+    "python_version": "3.11",
+    "sys_platform": "linux",
+}
+
+
+def entries(lock: str) -> dict[str, list[str]]:
+    """Return the hashes of each requirement of a lock."""
+    text = (ENVS / f"{lock}.lock").read_text()
+    blocks = re.split(r"\n(?=\S)", re.sub(r"(?m)^#.*\n", "", text).strip())
+    return {block.split(" \\")[0]: re.findall(r"--hash=(sha256:[0-9a-f]{64})\b", block) for block in blocks}
+
+
+def locked(lock: str) -> dict[str, set[str]]:
+    """Return the versions of each package of a lock, several where they differ by platform or Python."""
+    versions: dict[str, set[str]] = {}
+    for line in entries(lock):
+        requirement = Requirement(line)
+        versions.setdefault(requirement.name, set()).add(str(requirement.specifier))
+    return versions
+
+
+def requested(name: str) -> list[Requirement]:
+    """Return what an input file asks for, included files among it."""
+    found: list[Requirement] = []
+    for line in (ENVS / f"{name}.in").read_text().splitlines():
+        if line.startswith("-r "):
+            found += requested(line.removeprefix("-r ").removesuffix(".in"))
+        else:
+            found.append(Requirement(line))
+    return found
+
+
+def conda_pins(name: str) -> dict[str, str]:
+    """Return the version of each package of a conda file."""
+    document = yaml.safe_load((ENVS / f"{name}.yaml").read_text())
+    return dict(dependency.split("=") for dependency in document["dependencies"])
+
+
+@pytest.mark.parametrize("lock", ["bootstrap", *LOCKS])
+def test_every_locked_requirement_has_one_version_and_hashes(lock: str) -> None:
+    assert entries(lock)
+    for line, hashes in entries(lock).items():
+        assert re.fullmatch(r"==[^,]+", str(Requirement(line).specifier)), line
+        assert hashes, f"{line} has no hash"
+
+
+@pytest.mark.parametrize("lock", ["bootstrap", *LOCKS])
+def test_lock_satisfies_what_was_asked_for(lock: str) -> None:
+    versions = locked(lock)
+    for requirement in requested(lock):
+        for pin in versions[requirement.name.lower()]:
+            assert requirement.specifier.contains(pin.removeprefix("==")), f"{requirement} is locked at {pin}"
+
+
+@pytest.mark.parametrize("lock", ["dev", "bench", "gpu"])
+def test_lock_holds_the_cpu_lock_at_the_same_versions(lock: str) -> None:
+    versions = locked(lock)
+    assert {name: versions[name] for name in locked("cpu")} == locked("cpu")
+
+
+def test_packages_shared_by_any_two_locks_have_the_same_versions() -> None:
+    locks = {lock: locked(lock) for lock in LOCKS}
+    different = {
+        (name, first, second)
+        for first in LOCKS
+        for second in LOCKS
+        for name in locks[first].keys() & locks[second].keys()
+        if locks[first][name] != locks[second][name]
+    }
+    assert not different
+
+
+@pytest.mark.parametrize("name", CONDA)
+def test_conda_file_has_the_versions_of_the_lock(name: str) -> None:
+    lock_names = {"cupy": "cupy-cuda13x", "dask-core": "dask", "matplotlib-base": "matplotlib"}
+    on_linux = {
+        requirement.name: str(requirement.specifier).removeprefix("==")
+        for requirement in map(Requirement, entries(name))
+        if requirement.marker is None or requirement.marker.evaluate(LINUX_PYTHON_311)
+    }
+    pins = conda_pins(name)
+    assert pins.pop("python") == "3.11"
+    assert pins.pop("cuda-version", "13") == "13"
+    for package, version in pins.items():
+        lock_name = lock_names.get(package, package)
+        assert version == on_linux.get(lock_name, on_linux.get(f"{lock_name}-cu13")), package
+
+
+@pytest.mark.parametrize("name", CONDA)
+def test_conda_file_asks_for_what_the_lock_was_made_from(name: str) -> None:
+    started_from_outside = {"pygments", "snakemake"}
+    conda_names = {"cupy-cuda13x": "cupy", "dask": "dask-core", "matplotlib": "matplotlib-base"}
+    wanted = {requirement.name.removesuffix("-cu13") for requirement in requested(name)} - started_from_outside
+    assert conda_pins(name).keys() - {"python", "cuda-version"} == {
+        conda_names.get(package, package) for package in wanted
+    }
+
+
+@pytest.mark.parametrize("file", sorted(ENVS.iterdir()), ids=lambda file: file.name)
+def test_no_file_names_an_index_or_a_place_on_a_machine(file: Path) -> None:
+    if file.is_file():
+        text = file.read_text()
+        assert not re.search(r"://|--(extra-)?index-url|--find-links|-i ", text)
+        assert not re.search(r"(?m)(?<![\w.])/(work|opt|home|root|tmp)/", text)

@@ -1,0 +1,57 @@
+# What every application's workflow includes: the package on the path of each job, the configuration validated before
+# any rule, and the functions that rules share.
+import json
+import os
+import shlex
+import sys
+from pathlib import Path
+
+ROOT = Path(workflow.current_basedir).parent
+if str(ROOT / "src") not in sys.path:
+    sys.path.insert(0, str(ROOT / "src"))
+
+from whitewater.config import Source, require_device, resolve
+from whitewater.errors import WhitewaterError
+from snakemake.exceptions import WorkflowError
+
+
+def sources():
+    """Return where the configuration comes from, weakest first: files of the workflow, then of the command line."""
+    given = workflow.config_settings
+    named = [str(path) for path in given.configfiles]
+    own = [str(path) for path in workflow.configfiles if str(path) not in named]
+    files = [Source(os.path.relpath(path), snakemake.common.configfile.load_configfile(path)) for path in own + named]
+    return [*files, Source("--config", given.config)]
+
+
+try:
+    config.update(resolve(config, sources=sources()))
+except WhitewaterError as error:
+    sys.exit(f"{type(error).__name__}:\n{error}")
+
+# After `source activate`, and kept by --sdm conda, which unsets an exported PYTHONPATH. The cluster is no parameter of a
+# rule, because nothing needs to run again when it changes.
+shell.prefix(
+    f"export PYTHONPATH={shlex.quote(str(ROOT / 'src'))}${{{{PYTHONPATH:+:$PYTHONPATH}}}}"
+    f" WHITEWATER_CLUSTER={shlex.quote(json.dumps(config['cluster']).replace('{', '{{').replace('}', '}}'))}; "
+)
+
+
+def settings(path):
+    """Return a section of the configuration as JSON, by its path in `lookup`'s notation."""
+    return json.dumps(lookup(path, within=config), sort_keys=True)
+
+
+def gpus(wildcards):
+    return int(wildcards.device == "gpu")
+
+
+def environment(wildcards):
+    return str(ROOT / "envs" / f"{getattr(wildcards, 'device', 'cpu')}.yaml")
+
+
+onstart:
+    try:
+        require_device(config["device"])
+    except WhitewaterError as error:
+        sys.exit(f"{type(error).__name__}: {error}")
