@@ -134,7 +134,9 @@ def _parser(command: str, description: str, flags: Sequence[registry.Flag]) -> a
     )
     parser.add_argument("--device", default="cpu", choices=("cpu", "gpu"), help="where it computes (default: cpu)")
     parser.add_argument("--threads", type=int, default=1, help="Dask threads or processes (default: 1)")
-    parser.add_argument("--settings", default="{}", help="JSON: the section of the configuration that bears the step's name")
+    parser.add_argument(
+        "--settings", default="{}", help="JSON: the section of the configuration that bears the step's name"
+    )
     parser.add_argument("--cluster", default=os.environ.get(CLUSTER_VARIABLE, "{}"), help="JSON: the section `cluster`")
     parser.add_argument("--log", type=Path, help="file for everything printed")
     parser.add_argument("--record", type=Path, help="file for the record of what ran where, on what, in what time")

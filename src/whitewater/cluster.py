@@ -1,4 +1,4 @@
-"""Dask workers for one step. Everything listens on the loopback interface only, and no dashboard is opened."""
+"""Dask workers for one step. Everything listens on the loopback interface only."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ def cpu_cluster(settings: Cluster, *, threads: int, large: bool) -> Iterator[Cli
             threads_per_worker=1 if processes else threads,
             processes=processes,
             host=LOOPBACK if processes else None,
-            dashboard_address=None,
+            # With no address given, scheduler and workers would serve HTTP to all interfaces, dashboard or not.
+            dashboard_address=f"{LOOPBACK}:0",
+            worker_dashboard_address=f"{LOOPBACK}:0",
             memory_limit=None,
         ) as cluster,
         Client(cluster) as client,
@@ -70,7 +72,9 @@ def attach(settings: Cluster) -> Iterator[Client]:
             settings.address or None, scheduler_file=settings.scheduler_file or None, timeout=CONNECT_SECONDS
         )
     except (OSError, TimeoutError) as error:
-        raise InputError(f"no Dask scheduler answers at {where} ({error}). Start one, or set cluster.kind to auto.") from error
+        raise InputError(
+            f"no Dask scheduler answers at {where} ({error}). Start one, or set cluster.kind to auto."
+        ) from error
     with client:
         if not client.scheduler_info()["workers"]:
             raise InputError(f"the Dask scheduler at {where} has no workers. Start some with `dask worker`.")

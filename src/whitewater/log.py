@@ -16,7 +16,7 @@ from whitewater.errors import WhitewaterError
 
 @contextmanager
 def logged(log: Path | None, *, name: str) -> Iterator[None]:
-    """Send all output of the process to the file ``log``; progress and a final one-message error reach the terminal too.
+    """Send all output of the process to the file ``log``; progress and one final message reach the terminal too.
 
     A `WhitewaterError` ends the process with status 1 and its message; any other error also with status 1, its last
     line and a pointer to the log, where the traceback is.

@@ -54,7 +54,7 @@ class Run(Generic[S]):
     device: Device
     settings: S
     threads: int = 1
-    cluster_settings: Cluster = Cluster()
+    cluster_settings: Cluster = field(default_factory=Cluster)
     report: Path | None = None
     facts: dict[str, Any] = field(default_factory=dict)
 

@@ -59,8 +59,8 @@ def require_device(name: str) -> None:
     """
     if name == "gpu" and (problem := missing_gpu()):
         raise DeviceError(
-            f"device=gpu, but no usable NVIDIA GPU was found. {problem} Remove device=gpu (or set device=cpu) to compute "
-            "on the CPU, or run where `nvidia-smi` lists a GPU and the packages of envs/gpu.lock are installed; "
+            f"device=gpu, but no usable NVIDIA GPU was found. {problem} Remove device=gpu (or set device=cpu) to "
+            "compute on the CPU, or run where `nvidia-smi` lists a GPU and the packages of envs/gpu.lock are installed; "
             "`python -m whitewater doctor` checks both."
         )
 
@@ -124,12 +124,10 @@ def _origin(location: Sequence[int | str], sources: Sequence[Source]) -> str:
 
 def _holds(values: Any, location: Sequence[int | str]) -> bool:
     for key in location:
-        if isinstance(values, Mapping) and key in values:
-            values = values[key]
-        elif isinstance(values, list) and isinstance(key, int) and key < len(values):
-            values = values[key]
-        else:
-            return False
+        if not (isinstance(values, Mapping) and key in values):
+            # An entry of a list: the list itself is what the source sets.
+            return isinstance(values, list) and isinstance(key, int) and key < len(values)
+        values = values[key]
     return True
 
 

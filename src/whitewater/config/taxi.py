@@ -33,7 +33,9 @@ class Generated(Section):
 
     scale: float = Field(0.02, gt=0, description="Size: 1.0 gives about 3 million trips for each yellow month.")
     seed: int = Field(2019, ge=0, description="Seed of the simulation; equal seeds give equal files.")
-    services: tuple[Service, ...] = Field(("yellow", "green", "fhvhv"), min_length=1, description="Services to simulate.")
+    services: tuple[Service, ...] = Field(
+        ("yellow", "green", "fhvhv"), min_length=1, description="Services to simulate."
+    )
     months: tuple[Month, ...] = Field(
         ("2019-03", "2019-06", "2019-09", "2019-12"), min_length=1, description="Months to simulate, as YYYY-MM."
     )
@@ -53,7 +55,9 @@ class Tlc(Section):
     base_url: str = Field("https://d37ci6vzurychx.cloudfront.net", description="Server of trip-data/ and misc/.")
     services: tuple[Service, ...] = Field(("yellow",), min_length=1, description="Services to download.")
     months: tuple[Month, ...] = Field(("2019-03",), min_length=1, description="Months to download, as YYYY-MM.")
-    retries: int = Field(5, ge=0, description="Further tries of a download that broke; each resumes where the last stopped.")
+    retries: int = Field(
+        5, ge=0, description="Further tries of a download that broke; each resumes where the last stopped."
+    )
     timeout: float = Field(60.0, gt=0, description="Seconds without data after which a try is given up.")
 
 
@@ -75,7 +79,9 @@ class Fetch(Section):
 class Standardise(Section):
     """How raw files become one schema."""
 
-    block_rows: int = Field(1_000_000, ge=1_000, description="Rows read at once; memory grows with it, results do not change.")
+    block_rows: int = Field(
+        1_000_000, ge=1_000, description="Rows read at once; memory grows with it, results do not change."
+    )
     max_malformed_fraction: float = Field(
         0.01, ge=0, le=1, description="Share of rows that cannot be parsed above which a file is refused."
     )
@@ -170,7 +176,9 @@ class Model(Section):
         min_length=1,
         description="Columns that predict. Columns that contain the tip, such as total_amount, are refused.",
     )
-    max_rows: int = Field(200_000, ge=100, description="Trips of each service used at most, sampled by a hash of the row.")
+    max_rows: int = Field(
+        200_000, ge=100, description="Trips of each service used at most, sampled by a hash of the row."
+    )
     test_fraction: float = Field(0.2, gt=0, lt=1, description="Share of the trips, the latest, that is held out.")
     folds: int = Field(5, ge=2, description="Folds of the cross-validation inside the training trips.")
     ridge_alphas: tuple[Annotated[float, Field(gt=0)], ...] = Field(
@@ -201,7 +209,7 @@ class Plot(Section):
 
 
 class Taxi(Section):
-    """When do New Yorkers tip?"""
+    """When do New Yorkers tip, and how much."""
 
     fetch: Fetch = Fetch()
     standardise: Standardise = Standardise()

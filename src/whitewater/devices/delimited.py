@@ -30,9 +30,7 @@ def cpu_parse_delimited(data: bytes, names: Sequence[str], columns: Mapping[str,
         The columns of the rows that could be parsed, in order, and the other lines.
     """
     lines = [line.rstrip(b"\r") for line in data.split(b"\n")]
-    malformed = tuple(
-        line.decode("utf-8", "replace") for line in lines if line and not _fits(line, names, columns)
-    )
+    malformed = tuple(line.decode("utf-8", "replace") for line in lines if line and not _fits(line, names, columns))
     good = b"\n".join(line for line in lines if line and _fits(line, names, columns))
     if not good:
         empty: RawBlock = {

@@ -28,7 +28,7 @@ def cpu_ridge(*, alpha: float) -> Regressor:
 
 
 def gpu_ridge(*, alpha: float) -> Regressor:
-    """Return a ridge regression that is solved by eigendecomposition of the normal equations (by SVD for one column)."""
+    """Return a ridge regression that is solved by eigendecomposition of the normal equations, for one column by SVD."""
     from cuml.linear_model import Ridge
 
     ridge: Regressor = Ridge(alpha=alpha, solver="auto")

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from whitewater.devices.arrow_kinds import MICROSECONDS, from_arrow
-from whitewater.devices.protocol import NULL_INTEGER, NULL_TIMESTAMP, Array, Block, Kind, RawBlock
+from whitewater.devices.parquet_chunk import chunk_reader
+from whitewater.devices.protocol import NULL_INTEGER, NULL_TIMESTAMP, Array, Block, Encoded, Kind, RawBlock
 from whitewater.errors import InputError
+
+_ARROW_ROWS = 1 << 16
 
 
 def cpu_row_group_blocks(
@@ -40,30 +44,63 @@ def cpu_row_group_blocks(
     InputError
         If the file is not Parquet, is cut off or corrupted, lacks a column, or holds a value that its kind cannot.
     """
-    text = [name for name, kind in columns.items() if kind == "text"]
-    rows = 0
-    column = ""
+    name = ""
     try:
-        with pq.ParquetFile(path, memory_map=True, read_dictionary=text, page_checksum_verification=True) as file:
-            expected = file.metadata.row_group(row_group).num_rows
-            for name in columns:
-                if name not in file.schema_arrow.names:
-                    raise InputError(_message(path, row_group, name, f"not among {', '.join(file.schema_arrow.names)}"))
-            for batch in file.iter_batches(block_rows, [row_group], list(columns), use_threads=False):
+        with pq.ParquetFile(path, page_checksum_verification=True) as file, path.open("rb", buffering=0) as data:
+            readers: dict[str, _Reader] = {}
+            for name, kind in columns.items():
+                column = _column(file, name)
+                reader = chunk_reader(data, file, row_group, column, kind)
+                readers[name] = reader or _ArrowReader(path, row_group, name, kind)
+            rows = file.metadata.row_group(row_group).num_rows
+            for start in range(0, rows, block_rows):
                 block: RawBlock = {}
-                for column, kind in columns.items():
-                    block[column] = from_arrow(batch.column(column), kind)
-                rows += batch.num_rows
+                for name, reader in readers.items():
+                    block[name] = reader.read(min(block_rows, rows - start))
                 yield block
     except (OSError, ValueError) as error:
-        raise InputError(_message(path, row_group, column, str(error))) from error
-    if rows != expected:
-        raise InputError(_message(path, row_group, "", f"{rows} rows where its footer says {expected}"))
+        raise InputError(
+            f"{path}, row group {row_group}, column {name!r}: {error}. Get the file again, or leave it out."
+        ) from error
 
 
-def _message(path: Path, row_group: int, column: str, problem: str) -> str:
-    where = f"{path}, row group {row_group}" + (f", column {column!r}" if column else "")
-    return f"{where}: {problem}. Get the file again, or leave it out."
+class _Reader(Protocol):
+    def read(self, rows: int) -> Array | Encoded: ...
+
+
+class _ArrowReader:
+    """Reads the rows of one column chunk in order, of any form, with pyarrow."""
+
+    def __init__(self, path: Path, row_group: int, column: str, kind: Kind) -> None:
+        self._kind = kind
+        self._batches = self._read(path, row_group, column)
+        self._pending: list[pa.Array] = []
+
+    def _read(self, path: Path, row_group: int, column: str) -> Iterator[pa.Array]:
+        dictionary = [column] if self._kind == "text" else []
+        with pq.ParquetFile(path, read_dictionary=dictionary, page_checksum_verification=True) as file:
+            for batch in file.iter_batches(_ARROW_ROWS, [row_group], [column], use_threads=False):
+                yield batch.column(0)
+
+    def read(self, rows: int) -> Array | Encoded:
+        """Return the next ``rows`` rows."""
+        pieces: list[pa.Array] = []
+        while rows:
+            values = self._pending.pop() if self._pending else next(self._batches, None)
+            if values is None:
+                raise ValueError("has fewer rows than its row group")
+            pieces.append(values[:rows])
+            if len(values) > rows:
+                self._pending.append(values[rows:])
+            rows -= len(pieces[-1])
+        return from_arrow(pa.chunked_array(pieces), self._kind)
+
+
+def _column(file: pq.ParquetFile, name: str) -> int:
+    names = file.schema_arrow.names
+    if names.count(name) != 1:
+        raise ValueError(f"{'not' if name not in names else 'more than once'} among the columns {', '.join(names)}")
+    return int(names.index(name))
 
 
 def cpu_write_parquet(block: Block, path: Path, kinds: Mapping[str, Kind]) -> None:

@@ -17,7 +17,7 @@ kind            array dtype  null
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,7 +103,7 @@ class Regressor(Protocol):
     def predict(self, X: Array) -> Array: ...
 
 
-class Device(Protocol):
+class Device(Hashable, Protocol):
     """Stateless, hashable and picklable: libraries are imported on first use, in whichever process runs the task."""
 
     @property

@@ -48,8 +48,9 @@ def tip_is_recorded(block: Block, device: Device) -> Array:
     Cash tips are not recorded: their `tip_amount` of 0 means missing, not zero.
     """
     paid_in_app = block["service"] == SERVICES.index("fhvhv")
-    recorded: Array = (column("payment_type", block, device) == CARD) | paid_in_app
-    return recorded & ~device.xp.isnan(column("tip_amount", block, device))
+    by_card = column("payment_type", block, device) == CARD
+    recorded: Array = (by_card | paid_in_app) & ~device.xp.isnan(column("tip_amount", block, device))
+    return recorded
 
 
 def slices(block: Block, device: Device) -> Iterator[Block]:
@@ -62,4 +63,3 @@ def slices(block: Block, device: Device) -> Iterator[Block]:
 def _where(known: Array, values: Array, device: Device) -> Array:
     result: Array = device.xp.where(known, values, float("nan"))
     return result
-

@@ -97,7 +97,8 @@ def parts(standardised: Path, catalogue: Sequence[Mapping[str, Any]]) -> list[Pa
     return [
         Part(path, entry["file"], entry["origin"], codes.get(entry["service"], 0))
         for entry in catalogue
-        for path in sorted(standardised.glob(f"*-{entry['file']:04d}-*.parquet"))
+        for kind in ("part", "malformed")
+        for path in sorted(standardised.glob(f"{kind}-{entry['file']:04d}-*.parquet"))
     ]
 
 
@@ -125,9 +126,8 @@ def clean_part(part: Part, *, cleaning: Cleaning) -> Tally:
     month = month_index(block["pickup_datetime"], device)
     kept = mask == 0
     for place, rows in partitions(_select(block, kept, device), month[kept], device):
-        write_whole(
-            cleaning.trips / place / part.path.name, lambda path, rows=rows: device.write_parquet(rows, path, TRIP_KINDS)
-        )
+        write = partial(_write_trips, rows, device=device)
+        write_whole(cleaning.trips / place / part.path.name, write)
     rejected = ~kept
     write_rejected(
         _select(block, rejected, device),
@@ -139,6 +139,10 @@ def clean_part(part: Part, *, cleaning: Cleaning) -> Tally:
         name=part.path.name,
     )
     return _tally(part, block, mask, month, device)
+
+
+def _write_trips(block: Block, path: Path, *, device: Device) -> None:
+    device.write_parquet({name: column(name, block, device) for name in TRIP_KINDS}, path, TRIP_KINDS)
 
 
 def read_part(path: Path, device: Device) -> Block:

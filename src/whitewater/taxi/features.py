@@ -12,9 +12,9 @@ number    its value; duration in minutes, speed in mph   sign(x) log(1 + abs(x))
                                                                                                 null
 ========= ============================================== ====================================== ==================
 
-A column "<feature> is null" lets the linear model tell null from 0. No vocabulary and no null policy depends on the data,
-so a trip has the same features in whichever sample, fold or partition it is. One-hot hours hold the baseline, the mean of
-each hour, as a special case; the logarithm is there because fares, distances and durations are skewed to the right.
+A column "<feature> is null" lets the linear model tell null from 0. No vocabulary and no null policy depends on the
+data, so a trip has the same features in whichever sample, fold or partition it is. One-hot hours hold the baseline, the
+mean of each hour, as a special case; the logarithm is there because fares, distances and durations are skewed.
 """
 
 from __future__ import annotations
@@ -62,9 +62,8 @@ class FeatureSet:
     def __post_init__(self) -> None:
         leaks = [name for name in self.features if contains_tip(name)]
         if leaks:
-            raise ConfigError(
-                f"features {', '.join(leaks)}: contains the tip, which the model is to predict. Remove it from model.features."
-            )
+            raise ConfigError(f"{' and '.join(leaks)} contains the tip, which the model is to predict. "
+                              "Remove it from model.features.")  # fmt: skip
 
 
 def columns_read(features: Sequence[str]) -> dict[str, Kind]:

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from whitewater.taxi.clean import Tally
 
 
-def summarise(catalogue: Sequence[Mapping[str, Any]], tallies: Sequence[Tally], reasons: Sequence[str]) -> dict[str, Any]:
+def summarise(
+    catalogue: Sequence[Mapping[str, Any]], tallies: Sequence[Tally], reasons: Sequence[str]
+) -> dict[str, Any]:
     """Return the content of `quality.json`.
 
     A row counts once under each of its reasons in ``by_reason``, and once in the funnel: under its first.
@@ -27,9 +29,7 @@ def summarise(catalogue: Sequence[Mapping[str, Any]], tallies: Sequence[Tally], 
     IntegrityError
         If a file's rows are not all accounted for.
     """
-    files = [
-        _file(entry, [tally for tally in tallies if tally.file == entry["file"]], reasons) for entry in catalogue
-    ]
+    files = [_file(entry, [tally for tally in tallies if tally.file == entry["file"]], reasons) for entry in catalogue]
     rejected = sum((tally.rejected for tally in tallies), Counter())
     rows_in, rows_out = (sum(file[key] for file in files) for key in ("rows_in", "rows_out"))
     return {

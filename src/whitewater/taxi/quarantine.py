@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,13 +41,13 @@ def write_rejected(
     for place, rows in partitions({**block, "mask": mask}, month, device):
         columns = host_columns(rows, device)
         table = _table(columns, len(columns["mask"]), _reasons(columns["mask"], reasons), origin=origin, lines=None)
-        write_whole(quarantine / place / name, lambda path, table=table: _write(table, path))  # type: ignore[misc]
+        write_whole(quarantine / place / name, partial(_write, table))
 
 
 def write_malformed(lines: Sequence[str], *, service: int, origin: str, quarantine: Path, name: str) -> None:
     """Write lines that could not be parsed: all columns null, the line in ``raw_line``."""
     table = _table({}, len(lines), [[MALFORMED]] * len(lines), origin=origin, lines=lines)
-    write_whole(quarantine / directory(service, NULL_INTEGER) / name, lambda path: _write(table, path))
+    write_whole(quarantine / directory(service, NULL_INTEGER) / name, partial(_write, table))
 
 
 def _table(

@@ -119,9 +119,13 @@ def _fields(names: Sequence[str], sample: Sequence[bytes], *, path: Path) -> tup
     """Pad the header to the usual number of fields: in some eras rows end with more commas than the header has."""
     counts = [line.count(b",") + 1 for line in sample]
     usual = max(set(counts), key=counts.count) if counts else len(names)
-    pads = [line.rstrip(b"\r\n").split(b",", len(names))[-1] for line, fields in zip(sample, counts, strict=True) if fields == usual]
+    pads = [
+        line.rstrip(b"\r\n").split(b",", len(names))[-1]
+        for line, fields in zip(sample, counts, strict=True)
+        if fields == usual
+    ]
     if usual > len(names) and any(pad.strip(b", ") for pad in pads):
-        raise InputError(f"{path}: rows have {usual} fields, but the header names {len(names)}, so that it cannot be told "
+        raise InputError(f"{path}: rows have {usual} fields, but the header names {len(names)}, so that nobody can tell "
                          "which column is which. Correct the header.")  # fmt: skip
     return (*names, *(f"pad {number}" for number in range(usual - len(names))))
 

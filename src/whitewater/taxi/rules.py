@@ -93,7 +93,7 @@ def _usual_month(usual: Mapping[int, Array], device: Device) -> list[Rule]:
     def stray(block: Block) -> Array:
         month = month_index(block["pickup_datetime"], device)
         known = block["pickup_datetime"] != NULL_TIMESTAMP
-        result = device.xp.zeros(len(month), bool)
+        result: Array = device.xp.zeros(len(month), bool)
         for service, months in usual.items():
             # Index -1, no month, takes the last entry.
             result |= (block["service"] == service) & ~months[month] & known

@@ -32,12 +32,16 @@ class Column:
 
 TRIP_COLUMNS: dict[str, Column] = {
     "service": Column("int8", "code", "0 yellow, 1 green, 2 fhvhv; in Parquet the partition key, as text"),
-    "vendor_id": Column("int8", "code", "1 CMT, 2 VeriFone/Curb (VTS), 3 DDS, 6 Myle, 7 Helix; fhvhv: the licence's number"),
+    "vendor_id": Column(
+        "int8", "code", "1 CMT, 2 VeriFone/Curb (VTS), 3 DDS, 6 Myle, 7 Helix; fhvhv: the licence's number"
+    ),
     "pickup_datetime": Column("timestamp", "local time", "when the meter was started"),
     "dropoff_datetime": Column("timestamp", "local time", "when the meter was stopped"),
     "passenger_count": Column("int16", "passengers", "entered by the driver"),
     "trip_distance": Column("float64", "miles", "as the meter measured it"),
-    "rate_code": Column("int16", "code", "1 standard, 2 JFK, 3 Newark, 4 Nassau/Westchester, 5 negotiated, 6 group; 99 is null"),
+    "rate_code": Column(
+        "int16", "code", "1 standard, 2 JFK, 3 Newark, 4 Nassau/Westchester, 5 negotiated, 6 group; 99 is null"
+    ),
     "store_and_forward": Column("int8", "0 or 1", "1 when the record waited in the vehicle for a connection"),
     "pickup_location_id": Column("int16", "taxi zone", "1 to 265; null when the record has coordinates only"),
     "dropoff_location_id": Column("int16", "taxi zone", "1 to 265; null when the record has coordinates only"),
@@ -45,7 +49,9 @@ TRIP_COLUMNS: dict[str, Column] = {
     "pickup_latitude": Column("float64", "degrees", "to 2016-06"),
     "dropoff_longitude": Column("float64", "degrees", "to 2016-06"),
     "dropoff_latitude": Column("float64", "degrees", "to 2016-06"),
-    "payment_type": Column("int8", "code", "0 Flex Fare, 1 card, 2 cash, 3 no charge, 4 dispute, 5 unknown, 6 voided; fhvhv: null"),
+    "payment_type": Column(
+        "int8", "code", "0 Flex Fare, 1 card, 2 cash, 3 no charge, 4 dispute, 5 unknown, 6 voided; fhvhv: null"
+    ),
     "trip_type": Column("int8", "code", "green: 1 street hail, 2 dispatch"),
     "fare_amount": Column("float64", "US dollars", "metered fare; fhvhv: base passenger fare"),
     "extra": Column("float64", "US dollars", "rush hour and night surcharges; 'surcharge' to 2014"),
@@ -86,14 +92,21 @@ VENDORS = {
     "cmt": 1, "vts": 2, "dds": 3, "hv0001": 1, "hv0002": 2, "hv0003": 3, "hv0004": 4, "hv0005": 5, "hv0006": 6,
 }  # fmt: skip
 # Codes above these are not of the data dictionary; a flag is 0 or 1.
-LARGEST_CODE = {"vendor_id": 127, "payment_type": 6, "service": 2, "pickup_location_id": 265, "dropoff_location_id": 265}
+LARGEST_CODE = {
+    "vendor_id": 127,
+    "payment_type": 6,
+    "service": 2,
+    "pickup_location_id": 265,
+    "dropoff_location_id": 265,
+}
 SPELLINGS: dict[str, dict[str, int]] = {
     "vendor_id": VENDORS,
     "payment_type": PAYMENTS,
     "service": {"yellow": 0, "green": 1, "fhvhv": 2},
     **dict.fromkeys(
         (
-            "store_and_forward", "shared_request", "shared_match", "access_a_ride", "wheelchair_request", "wheelchair_match",
+            "store_and_forward", "shared_request", "shared_match", "access_a_ride", "wheelchair_request",
+            "wheelchair_match",
         ),
         FLAGS,
     ),
@@ -204,10 +217,14 @@ def recognise(raw_names: Sequence[str], *, path: str, numeric: Collection[str] =
             continue
         column = ALIASES[key]
         if column in columns:
-            raise InputError(f"{path}: columns {columns[column].raw_name!r} and {name!r} both mean {column}. Remove one.")
+            raise InputError(
+                f"{path}: columns {columns[column].raw_name!r} and {name!r} both mean {column}. Remove one."
+            )
         spelled = column in SPELLINGS and name not in numeric
         columns[column] = RawColumn(name, "text" if spelled else TRIP_COLUMNS[column].kind)
-    missing = [name for name in ("pickup_datetime", "dropoff_datetime", "fare_amount", "tip_amount") if name not in columns]
+    missing = [
+        name for name in ("pickup_datetime", "dropoff_datetime", "fare_amount", "tip_amount") if name not in columns
+    ]
     if missing:
         raise InputError(f"{path}: not a file of taxi trips with fares: no column for {', '.join(missing)} "
                          f"among {', '.join(map(repr, raw_names))}.")  # fmt: skip

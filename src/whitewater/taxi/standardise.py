@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whitewater.devices import BAD_INTEGER, NULL_INTEGER, Array, Block, Device, Encoded, RawBlock
+from whitewater.devices import BAD_INTEGER, NULL_INTEGER, Array, Block, Device, Encoded, Kind, RawBlock
 from whitewater.errors import InputError
 from whitewater.store import read_json, write_json
 from whitewater.taxi.calendar import MONTHS, month_index, month_name
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from whitewater.config.taxi import Standardise
     from whitewater.step import Output, Run
 
+ISSUES_KIND: Kind = "int32"
 logger = logging.getLogger(__name__)
 
 
@@ -62,19 +63,20 @@ def standardise(run: Run[Standardise], *, inputs: Path, standardised: Output) ->
 def write_unit(task: tuple[int, int, Unit], *, directory: Path, device: Device, block_rows: int) -> Counts:
     """Standardise one unit of a file into parts; run twice, it leaves the same parts."""
     index, number, unit = task
-    total, malformed = 0, []
+    total, malformed = 0, 0
     months = np.zeros((len(SERVICES), MONTHS + 1), np.int64)
     for part, parsed in enumerate(blocks(unit, device, block_rows=block_rows)):
         stem = f"{index:04d}-{number:04d}-{part:04d}"
         total += parsed.rows
-        malformed += parsed.malformed
+        malformed += len(parsed.malformed)
         if parsed.malformed:
             _write_lines(list(parsed.malformed), directory / f"malformed-{stem}.parquet")
         block = standardise_block(parsed.block, unit.file.era, device)
         if len(block["service"]):
-            device.write_parquet(block, directory / f"part-{stem}.parquet", {**KINDS, "issues": "int32"})
+            kinds = {name: kind for name, kind in {**KINDS, "issues": ISSUES_KIND}.items() if name in block}
+            device.write_parquet(block, directory / f"part-{stem}.parquet", kinds)
             months += count_months(block, device)
-    return Counts(index, total, len(malformed), months)
+    return Counts(index, total, malformed, months)
 
 
 def standardise_block(raw: RawBlock, era: Era, device: Device) -> Block:
@@ -84,9 +86,7 @@ def standardise_block(raw: RawBlock, era: Era, device: Device) -> Block:
     column ``ISSUES[i]`` could not be understood; the value itself is null then.
     """
     xp = device.xp
-    block = {
-        name: _decode(name, raw[column.raw_name], device) for name, column in era.columns.items()
-    }
+    block = {name: _decode(name, raw[column.raw_name], device) for name, column in era.columns.items()}
     rows = len(next(iter(block.values())))
     if era.service is not None:
         block["service"] = xp.full(rows, SERVICES.index(era.service), xp.int8)
@@ -145,7 +145,7 @@ def _describe(index: int, file: RawFile, *, origin: str, counts: list[Counts]) -
         "rows": sum(count.rows for count in counts),
         "malformed": sum(count.malformed for count in counts),
         "months": {
-            service: {month_name(month): int(months[code, month]) for month in np.flatnonzero(months[code, :-1])}
+            service: {month_name(int(month)): int(months[code, month]) for month in np.flatnonzero(months[code, :-1])}
             for code, service in enumerate(SERVICES)
             if months[code].any()
         },

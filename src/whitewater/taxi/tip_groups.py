@@ -48,8 +48,8 @@ class TipStatistics:
     def nothing(cls, groups: int) -> TipStatistics:
         """Return the statistics of no trips at all."""
         counts = np.zeros(groups, np.int64)
-        histogram = np.zeros((groups, BINS), np.int64)
-        return cls(counts, counts, np.zeros(groups), GroupStatistics(counts, np.zeros(groups), np.zeros(groups), histogram))
+        totals = np.zeros(groups)
+        return cls(counts, counts, totals, GroupStatistics(counts, totals, totals, np.zeros((groups, BINS), np.int64)))
 
     def __add__(self, other: TipStatistics) -> TipStatistics:
         return TipStatistics(
@@ -76,8 +76,8 @@ def tip_statistics(blocks: Iterable[Block], device: Device) -> dict[str, TipStat
             recorded.add([_masked(key, counted, device) for key in keys], fraction)
             _add_plain(plain, keys, fraction, device)
     return {
-        name: TipStatistics(*counts, statistics)
-        for name, counts, statistics in zip(GROUPS, plain, recorded.result(), strict=True)
+        name: TipStatistics(all_trips, tipped, total, statistics)
+        for name, (all_trips, tipped, total), statistics in zip(GROUPS, plain, recorded.result(), strict=True)
     }
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from whitewater.devices import NULL_INTEGER, Array, GroupStatistics
 from whitewater.devices.group_statistics import median_from_histogram
 from whitewater.taxi.calendar import HOURS_OF_WEEK, MONTHS, month_name
-from whitewater.taxi.schema import PAYMENT_NAMES, SERVICES
+from whitewater.taxi.schema import PAYMENT_NAMES, SERVICES, Service
 from whitewater.taxi.tip_groups import GROUPS, TipStatistics
 from whitewater.taxi.zones import Zones
 
@@ -22,7 +22,7 @@ ALL = "all"
 
 
 def tip_tables(
-    statistics: Mapping[str, Mapping[str, TipStatistics]], zones: Zones, *, confidence: float
+    statistics: Mapping[Service, Mapping[str, TipStatistics]], zones: Zones, *, confidence: float
 ) -> dict[str, pd.DataFrame]:
     """Return the tables by name: hour, weekday_hour, month, payment_type, passenger_count, borough, zone.
 
@@ -45,7 +45,9 @@ def tip_tables(
     import pandas as pd
 
     named = [service for service in SERVICES if service in statistics]
-    by_key = {key: {service: statistics[service][key] for service in named} for key in GROUPS}
+    by_key: dict[str, dict[str, TipStatistics]] = {
+        key: {service: statistics[service][key] for service in named} for key in GROUPS
+    }
     for key, services in by_key.items():
         services[ALL] = sum(services.values(), TipStatistics.nothing(GROUPS[key]))
 
@@ -65,7 +67,7 @@ def tip_tables(
         "month": table("month", _frame(month=[*map(month_name, range(MONTHS)), None])),
         "payment_type": table(
             "payment_type",
-            _frame(payment_type=_nullable(np.arange(7)), payment_name=[PAYMENT_NAMES[code] for code in range(7)] + [None]),
+            _frame(payment_type=_nullable(np.arange(7)), payment_name=[*PAYMENT_NAMES.values(), None]),
         ),
         "passenger_count": table("passenger_count", _frame(passenger_count=_nullable(np.arange(10)))),
         "borough": table("location", _frame(borough=[*zones.boroughs, None]), borough),
@@ -121,7 +123,10 @@ def _gathered(statistics: TipStatistics, members: Array, rows: int) -> TipStatis
         gather(statistics.plain_trips),
         gather(statistics.plain_total),
         GroupStatistics(
-            gather(recorded.count), gather(recorded.total), gather(recorded.total_of_squares), gather(recorded.histogram)
+            gather(recorded.count),
+            gather(recorded.total),
+            gather(recorded.total_of_squares),
+            gather(recorded.histogram),
         ),
     )
 
