@@ -1,10 +1,10 @@
 """The harness of all benchmarks: variants of one computation, interleaved in one run.
 
 Every sample is a fresh process, measured from outside; it prints as its last line one JSON object with the seconds of
-the computation proper, its answer, and the rows and bytes of its input (see `Printed`). All answers are compared with
-the oracle's. After one warm-up process for each variant, rounds follow a Williams design: over the rounds every variant
-takes every place equally often and follows every other equally often, so that drift and after-effects (caches, heat,
-dirty pages) fall on all alike.
+the computation proper, without imports, and its answer (see `Printed`). All answers are compared with the oracle's.
+After one warm-up process for each variant, rounds follow a Williams design: over the rounds every variant takes every
+place equally often and follows every other equally often, so that drift and after-effects (caches, heat, dirty pages)
+fall on all alike.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from benchmarks.machine import describe_machine, installed_versions, revision
 from benchmarks.process_tree import Cost, MeasurementError, run
-from benchmarks.report import Outcome, Plan, Report, Sample, paired_ratios, summarise
+from benchmarks.report import Outcome, Plan, Report, Sample, Size, paired_ratios, summarise
 
 THREAD_VARIABLES = (
     "MKL_NUM_THREADS",
@@ -59,8 +59,6 @@ class Printed(BaseModel):
 
     compute_seconds: float = Field(gt=0)
     answer: JsonValue
-    rows: int = Field(ge=0)
-    bytes: int = Field(ge=0)
 
 
 @dataclass
@@ -79,6 +77,7 @@ def measure(
     *,
     oracle: str,
     plan: Plan,
+    size: Size,
     parameters: Mapping[str, JsonValue],
     packages: Iterable[str] = (),
 ) -> Report:
@@ -94,8 +93,10 @@ def measure(
         Name of the variant whose answer is right by definition; best one that shares no code with the others.
     plan
         Rounds, time, threads and tolerance.
+    size
+        How much all variants work on.
     parameters
-        What defines the work, for the record.
+        What else defines the work, for the record.
     packages
         Packages whose versions are recorded, beside those of Whitewater.
 
@@ -115,7 +116,8 @@ def measure(
     return Report(
         name=name,
         started=started,
-        command=tuple(sys.argv),
+        command=tuple(sys.orig_argv),
+        size=size,
         parameters=dict(parameters),
         plan=plan,
         machine=machine,
@@ -235,8 +237,6 @@ def _sample(variant: Variant, *, plan: Plan, round_number: int, place: int) -> t
         other_cpu_seconds=cost.other_cpu_seconds,
         peak_memory_bytes=cost.peak_memory_bytes,
         peak_anonymous_bytes=cost.peak_anonymous_bytes,
-        rows=printed.rows,
-        bytes=printed.bytes,
     )
     stage = f"round {round_number}" if round_number else "warm-up"
     print(f"{stage}: {variant.name}: {cost.wall_seconds:.3f} s", file=sys.stderr, flush=True)

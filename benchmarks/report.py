@@ -45,11 +45,19 @@ class Plan(Record):
     timeout: float = Field(900.0, gt=0)
 
 
+class Size(Record):
+    """The input of a benchmark; ``basis`` says whether its bytes are counted in the files or in memory."""
+
+    rows: int = Field(ge=0)
+    bytes: int = Field(ge=0)
+    basis: Literal["file", "memory"]
+
+
 class Sample(Record):
     """One fresh process of one variant; the fields that are not explained here are those of `process_tree.Cost`.
 
     ``place`` is its place in the round, from 0. ``compute_seconds`` is what the process itself measured, without its
-    imports; ``rows`` and ``bytes`` are the input it worked on, bytes as they stand in the files.
+    imports.
     """
 
     round: int
@@ -60,8 +68,6 @@ class Sample(Record):
     other_cpu_seconds: float
     peak_memory_bytes: int
     peak_anonymous_bytes: int
-    rows: int
-    bytes: int
 
 
 class Outcome(Record):
@@ -86,6 +92,7 @@ class Report(Record):
     name: str
     started: str
     command: tuple[str, ...]
+    size: Size
     parameters: dict[str, JsonValue]
     plan: Plan
     page_cache: Literal["warm"] = "warm"
@@ -140,13 +147,17 @@ def paired_ratios(subject: Sequence[Sample], peer: Sequence[Sample]) -> dict[Qua
 def table(report: Report) -> str:
     """Return the medians, and the interval of the wall time and of its ratio, as text."""
     rounds = max((len(outcome.samples) for outcome in report.outcomes.values()), default=0)
+    walls = [outcome.summary["wall_seconds"] for outcome in report.outcomes.values() if outcome.summary]
+    coverage = f"{min(wall.coverage for wall in walls):.1%} interval" if walls else "interval"
     machine = report.machine
+    where = {"file": "files", "memory": "memory"}[report.size.basis]
     lines = [
-        f"{report.name}: {rounds} rounds, {report.plan.threads} threads, page cache {report.page_cache}; "
+        f"{report.name}: {report.size.rows:,} rows, {report.size.bytes / 1e9:.2f} GB in {where}; "
+        f"{rounds} rounds, {report.plan.threads} threads, page cache {report.page_cache}; "
         f"{machine.processor}, {machine.cores} cores, {machine.memory_bytes / 2**30:.0f} GiB; "
         f"load before {machine.load_average_before:.2f}",
         "",
-        f"{'variant':<20} {'wall s (95 % interval)':>26} {'compute s':>10} {'CPU s':>8} {'peak MiB':>9} "
+        f"{'variant':<20} {f'wall s ({coverage})':>26} {'compute s':>10} {'CPU s':>8} {'peak MiB':>9} "
         f"{'anonymous':>9}  {'wall, first / this':>24}",
     ]
     lines += [_row(name, outcome, report.ratios.get(name, {})) for name, outcome in report.outcomes.items()]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-Mean = tuple[int, float]
+Mean = list[float]  # trips, and the mean of their tip fractions
 Answer = dict[str, dict[str, Mean]]
 
 # The columns that the aggregates need, and all columns of the CSV files, with the types of their values.
@@ -74,9 +74,9 @@ def answer(
 ) -> Answer:
     """Return the answer from rows of key, trips and mean tip fraction; an empty borough is that of unknown zones."""
     return {
-        "by_hour": {str(hour): (trips, mean) for hour, trips, mean in by_hour},
-        "by_weekday_hour": {f"{weekday} {hour}": (trips, mean) for weekday, hour, trips, mean in by_weekday_hour},
-        "by_borough": {borough or "": (trips, mean) for borough, trips, mean in by_borough},
+        "by_hour": {str(hour): [trips, mean] for hour, trips, mean in by_hour},
+        "by_weekday_hour": {f"{weekday} {hour}": [trips, mean] for weekday, hour, trips, mean in by_weekday_hour},
+        "by_borough": {borough or "": [trips, mean] for borough, trips, mean in by_borough},
     }
 
 

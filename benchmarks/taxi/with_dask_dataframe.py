@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import dask
 import dask.dataframe as dd
 import pandas as pd
@@ -14,11 +16,11 @@ def compute(work: Work) -> Answer:
     with dask.config.set(scheduler="threads", num_workers=work.threads):
         cleaned = _clean(_read(work))
         if work.output is not None:
-            cleaned.to_parquet(work.output, compression="snappy", write_index=False)
+            cleaned.to_parquet(work.output, compression="zstd", compression_level=1, write_index=False)
         return _tips(cleaned, work)
 
 
-def _read(work: Work) -> dd.DataFrame:
+def _read(work: Work) -> Any:
     files = [str(file) for file in work.files]
     if work.csv:
         return dd.read_csv(files, usecols=list(NEEDED), parse_dates=list(NEEDED[:2]))
@@ -26,7 +28,7 @@ def _read(work: Work) -> dd.DataFrame:
     return dd.read_parquet(files, columns=columns, split_row_groups=True)
 
 
-def _clean(trips: dd.DataFrame) -> dd.DataFrame:
+def _clean(trips: Any) -> Any:
     duration = trips["tpep_dropoff_datetime"] - trips["tpep_pickup_datetime"]
     return trips[
         (trips["fare_amount"] > 0)
@@ -38,7 +40,7 @@ def _clean(trips: dd.DataFrame) -> dd.DataFrame:
     ]
 
 
-def _tips(cleaned: dd.DataFrame, work: Work) -> Answer:
+def _tips(cleaned: Any, work: Work) -> Answer:
     zones = pd.read_csv(work.zones, usecols=["LocationID", "Borough"], keep_default_na=False)
     card = cleaned[cleaned["payment_type"] == CARD]
     keyed = card.assign(
@@ -46,13 +48,9 @@ def _tips(cleaned: dd.DataFrame, work: Work) -> Answer:
         hour=card["tpep_pickup_datetime"].dt.hour,
         weekday=card["tpep_pickup_datetime"].dt.weekday,
     ).merge(zones, "left", left_on="PULocationID", right_on="LocationID")
-    means = dask.compute(
-        *(
-            keyed.groupby(keys, dropna=False)["fraction"].agg(["count", "mean"])
-            for keys in (["hour"], ["weekday", "hour"], ["Borough"])
-        )
-    )
-    return answer(*([row for row in mean.reset_index().itertuples(index=False, name=None)] for mean in means))
+    keys = (["hour"], ["weekday", "hour"], ["Borough"])
+    lazy = [keyed.groupby(each, dropna=False)["fraction"].agg(["count", "mean"]) for each in keys]
+    return answer(*(mean.reset_index().to_dict("split")["data"] for mean in dask.base.compute(*lazy)))
 
 
 if __name__ == "__main__":

@@ -8,46 +8,62 @@ from __future__ import annotations
 
 import duckdb
 
-from benchmarks.taxi.variant import CARD, CSV_COLUMNS, MAXIMUM_FARE, MAXIMUM_HOURS, MAXIMUM_MILES, Answer, Work, answer, main
+from benchmarks.taxi.variant import Answer, Work, answer, main
 
-TYPES = {"integer": "INTEGER", "real": "DOUBLE", "text": "VARCHAR", "timestamp": "TIMESTAMP"}
-CLEAN = f"""
-    fare_amount > 0 AND fare_amount <= {MAXIMUM_FARE} AND tip_amount >= 0
-    AND trip_distance BETWEEN 0 AND {MAXIMUM_MILES}
-    AND tpep_dropoff_datetime > tpep_pickup_datetime
-    AND epoch_us(tpep_dropoff_datetime) - epoch_us(tpep_pickup_datetime) <= {MAXIMUM_HOURS} * 3600000000"""
+READ_PARQUET = "CREATE TEMP VIEW trips AS SELECT * FROM read_parquet(getvariable('files'))"
+READ_CSV = """
+    CREATE TEMP VIEW trips AS SELECT * FROM read_csv(
+        getvariable('files'), header = true, auto_detect = false, delim = ',', columns = {
+            'VendorID': 'INTEGER', 'tpep_pickup_datetime': 'TIMESTAMP', 'tpep_dropoff_datetime': 'TIMESTAMP',
+            'passenger_count': 'INTEGER', 'trip_distance': 'DOUBLE', 'RatecodeID': 'INTEGER',
+            'store_and_fwd_flag': 'VARCHAR', 'PULocationID': 'INTEGER', 'DOLocationID': 'INTEGER',
+            'payment_type': 'INTEGER', 'fare_amount': 'DOUBLE', 'extra': 'DOUBLE', 'mta_tax': 'DOUBLE',
+            'tip_amount': 'DOUBLE', 'tolls_amount': 'DOUBLE', 'improvement_surcharge': 'DOUBLE',
+            'total_amount': 'DOUBLE', 'congestion_surcharge': 'DOUBLE'
+        }
+    )
+"""
+CLEANED = """
+    CREATE TEMP VIEW cleaned AS
+    SELECT * FROM trips
+    WHERE fare_amount > 0 AND fare_amount <= 1000 AND tip_amount >= 0 AND trip_distance BETWEEN 0 AND 200
+        AND tpep_dropoff_datetime > tpep_pickup_datetime
+        AND epoch_us(tpep_dropoff_datetime) - epoch_us(tpep_pickup_datetime) <= 6 * 3600000000
+"""
+WRITE = """
+    COPY cleaned TO $output (FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1, PER_THREAD_OUTPUT true)
+"""
 # 1970-01-01 was a Thursday: 72 hours after the start of its week.
-TIPS_BY_HOUR_AND_ZONE = f"""
+GROUP = """
     CREATE TEMP TABLE groups AS
     SELECT (epoch_us(tpep_pickup_datetime) // 3600000000 + 72) % 168 AS hour_of_week, PULocationID AS location,
         count(*) AS trips, sum(tip_amount / fare_amount) AS total
-    FROM {{source}} WHERE payment_type = {CARD} AND {CLEAN} GROUP BY ALL"""  # noqa: S608
+    FROM cleaned WHERE payment_type = 1 GROUP BY ALL
+"""
+BY_HOUR = "SELECT hour_of_week % 24, sum(trips)::BIGINT, sum(total) / sum(trips) FROM groups GROUP BY ALL"
+BY_WEEKDAY_HOUR = """
+    SELECT hour_of_week // 24, hour_of_week % 24, sum(trips)::BIGINT, sum(total) / sum(trips) FROM groups GROUP BY ALL
+"""
+BY_BOROUGH = """
+    SELECT Borough, sum(trips)::BIGINT, sum(total) / sum(trips)
+    FROM groups LEFT JOIN read_csv($zones, all_varchar = true) ON location = LocationID::INTEGER GROUP BY ALL
+"""
 
 
 def compute(work: Work) -> Answer:
     """Aggregate, and write the cleaned trips where that is asked for."""
     connection = duckdb.connect(config={"threads": work.threads, "preserve_insertion_order": False})
-    source = _source(work)
+    connection.execute("SET VARIABLE files = $files", {"files": [str(file) for file in work.files]})
+    connection.execute(READ_CSV if work.csv else READ_PARQUET)
+    connection.execute(CLEANED)
     if work.output is not None:
-        connection.execute(
-            f"COPY (FROM {source} WHERE {CLEAN}) TO '{work.output}' "
-            "(FORMAT parquet, COMPRESSION snappy, PER_THREAD_OUTPUT true)"
-        )
-    connection.execute(TIPS_BY_HOUR_AND_ZONE.format(source=source))
-    keyed = f"(SELECT * FROM groups LEFT JOIN read_csv('{work.zones}', all_varchar = true) ON location = LocationID::INTEGER)"
-    by_hour, by_weekday_hour, by_borough = (
-        connection.execute(f"SELECT {keys}, sum(trips)::BIGINT, sum(total) / sum(trips) FROM {keyed} GROUP BY ALL").fetchall()
-        for keys in ("hour_of_week % 24", "hour_of_week // 24, hour_of_week % 24", "Borough")
+        connection.execute(WRITE, {"output": str(work.output)})
+    connection.execute(GROUP)
+    return answer(
+        connection.execute(BY_HOUR).fetchall(),
+        connection.execute(BY_WEEKDAY_HOUR).fetchall(),
+        connection.execute(BY_BOROUGH, {"zones": str(work.zones)}).fetchall(),
     )
-    return answer(by_hour, by_weekday_hour, by_borough)
-
-
-def _source(work: Work) -> str:
-    files = [str(file) for file in work.files]
-    if not work.csv:
-        return f"read_parquet({files})"
-    columns = {name: TYPES[kind] for name, kind in CSV_COLUMNS.items()}
-    return f"read_csv({files}, columns = {columns}, header = true, auto_detect = false, delim = ',')"
 
 
 if __name__ == "__main__":

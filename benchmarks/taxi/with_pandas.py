@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -29,20 +30,21 @@ def _month(work: Work, file: Path) -> pd.DataFrame:
     if work.output is None:
         return _clean(pd.read_parquet(file, columns=list(NEEDED)))
     cleaned = _clean(pd.read_parquet(file))
-    cleaned.to_parquet(work.output / file.name, compression="snappy", index=False)
+    cleaned.to_parquet(work.output / file.name, compression="zstd", compression_level=1, index=False)
     return cleaned
 
 
 def _clean(trips: pd.DataFrame) -> pd.DataFrame:
     duration = trips["tpep_dropoff_datetime"] - trips["tpep_pickup_datetime"]
-    return trips[
+    kept = (
         (trips["fare_amount"] > 0)
         & (trips["fare_amount"] <= MAXIMUM_FARE)
         & (trips["tip_amount"] >= 0)
         & trips["trip_distance"].between(0, MAXIMUM_MILES)
         & (duration > pd.Timedelta(0))
         & (duration <= pd.Timedelta(hours=MAXIMUM_HOURS))
-    ]
+    )
+    return trips.loc[kept]
 
 
 def _tips_by_hour_and_zone(cleaned: pd.DataFrame) -> pd.DataFrame:
@@ -50,13 +52,14 @@ def _tips_by_hour_and_zone(cleaned: pd.DataFrame) -> pd.DataFrame:
     pickup = card["tpep_pickup_datetime"].dt
     fraction = card["tip_amount"] / card["fare_amount"]
     keys = [pickup.weekday.rename("weekday"), pickup.hour.rename("hour"), card["PULocationID"].rename("LocationID")]
-    return fraction.groupby(keys).agg(trips="count", total="sum")
+    return fraction.groupby(keys).agg(["count", "sum"]).set_axis(["trips", "total"], axis=1)
 
 
-def _means(keyed: pd.DataFrame, keys: list[str]) -> list[tuple[object, ...]]:
+def _means(keyed: pd.DataFrame, keys: list[str]) -> list[Any]:
     sums = keyed.groupby(keys, dropna=False)[["trips", "total"]].sum().reset_index()
     sums["total"] /= sums["trips"]
-    return list(zip(*(sums[name].tolist() for name in sums), strict=True))
+    rows: list[Any] = sums.to_dict("split")["data"]
+    return rows
 
 
 if __name__ == "__main__":

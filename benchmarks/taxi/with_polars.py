@@ -6,9 +6,21 @@ that; CSV times as text, parsed by their format; the trips written month by mont
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import polars as pl
 
-from benchmarks.taxi.variant import CARD, CSV_COLUMNS, MAXIMUM_FARE, MAXIMUM_HOURS, MAXIMUM_MILES, Answer, Work, answer, main
+from benchmarks.taxi.variant import (
+    CARD,
+    CSV_COLUMNS,
+    MAXIMUM_FARE,
+    MAXIMUM_HOURS,
+    MAXIMUM_MILES,
+    Answer,
+    Work,
+    answer,
+    main,
+)
 
 TIMES = ("tpep_pickup_datetime", "tpep_dropoff_datetime")
 TYPES = {"integer": pl.Int64(), "real": pl.Float64(), "text": pl.String(), "timestamp": pl.String()}
@@ -23,7 +35,9 @@ def compute(work: Work) -> Answer:
         groups = _tips_by_hour_and_zone(_clean(_scan(work))).collect(engine="streaming")
     else:
         work.output.mkdir(parents=True)
-        groups = pl.concat([_write_back(work, number) for number in range(len(work.files))])
+        groups = pl.concat(
+            [_write_back(file, work.output / f"{number:03d}.parquet") for number, file in enumerate(work.files)]
+        )
     return _roll_up(groups, work)
 
 
@@ -57,12 +71,9 @@ def _tips_by_hour_and_zone(cleaned: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
-def _write_back(work: Work, number: int) -> pl.DataFrame:
-    assert work.output is not None
-    cleaned = _clean(pl.scan_parquet(work.files[number]))
-    sink = cleaned.sink_parquet(
-        work.output / f"{number:03d}.parquet", compression="snappy", maintain_order=False, lazy=True
-    )
+def _write_back(file: Path, written: Path) -> pl.DataFrame:
+    cleaned = _clean(pl.scan_parquet(file))
+    sink = cleaned.sink_parquet(written, compression="zstd", compression_level=1, maintain_order=False, lazy=True)
     _, groups = pl.collect_all([sink, _tips_by_hour_and_zone(cleaned)], engine="streaming")
     return groups
 

@@ -6,7 +6,6 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import get_type_hints
 
 from whitewater.config.base import Section
 
@@ -43,9 +42,11 @@ class Flag:
 
 
 def flags(function: Callable[..., None]) -> list[Flag]:
-    """Return the flags of a step, from the types of its parameters."""
-    from whitewater.step import Inputs, Output, Outputs
-
-    hints = get_type_hints(function)
-    named = [name for name in inspect.signature(function).parameters if name != "run"]
-    return [Flag(name, hints[name] in (Output, Outputs), hints[name] in (Inputs, Outputs)) for name in named]
+    """Return the flags of a step, from the types of its parameters as they are spelled."""
+    parameters = inspect.signature(function).parameters
+    kinds = {name: getattr(each.annotation, "__name__", each.annotation) for name, each in parameters.items()}
+    return [
+        Flag(name, kind in {"Output", "Outputs"}, kind in {"Inputs", "Outputs"})
+        for name, kind in kinds.items()
+        if name != "run"
+    ]

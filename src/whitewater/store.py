@@ -12,6 +12,7 @@ import errno
 import fcntl
 import hashlib
 import json
+import logging
 import os
 import secrets
 import shutil
@@ -22,6 +23,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from whitewater.errors import InputError, IntegrityError, ResourceError
+
+logger = logging.getLogger(__name__)
 
 # Snakemake leaves this file in a directory that is an output; it is not part of the result.
 TIMESTAMP = ".snakemake_timestamp"
@@ -129,6 +132,18 @@ def put_in_place(written: Path, final: Path) -> None:
     _synchronise(written)
     written.replace(final)
     _fsync(final.parent)
+
+
+@contextmanager
+def exclusive(path: Path) -> Iterator[None]:
+    """Hold the lock of a file, which is made if need be; wait for another process that holds it."""
+    with path.open("a+b") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            logger.info("waiting for another process, which holds %s", path)
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 @contextmanager

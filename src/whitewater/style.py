@@ -1,7 +1,7 @@
 """One look for the pictures of all applications, and files whose bytes depend on nothing but the data.
 
-Colours: the eight of M. Okabe and K. Ito, "Color Universal Design", 2008, which people with any colour vision tell apart,
-and the colour maps cividis (J. Nuñez, C. Anderton, R. Renslow, 2018) and PuOr (ColorBrewer).
+Colours: the eight of M. Okabe and K. Ito, "Color Universal Design", 2008, which people tell apart whatever their colour
+vision, and for differences the map PuOr of C. Brewer's ColorBrewer, which it lists as safe for them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure, SubFigure
 
 P = ParamSpec("P")
 
@@ -67,18 +68,30 @@ def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
         import matplotlib.style
 
         with matplotlib.style.context(_LOOK, after_reset=True):
-            return draw(*arguments, **options)
+            figure = draw(*arguments, **options)
+            _lay_out(figure)
+            return figure
 
     return drawn
 
 
-def titled(width: float, height: float, *, title: str, subtitle: str = "", notes: Sequence[str] = ()) -> Figure:
-    """Return an empty figure with a title and subtitle above its axes, and notes below.
+def _lay_out(figure: Figure) -> None:
+    """Give everything its place, once for all formats."""
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
+        figure.set_layout_engine("none")
+
+
+def titled(
+    width: float, height: float, *, title: str, subtitle: str = "", notes: Sequence[str] = ()
+) -> tuple[Figure, SubFigure]:
+    """Return a figure with a title and subtitle on top and notes below, and its empty part for axes and legends.
 
     Parameters
     ----------
     width, height
-        Inches; the height is that of the axes with their labels, to which the lines of text are added.
+        Inches; the height is that of the empty part, to which the lines of text are added.
     title
         One line.
     subtitle
@@ -87,6 +100,7 @@ def titled(width: float, height: float, *, title: str, subtitle: str = "", notes
         What the reader should know besides, each on lines of its own.
     """
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     letters = int(width * _LETTERS_AN_INCH)
     above = textwrap.wrap(subtitle, letters)
@@ -94,34 +108,45 @@ def titled(width: float, height: float, *, title: str, subtitle: str = "", notes
     header = _TITLE + _LINE * len(above) + 2 * _MARGIN
     footer = (_LINE * len(below) + _MARGIN) if below else 0.0
     total = header + height + footer
-    figure = Figure(figsize=(width, total), layout="constrained")
-    engine = figure.get_layout_engine()
-    if engine is not None:
-        engine.set(rect=(0, footer / total, 1, height / total), w_pad=_MARGIN, h_pad=_MARGIN)  # type: ignore[call-arg]
-    left, place = _MARGIN / width, {"va": "top", "ha": "left"}
-    figure.text(left, 1 - _MARGIN / total, title, size=13, weight="bold", **place)
-    figure.text(left, 1 - (_MARGIN + _TITLE) / total, "\n".join(above), size=9.5, color=TEXT_GREY, **place)
-    figure.text(left, footer / total, "\n".join(below), size=8.5, color=TEXT_GREY, **place)
-    return figure
+    between = ConstrainedLayoutEngine(rect=(0, footer / total, 1, height / total), w_pad=_MARGIN, h_pad=_MARGIN)
+    figure = Figure(figsize=(width, total), layout=between)
+
+    def write(inches: float, text: str, **look: Any) -> None:
+        figure.text(_MARGIN / width, inches / total, text, va="top", ha="left", **look)
+
+    write(total - _MARGIN, title, size=13, weight="bold")
+    write(total - _MARGIN - _TITLE, "\n".join(above), size=9.5, color=TEXT_GREY)
+    write(footer, "\n".join(below), size=8.5, color=TEXT_GREY)
+    return figure, figure.add_subfigure(figure.add_gridspec()[0])
 
 
 @styled
-def explained(title: str, reason: str) -> Figure:
+def explained(title: str, *reasons: str) -> Figure:
     """Return a picture that says why there is nothing to draw."""
-    figure = titled(9, 3, title=title)
-    axes = figure.subplots()
-    axes.set(xticks=[], yticks=[])
-    axes.text(0.5, 0.5, textwrap.fill(reason, 80), ha="center", va="center", size=11, color=TEXT_GREY)
+    figure, body = titled(9, 3, title=title)
+    explain(body.subplots(), *reasons)
     return figure
 
 
-def in_percent(axes: Axes, *, x: bool = False, y: bool = False) -> None:
-    """Label an axis of fractions in percent."""
-    from matplotlib.ticker import PercentFormatter
+def explain(axes: Axes, *reasons: str) -> None:
+    """Say in empty axes why there is nothing in them."""
+    text = "\n".join(textwrap.fill(reason, 80) for reason in reasons)
+    axes.set_axis_off()
+    axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", size=11, color=TEXT_GREY)
 
-    for wanted, axis in ((x, axes.xaxis), (y, axes.yaxis)):
-        if wanted:
-            axis.set_major_formatter(PercentFormatter(xmax=1, symbol=" %"))
+
+def in_percent(*axes: Axis) -> None:
+    """Label axes of fractions in percent, with few enough ticks to keep them apart."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    for axis in axes:
+        axis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 5, 10]))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.6g} %"))
+
+
+def percent(fraction: float) -> str:
+    """Return a share to three digits: ``27.1 %``, ``0.0923 %``."""
+    return f"{100 * fraction:.3g} %"
 
 
 def count(number: int) -> str:
@@ -132,8 +157,15 @@ def count(number: int) -> str:
     return f"{number:,}"
 
 
+def short_count(number: int) -> str:
+    """Return a count in the room of a bar: ``980``, ``12.3k``, ``1.23M``."""
+    sizes = ((10**9, "G"), (10**6, "M"), (10**3, "k"))
+    size, letter = next((each for each in sizes if number >= each[0]), (1, ""))
+    return f"{number / size:.3g}{letter}"
+
+
 def save(figure: Figure, path: Path) -> None:
-    """Write a picture; its suffix, ``.png`` or ``.svg``, is the format. Equal figures give equal bytes."""
+    """Write a picture; the suffix, ``.png`` or ``.svg``, is the format. Equal figures give equal bytes."""
     import matplotlib.style
 
     form = path.suffix.removeprefix(".")

@@ -12,10 +12,11 @@ from pydantic import JsonValue
 
 from benchmarks.measure import Variant, balanced_order, differences, measure
 from benchmarks.process_tree import MeasurementError, run
-from benchmarks.report import Plan, Report, table
+from benchmarks.report import Plan, Report, Size, table
 from benchmarks.spread import spread
 
 MEBIBYTE = 2**20
+SIZE = Size(rows=7, bytes=70, basis="file")
 
 
 def python(source: str) -> tuple[str, ...]:
@@ -23,12 +24,12 @@ def python(source: str) -> tuple[str, ...]:
 
 
 def answering(answer: JsonValue, *, name: str, before: str = "") -> Variant:
-    line = json.dumps({"compute_seconds": 0.5, "answer": answer, "rows": 7, "bytes": 70})
+    line = json.dumps({"compute_seconds": 0.5, "answer": answer})
     return Variant(name, python(f"{before}\nprint('a line of chatter')\nprint('''{line}''')"))
 
 
 def measured(*variants: Variant, oracle: str = "oracle", rounds: int = 2) -> Report:
-    return measure("test", variants, oracle=oracle, plan=Plan(rounds=rounds), parameters={"months": 1})
+    return measure("test", variants, oracle=oracle, plan=Plan(rounds=rounds), size=SIZE, parameters={"months": 1})
 
 
 def test_a_wrong_answer_is_void_and_fails_the_run() -> None:
@@ -45,7 +46,7 @@ def test_an_answer_that_turns_wrong_later_is_void(tmp_path: Path) -> None:
     source = f"""
 import json, pathlib
 flag = pathlib.Path({str(flag)!r})
-print(json.dumps(dict(compute_seconds=0.5, answer=int(flag.exists()), rows=0, bytes=0)))
+print(json.dumps(dict(compute_seconds=0.5, answer=int(flag.exists()))))
 flag.touch()
 """
     report = measured(Variant("fickle", python(source)), answering(0, name="oracle"))
@@ -82,7 +83,7 @@ def test_integers_and_structure_must_be_equal_and_reals_close(
 
 def test_what_was_written_is_part_of_the_answer_and_removed_before_each_sample(tmp_path: Path) -> None:
     written = tmp_path / "written.txt"
-    line = json.dumps({"compute_seconds": 0.5, "answer": 1, "rows": 0, "bytes": 0})
+    line = json.dumps({"compute_seconds": 0.5, "answer": 1})
     appending = Variant(
         "appending",
         python(f"open({str(written)!r}, 'a').write('x'); print('''{line}''')"),
@@ -154,11 +155,10 @@ def test_every_variant_is_bounded_to_the_same_threads() -> None:
     source = f"""
 import json, os
 answer = [os.environ[name] for name in {variables}]
-print(json.dumps(dict(compute_seconds=0.5, answer=answer, rows=0, bytes=0)))
+print(json.dumps(dict(compute_seconds=0.5, answer=answer)))
 """
-    report = measure(
-        "test", [Variant("oracle", python(source))], oracle="oracle", plan=Plan(rounds=1, threads=3), parameters={}
-    )
+    plan = Plan(rounds=1, threads=3)
+    report = measure("test", [Variant("oracle", python(source))], oracle="oracle", plan=plan, size=SIZE, parameters={})
     assert report.answer == ["3", "3", "3"]
 
 
@@ -182,7 +182,7 @@ def test_rounds_interleave_the_variants() -> None:
 
 def test_a_time_budget_ends_the_rounds_but_not_before_the_least_number() -> None:
     plan = Plan(rounds=50, at_least=2, seconds=0.001)
-    report = measure("test", [answering(1, name="oracle")], oracle="oracle", plan=plan, parameters={})
+    report = measure("test", [answering(1, name="oracle")], oracle="oracle", plan=plan, size=SIZE, parameters={})
     assert len(report.outcomes["oracle"].samples) == 2
 
 
@@ -211,7 +211,8 @@ def test_a_report_comes_back_from_its_file_as_it_was(tmp_path: Path) -> None:
     assert [file.name for file in path.parent.iterdir()] == ["test.json"]
     kept = json.loads(path.read_text())
     assert kept["answer"] == {"mean": 0.25}
-    assert [sample["rows"] for sample in kept["outcomes"]["ours"]["samples"]] == [7, 7]
+    assert [sample["round"] for sample in kept["outcomes"]["ours"]["samples"]] == [1, 2]
+    assert kept["size"] == {"rows": 7, "bytes": 70, "basis": "file"}
     assert kept["machine"]["cores"] >= 1
     assert kept["versions"]["numpy"]
 

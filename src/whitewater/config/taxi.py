@@ -148,10 +148,10 @@ def _without_tip(value: object) -> object:
 class Forest(Section):
     """Grid of the random forest."""
 
-    trees: tuple[Annotated[int, Field(ge=1)], ...] = Field((30,), min_length=1, description="Numbers of trees to try.")
+    trees: tuple[Annotated[int, Field(ge=1)], ...] = Field((20,), min_length=1, description="Numbers of trees to try.")
     depths: tuple[Annotated[int, Field(ge=1)], ...] = Field((8, 12), min_length=1, description="Maximal depths to try.")
     rows_per_tree: int = Field(
-        10_000, ge=100, description="Trips drawn, with replacement, for each tree at most; the time grows with it."
+        5_000, ge=100, description="Trips drawn, with replacement, for each tree at most; the time grows with it."
     )
 
 

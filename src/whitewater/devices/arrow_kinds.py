@@ -5,6 +5,7 @@ Text becomes a number only where every character of it belongs to one number, so
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -110,11 +111,22 @@ def _timestamps(values: pa.Array) -> Array:
         raise ValueError(f"{values.type} is not a point in time")
     if values.type.tz is not None:
         values = pc.local_timestamp(values)
-    if values.type.unit == "ns":
-        nulls = values.null_count and values.is_null().to_numpy(zero_copy_only=False)
-        microseconds = values.cast(pa.int64()).fill_null(0).to_numpy() // 1000
-        return np.where(nulls, NULL_TIMESTAMP, microseconds) if values.null_count else microseconds
-    return values.cast(MICROSECONDS).cast(pa.int64()).fill_null(NULL_TIMESTAMP).to_numpy()
+    ticks = values.cast(pa.int64()) if not values.null_count else pc.fill_null(values.cast(pa.int64()), 0)
+    microseconds = microseconds_of(ticks.to_numpy(), values.type.unit)
+    if values.null_count:
+        microseconds = np.where(_nulls(values), NULL_TIMESTAMP, microseconds)
+    return microseconds
+
+
+def microseconds_of(ticks: Array, unit: str) -> Array:
+    """Return int64 counts of a unit (s, ms, us, ns) as microseconds, nanoseconds floored."""
+    if unit == "ns":
+        return ticks // 1000
+    return ticks if unit == "us" else ticks * {"s": 1_000_000, "ms": 1000}[unit]
+
+
+def _nulls(values: pa.Array) -> Array:
+    return values.is_null().to_numpy(zero_copy_only=False)
 
 
 def _timestamps_of_text(texts: pa.Array) -> pa.Array:
@@ -124,7 +136,7 @@ def _timestamps_of_text(texts: pa.Array) -> pa.Array:
 
 
 def _null_when_empty(texts: pa.Array) -> pa.Array:
-    texts = texts.cast(pa.string())
+    texts = pc.utf8_trim_whitespace(texts.cast(pa.string()))
     return pc.if_else(pc.equal(pc.utf8_length(texts), 0), None, texts)
 
 
@@ -149,27 +161,24 @@ def _integers(values: pa.Array, dtype: np.dtype[Any]) -> Array:
     if _is_text(values):
         floats = _floats(values)
         # Beyond 2**53 a double no longer tells neighbouring integers apart.
-        return narrow_floats(np.where(floats > _EXACT, -1.0, floats), dtype)
+        return narrow_floats(np, np.where(floats > _EXACT, -1.0, floats), dtype)
     if not pa.types.is_integer(values.type) and not pa.types.is_boolean(values.type):
-        return narrow_floats(_floats(values), dtype)
+        return narrow_floats(np, _floats(values), dtype)
     wide = values.cast(pa.uint64() if values.type == pa.uint64() else pa.int64()).fill_null(0)
-    narrow = narrow_integers(wide.to_numpy(), dtype)
-    if values.null_count:
-        narrow[values.is_null().to_numpy(zero_copy_only=False)] = NULL_INTEGER
+    narrow = narrow_integers(np, wide.to_numpy(), dtype)
+    return np.where(_nulls(values), dtype.type(NULL_INTEGER), narrow) if values.null_count else narrow
+
+
+def narrow_integers(xp: ModuleType, values: Array, dtype: np.dtype[Any]) -> Array:
+    """Return integers in a dtype; those that it cannot hold, and those below 0, become ``BAD_INTEGER``."""
+    fits = (values >= 0) & (values <= np.iinfo(dtype).max)
+    narrow: Array = xp.where(fits, values.astype(dtype), dtype.type(BAD_INTEGER))
     return narrow
 
 
-def narrow_integers(values: Array, dtype: np.dtype[Any]) -> Array:
-    """Return integers in a narrower dtype; those that it cannot hold, and negative ones, become ``BAD_INTEGER``."""
-    bad = (values < 0) | (values > np.iinfo(dtype).max)
-    narrow = values.astype(dtype)
-    narrow[bad] = BAD_INTEGER
-    return narrow
-
-
-def narrow_floats(values: Array, dtype: np.dtype[Any]) -> Array:
-    """Return floats as integers: NaN becomes ``NULL_INTEGER``; fractions and what does not fit, ``BAD_INTEGER``."""
-    fits = (values >= 0) & (values < float(np.iinfo(dtype).max) + 1) & (np.floor(values) == values)
-    narrow = np.where(fits, values, BAD_INTEGER).astype(dtype)
-    narrow[np.isnan(values)] = NULL_INTEGER
+def narrow_floats(xp: ModuleType, values: Array, dtype: np.dtype[Any]) -> Array:
+    """Return floats as integers: NaN is null; fractions, and what the dtype cannot hold, become ``BAD_INTEGER``."""
+    fits = (values >= 0) & (values < float(np.iinfo(dtype).max) + 1) & (xp.floor(values) == values)
+    whole = xp.where(fits, values, float(BAD_INTEGER))
+    narrow: Array = xp.where(xp.isnan(values), float(NULL_INTEGER), whole).astype(dtype)
     return narrow

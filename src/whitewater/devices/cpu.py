@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,15 +71,20 @@ class CpuDevice:
 
         return cpu_ridge(alpha=alpha)
 
-    def random_forest(self, *, trees: int, depth: int, seed: int) -> Regressor:
+    def random_forest(self, *, trees: int, depth: int, sample_fraction: float, seed: int) -> Regressor:
         from whitewater.devices.estimators import cpu_random_forest
 
-        return cpu_random_forest(trees=trees, depth=depth, seed=seed)
+        return cpu_random_forest(trees=trees, depth=depth, sample_fraction=sample_fraction, seed=seed)
 
-    def forest_as_treelite(self, forest: Regressor) -> Any:
+    def forest_as_treelite(self, forest: Regressor) -> bytes:
         from whitewater.devices.estimators import cpu_forest_as_treelite
 
         return cpu_forest_as_treelite(forest)
+
+    def forest_from_treelite(self, serialised: bytes) -> Callable[[Array], Array]:
+        from whitewater.devices.estimators import cpu_forest_from_treelite
+
+        return cpu_forest_from_treelite(serialised)
 
     def cluster(self, settings: Cluster, *, threads: int, large: bool) -> AbstractContextManager[Client]:
         from whitewater.cluster import cpu_cluster

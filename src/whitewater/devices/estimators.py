@@ -20,18 +20,18 @@ ROWS_PER_LEAF = 5
 
 
 def cpu_ridge(*, alpha: float) -> Regressor:
-    """Return a ridge regression that is solved by Cholesky factorisation of the normal equations."""
+    """Return a ridge regression, solved by Cholesky factorisation of the normal equations; `fit` overwrites its X."""
     from sklearn.linear_model import Ridge
 
-    ridge: Regressor = Ridge(alpha=alpha, solver="cholesky")
+    ridge: Regressor = Ridge(alpha=alpha, solver="cholesky", copy_X=False)
     return ridge
 
 
 def gpu_ridge(*, alpha: float) -> Regressor:
-    """Return a ridge regression that is solved by eigendecomposition of the normal equations, for one column by SVD."""
+    """Return a ridge regression, solved by eigendecomposition (one column: by SVD); `fit` overwrites its X."""
     from cuml.linear_model import Ridge
 
-    ridge: Regressor = Ridge(alpha=alpha, solver="auto")
+    ridge: Regressor = Ridge(alpha=alpha, solver="auto", copy_X=False)
     return ridge
 
 

@@ -1,14 +1,13 @@
-"""Counts, sums and histograms by key in one pass, and medians from the histograms.
+"""Counts, sums and histograms of values by several keys in one pass, and medians from the histograms.
 
-The histogram is a log-linear one, as in HdrHistogram (Tene) and DDSketch (Masson, Rim and Lee, VLDB 2019): the bin is
-read off the high bits of the float64, 512 bins to an octave, so a bin is at most 2**-9 of its lower bound wide.
+The histogram is log-linear, as in HdrHistogram (Tene) and DDSketch (Masson, Rim, Lee: DDSketch, VLDB 2019): the bin of a
+value is read off the high bits of its float64, 512 bins to an octave, so that a bin is at most 2**-9 of its lower bound
+wide, whatever the scale of the values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,21 +15,24 @@ import numpy.typing as npt
 from whitewater.devices.protocol import Array, GroupStatistics
 from whitewater.errors import IntegrityError
 
-BITS_OF_MANTISSA = 9
+# Between these two values, bins are log-linear.
 LEAST, OVERFLOW = 2.0**-8, 2.0**4
-SHIFT = 52 - BITS_OF_MANTISSA
+BINS_OF_OCTAVE = 512
+# Bits of a float64 below those that tell the bin, and the bits above them of the first and the last log-linear bin.
+SHIFT = 52 - 9
 FIRST = int(np.float64(LEAST).view(np.int64)) >> SHIFT
 LAST = (int(np.float64(OVERFLOW).view(np.int64)) >> SHIFT) - 1
+# Besides those: one for 0, one for what lies between 0 and `LEAST`, and the last for `OVERFLOW` and more.
 BINS = LAST - FIRST + 1 + 3
+# Rows after which a count of int32 might not hold them all.
+_MOST_ROWS = 2**31 - 1
+_GPU_THREADS = 256
 
 
 def bin_bounds() -> npt.NDArray[np.float64]:
-    """Return the lower bounds of all bins and, last, infinity: float64 (bins + 1,).
-
-    Bin 0 holds exactly 0, bin 1 what lies between 0 and `LEAST`, the last bin what is at least `OVERFLOW`.
-    """
-    edges = (np.arange(FIRST, LAST + 2, dtype=np.int64) << SHIFT).view(np.float64)
-    return np.concatenate([[0.0, 0.0], edges, [np.inf]])
+    """Return the lower bound of each bin, and infinity last: float64 (`BINS` + 1,)."""
+    log_linear = (np.arange(FIRST, LAST + 2, dtype=np.int64) << SHIFT).view(np.float64)
+    return np.concatenate([[0.0, 0.0], log_linear, [np.inf]])
 
 
 def median_from_histogram(histogram: Array) -> npt.NDArray[np.float64]:
@@ -44,91 +46,109 @@ def median_from_histogram(histogram: Array) -> npt.NDArray[np.float64]:
     Returns
     -------
     numpy.ndarray
-        float64 (groups,). NaN for a group without values; in [`LEAST`, `OVERFLOW`) within 2**-9 of the exact median,
-        below `LEAST` within `LEAST`, and `OVERFLOW` where the median lies above it.
+        float64 (groups,); NaN for a group without values. The relative error is below 2**-9 for a median from `LEAST` to
+        `OVERFLOW`, and 2**-10 where the values of a bin are spread evenly over it; 0 is exact; below `LEAST` the error
+        is below `LEAST`; a median of `OVERFLOW` or more is given as `OVERFLOW`.
     """
-    return (_order_statistic(histogram, 0) + _order_statistic(histogram, 1)) / 2
+    return (_order_statistic(histogram, upper=False) + _order_statistic(histogram, upper=True)) / 2
 
 
-def _order_statistic(histogram: Array, upper: int) -> npt.NDArray[np.float64]:
-    """Return the lower or upper middle value: of the j-th of n values in a bin, the point (j + 1/2) / n into it."""
+def _order_statistic(histogram: Array, *, upper: bool) -> npt.NDArray[np.float64]:
+    """Return the lower or the upper of the two values in the middle, the j-th of n in a bin taken at (j + 1/2) / n."""
     bounds = bin_bounds()
+    bounds[-1] = bounds[-2]
     cumulative = np.cumsum(histogram, axis=1, dtype=np.int64)
     count = cumulative[:, -1]
-    rank = np.maximum((count - 1 + upper) // 2, 0)
+    rank = np.maximum(count - 1 + upper, 0) // 2
     place = np.argmax(cumulative > rank[:, None], axis=1)
-    inside = np.take_along_axis(histogram, place[:, None], axis=1)[:, 0]
-    before = np.take_along_axis(cumulative, place[:, None], axis=1)[:, 0] - inside
-    width = np.where(np.isfinite(bounds[place + 1]), bounds[place + 1] - bounds[place], 0.0)
-    value = bounds[place] + width * (rank - before + 0.5) / np.maximum(inside, 1)
+    groups = np.arange(len(histogram))
+    inside = np.maximum(histogram[groups, place], 1)
+    before = cumulative[groups, place] - inside
+    value = bounds[place] + (bounds[place + 1] - bounds[place]) * (rank - before + 0.5) / inside
     return np.where(count > 0, value, np.nan)
 
 
 class CpuGroupAccumulator:
-    """Statistics by several keys, filled slice by slice with Numba."""
+    """Statistics by several keys, filled slice by slice; see `whitewater.devices.protocol.GroupAccumulator`."""
 
     def __init__(self, groups: Sequence[int]) -> None:
-        self._count = [np.zeros(size, np.int64) for size in groups]
-        self._total = [np.zeros(size) for size in groups]
-        self._squares = [np.zeros(size) for size in groups]
-        self._histogram = [np.zeros((size, BINS), np.int32) for size in groups]
+        from whitewater.devices.group_kernels import LANES
+
+        self._sums = [np.zeros((LANES, size, 2)) for size in groups]
+        self._recent = [np.zeros((size, BINS), np.int32) for size in groups]
+        self._histograms = [np.zeros((size, BINS), np.int64) for size in groups]
+        self._recent_rows = 0
 
     def add(self, keys: Sequence[Array], values: Array) -> None:
-        """Count values under each array of keys; see `whitewater.devices.protocol.GroupAccumulator`."""
+        """Count values under each array of keys."""
+        from whitewater.devices.group_kernels import accumulate, fill_bins
+
+        self._recent_rows += len(values)
+        if self._recent_rows > _MOST_ROWS:
+            self._settle()
+            self._recent_rows = len(values)
         bins = np.empty(len(values), np.int16)
-        compiled = _compiled()
-        compiled[0](values.view(np.int64), bins)
-        for place, key in enumerate(keys):
-            faults = compiled[1](
-                key, values, bins, self._count[place], self._total[place], self._squares[place], self._histogram[place]
-            )
-            if faults:
-                raise IntegrityError(
-                    f"{faults} values under key {place} are negative, not finite, or have a key that is not below "
-                    f"{len(self._count[place])}. Clean the values before they are summed up."
-                )
+        fill_bins(values.view(np.int64), bins)
+        for place, (key, sums, histogram) in enumerate(zip(keys, self._sums, self._recent, strict=True)):
+            _refuse(accumulate(key, values, bins, sums, histogram), place, len(histogram))
+
+    def _settle(self) -> None:
+        for histogram, recent in zip(self._histograms, self._recent, strict=True):
+            # Most months and zones are of other files, and a page of memory that is not touched costs nothing.
+            filled = np.flatnonzero(recent.any(axis=1))
+            histogram[filled] += recent[filled]
+            recent[filled] = 0
 
     def result(self) -> tuple[GroupStatistics, ...]:
         """Return the statistics for each key array."""
+        self._settle()
+        return tuple(_statistics(sums, histogram) for sums, histogram in zip(self._sums, self._histograms, strict=True))
+
+
+class GpuGroupAccumulator:
+    """Statistics by several keys on the GPU; counts do not depend on the order in which its threads run, sums barely."""
+
+    def __init__(self, groups: Sequence[int]) -> None:
+        import cupy
+
+        from whitewater.devices.group_kernels import GPU_LANES
+
+        self._sums = [cupy.zeros((GPU_LANES, size, 2), np.float64) for size in groups]
+        self._histograms = [cupy.zeros((size, BINS), np.int64) for size in groups]
+
+    def add(self, keys: Sequence[Array], values: Array) -> None:
+        """Count values under each array of keys."""
+        import cupy
+
+        from whitewater.devices.group_kernels import gpu_accumulate
+
+        if len(values) == 0:
+            return
+        bits = values.view(np.int64)
+        blocks = -(-len(values) // _GPU_THREADS)
+        for place, (key, sums, histogram) in enumerate(zip(keys, self._sums, self._histograms, strict=True)):
+            faults = cupy.zeros(1, np.int64)
+            gpu_accumulate()[blocks, _GPU_THREADS](key, values, bits, sums, histogram, faults)
+            _refuse(int(faults[0]), place, len(histogram))
+
+    def result(self) -> tuple[GroupStatistics, ...]:
+        """Return the statistics for each key array, in the host's memory."""
+        import cupy
+
         return tuple(
-            GroupStatistics(count, total, squares, histogram.astype(np.int64))
-            for count, total, squares, histogram in zip(
-                self._count, self._total, self._squares, self._histogram, strict=True
-            )
+            _statistics(cupy.asnumpy(sums), cupy.asnumpy(histogram))
+            for sums, histogram in zip(self._sums, self._histograms, strict=True)
         )
 
 
-def _bin(bits: Array, bins: Array) -> None:
-    for row in range(len(bits)):
-        bin_ = (bits[row] >> SHIFT) - FIRST
-        if bits[row] == 0:
-            bins[row] = 0
-        elif bits[row] < 0 or bits[row] >= 0x7FF0000000000000:
-            bins[row] = -1
-        else:
-            bins[row] = min(max(bin_, -1), LAST - FIRST + 1) + 2
+def _refuse(faults: int, place: int, groups: int) -> None:
+    if faults:
+        raise IntegrityError(
+            f"{faults} values under key {place} are negative or not finite, or their key is not below {groups}. "
+            "Leave such rows out with a key of -1."
+        )
 
 
-def _accumulate(
-    keys: Array, values: Array, bins: Array, count: Array, total: Array, squares: Array, histogram: Array
-) -> int:
-    faults = 0
-    for row in range(len(keys)):
-        key = keys[row]
-        if key < 0:
-            continue
-        if key >= len(count) or bins[row] < 0:
-            faults += 1
-            continue
-        count[key] += 1
-        total[key] += values[row]
-        squares[key] += values[row] * values[row]
-        histogram[key, bins[row]] += 1
-    return faults
-
-
-@cache
-def _compiled() -> tuple[Any, Any]:
-    import numba
-
-    return tuple(numba.njit(function, nogil=True, cache=True) for function in (_bin, _accumulate))  # type: ignore[return-value]
+def _statistics(sums: Array, histogram: Array) -> GroupStatistics:
+    total = sums.sum(axis=0)
+    return GroupStatistics(histogram.sum(axis=1), total[:, 0].copy(), total[:, 1].copy(), histogram)

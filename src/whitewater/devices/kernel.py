@@ -5,11 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
+from numba import config, njit
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def kernel(function: Function) -> Function:
-    """Compile a function of arrays and numbers with Numba: without the interpreter's lock, and kept on disk."""
-    from numba import njit
+    """Compile a function of arrays and numbers with Numba: without the interpreter's lock, and kept on disk.
 
-    return cast(Function, njit(nogil=True, cache=True)(function))
+    A kernel of `numba.cuda` may call it as well. Where Numba simulates a GPU it stays Python, as the simulator needs.
+    """
+    return _compiled(function, inline=False)
+
+
+def part(function: Function) -> Function:
+    """Compile a part of a kernel into each place that calls it: a call would hand over arrays word by word."""
+    return _compiled(function, inline=True)
+
+
+def _compiled(function: Function, *, inline: bool) -> Function:
+    if config.ENABLE_CUDASIM:
+        return function
+    return cast(Function, njit(nogil=True, cache=True, error_model="numpy", forceinline=inline)(function))

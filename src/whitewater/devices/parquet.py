@@ -1,4 +1,9 @@
-"""Parquet files: columns of a row group as blocks, and a block as a file."""
+"""Parquet files: columns of a row group as blocks, and a block as a file.
+
+On the CPU the flat columns that writers usually make are decoded by `whitewater.devices.parquet_chunk`; of any other form
+(nested, another encoding or codec, another type), they are read by pyarrow, with the same result. On the GPU cuDF reads
+and writes; columns whose type it would read otherwise take the way over the host.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +47,7 @@ def cpu_row_group_blocks(
     Raises
     ------
     InputError
-        If the file is not Parquet, is cut off or corrupted, lacks a column, or holds a value that its kind cannot.
+        If the file is not Parquet, is cut off or corrupted, lacks a column, or holds a value that cannot become the kind.
     """
     name = ""
     try:
@@ -53,7 +58,7 @@ def cpu_row_group_blocks(
                 reader = chunk_reader(data, file, row_group, column, kind)
                 readers[name] = reader or _ArrowReader(path, row_group, name, kind)
             rows = file.metadata.row_group(row_group).num_rows
-            for start in range(0, rows, block_rows):
+            for start in range(0, max(rows, 1), block_rows):
                 block: RawBlock = {}
                 for name, reader in readers.items():
                     block[name] = reader.read(min(block_rows, rows - start))
@@ -93,7 +98,7 @@ class _ArrowReader:
             if len(values) > rows:
                 self._pending.append(values[rows:])
             rows -= len(pieces[-1])
-        return from_arrow(pa.chunked_array(pieces), self._kind)
+        return from_arrow(pa.chunked_array(pieces, None if pieces else pa.null()), self._kind)
 
 
 def _column(file: pq.ParquetFile, name: str) -> int:
@@ -101,6 +106,82 @@ def _column(file: pq.ParquetFile, name: str) -> int:
     if names.count(name) != 1:
         raise ValueError(f"{'not' if name not in names else 'more than once'} among the columns {', '.join(names)}")
     return int(names.index(name))
+
+
+def gpu_row_group_blocks(
+    path: Path, row_group: int, columns: Mapping[str, Kind], *, block_rows: int
+) -> Iterator[RawBlock]:
+    """Read columns of one row group with cuDF; see `cpu_row_group_blocks`. The GPU holds the whole row group."""
+    import cudf
+
+    direct = _read_by_cudf(path, row_group, columns)
+    try:
+        frame = cudf.read_parquet(path, columns=direct, row_groups=[row_group])
+        arrays = {name: _from_series(frame[name], columns[name]) for name in direct}
+    except RuntimeError:
+        # libcudf has one error for everything. The host's reader names the column, if it is the file that is at fault.
+        for _ in cpu_row_group_blocks(path, row_group, columns, block_rows=block_rows):
+            pass
+        raise
+    others = {name: kind for name, kind in columns.items() if name not in direct}
+    for start, block in zip(
+        count(0, block_rows), cpu_row_group_blocks(path, row_group, others, block_rows=block_rows), strict=False
+    ):
+        stop = start + block_rows
+        yield {
+            name: _part(arrays[name], start, stop) if name in direct else _on_gpu(block[name]) for name in columns
+        }
+
+
+def _read_by_cudf(path: Path, row_group: int, columns: Mapping[str, Kind]) -> list[str]:
+    """Return the columns that cuDF reads as their kind: numbers as numbers, timestamps as such, anything plain as text."""
+    with _open(path, row_group) as file:
+        types = {name: file.schema_arrow.field(_column(file, name)).type for name in columns}
+    return [name for name, kind in columns.items() if _is_direct(types[name], kind)]
+
+
+def _is_direct(type_: pa.DataType, kind: Kind) -> bool:
+    if pa.types.is_timestamp(type_):
+        return kind == "timestamp" and type_.tz is None
+    if pa.types.is_string(type_) or pa.types.is_large_string(type_):
+        return kind == "text"
+    return kind != "timestamp" and bool(pa.types.is_signed_integer(type_) or pa.types.is_floating(type_))
+
+
+def _from_series(series: Any, kind: Kind) -> Array | Encoded:
+    """Return a column of cuDF, which has nulls, as an array of the kind."""
+    import cupy
+
+    if kind == "text":
+        codes, words = series.factorize()
+        encoded = encoded_words(words.to_arrow())
+        table = cupy.asarray(np.append(encoded.codes, np.int32(NULL_INTEGER)))
+        return Encoded(cupy.take(table, codes), encoded.vocabulary)
+    nulls = series.isna().to_cupy()
+    if kind == "timestamp":
+        unit, _ = np.datetime_data(series.dtype)
+        microseconds = microseconds_of(series.astype("int64").fillna(0).to_cupy(), unit)
+        return cupy.where(nulls, NULL_TIMESTAMP, microseconds)
+    values = series.fillna(0).to_cupy()
+    if kind == "float64":
+        return cupy.where(nulls, np.nan, values.astype(np.float64))
+    narrow = narrow_floats if values.dtype.kind == "f" else narrow_integers
+    dtype = np.dtype(kind)
+    return cupy.where(nulls, dtype.type(NULL_INTEGER), narrow(cupy, values, dtype))
+
+
+def _part(values: Array | Encoded, start: int, stop: int) -> Array | Encoded:
+    if isinstance(values, Encoded):
+        return Encoded(values.codes[start:stop], values.vocabulary)
+    return values[start:stop]
+
+
+def _on_gpu(values: Array | Encoded) -> Array | Encoded:
+    import cupy
+
+    if isinstance(values, Encoded):
+        return Encoded(cupy.asarray(values.codes), values.vocabulary)
+    return cupy.asarray(values)
 
 
 def cpu_write_parquet(block: Block, path: Path, kinds: Mapping[str, Kind]) -> None:

@@ -2,7 +2,7 @@
 
 What a value becomes is worked out once for each entry of the dictionary, so a row costs one look-up in a table. Covered
 is what writers make of flat columns of numbers, timestamps and text: data pages of version 1 and 2, plain or dictionary
-encoded, with every codec that pyarrow has. `chunk_reader` tells what is not.
+encoded, compressed with Snappy, Zstandard, gzip, Brotli or not at all. `chunk_reader` tells what is not.
 """
 
 from __future__ import annotations
@@ -48,6 +48,8 @@ _STORED_AS = {
     pa.large_string(): "BYTE_ARRAY",
 }
 _UNITS = {"ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
+# Not LZ4, a name under which Parquet has two formats.
+_CODECS = {"UNCOMPRESSED", "SNAPPY", "ZSTD", "GZIP", "BROTLI"}
 _ENCODINGS = {"PLAIN", "RLE", "PLAIN_DICTIONARY", "RLE_DICTIONARY"}
 _WINDOW_BYTES = 1 << 20
 _PAGES_OF_A_WINDOW = 256
@@ -106,7 +108,7 @@ def chunk_reader(data: BinaryIO, file: pq.ParquetFile, row_group: int, column: i
     if pa.types.is_dictionary(type_):
         type_ = type_.value_type
     flat = declared.max_repetition_level == 0 and declared.max_definition_level <= 1
-    covered = flat and set(chunk.encodings) <= _ENCODINGS and pa.Codec.is_available(chunk.compression.lower())
+    covered = flat and set(chunk.encodings) <= _ENCODINGS and chunk.compression in _CODECS
     if not covered or not _is_stored_plainly(type_, declared):
         return None
     starts = [offset for offset in (chunk.dictionary_page_offset, chunk.data_page_offset) if offset]

@@ -17,7 +17,7 @@ kind            array dtype  null
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,7 +54,7 @@ RawBlock = dict[str, Array | Encoded]
 
 @dataclass(frozen=True)
 class Parsed:
-    """Delimited text as columns, and the lines that could not be parsed, as they stood."""
+    """Text as columns of ``rows`` rows, and besides them the lines that could not be parsed, as they stood."""
 
     block: RawBlock
     rows: int
@@ -141,11 +141,14 @@ class Device(Hashable, Protocol):
     def ridge(self, *, alpha: float) -> Regressor:
         """Linear least squares with an L2 penalty and an intercept."""
 
-    def random_forest(self, *, trees: int, depth: int, seed: int) -> Regressor:
-        """Random forest that minimises the squared error."""
+    def random_forest(self, *, trees: int, depth: int, sample_fraction: float, seed: int) -> Regressor:
+        """Random forest that minimises the squared error; ``sample_fraction`` of the rows are drawn for each tree."""
 
-    def forest_as_treelite(self, forest: Regressor) -> Any:
-        """Return a fitted random forest as a `treelite.Model`, which is stored and read without pickle."""
+    def forest_as_treelite(self, forest: Regressor) -> bytes:
+        """Return a fitted random forest as a serialised treelite model, which is stored and read without pickle."""
+
+    def forest_from_treelite(self, serialised: bytes) -> Callable[[Array], Array]:
+        """Return the predictions of a stored forest: float32 (rows, features) -> float64 (rows,)."""
 
     def cluster(self, settings: Cluster, *, threads: int, large: bool) -> AbstractContextManager[Client]:
         """Open Dask workers for one step, on the loopback interface; ``large`` asks for processes where kind is auto."""

@@ -49,7 +49,7 @@ def hash_int64(xp: ModuleType, *columns: Array) -> Array:
     """
     lanes = [column.astype(xp.uint64) for column in columns]
     stripes = len(lanes) // _LANES * _LANES
-    state = _stripes(xp, lanes[:stripes]) if stripes else xp.full(len(lanes[0]), np.uint64(_PRIME_5))
+    state: Array = _stripes(xp, lanes[:stripes]) if stripes else xp.full(len(lanes[0]), np.uint64(_PRIME_5))
     state = state + np.uint64(8 * len(lanes))
     for lane in lanes[stripes:]:
         state = _rotate(state ^ _round(xp.zeros_like(lane), lane), 27) * np.uint64(_PRIME_1) + np.uint64(_PRIME_4)
@@ -61,7 +61,7 @@ def _stripes(xp: ModuleType, lanes: list[Array]) -> Array:
     accumulators = [xp.full(len(lanes[0]), np.uint64(start)) for start in _ACCUMULATORS]
     for position, lane in enumerate(lanes):
         accumulators[position % _LANES] = _round(accumulators[position % _LANES], lane)
-    state = xp.zeros(len(lanes[0]), xp.uint64)
+    state: Array = xp.zeros(len(lanes[0]), xp.uint64)
     for accumulator, bits in zip(accumulators, _ROTATIONS, strict=True):
         state = state + _rotate(accumulator, bits)
     for accumulator in accumulators:

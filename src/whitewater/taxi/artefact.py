@@ -22,20 +22,12 @@ import whitewater
 from whitewater.errors import InputError, IntegrityError
 from whitewater.store import write_bytes, write_json
 from whitewater.taxi.features import FeatureSet, linear_columns
-from whitewater.taxi.fit import ForestModel, LinearModel
+from whitewater.taxi.fit import ForestModel, LinearModel, ServiceModel
 from whitewater.taxi.schema import SERVICES, Service
 
 FORMAT = 1
 TARGET = "tip_amount / fare_amount of trips with a recorded tip"
 MANIFEST = "model.json"
-
-
-@dataclass(frozen=True)
-class ServiceModel:
-    """The two models of a service."""
-
-    ridge: LinearModel
-    forest: ForestModel
 
 
 @dataclass(frozen=True)
@@ -101,13 +93,13 @@ def _manifest(directory: Path) -> dict[str, Any]:
             f"{directory} holds no tip model: {error}. Give the directory that the step model wrote."
         ) from error
     try:
-        manifest = json.loads(text)
+        manifest: dict[str, Any] = json.loads(text)
         signed = manifest.pop("sha256")
     except (ValueError, AttributeError, KeyError) as error:
         raise _changed(path) from error
     if manifest.get("format") != FORMAT and signed == _digest(_canonical(manifest)):
-        raise InputError(f"{path} is of format {manifest.get('format')}, written by whitewater {manifest.get('whitewater')}; "
-                         f"this version reads format {FORMAT}. Run the step model again.")  # fmt: skip
+        raise InputError(f"{path} is of format {manifest.get('format')}, but this version of whitewater reads format "
+                         f"{FORMAT}. Run the step model again.")  # fmt: skip
     if signed != _digest(_canonical(manifest)):
         raise _changed(path)
     return manifest

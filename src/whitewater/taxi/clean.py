@@ -16,7 +16,7 @@ from whitewater.devices import NULL_INTEGER, Array, Block, Device
 from whitewater.store import read_json, write_json
 from whitewater.taxi.blocks import column
 from whitewater.taxi.calendar import FIRST_YEAR, MONTHS, month_index
-from whitewater.taxi.partitions import partitions, write_whole
+from whitewater.taxi.partitions import directory, partitions, write_whole
 from whitewater.taxi.quality import check_written, summarise
 from whitewater.taxi.quarantine import write_malformed, write_rejected
 from whitewater.taxi.rules import MALFORMED, Rule, broken, rules
@@ -78,11 +78,12 @@ def clean(
     share = run.settings.minimum_month_share
     usual = {entry["file"]: usual_months(entry, share) for entry in catalogue}
     cleaning = Cleaning(run.settings, read_zones(zones), run.device, usual, trips, quarantine)
-    for directory in (trips, quarantine):
-        directory.mkdir()
+    trips.mkdir()
+    quarantine.mkdir()
     with run.cluster() as client:
         work = partial(clean_part, cleaning=cleaning)
         tallies = list(run.map(work, parts(standardised, catalogue), client=client, label="clean"))
+    _keep_schema(trips, quarantine, run.device)
     reasons = (MALFORMED, *(rule.reason for rule in cleaning.rules(0)))
     summary = summarise(catalogue, tallies, reasons)
     check_written(summary, trips=trips, quarantine=quarantine)
@@ -139,6 +140,16 @@ def clean_part(part: Part, *, cleaning: Cleaning) -> Tally:
         name=part.path.name,
     )
     return _tally(part, block, mask, month, device)
+
+
+def _keep_schema(trips: Path, quarantine: Path, device: Device) -> None:
+    """Give a data set without rows one empty file, so that its readers find the columns."""
+    place, name = directory(0, NULL_INTEGER), "part-empty.parquet"
+    if not any(trips.iterdir()):
+        nothing: Block = {"service": device.xp.zeros(0, device.xp.int8)}
+        write_whole(trips / place / name, partial(_write_trips, nothing, device=device))
+    if not any(quarantine.iterdir()):
+        write_malformed([], service=0, origin="", quarantine=quarantine, name=name)
 
 
 def _write_trips(block: Block, path: Path, *, device: Device) -> None:

@@ -58,8 +58,8 @@ def evaluate(
     Returns
     -------
     dict
-        For each model ``r2`` and ``mae``, and for all but the reference ``r2_gain`` (its R2 minus that of the reference)
-        and ``mae_gain`` (the reference's error minus its own), each as ``value``, ``low`` and ``high``; None where the
+        For each model ``r2`` and ``mae``, and for all but the reference ``r2_gain`` (its R2 minus the reference's) and
+        ``mae_gain`` (the reference's error minus its own), each as ``value``, ``low`` and ``high``; None where the
         observed do not vary.
     """
     xp = device.xp

@@ -100,7 +100,7 @@ def feature_matrix(block: Block, which: FeatureSet, zones: Zones, device: Device
         float64 (trips, features), NaN for null and for what is not finite.
     """
     xp = device.xp
-    matrix = xp.empty((len(block["pickup_datetime"]), len(which.features)), xp.float64)
+    matrix: Array = xp.empty((len(block["pickup_datetime"]), len(which.features)), xp.float64)
     for position, feature in enumerate(which.features):
         values = _values(feature, block, which, zones, device)
         matrix[:, position] = xp.where(xp.isfinite(values), values, float("nan"))
@@ -135,7 +135,7 @@ def linear_matrix(matrix: Array, which: FeatureSet, device: Device) -> Array:
         float64 (trips, columns) in Fortran order, finite; the columns are those of `linear_columns`.
     """
     xp = device.xp
-    result = xp.empty((len(matrix), len(linear_columns(which))), xp.float64, order="F")
+    result: Array = xp.empty((len(matrix), len(linear_columns(which))), xp.float64, order="F")
     filled = 0
     for position, feature in enumerate(which.features):
         values = xp.ascontiguousarray(matrix[:, position])

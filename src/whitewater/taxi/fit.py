@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from whitewater.config.taxi import Model
 from whitewater.devices import Array, Device
 from whitewater.devices.protocol import Regressor
-from whitewater.taxi.features import FeatureSet, linear_columns, linear_matrix, tree_matrix
-from whitewater.taxi.schema import Service
+from whitewater.taxi.features import FeatureSet, linear_matrix, tree_matrix
 
 # A column that varies less than this, relative to its mean, is constant but for rounding.
 _CONSTANT = 1e-9
-
-Family = Literal["ridge", "forest"]
-FAMILIES: tuple[Family, ...] = ("ridge", "forest")
 
 
 @dataclass(frozen=True)
@@ -25,7 +21,6 @@ class RidgeCandidate:
     """A ridge regression of the grid."""
 
     alpha: float
-    family: Family = "ridge"
 
 
 @dataclass(frozen=True)
@@ -34,10 +29,6 @@ class ForestCandidate:
 
     trees: int
     depth: int
-    family: Family = "forest"
-
-
-Candidate = RidgeCandidate | ForestCandidate
 
 
 @dataclass(frozen=True)
@@ -51,12 +42,11 @@ class LinearModel:
         """Return predictions as float64 (trips,) for float64 (trips, features); slices bound the memory."""
         xp = device.xp
         coefficients = device.from_host(np.array(self.coefficients))
-        predictions = xp.empty(len(features), xp.float64)
+        predictions: Array = xp.empty(len(features), xp.float64)
         for start in range(0, len(features), device.slice_rows):
             columns = linear_matrix(features[start : start + device.slice_rows], which, device)
             predictions[start : start + device.slice_rows] = columns @ coefficients + self.intercept
-        result: Array = predictions
-        return result
+        return predictions
 
 
 @dataclass(frozen=True)
@@ -69,45 +59,24 @@ class ForestModel:
         """Return predictions as float64 (trips,) for float64 (trips, features); slices bound the memory."""
         xp = device.xp
         predict = device.forest_from_treelite(self.serialised)
-        predictions = xp.empty(len(features), xp.float64)
+        predictions: Array = xp.empty(len(features), xp.float64)
         for start in range(0, len(features), device.slice_rows):
             rows = tree_matrix(features[start : start + device.slice_rows], device)
             predictions[start : start + device.slice_rows] = predict(rows)
-        result: Array = predictions
-        return result
+        return predictions
 
 
 @dataclass(frozen=True)
-class Fitted:
-    """A model fitted on all training trips of a service.
+class ServiceModel:
+    """The two models of a service."""
 
-    ``weights`` by column what one standard deviation adds to the prediction (ridge), or by feature the share of what the
-    splits explain (forest).
-    """
-
-    service: Service
-    family: Family
-    model: LinearModel | ForestModel
-    weights: dict[str, float]
+    ridge: LinearModel
+    forest: ForestModel
 
 
-def fit_best(
-    task: tuple[Service, Candidate, Array, Array], *, which: FeatureSet, settings: Model, device: Device
-) -> Fitted:
-    """Fit the chosen candidate of a service on the features and the target of all its training trips."""
-    service, candidate, features, target = task
-    if isinstance(candidate, RidgeCandidate):
-        ridge = fit_ridge(features, target, which=which, alpha=candidate.alpha, device=device)
-        deviations = device.to_host(linear_matrix(features, which, device).std(axis=0))
-        effects = deviations * np.array(ridge.coefficients)
-        return Fitted(service, "ridge", ridge, dict(zip(linear_columns(which), effects.tolist(), strict=True)))
-    forest: Any = fit_forest(features, target, candidate=candidate, settings=settings, device=device)
-    shares = [float(share) for share in device.to_host(forest.feature_importances_)]
-    stored = ForestModel(device.forest_as_treelite(forest))
-    return Fitted(service, "forest", stored, dict(zip(which.features, shares, strict=True)))
-
-
-def fit_ridge(features: Array, target: Array, *, which: FeatureSet, alpha: float, device: Device) -> LinearModel:
+def fit_ridge(
+    features: Array, target: Array, candidate: RidgeCandidate, *, which: FeatureSet, device: Device
+) -> tuple[LinearModel, Array]:
     """Fit a ridge regression on columns that are standardised by their own mean and standard deviation.
 
     Parameters
@@ -116,31 +85,41 @@ def fit_ridge(features: Array, target: Array, *, which: FeatureSet, alpha: float
         float64 (trips, features).
     target
         float64 (trips,).
+    candidate
+        ``alpha``, the weight of the sum of squared coefficients beside the sum of squared errors.
     which
         The features and boroughs.
-    alpha
-        Weight of the sum of squared coefficients, beside the sum of squared errors.
     device
         Where the arrays are.
+
+    Returns
+    -------
+    LinearModel
+        In the units of the columns.
+    Array
+        float64 (columns,) on the device: what one standard deviation of each column adds to the prediction.
     """
     xp = device.xp
     columns = linear_matrix(features, which, device)
-    mean, scale = columns.mean(axis=0), columns.std(axis=0)
-    scale = xp.where(scale > _CONSTANT * (1 + xp.abs(mean)), scale, 1.0)
+    mean = columns.mean(axis=0)
     columns -= mean
+    # Without a temporary array of the size of all columns, which `std` would make.
+    scale = xp.sqrt(xp.einsum("ij,ij->j", columns, columns) / len(columns))
+    scale = xp.where(scale > _CONSTANT * (1 + xp.abs(mean)), scale, 1.0)
     columns /= scale
-    fitted = device.ridge(alpha=alpha).fit(columns, target)
+    fitted = device.ridge(alpha=candidate.alpha).fit(columns, target)
     coefficients = fitted.coef_ / scale
-    return LinearModel(
-        coefficients=tuple(device.to_host(coefficients).tolist()),
-        intercept=float(fitted.intercept_) - float(mean @ coefficients),
-    )
+    intercept = float(fitted.intercept_) - float(mean @ coefficients)
+    return LinearModel(tuple(device.to_host(coefficients).tolist()), intercept), fitted.coef_
 
 
 def fit_forest(
-    features: Array, target: Array, *, candidate: ForestCandidate, settings: Model, device: Device
+    features: Array, target: Array, candidate: ForestCandidate, *, settings: Model, device: Device
 ) -> Regressor:
-    """Fit a random forest of which each tree sees ``rows_per_tree`` trips at most, drawn with replacement."""
+    """Fit a random forest of which each tree sees ``rows_per_tree`` trips at most, drawn with replacement.
+
+    It predicts from the form that `whitewater.taxi.features.tree_matrix` gives.
+    """
     forest = device.random_forest(
         trees=candidate.trees,
         depth=candidate.depth,
@@ -150,3 +129,7 @@ def fit_forest(
     forest.fit(tree_matrix(features, device), target.astype(device.xp.float32))
     return forest
 
+
+def store_forest(forest: Any, device: Device) -> tuple[ForestModel, Array]:
+    """Return a fitted forest in the form in which it is stored, and float (features,): the importance of each."""
+    return ForestModel(device.forest_as_treelite(forest)), forest.feature_importances_

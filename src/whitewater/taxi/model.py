@@ -1,18 +1,23 @@
 """Step `model`: predict the tip fraction of trips with a recorded tip, for each service.
 
-`metrics.json` holds, for each service, a ``status``: ``skipped`` with the ``reason``, or ``fitted`` with ``sample`` (the
-rule, the eligible and the sampled trips), ``split`` (the moment, the trips before and from it on), ``search`` (each
-candidate with the R2 and mean absolute error of each fold, and the ``best`` parameters), ``held_out`` (R2, mean absolute
-error and the gain over the hour's mean, of `constant`, `hour_mean`, `ridge` and `forest`, with 95 % intervals),
-``effects`` (what a standard deviation of each column adds by the ridge) and ``importances`` (of each feature, in the
-forest). `predictions.parquet` holds the held-out trips: service, pickup_datetime, observed, ridge, forest.
+`metrics.json` holds for each service its ``sample`` (rule, limit, eligible and used trips) and a ``status``, which is
+``skipped`` with the ``reason``, or ``fitted`` with
+
+- ``split``: the moment from which trips are held out, the trips before it and those from it on;
+- ``search``: each candidate with R2 and mean absolute error of each fold, and the ``best`` parameters;
+- ``held_out``: R2, mean absolute error and the gain over the hour's mean, of `constant`, `hour_mean`, `ridge` and
+  `forest`, with 95 % intervals;
+- ``effects``: what a standard deviation of each column adds, in the ridge;
+- ``importances``: the share of each feature in what the splits explain, in the forest.
+
+`predictions.parquet` holds the held-out trips: service, pickup_datetime, observed, ridge, forest.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,65 +26,150 @@ import numpy as np
 
 from whitewater import memory
 from whitewater.config.taxi import Model
-from whitewater.devices import Array, Device
+from whitewater.step import Output, Run
 from whitewater.store import write_json
-from whitewater.taxi.artefact import TARGET, ServiceModel, TipModel, save
-from whitewater.taxi.evaluate import CONFIDENCE, constant_prediction, evaluate, hour_mean_prediction
+from whitewater.taxi.artefact import TARGET, TipModel, save
+from whitewater.taxi.evaluate import CONFIDENCE
 from whitewater.taxi.features import FeatureSet, linear_columns
-from whitewater.taxi.fit import Fitted, fit_best
-from whitewater.taxi.row_groups import BLOCK_ROWS, row_groups
-from whitewater.taxi.sample import RULE, RunTasks, Sample, draw
-from whitewater.taxi.schema import SERVICES, Service
-from whitewater.taxi.search import FoldScore, best, candidates, parameters, report, score_fold
-from whitewater.taxi.zones import read_zones
+from whitewater.taxi.row_groups import BLOCK_ROWS, RowGroup, row_groups, services
+from whitewater.taxi.sample import RULE, RunTasks, draw
+from whitewater.taxi.schema import Service
+from whitewater.taxi.search import FoldScore, choose, report, search
+from whitewater.taxi.train import Split, Trained, reason_to_skip, split_by_time, train_service
+from whitewater.taxi.zones import Zones, read_zones
 
 if TYPE_CHECKING:
     from distributed import Client
 
-    from whitewater.step import Output, Run
-
 logger = logging.getLogger(__name__)
-MINIMUM_TRIPS = 200
-MINIMUM_HELD_OUT = 20
-
-
-@dataclass(frozen=True)
-class Split:
-    """The sampled trips of a service before a moment (microseconds), to learn from, and those from it on."""
-
-    moment: int
-    training: Sample
-    held_out: Sample
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """What the models of a service were worth on its held-out trips, and their predictions."""
-
-    service: Service
-    held_out: dict[str, Any]
-    ridge: Array
-    forest: Array
+# Arrays of a dozen columns that a task of the sampling holds for each row: those of the block, and those of a slice.
+_BYTES_A_ROW = 150
 
 
 def model(run: Run[Model], *, trips: Path, zones: Path, model: Output) -> None:
     """Fit a ridge regression and a random forest of the tip fraction for each service, and test them on later trips."""
-    settings, device = run.settings, run.device
     table = read_zones(zones)
-    which = FeatureSet(settings.features, table.boroughs)
+    which = FeatureSet(run.settings.features, table.boroughs)
     groups = row_groups(trips)
     memory.forecast(
-        expected_memory({service: sum(group.rows for group in groups if group.service in (None, service))
-                         for service in SERVICES}, which, settings, threads=run.threads),
-        what="The tip model", remedy="Set taxi.model.max_rows to fewer trips.",
-    )  # fmt: skip
-    model.mkdir()
+        expected_memory(groups, which, run.settings, threads=run.threads),
+        what="the tip model",
+        remedy="Set taxi.model.max_rows to fewer trips.",
+    )
     with run.cluster() as client:
         run_tasks: RunTasks = partial(run.map, client=client)
-        metrics: dict[str, Any] = {}
-        splits: dict[Service, Split] = {}
-        for service in SERVICES:
-            sample = draw(groups, service, which=which, zones=table, device=device, max_rows=settings.max_rows,
-                          run_tasks=run_tasks)  # fmt: skip
-            split = split_by_time(sample, settings.test_fraction)
-            ...
+        splits = _splits(groups, run, which=which, zones=table, run_tasks=run_tasks)
+        reasons = {service: reason_to_skip(split, run.settings) for service, split in splits.items()}
+        ready = {service: splits[service] for service, reason in reasons.items() if reason is None}
+        found, trained = _train(ready, run, which=which, client=client, run_tasks=run_tasks)
+    model.mkdir()
+    save(TipModel(which, {service: trained[service].model for service in ready}), model)
+    metrics: dict[str, dict[str, Any]] = {}
+    for service, reason in reasons.items():
+        metrics[service] = {"sample": sample_metrics(splits[service], run.settings)}
+        if reason is None:
+            metrics[service] |= fitted_metrics(splits[service], found[service], trained[service])
+        else:
+            metrics[service] |= {"status": "skipped", "reason": reason}
+            logger.warning("%s: no model: %s", service, reason)
+    write_json(model / "metrics.json", {"target": TARGET, "confidence": CONFIDENCE, "services": metrics})
+    write_predictions(model / "predictions.parquet", splits, trained)
+    run.note(trips={service: split.trips for service, split in splits.items()}, fitted=list(ready))
+
+
+def expected_memory(groups: Sequence[RowGroup], which: FeatureSet, settings: Model, *, threads: int) -> int:
+    """Return the bytes that the step takes at most, beside what Python and its libraries take."""
+    width, columns = len(which.features), len(linear_columns(which))
+    rows = [sum(group.rows for group in groups if group.service in (None, service)) for service in services(groups)]
+    sampled = [min(each, settings.max_rows) for each in rows]
+    reading = threads * min(BLOCK_ROWS, max((group.rows for group in groups), default=0)) * _BYTES_A_ROW
+    # Samples lie on the workers, too; while one is drawn, up to three times its rows are held, and then copied.
+    samples = (2 * sum(sampled) + 6 * max(sampled)) * (width + 3) * 8
+    # A ridge task holds its features and its columns, and makes a few temporary columns.
+    fitting = threads * max(sampled) * (2 * width + columns + 4) * 8
+    return samples + max(reading, fitting)
+
+
+def sample_metrics(split: Split, settings: Model) -> dict[str, Any]:
+    """Return what `metrics.json` says of the trips that were used for a service."""
+    return {"rule": RULE, "limit": settings.max_rows, "eligible": split.training.eligible, "used": split.trips}
+
+
+def fitted_metrics(split: Split, found: Sequence[FoldScore], trained: Trained) -> dict[str, Any]:
+    """Return what `metrics.json` says of a service that has models."""
+    chosen = choose(found)
+    return {
+        "status": "fitted",
+        "split": {
+            "held_out_from": str(np.datetime64(split.moment, "us")),
+            "training_trips": len(split.training),
+            "held_out_trips": len(split.held_out),
+        },
+        "search": {
+            "candidates": report(found),
+            "best": {"ridge": asdict(chosen.ridge), "forest": asdict(chosen.forest)},
+        },
+        "held_out": trained.scores,
+        "effects": trained.effects,
+        "importances": trained.importances,
+    }
+
+
+def write_predictions(path: Path, splits: Mapping[Service, Split], trained: Mapping[Service, Trained]) -> None:
+    """Write the held-out trips of the fitted services with their predictions, in the order of pickup."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = pa.schema(
+        {
+            "service": pa.string(),
+            "pickup_datetime": pa.timestamp("us"),
+            "observed": pa.float64(),
+            "ridge": pa.float64(),
+            "forest": pa.float64(),
+        }
+    )
+    tables = [schema.empty_table()]
+    for service, each in trained.items():
+        held_out = splits[service].held_out
+        order = np.argsort(held_out.pickup, kind="stable")
+        columns = (held_out.pickup.view("datetime64[us]"), held_out.target, each.ridge, each.forest)
+        tables.append(pa.table([[service] * len(order), *(column[order] for column in columns)], schema=schema))
+    pq.write_table(pa.concat_tables(tables), path, compression="zstd")
+
+
+def _splits(
+    groups: Sequence[RowGroup], run: Run[Model], *, which: FeatureSet, zones: Zones, run_tasks: RunTasks
+) -> dict[Service, Split]:
+    """Draw the trips of each service, and split them by time."""
+    limit, splits = run.settings.max_rows, {}
+    for service in services(groups):
+        sample = draw(groups, service, which=which, zones=zones, device=run.device, max_rows=limit, run_tasks=run_tasks)
+        logger.info("%s: %d of %d eligible trips are used, %s", service, len(sample), sample.eligible, RULE)
+        splits[service] = split_by_time(sample, run.settings.test_fraction)
+    return splits
+
+
+def _train(
+    splits: Mapping[Service, Split], run: Run[Model], *, which: FeatureSet, client: Client, run_tasks: RunTasks
+) -> tuple[dict[Service, list[FoldScore]], dict[Service, Trained]]:
+    """Place the trips on the workers once, then search, fit and test there."""
+    placed = {service: _place(split, run, client) for service, split in splits.items()}
+    training = {service: (features, target) for service, (features, target, *_) in placed.items()}
+    settings, device = run.settings, run.device
+    found = search(training, which=which, settings=settings, device=device, run_tasks=run_tasks)
+    tasks = [(service, choose(found[service]), *data) for service, data in placed.items()]
+    work = partial(train_service, which=which, settings=settings, device=device)
+    trained = {each.service: each for each in run_tasks(work, tasks, label="train")}
+    return found, {service: trained[service] for service in placed}
+
+
+def _place(split: Split, run: Run[Model], client: Client) -> tuple[Any, Any, Any, Any, Any, Any]:
+    """Put features, target and pickup times of both parts on every worker, as arrays of its device."""
+    arrays = [
+        run.device.from_host(array)
+        for part in (split.training, split.held_out)
+        for array in (part.features, part.target, part.pickup)
+    ]
+    features, target, pickup, *held_out = client.scatter(arrays, broadcast=True, hash=False)
+    return features, target, pickup, held_out[0], held_out[1], held_out[2]

@@ -6,19 +6,16 @@ import logging
 from collections import Counter
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from whitewater.config.taxi import Predict
 from whitewater.devices import Array, Block, Device, Kind
+from whitewater.step import Output, Run
 from whitewater.taxi.artefact import TipModel, load
 from whitewater.taxi.features import columns_read, feature_matrix, known_tip_fraction
 from whitewater.taxi.partitions import write_whole
 from whitewater.taxi.row_groups import RowGroup, blocks, row_groups
 from whitewater.taxi.schema import KINDS, SERVICES, Service
 from whitewater.taxi.zones import Zones, read_zones
-
-if TYPE_CHECKING:
-    from whitewater.config.taxi import Predict
-    from whitewater.step import Output, Run
 
 logger = logging.getLogger(__name__)
 PREDICTED: dict[str, Kind] = {

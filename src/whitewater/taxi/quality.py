@@ -53,9 +53,6 @@ def check_written(summary: Mapping[str, Any], *, trips: Path, quarantine: Path) 
         if found != expected:
             raise IntegrityError(f"{data_set} holds {found} rows where {expected} were written. Run the step again; "
                                  "if this stays, a disk or file system loses data.")  # fmt: skip
-        if not found:
-            # An empty data set still needs to exist, and a reader needs a reason.
-            (data_set / "_EMPTY").write_text("no rows\n")
 
 
 def _file(entry: Mapping[str, Any], tallies: Sequence[Tally], reasons: Sequence[str]) -> dict[str, Any]:

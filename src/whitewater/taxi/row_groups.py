@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -65,9 +65,13 @@ def row_groups(trips: Path) -> list[RowGroup]:
             for index in range(metadata.num_row_groups)
             if metadata.row_group(index).num_rows
         ]
-    if not found:
-        raise InputError(f"{trips} holds no trips in Parquet. Give the directory `trips` that the step clean wrote.")
     return found
+
+
+def services(groups: Sequence[RowGroup]) -> list[Service]:
+    """Return the services that the row groups may hold trips of."""
+    named = {group.service for group in groups}
+    return [service for service in SERVICES if service in named or None in named]
 
 
 def blocks(group: RowGroup, columns: Mapping[str, Kind], device: Device) -> Iterator[Block]:

@@ -207,7 +207,7 @@ def _bounded(sample: Sample, limit: int) -> Sample:
 
 
 def _canonical_order(sample: Sample) -> Array:
-    """Return the rows by hash; rows of one hash by content, so that those left in a tie are equal in all that counts."""
+    """Return the rows by hash; rows of one hash by content, so that a tie leaves only rows that are equal."""
     order = np.argsort(sample.hashes, kind="stable")
     hashes = sample.hashes[order]
     repeated = hashes[1:] == hashes[:-1]

@@ -9,21 +9,26 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import pairwise
 from statistics import fmean
 from typing import Any
 
 from whitewater.config.taxi import Model
 from whitewater.devices import Array, Device
 from whitewater.taxi.features import FeatureSet, tree_matrix
-from whitewater.taxi.fit import FAMILIES, Candidate, Family, ForestCandidate, RidgeCandidate, fit_forest, fit_ridge
+from whitewater.taxi.fit import ForestCandidate, RidgeCandidate, fit_forest, fit_ridge
+from whitewater.taxi.sample import RunTasks
 from whitewater.taxi.schema import Service
-# Variance below which a target is constant but for rounding.
-NO_SPREAD = 1e-20
+
+Candidate = RidgeCandidate | ForestCandidate
 # A service, a candidate, a fold, and the features and target of the training trips of the service: a tuple, because
 # Dask puts data in the place of futures within tuples.
 FoldTask = tuple[Service, Candidate, int, Array, Array]
+# Variance below which a target is constant but for rounding.
+NO_SPREAD = 1e-20
 
 
 @dataclass(frozen=True)
@@ -38,8 +43,52 @@ class FoldScore:
     mae: float
 
 
+@dataclass(frozen=True)
+class Chosen:
+    """The best candidates of a service."""
+
+    ridge: RidgeCandidate
+    forest: ForestCandidate
+
+
+def search(
+    training: Mapping[Service, tuple[Array, Array]],
+    *,
+    which: FeatureSet,
+    settings: Model,
+    device: Device,
+    run_tasks: RunTasks,
+) -> dict[Service, list[FoldScore]]:
+    """Score each candidate of the grid on each fold, for each service.
+
+    Parameters
+    ----------
+    training
+        Features and target of the training trips of each service, or what stands for them in a task.
+    which
+        The features and boroughs.
+    settings
+        The grid and the folds.
+    device
+        Where the data is placed.
+    run_tasks
+        Runs the tasks, the most expensive first, so that no worker is left with one at the end.
+    """
+    tasks = [
+        (service, candidate, fold, *data)
+        for candidate in candidates(settings)
+        for fold in range(settings.folds)
+        for service, data in training.items()
+    ]
+    found: dict[Service, list[FoldScore]] = {service: [] for service in training}
+    work = partial(score_fold, which=which, settings=settings, device=device)
+    for score in run_tasks(work, tasks, label="search"):
+        found[score.service].append(score)
+    return found
+
+
 def candidates(settings: Model) -> list[Candidate]:
-    """Return the grid, the most expensive candidates first, so that no worker is left with one at the end."""
+    """Return the grid, the most expensive candidates first."""
     forests: list[Candidate] = [
         ForestCandidate(trees, depth)
         for trees in sorted(settings.forest.trees, reverse=True)
@@ -54,7 +103,7 @@ def fold_bounds(trips: int, folds: int) -> list[tuple[int, int]]:
     Trips are in the order of their hash, which is random, so folds of consecutive trips are random, too.
     """
     bounds = [trips * fold // folds for fold in range(folds + 1)]
-    return list(zip(bounds[:-1], bounds[1:], strict=True))
+    return list(pairwise(bounds))
 
 
 def score_fold(task: FoldTask, *, which: FeatureSet, settings: Model, device: Device) -> FoldScore:
@@ -62,73 +111,63 @@ def score_fold(task: FoldTask, *, which: FeatureSet, settings: Model, device: De
     service, candidate, fold, features, target = task
     xp = device.xp
     first, last = fold_bounds(len(target), settings.folds)[fold]
-    predict = _fit(
-        candidate,
-        xp.concatenate([features[:first], features[last:]]),
-        xp.concatenate([target[:first], target[last:]]),
-        which=which,
-        settings=settings,
-        device=device,
-    )
-    observed = target[first:last]
-    squared_error, r2, mae = scores(observed, predict(features[first:last]))
+    outside = xp.concatenate([features[:first], features[last:]]), xp.concatenate([target[:first], target[last:]])
+    predict = _fit(candidate, *outside, which=which, settings=settings, device=device)
+    squared_error, r2, mae = scores(target[first:last], predict(features[first:last]))
     return FoldScore(service, candidate, fold, squared_error, r2, mae)
 
 
 def scores(observed: Array, predicted: Array) -> tuple[float, float | None, float]:
     """Return the mean squared error, R2 and the mean absolute error; R2 is None where the observed do not vary."""
-    squared = (observed - predicted) ** 2
+    squared_error = float(((observed - predicted) ** 2).mean())
     spread = float(((observed - observed.mean()) ** 2).mean())
-    r2 = 1 - float(squared.mean()) / spread if spread > NO_SPREAD else None
-    return float(squared.mean()), r2, float(abs(observed - predicted).mean())
+    r2 = 1 - squared_error / spread if spread > NO_SPREAD else None
+    return squared_error, r2, float(abs(observed - predicted).mean())
 
 
-def best(found: Iterable[FoldScore]) -> dict[Family, Candidate]:
-    """Return the candidate of each family with the smallest squared error over the folds; of equals, the simplest."""
-    errors = {candidate: fmean(score.squared_error for score in folds) for candidate, folds in _by_candidate(found)}
-    return {
-        family: min((each for each in errors if each.family == family), key=errors.__getitem__) for family in FAMILIES
-    }
+def choose(found: Iterable[FoldScore]) -> Chosen:
+    """Return the candidates with the smallest squared error over the folds; of equals, the most regular one."""
+    folds = _by_candidate(found)
+    errors = {candidate: fmean(score.squared_error for score in each) for candidate, each in folds.items()}
+    return Chosen(
+        ridge=min((each for each in errors if isinstance(each, RidgeCandidate)), key=errors.__getitem__),
+        forest=min((each for each in errors if isinstance(each, ForestCandidate)), key=errors.__getitem__),
+    )
 
 
 def report(found: Iterable[FoldScore]) -> list[dict[str, Any]]:
     """Return the scores of every candidate and fold, for `metrics.json`."""
     return [
         {
-            "model": candidate.family,
-            "parameters": parameters(candidate),
+            "model": "ridge" if isinstance(candidate, RidgeCandidate) else "forest",
+            "parameters": asdict(candidate),
             "folds": [{"r2": score.r2, "mae": score.mae} for score in folds],
             "rmse": math.sqrt(fmean(score.squared_error for score in folds)),
             "mae": fmean(score.mae for score in folds),
         }
-        for candidate, folds in _by_candidate(found)
+        for candidate, folds in _by_candidate(found).items()
     ]
 
 
-def parameters(candidate: Candidate) -> dict[str, float]:
-    """Return the parameters of a candidate by name."""
-    return {name: value for name, value in asdict(candidate).items() if name != "family"}
-
-
-def _by_candidate(found: Iterable[FoldScore]) -> list[tuple[Candidate, list[FoldScore]]]:
-    """Return candidates from the strongest regularisation to the weakest, each with its folds in order."""
+def _by_candidate(found: Iterable[FoldScore]) -> dict[Candidate, list[FoldScore]]:
+    """Return candidates from the most to the least regular, each with its folds in order, however tasks completed."""
     folds: dict[Candidate, list[FoldScore]] = defaultdict(list)
-    for score in sorted(found, key=lambda score: score.fold):
+    for score in sorted(found, key=lambda score: (_freedom(score.candidate), score.fold)):
         folds[score.candidate].append(score)
-    return sorted(folds.items(), key=lambda item: _complexity(item[0]))
+    return folds
 
 
-def _complexity(candidate: Candidate) -> tuple[int, float, float]:
+def _freedom(candidate: Candidate) -> tuple[int, float, float]:
     if isinstance(candidate, RidgeCandidate):
-        return FAMILIES.index(candidate.family), -candidate.alpha, 0
-    return FAMILIES.index(candidate.family), candidate.depth, candidate.trees
+        return 0, -candidate.alpha, 0
+    return 1, candidate.depth, candidate.trees
 
 
 def _fit(
     candidate: Candidate, features: Array, target: Array, *, which: FeatureSet, settings: Model, device: Device
 ) -> Callable[[Array], Array]:
     if isinstance(candidate, RidgeCandidate):
-        ridge = fit_ridge(features, target, which=which, alpha=candidate.alpha, device=device)
+        ridge, _ = fit_ridge(features, target, candidate, which=which, device=device)
         return lambda rows: ridge.predict(rows, which, device)
-    forest = fit_forest(features, target, candidate=candidate, settings=settings, device=device)
+    forest = fit_forest(features, target, candidate, settings=settings, device=device)
     return lambda rows: forest.predict(tree_matrix(rows, device))

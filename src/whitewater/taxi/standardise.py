@@ -67,7 +67,7 @@ def write_unit(task: tuple[int, int, Unit], *, directory: Path, device: Device, 
     months = np.zeros((len(SERVICES), MONTHS + 1), np.int64)
     for part, parsed in enumerate(blocks(unit, device, block_rows=block_rows)):
         stem = f"{index:04d}-{number:04d}-{part:04d}"
-        total += parsed.rows
+        total += parsed.rows + len(parsed.malformed)
         malformed += len(parsed.malformed)
         if parsed.malformed:
             _write_lines(list(parsed.malformed), directory / f"malformed-{stem}.parquet")

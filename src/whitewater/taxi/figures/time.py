@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +24,7 @@ from whitewater.taxi.figures.services import (
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
+    from matplotlib.collections import QuadMesh
     from matplotlib.figure import Figure
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -49,17 +50,19 @@ def tip_fraction_by_hour(table: pd.DataFrame, *, minimum_trips: int) -> Figure:
     if not services:
         return style.explained(_BY_HOUR, NOTHING)
     few = {service: _few(_hours(rows), minimum_trips) for service, rows in services.items()}
+    if all(len(hours) == len(HOURS) for hours in few.values()):
+        return style.explained(_BY_HOUR, f"No hour of the day has {minimum_trips} trips with a recorded tip.")
     notes = [*_left_out(few, minimum_trips), *_without_time(table)]
-    figure = style.titled(9, 4.6, title=_BY_HOUR, subtitle=RECORDED, notes=notes)
-    axes = figure.subplots()
+    figure, body = style.titled(9, 4.6, title=_BY_HOUR, subtitle=RECORDED, notes=notes)
+    axes = body.subplots()
     for service, rows in services.items():
         _draw_hours(axes, service, _hours(rows), minimum_trips=minimum_trips)
     axes.fill_between([], [], color=style.GREY, alpha=0.3, linewidth=0, label=interval_name(table))
     axes.plot([], [], "--", color=style.GREY, linewidth=1, label="plain definition: trips with a tip above 0 only")
     axes.set(xlabel="Hour of pickup", ylabel=MEASURE, xlim=(-0.5, 23.5), xticks=HOURS[::2])
     axes.set_xticklabels([f"{hour} h" for hour in HOURS[::2]])
-    style.in_percent(axes, y=True)
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower left", ncols=2)
+    style.in_percent(axes.yaxis)
+    body.legend(*axes.get_legend_handles_labels(), loc="outside lower left", ncols=2)
     return figure
 
 
@@ -86,14 +89,14 @@ def tip_fraction_by_weekday_hour(table: pd.DataFrame, *, minimum_trips: int) -> 
     subtitle = f"{RECORDED} Colours compare each hour with the mean of its own service, in percentage points."
     hatched = any(np.isnan(week).any() for week in weeks.values())
     notes = [f"Hatched: fewer than {minimum_trips} such trips."] if hatched else []
-    figure = style.titled(9, 0.5 + 1.95 * len(services), title=_BY_WEEKDAY, subtitle=subtitle, notes=notes)
-    panels = figure.subplots(len(services), sharex=True, squeeze=False)[:, 0]
+    figure, body = style.titled(9, 0.5 + 1.95 * len(services), title=_BY_WEEKDAY, subtitle=subtitle, notes=notes)
+    panels = body.subplots(len(services), sharex=True, squeeze=False)[:, 0]
     for axes, (service, rows) in zip(panels, services.items(), strict=True):
-        title = f"{LOOKS[service].name}: mean {overall_mean(rows):.1%}, {sample_size(rows)}"
+        title = f"{LOOKS[service].name}: mean {style.percent(overall_mean(rows))}, {sample_size(rows)}"
         mesh = _draw_week(axes, gains[service], limit=limit, title=title)
     panels[-1].set_xlabel("Hour of pickup")
-    bar = figure.colorbar(mesh, ax=panels, extend="both", aspect=12 * len(services), shrink=0.9)
-    bar.set_label("Percentage points above the mean")
+    bar = body.colorbar(mesh, ax=panels, extend="both", aspect=12 * len(services), shrink=0.9)
+    bar.set_label("Points from the mean")
     return figure
 
 
@@ -145,13 +148,13 @@ def _week(rows: pd.DataFrame, minimum_trips: int) -> Array:
     return week
 
 
-def _scale(gains: Sequence[Array]) -> float:
+def _scale(gains: Iterable[Array]) -> float:
     """Return the largest difference that has a colour of its own."""
     known = np.abs(np.concatenate([each[np.isfinite(each)] for each in gains]))
     return float(np.quantile(known, _WITHIN_SCALE)) or 0.01 if len(known) else 0.01
 
 
-def _draw_week(axes: Axes, gains: Array, *, limit: float, title: str):
+def _draw_week(axes: Axes, gains: Array, *, limit: float, title: str) -> QuadMesh:
     axes.set_facecolor("white")
     axes.patch.set(hatch="////", edgecolor=style.GREY)
     mesh = axes.pcolormesh(

@@ -1,0 +1,130 @@
+"""The taxi benchmark with the functions of Whitewater's steps: one pass, row groups as tasks on threads of Dask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from operator import add
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from dask.threaded import get
+
+from benchmarks.taxi.variant import CARD, MAXIMUM_FARE, MAXIMUM_HOURS, MAXIMUM_MILES, Answer, Work, answer, main
+from whitewater.config.taxi import Clean, Range, Ranges
+from whitewater.devices import NULL_INTEGER, Array, Block, Device, GroupStatistics, resolve
+from whitewater.devices.protocol import GroupAccumulator
+from whitewater.taxi.blocks import ratio, slices
+from whitewater.taxi.calendar import HOURS_OF_WEEK, hour_of_week
+from whitewater.taxi.raw import Unit, blocks, open_raw, units
+from whitewater.taxi.rules import Rule, broken, rules
+from whitewater.taxi.schema import KINDS
+from whitewater.taxi.standardise import standardise_block
+from whitewater.taxi.zones import LOCATIONS, Zones, read_zones
+
+BLOCK_ROWS = 2**19
+TASKS_A_THREAD = 4
+NEEDED = (
+    "pickup_datetime",
+    "dropoff_datetime",
+    "trip_distance",
+    "pickup_location_id",
+    "payment_type",
+    "fare_amount",
+    "tip_amount",
+)
+CLEAN = Clean(
+    required=("pickup_datetime", "dropoff_datetime", "trip_distance", "fare_amount", "tip_amount"),
+    ranges=Ranges(
+        duration=Range(above=0, at_most=MAXIMUM_HOURS * 3600),
+        trip_distance=Range(at_least=0, at_most=MAXIMUM_MILES),
+        fare_amount=Range(above=0, at_most=MAXIMUM_FARE),
+        tip_amount=Range(at_least=0),
+        tip_fraction=None,
+    ),
+    minimum_month_share=0,
+)
+Key = TypeVar("Key")
+Groups = tuple[GroupStatistics, ...]
+
+
+@dataclass(frozen=True)
+class Pass:
+    """What every task needs."""
+
+    device: Device
+    rules: tuple[Rule, ...]
+    output: Path | None
+
+
+def compute(work: Work) -> Answer:
+    """Aggregate, and write the cleaned trips where that is asked for."""
+    device = resolve("cpu")
+    zones = read_zones(work.zones)
+    over = Pass(device, rules(CLEAN, zones, device, usual_months={}), work.output)
+    if work.output is not None:
+        work.output.mkdir(parents=True)
+    every = [unit for file in work.files for unit in _units(file, projected=work.output is None)]
+    tasks = TASKS_A_THREAD * work.threads
+    shares = [list(enumerate(every))[first::tasks] for first in range(min(tasks, len(every)))]
+    graph = {number: (partial(_aggregate, share, over),) for number, share in enumerate(shares)}
+    made = get(graph, list(graph), num_workers=work.threads)
+    return _answer([reduce(add, partial) for partial in zip(*made, strict=True)], zones)
+
+
+def _units(path: Path, *, projected: bool) -> list[Unit]:
+    file = open_raw(path)
+    return units(replace(file, era=file.era.project(NEEDED)) if projected else file, block_rows=BLOCK_ROWS)
+
+
+def _aggregate(share: Sequence[tuple[int, Unit]], over: Pass) -> Groups:
+    groups = over.device.group_accumulator([HOURS_OF_WEEK, LOCATIONS + 1])
+    for number, unit in share:
+        for part, parsed in enumerate(blocks(unit, over.device, block_rows=BLOCK_ROWS)):
+            block = standardise_block(parsed.block, unit.file.era, over.device)
+            kept = broken(block, over.rules, over.device) == 0
+            if over.output is not None:
+                _write(block, kept, over.output / f"{number:04d}-{part:04d}.parquet", over.device)
+            for each in slices({**block, "kept": kept}, over.device):
+                _count(groups, each, over.device)
+    return groups.result()
+
+
+def _write(block: Block, kept: Array, path: Path, device: Device) -> None:
+    rows = device.xp.flatnonzero(kept)
+    cleaned = {name: values[rows] for name, values in block.items()}
+    device.write_parquet(cleaned, path, {name: kind for name, kind in KINDS.items() if name in cleaned})
+
+
+def _count(groups: GroupAccumulator, block: Block, device: Device) -> None:
+    counted = block["kept"] & (block["payment_type"] == CARD)
+    keys = (hour_of_week(block["pickup_datetime"], device), block["pickup_location_id"])
+    chosen = [device.xp.where(counted, key, NULL_INTEGER).astype(device.xp.int32) for key in keys]
+    groups.add(chosen, ratio(block["tip_amount"], block["fare_amount"], device))
+
+
+def _answer(groups: Sequence[GroupStatistics], zones: Zones) -> Answer:
+    of_week, of_location = groups
+    hours = np.arange(HOURS_OF_WEEK)
+    boroughs = [*zones.boroughs, None]
+    return answer(
+        _means(of_week, hours % 24, list(range(24))),
+        ((hour // 24, hour % 24, trips, mean) for hour, trips, mean in _means(of_week, hours, hours.tolist())),
+        # Code -1, a location that the table lacks, is the last one.
+        _means(of_location, zones.borough_codes.astype(np.int64) % len(boroughs), boroughs),
+    )
+
+
+def _means(groups: GroupStatistics, members: Array, keys: Sequence[Key]) -> Iterator[tuple[Key, int, float]]:
+    """Yield key, trips and mean of the groups summed up by ``members``, the index of a key for each group."""
+    count = np.bincount(members, weights=groups.count, minlength=len(keys))
+    total = np.bincount(members, weights=groups.total, minlength=len(keys))
+    for key, trips, sum_ in zip(keys, count.tolist(), total.tolist(), strict=True):
+        if trips:
+            yield key, int(trips), sum_ / trips
+
+
+if __name__ == "__main__":
+    main(compute)

@@ -1,0 +1,171 @@
+"""The GPU: CuPy, cuDF and cuML, one NVIDIA GPU for each Dask worker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Literal
+
+from whitewater.devices.protocol import Array, Block, GroupAccumulator, Kind, Parsed, RawBlock, Regressor
+from whitewater.errors import DeviceError
+from whitewater.versions import versions
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+    from whitewater.config.root import Cluster
+
+PACKAGES = ("cudf", "cupy", "cuml", "dask_cuda")
+DISTRIBUTIONS = ("cudf-cu13", "cupy-cuda13x", "cuml-cu13", "dask-cuda", "rmm-cu13", "numba-cuda")
+REMEDY = (
+    "Run where `nvidia-smi` lists a GPU and the packages of envs/gpu.lock are installed (`python -m whitewater doctor` "
+    "checks both), or set device=cpu."
+)
+
+
+@dataclass(frozen=True)
+class GpuDevice:
+    """Computes on the current GPU of the process; use `connect`, which makes sure that there is one."""
+
+    @classmethod
+    def connect(cls) -> GpuDevice:
+        """Return the device, once its packages and a GPU were found.
+
+        Raises
+        ------
+        DeviceError
+            If a package is missing, or CuPy, which computes all array expressions, finds no GPU that it can use.
+        """
+        absent = [name for name in PACKAGES if find_spec(name) is None]
+        if absent:
+            raise DeviceError(
+                f"device gpu needs the packages {', '.join(PACKAGES)}: {', '.join(absent)} not found. {REMEDY}"
+            )
+        import cupy
+
+        if not cupy.cuda.is_available():
+            raise DeviceError(f"device gpu, but CuPy finds no GPU that it can use. {_why_unusable()} {REMEDY}")
+        return cls()
+
+    @property
+    def name(self) -> Literal["gpu"]:
+        return "gpu"
+
+    @property
+    def xp(self) -> ModuleType:
+        import cupy
+
+        module: ModuleType = cupy
+        return module
+
+    @property
+    def slice_rows(self) -> int:
+        # Starting a kernel costs microseconds, so slices are as long as memory allows: 16 Mi float64 are 128 MiB.
+        return 2**24
+
+    def to_host(self, array: Array) -> Array:
+        import cupy
+
+        host: Array = cupy.asnumpy(array)
+        return host
+
+    def from_host(self, array: Array) -> Array:
+        import cupy
+
+        device_array: Array = cupy.asarray(array)
+        return device_array
+
+    def row_group_blocks(
+        self, path: Path, row_group: int, columns: Mapping[str, Kind], *, block_rows: int
+    ) -> Iterator[RawBlock]:
+        from whitewater.devices.parquet import gpu_row_group_blocks
+
+        return gpu_row_group_blocks(path, row_group, columns, block_rows=block_rows)
+
+    def parse_delimited(self, data: bytes, names: Sequence[str], columns: Mapping[str, Kind]) -> Parsed:
+        from whitewater.devices.delimited import gpu_parse_delimited
+
+        return gpu_parse_delimited(data, names, columns)
+
+    def write_parquet(self, block: Block, path: Path, kinds: Mapping[str, Kind]) -> None:
+        from whitewater.devices.parquet import gpu_write_parquet
+
+        gpu_write_parquet(block, path, kinds)
+
+    def group_accumulator(self, groups: Sequence[int]) -> GroupAccumulator:
+        from whitewater.devices.group_statistics import GpuGroupAccumulator
+
+        return GpuGroupAccumulator(groups)
+
+    def ridge(self, *, alpha: float) -> Regressor:
+        from whitewater.devices.estimators import gpu_ridge
+
+        return gpu_ridge(alpha=alpha)
+
+    def random_forest(self, *, trees: int, depth: int, sample_fraction: float, seed: int) -> Regressor:
+        from whitewater.devices.estimators import gpu_random_forest
+
+        return gpu_random_forest(trees=trees, depth=depth, sample_fraction=sample_fraction, seed=seed)
+
+    def forest_as_treelite(self, forest: Regressor) -> bytes:
+        from whitewater.devices.estimators import gpu_forest_as_treelite
+
+        return gpu_forest_as_treelite(forest)
+
+    def forest_from_treelite(self, serialised: bytes) -> Callable[[Array], Array]:
+        from whitewater.devices.estimators import gpu_forest_from_treelite
+
+        return gpu_forest_from_treelite(serialised)
+
+    def cluster(self, settings: Cluster, *, threads: int, large: bool) -> AbstractContextManager[Client]:
+        from whitewater.devices.gpu_cluster import gpu_cluster
+
+        return gpu_cluster(settings)
+
+    def describe(self) -> dict[str, Any]:
+        import cupy
+        import pynvml
+
+        runtime = cupy.cuda.runtime
+        properties = runtime.getDeviceProperties(0)
+        pynvml.nvmlInit()
+        driver = pynvml.nvmlSystemGetDriverVersion()
+        pynvml.nvmlShutdown()
+        return {
+            "name": self.name,
+            "processor": properties["name"].decode(),
+            "count": runtime.getDeviceCount(),
+            "memory_bytes": properties["totalGlobalMem"],
+            "driver": driver,
+            "driver_cuda": _cuda_version(runtime.driverGetVersion()),
+            "cuda": _cuda_version(runtime.runtimeGetVersion()),
+            "versions": versions(*DISTRIBUTIONS),
+        }
+
+    def peak_memory(self) -> int | None:
+        from whitewater.devices.gpu_cluster import peak_allocated
+
+        return peak_allocated()
+
+
+def _why_unusable() -> str:
+    """Say what keeps CuPy from the GPU: no driver, no device, or a driver too old for the CUDA of CuPy."""
+    import cupy
+
+    from whitewater.config.resolve import missing_gpu
+
+    return missing_gpu() or (
+        "The driver lists a device, but does not serve it: it is probably too old for CUDA "
+        f"{_cuda_version(cupy.cuda.runtime.runtimeGetVersion())}, which CuPy is built for; packages: "
+        + ", ".join(f"{name} {version}" for name, version in versions(*DISTRIBUTIONS).items())
+        + "."
+    )
+
+
+def _cuda_version(number: int) -> str:
+    """Return CUDA's version number, 1000 times the major plus 10 times the minor version, as text."""
+    return f"{number // 1000}.{number % 1000 // 10}"

@@ -1,0 +1,111 @@
+"""Dask workers on the GPUs of this machine, one process for each, and what they allocated there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import dask
+from distributed import WorkerPlugin
+
+from whitewater.cluster import LOOPBACK, attach
+from whitewater.errors import ConfigError, DeviceError
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+    from whitewater.config.root import Cluster
+
+# Dask's default shuffle, p2p, turns every partition into Arrow tables on the host; this one leaves them on the GPU.
+DASK_SETTINGS = {"dataframe.shuffle.method": "tasks"}
+
+
+@contextmanager
+def gpu_cluster(settings: Cluster) -> Iterator[Client]:
+    """Open one worker process for each visible GPU, or connect to a cluster whose workers have GPUs already.
+
+    Memory comes from CUDA's asynchronous pool through RMM, for CuPy as for cuDF; cuDF spills to the host when it runs
+    out. Workers talk over TCP on the loopback interface, and no dashboard is opened.
+
+    Raises
+    ------
+    ConfigError
+        If the settings ask for threads: a GPU needs a process of its own.
+    DeviceError
+        If a worker of the cluster that the settings name has no GPU that it can use.
+    """
+    if settings.kind == "threads":
+        raise ConfigError(
+            "cluster.kind is 'threads', but each GPU needs a process of its own. Set cluster.kind to auto, or attach."
+        )
+    with dask.config.set(DASK_SETTINGS):
+        if settings.kind == "attach":
+            with attach(settings) as client:
+                _refuse_workers_without_gpu(client)
+                yield client
+            return
+        from dask_cuda import LocalCUDACluster
+        from distributed import Client
+
+        with (
+            LocalCUDACluster(
+                protocol="tcp",
+                host=LOOPBACK,
+                dashboard_address=None,
+                rmm_async=True,
+                rmm_allocator_external_lib_list=["cupy"],
+                enable_cudf_spill=True,
+                pre_import="cudf",
+            ) as cluster,
+            Client(cluster) as client,
+        ):
+            client.register_plugin(CountAllocations())
+            yield client
+
+
+class CountAllocations(WorkerPlugin):
+    """Counts what a worker allocates, so that `peak_allocated` can tell; workers started later count, too."""
+
+    name = "whitewater-count-allocations"
+
+    def setup(self, worker: Any) -> None:
+        """Start to count."""
+        from rmm.statistics import enable_statistics
+
+        enable_statistics()
+
+
+def peak_allocated() -> int | None:
+    """Return the most bytes that this process held on its GPU at once, or None where `CountAllocations` does not count.
+
+    Counts what went through RMM: all arrays of cuDF and CuPy and the work space of cuML, not the CUDA context. The
+    workers do the work, so it is they who know: ``client.run(peak_allocated)``.
+    """
+    import rmm.mr
+
+    resource = rmm.mr.get_current_device_resource()
+    # rmm.statistics looks at the topmost resource only, above which cuDF puts its own when it spills.
+    while not isinstance(resource, rmm.mr.StatisticsResourceAdaptor):
+        if not isinstance(resource, rmm.mr.UpstreamResourceAdaptor):
+            return None
+        resource = resource.get_upstream()
+    return int(resource.allocation_counts.peak_bytes)
+
+
+def _refuse_workers_without_gpu(client: Client) -> None:
+    problems: dict[str, str | None] = client.run(_problem_of_worker)
+    lacking = [f"{address} ({problem})" for address, problem in problems.items() if problem]
+    if lacking:
+        raise DeviceError(
+            f"device gpu, but of the Dask workers, {', '.join(lacking)} cannot compute on a GPU. Start them with "
+            "`dask cuda worker`, or set device=cpu."
+        )
+
+
+def _problem_of_worker() -> str | None:
+    try:
+        import cupy
+    except ImportError as error:
+        return str(error)
+    return None if cupy.cuda.is_available() else "CuPy finds no GPU that it can use"

@@ -1,0 +1,84 @@
+"""The kernels of `whitewater.devices.group_statistics`, for the CPU and for the GPU."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from whitewater.devices.group_statistics import FIRST, LAST, SHIFT
+from whitewater.devices.kernel import kernel, part
+from whitewater.devices.protocol import Array
+
+# Sums are spread over lanes: an addition need not wait for the one before it, nor a GPU's thread for another.
+LANES = 4
+GPU_LANES = 64
+_INFINITY = 0x7FF0000000000000
+_NEGATIVE_ZERO = -(2**63)
+_REFUSED = -1
+
+
+@part
+def bin_of(bits: int) -> int:
+    """Return the bin of a float64 that is given by its bits, or -1 if it is negative or not finite."""
+    if bits == 0 or bits == _NEGATIVE_ZERO:
+        return 0
+    if bits < 0 or bits >= _INFINITY:
+        return _REFUSED
+    return min(max((bits >> SHIFT) - FIRST, -1), LAST - FIRST + 1) + 2
+
+
+@kernel
+def fill_bins(bits: Array, bins: Array) -> None:
+    """Fill ``bins`` (int16) with the bin of each float64, given by its bits (int64)."""
+    for row in range(len(bits)):
+        bins[row] = bin_of(bits[row])
+
+
+@kernel
+def accumulate(keys: Array, values: Array, bins: Array, sums: Array, histogram: Array) -> int:
+    """Add values to the sums (float64 (`LANES`, groups, 2)) and the histogram (int32 (groups, bins)) of their keys.
+
+    Returns
+    -------
+    int
+        Rows that were left out because of their value or because their key has no group.
+    """
+    faults = 0
+    for row in range(len(keys)):
+        key, place = keys[row], bins[row]
+        if key < 0:
+            continue
+        if place < 0 or key >= len(histogram):
+            faults += 1
+            continue
+        value = values[row]
+        sums[row % LANES, key, 0] += value
+        sums[row % LANES, key, 1] += value * value
+        histogram[key, place] += 1
+    return faults
+
+
+@cache
+def gpu_accumulate() -> Any:
+    """Return the kernel that does on a GPU, a thread to each row, what `fill_bins` and `accumulate` do on the CPU.
+
+    Its last argument, int64 (1,), takes the number of rows left out.
+    """
+    from numba import cuda
+
+    @cuda.jit
+    def add(keys: Array, values: Array, bits: Array, sums: Array, histogram: Array, faults: Array) -> None:
+        row = cuda.grid(1)
+        if row >= len(keys) or keys[row] < 0:
+            return
+        key, place = keys[row], bin_of(bits[row])
+        if place < 0 or key >= len(histogram):
+            cuda.atomic.add(faults, 0, 1)
+            return
+        value = values[row]
+        lane = row % GPU_LANES
+        cuda.atomic.add(sums, (lane, key, 0), value)
+        cuda.atomic.add(sums, (lane, key, 1), value * value)
+        cuda.atomic.add(histogram, (key, place), 1)
+
+    return add

@@ -1,0 +1,297 @@
+"""Downloads: tried again, resumed where they broke off, and never replaced in silence.
+
+What is downloaded is *pinned*: its SHA-256 is noted the first time, and a later download of the same URL that gives
+other bytes is an error. A registry that comes with the code can say what to expect before the first download.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import logging
+import random
+import re
+import shutil
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from whitewater.errors import InputError, IntegrityError, ResourceError, WhitewaterError
+from whitewater.remote import Bucket, Http, Opened, Remote, TransferError, redacted
+from whitewater.store import put_in_place, read_json, sha256, write_bytes, write_json
+
+logger = logging.getLogger(__name__)
+
+AT_ONCE = 4
+BLOCK = 1 << 20
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+PROGRESS_SECONDS = 5.0
+PARQUET_MAGIC = b"PAR1"
+REGISTRY_COLUMNS = ("name", "url", "sha256", "licence", "size")
+
+
+@dataclass(frozen=True)
+class Access:
+    """How remote files are read: further tries, seconds without data that end a try, buckets without credentials."""
+
+    retries: int = 5
+    timeout: float = 60.0
+    anonymous: bool = True
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a URL should give, or gave before; unknown parts are empty. ``source`` is the file that says so."""
+
+    source: Path
+    sha256: str
+    size: int | None
+
+
+@dataclass(frozen=True)
+class Downloaded:
+    """A file on this machine, and its origin without secrets."""
+
+    path: Path
+    origin: str
+    size: int
+    sha256: str
+
+
+def read_registry(path: Path) -> dict[str, Expected]:
+    """Read a registry of datasets: CSV with the columns name, url, sha256, licence and size; by URL.
+
+    ``sha256`` and ``size`` are blank for files that nobody could download when they were entered: then the first
+    download on a machine is what later ones are compared with. A registry that does not exist is empty.
+
+    Raises
+    ------
+    InputError
+        If it has other columns, or a checksum or a size that is none.
+    """
+    if not path.exists():
+        return {}
+    with path.open(encoding="utf-8", newline="") as file:
+        header, *rows = csv.reader(file)
+    wrong = [row for row in rows if len(row) != len(header) or not re.fullmatch(r"([0-9a-f]{64})?", row[2])]
+    wrong += [row for row in rows if not row[-1].isdecimal() and row[-1]]
+    if tuple(header) != REGISTRY_COLUMNS or wrong:
+        raise InputError(f"{path} is no registry of datasets: {','.join(wrong[0] if wrong else header)}. It needs the "
+                         f"columns {', '.join(REGISTRY_COLUMNS)}; SHA-256 in lower case hexadecimal.")  # fmt: skip
+    return {url: Expected(path, digest, int(size) if size else None) for _, url, digest, _, size in rows}
+
+
+def download(
+    urls: Sequence[str], *, directory: Path, pins: Path, registry: Mapping[str, Expected], access: Access
+) -> list[Downloaded]:
+    """Download files, four at once; one that is there already is not downloaded again.
+
+    Parameters
+    ----------
+    urls
+        http and https, and whatever fsspec opens (gs, s3 and others). They may hold secrets.
+    directory
+        Where the files go, named by a hash of the URL and its last part. Only one process at a time may use it.
+    pins
+        JSON file in which what was downloaded is noted.
+    registry
+        What to expect, by URL.
+    access
+        How to read them.
+
+    Returns
+    -------
+    list of Downloaded
+        In the order of ``urls``.
+
+    Raises
+    ------
+    InputError
+        If a file is not published, cannot be had after all tries, or is not what it was before or should be.
+    IntegrityError
+        If a file that was downloaded earlier has been changed here.
+    ResourceError
+        If the disk is too small.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    known: dict[str, Any] = read_json(pins) if pins.exists() else {}
+    done: dict[str, Downloaded] = {}
+    faults: list[WhitewaterError] = []
+    stopped = threading.Event()
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        downloads = {
+            url: _Download(url, directory / local_name(url), _pin(known, url, pins), registry.get(url), access, stopped)
+            for url in urls
+        }
+        futures = {pool.submit(each.run): url for url, each in downloads.items()}
+        try:
+            for future in as_completed(futures):
+                url, fault = futures[future], future.exception()
+                if isinstance(fault, WhitewaterError):
+                    # The others go on: what they bring is there for the next run.
+                    logger.warning("%s", fault)
+                    faults.append(fault)
+                    continue
+                done[url] = future.result()
+                known[local_name(url)] = {"url": redacted(url), "sha256": done[url].sha256, "size": done[url].size}
+                write_json(pins, known)
+        except BaseException:
+            stopped.set()
+            pool.shutdown(cancel_futures=True)
+            raise
+    if faults:
+        raise type(faults[0])("\n".join(map(str, faults)))
+    return [done[url] for url in urls]
+
+
+def local_name(url: str) -> str:
+    """Return the name that a URL's file has here; user and password do not change it."""
+    parts = urlsplit(url)
+    location = url.replace(parts.netloc, parts.netloc.rpartition("@")[2], 1)
+    name = re.sub(r"[^\w.-]", "_", unquote(parts.path).rpartition("/")[2])[-100:]
+    return f"{hashlib.sha256(location.encode()).hexdigest()[:12]}-{name}"
+
+
+def _pin(known: Mapping[str, Any], url: str, pins: Path) -> Expected | None:
+    pin = known.get(local_name(url))
+    return Expected(pins, pin["sha256"], pin["size"]) if pin else None
+
+
+@dataclass(frozen=True)
+class _Download:
+    """One file on its way; ``stopped`` asks it to give up."""
+
+    url: str
+    path: Path
+    pin: Expected | None
+    registered: Expected | None
+    access: Access
+    stopped: threading.Event
+
+    def run(self) -> Downloaded:
+        if self.path.exists() and self.pin:
+            return self._kept(self.pin)
+        self._transfer()
+        self._refuse_error_page()
+        found = Downloaded(self.path, self.origin, self.part.stat().st_size, sha256(self.part))
+        for expected in (self.registered, self.pin):
+            if expected and expected.sha256 not in ("", found.sha256):
+                self._discard()
+                raise self._replaced(expected, f"SHA-256 {found.sha256} and {found.size:,} bytes")
+        put_in_place(self.part, self.path)
+        self._discard()
+        return found
+
+    @property
+    def origin(self) -> str:
+        return redacted(self.url)
+
+    @property
+    def part(self) -> Path:
+        return self.path.with_name(f"{self.path.name}.part")
+
+    @property
+    def version(self) -> Path:
+        """File that tells which version the part is of; without it the part is worth nothing."""
+        return self.path.with_name(f"{self.path.name}.version")
+
+    def _discard(self) -> None:
+        self.version.unlink(missing_ok=True)
+        self.part.unlink(missing_ok=True)
+
+    def _kept(self, pin: Expected) -> Downloaded:
+        found = Downloaded(self.path, self.origin, self.path.stat().st_size, sha256(self.path))
+        if found.sha256 != pin.sha256:
+            raise IntegrityError(f"{self.path} was changed since it was downloaded from {self.origin}. "
+                                 "Remove it, so that it is downloaded again.")  # fmt: skip
+        if self.registered and self.registered.sha256 not in ("", found.sha256):
+            raise self._replaced(self.registered, f"{self.path} has SHA-256 {found.sha256}")
+        return found
+
+    def _transfer(self) -> None:
+        for attempt in range(self.access.retries + 1):
+            try:
+                self._attempt()
+            except TransferError as error:
+                if attempt == self.access.retries:
+                    raise InputError(f"{self.origin} could not be downloaded in {attempt + 1} tries: {error}. "
+                                     "Run again to go on where it stopped.") from error  # fmt: skip
+                pause = max(error.wait, FIRST_PAUSE * 2**attempt * random.uniform(0.5, 1.0))
+                logger.warning("%s: %s; trying again in %.1f s", self.origin, error, min(pause, LONGEST_PAUSE))
+                self.stopped.wait(min(pause, LONGEST_PAUSE))
+            else:
+                return
+
+    def _attempt(self) -> None:
+        offset = self.part.stat().st_size if self.part.exists() and self.version.exists() else 0
+        version = self.version.read_text(encoding="utf-8") if offset else ""
+        with self._remote().open(offset, version) as opened:
+            self._refuse_other_size(opened)
+            if opened.offset == 0:
+                self._discard()
+                write_bytes(self.version, opened.version.encode())
+            size = self._copy(opened)
+        if opened.size is None:
+            logger.warning("%s: the server does not say how long the file is, so a cut cannot be noticed", self.origin)
+        elif size != opened.size:
+            if size > opened.size:
+                self._discard()
+            raise TransferError(f"the transfer ended after {size:,} of {opened.size:,} bytes")
+
+    def _remote(self) -> Remote:
+        if self.url.startswith(("http://", "https://")):
+            return Http(self.url, self.access.timeout)
+        return Bucket(self.url, self.access.anonymous)
+
+    def _copy(self, opened: Opened) -> int:
+        """Append what is left to the part; return its size."""
+        size, said = opened.offset, time.monotonic()
+        free = shutil.disk_usage(self.part.parent).free
+        if opened.size is not None and opened.size - size > free:
+            raise ResourceError(f"{self.origin} needs {opened.size - size:,} bytes, but {self.part.parent} has only "
+                                f"{free:,} bytes free. Free space, then run again.")  # fmt: skip
+        with self.part.open("ab") as file:
+            while data := opened.read(BLOCK):
+                if self.stopped.is_set():
+                    raise InputError(f"{self.origin}: the download was given up, because another one failed.")
+                file.write(data)
+                size += len(data)
+                if time.monotonic() - said > PROGRESS_SECONDS:
+                    said = time.monotonic()
+                    logger.info("%s: %s MB", self.origin, _progress(size, opened.size))
+        return size
+
+    def _refuse_other_size(self, opened: Opened) -> None:
+        for expected in (self.registered, self.pin):
+            if expected and None not in (expected.size, opened.size) and expected.size != opened.size:
+                raise self._replaced(expected, f"the server now sends {opened.size:,} bytes")
+
+    def _refuse_error_page(self) -> None:
+        """Refuse the text with which a proxy or a login page answers where Parquet was asked for."""
+        if not urlsplit(self.url).path.endswith(".parquet"):
+            return
+        with self.part.open("rb") as file:
+            head = file.read(len(PARQUET_MAGIC))
+            file.seek(-min(len(PARQUET_MAGIC), self.part.stat().st_size), 2)
+            tail = file.read()
+        if not head == tail == PARQUET_MAGIC:
+            self._discard()
+            raise InputError(f"{self.origin} is not a whole Parquet file: it begins with {head!r}. Open the address in "
+                             "a browser: a proxy or a login page may stand before it.")  # fmt: skip
+
+    def _replaced(self, expected: Expected, found: str) -> InputError:
+        size = "" if expected.size is None else f" and {expected.size:,} bytes"
+        return InputError(
+            f"{self.origin} was replaced upstream: {expected.source} has SHA-256 {expected.sha256 or 'unknown'}{size}, "
+            f"but {found}. Results would change. To accept the new file, remove {self.path} if it is there, correct or "
+            f"remove its entry in {expected.source}, and run again."
+        )
+
+
+def _progress(size: int, total: int | None) -> str:
+    return f"{size / 1e6:,.0f}" + ("" if total is None else f" of {total / 1e6:,.0f}")

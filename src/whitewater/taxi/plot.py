@@ -1,0 +1,70 @@
+"""Step `plot`: the pictures, each drawn once and written in every format."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from whitewater import style
+from whitewater.config.taxi import Plot
+from whitewater.errors import InputError
+from whitewater.step import Outputs, Run
+from whitewater.store import read_json
+from whitewater.taxi import figures
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def plot(
+    run: Run[Plot],
+    *,
+    tips_by_hour: Path,
+    tips_by_weekday_hour: Path,
+    tips_by_borough: Path,
+    tips_by_zone: Path,
+    quality: Path,
+    model: Path,
+    plots: Outputs,
+) -> None:
+    """Draw tips by hour, weekday, borough and zone, the quality of the data, and predictions against observations.
+
+    The name of a file says which picture it is, and in which format: ``tip_fraction_by_hour.svg``.
+    """
+    import pandas as pd
+
+    read, least = pd.read_parquet, run.settings.minimum_trips
+    needed = ["service", "observed", *figures.MODELS]
+    draw: dict[str, Callable[[], Figure]] = {
+        "tip_fraction_by_hour": lambda: figures.tip_fraction_by_hour(read(tips_by_hour), minimum_trips=least),
+        "tip_fraction_by_weekday_hour": lambda: figures.tip_fraction_by_weekday_hour(
+            read(tips_by_weekday_hour), minimum_trips=least
+        ),
+        "tip_fraction_by_borough": lambda: figures.tip_fraction_by_borough(read(tips_by_borough), minimum_trips=least),
+        "tip_fraction_by_zone": lambda: figures.tip_fraction_by_zone(
+            read(tips_by_zone), zones=run.settings.zones, minimum_trips=least
+        ),
+        "data_quality": lambda: figures.data_quality(read_json(quality)),
+        "predicted_against_observed": lambda: figures.predicted_against_observed(
+            read(model / "predictions.parquet", columns=needed), metrics=read_json(model / "metrics.json")
+        ),
+    }
+    files = _by_picture(plots)
+    unknown = sorted(set(files) - set(draw))
+    if unknown:
+        raise InputError(f"No picture is named {', '.join(unknown)}. There are {', '.join(draw)}.")
+    for name, paths in files.items():
+        figure = draw[name]()
+        for path in paths:
+            style.save(figure, path)
+    run.note(pictures=sorted(files))
+
+
+def _by_picture(plots: Mapping[str, Path]) -> dict[str, list[Path]]:
+    """Return where each picture goes, in each of its formats."""
+    pictures: dict[str, list[Path]] = defaultdict(list)
+    for file, path in plots.items():
+        pictures[Path(file).stem].append(path)
+    return pictures

@@ -1,0 +1,298 @@
+"""Arrays that behave as CuPy's do where CuPy's differ from NumPy's, computed by NumPy.
+
+What CuPy refuses, these refuse: implicit copies to the host, arrays of the host among the operands, dtypes that a GPU
+has not. What it leaves undefined or does otherwise without a word, they refuse, too: floats that do not fit the integer
+that they are cast to, shifts by more than the width, division of integers by 0, one element assigned twice, ties in a
+sort that is not stable, random streams. What is asked of them is recorded, to be compared with what CuPy accepts.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from tests.contract.signatures import Call
+
+DTYPES = "biufc"
+SOURCE = f"{Path('src') / 'whitewater'}/"
+_RECORDINGS: list[dict[Call, list[str]]] = []
+
+
+@contextmanager
+def recording() -> Iterator[dict[Call, list[str]]]:
+    """Yield a mapping that fills with the calls made meanwhile and the lines of our source that made them."""
+    calls: dict[Call, list[str]] = {}
+    _RECORDINGS.append(calls)
+    try:
+        yield calls
+    finally:
+        _RECORDINGS.remove(calls)
+
+
+def record(name: str, positional: int = 0, keywords: Sequence[str] = (), *, used: bool = False) -> None:
+    """Note a call, or the use of a value."""
+    for calls in _RECORDINGS:
+        places = calls.setdefault(Call(name, positional, tuple(keywords), used), [])
+        place = _place()
+        if place not in places:
+            places.append(place)
+
+
+def wrap(result: Any) -> Any:
+    """Return what NumPy returned as CuPy would: arrays of the device, of no dimensions where NumPy has a scalar.
+
+    Raises
+    ------
+    TypeError
+        If CuPy has no such dtype.
+    """
+    if isinstance(result, np.ndarray | np.generic):
+        return DeviceArray(np.asarray(result))
+    if type(result) is tuple:
+        return tuple(wrap(each) for each in result)
+    if hasattr(result, "_fields"):
+        return type(result)(*map(wrap, result))
+    return result
+
+
+def unwrap(argument: Any) -> Any:
+    """Return an argument for NumPy.
+
+    Raises
+    ------
+    TypeError
+        If it is an array of the host.
+    """
+    if isinstance(argument, DeviceArray):
+        return argument.on_host
+    if isinstance(argument, np.ndarray):
+        raise TypeError("an array of the host is among the operands: use device.from_host")
+    if type(argument) in (list, tuple):
+        return type(argument)(unwrap(each) for each in argument)
+    return argument
+
+
+class DeviceArray:
+    """An array of a device that does not exist."""
+
+    # NumPy's operators and scalars leave it to ours what to do.
+    __array_ufunc__ = None
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, on_host: npt.NDArray[Any]) -> None:
+        if on_host.dtype.kind not in DTYPES or on_host.dtype.itemsize > 8 * (1 + (on_host.dtype.kind == "c")):
+            raise TypeError(f"CuPy has no dtype {on_host.dtype}")
+        self.on_host = on_host
+
+    def __array__(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError("implicit copy to the host: use device.to_host")
+
+    def __array_function__(self, function: Callable[..., Any], *_: object) -> NoReturn:
+        raise TypeError(f"np.{function.__name__} of an array of the device: use device.xp, or device.to_host")
+
+    def __iter__(self) -> NoReturn:
+        raise TypeError("iterating an array of the device copies one element at a time: use device.to_host")
+
+    def __reduce__(self) -> tuple[type[DeviceArray], tuple[npt.NDArray[Any]]]:
+        return DeviceArray, (self.on_host,)
+
+    def __len__(self) -> int:
+        return len(self.on_host)
+
+    def __bool__(self) -> bool:
+        return bool(self.on_host)
+
+    def __int__(self) -> int:
+        return int(self.on_host)
+
+    def __float__(self) -> float:
+        return float(self.on_host)
+
+    def __repr__(self) -> str:
+        return f"DeviceArray({self.on_host!r})"
+
+    def __getitem__(self, key: Any) -> Any:
+        return wrap(self.on_host[_index(key)])
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        place, new = _index(key), unwrap(value)
+        if np.ndim(new) and _repeats(place):
+            raise ValueError("one element is assigned twice: which value stays is undefined on a GPU")
+        _refuse_undefined_cast(np.asarray(new), self.on_host.dtype)
+        self.on_host[place] = new
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        value = getattr(self.on_host, name)
+        if not callable(value):
+            record(f"cupy.ndarray.{name}", used=True)
+            return wrap(value)
+
+        def method(*arguments: Any, **keywords: Any) -> Any:
+            record(f"cupy.ndarray.{name}", len(arguments), tuple(keywords))
+            _refuse_undefined(name, [self.on_host, *map(unwrap, arguments)], keywords)
+            return wrap(value(*unwrap(arguments), **{key: unwrap(each) for key, each in keywords.items()}))
+
+        return method
+
+
+class Namespace(ModuleType):
+    """NumPy as far as it is called by the names of a namespace, taking and returning arrays of the device."""
+
+    def __init__(self, name: str, module: ModuleType) -> None:
+        super().__init__(name)
+        self._module = module
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a module cannot be pickled: ask the device for it where it is used")
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._module, name)
+        full_name = f"{self.__name__}.{name}"
+        if isinstance(value, ModuleType):
+            return Namespace(full_name, value)
+        if not callable(value) or isinstance(value, type):
+            record(full_name, used=True)
+            return value
+        return Function(full_name, value)
+
+
+class Function:
+    """A function or universal function of the namespace."""
+
+    def __init__(self, name: str, function: Callable[..., Any]) -> None:
+        self._name, self._function = name, function
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        record(self._name, len(arguments), tuple(keywords))
+        inside = list(unwrap(arguments))
+        named = {name: unwrap(value) for name, value in keywords.items()}
+        _refuse_undefined(self._name.removeprefix("cupy."), inside, named)
+        return wrap(self._function(*inside, **named))
+
+    def at(self, *arguments: Any) -> None:
+        """Apply in place; of the methods of universal functions, CuPy has hardly more than ``add.at``."""
+        record("cupy.ufunc.at" if self._name == "cupy.add" else f"{self._name}.at", len(arguments))
+        self._function.at(*unwrap(arguments))  # type: ignore[attr-defined]
+
+
+def _place() -> str:
+    """Return file and line of our source that called."""
+    frame = sys._getframe(1)
+    while frame.f_back and SOURCE not in frame.f_code.co_filename:
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename.rpartition(SOURCE)[2]}:{frame.f_lineno}"
+
+
+def _index(key: Any) -> Any:
+    """Return an index for NumPy; an array or list of the host would be copied to the device without a word."""
+    for each in key if isinstance(key, tuple) else (key,):
+        if isinstance(each, np.ndarray | list):
+            raise TypeError("an array of the host is used as an index: use device.from_host")
+    return unwrap(key)
+
+
+def _repeats(key: Any) -> bool:
+    arrays = [each for each in (key if isinstance(key, tuple) else (key,)) if isinstance(each, np.ndarray)]
+    if not arrays or arrays[0].dtype.kind == "b":
+        return False
+    rows = np.stack([np.ravel(each) for each in np.broadcast_arrays(*arrays)])
+    return np.unique(rows, axis=1).shape[1] < rows.shape[1]
+
+
+def _refuse_undefined(name: str, operands: Sequence[Any], keywords: dict[str, Any]) -> None:
+    """Refuse operands for which a GPU gives other results than a CPU."""
+    if name.startswith("random."):
+        raise ValueError("random streams differ between NumPy and CuPy: draw on the host, or use a stable hash")
+    if name == "astype":
+        _refuse_undefined_cast(operands[0], np.dtype(operands[1] if len(operands) > 1 else keywords["dtype"]))
+    if name == "argsort" and keywords.get("kind") != "stable" and _has_ties(operands[0]):
+        raise ValueError("there are ties, whose order NumPy leaves open: use kind='stable'")
+    if name in ("left_shift", "right_shift"):
+        _refuse_wide_shift(*operands[:2])
+    if (
+        name in ("floor_divide", "remainder", "mod", "divmod")
+        and _integers(*operands[:2])
+        and np.any(np.equal(operands[1], 0))
+    ):
+        raise ValueError("integers are divided by 0, which is undefined on a GPU")
+
+
+def _has_ties(values: npt.NDArray[Any]) -> bool:
+    return len(np.unique(values)) < values.size
+
+
+def _refuse_undefined_cast(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> None:
+    if values.dtype.kind != "f" or dtype.kind not in "iu":
+        return
+    limits = np.iinfo(dtype)
+    if not np.all((values > float(limits.min) - 1) & (values < float(limits.max) + 1)):
+        raise ValueError(f"floats that are not finite or do not fit are cast to {dtype}, which a GPU does otherwise")
+
+
+def _refuse_wide_shift(values: Any, bits: Any) -> None:
+    width = 8 * np.result_type(values, bits).itemsize
+    if np.any(np.asarray(bits) < 0) or np.any(np.asarray(bits) >= width):
+        raise ValueError(f"a shift by less than 0 or by {width} bits or more is undefined on a GPU")
+
+
+def _integers(*operands: Any) -> bool:
+    return all(np.asarray(each).dtype.kind in "iu" for each in operands)
+
+
+_OPERATORS = {
+    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",
+    "mod": "remainder", "divmod": "divmod", "pow": "power", "matmul": "matmul", "and": "bitwise_and",
+    "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "left_shift", "rshift": "right_shift",
+}  # fmt: skip
+_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+_SIGNS = ("neg", "pos", "abs", "invert")
+
+
+def _operator(method: str, function: str, *, reflected: bool = False) -> Callable[[DeviceArray, Any], Any]:
+    def apply(self: DeviceArray, other: Any) -> Any:
+        if not isinstance(other, DeviceArray | int | float | complex | np.generic):
+            raise TypeError(f"{method} of an array of the device and {type(other)}: use device.from_host")
+        record(f"cupy.ndarray.{method}", 1)
+        operands = [unwrap(other), self.on_host] if reflected else [self.on_host, unwrap(other)]
+        _refuse_undefined(function, operands, {})
+        return wrap(getattr(self.on_host, method)(unwrap(other)))
+
+    return apply
+
+
+def _in_place(method: str, function: str) -> Callable[[DeviceArray, Any], DeviceArray]:
+    plain = _operator(method, function)
+
+    def apply(self: DeviceArray, other: Any) -> DeviceArray:
+        plain(self, other)
+        return self
+
+    return apply
+
+
+def _sign(method: str) -> Callable[[DeviceArray], Any]:
+    def apply(self: DeviceArray) -> Any:
+        record(f"cupy.ndarray.{method}")
+        return wrap(getattr(self.on_host, method)())
+
+    return apply
+
+
+for _short, _long in _OPERATORS.items():
+    setattr(DeviceArray, f"__{_short}__", _operator(f"__{_short}__", _long))
+    setattr(DeviceArray, f"__r{_short}__", _operator(f"__r{_short}__", _long, reflected=True))
+    if _short != "divmod":
+        setattr(DeviceArray, f"__i{_short}__", _in_place(f"__i{_short}__", _long))
+for _short in _COMPARISONS:
+    setattr(DeviceArray, f"__{_short}__", _operator(f"__{_short}__", _short))
+for _short in _SIGNS:
+    setattr(DeviceArray, f"__{_short}__", _sign(f"__{_short}__"))

@@ -1,0 +1,89 @@
+"""Which lines of the step code ran: a contract proves nothing about a line that no scenario reaches."""
+
+from __future__ import annotations
+
+import ast
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+ROOT = Path(__file__).parents[2] / "src" / "whitewater"
+# What tells that a function handles arrays of a device: it is given the device, its namespace, or such arrays.
+DEVICE_WORDS = frozenset({"device", "xp", "Array", "Block", "RawBlock", "Encoded"})
+Line = tuple[str, int]
+
+
+@contextmanager
+def executed_lines() -> Iterator[set[Line]]:
+    """Yield a set that fills with file and number of each line of our source that runs, on this and on new threads."""
+    lines: set[Line] = set()
+    root = str(ROOT)
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        if not frame.f_code.co_filename.startswith(root):
+            return None
+        lines.add((frame.f_code.co_filename, frame.f_lineno))
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    threading.settrace(trace)
+    try:
+        yield lines
+    finally:
+        sys.settrace(before)
+        threading.settrace(before)  # type: ignore[arg-type]
+
+
+def never_run(path: Path, lines: set[Line]) -> list[str]:
+    """Return ``file:line: source`` of the lines of device code in a file that are not among the executed ones.
+
+    Left out are functions that do not handle arrays of a device, and lines that raise.
+    """
+    source = path.read_text()
+    tree = ast.parse(source)
+    device_lines = _lines_of(_device_functions(tree, DEVICE_WORDS))
+    raising = _lines_of(node for node in ast.walk(tree) if isinstance(node, ast.Raise))
+    missing = {
+        line
+        for line in _code_lines(compile(source, str(path), "exec"))
+        if line in device_lines - raising and (str(path), line) not in lines
+    }
+    text = source.splitlines()
+    return [f"{path.name}:{line}: {text[line - 1].strip()}" for line in sorted(missing)]
+
+
+def handles_arrays(path: Path, *, words: frozenset[str] = DEVICE_WORDS) -> bool:
+    """Tell whether a file has a function that handles arrays of a device, by the words in it."""
+    return bool(_device_functions(ast.parse(path.read_text()), words))
+
+
+def _device_functions(tree: ast.AST, words: frozenset[str]) -> Sequence[ast.FunctionDef]:
+    return [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and words & _words(node)]
+
+
+def _words(node: ast.AST) -> set[str]:
+    found = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+    found |= {each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute)}
+    return found | {each.arg for each in ast.walk(node) if isinstance(each, ast.arg)}
+
+
+def _lines_of(nodes: Any) -> set[int]:
+    """Return the lines of the bodies of functions, or of statements."""
+    lines: set[int] = set()
+    for node in nodes:
+        for part in getattr(node, "body", [node]):
+            lines |= set(range(part.lineno, (part.end_lineno or part.lineno) + 1))
+    return lines
+
+
+def _code_lines(code: CodeType) -> set[int]:
+    lines = {line for _, _, line in code.co_lines() if line}
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            lines |= _code_lines(constant)
+    return lines

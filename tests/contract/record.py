@@ -1,0 +1,185 @@
+"""Writes `rapids-26.10.json`: the calls that RAPIDS accepts, read from the installed packages; it needs no GPU.
+
+    make .venv-rapids/.gpu && .venv-rapids/bin/python -m tests.contract.record
+
+Each public name of the namespaces below is a key. Its value is the signature of a callable, with ``...`` for defaults,
+`CALLABLE` where the package does not tell the signature, or `VALUE` for what is not called.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Iterator
+from importlib import import_module, metadata
+from typing import Any
+
+from tests.contract.signatures import CALLABLE, RECORDED, VALUE, parse
+
+DISTRIBUTIONS = ("cudf-cu13", "cuml-cu13", "cupy-cuda13x", "dask-cuda", "nvforest-cu13", "pylibcudf-cu13", "rmm-cu13")
+# Modules and classes whose public names are recorded, by the name under which code reaches them.
+NAMESPACES = {
+    "cudf": "cudf",
+    "cudf.DataFrame": "cudf:DataFrame",
+    "cudf.Series": "cudf:Series",
+    "cudf.Series.dt": "cudf.core.series:DatetimeProperties",
+    "cudf.Series.list": "cudf.core.accessors.lists:ListMethods",
+    "cudf.Series.str": "cudf.core.accessors.string:StringMethods",
+    "cudf.Series.cat": "cudf.core.accessors.categorical:CategoricalAccessor",
+    "cudf.Index": "cudf:Index",
+    "cudf.CategoricalDtype": "cudf:CategoricalDtype",
+    "cuml.ensemble": "cuml.ensemble",
+    "cuml.ensemble.RandomForestRegressor": "cuml.ensemble:RandomForestRegressor",
+    "cuml.linear_model": "cuml.linear_model",
+    "cuml.linear_model.Ridge": "cuml.linear_model:Ridge",
+    "cupy": "cupy",
+    "cupy.cuda": "cupy.cuda",
+    "cupy.cuda.runtime": "cupy.cuda.runtime",
+    "cupy.linalg": "cupy.linalg",
+    "cupy.ndarray": "cupy:ndarray",
+    "cupy.random": "cupy.random",
+    "cupy.ufunc": "cupy:ufunc",
+    "cupyx": "cupyx",
+    "dask_cuda": "dask_cuda",
+    "nvforest": "nvforest",
+    "nvforest.GPUForestInferenceRegressor": "nvforest:GPUForestInferenceRegressor",
+    "pylibcudf": "pylibcudf",
+    "pylibcudf.Column": "pylibcudf:Column",
+    "pylibcudf.Table": "pylibcudf:Table",
+    "pylibcudf.io.parquet": "pylibcudf.io.parquet",
+    "pylibcudf.io.types": "pylibcudf.io.types",
+    "pynvml": "pynvml",
+    "rmm": "rmm",
+    "rmm.mr": "rmm.mr",
+    "rmm.mr.StatisticsResourceAdaptor": "rmm.mr:StatisticsResourceAdaptor",
+    "rmm.mr.UpstreamResourceAdaptor": "rmm.mr:UpstreamResourceAdaptor",
+    "rmm.statistics": "rmm.statistics",
+    "rmm.statistics.Statistics": "rmm.statistics:Statistics",
+}
+# Constructors that hand keywords on to a base class: the keywords of both are theirs, and no others.
+FORWARDS = {"dask_cuda.LocalCUDACluster": "distributed.LocalCluster"}
+# What a fitted estimator has, as its documentation lists it: "    coef_ : array, shape (n_features)".
+_ATTRIBUTE = re.compile(r"^\s*(\w+_)\s*:", re.MULTILINE)
+_PUBLIC = re.compile(r"[^_]")
+# pynvml is mostly structures of C, which no program names; the operators of arrays are called like methods.
+_USED = {"pynvml": re.compile("nvml[A-Z]"), "cupy.ndarray": re.compile(r"__[a-z]|[^_]")}
+# Cython writes the signature into the first line of the documentation: "ndarray.sort(self, int axis=-1, kind=None)".
+_DOCUMENTED = re.compile(r"^[\w.]+\((?P<parameters>.*)\)(?: *->.*)?$")
+
+
+def describe(name: str) -> str | None:
+    """Return what the packages say of a name: a signature, `CALLABLE`, `VALUE`, or None where it does not exist."""
+    namespace, _, attribute = name.rpartition(".")
+    owner = _load(NAMESPACES[namespace])
+    if not hasattr(owner, attribute):
+        fitted = _ATTRIBUTE.findall(owner.__doc__ or "") if inspect.isclass(owner) else []
+        return VALUE if attribute in fitted else None
+    value = getattr(owner, attribute)
+    if not callable(value):
+        return VALUE
+    signature = _forwarded(name) or _signature(value)
+    if signature is None:
+        return CALLABLE
+    return text(_without_self(signature) if _is_method(owner, attribute) else signature)
+
+
+def text(signature: inspect.Signature) -> str:
+    """Return a signature without annotations, its defaults as ``...``, which is how it is stored."""
+    bare = [
+        parameter.replace(
+            annotation=parameter.empty, default=parameter.empty if parameter.default is parameter.empty else ...
+        )
+        for parameter in signature.parameters.values()
+    ]
+    return str(signature.replace(parameters=bare, return_annotation=signature.empty)).replace("Ellipsis", "...")
+
+
+def names() -> Iterator[str]:
+    """Yield the names of all namespaces that a program may use; of arrays the operators, too."""
+    for namespace, location in NAMESPACES.items():
+        owner = _load(location)
+        fitted = _ATTRIBUTE.findall(owner.__doc__ or "") if inspect.isclass(owner) else []
+        used = _USED.get(namespace, _PUBLIC)
+        for name in sorted({*filter(used.match, dir(owner)), *fitted}):
+            # Which submodules there are depends on what was imported before.
+            if not inspect.ismodule(getattr(owner, name, None)):
+                yield f"{namespace}.{name}"
+
+
+def recording() -> dict[str, Any]:
+    """Return the content of the file."""
+    packages = {name: metadata.version(name) for name in DISTRIBUTIONS}
+    calls = {name: found for name in names() if (found := describe(name)) is not None}
+    return {"rapids": "26.10", "packages": packages, "calls": calls}
+
+
+def _load(location: str) -> Any:
+    module, _, attribute = location.partition(":")
+    loaded: Any = import_module(module)
+    return getattr(loaded, attribute) if attribute else loaded
+
+
+def _signature(value: Any) -> inspect.Signature | None:
+    if type(value).__name__ == "ufunc" and isinstance(value.nin, int):
+        operands = [f"x{number}" for number in range(1, value.nin + 1)]
+        return parse(f"({', '.join(operands)}, /, out=None, *, dtype=None)")
+    try:
+        return inspect.signature(value)
+    except (TypeError, ValueError):
+        return _documented(value)
+
+
+def _documented(value: Any) -> inspect.Signature | None:
+    lines = (value.__doc__ or "").strip().splitlines()
+    found = _DOCUMENTED.match(lines[0]) if lines else None
+    if found is None or "..." in found["parameters"]:
+        return None
+    try:
+        return parse(f"({', '.join(map(_untyped, _split(found['parameters'])))})")
+    except SyntaxError:
+        return None
+
+
+def _split(parameters: str) -> list[str]:
+    """Split at the commas that are outside brackets."""
+    return [each.strip() for each in re.split(r",(?![^\[({]*[\])}])", parameters) if each.strip()]
+
+
+def _untyped(parameter: str) -> str:
+    """Return a parameter as Python writes it: Cython and type hints put types around the name."""
+    name, equals, _ = parameter.partition("=")
+    bare = name.split(":")[0].strip().split(" ")[-1]
+    return f"{bare}=None" if equals else bare
+
+
+def _forwarded(name: str) -> inspect.Signature | None:
+    if name not in FORWARDS:
+        return None
+    module, _, base = FORWARDS[name].rpartition(".")
+    own, inherited = (inspect.signature(_load(each)) for each in (name.replace(".", ":"), f"{module}:{base}"))
+    named = {
+        parameter.name: parameter for parameter in own.parameters.values() if parameter.kind != parameter.VAR_KEYWORD
+    }
+    more = [
+        parameter.replace(kind=parameter.KEYWORD_ONLY)
+        for parameter in inherited.parameters.values()
+        if parameter.kind != parameter.VAR_KEYWORD and parameter.name not in named
+    ]
+    return own.replace(parameters=[*named.values(), *more])
+
+
+def _is_method(owner: Any, attribute: str) -> bool:
+    """Tell whether the first parameter is the object itself."""
+    if not inspect.isclass(owner):
+        return False
+    return not isinstance(inspect.getattr_static(owner, attribute), (classmethod, staticmethod, type))
+
+
+def _without_self(signature: inspect.Signature) -> inspect.Signature:
+    parameters = list(signature.parameters.values())
+    return signature.replace(parameters=parameters[1:]) if parameters else signature
+
+
+if __name__ == "__main__":
+    RECORDED.write_text(json.dumps(recording(), indent=0) + "\n")

@@ -1,0 +1,96 @@
+"""What RAPIDS accepts, and whether a call is among it."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from inspect import Parameter, Signature
+from pathlib import Path
+
+CALLABLE, VALUE = "callable", "value"
+RECORDED = Path(__file__).with_name("rapids-26.10.json")
+# Tells of a name what `tests.contract.record` records of it; None when RAPIDS does not have it.
+Describe = Callable[[str], str | None]
+
+
+@dataclass(frozen=True, order=True)
+class Call:
+    """A call of a function or method by its full name; of a method without the object. Not a call: ``used`` is true."""
+
+    name: str
+    positional: int = 0
+    keywords: tuple[str, ...] = ()
+    used: bool = False
+
+    def __str__(self) -> str:
+        if self.used:
+            return self.name
+        arguments = ["_"] * self.positional + [f"{keyword}=_" for keyword in self.keywords]
+        return f"{self.name}({', '.join(arguments)})"
+
+
+def recorded() -> dict[str, str]:
+    """Return the recorded calls of RAPIDS."""
+    calls: dict[str, str] = json.loads(RECORDED.read_text())["calls"]
+    return calls
+
+
+def problem(call: Call, describe: Describe) -> str | None:
+    """Say why RAPIDS refuses a call, or return None: it is there, and its parameters take the arguments."""
+    found = describe(call.name)
+    if found is None:
+        return f"{call}: RAPIDS has no {call.name}"
+    if call.used or found == CALLABLE:
+        return None
+    if found == VALUE:
+        return f"{call}: {call.name} cannot be called"
+    signature = parse(found)
+    try:
+        bound = signature.bind(*[None] * call.positional, **dict.fromkeys(call.keywords))
+    except TypeError as error:
+        return f"{call}: {call.name}{found}: {error}"
+    # What **keywords takes in is passed on to who knows where, so it proves nothing.
+    swallowed = [bound.arguments[name] for name, each in signature.parameters.items()
+                 if each.kind == Parameter.VAR_KEYWORD and name in bound.arguments]  # fmt: skip
+    return f"{call}: {call.name}{found}: no parameter {', '.join(swallowed[0])}" if swallowed else None
+
+
+def parse(text: str) -> Signature:
+    """Return the signature written as ``(a, /, b=..., *, c)``.
+
+    Raises
+    ------
+    SyntaxError
+        If the text is not a parameter list of Python.
+    """
+    function = ast.parse(f"def function{text}: ...").body[0]
+    assert isinstance(function, ast.FunctionDef)
+    arguments = function.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    required = len(positional) - len(arguments.defaults)
+    kinds = [Parameter.POSITIONAL_ONLY] * len(arguments.posonlyargs) + [Parameter.POSITIONAL_OR_KEYWORD] * len(
+        arguments.args
+    )
+    parameters = [_parameter(each.arg, kind, optional=place >= required)
+                  for place, (each, kind) in enumerate(zip(positional, kinds, strict=True))]  # fmt: skip
+    if arguments.vararg:
+        parameters.append(Parameter(arguments.vararg.arg, Parameter.VAR_POSITIONAL))
+    parameters += [
+        _parameter(each.arg, Parameter.KEYWORD_ONLY, optional=default is not None)
+        for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    ]
+    if arguments.kwarg:
+        parameters.append(Parameter(arguments.kwarg.arg, Parameter.VAR_KEYWORD))
+    return Signature(parameters)
+
+
+def problems(calls: Mapping[Call, Sequence[str]], describe: Describe) -> list[str]:
+    """Return what RAPIDS refuses, each with the places in the source that it was called from."""
+    found = {call: problem(call, describe) for call in sorted(calls)}
+    return [f"{', '.join(calls[call])}: {fault}" for call, fault in found.items() if fault]
+
+
+def _parameter(name: str, kind: object, *, optional: bool) -> Parameter:
+    return Parameter(name, kind, default=... if optional else Parameter.empty)  # type: ignore[arg-type]

@@ -1,0 +1,166 @@
+"""A device that holds steps to what a GPU demands: its primitives compute on the CPU, the rest must pass as CuPy's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
+
+from tests.contract.device_array import DeviceArray, Namespace, record
+from whitewater.devices import Array, Block, Encoded, GroupStatistics, Kind, Parsed, RawBlock
+from whitewater.devices.cpu import CpuDevice
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+    from whitewater.config.root import Cluster
+
+CPU = CpuDevice()
+# As `whitewater.devices.protocol` defines the kinds.
+DTYPES: dict[Kind, str] = {"timestamp": "int64", "float64": "float64", "text": "int32"}
+FLOATS = ("float32", "float64")
+
+
+@dataclass(frozen=True)
+class StrictDevice:
+    """Arrays of this device are `DeviceArray`; steps may do with them what CuPy, cuDF and cuML can do."""
+
+    @property
+    def name(self) -> Literal["gpu"]:
+        return "gpu"
+
+    @property
+    def xp(self) -> ModuleType:
+        return Namespace("cupy", np)
+
+    @property
+    def slice_rows(self) -> int:
+        # Few, and no divisor of the size of a block, so that tiny data has several slices and a shorter last one.
+        return 97
+
+    def to_host(self, array: Any) -> Array:
+        if not isinstance(array, DeviceArray | np.ndarray):
+            raise TypeError(f"device.to_host of {type(array)}")
+        host: Array = array.on_host.copy() if isinstance(array, DeviceArray) else array
+        return host
+
+    def from_host(self, array: Any) -> Array:
+        if not isinstance(array, DeviceArray | np.ndarray):
+            raise TypeError(f"device.from_host of {type(array)}")
+        return cast(Array, array) if isinstance(array, DeviceArray) else on_device(array.copy())
+
+    def row_group_blocks(
+        self, path: Path, row_group: int, columns: Mapping[str, Kind], *, block_rows: int
+    ) -> Iterator[RawBlock]:
+        for block in CPU.row_group_blocks(path, row_group, columns, block_rows=block_rows):
+            yield block_on_device(block)
+
+    def parse_delimited(self, data: bytes, names: Sequence[str], columns: Mapping[str, Kind]) -> Parsed:
+        parsed = CPU.parse_delimited(data, names, columns)
+        return Parsed(block_on_device(parsed.block), parsed.rows, parsed.malformed)
+
+    def write_parquet(self, block: Block, path: Path, kinds: Mapping[str, Kind]) -> None:
+        CPU.write_parquet(
+            {name: on_host(block[name], DTYPES.get(kind, kind)) for name, kind in kinds.items()}, path, kinds
+        )
+
+    def group_accumulator(self, groups: Sequence[int]) -> StrictAccumulator:
+        return StrictAccumulator(groups)
+
+    def ridge(self, *, alpha: float) -> StrictEstimator:
+        return StrictEstimator(CPU.ridge(alpha=alpha), "cuml.linear_model.Ridge")
+
+    def random_forest(self, *, trees: int, depth: int, sample_fraction: float, seed: int) -> StrictEstimator:
+        forest = CPU.random_forest(trees=trees, depth=depth, sample_fraction=sample_fraction, seed=seed)
+        return StrictEstimator(forest, "cuml.ensemble.RandomForestRegressor")
+
+    def forest_as_treelite(self, forest: Any) -> bytes:
+        return CPU.forest_as_treelite(forest.on_cpu)
+
+    def forest_from_treelite(self, serialised: bytes) -> Callable[[Array], Array]:
+        predict = CPU.forest_from_treelite(serialised)
+        return lambda rows: on_device(predict(on_host(rows, "float32")))
+
+    def cluster(self, settings: Cluster, *, threads: int, large: bool) -> AbstractContextManager[Client]:
+        return CPU.cluster(settings, threads=threads, large=large)
+
+    def describe(self) -> dict[str, Any]:
+        return CPU.describe()
+
+    def peak_memory(self) -> int | None:
+        return CPU.peak_memory()
+
+
+class StrictAccumulator:
+    """Takes the dtypes that the protocol names, and no others."""
+
+    def __init__(self, groups: Sequence[int]) -> None:
+        self._on_cpu = CPU.group_accumulator(groups)
+
+    def add(self, keys: Sequence[Array], values: Array) -> None:
+        self._on_cpu.add([on_host(key, "int32") for key in keys], on_host(values, "float64"))
+
+    def result(self) -> tuple[GroupStatistics, ...]:
+        return self._on_cpu.result()
+
+
+class StrictEstimator:
+    """An estimator of scikit-learn that takes and returns arrays of the device, as the one of cuML does."""
+
+    # What cuML keeps on the host whatever it is fitted on.
+    HOST = frozenset({"feature_importances_"})
+
+    def __init__(self, estimator: Any, name: str) -> None:
+        self.on_cpu, self._name = estimator, name
+
+    def fit(self, X: Array, y: Array) -> StrictEstimator:
+        record(f"{self._name}.fit", 2)
+        self.on_cpu.fit(on_host(X, *FLOATS), on_host(y, *FLOATS))
+        return self
+
+    def predict(self, X: Array) -> Array:
+        record(f"{self._name}.predict", 1)
+        rows = on_host(X, *FLOATS)
+        return on_device(self.on_cpu.predict(rows).astype(rows.dtype))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        value = getattr(self.on_cpu, name)
+        if callable(value):
+            raise TypeError(f"{name} of an estimator: the protocol has fit and predict only")
+        record(f"{self._name}.{name}", used=True)
+        return on_device(value) if isinstance(value, np.ndarray) and name not in self.HOST else value
+
+
+def on_host(array: Any, *dtypes: str) -> Array:
+    """Return the NumPy array inside an array of the device.
+
+    Raises
+    ------
+    TypeError
+        If it is an array of the host, or of another dtype.
+    """
+    if not isinstance(array, DeviceArray):
+        raise TypeError(f"{type(array)} where an array of the device is needed: use device.from_host")
+    if array.on_host.dtype.name not in dtypes:
+        raise TypeError(f"dtype {array.on_host.dtype} where {' or '.join(dtypes)} is needed")
+    return array.on_host
+
+
+def on_device(array: Array) -> Array:
+    """Return an array of the device around a NumPy array."""
+    return cast(Array, DeviceArray(array))
+
+
+def block_on_device(block: RawBlock) -> RawBlock:
+    """Return a block of arrays of the device."""
+    return {
+        name: Encoded(on_device(column.codes), column.vocabulary) if isinstance(column, Encoded) else on_device(column)
+        for name, column in block.items()
+    }

@@ -1,0 +1,108 @@
+"""The computing steps of the taxi application in one process, on a device and a few hundred trips."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+from distributed import Client
+from pyarrow import dataset
+
+from whitewater.config import taxi
+from whitewater.config.base import Section
+from whitewater.config.root import Cluster
+from whitewater.devices import Device
+from whitewater.step import Run
+from whitewater.taxi.clean import clean
+from whitewater.taxi.model import model
+from whitewater.taxi.predict import predict
+from whitewater.taxi.standardise import standardise
+from whitewater.taxi.tips import tips
+
+BOUNDS = taxi.Range(above=0, at_least=0, below=300, at_most=200)
+SETTINGS: dict[str, Any] = {
+    "standardise": taxi.Standardise(block_rows=1000),
+    "clean": taxi.Clean(
+        required=("pickup_datetime", "fare_amount"),
+        ranges=taxi.Ranges(speed=BOUNDS, passenger_count=taxi.Range(at_most=9)),
+        exclude_pickup_boroughs=("EWR",),
+        exclude_dropoff_boroughs=("Staten Island",),
+        minimum_month_share=0.01,
+    ),
+    "tips": taxi.Tips(),
+    "model": taxi.Model(
+        features=(*taxi.Model().features, "congestion_surcharge", "airport_fee"),
+        max_rows=200,
+        folds=2,
+        ridge_alphas=(1.0, 100.0),
+        forest=taxi.Forest(trees=(3,), depths=(3,)),
+        bootstrap=20,
+    ),
+    "predict": taxi.Predict(),
+}
+REFUSE_ALL = taxi.Clean(ranges=taxi.Ranges(fare_amount=taxi.Range(above=1e6)), minimum_month_share=0)
+TABLES = ("hour", "weekday_hour", "month", "payment_type", "passenger_count", "borough", "zone")
+
+
+@dataclass(frozen=True)
+class Results:
+    """Where the outputs of the steps are."""
+
+    trips: Path
+    quarantine: Path
+    quality: Path
+    tables: Path
+    model: Path
+    predictions: Path
+    predictions_of_one_file: Path
+    nothing_kept: Path
+
+
+def run_steps(device: Device, *, inputs: Path, zones: Path, results: Path, client: Client) -> Results:
+    """Run standardise, clean, tips, model and predict one after the other, and some of them on unusual inputs, too."""
+    results.mkdir()
+    workers = Cluster(kind="attach", address=client.scheduler.address)
+
+    def step(function: Callable[..., None], *, settings: Section | None = None, **paths: Any) -> None:
+        name = function.__name__
+        function(Run("taxi", name, device, settings or SETTINGS[name], cluster_settings=workers), **paths)
+
+    made = Results(**{field.name: results / field.name for field in fields(Results)})
+    standardised = results / "standardised"
+    step(standardise, inputs=inputs, standardised=standardised)
+    step(
+        clean,
+        standardised=standardised,
+        zones=zones,
+        trips=made.trips,
+        quarantine=made.quarantine,
+        quality=made.quality,
+    )
+    made.tables.mkdir()
+    step(
+        tips,
+        trips=made.trips,
+        zones=zones,
+        tables={f"tips_by_{name}.csv": made.tables / f"{name}.csv" for name in TABLES},
+    )
+    step(model, trips=made.trips, zones=zones, model=made.model)
+    step(predict, trips=made.trips, zones=zones, model=made.model, predictions=made.predictions)
+
+    one_file = results / "one.parquet"
+    read(made.trips).to_parquet(one_file)
+    step(predict, trips=one_file, zones=zones, model=made.model, predictions=made.predictions_of_one_file)
+    step(clean, settings=REFUSE_ALL, standardised=standardised, zones=zones, trips=results / "no_trips",
+         quarantine=made.nothing_kept, quality=results / "nothing_kept.json")  # fmt: skip
+    return made
+
+
+def read(data_set: Path) -> pd.DataFrame:
+    """Return a data set partitioned in Hive's layout, in an order of rows that its content determines."""
+    keys = pa.schema({"service": pa.string(), "year": pa.int16(), "month": pa.int8()})
+    partitioning = dataset.partitioning(keys, flavor="hive")
+    frame = dataset.dataset(data_set, partitioning=partitioning).to_table().to_pandas()
+    return frame.sort_values([name for name in frame if name != "reasons"], ignore_index=True)

@@ -1,0 +1,86 @@
+"""The taxi steps keep to what CuPy and cuML can do: on a device that can do no more they give the CPU's results."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.contract.conftest import Scenario
+from tests.contract.executed import ROOT, handles_arrays, never_run
+from tests.contract.signatures import Describe, problems
+from tests.contract.taxi_steps import TABLES, read
+
+# Forests are fitted on float32 and, as cuML's, predict float32.
+TOLERANCE = {"rtol": 1e-5, "atol": 1e-6}
+# Modules that see no array of a device, though their arrays have the same type: why not.
+HOST = {
+    "figures": "draws the tables of results, which are small and on the host",
+    "simulation": "makes the input files, before any device is asked",
+    "tip_tables": "divides and names the sums of groups, which the primitive returns on the host",
+}
+STEP_CODE = [*(ROOT / "taxi").rglob("*.py"), ROOT / "devices" / "stable_hash.py"]
+
+
+def is_host(path: Path) -> bool:
+    return path.stem in HOST or path.parent.name in HOST
+
+
+def test_every_call_of_the_steps_is_one_that_rapids_accepts(scenario: Scenario, rapids: Describe) -> None:
+    assert problems(scenario.calls, rapids) == []
+
+
+def test_the_steps_call_into_both_libraries_and_are_seen_to(scenario: Scenario) -> None:
+    called = {call.name for call in scenario.calls}
+    assert {"cupy.where", "cupy.ndarray.astype", "cupy.ndarray.__rshift__", "cuml.linear_model.Ridge.fit"} <= called
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in STEP_CODE if handles_arrays(path) and not is_host(path)], ids=lambda path: path.name
+)
+def test_every_line_that_handles_arrays_of_a_device_ran_on_the_strict_one(scenario: Scenario, path: Path) -> None:
+    assert never_run(path, scenario.lines) == []
+
+
+@pytest.mark.parametrize("path", [path for path in STEP_CODE if is_host(path)], ids=lambda path: path.name)
+def test_modules_of_the_host_know_no_device(path: Path) -> None:
+    assert not handles_arrays(path, words=frozenset({"device", "xp"}))
+
+
+@pytest.mark.parametrize("name", ["trips", "quarantine", "nothing_kept"])
+def test_the_same_trips_are_kept_and_rejected(scenario: Scenario, name: str) -> None:
+    cpu, strict = read(getattr(scenario.cpu, name)), read(getattr(scenario.strict, name))
+    assert len(cpu) > 500
+    pd.testing.assert_frame_equal(strict, cpu)
+
+
+def test_quality_is_the_same(scenario: Scenario) -> None:
+    assert json.loads(scenario.strict.quality.read_text()) == json.loads(scenario.cpu.quality.read_text())
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_tips_are_the_same(scenario: Scenario, name: str) -> None:
+    cpu, strict = (pd.read_csv(each.tables / f"{name}.csv") for each in (scenario.cpu, scenario.strict))
+    pd.testing.assert_frame_equal(strict, cpu, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["predictions", "predictions_of_one_file"])
+def test_predictions_are_the_same(scenario: Scenario, name: str) -> None:
+    cpu, strict = (pd.read_parquet(getattr(each, name)) for each in (scenario.cpu, scenario.strict))
+    assert len(cpu) > 500
+    pd.testing.assert_frame_equal(strict, cpu, **TOLERANCE)
+
+
+def test_the_models_score_the_same(scenario: Scenario) -> None:
+    cpu, strict = (
+        json.loads((each.model / "metrics.json").read_text())["services"] for each in (scenario.cpu, scenario.strict)
+    )
+    assert {service for service, each in cpu.items() if each["status"] == "fitted"} == {"yellow", "green", "fhvhv"}
+    for service in cpu:
+        for model, scores in cpu[service]["held_out"].items():
+            for score, interval in scores.items():
+                found = strict[service]["held_out"][model][score]
+                np.testing.assert_allclose(list(found.values()), list(interval.values()), **TOLERANCE)
