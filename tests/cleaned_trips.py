@@ -1,6 +1,7 @@
 """Cleaned trips with a known rule of tipping, for tests of the tip model."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,6 @@ def write_parts(frame: pd.DataFrame, folder: Path, *, service: str, parts: int =
 
 def split(frame: pd.DataFrame, parts: int) -> Iterator[pd.DataFrame]:
     """Cut a frame into parts of about equal length."""
-    bounds: Sequence[int] = [len(frame) * part // parts for part in range(parts + 1)]
-    for first, last in zip(bounds[:-1], bounds[1:], strict=True):
+    bounds = [len(frame) * part // parts for part in range(parts + 1)]
+    for first, last in pairwise(bounds):
         yield frame.iloc[first:last]

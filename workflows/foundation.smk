@@ -10,9 +10,10 @@ ROOT = Path(workflow.current_basedir).parent
 if str(ROOT / "src") not in sys.path:
     sys.path.insert(0, str(ROOT / "src"))
 
-from whitewater.config import Source, require_device, resolve
+from whitewater.config import Source, describe_auto, require_device, resolve
 from whitewater.errors import WhitewaterError
 from snakemake.exceptions import WorkflowError
+from snakemake.logging import logger
 
 
 def sources():
@@ -20,14 +21,23 @@ def sources():
     given = workflow.config_settings
     named = [str(path) for path in given.configfiles]
     own = [str(path) for path in workflow.configfiles if str(path) not in named]
-    files = [Source(os.path.relpath(path), snakemake.common.configfile.load_configfile(path)) for path in own + named]
+    files = [
+        Source(os.path.relpath(path), snakemake.common.configfile.load_configfile(path))
+        for path in own + named
+    ]
     return [*files, Source("--config", given.config)]
 
 
+asked = config.get("device")
+asked_for = config.get("device", "cpu")
 try:
     config.update(resolve(config, sources=sources()))
 except WhitewaterError as error:
     sys.exit(f"{type(error).__name__}:\n{error}")
+if asked == "auto":
+    logger.info(
+        f"device=auto: this machine has {'a usable' if config['device'] == 'gpu' else 'no usable'} GPU, so the device is {config['device']}."
+    )
 
 # After `source activate`, and kept by --sdm conda, which unsets an exported PYTHONPATH. The cluster is no parameter of a
 # rule, because nothing needs to run again when it changes.
@@ -51,6 +61,8 @@ def environment(wildcards):
 
 
 onstart:
+    if asked_for == "auto":
+        print(describe_auto(config["device"]), file=sys.stderr)
     try:
         require_device(config["device"])
     except WhitewaterError as error:

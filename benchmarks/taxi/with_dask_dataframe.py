@@ -16,7 +16,7 @@ def compute(work: Work) -> Answer:
     with dask.config.set(scheduler="threads", num_workers=work.threads):
         cleaned = _clean(_read(work))
         if work.output is not None:
-            cleaned.to_parquet(work.output, compression="zstd", compression_level=1, write_index=False)
+            cleaned.to_parquet(work.output, compression="snappy", write_index=False)
         return _tips(cleaned, work)
 
 

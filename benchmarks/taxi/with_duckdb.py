@@ -31,7 +31,7 @@ CLEANED = """
         AND epoch_us(tpep_dropoff_datetime) - epoch_us(tpep_pickup_datetime) <= 6 * 3600000000
 """
 WRITE = """
-    COPY cleaned TO $output (FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1, PER_THREAD_OUTPUT true)
+    COPY cleaned TO $output (FORMAT parquet, COMPRESSION snappy, PER_THREAD_OUTPUT true)
 """
 # 1970-01-01 was a Thursday: 72 hours after the start of its week.
 GROUP = """

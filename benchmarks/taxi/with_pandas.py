@@ -30,7 +30,7 @@ def _month(work: Work, file: Path) -> pd.DataFrame:
     if work.output is None:
         return _clean(pd.read_parquet(file, columns=list(NEEDED)))
     cleaned = _clean(pd.read_parquet(file))
-    cleaned.to_parquet(work.output / file.name, compression="zstd", compression_level=1, index=False)
+    cleaned.to_parquet(work.output / file.name, compression="snappy", index=False)
     return cleaned
 
 

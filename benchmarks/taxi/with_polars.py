@@ -73,7 +73,7 @@ def _tips_by_hour_and_zone(cleaned: pl.LazyFrame) -> pl.LazyFrame:
 
 def _write_back(file: Path, written: Path) -> pl.DataFrame:
     cleaned = _clean(pl.scan_parquet(file))
-    sink = cleaned.sink_parquet(written, compression="zstd", compression_level=1, maintain_order=False, lazy=True)
+    sink = cleaned.sink_parquet(written, compression="snappy", maintain_order=False, lazy=True)
     _, groups = pl.collect_all([sink, _tips_by_hour_and_zone(cleaned)], engine="streaming")
     return groups
 

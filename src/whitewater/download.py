@@ -32,6 +32,7 @@ BLOCK = 1 << 20
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 PROGRESS_SECONDS = 5.0
 PARQUET_MAGIC = b"PAR1"
+ENTRY = re.compile(r"([0-9a-f]{64})?,[0-9]*")  # checksum and size in the registry
 REGISTRY_COLUMNS = ("name", "url", "sha256", "licence", "size")
 
 
@@ -77,13 +78,13 @@ def read_registry(path: Path) -> dict[str, Expected]:
     if not path.exists():
         return {}
     with path.open(encoding="utf-8", newline="") as file:
-        header, *rows = csv.reader(file)
-    wrong = [row for row in rows if len(row) != len(header) or not re.fullmatch(r"([0-9a-f]{64})?", row[2])]
-    wrong += [row for row in rows if not row[-1].isdecimal() and row[-1]]
-    if tuple(header) != REGISTRY_COLUMNS or wrong:
-        raise InputError(f"{path} is no registry of datasets: {','.join(wrong[0] if wrong else header)}. It needs the "
-                         f"columns {', '.join(REGISTRY_COLUMNS)}; SHA-256 in lower case hexadecimal.")  # fmt: skip
-    return {url: Expected(path, digest, int(size) if size else None) for _, url, digest, _, size in rows}
+        rows = [tuple(row) for row in csv.reader(file)]
+    wrong = [row for row in rows[1:] if len(row) != len(REGISTRY_COLUMNS) or not ENTRY.fullmatch(f"{row[2]},{row[4]}")]
+    if rows[:1] != [REGISTRY_COLUMNS] or wrong:
+        shown = ",".join((wrong or rows or [()])[0])
+        raise InputError(f"{path} is no registry of datasets: {shown}. It needs the columns "
+                         f"{','.join(REGISTRY_COLUMNS)}; SHA-256 in lower case hexadecimal, bytes.")  # fmt: skip
+    return {url: Expected(path, digest, int(size) if size else None) for _, url, digest, _, size in rows[1:]}
 
 
 def download(

@@ -42,7 +42,8 @@ def logged(log: Path | None, *, name: str) -> Iterator[None]:
 def _redirect(log: Path) -> None:
     """Point the file descriptors at the log, so that native libraries and child processes write there as well."""
     log.parent.mkdir(parents=True, exist_ok=True)
-    target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    # Appending keeps the lines of an orphan of a killed run from overwriting those of the next one.
+    target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
     os.dup2(target, 1)
     os.dup2(target, 2)
     os.close(target)

@@ -157,9 +157,11 @@ def bucket_faults(url: str, *, anonymous: bool) -> Iterator[None]:
 
 def redacted(url: str) -> str:
     """Return the URL without what may be secret: user, password, and the values in its query."""
-    parts = urlsplit(url)
-    query = "&".join(f"{pair.partition('=')[0]}=..." for pair in parts.query.split("&") if pair)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, query, ""))
+    location, mark, query = url.partition("#")[0].partition("?")
+    scheme, separator, rest = location.partition("://")
+    host, slash, path = rest.partition("/")
+    told = "&".join(f"{pair.partition('=')[0]}=..." for pair in query.split("&") if pair)
+    return f"{scheme}{separator}{host.rpartition('@')[2]}{slash}{path}{mark}{told}"
 
 
 def _without_user(url: str) -> str:

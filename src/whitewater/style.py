@@ -12,6 +12,8 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec
 
+from whitewater.errors import InputError
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
@@ -145,8 +147,8 @@ def in_percent(*axes: Axis) -> None:
 
 
 def percent(fraction: float) -> str:
-    """Return a share to three digits: ``27.1 %``, ``0.0923 %``."""
-    return f"{100 * fraction:.3g} %"
+    """Return a share to three digits: ``27.0 %``, ``0.0923 %``."""
+    return f"{100 * fraction:#.3g}".removesuffix(".") + " %"
 
 
 def count(number: int) -> str:
@@ -165,9 +167,17 @@ def short_count(number: int) -> str:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a picture; the suffix, ``.png`` or ``.svg``, is the format. Equal figures give equal bytes."""
+    """Write a picture, in the format that its suffix names. Equal figures give equal bytes.
+
+    Raises
+    ------
+    InputError
+        If the suffix is neither ``.png`` nor ``.svg``.
+    """
     import matplotlib.style
 
     form = path.suffix.removeprefix(".")
+    if form not in _METADATA:
+        raise InputError(f"{path}: a picture is a .png or .svg file. Name it so.")
     with matplotlib.style.context(_LOOK, after_reset=True):
         figure.savefig(path, format=form, metadata=_METADATA[form])

@@ -84,7 +84,6 @@ class DeviceArray:
 
     # NumPy's operators and scalars leave it to ours what to do.
     __array_ufunc__ = None
-    __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, on_host: npt.NDArray[Any]) -> None:
         if on_host.dtype.kind not in DTYPES or on_host.dtype.itemsize > 8 * (1 + (on_host.dtype.kind == "c")):
@@ -168,7 +167,7 @@ class Namespace(ModuleType):
 class Function:
     """A function or universal function of the namespace."""
 
-    def __init__(self, name: str, function: Callable[..., Any]) -> None:
+    def __init__(self, name: str, function: Any) -> None:
         self._name, self._function = name, function
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
@@ -181,7 +180,7 @@ class Function:
     def at(self, *arguments: Any) -> None:
         """Apply in place; of the methods of universal functions, CuPy has hardly more than ``add.at``."""
         record("cupy.ufunc.at" if self._name == "cupy.add" else f"{self._name}.at", len(arguments))
-        self._function.at(*unwrap(arguments))  # type: ignore[attr-defined]
+        self._function.at(*unwrap(arguments))
 
 
 def _place() -> str:
@@ -205,7 +204,7 @@ def _repeats(key: Any) -> bool:
     if not arrays or arrays[0].dtype.kind == "b":
         return False
     rows = np.stack([np.ravel(each) for each in np.broadcast_arrays(*arrays)])
-    return np.unique(rows, axis=1).shape[1] < rows.shape[1]
+    return bool(np.unique(rows, axis=1).shape[1] < rows.shape[1])
 
 
 def _refuse_undefined(name: str, operands: Sequence[Any], keywords: dict[str, Any]) -> None:
@@ -227,7 +226,7 @@ def _refuse_undefined(name: str, operands: Sequence[Any], keywords: dict[str, An
 
 
 def _has_ties(values: npt.NDArray[Any]) -> bool:
-    return len(np.unique(values)) < values.size
+    return bool(len(np.unique(values)) < values.size)
 
 
 def _refuse_undefined_cast(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> None:
@@ -287,12 +286,14 @@ def _sign(method: str) -> Callable[[DeviceArray], Any]:
     return apply
 
 
-for _short, _long in _OPERATORS.items():
-    setattr(DeviceArray, f"__{_short}__", _operator(f"__{_short}__", _long))
-    setattr(DeviceArray, f"__r{_short}__", _operator(f"__r{_short}__", _long, reflected=True))
-    if _short != "divmod":
-        setattr(DeviceArray, f"__i{_short}__", _in_place(f"__i{_short}__", _long))
-for _short in _COMPARISONS:
-    setattr(DeviceArray, f"__{_short}__", _operator(f"__{_short}__", _short))
-for _short in _SIGNS:
-    setattr(DeviceArray, f"__{_short}__", _sign(f"__{_short}__"))
+_METHODS: dict[str, Any] = {
+    # Arrays that compare element by element have no hash.
+    "__hash__": None,
+    **{f"__{short}__": _operator(f"__{short}__", long) for short, long in _OPERATORS.items()},
+    **{f"__r{short}__": _operator(f"__r{short}__", long, reflected=True) for short, long in _OPERATORS.items()},
+    **{f"__i{short}__": _in_place(f"__i{short}__", long) for short, long in _OPERATORS.items() if short != "divmod"},
+    **{f"__{short}__": _operator(f"__{short}__", short) for short in _COMPARISONS},
+    **{f"__{short}__": _sign(f"__{short}__") for short in _SIGNS},
+}
+for _name, _method in _METHODS.items():
+    setattr(DeviceArray, _name, _method)

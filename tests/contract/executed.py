@@ -36,7 +36,7 @@ def executed_lines() -> Iterator[set[Line]]:
         yield lines
     finally:
         sys.settrace(before)
-        threading.settrace(before)  # type: ignore[arg-type]
+        threading.settrace(before)
 
 
 def never_run(path: Path, lines: set[Line]) -> list[str]:

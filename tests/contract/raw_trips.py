@@ -40,13 +40,13 @@ def write_inputs(directory: Path) -> tuple[Path, Path]:
 def _trips(service: str) -> dict[str, Any]:
     """Return pickup, drop-off, distance, fare and tip of trips of a month, some of them wrong or missing."""
     random = np.random.default_rng(len(service))
-    pickup = pd.Timestamp(START[service]) + pd.to_timedelta(random.integers(0, 28 * 86_400, ROWS), "s")
-    pickup = pickup.to_series(index=range(ROWS))
+    seconds = pd.Series(random.integers(0, 28 * 86_400, ROWS))
+    pickup = pd.Timestamp(START[service]) + pd.to_timedelta(seconds, "s")
     minutes = pd.Series(random.gamma(3.0, 5.0, ROWS) - (random.random(ROWS) < 0.03) * 60)
     distance = pd.Series((minutes.clip(lower=0) / 5 + random.random(ROWS)).round(2))
     fare = (2.5 + 2.5 * distance).round(2)
     tip = (fare * random.choice([0.0, 0.1, 0.2, 0.25], ROWS) + 0.01 * random.integers(0, 50, ROWS)).round(2)
-    pickup[5], pickup[6] = pd.NaT, pd.Timestamp("2002-12-31 23:10:00")
+    pickup[5], pickup[6] = None, pd.Timestamp("2002-12-31 23:10:00")
     fare[7], fare[8], fare[9], tip[10], tip[11], distance[12] = np.nan, -3.5, 0.0, np.nan, -1.0, 900.0
     dropoff = pickup + pd.to_timedelta(minutes.round(1), "min").dt.floor("s")
     return {"pickup": pickup, "dropoff": dropoff, "distance": distance, "fare": fare, "tip": tip}

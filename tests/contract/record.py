@@ -71,10 +71,11 @@ _DOCUMENTED = re.compile(r"^[\w.]+\((?P<parameters>.*)\)(?: *->.*)?$")
 def describe(name: str) -> str | None:
     """Return what the packages say of a name: a signature, `CALLABLE`, `VALUE`, or None where it does not exist."""
     namespace, _, attribute = name.rpartition(".")
+    if namespace not in NAMESPACES:
+        return None
     owner = _load(NAMESPACES[namespace])
     if not hasattr(owner, attribute):
-        fitted = _ATTRIBUTE.findall(owner.__doc__ or "") if inspect.isclass(owner) else []
-        return VALUE if attribute in fitted else None
+        return VALUE if attribute in _attributes(owner) else None
     value = getattr(owner, attribute)
     if not callable(value):
         return VALUE
@@ -99,9 +100,8 @@ def names() -> Iterator[str]:
     """Yield the names of all namespaces that a program may use; of arrays the operators, too."""
     for namespace, location in NAMESPACES.items():
         owner = _load(location)
-        fitted = _ATTRIBUTE.findall(owner.__doc__ or "") if inspect.isclass(owner) else []
         used = _USED.get(namespace, _PUBLIC)
-        for name in sorted({*filter(used.match, dir(owner)), *fitted}):
+        for name in sorted({*filter(used.match, dir(owner)), *_attributes(owner)}):
             # Which submodules there are depends on what was imported before.
             if not inspect.ismodule(getattr(owner, name, None)):
                 yield f"{namespace}.{name}"
@@ -112,6 +112,13 @@ def recording() -> dict[str, Any]:
     packages = {name: metadata.version(name) for name in DISTRIBUTIONS}
     calls = {name: found for name in names() if (found := describe(name)) is not None}
     return {"rapids": "26.10", "packages": packages, "calls": calls}
+
+
+def _attributes(owner: Any) -> list[str]:
+    """Return the attributes that objects of a class have and the class has not: of estimators and data classes."""
+    if not inspect.isclass(owner):
+        return []
+    return [*_ATTRIBUTE.findall(owner.__doc__ or ""), *getattr(owner, "__dataclass_fields__", ())]
 
 
 def _load(location: str) -> Any:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import Parameter, Signature
 from pathlib import Path
+from typing import Any
 
 CALLABLE, VALUE = "callable", "value"
 RECORDED = Path(__file__).with_name("rapids-26.10.json")
@@ -41,7 +42,7 @@ def problem(call: Call, describe: Describe) -> str | None:
     """Say why RAPIDS refuses a call, or return None: it is there, and its parameters take the arguments."""
     found = describe(call.name)
     if found is None:
-        return f"{call}: RAPIDS has no {call.name}"
+        return f"{call}: RAPIDS has no {call.name}, or tests/contract/record.py does not know of it"
     if call.used or found == CALLABLE:
         return None
     if found == VALUE:
@@ -92,5 +93,5 @@ def problems(calls: Mapping[Call, Sequence[str]], describe: Describe) -> list[st
     return [f"{', '.join(calls[call])}: {fault}" for call, fault in found.items() if fault]
 
 
-def _parameter(name: str, kind: object, *, optional: bool) -> Parameter:
-    return Parameter(name, kind, default=... if optional else Parameter.empty)  # type: ignore[arg-type]
+def _parameter(name: str, kind: Any, *, optional: bool) -> Parameter:
+    return Parameter(name, kind, default=... if optional else Parameter.empty)

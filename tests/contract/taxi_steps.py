@@ -65,7 +65,7 @@ class Results:
 def run_steps(device: Device, *, inputs: Path, zones: Path, results: Path, client: Client) -> Results:
     """Run standardise, clean, tips, model and predict one after the other, and some of them on unusual inputs, too."""
     results.mkdir()
-    workers = Cluster(kind="attach", address=client.scheduler.address)
+    workers = Cluster(kind="attach", address=client.scheduler_info()["address"])
 
     def step(function: Callable[..., None], *, settings: Section | None = None, **paths: Any) -> None:
         name = function.__name__
@@ -104,5 +104,5 @@ def read(data_set: Path) -> pd.DataFrame:
     """Return a data set partitioned in Hive's layout, in an order of rows that its content determines."""
     keys = pa.schema({"service": pa.string(), "year": pa.int16(), "month": pa.int8()})
     partitioning = dataset.partitioning(keys, flavor="hive")
-    frame = dataset.dataset(data_set, partitioning=partitioning).to_table().to_pandas()
-    return frame.sort_values([name for name in frame if name != "reasons"], ignore_index=True)
+    frame: pd.DataFrame = dataset.dataset(data_set, partitioning=partitioning).to_table().to_pandas()
+    return frame.sort_values(list(frame.columns.drop("reasons", errors="ignore")), ignore_index=True)

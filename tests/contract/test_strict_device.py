@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from distributed.protocol import deserialize, serialize
+from distributed.protocol.serialize import deserialize, serialize
 
 from tests.contract.device_array import DeviceArray, recording
 from tests.contract.signatures import Describe, problems

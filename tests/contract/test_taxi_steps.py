@@ -15,7 +15,7 @@ from tests.contract.signatures import Describe, problems
 from tests.contract.taxi_steps import TABLES, read
 
 # Forests are fitted on float32 and, as cuML's, predict float32.
-TOLERANCE = {"rtol": 1e-5, "atol": 1e-6}
+RTOL, ATOL = 1e-5, 1e-6
 # Modules that see no array of a device, though their arrays have the same type: why not.
 HOST = {
     "figures": "draws the tables of results, which are small and on the host",
@@ -71,7 +71,7 @@ def test_tips_are_the_same(scenario: Scenario, name: str) -> None:
 def test_predictions_are_the_same(scenario: Scenario, name: str) -> None:
     cpu, strict = (pd.read_parquet(getattr(each, name)) for each in (scenario.cpu, scenario.strict))
     assert len(cpu) > 500
-    pd.testing.assert_frame_equal(strict, cpu, **TOLERANCE)
+    pd.testing.assert_frame_equal(strict, cpu, rtol=RTOL, atol=ATOL)
 
 
 def test_the_models_score_the_same(scenario: Scenario) -> None:
@@ -83,4 +83,4 @@ def test_the_models_score_the_same(scenario: Scenario) -> None:
         for model, scores in cpu[service]["held_out"].items():
             for score, interval in scores.items():
                 found = strict[service]["held_out"][model][score]
-                np.testing.assert_allclose(list(found.values()), list(interval.values()), **TOLERANCE)
+                np.testing.assert_allclose(list(found.values()), list(interval.values()), rtol=RTOL, atol=ATOL)

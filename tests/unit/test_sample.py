@@ -28,16 +28,14 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 
-def here(function: Callable[[Task], Result], tasks: Sequence[Task], *, label: str) -> Iterator[Result]:
-    return map(function, tasks)
-
-
 def in_any_order(function: Callable[[Task], Result], tasks: Sequence[Task], *, label: str) -> Iterator[Result]:
     return map(function, random.Random(3).sample(list(tasks), len(tasks)))
 
 
 def drawn(path: Path, rows: int, *, service: Service = "yellow") -> Sample:
-    return draw(row_groups(path), service, which=WHICH, zones=zones(), device=DEVICE, max_rows=rows, run_tasks=in_any_order)
+    return draw(
+        row_groups(path), service, which=WHICH, zones=zones(), device=DEVICE, max_rows=rows, run_tasks=in_any_order
+    )
 
 
 def assert_same(one: Sample, two: Sample) -> None:
@@ -135,7 +133,8 @@ def test_one_file_with_a_column_of_services_gives_the_same_sample_as_partitions(
     both = pd.concat([FRAME.assign(service="yellow"), green.assign(service="green")]).sample(frac=1, random_state=2)
     whole = write(both, tmp_path / "trips.parquet")
     assert_same(drawn(whole, 300), drawn(write_parts(FRAME, tmp_path / "parts", service="yellow"), 300))
-    assert_same(drawn(whole, 9, service="green"), drawn(write_parts(green, tmp_path / "green", service="green"), 9, service="green"))
+    parts = write_parts(green, tmp_path / "green", service="green")
+    assert_same(drawn(whole, 9, service="green"), drawn(parts, 9, service="green"))
 
 
 @pytest.mark.parametrize(

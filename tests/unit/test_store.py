@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from whitewater.errors import InputError, IntegrityError, ResourceError
-from whitewater.store import digests, put_in_place, read_json, sha256, staged, write_bytes, write_json
+from whitewater.store import digests, exclusive, put_in_place, read_json, sha256, staged, write_bytes, write_json
 
 HANGING_RUN = """
 import sys, time
@@ -224,6 +225,22 @@ def test_a_quota_is_named(tmp_path: Path) -> None:
 
     with pytest.raises(ResourceError, match="quota"):
         write_table(tmp_path, exceed)
+
+
+def test_a_lock_is_held_by_one_at_a_time(tmp_path: Path) -> None:
+    order: list[str] = []
+
+    def wait_for_it() -> None:
+        with exclusive(tmp_path / ".lock"):
+            order.append("second")
+
+    second = threading.Thread(target=wait_for_it)
+    with exclusive(tmp_path / ".lock"):
+        second.start()
+        second.join(0.05)
+        order.append("first")
+    second.join()
+    assert order == ["first", "second"]
 
 
 def test_digests_are_those_of_the_tool_sha256sum(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
 import glob
+import os
 
 
 def local_files(wildcards):
@@ -7,4 +8,11 @@ def local_files(wildcards):
     if chosen["source"] != "files":
         return []
     named = [*chosen["files"]["paths"], chosen["files"]["zones"]]
-    return sorted({path for name in named if "://" not in name for path in glob.glob(name)})
+    return sorted(
+        {
+            path
+            for name in named
+            if "://" not in name
+            for path in glob.glob(os.path.expanduser(name))
+        }
+    )

@@ -65,6 +65,11 @@ def require_device(name: str) -> None:
         )
 
 
+def describe_auto(taken: str) -> str:
+    """Say which device ``auto`` took, and why."""
+    return f"device=auto took {taken}: {missing_gpu() or 'a usable GPU was found.'}"
+
+
 def missing_gpu() -> str | None:
     """Say what a GPU run lacks on this machine, or return None when a driver answers with at least one GPU."""
     looked = "Looked for the NVIDIA driver (libcuda.so.1) and for a device that it lists, and for the package cudf"

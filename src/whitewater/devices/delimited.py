@@ -1,7 +1,7 @@
 """Comma-separated text as columns; lines that cannot be parsed are handed back as they stood.
 
-Each field goes from its characters straight into its number, in one pass over the text and without a table of strings
-between; fields that are not wanted are only counted. A line is one record: a quoted field does not go on in the next.
+Each field goes from its characters straight into its number, in one pass over the text; fields that are not wanted are
+only counted. A line is one record: a quoted field does not go on in the next line.
 """
 
 from __future__ import annotations
@@ -13,12 +13,16 @@ import pyarrow as pa
 
 from whitewater.devices import delimited_lines
 from whitewater.devices.arrow_kinds import dtype_of
+from whitewater.devices.delimited_lines import Columns
+from whitewater.devices.delimited_words import Words, ascii_texts
 from whitewater.devices.protocol import BAD_INTEGER, Array, Encoded, Kind, Parsed, RawBlock
 
-# Lines parsed at once: their numbers stay in the cache of a core.
+# Lines parsed at once on the CPU: their numbers stay in the cache of a core.
 _LINES = 1 << 13
+# One bit of an int64 for each column.
 _MOST_COLUMNS = 63
 _PARSERS = {"float64": delimited_lines.FLOAT, "timestamp": delimited_lines.TIMESTAMP, "text": delimited_lines.TEXT}
+_GPU_THREADS = 128
 
 
 def cpu_parse_delimited(data: bytes, names: Sequence[str], columns: Mapping[str, Kind]) -> Parsed:
@@ -27,7 +31,7 @@ def cpu_parse_delimited(data: bytes, names: Sequence[str], columns: Mapping[str,
     Parameters
     ----------
     data
-        Lines that end with ``\n`` or ``\r\n`` (the last one may lack it). Empty lines are skipped and are no rows.
+        Lines that end with ``\n`` or ``\r\n``, which the last one may lack. Empty lines are skipped and are no rows.
     names
         All fields of a line, in order.
     columns
@@ -37,27 +41,26 @@ def cpu_parse_delimited(data: bytes, names: Sequence[str], columns: Mapping[str,
     -------
     Parsed
         The columns of the lines that could be parsed, in order; and the other lines: those with another number of
-        fields, with quotes that are not closed, or with a field that is not of its kind.
+        fields, with unsound quotes, or with a field that is not of its kind. Bytes that are not UTF-8 are replaced.
     """
     text = _with_last_newline(data)
     kinds, slots = _plan(names, columns)
     lines = data.count(b"\n") + 1
     arrays = {name: np.empty(lines, dtype_of(kind)) for name, kind in columns.items()}
-    texts = {name: _Words(text) for name, kind in columns.items() if kind == "text"}
+    words = {name: Words(text) for name, kind in columns.items() if kind == "text"}
     malformed: list[str] = []
     rows = 0
     for numbers, faults in _slices(text, kinds, slots, len(columns)):
-        malformed += [data[begin:end].decode("utf-8", "replace").rstrip("\r") for begin, end in faults.tolist()]
+        malformed += [_line(data, begin, end) for begin, end in faults.tolist()]
         stop = rows + numbers.shape[1]
         for values, (name, kind) in zip(numbers, columns.items(), strict=True):
             if kind == "text":
-                texts[name].encode(values, arrays[name][rows:stop])
+                words[name].encode(values, arrays[name][rows:stop])
             else:
                 arrays[name][rows:stop] = _narrow(values, kind)
         rows = stop
     block: RawBlock = {name: values[:rows] for name, values in arrays.items()}
-    for name, words in texts.items():
-        block[name] = words.encoded(arrays[name][:rows])
+    block |= {name: vocabulary.encoded(arrays[name][:rows]) for name, vocabulary in words.items()}
     return Parsed(block, rows, tuple(malformed))
 
 
@@ -65,10 +68,14 @@ def _with_last_newline(data: bytes) -> Array:
     return np.frombuffer(data if data.endswith(b"\n") else data + b"\n", np.uint8)
 
 
+def _line(data: bytes, begin: int, end: int) -> str:
+    return data[begin:end].decode("utf-8", "replace").removesuffix("\r")
+
+
 def _plan(names: Sequence[str], columns: Mapping[str, Kind]) -> tuple[Array, Array]:
     """Return how each field is parsed, and which column takes it."""
-    if len(columns) > _MOST_COLUMNS:
-        raise ValueError(f"{len(columns)} columns are wanted, but at most {_MOST_COLUMNS} can be parsed at once")
+    if len(columns) > _MOST_COLUMNS or not set(columns) <= set(names):
+        raise ValueError(f"{list(columns)} are not at most {_MOST_COLUMNS} of the fields {list(names)}")
     order = {name: slot for slot, name in enumerate(columns)}
     kinds = [
         _PARSERS.get(columns[name], delimited_lines.INTEGER) if name in columns else delimited_lines.SKIPPED
@@ -80,31 +87,22 @@ def _plan(names: Sequence[str], columns: Mapping[str, Kind]) -> tuple[Array, Arr
 def _slices(text: Array, kinds: Array, slots: Array, columns: int) -> Iterator[tuple[Array, Array]]:
     """Yield the numbers (int64 (columns, lines)) of some lines, and begin and end of those that are malformed."""
     integers = np.empty((columns, _LINES), np.int64)
-    floats = integers.view(np.float64)
-    long, malformed = np.empty(_LINES, np.int64), np.empty((_LINES, 2), np.int64)
+    into = Columns(kinds, slots, integers, integers.view(np.float64), np.empty(_LINES, np.int64))
+    malformed = np.empty((_LINES, 2), np.int64)
     position = 0
     while position < len(text):
-        position, rows, faults = delimited_lines.parse_lines(
-            text, position, kinds, slots, integers, floats, long, malformed
-        )
-        _read_long_numbers(text, long[:rows], integers, floats)
+        position, rows, faults = delimited_lines.parse_lines(text, position, into, malformed)
+        for slot, lines, nearest in _long_numbers(text, integers, into.long[:rows]):
+            into.floats[slot, lines] = nearest
         yield integers[:, :rows], malformed[:faults]
 
 
-def _read_long_numbers(text: Array, long: Array, integers: Array, floats: Array) -> None:
-    """Replace the spans of numbers with too many digits by the nearest double."""
+def _long_numbers(text: Array, spans: Array, long: Array) -> Iterator[tuple[int, Array, Array]]:
+    """Yield column, lines and nearest double of the numbers that have too many digits for a kernel."""
     slots = int(np.bitwise_or.reduce(long, initial=0))
-    for slot in [slot for slot in range(len(integers)) if slots >> slot & 1]:
+    for slot in [slot for slot in range(len(spans)) if slots >> slot & 1]:
         lines = np.flatnonzero(long >> slot & 1)
-        floats[slot, lines] = _texts(text, integers[slot, lines]).cast(pa.float64()).to_numpy()
-
-
-def _texts(text: Array, spans: Array) -> pa.Array:
-    """Return the texts of spans, which are ASCII."""
-    characters = np.empty(int((spans & 0xFFFFFFFF).sum()), np.uint8)
-    offsets = np.empty(len(spans) + 1, np.int32)
-    delimited_lines.copy_texts(text, spans, offsets, characters)
-    return pa.StringArray.from_buffers(len(spans), pa.py_buffer(offsets), pa.py_buffer(characters))
+        yield slot, lines, ascii_texts(text, spans[slot, lines]).cast(pa.float64()).to_numpy()
 
 
 def _narrow(values: Array, kind: Kind) -> Array:
@@ -115,40 +113,24 @@ def _narrow(values: Array, kind: Kind) -> Array:
     return np.where(values > np.iinfo(kind).max, BAD_INTEGER, values)
 
 
-class _Words:
-    """The vocabulary of a column of text."""
+def gpu_parse_delimited(data: bytes, names: Sequence[str], columns: Mapping[str, Kind]) -> Parsed:
+    """Parse whole lines of comma-separated text on the GPU, a thread to each line; see `cpu_parse_delimited`.
 
-    def __init__(self, text: Array) -> None:
-        self._text = text
-        self._spans = np.empty(256, np.int64)
-        self._buckets = np.full(512, -1, np.int32)
-        self._known = 0
+    Texts are numbered, and numbers of more than 18 digits read, on the host.
+    """
+    import cupy
 
-    def encode(self, spans: Array, codes: Array) -> None:
-        """Fill in the code of each span of text."""
-        known = delimited_lines.encode(self._text, spans, self._buckets, self._spans, self._known, codes)
-        while known < 0:
-            self._grow()
-            known = delimited_lines.encode(self._text, spans, self._buckets, self._spans, self._known, codes)
-        self._known = known
-
-    def _grow(self) -> None:
-        spans = self._spans[: self._known].copy()
-        self._spans = np.empty(4 * len(self._spans), np.int64)
-        self._buckets = np.full(2 * len(self._spans), -1, np.int32)
-        self._known = delimited_lines.encode(
-            self._text, spans, self._buckets, self._spans, 0, np.empty(len(spans), np.int32)
-        )
-
-    def encoded(self, codes: Array) -> Encoded:
-        """Return codes and words, without quotes; what stands for the same word gets one code."""
-        words = [_word(self._text, span) for span in self._spans[: self._known].tolist()]
-        vocabulary = {word: code for code, word in enumerate(dict.fromkeys(word for word in words if word))}
-        renumbered = np.array([*(vocabulary.get(word, -1) for word in words), -1], np.int32)
-        return Encoded(renumbered[codes], tuple(vocabulary))
-
-
-def _word(text: Array, span: int) -> str:
-    begin, length = span >> 32, span & 0xFFFFFFFF
-    word = text[begin : begin + length].tobytes().decode("utf-8", "replace")
-    return word[1:-1].replace('""', '"') if word.startswith('"') else word
+    host = _with_last_newline(data)
+    text = cupy.asarray(host)
+    kinds, slots = _plan(names, columns)
+    ends = cupy.where(text == delimited_lines.NEWLINE)[0]
+    starts = cupy.concatenate([cupy.zeros(1, np.int64), ends[:-1] + 1])
+    lines = len(starts)
+    integers = cupy.empty((len(columns), lines), np.int64)
+    into = Columns(
+        cupy.asarray(kinds), cupy.asarray(slots), integers, integers.view(np.float64), cupy.zeros(lines, np.int64)
+    )
+    states = cupy.zeros(lines, np.int8)
+    delimited_lines.gpu_parse_lines()[-(-lines // _GPU_THREADS), _GPU_THREADS](text, starts, into, states)
+    _read_long_numbers(host, into)
+    return _gathered(data, columns, states, integers, starts, ends)

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
+import numpy as np
 from numba import config, njit
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+# Inside a kernel the width of an integer is part of its meaning; to a type checker it is an integer.
+int64 = cast(Callable[[Any], int], np.int64)
+uint64 = cast(Callable[[Any], int], np.uint64)
 
 
 def kernel(function: Function) -> Function:

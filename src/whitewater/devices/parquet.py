@@ -8,19 +8,24 @@ and writes; columns whose type it would read otherwise take the way over the hos
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
-from typing import Protocol
+from types import ModuleType
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from whitewater.devices.arrow_kinds import MICROSECONDS, from_arrow
+from whitewater.devices.arrow_kinds import MICROSECONDS, from_arrow, microseconds_of, narrow_floats, narrow_integers
 from whitewater.devices.parquet_chunk import chunk_reader
 from whitewater.devices.protocol import NULL_INTEGER, NULL_TIMESTAMP, Array, Block, Encoded, Kind, RawBlock
 from whitewater.errors import InputError
 
 _ARROW_ROWS = 1 << 16
+# Rows or bytes after which cuDF begins another row group: never.
+_ALL = 2**31 - 1
 
 
 def cpu_row_group_blocks(
@@ -42,31 +47,51 @@ def cpu_row_group_blocks(
     Yields
     ------
     RawBlock
-        The columns in the order asked for, all of one length.
+        The columns in the order asked for, all of one length; one block without rows if the row group has none.
 
     Raises
     ------
     InputError
         If the file is not Parquet, is cut off or corrupted, lacks a column, or holds a value that cannot become the kind.
     """
-    name = ""
-    try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file, path.open("rb", buffering=0) as data:
-            readers: dict[str, _Reader] = {}
-            for name, kind in columns.items():
-                column = _column(file, name)
-                reader = chunk_reader(data, file, row_group, column, kind)
-                readers[name] = reader or _ArrowReader(path, row_group, name, kind)
-            rows = file.metadata.row_group(row_group).num_rows
-            for start in range(0, max(rows, 1), block_rows):
-                block: RawBlock = {}
-                for name, reader in readers.items():
+    with _opened(path) as file, path.open("rb", buffering=0) as data:
+        rows = file.metadata.row_group(row_group).num_rows
+        readers: dict[str, _Reader] = {}
+        for name, kind in columns.items():
+            with _faults_of(path, row_group, name):
+                own = chunk_reader(data, file, row_group, _position(file, name), kind)
+                readers[name] = own or _ArrowReader(path, row_group, name, kind)
+        for start in range(0, max(rows, 1), block_rows):
+            block: RawBlock = {}
+            for name, reader in readers.items():
+                with _faults_of(path, row_group, name):
                     block[name] = reader.read(min(block_rows, rows - start))
-                yield block
+            yield block
+
+
+def _opened(path: Path) -> pq.ParquetFile:
+    try:
+        return pq.ParquetFile(path)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} is not a whole Parquet file: {error}. Get it again, or leave it out.") from error
+
+
+@contextmanager
+def _faults_of(path: Path, row_group: int, column: str) -> Iterator[None]:
+    try:
+        yield
     except (OSError, ValueError) as error:
         raise InputError(
-            f"{path}, row group {row_group}, column {name!r}: {error}. Get the file again, or leave it out."
+            f"{path}, row group {row_group}: column {column!r} {error}. Get the file again, or leave it out."
         ) from error
+
+
+def _position(file: pq.ParquetFile, name: str) -> int:
+    names = file.schema_arrow.names
+    if names.count(name) != 1:
+        problem = "is there more than once" if name in names else "is not there"
+        raise ValueError(f"{problem}; the columns are {', '.join(names)}")
+    return int(names.index(name))
 
 
 class _Reader(Protocol):
@@ -101,13 +126,6 @@ class _ArrowReader:
         return from_arrow(pa.chunked_array(pieces, None if pieces else pa.null()), self._kind)
 
 
-def _column(file: pq.ParquetFile, name: str) -> int:
-    names = file.schema_arrow.names
-    if names.count(name) != 1:
-        raise ValueError(f"{'not' if name not in names else 'more than once'} among the columns {', '.join(names)}")
-    return int(names.index(name))
-
-
 def gpu_row_group_blocks(
     path: Path, row_group: int, columns: Mapping[str, Kind], *, block_rows: int
 ) -> Iterator[RawBlock]:
@@ -115,9 +133,13 @@ def gpu_row_group_blocks(
     import cudf
 
     direct = _read_by_cudf(path, row_group, columns)
+    arrays: RawBlock = {}
     try:
-        frame = cudf.read_parquet(path, columns=direct, row_groups=[row_group])
-        arrays = {name: _from_series(frame[name], columns[name]) for name in direct}
+        if direct:
+            # By default cuDF reads columns off the names of directories, and fails at Hive's name for null.
+            unpartitioned = {"partitioning": None}
+            frame = cudf.read_parquet(path, columns=direct, row_groups=[row_group], dataset_kwargs=unpartitioned)
+            arrays = {name: _from_series(frame[name], columns[name]) for name in direct}
     except RuntimeError:
         # libcudf has one error for everything. The host's reader names the column, if it is the file that is at fault.
         for _ in cpu_row_group_blocks(path, row_group, columns, block_rows=block_rows):
@@ -128,16 +150,18 @@ def gpu_row_group_blocks(
         count(0, block_rows), cpu_row_group_blocks(path, row_group, others, block_rows=block_rows), strict=False
     ):
         stop = start + block_rows
-        yield {
-            name: _part(arrays[name], start, stop) if name in direct else _on_gpu(block[name]) for name in columns
-        }
+        yield {name: _part(arrays[name], start, stop) if name in direct else _on_gpu(block[name]) for name in columns}
 
 
 def _read_by_cudf(path: Path, row_group: int, columns: Mapping[str, Kind]) -> list[str]:
     """Return the columns that cuDF reads as their kind: numbers as numbers, timestamps as such, anything plain as text."""
-    with _open(path, row_group) as file:
-        types = {name: file.schema_arrow.field(_column(file, name)).type for name in columns}
-    return [name for name, kind in columns.items() if _is_direct(types[name], kind)]
+    direct: list[str] = []
+    with _opened(path) as file:
+        for name, kind in columns.items():
+            with _faults_of(path, row_group, name):
+                if _is_direct(file.schema_arrow.field(_position(file, name)).type, kind):
+                    direct.append(name)
+    return direct
 
 
 def _is_direct(type_: pa.DataType, kind: Kind) -> bool:
@@ -154,7 +178,8 @@ def _from_series(series: Any, kind: Kind) -> Array | Encoded:
 
     if kind == "text":
         codes, words = series.factorize()
-        encoded = encoded_words(words.to_arrow())
+        encoded = from_arrow(words.to_arrow(), "text")
+        assert isinstance(encoded, Encoded)
         table = cupy.asarray(np.append(encoded.codes, np.int32(NULL_INTEGER)))
         return Encoded(cupy.take(table, codes), encoded.vocabulary)
     nulls = series.isna().to_cupy()
@@ -184,7 +209,12 @@ def _on_gpu(values: Array | Encoded) -> Array | Encoded:
     return cupy.asarray(values)
 
 
-def cpu_write_parquet(block: Block, path: Path, kinds: Mapping[str, Kind]) -> None:
+# Timestamps repeat too rarely for a dictionary to pay. Measured on 1M trips of 28 columns: Snappy takes 0.24 s and makes
+# 19 MB; Zstandard, level 1, 0.28 s and 15 MB, and 15 % more to read back; nothing 0.21 s and 25 MB.
+_COMPRESSION = "snappy"
+
+
+def cpu_write_parquet(block: Mapping[str, Array | Encoded], path: Path, kinds: Mapping[str, Kind]) -> None:
     """Write a block as one Parquet file of one row group, nulls as nulls, timestamps as ``timestamp[us]``.
 
     Parameters
@@ -194,23 +224,53 @@ def cpu_write_parquet(block: Block, path: Path, kinds: Mapping[str, Kind]) -> No
     path
         The file, which is replaced if it exists.
     kinds
-        Kind of each column, in the order of the file.
+        Kind of each column written, in the order of the file.
     """
-    arrays = [_to_arrow(block[name], kind) for name, kind in kinds.items()]
-    table = pa.Table.from_arrays(arrays, names=list(kinds))
+    table = pa.table({name: _to_arrow(block[name], kind) for name, kind in kinds.items()})
     pq.write_table(
         table,
         path,
         row_group_size=max(1, table.num_rows),
-        compression="zstd",
-        compression_level=1,
+        compression=_COMPRESSION,
         use_dictionary=[name for name, kind in kinds.items() if kind != "timestamp"],
     )
 
 
-def _to_arrow(values: Array, kind: Kind) -> pa.Array:
+def _to_arrow(values: Array | Encoded, kind: Kind) -> pa.Array:
+    if isinstance(values, Encoded):
+        codes = pa.array(values.codes, mask=values.codes < 0)
+        return pa.DictionaryArray.from_arrays(codes, pa.array(values.vocabulary, pa.string())).cast(pa.string())
+    array = pa.array(values, mask=_is_null(np, values, kind))
+    return array.view(MICROSECONDS) if kind == "timestamp" else array
+
+
+def _is_null(xp: ModuleType, values: Array, kind: Kind) -> Array:
     if kind == "float64":
-        return pa.array(values, mask=np.isnan(values))
+        return xp.isnan(values)
+    return values == (NULL_TIMESTAMP if kind == "timestamp" else NULL_INTEGER)
+
+
+def gpu_write_parquet(block: Mapping[str, Array | Encoded], path: Path, kinds: Mapping[str, Kind]) -> None:
+    """Write a block with cuDF; see `cpu_write_parquet`."""
+    import cudf
+
+    frame = cudf.DataFrame({name: _to_series(block[name], kind) for name, kind in kinds.items()})
+    frame.to_parquet(
+        path,
+        index=False,
+        compression=_COMPRESSION,
+        row_group_size_rows=_ALL,
+        row_group_size_bytes=_ALL,
+    )
+
+
+def _to_series(values: Array | Encoded, kind: Kind) -> Any:
+    import cudf
+    import cupy
+
+    if isinstance(values, Encoded):
+        return cudf.Series.from_arrow(_to_arrow(Encoded(cupy.asnumpy(values.codes), values.vocabulary), kind))
+    series = cudf.Series(values)
     if kind == "timestamp":
-        return pa.array(values, mask=values == NULL_TIMESTAMP).view(MICROSECONDS)
-    return pa.array(values, mask=values == NULL_INTEGER)
+        series = series.astype("datetime64[us]")
+    return series.mask(cudf.Series(_is_null(cupy, values, kind)))

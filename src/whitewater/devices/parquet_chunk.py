@@ -1,8 +1,8 @@
 """A column chunk of a Parquet file, read page by page into arrays of a kind.
 
-What a value becomes is worked out once for each entry of the dictionary, so a row costs one look-up in a table. Covered
-is what writers make of flat columns of numbers, timestamps and text: data pages of version 1 and 2, plain or dictionary
-encoded, compressed with Snappy, Zstandard, gzip, Brotli or not at all. `chunk_reader` tells what is not.
+What a value becomes is worked out once for each entry of the dictionary, so that a row costs one look-up in a table.
+Covered is what writers make of flat columns of numbers, timestamps and text: data pages of version 1 and 2, plain or
+dictionary encoded, compressed with Snappy, Zstandard, gzip, Brotli or not at all. `chunk_reader` tells what is not.
 """
 
 from __future__ import annotations
@@ -11,32 +11,25 @@ import json
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from io import FileIO
+from itertools import accumulate
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from whitewater.devices import parquet_pages
-from whitewater.devices.arrow_kinds import dtype_of, from_arrow, null_of
-from whitewater.devices.parquet_pages import (
-    BODY,
-    CHECKSUM,
-    COMPRESSED,
-    DATA,
-    DATA_V2,
-    DICTIONARY,
-    ENCODING,
-    FIELDS,
-    IS_COMPRESSED,
-    KIND,
-    LEVELS,
-    UNCOMPRESSED,
-    VALUES,
-)
-from whitewater.devices.protocol import Array, Encoded, Kind
+from whitewater.devices.arrow_kinds import MICROSECONDS, dtype_of, from_arrow, null_of
+from whitewater.devices.parquet_pages import ABSENT, DATA, DATA_V2, DICTIONARY
+from whitewater.devices.protocol import NULL_INTEGER, Array, Encoded, Kind
 
-_PHYSICAL = {"INT32": np.dtype("<i4"), "INT64": np.dtype("<i8"), "FLOAT": np.dtype("<f4"), "DOUBLE": np.dtype("<f8")}
+_PHYSICAL: dict[str, np.dtype[Any]] = {
+    "INT32": np.dtype("<i4"),
+    "INT64": np.dtype("<i8"),
+    "FLOAT": np.dtype("<f4"),
+    "DOUBLE": np.dtype("<f8"),
+}
 _STORED_AS = {
     pa.int8(): "INT32",
     pa.int16(): "INT32",
@@ -47,18 +40,23 @@ _STORED_AS = {
     pa.string(): "BYTE_ARRAY",
     pa.large_string(): "BYTE_ARRAY",
 }
+# Types whose values are those of the kind, which saves the way through Arrow.
+_AS_THEY_ARE = ((pa.float64(), "float64"), (MICROSECONDS, "timestamp"))
 _UNITS = {"ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
-# Not LZ4, a name under which Parquet has two formats.
+# Not LZ4, a name that Parquet gives to two formats.
 _CODECS = {"UNCOMPRESSED", "SNAPPY", "ZSTD", "GZIP", "BROTLI"}
 _ENCODINGS = {"PLAIN", "RLE", "PLAIN_DICTIONARY", "RLE_DICTIONARY"}
+_INDICES = (parquet_pages.PLAIN_DICTIONARY, parquet_pages.RLE_DICTIONARY)
+# A dictionary page calls its own plain encoding by either name.
+_VALUES = (parquet_pages.PLAIN, parquet_pages.PLAIN_DICTIONARY)
 _WINDOW_BYTES = 1 << 20
 _PAGES_OF_A_WINDOW = 256
-# Rows decoded at once: their indices stay in the cache of a core.
-_BATCH_ROWS = 1 << 16
+# Rows looked up at once: their pages stay in the cache of a core.
+_BATCH_ROWS = 1 << 17
 
 
 class ChunkError(ValueError):
-    """The bytes of a column chunk are not what a writer writes."""
+    """The bytes of a column chunk are not what a writer writes; the message completes a sentence about the column."""
 
 
 @dataclass(frozen=True)
@@ -74,27 +72,23 @@ class _Chunk:
     type: pa.DataType
 
 
-@dataclass(frozen=True)
-class _Page:
-    header: Array
+class _Page(NamedTuple):
+    """A page, uncompressed. ``levels`` is the size of its definition levels in bytes, or `ABSENT`."""
+
+    kind: int
+    rows: int
+    levels: int
+    has_indices: bool
     body: bytes | memoryview
 
-    @property
-    def rows(self) -> int:
-        return int(self.header[VALUES])
 
-    @property
-    def is_dictionary_encoded(self) -> bool:
-        return self.header[ENCODING] in {parquet_pages.PLAIN_DICTIONARY, parquet_pages.RLE_DICTIONARY}
-
-
-def chunk_reader(data: BinaryIO, file: pq.ParquetFile, row_group: int, column: int, kind: Kind) -> ChunkReader | None:
+def chunk_reader(data: FileIO, file: pq.ParquetFile, row_group: int, column: int, kind: Kind) -> ChunkReader | None:
     """Return a reader of one column chunk, or None where it is of a form that only pyarrow reads.
 
     Parameters
     ----------
     data
-        The file's bytes, seekable; one reader after the other may use them.
+        The file's bytes; one reader after the other may use them.
     file
         The same file, whose footer tells about the chunk.
     row_group, column
@@ -120,23 +114,26 @@ def chunk_reader(data: BinaryIO, file: pq.ParquetFile, row_group: int, column: i
 
 
 def _is_stored_plainly(type_: pa.DataType, declared: pq.ColumnSchema) -> bool:
+    """Return whether the bytes of a value are the value of this type, in this unit."""
+    stored: str = declared.physical_type
     if not pa.types.is_timestamp(type_):
-        return bool(_STORED_AS.get(type_) == declared.physical_type)
-    logical = json.loads(declared.logical_type.to_json())
-    return declared.physical_type == "INT64" and logical.get("timeUnit") == _UNITS.get(type_.unit)
+        return _STORED_AS.get(type_) == stored
+    unit: str = json.loads(declared.logical_type.to_json()).get("timeUnit", "")
+    return stored == "INT64" and unit == _UNITS.get(type_.unit)
 
 
 class ChunkReader:
     """Reads the rows of one column chunk in order."""
 
-    def __init__(self, data: BinaryIO, chunk: _Chunk, kind: Kind) -> None:
+    def __init__(self, data: FileIO, chunk: _Chunk, kind: Kind) -> None:
         self._chunk = chunk
         self._kind = kind
-        self._null = null_of(kind)
         self._dtype = dtype_of(kind)
+        self._null = np.array([null_of(kind)], self._dtype)
         self._vocabulary: dict[str, int] = {}
-        self._table = np.empty(0, self._dtype)
-        self._carried = np.empty(0, self._dtype)
+        # What each entry of the dictionary becomes, and the null last.
+        self._table = self._null
+        self._carried = self._null[:0]
         self._pages = self._data_pages(data)
         self._next: _Page | None = None
 
@@ -149,6 +146,8 @@ class ChunkReader:
             If the chunk is cut off or malformed.
         ValueError
             If a value cannot become the kind.
+        OSError
+            If the file cannot be read, or its bytes cannot be decompressed.
         """
         values = np.empty(rows, self._dtype)
         filled = min(rows, len(self._carried))
@@ -163,8 +162,8 @@ class ChunkReader:
         batch = self._batch(len(values))
         rows = sum(page.rows for page in batch)
         target = values[:rows] if rows <= len(values) else np.empty(rows, self._dtype)
-        if batch[0].is_dictionary_encoded:
-            self._decode_dictionary_encoded(batch, target)
+        if batch[0].has_indices:
+            self._look_up(batch, target)
         else:
             self._decode_plain(batch[0], target)
         if rows > len(values):
@@ -173,69 +172,61 @@ class ChunkReader:
         return min(rows, len(values))
 
     def _batch(self, rows: int) -> list[_Page]:
-        """Take one page, or several dictionary-encoded ones that fit."""
+        """Take one page, or several pages of indices that fit."""
         batch = [self._page()]
         taken = batch[0].rows
-        while batch[0].is_dictionary_encoded and taken < min(rows, _BATCH_ROWS):
+        while batch[0].has_indices and taken < min(rows, _BATCH_ROWS):
             page = self._page()
             taken += page.rows
-            if not page.is_dictionary_encoded or taken > min(rows, _BATCH_ROWS):
+            if not page.has_indices or taken > min(rows, _BATCH_ROWS):
                 self._next = page
                 break
             batch.append(page)
         return batch
 
     def _page(self) -> _Page:
-        page, self._next = self._next, None
-        page = page or next(self._pages, None)
+        page, self._next = self._next or next(self._pages, None), None
         if page is None:
-            raise ChunkError(f"ends before row {self._chunk.rows}")
+            raise ChunkError(f"ends before the {self._chunk.rows} rows of its row group")
         return page
 
-    def _decode_dictionary_encoded(self, batch: list[_Page], target: Array) -> None:
-        data = np.frombuffer(b"".join([page.body for page in batch]), np.uint8)
-        starts = np.cumsum([0] + [len(page.body) for page in batch])
-        indices = np.empty(len(target), np.int64)
-        present = np.empty(max(page.rows for page in batch), np.uint8)
-        headers = np.stack([page.header for page in batch])
-        entries = len(self._table) - 1
-        if entries < 0 or not parquet_pages.dictionary_indices(
-            data, starts, headers, self._chunk.optional, entries, present, indices
-        ):
+    def _look_up(self, batch: list[_Page], target: Array) -> None:
+        data = np.frombuffer(batch[0].body if len(batch) == 1 else b"".join([page.body for page in batch]), np.uint8)
+        ends = list(accumulate(len(page.body) for page in batch))
+        places = [(end - len(page.body), end, page.rows, page.levels) for end, page in zip(ends, batch, strict=True)]
+        unsigned = f"u{self._dtype.itemsize}"
+        sound = parquet_pages.look_up(
+            data, np.array(places), self._chunk.optional, self._table.view(unsigned), target.view(unsigned)
+        )
+        if not sound:
             raise ChunkError("has a malformed page of dictionary indices")
-        np.take(self._table, indices, out=target, mode="clip")
 
     def _decode_plain(self, page: _Page, target: Array) -> None:
-        values, start, present = len(target), 0, np.empty(0, np.uint8)
-        if self._chunk.optional:
-            data = np.frombuffer(page.body, np.uint8)
-            size = int(page.header[LEVELS]) if page.header[KIND] == DATA_V2 else -1
-            present = np.empty(len(target), np.uint8)
-            values, start = parquet_pages.definition_levels(data, 0, len(data), size, present)
+        if not self._chunk.optional:
+            target[:] = self._converted(page.body, page.rows)
+            return
+        present = np.empty(page.rows, np.uint8)
+        count, start = parquet_pages.definition_levels(np.frombuffer(page.body, np.uint8), page.levels, present)
         if start < 0:
             raise ChunkError("has malformed definition levels")
-        converted = self._converted(memoryview(page.body)[start:], values)
-        if values == len(target):
-            target[:] = converted
-            return
-        indices = np.arange(values - len(target), values)
-        parquet_pages.spread(indices, present, values, values)
-        np.take(np.append(converted, self._null), indices, out=target, mode="clip")
+        target[page.rows - count :] = self._converted(memoryview(page.body)[start:], count)
+        if count < page.rows:
+            unsigned = f"u{self._dtype.itemsize}"
+            parquet_pages.spread(target.view(unsigned), present, count, self._null.view(unsigned)[0])
 
-    def _data_pages(self, data: BinaryIO) -> Iterator[_Page]:
-        """Yield the data pages; a dictionary page, which comes first, becomes the table that its indices look up."""
+    def _data_pages(self, data: FileIO) -> Iterator[_Page]:
+        """Yield the data pages; a dictionary page, which comes ahead of them, becomes the table."""
         rows = 0
         for page in _pages_of(data, self._chunk):
-            if page.header[KIND] == DICTIONARY:
-                converted = self._converted(page.body, page.rows)
-                self._table = np.append(converted, np.asarray(self._null, self._dtype))
-            elif page.header[KIND] in {DATA, DATA_V2}:
+            if page.kind == DICTIONARY:
+                self._table = np.concatenate([self._converted(page.body, page.rows), self._null])
+            elif page.kind in (DATA, DATA_V2):
                 rows += page.rows
                 if rows > self._chunk.rows:
-                    raise ChunkError(f"has more rows than the {self._chunk.rows} of its row group")
+                    break
                 yield page
-        if rows < self._chunk.rows:
-            raise ChunkError(f"has {rows} rows where its row group has {self._chunk.rows}")
+        if rows != self._chunk.rows:
+            raise ChunkError(f"has other rows than the {self._chunk.rows} of its row group")
 
     def _converted(self, body: bytes | memoryview, count: int) -> Array:
         """Return plainly encoded values as what they become."""
@@ -245,7 +236,10 @@ class ChunkReader:
             dtype = _PHYSICAL[self._chunk.physical]
             if len(body) < count * dtype.itemsize:
                 raise ChunkError("has a page that is too short for its values")
-            values = pa.array(np.frombuffer(body, dtype, count))
+            numbers = np.frombuffer(body, dtype, count)
+            if (self._chunk.type, self._kind) in _AS_THEY_ARE:
+                return numbers
+            values = pa.array(numbers)
             values = values.view(self._chunk.type) if pa.types.is_timestamp(self._chunk.type) else values
         converted = from_arrow(values, self._kind)
         return self._renumbered(converted) if isinstance(converted, Encoded) else converted
@@ -253,50 +247,54 @@ class ChunkReader:
     def _renumbered(self, text: Encoded) -> Array:
         """Return the codes of a text in the vocabulary of the chunk."""
         codes = [self._vocabulary.setdefault(word, len(self._vocabulary)) for word in text.vocabulary]
-        return np.array([*codes, self._null], np.int32)[text.codes]
+        return np.array([*codes, NULL_INTEGER], np.int32)[text.codes]
 
 
 def _texts(body: bytes | memoryview, count: int) -> pa.Array:
     data = np.frombuffer(body, np.uint8)
-    offsets, text = np.empty(min(count, len(data)) + 1, np.int32), np.empty(len(data), np.uint8)
-    if count > len(data) or not parquet_pages.split_byte_arrays(data, 0, len(data), offsets, text):
+    if count > len(data):
         raise ChunkError("has a page that is too short for its texts")
+    offsets, text = np.empty(count + 1, np.int32), np.empty(len(data), np.uint8)
+    if not parquet_pages.split_byte_arrays(data, offsets, text):
+        raise ChunkError("has a malformed page of texts")
     values = pa.StringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(text))
     values.validate(full=True)
     return values
 
 
-def _pages_of(data: BinaryIO, chunk: _Chunk) -> Iterator[_Page]:
-    """Yield the pages of a chunk, uncompressed, holding a window of its bytes at a time."""
+def _pages_of(data: FileIO, chunk: _Chunk) -> Iterator[_Page]:
+    """Yield the pages of a chunk, holding a window of its bytes at a time."""
     window = _WINDOW_BYTES
-    table = np.empty((_PAGES_OF_A_WINDOW, FIELDS), np.int64)
+    headers = np.empty((_PAGES_OF_A_WINDOW, parquet_pages.FIELDS), np.int64)
     done = 0
     while done < chunk.size:
-        size = min(window, chunk.size - done)
-        buffer = np.empty(size, np.uint8)
+        buffer = np.empty(min(window, chunk.size - done), np.uint8)
         data.seek(chunk.offset + done)
-        if data.readinto(memoryview(buffer)) != size:
+        if data.readinto(buffer.data) != len(buffer):
             raise ChunkError("is cut off")
-        found, taken = parquet_pages.find_pages(buffer, size, table)
-        if taken < 0 or (found == 0 and size == chunk.size - done):
+        found, taken = parquet_pages.find_pages(buffer, headers)
+        if taken < 0 or (found == 0 and done + len(buffer) == chunk.size):
             raise ChunkError("has a malformed page header, or is cut off")
         window = window if found else 2 * window
-        for header in table[:found].copy():
-            yield _Page(header, _uncompressed(memoryview(buffer), header, chunk.codec))
+        for kind, size, compressed, checksum, rows, encoding, levels, is_compressed, start in headers[:found].tolist():
+            body = buffer.data[start : start + compressed]
+            if checksum != ABSENT and zlib.crc32(body) != checksum & 0xFFFFFFFF:
+                raise ChunkError("has a page whose checksum is wrong")
+            codec = chunk.codec if is_compressed else None
+            has_indices = kind != DICTIONARY and encoding in _INDICES
+            if not has_indices and encoding not in _VALUES:
+                raise ChunkError(f"has a page of encoding {encoding}, which its footer does not name")
+            yield _Page(kind, rows, levels, has_indices, _uncompressed(body, codec, size, max(levels, 0)))
         done += taken
 
 
-def _uncompressed(window: memoryview, header: Array, codec: pa.Codec | None) -> bytes | memoryview:
-    body = window[header[BODY] : header[BODY] + header[COMPRESSED]]
-    levels = int(header[LEVELS])
-    size = int(header[UNCOMPRESSED])
-    if header[CHECKSUM] != parquet_pages.NO_CHECKSUM and zlib.crc32(body) != header[CHECKSUM] & 0xFFFFFFFF:
-        raise ChunkError("has a page whose checksum is wrong")
+def _uncompressed(body: memoryview, codec: pa.Codec | None, size: int, levels: int) -> bytes | memoryview:
+    """Return a page of ``size`` bytes, of which definition levels of version 2 are not compressed."""
     if levels > min(len(body), size):
         raise ChunkError("has a malformed page header")
-    if codec is not None and header[IS_COMPRESSED]:
-        values: Any = codec.decompress(body[levels:], size - levels, asbytes=True) if size > levels else b""
-        body = b"".join((body[:levels], values)) if levels else values
+    if codec is not None:
+        values: bytes = codec.decompress(body[levels:], size - levels, asbytes=True) if size > levels else b""
+        return b"".join((body[:levels], values)) if levels else values
     if len(body) != size:
         raise ChunkError("has a page of another size than its header says")
     return body

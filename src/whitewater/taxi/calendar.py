@@ -42,6 +42,11 @@ def in_range(timestamps: Array, device: Device) -> Array:
     return within
 
 
+def month_number(year: int, month: int) -> int:
+    """Return the index of a month, 1 to 12, of a year."""
+    return (year - FIRST_YEAR) * 12 + month - 1
+
+
 def month_name(index: int) -> str:
     """Return ``YYYY-MM`` of a month index."""
     return f"{FIRST_YEAR + index // 12:04d}-{index % 12 + 1:02d}"

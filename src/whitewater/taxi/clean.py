@@ -15,7 +15,7 @@ import numpy as np
 from whitewater.devices import NULL_INTEGER, Array, Block, Device
 from whitewater.store import read_json, write_json
 from whitewater.taxi.blocks import column
-from whitewater.taxi.calendar import FIRST_YEAR, MONTHS, month_index
+from whitewater.taxi.calendar import MONTHS, month_index, month_number
 from whitewater.taxi.partitions import directory, partitions, write_whole
 from whitewater.taxi.quality import check_written, summarise
 from whitewater.taxi.quarantine import write_malformed, write_rejected
@@ -113,7 +113,7 @@ def usual_months(entry: Mapping[str, Any], minimum_share: float) -> dict[int, Ar
         least = minimum_share * sum(counts.values())
         for name, rows in counts.items():
             year, month = map(int, name.split("-"))
-            usual[SERVICES.index(service)][(year - FIRST_YEAR) * 12 + month - 1] = rows >= least
+            usual[SERVICES.index(service)][month_number(year, month)] = rows >= least
     return usual
 
 

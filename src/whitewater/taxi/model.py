@@ -82,11 +82,12 @@ def expected_memory(groups: Sequence[RowGroup], which: FeatureSet, settings: Mod
     width, columns = len(which.features), len(linear_columns(which))
     rows = [sum(group.rows for group in groups if group.service in (None, service)) for service in services(groups)]
     sampled = [min(each, settings.max_rows) for each in rows]
+    largest = max(sampled, default=0)
     reading = threads * min(BLOCK_ROWS, max((group.rows for group in groups), default=0)) * _BYTES_A_ROW
     # Samples lie on the workers, too; while one is drawn, up to three times its rows are held, and then copied.
-    samples = (2 * sum(sampled) + 6 * max(sampled)) * (width + 3) * 8
+    samples = (2 * sum(sampled) + 6 * largest) * (width + 3) * 8
     # A ridge task holds its features and its columns, and makes a few temporary columns.
-    fitting = threads * max(sampled) * (2 * width + columns + 4) * 8
+    fitting = threads * largest * (2 * width + columns + 4) * 8
     return samples + max(reading, fitting)
 
 

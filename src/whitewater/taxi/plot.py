@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whitewater import style
-from whitewater.config.taxi import Plot
 from whitewater.errors import InputError
-from whitewater.step import Outputs, Run
 from whitewater.store import read_json
 from whitewater.taxi import figures
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from whitewater.config.taxi import Plot
+    from whitewater.step import Outputs, Run
 
 
 def plot(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from whitewater.config.taxi import Predict
 from whitewater.devices import Array, Block, Device, Kind
+from whitewater.errors import InputError
 from whitewater.step import Output, Run
 from whitewater.taxi.artefact import TipModel, load
 from whitewater.taxi.features import columns_read, feature_matrix, known_tip_fraction
@@ -34,6 +35,8 @@ def predict(run: Run[Predict], *, trips: Path, zones: Path, model: Path, predict
     """
     work = partial(predict_row_group, zones=read_zones(zones), device=run.device, predictions=predictions)
     stored, groups = load(model), row_groups(trips)
+    if not groups:
+        raise InputError(f"{trips} holds no trips to predict. Give cleaned trips.")
     predictions.mkdir()
     counts: Counter[str] = Counter()
     with run.cluster() as client:

@@ -125,7 +125,7 @@ def _fields(names: Sequence[str], sample: Sequence[bytes], *, path: Path) -> tup
         if fields == usual
     ]
     if usual > len(names) and any(pad.strip(b", ") for pad in pads):
-        raise InputError(f"{path}: rows have {usual} fields, but the header names {len(names)}, so that nobody can tell "
+        raise InputError(f"{path}: rows have {usual} fields, but the header names {len(names)}, so it is not clear "
                          "which column is which. Correct the header.")  # fmt: skip
     return (*names, *(f"pad {number}" for number in range(usual - len(names))))
 

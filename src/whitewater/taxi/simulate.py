@@ -209,13 +209,16 @@ def _write_csv(path: Path, blocks: Iterator[Trips], chosen: Layout) -> None:
     import pyarrow as pa
     import pyarrow.csv as pa_csv
 
-    options = pa_csv.WriteOptions(include_header=False, quoting_style="none", eol="," * chosen.pads + "\r\n")
+    options = pa_csv.WriteOptions(include_header=False, quoting_style="none", eol="\r\n")
     with path.open("wb") as file:
         file.write(f"{chosen.header}\n\r\n".encode() if chosen.blank_line else f"{chosen.header}\r\n".encode())
         for trips in blocks:
             lines = pa.BufferOutputStream()
-            pa_csv.write_csv(raw_table(trips, chosen), lines, options)
-            count = round(DIRT.torn_lines * len(trips["pickup_datetime"]))
+            table = raw_table(trips, chosen)
+            for number in range(chosen.pads):
+                table = table.append_column(f"pad {number}", pa.nulls(len(table), pa.string()))
+            pa_csv.write_csv(table, lines, options)
+            count = round(DIRT.torn_lines * len(table))
             file.writelines(_torn(lines.getvalue().to_pybytes(), count=count))
 
 

@@ -13,14 +13,7 @@ from whitewater.taxi.blocks import column, ratio, slices, tip_is_recorded
 from whitewater.taxi.calendar import HOURS_OF_WEEK, MONTHS, hour_of_week, month_index
 
 LARGEST_PASSENGER_COUNT = 9
-# Groups of each key; the last one of each is null (for passengers: null or more than nine, which no taxi seats).
-GROUPS = {
-    "hour_of_week": HOURS_OF_WEEK + 1,
-    "month": MONTHS + 1,
-    "payment_type": 7 + 1,
-    "passenger_count": LARGEST_PASSENGER_COUNT + 1 + 1,
-    "location": 265 + 1 + 1,
-}
+ALL_MONTHS = range(MONTHS)
 NEEDED: dict[str, Kind] = {
     "pickup_datetime": "timestamp",
     "payment_type": "int8",
@@ -60,42 +53,60 @@ class TipStatistics:
         )
 
 
-def tip_statistics(blocks: Iterable[Block], device: Device) -> dict[str, TipStatistics]:
-    """Gather the statistics of tip / fare by each key of `GROUPS` over blocks of one service.
+def group_sizes(months: range = ALL_MONTHS) -> dict[str, int]:
+    """Return the number of groups of each key; the last group of each is null.
+
+    ``months`` are the indices (`whitewater.taxi.calendar.month_index`) that get a group of their own; memory grows with
+    them. More than nine passengers, which no taxi seats, count as null.
+    """
+    return {
+        "hour_of_week": HOURS_OF_WEEK + 1,
+        "month": len(months) + 1,
+        "payment_type": 7 + 1,
+        "passenger_count": LARGEST_PASSENGER_COUNT + 1 + 1,
+        "location": 265 + 1 + 1,
+    }
+
+
+def tip_statistics(blocks: Iterable[Block], device: Device, *, months: range = ALL_MONTHS) -> dict[str, TipStatistics]:
+    """Gather the statistics of tip / fare by each key of `group_sizes` over blocks of one service.
 
     The fraction of a trip counts when its tip was recorded (card or app) and its fare is above 0.
     """
-    sizes = list(GROUPS.values())
+    names = list(group_sizes(months))
+    sizes = list(group_sizes(months).values())
     recorded = device.group_accumulator(sizes)
     plain = [[np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size)] for size in sizes]
     for block in blocks:
         for part in slices(block, device):
-            keys = group_keys(part, device)
+            keys = group_keys(part, device, months=months)
             fraction = ratio(part["tip_amount"], part["fare_amount"], device)
             counted = tip_is_recorded(part, device) & (fraction >= 0)
             recorded.add([_masked(key, counted, device) for key in keys], fraction)
             _add_plain(plain, keys, fraction, device)
     return {
         name: TipStatistics(all_trips, tipped, total, statistics)
-        for name, (all_trips, tipped, total), statistics in zip(GROUPS, plain, recorded.result(), strict=True)
+        for name, (all_trips, tipped, total), statistics in zip(names, plain, recorded.result(), strict=True)
     }
 
 
-def group_keys(block: Block, device: Device) -> list[Array]:
+def group_keys(block: Block, device: Device, *, months: range = ALL_MONTHS) -> list[Array]:
     """Return the group of each trip under each key, as int32 arrays; null is the last group."""
     xp = device.xp
     passengers = column("passenger_count", block, device)
     passengers = xp.where(passengers > LARGEST_PASSENGER_COUNT, NULL_INTEGER, passengers)
+    month = month_index(block["pickup_datetime"], device)
+    known = (month >= months.start) & (month < months.stop)
     keys = (
         hour_of_week(block["pickup_datetime"], device),
-        month_index(block["pickup_datetime"], device),
+        xp.where(known, month - months.start, NULL_INTEGER),
         column("payment_type", block, device),
         passengers,
         column("pickup_location_id", block, device),
     )
     return [
         xp.where(key == NULL_INTEGER, size - 1, key).astype(xp.int32)
-        for key, size in zip(keys, GROUPS.values(), strict=True)
+        for key, size in zip(keys, group_sizes(months).values(), strict=True)
     ]
 
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from whitewater.devices import NULL_INTEGER, Array, GroupStatistics
 from whitewater.devices.group_statistics import median_from_histogram
-from whitewater.taxi.calendar import HOURS_OF_WEEK, MONTHS, month_name
+from whitewater.taxi.calendar import HOURS_OF_WEEK, month_name
 from whitewater.taxi.schema import PAYMENT_NAMES, SERVICES, Service
-from whitewater.taxi.tip_groups import GROUPS, TipStatistics
+from whitewater.taxi.tip_groups import ALL_MONTHS, TipStatistics, group_sizes
 from whitewater.taxi.zones import Zones
 
 if TYPE_CHECKING:
@@ -22,18 +22,24 @@ ALL = "all"
 
 
 def tip_tables(
-    statistics: Mapping[Service, Mapping[str, TipStatistics]], zones: Zones, *, confidence: float
+    statistics: Mapping[Service, Mapping[str, TipStatistics]],
+    zones: Zones,
+    *,
+    confidence: float,
+    months: range = ALL_MONTHS,
 ) -> dict[str, pd.DataFrame]:
     """Return the tables by name: hour, weekday_hour, month, payment_type, passenger_count, borough, zone.
 
     Parameters
     ----------
     statistics
-        By service, then by key of `whitewater.taxi.tip_groups.GROUPS`.
+        By service, then by key of `whitewater.taxi.tip_groups.group_sizes`.
     zones
         Names and boroughs of the pickup locations.
     confidence
         Level of the interval around each mean.
+    months
+        The months that the statistics were gathered for.
 
     Returns
     -------
@@ -46,10 +52,10 @@ def tip_tables(
 
     named = [service for service in SERVICES if service in statistics]
     by_key: dict[str, dict[str, TipStatistics]] = {
-        key: {service: statistics[service][key] for service in named} for key in GROUPS
+        key: {service: statistics[service][key] for service in named} for key in group_sizes(months)
     }
     for key, services in by_key.items():
-        services[ALL] = sum(services.values(), TipStatistics.nothing(GROUPS[key]))
+        services[ALL] = sum(services.values(), TipStatistics.nothing(group_sizes(months)[key]))
 
     def table(key: str, groups: pd.DataFrame, members: Array | None = None) -> pd.DataFrame:
         frames = [_rows(service, each, groups, members, confidence) for service, each in by_key[key].items()]
@@ -64,7 +70,7 @@ def tip_tables(
         "weekday_hour": table(
             "hour_of_week", _frame(weekday=_nullable(hours[:-1] // 24), hour=_nullable(hours[:-1] % 24))
         ),
-        "month": table("month", _frame(month=[*map(month_name, range(MONTHS)), None])),
+        "month": table("month", _frame(month=[*map(month_name, months), None])),
         "payment_type": table(
             "payment_type",
             _frame(payment_type=_nullable(np.arange(7)), payment_name=[*PAYMENT_NAMES.values(), None]),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whitewater.devices import Device
+from whitewater.taxi.calendar import month_number
 from whitewater.taxi.row_groups import RowGroup, blocks, row_groups
 from whitewater.taxi.schema import Service
 from whitewater.taxi.tip_groups import NEEDED, TipStatistics, tip_statistics
@@ -38,12 +39,13 @@ class Share:
 def tips(run: Run[Tips], *, trips: Path, zones: Path, tables: Outputs) -> None:
     """Summarise tip / fare of the trips whose tip was recorded, by service and over all services."""
     statistics: dict[Service, dict[str, TipStatistics]] = {}
+    months = months_of(trips)
     with run.cluster() as client:
-        work = partial(read_share, device=run.device)
+        work = partial(read_share, device=run.device, months=months)
         for service, more in run.map(work, shares(trips, run.threads), client=client, label="tips"):
             known = statistics.get(service)
             statistics[service] = more if known is None else {name: known[name] + more[name] for name in more}
-    made = tip_tables(statistics, read_zones(zones), confidence=run.settings.confidence)
+    made = tip_tables(statistics, read_zones(zones), confidence=run.settings.confidence, months=months)
     for name, path in tables.items():
         write_table(made[Path(name).stem.removeprefix("tips_by_")], path)
     total = made["hour"][made["hour"]["service"] == ALL]
@@ -64,10 +66,19 @@ def shares(trips: Path, threads: int) -> list[Share]:
     ]
 
 
-def read_share(share: Share, *, device: Device) -> tuple[Service, dict[str, TipStatistics]]:
+def months_of(trips: Path) -> range:
+    """Return the months from the first to the last partition, as indices."""
+    found = [
+        month_number(int(path.parent.name.removeprefix("year=")), int(path.name.removeprefix("month=")))
+        for path in trips.glob("service=*/year=2*/month=*")
+    ]
+    return range(min(found), max(found) + 1) if found else range(0)
+
+
+def read_share(share: Share, *, device: Device, months: range) -> tuple[Service, dict[str, TipStatistics]]:
     """Gather the statistics of a task's row groups, one block at a time."""
     every = (block for group in share.groups for block in blocks(group, NEEDED, device))
-    return share.service, tip_statistics(every, device)
+    return share.service, tip_statistics(every, device, months=months)
 
 
 def write_table(table: pd.DataFrame, path: Path) -> None:

@@ -53,15 +53,13 @@ def tip_fraction_by_borough(table: pd.DataFrame, *, minimum_trips: int) -> Figur
         Boroughs with fewer trips with a recorded tip are left out.
     """
     named = table.assign(borough=table["borough"].fillna(NO_ZONE))
-    ranked = {service: _ranked(rows, minimum_trips) for service, rows in single_services(named).items()}
+    services = single_services(named)
+    ranked = {service: _ranked(rows, minimum_trips) for service, rows in services.items()}
     if not any(map(len, ranked.values())):
         return style.explained(_BY_BOROUGH, _nothing(table, minimum_trips))
-    few = {service: int((rows["trips"] < minimum_trips).sum()) for service, rows in single_services(named).items()}
-    notes = [note for service in few for note in _too_few(service, few[service], minimum_trips, "boroughs")]
+    notes = [note for service, rows in services.items() for note in _left_out(service, rows, minimum_trips)]
     labels = {service: rows["borough"].tolist() for service, rows in ranked.items()}
-    return _rankings(
-        ranked, labels, single_services(named), title=_BY_BOROUGH, notes=notes, interval=interval_name(table)
-    )
+    return _rankings(ranked, labels, services, title=_BY_BOROUGH, notes=notes, interval=interval_name(table))
 
 
 @style.styled
@@ -176,11 +174,11 @@ def _nothing(table: pd.DataFrame, minimum_trips: int) -> str:
     return f"No place of pickup is known of {minimum_trips} or more trips with a recorded tip."
 
 
-def _too_few(service: str, places: int, minimum_trips: int, kind: str) -> list[str]:
+def _left_out(service: str, boroughs: pd.DataFrame, minimum_trips: int) -> list[str]:
+    few = boroughs.loc[boroughs["trips"] < minimum_trips, "borough"]
+    names = ", ".join(sorted(few))
     return (
-        [f"{LOOKS[service].name}: {places} {kind} with fewer than {minimum_trips} such trips left out."]
-        if places
-        else []
+        [f"{LOOKS[service].name}: left out, with fewer than {minimum_trips} such trips: {names}."] if len(few) else []
     )
 
 

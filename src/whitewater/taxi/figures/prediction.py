@@ -42,12 +42,12 @@ def predicted_against_observed(predictions: pd.DataFrame, *, metrics: Mapping[st
     if not services:
         return style.explained(_TITLE, *notes)
     subtitle = (
-        "Points: mean observed in each tenth of the predictions, with 95 % interval; on the dashed line, predictions "
-        "are right on average. Grey: single trips, the darker the more (logarithmic). MAE: mean absolute error."
+        "Points: mean observed in each tenth of the predictions, with 95 % interval; dashed: right on average. "
+        "Grey: trips, the darker the more (logarithmic). MAE: mean absolute error."
     )
     single = len(services) == 1
     rows, columns = (1, len(MODELS)) if single else (len(MODELS), len(services))
-    figure, body = style.titled(4.7 * columns, 3.3 * rows, title=_TITLE, subtitle=subtitle, notes=notes)
+    figure, body = style.titled(4.7 * columns, 3.5 * rows, title=_TITLE, subtitle=subtitle, notes=notes)
     panels = iter(body.subplots(rows, columns, squeeze=False).flat)
     for model, name in MODELS.items():
         for service in services:

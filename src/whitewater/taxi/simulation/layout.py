@@ -89,7 +89,10 @@ class Layout:
 
 
 def layout(service: Service, month: str, form: Form) -> Layout:
-    """Return the layout of a service's file of a month, as published then (CSV) or as published today (Parquet)."""
+    """Return the layout of a service's file of a month: as published then (CSV) or as published today (Parquet).
+
+    Green months are asked for as CSV to 2016 only.
+    """
     if form == "parquet":
         return Layout(service, month, form, tuple(_parquet_names(service, month)))
     names = _csv_header(service, month).split(",")
@@ -109,8 +112,7 @@ def raw_table(trips: Trips, chosen: Layout) -> pa.Table:
 
 def _csv_header(service: Service, month: str) -> str:
     if service == "green":
-        eras = (("2014-12", GREEN_2013), ("2016-06", GREEN_2015), ("2018-12", GREEN_ZONES))
-        return _before(month, eras) or f"{GREEN_ZONES},congestion_surcharge"
+        return _before(month, (("2014-12", GREEN_2013), ("2016-06", GREEN_2015))) or GREEN_ZONES
     yellow_2016 = YELLOW_2015.replace("RateCodeID", "RatecodeID")
     eras_of_yellow = (
         ("2009-12", YELLOW_2009), ("2014-12", YELLOW_2010), ("2015-06", YELLOW_2015), ("2016-06", yellow_2016),
@@ -182,7 +184,7 @@ def _nulls(column: str, trips: Trips, chosen: Layout) -> Mask:
         return np.asarray(trips["vendor_id"] == LYFT)
     if chosen.month[:4] == "2009" and column in ("rate_code", "mta_tax"):
         return ~none if column == "rate_code" else np.asarray(trips["mta_tax"] == 0)
-    if column == "store_and_forward" and chosen.month < "2015":
+    if column == "store_and_forward" and chosen.service == "yellow" and chosen.month < "2015":
         return np.asarray(trips["vendor_id"] == 2)
     if column == "payment_type" and chosen.service == "yellow" and chosen.form == "parquet":
         return none

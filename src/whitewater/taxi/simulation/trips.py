@@ -199,7 +199,8 @@ def _card_tips(service: Service, trips: Trips, charged: Floats, *, random: np.ra
     rounded = np.ceil(1.1 * charged) - charged
     habit = random.random(count)
     tips = np.select([habit < 0.66, habit < 0.90], [preset, dollars], rounded)
-    return np.round(tips * (random.random(count) > _none(service, generous)), 2)
+    given = random.random(count) > _none(service, generous)
+    return np.asarray(np.round(tips * given, 2))
 
 
 def _app_tips(trips: Trips, *, random: np.random.Generator) -> Floats:
@@ -207,7 +208,8 @@ def _app_tips(trips: Trips, *, random: np.random.Generator) -> Floats:
     dollars = np.array([1.0, 2, 3, 5])[np.searchsorted((0.30, 0.55, 0.85), random.random(count))]
     share = fare * np.array([0.10, 0.15, 0.20])[np.searchsorted((0.3, 0.7), random.random(count))]
     tips = np.where(random.random(count) < 0.6, dollars, share)
-    return np.round(tips * (random.random(count) > _none("fhvhv", _generosity(trips))), 2)
+    given = random.random(count) > _none("fhvhv", _generosity(trips))
+    return np.asarray(np.round(tips * given, 2))
 
 
 def _generosity(trips: Trips) -> Floats:

@@ -1,0 +1,176 @@
+"""What GPU code handles, as far as its source tells: names and objects of RAPIDS, and what calls of RAPIDS give."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tests.contract.record import NAMESPACES
+
+RAPIDS = frozenset({"cudf", "cuml", "cupy", "cupyx", "dask_cuda", "nvforest", "pylibcudf", "pynvml", "rmm"})
+
+
+@dataclass(frozen=True)
+class Name:
+    """A module, function or class, by its full name."""
+
+    path: str
+
+
+@dataclass(frozen=True)
+class Instance:
+    """An object of a class of RAPIDS, by the name of the class among `tests.contract.record.NAMESPACES`."""
+
+    of: str
+
+
+@dataclass(frozen=True)
+class Items:
+    """A sequence or mapping whose elements are alike."""
+
+    each: Kind
+
+
+@dataclass(frozen=True)
+class Several:
+    """A tuple."""
+
+    parts: tuple[Kind, ...]
+
+
+@dataclass(frozen=True)
+class Other:
+    """An object of Python, NumPy, pyarrow or our own; or, unless ``known``, one that cannot be told."""
+
+    known: bool = True
+
+
+Kind = Name | Instance | Items | Several | Other
+HOST, UNKNOWN = Other(), Other(known=False)
+ARRAY, FRAME, SERIES = Instance("cupy.ndarray"), Instance("cudf.DataFrame"), Instance("cudf.Series")
+INDEX = Instance("cudf.Index")
+
+# What annotations of our own types mean in GPU code.
+ANNOTATIONS: dict[str, Kind] = {
+    "Any": UNKNOWN,
+    "object": UNKNOWN,
+    "Array": ARRAY,
+    "Block": Items(ARRAY),
+    "RawBlock": Items(ARRAY),
+    "Sequence[Array]": Items(ARRAY),
+    "list[Array]": Items(ARRAY),
+    "Array | Encoded": ARRAY,
+    "cupy.ndarray": ARRAY,
+}
+# Parameters of GPU functions that any object may be, by function and parameter.
+PARAMETERS: dict[str, Kind] = {
+    "gpu_forest_as_treelite.forest": Instance("cuml.ensemble.RandomForestRegressor"),
+    "_from_series.series": SERIES,
+}
+# Functions of ours that take and return arrays of the host, though GPU code calls them.
+ON_HOST = frozenset({"from_arrow", "_to_arrow", "_statistics"})
+# Fields of `Encoded`, which may stand where an array does.
+FIELDS: dict[str, Kind] = {"codes": ARRAY, "vocabulary": HOST}
+# What calls give, and attributes hold. A call that is not listed gives what the last line for its namespace says.
+GIVES: dict[str, Kind] = {
+    "cudf.read_csv": FRAME,
+    "cudf.read_parquet": FRAME,
+    "cudf.concat": UNKNOWN,
+    "cudf.to_datetime": SERIES,
+    "cudf.to_numeric": SERIES,
+    "cudf.set_option": HOST,
+    "cudf.Series.isnull": SERIES,
+    "cudf.Series.to_arrow": HOST,
+    "cudf.Series.to_numpy": HOST,
+    "cudf.Series.to_pandas": HOST,
+    "cudf.Series.any": HOST,
+    "cudf.Series.all": HOST,
+    "cudf.Series.sum": HOST,
+    "cudf.Series.max": HOST,
+    "cudf.Series.min": HOST,
+    "cudf.Series.nunique": HOST,
+    "cudf.Series.to_cupy": ARRAY,
+    "cudf.Series.factorize": Several((ARRAY, INDEX)),
+    "cudf.Series.values": ARRAY,
+    "cudf.Series.str": Instance("cudf.Series.str"),
+    "cudf.Series.dt": Instance("cudf.Series.dt"),
+    "cudf.Series.cat": Instance("cudf.Series.cat"),
+    "cudf.Series.list": Instance("cudf.Series.list"),
+    "cudf.Series.index": INDEX,
+    "cudf.Series.dtype": HOST,
+    "cudf.Series.size": HOST,
+    "cudf.Series.name": HOST,
+    "cudf.Series.null_count": HOST,
+    "cudf.Series.has_nulls": HOST,
+    "cudf.Series.str.split": FRAME,
+    "cudf.Series.cat.categories": INDEX,
+    "cudf.DataFrame.columns": INDEX,
+    "cudf.DataFrame.shape": HOST,
+    "cudf.DataFrame.to_arrow": HOST,
+    "cudf.DataFrame.to_pandas": HOST,
+    "cudf.DataFrame.to_parquet": HOST,
+    "cudf.DataFrame.to_csv": HOST,
+    "cudf.Index.to_arrow": HOST,
+    "cudf.Index.to_pandas": HOST,
+    "cupy.asnumpy": HOST,
+    "cupy.dtype": HOST,
+    "cupy.ndarray.dtype": HOST,
+    "cupy.ndarray.shape": HOST,
+    "cupy.ndarray.size": HOST,
+    "cupy.ndarray.ndim": HOST,
+    "cupy.ndarray.nbytes": HOST,
+    "cupy.ndarray.item": HOST,
+    "cupy.ndarray.tolist": HOST,
+    "cupy.ndarray.get": HOST,
+    "dask_cuda.LocalCUDACluster": HOST,
+    "cuml.ensemble.RandomForestRegressor.as_treelite": HOST,
+    "nvforest.load_from_treelite_model": Instance("nvforest.GPUForestInferenceRegressor"),
+    "rmm.mr.get_current_device_resource": Instance("rmm.mr.UpstreamResourceAdaptor"),
+    "rmm.mr.UpstreamResourceAdaptor.get_upstream": Instance("rmm.mr.StatisticsResourceAdaptor"),
+    "rmm.mr.StatisticsResourceAdaptor.allocation_counts": Instance("rmm.statistics.Statistics"),
+    "rmm.statistics.Statistics.peak_bytes": HOST,
+    "cudf.": UNKNOWN,
+    "cudf.DataFrame.": FRAME,
+    "cudf.Series.": SERIES,
+    "cudf.Series.str.": SERIES,
+    "cudf.Series.dt.": SERIES,
+    "cudf.Series.list.": SERIES,
+    "cudf.Index.": UNKNOWN,
+    "cupy.": ARRAY,
+    "cupy.ndarray.": ARRAY,
+    "cupy.cuda.": HOST,
+    "cupy.cuda.runtime.": HOST,
+    "pynvml.": HOST,
+    "rmm.statistics.": HOST,
+}
+
+
+def annotated(annotation: ast.expr | None) -> Kind:
+    """Return what an annotation says of an object in GPU code."""
+    text = ast.unparse(annotation).strip("'\"") if annotation else ""
+    if text in NAMESPACES:
+        return Instance(text)
+    return ANNOTATIONS.get(text, HOST)
+
+
+def is_rapids(name: Name) -> bool:
+    """Tell whether a name is one of RAPIDS."""
+    return name.path.split(".")[0] in RAPIDS
+
+
+def element(kind: Kind) -> Kind:
+    """Return what a loop over an object gives."""
+    if isinstance(kind, Items):
+        return kind.each
+    if isinstance(kind, Several):
+        return combined(kind.parts)
+    return kind if kind in (UNKNOWN, ARRAY) else HOST
+
+
+def combined(kinds: Sequence[Kind]) -> Kind:
+    """Return what an operation on these gives: of the device, where one of them is."""
+    for kind in kinds:
+        if isinstance(kind, Instance):
+            return kind
+    return UNKNOWN if UNKNOWN in kinds else HOST

@@ -1,0 +1,130 @@
+"""The GPU code of `whitewater.devices`, which no GPU runs here: its calls into RAPIDS, read from the source."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.contract.executed import ROOT
+from tests.contract.signatures import Call, Describe, problems
+from tests.contract.source_calls import Findings, find_calls
+
+MODULES = sorted((ROOT / "devices").glob("*.py"))
+# Arguments with which a call binds and fails all the same, or gives something else than on the CPU.
+REFUSED = {
+    ("cudf.DataFrame.groupby", "as_index"): "other values than True are refused by dask_cudf",
+    ("cudf.DataFrame.merge", "indicator"): "not implemented",
+    ("cudf.DataFrame.merge", "validate"): "not implemented",
+    ("cudf.DataFrame.sample", "random_state"): "CuPy's random streams are not NumPy's",
+    ("cudf.DataFrame.sort_values", "key"): "not implemented",
+    ("cudf.to_datetime", "errors"): "implemented for scalars only",
+    ("dask_cuda.LocalCUDACluster", "rmm_pool_size"): "contradicts rmm_async",
+}
+# Arguments without which a call gives something else than on the CPU, or fails.
+REQUIRED = {
+    ("cudf.DataFrame.groupby", "sort"): "groups come in no order by default",
+    ("cudf.DataFrame.merge", "how"): "rows come in no order: sort them by a unique key afterwards",
+    ("cudf.read_csv", "dtype"): "types are guessed otherwise than by pandas",
+    ("cudf.read_csv", "names"): "the header is not the file's own",
+    (
+        "cudf.read_parquet",
+        "dataset_kwargs",
+    ): "names of directories are read as columns, and Hive's null among them fails",
+    ("cudf.DataFrame.to_parquet", "index"): "an index would become a column",
+    ("dask_cuda.LocalCUDACluster", "host"): "workers would listen on all interfaces",
+}
+ABSENT = {
+    "cudf.DataFrame.hash_values": "other hashes than pandas'",
+    "cudf.Series.hash_values": "other hashes than pandas'",
+}
+
+
+def known_gaps(calls: dict[Call, list[str]]) -> list[str]:
+    """Return the calls that bind, and yet fail or give something else than on the CPU."""
+    found = []
+    for call, places in calls.items():
+        if call.used:
+            continue
+        found += [f"{places}: {call}: {reason}" for (name, keyword), reason in REFUSED.items()
+                  if call.name == name and keyword in call.keywords]  # fmt: skip
+        found += [f"{places}: {call} without {keyword}: {reason}" for (name, keyword), reason in REQUIRED.items()
+                  if call.name == name and keyword not in call.keywords]  # fmt: skip
+        found += [f"{places}: {call}: {reason}" for name, reason in ABSENT.items() if call.name == name]
+    return found
+
+
+def findings(body: str) -> Findings:
+    """Follow a GPU function with the given body."""
+    lines = "\n".join(f"    {line}" for line in body.splitlines())
+    return find_calls(
+        Path("written.py"), f"def gpu_function(block: Block, values: Array, data: Any) -> Array:\n{lines}\n"
+    )
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.name)
+def test_every_call_into_rapids_binds(path: Path, rapids: Describe) -> None:
+    assert problems(find_calls(path).calls, rapids) == []
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.name)
+def test_no_call_runs_into_a_known_gap(path: Path) -> None:
+    assert known_gaps(find_calls(path).calls) == []
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.name)
+def test_no_array_of_the_device_is_given_to_numpy_or_pyarrow(path: Path) -> None:
+    assert find_calls(path).faults == []
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.name)
+def test_the_object_of_every_method_is_known(path: Path) -> None:
+    assert find_calls(path).unresolved == []
+
+
+def test_gpu_code_was_found() -> None:
+    every = [find_calls(path) for path in MODULES]
+    functions = {function for each in every for function in each.functions}
+    assert {"connect", "gpu_cluster", "gpu_ridge", "gpu_row_group_blocks", "gpu_write_parquet"} <= functions
+    called = {call.name for each in every for call in each.calls}
+    assert {"dask_cuda.LocalCUDACluster", "cudf.read_parquet", "cupy.asnumpy", "cuml.linear_model.Ridge"} <= called
+
+
+@pytest.mark.parametrize(
+    ("body", "fault"),
+    [
+        ("import cudf\nreturn cudf.read_parquet('x', colums=['a'])", "no parameter colums"),
+        ("import cudf\nreturn cudf.read_parquet('x')['a'].to_csv('y')", "RAPIDS has no cudf.Series.to_csv"),
+        ("import cudf\nreturn cudf.Series(values).str.casefold()", "RAPIDS has no cudf.Series.str.casefold"),
+        ("import cudf\nfor name, each in block.items():\n    cudf.Series(each).fillna(0, method='ffill')", "'method'"),
+        ("import cupy\nreturn cupy.isnat(values)", "RAPIDS has no cupy.isnat"),
+        ("import cupy as cp\nreturn cp.take(values, values, mode='clip')", "'mode'"),
+        ("return [each.setflags(write=False) for each in block.values()]", "RAPIDS has no cupy.ndarray.setflags"),
+        ("return (block['a'] * 2 > values).sum(where=values > 0)", "'where'"),
+        ("from cuml.linear_model import Ridge\nreturn Ridge(random_state=1).fit(values, values)", "'random_state'"),
+        ("from cuml.fil import ForestInference\nreturn ForestInference()", "RAPIDS has no cuml.fil.ForestInference"),
+        ("from dask_cuda import LocalCUDACluster\nwith LocalCUDACluster(jit_unspill=True): pass", "'jit_unspill'"),
+    ],
+)
+def test_calls_that_rapids_refuses_are_found(rapids: Describe, body: str, fault: str) -> None:
+    assert any(fault in each for each in problems(findings(body).calls, rapids))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "import cudf\nreturn cudf.to_datetime(values, errors='coerce')",
+        "import cudf\nreturn cudf.read_parquet('x')",
+        "import cudf\nreturn cudf.read_parquet('x', dataset_kwargs={}).groupby('a').sum()",
+    ],
+)
+def test_calls_that_bind_and_fail_are_found(body: str) -> None:
+    assert known_gaps(findings(body).calls)
+
+
+def test_arrays_given_to_the_host_and_unknown_objects_are_found() -> None:
+    assert findings("import numpy as np\nreturn np.sum(values)").faults
+    assert findings("import pyarrow as pa\nreturn pa.array(block['a'])").faults
+    assert findings("from whitewater.devices.parquet import gpu_reed\nreturn gpu_reed(values)").faults
+    assert findings("return data.sort()").unresolved
+    assert findings("import cupy\nreturn cupy.zeros(*data)").unresolved

@@ -1,0 +1,365 @@
+"""Downloads against a real server on this machine that fails in every way we know."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import fsspec
+import pytest
+
+from whitewater import download as module
+from whitewater.download import Access, Downloaded, Expected, download, local_name, read_registry
+from whitewater.errors import InputError, IntegrityError, ResourceError
+from whitewater.remote import redacted
+
+CONTENT = bytes(range(256)) * 8_000
+SHA256 = hashlib.sha256(CONTENT).hexdigest()
+
+
+@dataclass
+class Site:
+    """What the server holds, what goes wrong (one fault for each request), and what it was asked."""
+
+    files: dict[str, bytes] = field(default_factory=dict)
+    faults: list[int | str] = field(default_factory=list)
+    validator: str = "ETag"
+    asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+    url: str = ""
+
+    def ranges(self) -> list[str | None]:
+        return [headers.get("Range") for _, headers in self.asked]
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Serves the site, which `site` sets, with ranges and its faults."""
+
+    protocol_version = "HTTP/1.1"
+    site: Site
+
+    def do_GET(self) -> None:
+        self.close_connection = True
+        self.site.asked.append((self.path, dict(self.headers)))
+        fault = self.site.faults.pop(0) if self.site.faults else ""
+        content = self.site.files.get(self.path.partition("?")[0])
+        if content is None or isinstance(fault, int):
+            self._answer(404 if content is None else int(fault), {"Content-Length": "0", "Retry-After": "0"})
+            return
+        tag = f'"{hashlib.sha256(content).hexdigest()[:8]}"'
+        start = self._start(tag)
+        if start >= len(content):
+            self._answer(416, {"Content-Range": f"bytes */{len(content)}", "Content-Length": "0"})
+            return
+        span = {"Content-Range": f"bytes {start}-{len(content) - 1}/{len(content)}"} if start else {}
+        validator = {self.site.validator: tag} if self.site.validator else {}
+        self._answer(206 if start else 200, {"Content-Length": str(len(content) - start), **span, **validator})
+        self.wfile.write(content[start : (start + len(content)) // 2] if fault else content[start:])
+        if fault == "reset":
+            # No linger: the connection ends with RST, not with a proper FIN.
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            os.close(self.connection.detach())
+
+    def _start(self, tag: str) -> int:
+        asked = self.headers.get("Range")
+        unchanged = self.headers.get("If-Range") == tag
+        return int(asked.removeprefix("bytes=").rstrip("-")) if asked and unchanged else 0
+
+    def _answer(self, status: int, headers: dict[str, str]) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+class Server(ThreadingHTTPServer):
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing of clients that are gone: some of these tests cut the line."""
+
+
+@pytest.fixture
+def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setattr(module, "FIRST_PAUSE", 0.001)
+    served = Site(files={"/a.bin": CONTENT})
+    with Server(("127.0.0.1", 0), type("Serving", (Handler,), {"site": served})) as server:
+        served.url = f"http://127.0.0.1:{server.server_port}"
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield served
+        server.shutdown()
+
+
+@pytest.fixture
+def get(tmp_path: Path) -> Callable[..., Downloaded]:
+    def get(url: str, *, registry: dict[str, Expected] | None = None, retries: int = 3) -> Downloaded:
+        access = Access(retries=retries, timeout=5.0)
+        return download([url], directory=tmp_path / "downloads", pins=tmp_path / "pins.json", registry=registry or {},
+                        access=access)[0]  # fmt: skip
+
+    return get
+
+
+Get = Callable[..., Downloaded]
+
+
+def test_a_file_arrives_whole_and_is_pinned(site: Site, get: Get, tmp_path: Path) -> None:
+    found = get(f"{site.url}/a.bin")
+    assert found.path.read_bytes() == CONTENT
+    assert (found.sha256, found.size) == (SHA256, len(CONTENT))
+    assert [pin["sha256"] for pin in json.loads((tmp_path / "pins.json").read_text()).values()] == [SHA256]
+    assert [path.name for path in (tmp_path / "downloads").iterdir()] == [local_name(f"{site.url}/a.bin")]
+
+
+def test_the_agent_is_our_own(site: Site, get: Get) -> None:
+    get(f"{site.url}/a.bin")
+    assert site.asked[0][1]["User-Agent"].startswith("whitewater/")
+
+
+def test_what_is_there_is_not_downloaded_again(site: Site, get: Get) -> None:
+    first = get(f"{site.url}/a.bin")
+    assert get(f"{site.url}/a.bin") == first
+    assert len(site.asked) == 1
+
+
+@pytest.mark.parametrize("fault", [429, 500, 502, 503, 504, 408])
+def test_a_passing_answer_is_tried_again(site: Site, get: Get, fault: int) -> None:
+    site.faults = [fault, fault]
+    assert get(f"{site.url}/a.bin").sha256 == SHA256
+    assert len(site.asked) == 3
+
+
+@pytest.mark.parametrize("fault", ["short", "reset"])
+def test_a_transfer_that_breaks_off_goes_on_where_it_stopped(site: Site, get: Get, fault: str) -> None:
+    site.faults = ["short", fault]
+    assert get(f"{site.url}/a.bin").sha256 == SHA256
+    assert site.ranges()[:2] == [None, f"bytes={len(CONTENT) // 2}-"]
+
+
+def test_a_later_run_goes_on_where_an_earlier_one_gave_up(site: Site, get: Get) -> None:
+    site.faults = ["short"]
+    with pytest.raises(InputError, match=r"in 1 tries.*Run again"):
+        get(f"{site.url}/a.bin", retries=0)
+    assert get(f"{site.url}/a.bin", retries=0).sha256 == SHA256
+    assert site.ranges() == [None, f"bytes={len(CONTENT) // 2}-"]
+
+
+def test_a_part_that_is_whole_is_taken_as_it_is(site: Site, get: Get, tmp_path: Path) -> None:
+    site.faults = ["short"]
+    with pytest.raises(InputError):
+        get(f"{site.url}/a.bin", retries=0)
+    part = next((tmp_path / "downloads").glob("*.part"))
+    part.write_bytes(CONTENT)
+    assert get(f"{site.url}/a.bin").sha256 == SHA256
+    assert site.ranges() == [None, f"bytes={len(CONTENT)}-"]
+
+
+def test_a_file_that_changes_between_two_tries_is_begun_anew(site: Site, get: Get) -> None:
+    site.faults = ["short"]
+    with pytest.raises(InputError):
+        get(f"{site.url}/a.bin", retries=0)
+    site.files["/a.bin"] = b"new" * 100_000
+    assert get(f"{site.url}/a.bin").path.read_bytes() == b"new" * 100_000
+
+
+@pytest.mark.parametrize("validator", ["", "Last-Modified"])
+def test_a_server_without_entity_tags_is_understood(site: Site, get: Get, validator: str) -> None:
+    site.validator, site.faults = validator, ["short"]
+    assert get(f"{site.url}/a.bin").path.read_bytes() == CONTENT
+
+
+def test_a_missing_file_is_not_tried_again(site: Site, get: Get) -> None:
+    with pytest.raises(InputError, match=r"nothing\.bin is not published"):
+        get(f"{site.url}/nothing.bin")
+    assert len(site.asked) == 1
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_refusal_is_not_tried_again(site: Site, get: Get, status: int) -> None:
+    site.faults = [status]
+    with pytest.raises(InputError, match=f"refuses it .{status}"):
+        get(f"{site.url}/a.bin")
+    assert len(site.asked) == 1
+
+
+def test_a_server_that_stays_ill_is_given_up(site: Site, get: Get) -> None:
+    site.faults = [503] * 9
+    with pytest.raises(InputError, match=r"could not be downloaded in 4 tries.*503"):
+        get(f"{site.url}/a.bin")
+    assert len(site.asked) == 4
+
+
+def test_a_server_that_is_down_is_tried_again(get: Get, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FIRST_PAUSE", 0.001)
+    with pytest.raises(InputError, match=r"in 4 tries.*refused"):
+        get("http://127.0.0.1:9/a.bin")
+
+
+def test_a_file_replaced_upstream_is_reported_and_not_used(site: Site, get: Get) -> None:
+    found = get(f"{site.url}/a.bin")
+    found.path.unlink()
+    site.files["/a.bin"] = CONTENT[::-1]
+    with pytest.raises(InputError, match=rf"replaced upstream: .*pins\.json has SHA-256 {SHA256}"):
+        get(f"{site.url}/a.bin")
+    assert not list(found.path.parent.iterdir())
+
+
+def test_another_size_is_reported_before_the_transfer(site: Site, get: Get) -> None:
+    get(f"{site.url}/a.bin").path.unlink()
+    site.files["/a.bin"] = CONTENT * 2
+    with pytest.raises(InputError, match=f"the server now sends {2 * len(CONTENT):,} bytes"):
+        get(f"{site.url}/a.bin")
+
+
+def test_a_registry_is_believed_before_the_first_download(site: Site, get: Get) -> None:
+    url = f"{site.url}/a.bin"
+    right = {url: Expected(Path("datasets.csv"), SHA256, len(CONTENT))}
+    wrong = {url: Expected(Path("datasets.csv"), "0" * 64, None)}
+    with pytest.raises(InputError, match=r"datasets\.csv has SHA-256 0000"):
+        get(url, registry=wrong)
+    assert get(url, registry=right).sha256 == SHA256
+    with pytest.raises(InputError, match=r"datasets\.csv has SHA-256 0000"):
+        get(url, registry=wrong)
+
+
+def test_a_file_changed_here_is_reported(site: Site, get: Get) -> None:
+    get(f"{site.url}/a.bin").path.write_bytes(b"edited")
+    with pytest.raises(IntegrityError, match="was changed since it was downloaded"):
+        get(f"{site.url}/a.bin")
+
+
+def test_an_error_page_is_not_taken_for_parquet(site: Site, get: Get) -> None:
+    site.files["/month.parquet"] = b"<html>Log in, please</html>"
+    with pytest.raises(InputError, match="not a whole Parquet file"):
+        get(f"{site.url}/month.parquet")
+
+
+def test_a_disk_that_is_too_small_is_noticed_before_the_transfer(
+    site: Site, get: Get, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 1000}))
+    with pytest.raises(ResourceError, match=rf"needs {len(CONTENT):,} bytes.*1,000 bytes free"):
+        get(f"{site.url}/a.bin")
+
+
+def test_several_files_come_at_once_and_all_faults_are_told(site: Site, tmp_path: Path) -> None:
+    site.files |= {f"/{number}.bin": str(number).encode() for number in range(10)}
+    urls = [f"{site.url}/{number}.bin" for number in (*range(10), 11, 12)]
+    with pytest.raises(InputError) as caught:
+        download(urls, directory=tmp_path / "d", pins=tmp_path / "pins.json", registry={}, access=Access(retries=0))
+    assert {"11.bin" in line or "12.bin" in line for line in str(caught.value).splitlines()} == {True}
+    found = download(urls[:10], directory=tmp_path / "d", pins=tmp_path / "pins.json", registry={}, access=Access())
+    assert [each.path.read_text() for each in found] == [str(number) for number in range(10)]
+    assert len(site.asked) == 12
+
+
+def test_secrets_are_used_but_neither_kept_nor_told(
+    site: Site, get: Get, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    site.faults = [503]
+    url = f"{site.url.replace('//', '//ann:pass%40word@')}/a.bin?signature=abc123&part=1"
+    with caplog.at_level(logging.INFO):
+        found = get(url)
+    assert site.asked[-1][0] == "/a.bin?signature=abc123&part=1"
+    assert site.asked[-1][1]["Authorization"] == "Basic YW5uOnBhc3NAd29yZA=="
+    told = found.origin + caplog.text + (tmp_path / "pins.json").read_text() + str(found.path)
+    assert not any(secret in told for secret in ("ann", "pass", "abc123"))
+    assert found.origin == f"{site.url}/a.bin?signature=...&part=..."
+
+
+def test_urls_of_one_name_are_kept_apart_and_a_password_does_not_matter() -> None:
+    assert local_name("https://x.org/a/t.csv") != local_name("https://x.org/b/t.csv")
+    assert local_name("https://x.org/t.csv?part=1") != local_name("https://x.org/t.csv?part=2")
+    assert local_name("https://ann:secret@x.org/t.csv") == local_name("https://x.org/t.csv")
+    assert redacted("s3://bucket/t.csv") == "s3://bucket/t.csv"
+
+
+@pytest.fixture
+def bucket() -> Iterator[str]:
+    """An object store of fsspec in this process."""
+    store = fsspec.filesystem("memory")
+    store.pipe_file("/bucket/a.bin", CONTENT)
+    yield "memory://bucket/a.bin"
+    store.rm("/bucket", recursive=True)
+
+
+def test_an_object_of_a_bucket_arrives_and_is_pinned(bucket: str, get: Get) -> None:
+    assert get(bucket).sha256 == SHA256
+    fsspec.filesystem("memory").pipe_file("/bucket/a.bin", CONTENT[::-1])
+    get(bucket).path.unlink()
+    with pytest.raises(InputError, match="replaced upstream"):
+        get(bucket)
+
+
+def test_a_broken_read_of_a_bucket_goes_on_where_it_stopped(
+    bucket: str, get: Get, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fsspec.implementations.memory import MemoryFile
+
+    monkeypatch.setattr(module, "FIRST_PAUSE", 0.001)
+    reads: list[int] = []
+    whole = MemoryFile.read
+
+    def breaking(self: MemoryFile, size: int = -1) -> bytes:
+        reads.append(self.tell())
+        if len(reads) == 2:
+            raise OSError("connection lost")
+        return bytes(whole(self, min(size, 1_000_000)))
+
+    monkeypatch.setattr(MemoryFile, "read", breaking, raising=False)
+    assert get(bucket).path.read_bytes() == CONTENT
+    assert reads[:3] == [0, 1_000_000, 1_000_000]
+
+
+def test_an_object_that_does_not_exist_is_not_tried_again(bucket: str, get: Get) -> None:
+    with pytest.raises(InputError, match="does not exist"):
+        get(f"{bucket}.gz")
+
+
+def test_a_protocol_that_nobody_knows_is_an_error(get: Get) -> None:
+    with pytest.raises(InputError, match="nonsense"):
+        get("nonsense://bucket/a.bin")
+
+
+def test_the_registry_is_read_by_url(tmp_path: Path) -> None:
+    path = tmp_path / "datasets.csv"
+    path.write_text(
+        f"name,url,sha256,licence,size\nA,https://x.org/a,{SHA256},CC0-1.0,12\nB,https://x.org/b,,CC0-1.0,\n"
+    )
+    assert read_registry(path) == {
+        "https://x.org/a": Expected(path, SHA256, 12),
+        "https://x.org/b": Expected(path, "", None),
+    }
+    assert read_registry(tmp_path / "none.csv") == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "name,url\nA,https://x.org/a\n",
+        "name,url,sha256,licence,size\nA,https://x.org/a,ABC,CC0-1.0,12\n",
+        "name,url,sha256,licence,size\nA,https://x.org/a,,CC0-1.0,large\n",
+        "name,url,sha256,licence,size\nA,https://x.org/a\n",
+        "",
+    ],
+)
+def test_a_registry_of_another_form_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "datasets.csv"
+    path.write_text(text)
+    with pytest.raises(InputError, match=r"datasets\.csv is no registry"):
+        read_registry(path)
+
+
+def test_our_registry_can_be_read() -> None:
+    found = read_registry(Path(__file__).parents[2] / "config" / "datasets.csv")
+    assert any(url.endswith("taxi_zone_lookup.csv") for url in found)
