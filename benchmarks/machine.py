@@ -28,7 +28,7 @@ class Machine(BaseModel):
 
 
 class Revision(BaseModel):
-    """The commit of the source; ``changed`` when files differ from it."""
+    """The commit of the source; ``changed`` when files differ from it, reports of benchmarks aside."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -64,7 +64,8 @@ def revision(repository: Path) -> Revision:
     """Return the commit that a checkout stands on; ``unknown`` where there is none."""
     git = ("git", "-C", str(repository))
     commit = _lines(*git, "rev-parse", "--verify", "--quiet", "HEAD")
-    return Revision(commit=commit[0] if commit else "unknown", changed=bool(_lines(*git, "status", "--porcelain")))
+    differing = _lines(*git, "status", "--porcelain", "--", ":/", ":/!benchmarks/results")
+    return Revision(commit=commit[0] if commit else "unknown", changed=bool(differing))
 
 
 def _processor() -> str:

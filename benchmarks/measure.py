@@ -106,7 +106,7 @@ def measure(
         If the oracle gives no answer, or no variant has the oracle's name.
     """
     started = datetime.now(UTC).isoformat(timespec="seconds")
-    machine = describe_machine()
+    machine, source = describe_machine(), revision(Path(__file__).parent)
     progress = {variant.name: _Progress(variant) for variant in variants}
     if oracle not in progress:
         raise MeasurementError(f"The oracle {oracle!r} is not among the variants: {', '.join(progress)}.")
@@ -122,7 +122,7 @@ def measure(
         plan=plan,
         machine=machine,
         versions=installed_versions((*PACKAGES, *packages)),
-        revision=revision(Path(__file__).parent.parent),
+        revision=source,
         oracle=oracle,
         answer=answer,
         outcomes={each: _outcome(of, threads=plan.threads) for each, of in progress.items()},

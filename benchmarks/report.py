@@ -155,13 +155,20 @@ def table(report: Report) -> str:
         f"{report.name}: {report.size.rows:,} rows, {report.size.bytes / 1e9:.2f} GB in {where}; "
         f"{rounds} rounds, {report.plan.threads} threads, page cache {report.page_cache}; "
         f"{machine.processor}, {machine.cores} cores, {machine.memory_bytes / 2**30:.0f} GiB; "
-        f"load before {machine.load_average_before:.2f}",
+        f"others used {_disturbance(report):.0%} of the cores",
         "",
         f"{'variant':<20} {f'wall s ({coverage})':>26} {'compute s':>10} {'CPU s':>8} {'peak MiB':>9} "
         f"{'anonymous':>9}  {'wall, first / this':>24}",
     ]
     lines += [_row(name, outcome, report.ratios.get(name, {})) for name, outcome in report.outcomes.items()]
     return "\n".join(lines)
+
+
+def _disturbance(report: Report) -> float:
+    """Return the share of the machine's cores that worked for something else while samples were taken."""
+    samples = [sample for outcome in report.outcomes.values() for sample in outcome.samples]
+    available = sum(sample.wall_seconds for sample in samples) * report.machine.cores
+    return sum(sample.other_cpu_seconds for sample in samples) / available if samples else 0.0
 
 
 def _row(name: str, outcome: Outcome, ratios: Mapping[Quantity, Spread]) -> str:

@@ -13,7 +13,6 @@ if str(ROOT / "src") not in sys.path:
 from whitewater.config import Source, describe_auto, require_device, resolve
 from whitewater.errors import WhitewaterError
 from snakemake.exceptions import WorkflowError
-from snakemake.logging import logger
 
 
 def sources():
@@ -28,16 +27,11 @@ def sources():
     return [*files, Source("--config", given.config)]
 
 
-asked = config.get("device")
 asked_for = config.get("device", "cpu")
 try:
     config.update(resolve(config, sources=sources()))
 except WhitewaterError as error:
     sys.exit(f"{type(error).__name__}:\n{error}")
-if asked == "auto":
-    logger.info(
-        f"device=auto: this machine has {'a usable' if config['device'] == 'gpu' else 'no usable'} GPU, so the device is {config['device']}."
-    )
 
 # After `source activate`, and kept by --sdm conda, which unsets an exported PYTHONPATH. The cluster is no parameter of a
 # rule, because nothing needs to run again when it changes.

@@ -25,7 +25,7 @@ from whitewater.taxi.standardise import standardise_block
 from whitewater.taxi.zones import LOCATIONS, Zones, read_zones
 
 BLOCK_ROWS = 2**19
-TASKS_A_THREAD = 4
+TASKS_A_THREAD = 2
 NEEDED = (
     "pickup_datetime",
     "dropoff_datetime",

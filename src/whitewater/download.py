@@ -22,7 +22,8 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from whitewater.errors import InputError, IntegrityError, ResourceError, WhitewaterError
-from whitewater.remote import Bucket, Http, Opened, Remote, TransferError, redacted
+from whitewater.redaction import redacted
+from whitewater.remote import Bucket, Http, Opened, Remote, TransferError
 from whitewater.store import put_in_place, read_json, sha256, write_bytes, write_json
 
 logger = logging.getLogger(__name__)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import whitewater
 from whitewater.errors import IntegrityError
+from whitewater.redaction import without_secrets
 from whitewater.store import read_json, write_json
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def manifest(run: Run[Section], *, records: Inputs, inputs: Path, manifest: Outp
             "application": run.application,
             "git_commit": _commit(),
             "platform": platform.platform(),
-            "config": run.settings.model_dump(mode="json"),
+            "config": without_secrets(run.settings.model_dump(mode="json")),
             "inputs": read_json(inputs),
             "outputs": sorted(outputs.values(), key=lambda each: str(each["path"])),
             "steps": {step: _without(record, "outputs", "step", "application") for step, record in steps.items()},

@@ -17,6 +17,7 @@ from urllib.request import HTTPBasicAuthHandler, HTTPPasswordMgrWithPriorAuth, O
 
 from whitewater.errors import InputError
 from whitewater.reachability import USER_AGENT
+from whitewater.redaction import redacted
 
 TRANSIENT = {408, 425, 429, 500, 502, 503, 504}
 BUCKET_BLOCK = 8 << 20
@@ -153,15 +154,6 @@ def bucket_faults(url: str, *, anonymous: bool) -> Iterator[None]:
         raise InputError(f"{redacted(url)} cannot be opened: {error}") from error
     except Exception as error:  # the clients of the stores have errors of their own, most of them of the network
         raise TransferError(_reason(error)) from error
-
-
-def redacted(url: str) -> str:
-    """Return the URL without what may be secret: user, password, and the values in its query."""
-    location, mark, query = url.partition("#")[0].partition("?")
-    scheme, separator, rest = location.partition("://")
-    host, slash, path = rest.partition("/")
-    told = "&".join(f"{pair.partition('=')[0]}=..." for pair in query.split("&") if pair)
-    return f"{scheme}{separator}{host.rpartition('@')[2]}{slash}{path}{mark}{told}"
 
 
 def _without_user(url: str) -> str:

@@ -27,6 +27,7 @@ from whitewater import memory
 from whitewater.config.base import Section
 from whitewater.config.root import Cluster
 from whitewater.devices import Device
+from whitewater.redaction import without_secrets
 from whitewater.store import digests, staged, write_json
 from whitewater.versions import versions
 
@@ -149,7 +150,7 @@ def _describe_run(run: Run[Any], inputs: Paths) -> dict[str, Any]:
         "application": run.application,
         "step": run.step,
         "device": run.device.describe(),
-        "settings": run.settings.model_dump(mode="json"),
+        "settings": without_secrets(run.settings.model_dump(mode="json")),
         "inputs": {name: str(path) for name, path in _flat(inputs).items()},
         "facts": run.facts,
         "peak_memory_bytes": max(memory.peak(), run.facts.get("workers", {}).get("peak_memory_bytes", 0)),

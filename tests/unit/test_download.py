@@ -20,7 +20,7 @@ import pytest
 from whitewater import download as module
 from whitewater.download import Access, Downloaded, Expected, download, local_name, read_registry
 from whitewater.errors import InputError, IntegrityError, ResourceError
-from whitewater.remote import redacted
+from whitewater.redaction import redacted
 
 CONTENT = bytes(range(256)) * 8_000
 SHA256 = hashlib.sha256(CONTENT).hexdigest()

@@ -155,12 +155,12 @@ def test_one_table_of_zones_only(folder: Path) -> None:
         catalogue(files("trips/a.csv", zones="zones*.csv"))
 
 
-def test_without_a_table_of_zones_the_simulated_one_is_used_and_said(
+def test_without_a_table_of_zones_every_borough_is_unknown_and_that_is_said(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     found = catalogue(files("trips/a.csv", zones=""))
     assert len(read_zones(Path(found.zones.path)).names) == 266
-    assert "simulated city" in caplog.text
+    assert "every location is in the borough Unknown" in caplog.text
 
 
 def test_objects_of_a_bucket_are_found_by_glob_and_downloaded(folder: Path) -> None:

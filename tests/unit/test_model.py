@@ -141,7 +141,8 @@ class TestEvaluation:
         gain = r2_score(observed, predictions["good"]) - r2_score(observed, predictions["hour_mean"])
         assert scores["good"]["r2_gain"]["value"] == pytest.approx(gain, rel=1e-9)
 
-    def test_intervals_are_percentiles_over_resampled_trips(self) -> None:
+    def test_intervals_are_percentiles_over_resampled_trips(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("whitewater.taxi.evaluate._BLOCK_BYTES", 7 * 8 * 500)
         observed, predictions = self.observed()
         rows = [np.random.default_rng([1, replicate]).integers(0, 500, 500) for replicate in range(60)]
         r2 = [r2_score(observed[each], predictions["good"][each]) for each in rows]

@@ -210,6 +210,14 @@ def test_zones_are_ranked_by_mean_the_small_ones_left_out() -> None:
     assert "540 trips without a zone" in written(figure)
 
 
+def test_a_service_without_a_zone_of_enough_trips_has_no_panel_but_a_note() -> None:
+    table = by_zone("yellow", "green")
+    table.loc[table["service"] == "yellow", "trips"] = 29
+    figure = figures.tip_fraction_by_zone(table, zones=5, minimum_trips=30)
+    assert [axes.get_title(loc="left").splitlines()[0] for axes in figure.axes] == ["Green taxis"]
+    assert "Yellow taxis: no zone has 30 such trips." in written(figure)
+
+
 def test_boroughs_keep_the_trips_without_a_zone() -> None:
     figure = figures.tip_fraction_by_borough(by_borough("green"), minimum_trips=30)
     labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]

@@ -304,6 +304,12 @@ def test_files_that_are_no_longer_asked_for_are_removed(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_what_a_killed_run_left_unfinished_is_removed(tmp_path: Path) -> None:
+    (tmp_path / ".yellow_tripdata_2018-01.csv.part").write_text("half")
+    write_generated(tmp_path, SMALL)
+    assert not list(tmp_path.glob(".*"))
+
+
 def test_a_month_does_not_depend_on_the_others_that_are_asked_for(tmp_path: Path) -> None:
     both = write_generated(tmp_path / "both", SMALL)
     one = write_generated(tmp_path / "one", SMALL.model_copy(update={"services": ("green",), "months": ("2019-06",)}))

@@ -60,7 +60,7 @@ def require_device(name: str) -> None:
     if name == "gpu" and (problem := missing_gpu()):
         raise DeviceError(
             f"device=gpu, but no usable NVIDIA GPU was found. {problem} Remove device=gpu (or set device=cpu) to "
-            "compute on the CPU, or run where `nvidia-smi` lists a GPU and the packages of envs/gpu.lock are installed; "
+            "compute on the CPU, or run where `nvidia-smi` lists a GPU and envs/gpu.lock is installed; "
             "`python -m whitewater doctor` checks both."
         )
 

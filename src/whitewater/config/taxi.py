@@ -45,7 +45,11 @@ class Files(Section):
     """Files of your own: paths, globs or URLs (file, http, https, gs, s3) of CSV, CSV.gz or Parquet."""
 
     paths: tuple[str, ...] = Field((), description="Paths, globs or URLs.")
-    zones: str = Field("", description="Path or URL of the zone table; empty: the simulated table of zones.")
+    zones: str = Field(
+        "",
+        description="Path or URL of the table of zones, such as TLC's taxi_zone_lookup.csv; empty: every borough is "
+        "Unknown.",
+    )
     anonymous: bool = Field(True, description="Read gs:// and s3:// without credentials.")
 
 

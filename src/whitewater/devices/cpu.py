@@ -35,7 +35,7 @@ class CpuDevice:
 
     @property
     def slice_rows(self) -> int:
-        # 128 Ki rows of a dozen columns stay in the cache of a core, which makes array expressions about 3 times faster.
+        # 128 Ki rows of a dozen columns stay in the cache of a core: array expressions are about 3 times faster.
         return 131_072
 
     def to_host(self, array: Array) -> Array:

@@ -7,13 +7,14 @@ only counted. A line is one record: a quoted field does not go on in the next li
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from types import ModuleType
 
 import numpy as np
 import pyarrow as pa
 
 from whitewater.devices import delimited_lines
 from whitewater.devices.arrow_kinds import dtype_of
-from whitewater.devices.delimited_lines import Columns
+from whitewater.devices.delimited_lines import EXTRA_ROWS, LENGTH, LONG, STATE, gpu_parse_lines, parse_lines, plan_of
 from whitewater.devices.delimited_words import Words, ascii_texts
 from whitewater.devices.protocol import BAD_INTEGER, Array, Encoded, Kind, Parsed, RawBlock
 
@@ -44,20 +45,20 @@ def cpu_parse_delimited(data: bytes, names: Sequence[str], columns: Mapping[str,
         fields, with unsound quotes, or with a field that is not of its kind. Bytes that are not UTF-8 are replaced.
     """
     text = _with_last_newline(data)
-    kinds, slots = _plan(names, columns)
+    plan = _plan(names, columns)
     lines = data.count(b"\n") + 1
     arrays = {name: np.empty(lines, dtype_of(kind)) for name, kind in columns.items()}
     words = {name: Words(text) for name, kind in columns.items() if kind == "text"}
     malformed: list[str] = []
     rows = 0
-    for numbers, faults in _slices(text, kinds, slots, len(columns)):
-        malformed += [_line(data, begin, end) for begin, end in faults.tolist()]
+    for numbers, faults in _slices(text, plan, len(columns)):
+        malformed += [_line(data, span) for span in faults.tolist()]
         stop = rows + numbers.shape[1]
         for values, (name, kind) in zip(numbers, columns.items(), strict=True):
             if kind == "text":
                 words[name].encode(values, arrays[name][rows:stop])
             else:
-                arrays[name][rows:stop] = _narrow(values, kind)
+                arrays[name][rows:stop] = _narrow(np, values, kind)
         rows = stop
     block: RawBlock = {name: values[:rows] for name, values in arrays.items()}
     block |= {name: vocabulary.encoded(arrays[name][:rows]) for name, vocabulary in words.items()}
@@ -68,12 +69,12 @@ def _with_last_newline(data: bytes) -> Array:
     return np.frombuffer(data if data.endswith(b"\n") else data + b"\n", np.uint8)
 
 
-def _line(data: bytes, begin: int, end: int) -> str:
-    return data[begin:end].decode("utf-8", "replace").removesuffix("\r")
+def _line(data: bytes, span: int) -> str:
+    begin = span >> 32
+    return data[begin : begin + (span & LENGTH)].decode("utf-8", "replace").removesuffix("\r")
 
 
-def _plan(names: Sequence[str], columns: Mapping[str, Kind]) -> tuple[Array, Array]:
-    """Return how each field is parsed, and which column takes it."""
+def _plan(names: Sequence[str], columns: Mapping[str, Kind]) -> Array:
     if len(columns) > _MOST_COLUMNS or not set(columns) <= set(names):
         raise ValueError(f"{list(columns)} are not at most {_MOST_COLUMNS} of the fields {list(names)}")
     order = {name: slot for slot, name in enumerate(columns)}
@@ -81,36 +82,36 @@ def _plan(names: Sequence[str], columns: Mapping[str, Kind]) -> tuple[Array, Arr
         _PARSERS.get(columns[name], delimited_lines.INTEGER) if name in columns else delimited_lines.SKIPPED
         for name in names
     ]
-    return np.array(kinds, np.int8), np.array([order.get(name, 0) for name in names], np.int8)
+    return plan_of(np.array(kinds, np.int16), np.array([order.get(name, 0) for name in names], np.int16))
 
 
-def _slices(text: Array, kinds: Array, slots: Array, columns: int) -> Iterator[tuple[Array, Array]]:
-    """Yield the numbers (int64 (columns, lines)) of some lines, and begin and end of those that are malformed."""
-    integers = np.empty((columns, _LINES), np.int64)
-    into = Columns(kinds, slots, integers, integers.view(np.float64), np.empty(_LINES, np.int64))
-    malformed = np.empty((_LINES, 2), np.int64)
+def _slices(text: Array, plan: Array, columns: int) -> Iterator[tuple[Array, Array]]:
+    """Yield the numbers (int64 (columns, lines)) of some lines, and the spans of those that are malformed."""
+    integers = np.empty((columns + EXTRA_ROWS, _LINES), np.int64)
+    floats = integers.view(np.float64)
     position = 0
     while position < len(text):
-        position, rows, faults = delimited_lines.parse_lines(text, position, into, malformed)
-        for slot, lines, nearest in _long_numbers(text, integers, into.long[:rows]):
-            into.floats[slot, lines] = nearest
-        yield integers[:, :rows], malformed[:faults]
+        position, lines, faults = parse_lines(text, position, plan, integers, floats)
+        for slot, at, nearest in _long_numbers(text, integers[:, :lines]):
+            floats[slot, at] = nearest
+        yield integers[:columns, :lines], integers[STATE, :faults]
 
 
-def _long_numbers(text: Array, spans: Array, long: Array) -> Iterator[tuple[int, Array, Array]]:
-    """Yield column, lines and nearest double of the numbers that have too many digits for a kernel."""
-    slots = int(np.bitwise_or.reduce(long, initial=0))
-    for slot in [slot for slot in range(len(spans)) if slots >> slot & 1]:
-        lines = np.flatnonzero(long >> slot & 1)
-        yield slot, lines, ascii_texts(text, spans[slot, lines]).cast(pa.float64()).to_numpy()
+def _long_numbers(text: Array, integers: Array) -> Iterator[tuple[int, Array, Array]]:
+    """Yield row, lines and nearest double of the numbers that have too many digits for a kernel."""
+    slots = int(np.bitwise_or.reduce(integers[LONG], initial=0))
+    for slot in [slot for slot in range(len(integers)) if slots >> slot & 1]:
+        lines = np.flatnonzero(integers[LONG] >> slot & 1)
+        yield slot, lines, ascii_texts(text, integers[slot, lines]).cast(pa.float64()).to_numpy()
 
 
-def _narrow(values: Array, kind: Kind) -> Array:
+def _narrow(xp: ModuleType, values: Array, kind: Kind) -> Array:
     if kind == "float64":
         return values.view(np.float64)
     if kind == "timestamp":
         return values
-    return np.where(values > np.iinfo(kind).max, BAD_INTEGER, values)
+    narrow: Array = xp.where(values > np.iinfo(kind).max, BAD_INTEGER, values).astype(kind)
+    return narrow
 
 
 def gpu_parse_delimited(data: bytes, names: Sequence[str], columns: Mapping[str, Kind]) -> Parsed:
@@ -122,15 +123,29 @@ def gpu_parse_delimited(data: bytes, names: Sequence[str], columns: Mapping[str,
 
     host = _with_last_newline(data)
     text = cupy.asarray(host)
-    kinds, slots = _plan(names, columns)
     ends = cupy.where(text == delimited_lines.NEWLINE)[0]
     starts = cupy.concatenate([cupy.zeros(1, np.int64), ends[:-1] + 1])
-    lines = len(starts)
-    integers = cupy.empty((len(columns), lines), np.int64)
-    into = Columns(
-        cupy.asarray(kinds), cupy.asarray(slots), integers, integers.view(np.float64), cupy.zeros(lines, np.int64)
-    )
-    states = cupy.zeros(lines, np.int8)
-    delimited_lines.gpu_parse_lines()[-(-lines // _GPU_THREADS), _GPU_THREADS](text, starts, into, states)
-    _read_long_numbers(host, into)
-    return _gathered(data, columns, states, integers, starts, ends)
+    integers = cupy.empty((len(columns) + EXTRA_ROWS, len(starts)), np.int64)
+    floats = integers.view(np.float64)
+    blocks = -(-len(starts) // _GPU_THREADS)
+    gpu_parse_lines()[blocks, _GPU_THREADS](text, starts, cupy.asarray(_plan(names, columns)), integers, floats)
+    if int(integers[LONG].max()):
+        for slot, at, nearest in _long_numbers(host, cupy.asnumpy(integers)):
+            floats[slot, cupy.asarray(at)] = cupy.asarray(nearest)
+    faults = cupy.where(integers[STATE] == delimited_lines.MALFORMED)[0]
+    bounds = zip(cupy.asnumpy(starts[faults]).tolist(), cupy.asnumpy(ends[faults]).tolist(), strict=True)
+    parsed = cupy.where(integers[STATE] == delimited_lines.PARSED)[0]
+    block: RawBlock = {
+        name: _encoded_on_gpu(host, values[parsed]) if kind == "text" else _narrow(cupy, values[parsed], kind)
+        for values, (name, kind) in zip(integers, columns.items(), strict=False)
+    }
+    return Parsed(block, len(parsed), tuple(_line(data, begin << 32 | end - begin) for begin, end in bounds))
+
+
+def _encoded_on_gpu(text: Array, spans: Array) -> Encoded:
+    import cupy
+
+    words, codes = Words(text), np.empty(len(spans), np.int32)
+    words.encode(cupy.asnumpy(spans), codes)
+    encoded = words.encoded(codes)
+    return Encoded(cupy.asarray(encoded.codes), encoded.vocabulary)

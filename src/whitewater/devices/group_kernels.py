@@ -1,17 +1,13 @@
-"""The kernels of `whitewater.devices.group_statistics`, for the CPU and for the GPU."""
+"""The kernels of `whitewater.devices.group_statistics` for the CPU."""
 
 from __future__ import annotations
-
-from functools import cache
-from typing import Any
 
 from whitewater.devices.group_statistics import FIRST, LAST, SHIFT
 from whitewater.devices.kernel import kernel, part
 from whitewater.devices.protocol import Array
 
-# Sums are spread over lanes: an addition need not wait for the one before it, nor a GPU's thread for another.
+# Sums are spread over lanes, so that an addition need not wait for the one before it.
 LANES = 4
-GPU_LANES = 64
 _INFINITY = 0x7FF0000000000000
 _NEGATIVE_ZERO = -(2**63)
 _REFUSED = -1
@@ -56,29 +52,3 @@ def accumulate(keys: Array, values: Array, bins: Array, sums: Array, histogram: 
         sums[row % LANES, key, 1] += value * value
         histogram[key, place] += 1
     return faults
-
-
-@cache
-def gpu_accumulate() -> Any:
-    """Return the kernel that does on a GPU, a thread to each row, what `fill_bins` and `accumulate` do on the CPU.
-
-    Its last argument, int64 (1,), takes the number of rows left out.
-    """
-    from numba import cuda
-
-    @cuda.jit
-    def add(keys: Array, values: Array, bits: Array, sums: Array, histogram: Array, faults: Array) -> None:
-        row = cuda.grid(1)
-        if row >= len(keys) or keys[row] < 0:
-            return
-        key, place = keys[row], bin_of(bits[row])
-        if place < 0 or key >= len(histogram):
-            cuda.atomic.add(faults, 0, 1)
-            return
-        value = values[row]
-        lane = row % GPU_LANES
-        cuda.atomic.add(sums, (lane, key, 0), value)
-        cuda.atomic.add(sums, (lane, key, 1), value * value)
-        cuda.atomic.add(histogram, (key, place), 1)
-
-    return add

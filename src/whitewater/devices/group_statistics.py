@@ -111,7 +111,7 @@ class GpuGroupAccumulator:
     def __init__(self, groups: Sequence[int]) -> None:
         import cupy
 
-        from whitewater.devices.group_kernels import GPU_LANES
+        from whitewater.devices.gpu_group_kernels import GPU_LANES
 
         self._sums = [cupy.zeros((GPU_LANES, size, 2), np.float64) for size in groups]
         self._histograms = [cupy.zeros((size, BINS), np.int64) for size in groups]
@@ -120,7 +120,7 @@ class GpuGroupAccumulator:
         """Count values under each array of keys."""
         import cupy
 
-        from whitewater.devices.group_kernels import gpu_accumulate
+        from whitewater.devices.gpu_group_kernels import gpu_accumulate
 
         if len(values) == 0:
             return
@@ -128,7 +128,7 @@ class GpuGroupAccumulator:
         blocks = -(-len(values) // _GPU_THREADS)
         for place, (key, sums, histogram) in enumerate(zip(keys, self._sums, self._histograms, strict=True)):
             faults = cupy.zeros(1, np.int64)
-            gpu_accumulate()[blocks, _GPU_THREADS](key, values, bits, sums, histogram, faults)
+            gpu_accumulate[blocks, _GPU_THREADS](key, values, bits, sums, histogram, faults)
             _refuse(int(faults[0]), place, len(histogram))
 
     def result(self) -> tuple[GroupStatistics, ...]:

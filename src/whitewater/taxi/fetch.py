@@ -13,11 +13,12 @@ from urllib.request import url2pathname
 from whitewater.config.taxi import Fetch, Files, Tlc
 from whitewater.download import Access, Expected, download, read_registry
 from whitewater.errors import InputError
-from whitewater.remote import TransferError, bucket_faults, filesystem_of, redacted
+from whitewater.redaction import redacted
+from whitewater.remote import TransferError, bucket_faults, filesystem_of
 from whitewater.step import Output, Run
 from whitewater.store import digests, exclusive, write_json
 from whitewater.taxi.simulate import write_generated, write_zones
-from whitewater.taxi.zones import read_zones, zones_csv
+from whitewater.taxi.zones import read_zones, write_unknown_zones, zones_csv
 
 logger = logging.getLogger(__name__)
 
@@ -134,10 +135,10 @@ def expand(place: str, *, anonymous: bool) -> list[str]:
 
 
 def _expand_local(path: str, place: str) -> list[str]:
-    if Path(path).exists() or not glob.has_magic(path):
-        matches = [path]
+    if Path(path).expanduser().exists() or not glob.has_magic(path):
+        matches = [str(Path(path).expanduser())]
     else:
-        pattern = Path(path)
+        pattern = Path(path).expanduser()
         anchor = Path(pattern.anchor)
         matches = sorted(str(match) for match in anchor.glob(str(pattern.relative_to(anchor))) if _is_plain(match))
     if not matches:
@@ -163,8 +164,9 @@ def _files(settings: Files, *, directory: Path, registry: Mapping[str, Expected]
         if len(zones) > 1:
             raise InputError(f"{settings.zones} matches {len(zones)} files. Name one table in taxi.fetch.files.zones.")
     else:
-        logger.warning("taxi.fetch.files.zones is empty: boroughs and zones are those of the simulated city")
-        zones = [str(write_zones(directory / "generated" / "zones.csv"))]
+        logger.warning("taxi.fetch.files.zones is empty: every location is in the borough Unknown. Name TLC's table, "
+                       "taxi_zone_lookup.csv, to learn boroughs and zones.")  # fmt: skip
+        zones = [str(write_unknown_zones(directory / "unknown_zones.csv"))]
     wanted = [*trips, *zones]
     remote = [place for place in wanted if "://" in place]
     access = Access(anonymous=settings.anonymous)

@@ -13,7 +13,7 @@ from whitewater.devices import Array, Block, Device, Encoded, Kind
 from whitewater.errors import InputError
 from whitewater.taxi.schema import SERVICES, Service
 
-BLOCK_ROWS = 500_000
+BLOCK_ROWS = 250_000
 REQUIRED = ("pickup_datetime", "dropoff_datetime", "fare_amount", "tip_amount")
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from whitewater.config.taxi import Clean, Range
 from whitewater.devices import NULL_TIMESTAMP, Array, Block, Device
+from whitewater.errors import InputError
 from whitewater.taxi.blocks import column, quantity, slices
 from whitewater.taxi.calendar import month_index
 from whitewater.taxi.schema import ISSUES
@@ -104,6 +105,9 @@ def _usual_month(usual: Mapping[int, Array], device: Device) -> list[Rule]:
 
 def _boroughs(settings: Clean, zones: Zones, device: Device) -> list[Rule]:
     def inside(location: str, borough: str) -> Callable[[Block], Array]:
+        if borough not in zones.boroughs:
+            raise InputError(f"taxi.clean excludes {location.partition('_')[0]}s in {borough}, but no zone of the table is "
+                             "there. Name the right table in taxi.fetch.files.zones.")  # fmt: skip
         excluded = device.from_host(np.append(zones.within(borough), False))
         # Location -1, null, takes the last entry.
         return lambda block: excluded[column(location, block, device)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, TypeVar
@@ -73,15 +73,6 @@ class Sample:
     def __len__(self) -> int:
         return len(self.hashes)
 
-    def __add__(self, other: Sample) -> Sample:
-        return Sample(
-            np.concatenate([self.hashes, other.hashes]),
-            np.concatenate([self.pickup, other.pickup]),
-            np.concatenate([self.target, other.target]),
-            np.concatenate([self.features, other.features]),
-            self.eligible + other.eligible,
-        )
-
     def take(self, rows: Array) -> Sample:
         """Return the given rows, by position or as a mask."""
         return Sample(self.hashes[rows], self.pickup[rows], self.target[rows], self.features[rows], self.eligible)
@@ -133,9 +124,7 @@ def draw(
         work = partial(
             sample_row_group, service=service, which=which, zones=zones, device=device, share=share, limit=max_rows
         )
-        kept = empty(which)
-        for part in run_tasks(work, own, label=f"{service}: sample"):
-            kept = _bounded(kept + part, max_rows)
+        kept = together(run_tasks(work, own, label=f"{service}: sample"), which, limit=max_rows)
         if len(kept) >= min(max_rows, kept.eligible):
             return kept.smallest(max_rows)
         share = max(2 * share, (max_rows + 6 * math.sqrt(max_rows)) / kept.eligible)
@@ -147,12 +136,12 @@ def sample_row_group(
 ) -> Sample:
     """Return the trips of one row group whose hash is in the lowest ``share`` of all hashes, ``limit`` at most."""
     columns = (*HASHED, *columns_read(which.features), "payment_type", "tip_amount")
-    kept = empty(which)
-    for block in blocks(group, {name: KINDS[name] for name in columns}, device):
-        for part in slices(block, device):
-            found = sample_block(part, service=service, which=which, zones=zones, device=device, share=share)
-            kept = _bounded(kept + found, limit)
-    return kept
+    found = (
+        sample_block(part, service=service, which=which, zones=zones, device=device, share=share)
+        for block in blocks(group, {name: KINDS[name] for name in columns}, device)
+        for part in slices(block, device)
+    )
+    return together(found, which, limit=limit)
 
 
 def sample_block(
@@ -180,11 +169,14 @@ def trip_hashes(block: Block, device: Device) -> Array:
     return hash_int64(device.xp, *(_whole(name, block, device) for name in HASHED))
 
 
-def empty(which: FeatureSet) -> Sample:
-    """Return a sample without trips."""
-    return Sample(
-        np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0), np.empty((0, len(which.features))), eligible=0
-    )
+def together(samples: Iterable[Sample], which: FeatureSet, *, limit: int) -> Sample:
+    """Join samples; when more than twice ``limit`` trips come together, those of the ``limit`` smallest hashes stay."""
+    kept = [_empty(which)]
+    for sample in samples:
+        kept.append(sample)
+        if sum(map(len, kept)) > 2 * limit:
+            kept = [_joined(kept).smallest(limit)]
+    return _joined(kept)
 
 
 def _whole(name: str, block: Block, device: Device) -> Array:
@@ -202,8 +194,20 @@ def _threshold(share: float) -> int:
     return min(2**64 - 1, int(share * 2.0**64))
 
 
-def _bounded(sample: Sample, limit: int) -> Sample:
-    return sample.smallest(limit) if len(sample) > 2 * limit else sample
+def _joined(samples: Sequence[Sample]) -> Sample:
+    return Sample(
+        np.concatenate([sample.hashes for sample in samples]),
+        np.concatenate([sample.pickup for sample in samples]),
+        np.concatenate([sample.target for sample in samples]),
+        np.concatenate([sample.features for sample in samples]),
+        sum(sample.eligible for sample in samples),
+    )
+
+
+def _empty(which: FeatureSet) -> Sample:
+    return Sample(
+        np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0), np.empty((0, len(which.features))), eligible=0
+    )
 
 
 def _canonical_order(sample: Sample) -> Array:

@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 # Trips of a month at scale 1. Yellow is that of a month in 2024; in 2019 green had a tenth of yellow's trips, and fhvhv
 # three times as many, which would make the default large without teaching more.
 ROWS: dict[Service, int] = {"yellow": 3_000_000, "green": 300_000, "fhvhv": 1_000_000}
-BLOCK_TRIPS = 500_000
+BLOCK_TRIPS = 250_000
 STATE = "state.json"
 
 
@@ -100,6 +100,7 @@ def write_generated(directory: Path, settings: Generated) -> list[Path]:
 
     Yellow's first month is CSV, with the line ends and a few torn lines of its time, if TLC published CSV then; so are
     all months before 2017. The others are Parquet. Files of an earlier call that are not asked for are removed.
+    Only one process at a time may use the directory.
 
     Returns
     -------
@@ -111,8 +112,10 @@ def write_generated(directory: Path, settings: Generated) -> list[Path]:
     ConfigError
         If a service did not run in a month.
     """
-    directory.mkdir(parents=True, exist_ok=True)
     files = _files(settings)
+    directory.mkdir(parents=True, exist_ok=True)
+    for unfinished in directory.glob(".*.part"):
+        unfinished.unlink()
     state_path = directory / STATE
     known: dict[str, Any] = read_json(state_path) if state_path.exists() else {}
     for name in set(known) - {file.name for file in files}:
@@ -179,7 +182,7 @@ def _code() -> str:
 
 
 def _blocks(service: Service, month: str, *, rows: int, seed: int) -> Iterator[Trips]:
-    """Yield the trips of a month in time order, about half a million at once, so that memory stays bounded."""
+    """Yield the trips of a month in time order, a quarter of a million at once, so that memory stays bounded."""
     first, last = (np.datetime64(month, "M") + ahead for ahead in (0, 1))
     hours = np.arange(first.astype("datetime64[h]"), last.astype("datetime64[h]")).astype(np.int64)
     seeds = (seed, SERVICES.index(service), int(first.astype(np.int64)))

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from whitewater.devices import NULL_INTEGER
 from whitewater.errors import InputError
+from whitewater.store import write_bytes
 
 LOCATIONS = 265
 COLUMNS = ("LocationID", "Borough", "Zone", "service_zone")
@@ -78,6 +79,14 @@ def zones_csv(zones: Zones) -> str:
         borough = zones.boroughs[zones.borough_codes[number]]
         rows.writerow((number, borough, zones.names[number], zones.service_zones[number]))
     return text.getvalue()
+
+
+def write_unknown_zones(path: Path) -> Path:
+    """Write a table in which every location is in the borough Unknown, for trips whose table of zones is not given."""
+    rows = [f"{number},Unknown,Location {number},{NOT_AVAILABLE}" for number in range(1, LOCATIONS + 1)]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_bytes(path, ("\n".join([",".join(COLUMNS), *rows]) + "\n").encode())
+    return path
 
 
 def _read(path: Path) -> list[list[str]]:

@@ -54,8 +54,9 @@ def tip_fraction_by_borough(table: pd.DataFrame, *, minimum_trips: int) -> Figur
     """
     named = table.assign(borough=table["borough"].fillna(NO_ZONE))
     services = single_services(named)
-    ranked = {service: _ranked(rows, minimum_trips) for service, rows in services.items()}
-    if not any(map(len, ranked.values())):
+    every = {service: _ranked(rows, minimum_trips) for service, rows in services.items()}
+    ranked = {service: rows for service, rows in every.items() if len(rows)}
+    if not ranked:
         return style.explained(_BY_BOROUGH, _nothing(table, minimum_trips))
     notes = [note for service, rows in services.items() for note in _left_out(service, rows, minimum_trips)]
     labels = {service: rows["borough"].tolist() for service, rows in ranked.items()}
@@ -79,13 +80,11 @@ def tip_fraction_by_zone(table: pd.DataFrame, *, zones: int, minimum_trips: int)
     ranked = {service: _ranked(rows, minimum_trips) for service, rows in known.items()}
     if not any(map(len, ranked.values())):
         return style.explained(_BY_ZONE, _nothing(table, minimum_trips))
-    shown = {service: rows.head(zones) for service, rows in ranked.items()}
+    shown = {service: rows.head(zones) for service, rows in ranked.items() if len(rows)}
     labels = {service: _zone_names(rows) for service, rows in shown.items()}
-    notes = [
-        f"{LOOKS[service].name}: the largest {len(shown[service])} means among {len(rows)} zones with at least "
-        f"{minimum_trips} such trips."
-        for service, rows in ranked.items()
-    ] + _without_zone(table)
+    notes = [_of_how_many(service, rows, zones, minimum_trips) for service, rows in ranked.items()] + _without_zone(
+        table
+    )
     return _rankings(shown, labels, known, title=_BY_ZONE, notes=notes, interval=interval_name(table), legend=True)
 
 
@@ -172,6 +171,13 @@ def _nothing(table: pd.DataFrame, minimum_trips: int) -> str:
     if not single_services(table):
         return NOTHING
     return f"No place of pickup is known of {minimum_trips} or more trips with a recorded tip."
+
+
+def _of_how_many(service: str, ranked: pd.DataFrame, zones: int, minimum_trips: int) -> str:
+    name, shown = LOOKS[service].name, min(zones, len(ranked))
+    if not shown:
+        return f"{name}: no zone has {minimum_trips} such trips."
+    return f"{name}: the largest {shown} means among {len(ranked)} zones with at least {minimum_trips} such trips."
 
 
 def _left_out(service: str, boroughs: pd.DataFrame, minimum_trips: int) -> list[str]:

@@ -54,10 +54,8 @@ def predicted_against_observed(predictions: pd.DataFrame, *, metrics: Mapping[st
             trips = predictions[predictions["service"] == service]
             axes = next(panels)
             beyond = _draw_trips(axes, trips[model].to_numpy(float), trips["observed"].to_numpy(float), service=service)
-            axes.set_title(f"{LOOKS[service].name}, {name.lower()}\n{_score(metrics, service, model)}", size=9.5)
-            axes.text(
-                0.99, 0.02, _sample(len(trips), beyond), transform=axes.transAxes, ha="right", va="bottom", size=8
-            )
+            score, sample = _score(metrics, service, model), _sample(len(trips), beyond)
+            axes.set_title(f"{LOOKS[service].name}, {name.lower()}\n{score}\n{sample}", size=9.5)
     return figure
 
 

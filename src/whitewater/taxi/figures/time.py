@@ -116,6 +116,8 @@ def _draw_hours(axes: Axes, service: str, hours: pd.DataFrame, *, minimum_trips:
     enough = hours["trips"] >= minimum_trips
     low, high = (hours[name].where(enough).to_numpy(float) for name in ("mean_low", "mean_high"))
     axes.fill_between(HOURS, low, high, color=look.colour, alpha=0.25, linewidth=0)
+    # A band needs two hours side by side; an hour that stands alone has its interval, too.
+    axes.vlines(HOURS, low, high, color=look.colour, alpha=0.4, linewidth=1)
     mean = hours["mean"].where(enough).to_numpy(float)
     axes.plot(HOURS, mean, marker=look.mark, color=look.colour, label=f"{look.name}, {sample_size(hours)}")
     plain = hours["plain_mean"].where(hours["plain_trips"] >= minimum_trips).to_numpy(float)

@@ -1,0 +1,41 @@
+"""The kernel of `whitewater.devices.group_statistics` for the GPU.
+
+Numba's simulator puts its own `cuda` among the globals of a kernel, so that is where the kernel must find it.
+"""
+
+from __future__ import annotations
+
+from numba import cuda
+
+from whitewater.devices.group_kernels import bin_of
+from whitewater.devices.protocol import Array
+
+# Sums are spread over lanes, so that a thread seldom waits for another one that adds to the same sum.
+GPU_LANES = 64
+
+
+@cuda.jit
+def gpu_accumulate(keys: Array, values: Array, bits: Array, sums: Array, histogram: Array, faults: Array) -> None:
+    """Do with a thread to each row what `fill_bins` and `accumulate` of `whitewater.devices.group_kernels` do.
+
+    Parameters
+    ----------
+    keys, values, bits
+        int32, float64 and its bits as int64, (rows,).
+    sums, histogram
+        float64 (`GPU_LANES`, groups, 2) and int64 (groups, bins), added to.
+    faults
+        int64 (1,), to which the number of rows left out is added: because of their value, or for want of a group.
+    """
+    row = cuda.grid(1)
+    if row >= len(keys) or keys[row] < 0:
+        return
+    key, place = keys[row], bin_of(bits[row])
+    if place < 0 or key >= len(histogram):
+        cuda.atomic.add(faults, 0, 1)
+        return
+    value = values[row]
+    lane = row % GPU_LANES
+    cuda.atomic.add(sums, (lane, key, 0), value)
+    cuda.atomic.add(sums, (lane, key, 1), value * value)
+    cuda.atomic.add(histogram, (key, place), 1)

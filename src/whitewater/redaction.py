@@ -1,0 +1,23 @@
+"""URLs without what may be secret, for logs, records and messages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def redacted(url: str) -> str:
+    """Return the URL without what may be secret: user, password, and the values in its query."""
+    location, mark, query = url.partition("#")[0].partition("?")
+    scheme, separator, rest = location.partition("://")
+    host, slash, path = rest.partition("/")
+    told = "&".join(f"{pair.partition('=')[0]}=..." for pair in query.split("&") if pair)
+    return f"{scheme}{separator}{host.rpartition('@')[2]}{slash}{path}{mark}{told}"
+
+
+def without_secrets(value: Any) -> Any:
+    """Return settings with every URL in them `redacted`, at any depth."""
+    if isinstance(value, str):
+        return redacted(value) if "://" in value else value
+    if isinstance(value, dict):
+        return {key: without_secrets(each) for key, each in value.items()}
+    return [without_secrets(each) for each in value] if isinstance(value, list) else value

@@ -1,0 +1,73 @@
+"""The kernels that we write for the GPU: run by Numba's simulator, and compiled for a GPU where RAPIDS is installed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.contract.conftest import NOT_INSTALLED
+from tests.contract.executed import ROOT
+from tests.contract.simulated_gpu import GROUPS, keys_and_values
+from whitewater.devices.group_statistics import bin_bounds
+
+H200 = (9, 0)
+
+
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Statistics that the simulated GPU gathered."""
+    output = tmp_path_factory.mktemp("simulated") / "statistics.npz"
+    environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": os.pathsep.join(["src", "."])}
+    command = [sys.executable, "-m", "tests.contract.simulated_gpu", str(output)]
+    subprocess.run(command, check=True, env=environment, cwd=ROOT.parents[1])
+    with np.load(output) as results:
+        return dict(results)
+
+
+@pytest.mark.parametrize("place", range(len(GROUPS)))
+def test_the_simulated_gpu_counts_and_sums_as_numpy(simulated: Any, place: int) -> None:
+    keys, values = keys_and_values()
+    for group in range(GROUPS[place]):
+        chosen = values[keys[place] == group]
+        assert simulated[f"count{place}"][group] == len(chosen)
+        np.testing.assert_allclose(simulated[f"total{place}"][group], chosen.sum(), rtol=1e-12)
+        np.testing.assert_allclose(simulated[f"total_of_squares{place}"][group], (chosen**2).sum(), rtol=1e-12)
+        # Bin 0 holds exactly 0, which numpy.histogram, whose bins have a width, cannot tell from the next one.
+        expected = np.histogram(chosen[chosen > 0], np.unique(bin_bounds()))[0]
+        assert simulated[f"histogram{place}"][group].tolist() == [np.sum(chosen == 0), *expected]
+
+
+def test_the_simulated_gpu_refuses_values_that_are_negative_or_not_finite_and_keys_without_group(
+    simulated: Any,
+) -> None:
+    np.testing.assert_array_equal(simulated["refused"], [(0, -1), (0, np.nan), (0, np.inf), (GROUPS[0], 1)])
+
+
+@pytest.mark.rapids
+@pytest.mark.skipif(find_spec("cudf") is None, reason=NOT_INSTALLED)
+def test_the_kernels_compile_for_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    from numba import cuda, types
+
+    from whitewater.devices.gpu_group_kernels import gpu_accumulate
+
+    # Functions that a kernel calls are compiled for the GPU that is there: here, one that is not.
+    absent = SimpleNamespace(compute_capability=H200)
+    monkeypatch.setattr("numba.cuda.dispatcher.get_current_device", lambda: absent)
+    arrays = (
+        (types.int32, 1),
+        (types.float64, 1),
+        (types.int64, 1),
+        (types.float64, 3),
+        (types.int64, 2),
+        (types.int64, 1),
+    )
+    signature = types.void(*(types.Array(dtype, dimensions, "C") for dtype, dimensions in arrays))
+    code, _ = cuda.compile_ptx(gpu_accumulate.py_func, signature, cc=H200)
+    assert "atom.global.add.f64" in code

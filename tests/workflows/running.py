@@ -1,0 +1,230 @@
+"""Whitewater run as its user runs it: Snakemake and single steps, as processes, in a clone of their own."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import psutil
+
+ROOT = Path(__file__).parents[2]
+# What a run reads is copied, so that it may be changed; the package is linked, so that compiled kernels are shared.
+COPIED = ("Snakefile", "workflows", "config", "profiles")
+LINKED = ("src", "envs")
+TINY = {
+    "taxi": {
+        "fetch": {"generated": {"scale": 0.001, "months": ["2019-03"], "services": ["yellow", "green"]}},
+        "model": {"ridge_alphas": [1.0], "forest": {"trees": [5], "depths": [4]}, "folds": 2, "bootstrap": 20},
+    }
+}
+DEADLINE = 200.0
+POLL = 0.005
+OURS = re.compile(r"^(?:(?:Config|Input|Device|Integrity|Resource)Error:|taxi \w+ failed:)", re.MULTILINE)
+# Files that runs keep on purpose: Snakemake's time stamps, and the locks that keep runs apart.
+KEPT = re.compile(r"\.snakemake_timestamp|\.taxi-\w+\.owner|\.fetch\.lock")
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a command left on the terminal, and its exit status."""
+
+    status: int
+    terminal: str
+
+    @property
+    def messages(self) -> list[str]:
+        """Whitewater's own messages about what went wrong, each with the lines that follow it."""
+        starts = [match.start() for match in OURS.finditer(self.terminal)]
+        stops = [*starts[1:], len(self.terminal)]
+        return [self.terminal[start:stop].strip() for start, stop in zip(starts, stops, strict=True)]
+
+    @property
+    def message(self) -> str:
+        """The one message of a command that failed as it should: no traceback on the terminal, nothing said twice."""
+        assert self.status not in (0, -signal.SIGKILL), self.terminal
+        assert "Traceback" not in self.terminal, self.terminal
+        assert len(self.messages) == 1, self.terminal
+        return self.messages[0]
+
+    @property
+    def jobs(self) -> set[str]:
+        """The rules that a Snakemake run, or a dry run, lists as having to run."""
+        table = re.search(r"^Job stats:\njob +count\n[- ]+\n(.*?)^total ", self.terminal, re.MULTILINE | re.DOTALL)
+        return {line.split()[0] for line in table[1].splitlines()} if table else set()
+
+
+@dataclass(frozen=True)
+class Running:
+    """A command that was started, in a process group of its own."""
+
+    process: subprocess.Popen[bytes]
+    terminal: Path
+
+    def ended(self) -> Ended:
+        """Wait for its end."""
+        status = self.process.wait(DEADLINE)
+        return Ended(status, self.terminal.read_text())
+
+    def step(self, name: str) -> psutil.Process:
+        """Wait for the process of a step that it started."""
+        return eventually(lambda: find_step(psutil.Process(self.process.pid), name), what=f"the process of {name}")
+
+    def kill(self) -> None:
+        """Kill the process alone, as `kill -9` does; what it started lives on."""
+        os.kill(self.process.pid, signal.SIGKILL)
+        self.process.wait(DEADLINE)
+
+
+def find_step(parent: psutil.Process, name: str) -> psutil.Process | None:
+    """Return the process of a step among the descendants of a process."""
+    for process in parent.children(recursive=True):
+        command = _command(process)
+        if command[1:5] == ["-m", "whitewater", "taxi", name]:
+            return process
+    return None
+
+
+def workers(step: psutil.Process) -> list[psutil.Process]:
+    """Return the worker processes of a step that are running."""
+    return [each for each in step.children(recursive=True) if any("spawn_main" in word for word in _command(each))]
+
+
+def _command(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
+
+
+def eventually(look: Callable[[], Value | None], *, what: str) -> Value:
+    """Look again and again until something is there."""
+    limit = time.monotonic() + DEADLINE
+    while time.monotonic() < limit:
+        if found := look():
+            return found
+        time.sleep(POLL)
+    raise AssertionError(f"{what} did not come within {DEADLINE:.0f} s")
+
+
+@dataclass(frozen=True)
+class Clone:
+    """A clone of the repository, and the commands started in it."""
+
+    folder: Path
+    started: list[Running] = field(default_factory=list)
+
+    def __truediv__(self, path: str) -> Path:
+        return self.folder / path
+
+    def write(self, name: str, values: Mapping[str, Any]) -> str:
+        """Write a configuration file (JSON is YAML) and return its name."""
+        (self.folder / name).write_text(json.dumps(values))
+        return name
+
+    def start(self, *command: str, limit: Callable[[], None] | None = None, **variables: str) -> Running:
+        """Start a command with the environment's programs first on the PATH, as after `source .venv/bin/activate`."""
+        here = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        path = f"{Path(sys.executable).parent}{os.pathsep}{here['PATH']}"
+        terminal = self.folder / f"terminal-{len(self.started)}.txt"
+        with terminal.open("wb") as output:
+            process = subprocess.Popen(
+                command, cwd=self.folder, env={**here, "PATH": path, **variables}, stdin=subprocess.DEVNULL,
+                stdout=output, stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=limit,
+            )  # fmt: skip
+        running = Running(process, terminal)
+        self.started.append(running)
+        return running
+
+    def start_snakemake(self, *arguments: str, files: Sequence[str] = ("tiny.yaml",), **variables: str) -> Running:
+        """Start Snakemake with configuration files besides the repository's own."""
+        command = (sys.executable, "-m", "snakemake", "--cores", "2", "--configfile", *files)
+        return self.start(*command, *arguments, **variables)
+
+    def snakemake(self, *arguments: str, files: Sequence[str] = ("tiny.yaml",), **variables: str) -> Ended:
+        """Run Snakemake to its end."""
+        return self.start_snakemake(*arguments, files=files, **variables).ended()
+
+    def start_step(
+        self,
+        name: str,
+        *,
+        settings: Mapping[str, Any] | None = None,
+        cluster: Mapping[str, Any] | None = None,
+        limit: Callable[[], None] | None = None,
+        device: str = "cpu",
+        **paths: str | Path,
+    ) -> Running:
+        """Start a step by hand, as `python -m whitewater taxi <step>`; ``paths`` are its flags."""
+        flags = [f"--settings={json.dumps(settings or {})}", f"--cluster={json.dumps(cluster or {})}"]
+        flags += [f"--{flag.replace('_', '-')}={path}" for flag, path in paths.items()]
+        flags += [f"--device={device}", "--threads=2", f"--log={log_of(name)}", f"--record=logs/{name}.json"]
+        command = (sys.executable, "-m", "whitewater", "taxi", name, *flags)
+        return self.start(*command, limit=limit, PYTHONPATH=str(self.folder / "src"))
+
+    def step(self, name: str, **options: Any) -> Ended:
+        """Run a step to its end; see `start_step`."""
+        return self.start_step(name, **options).ended()
+
+    def log(self, name: str) -> str:
+        """Return the log of a step that was run by hand."""
+        return (self.folder / log_of(name)).read_text()
+
+    def json(self, path: str) -> Any:
+        """Read a JSON file of the clone."""
+        return json.loads((self.folder / path).read_text())
+
+    def copy(self, folder: Path) -> "Clone":
+        """Return a copy that has the same results, which Snakemake takes for its own."""
+        shutil.copytree(self.folder, folder, symlinks=True)
+        return Clone(folder)
+
+    def end(self) -> None:
+        """End whatever is still running, orphans included."""
+        for running in self.started:
+            try:
+                os.killpg(running.process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+            running.process.wait()
+
+
+def log_of(step: str) -> str:
+    """Return where `Clone.step` puts the log of a step."""
+    return f"logs/{step}.log"
+
+
+def make_clone(folder: Path) -> Clone:
+    """Clone the repository as it stands."""
+    folder.mkdir()
+    for name in COPIED:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, folder / name)
+        else:
+            shutil.copy2(source, folder / name)
+    for name in LINKED:
+        (folder / name).symlink_to(ROOT / name)
+    clone = Clone(folder)
+    clone.write("tiny.yaml", TINY)
+    return clone
+
+
+def leftovers(clone: Clone) -> list[str]:
+    """Return the hidden files and directories that a run should have removed: unfinished outputs, signs of life."""
+    found = [path for top in ("data", "logs", "results") for path in (clone / top).rglob(".*")]
+    return sorted(str(path.relative_to(clone.folder)) for path in found if not KEPT.fullmatch(path.name))
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    """Return the bytes of each file in a directory, by its path there; Snakemake's time stamp left out."""
+    files = (path for path in directory.rglob("*") if path.is_file() and path.name != ".snakemake_timestamp")
+    return {str(path.relative_to(directory)): path.read_bytes() for path in files}

@@ -1,0 +1,156 @@
+"""The tutorials run in a folder of their own, leave nothing there, and still say what their committed outputs say."""
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from jupyter_client.kernelspec import KernelSpecManager
+from jupyter_client.manager import AsyncKernelManager
+from nbclient import NotebookClient
+from nbformat import NotebookNode
+
+ROOT = Path(__file__).resolve().parents[2]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+METADATA = {
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+# What differs from machine to machine or from run to run: paths of two parts and more, and memory addresses.
+TELLTALE = re.compile(r"(?<![\w.<:/])/[\w.-]+/[\w.-]+|\b[A-Z]:\\\w|\b0x[0-9a-f]{6,}")
+CELL_SECONDS = 120
+MOST_BYTES = 500_000
+
+
+@dataclass(frozen=True)
+class Tutorial:
+    """A notebook as it is committed, and as it comes out of a run in a copy of the repository."""
+
+    path: Path
+    committed: NotebookNode
+    fresh: NotebookNode
+    left_behind: list[Path]
+    written: Path
+
+    @property
+    def remedy(self) -> str:
+        return f"If the change is meant: cp {self.written} {self.path.relative_to(ROOT)}"
+
+
+@pytest.fixture(scope="module", params=NOTEBOOKS, ids=lambda path: path.stem)
+def tutorial(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tutorial]:
+    path: Path = request.param
+    folder = tmp_path_factory.mktemp(path.stem)
+    clone, own = folder / "clone", folder / "kernel"
+    here = clone / "notebooks"
+    here.mkdir(parents=True)
+    own.mkdir()
+    (clone / "src").symlink_to(ROOT / "src")
+    before = set(clone.glob("*")) | set(clone.glob("notebooks/**/*"))
+    committed = nbformat.read(path, as_version=4)
+    fresh = run(committed, here=here, own=own)
+    after = set(clone.glob("*")) | set(clone.glob("notebooks/**/*"))
+    written = folder / path.name
+    nbformat.write(fresh, written)
+    yield Tutorial(path, committed, fresh, sorted(after - before), written)
+
+
+def run(notebook: NotebookNode, *, here: Path, own: Path) -> NotebookNode:
+    """Run all cells of a notebook in a folder; errors are kept as outputs, so that each test can say what it found."""
+    fresh: NotebookNode = nbformat.from_dict(notebook)
+    # No installed kernel is asked for: without any, Jupyter takes the interpreter that runs this test.
+    kernel = AsyncKernelManager(
+        kernel_name="python3",
+        kernel_spec_manager=KernelSpecManager(kernel_dirs=[]),
+        connection_file=str(own / "connection.json"),
+    )
+    # Nor are the reader's settings of IPython; and the notebook finds the package by itself, not by the PYTHONPATH.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    NotebookClient(
+        fresh,
+        km=kernel,
+        allow_errors=True,
+        record_timing=False,
+        timeout=CELL_SECONDS,
+        resources={"metadata": {"path": str(here)}},
+    ).execute(env={**environment, "IPYTHONDIR": str(own)})
+    fresh.metadata = nbformat.from_dict(METADATA)
+    return fresh
+
+
+def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def texts(cell: NotebookNode) -> list[dict[str, Any]]:
+    """Return what a cell printed and showed; of a picture only that there is one, as its bytes depend on the machine."""
+    return [
+        {kind: "picture" if kind.startswith("image/") else text for kind, text in output.data.items()}
+        if "data" in output
+        else {key: output[key] for key in ("name", "text", "ename", "evalue") if key in output}
+        for output in cell.outputs
+    ]
+
+
+def errors(notebook: NotebookNode) -> list[str]:
+    return [
+        f"cell {cell.id!r}: {output.ename}: {output.evalue}\n{cell.source}"
+        for cell in code_cells(notebook)
+        for output in cell.outputs
+        if output.output_type == "error"
+    ]
+
+
+def test_every_application_that_runs_has_a_tutorial() -> None:
+    assert "taxi" in [path.stem for path in NOTEBOOKS]
+
+
+def test_the_kernel_is_the_interpreter_of_the_environment() -> None:
+    assert KernelSpecManager(kernel_dirs=[]).get_kernel_spec("python3").argv[0] == sys.executable
+
+
+def test_it_runs_from_its_own_folder_of_a_clone(tutorial: Tutorial) -> None:
+    found = errors(tutorial.fresh)
+    assert not found, found[0]
+
+
+def test_it_leaves_nothing_behind_in_the_repository(tutorial: Tutorial) -> None:
+    assert tutorial.left_behind == []
+
+
+def test_it_warns_of_nothing(tutorial: Tutorial) -> None:
+    said = [
+        f"cell {cell.id!r}: {output.text}"
+        for cell in code_cells(tutorial.fresh)
+        for output in cell.outputs
+        if output.get("name") == "stderr"
+    ]
+    assert said == []
+
+
+def test_it_is_committed_as_run_from_top_to_bottom(tutorial: Tutorial) -> None:
+    counts = [cell.execution_count for cell in code_cells(tutorial.committed)]
+    assert counts == list(range(1, len(counts) + 1)), tutorial.remedy
+    assert not errors(tutorial.committed)
+
+
+def test_its_committed_outputs_are_those_of_a_run(tutorial: Tutorial) -> None:
+    committed = {cell.id: texts(cell) for cell in code_cells(tutorial.committed)}
+    fresh = {cell.id: texts(cell) for cell in code_cells(tutorial.fresh)}
+    assert committed == fresh, tutorial.remedy
+
+
+def test_it_is_committed_without_traces_of_a_machine_or_a_run(tutorial: Tutorial) -> None:
+    assert tutorial.committed.metadata == METADATA, tutorial.remedy
+    assert [cell.id for cell in tutorial.committed.cells if cell.metadata] == [], tutorial.remedy
+    traces = [trace for cell in code_cells(tutorial.committed) for trace in TELLTALE.findall(str(texts(cell)))]
+    assert traces == []
+
+
+def test_it_is_small_enough_to_be_read_in_a_browser(tutorial: Tutorial) -> None:
+    assert tutorial.path.stat().st_size < MOST_BYTES
