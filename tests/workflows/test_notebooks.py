@@ -3,7 +3,6 @@
 import os
 import re
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ METADATA = {
 }
 # What differs from machine to machine or from run to run: paths of two parts and more, and memory addresses.
 TELLTALE = re.compile(r"(?<![\w.<:/])/[\w.-]+/[\w.-]+|\b[A-Z]:\\\w|\b0x[0-9a-f]{6,}")
+NOTEBOOK: Any = nbformat  # its functions have no types
 CELL_SECONDS = 120
 MOST_BYTES = 500_000
 
@@ -43,7 +43,7 @@ class Tutorial:
 
 
 @pytest.fixture(scope="module", params=NOTEBOOKS, ids=lambda path: path.stem)
-def tutorial(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tutorial]:
+def tutorial(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Tutorial:
     path: Path = request.param
     folder = tmp_path_factory.mktemp(path.stem)
     clone, own = folder / "clone", folder / "kernel"
@@ -52,22 +52,23 @@ def tutorial(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     own.mkdir()
     (clone / "src").symlink_to(ROOT / "src")
     before = set(clone.glob("*")) | set(clone.glob("notebooks/**/*"))
-    committed = nbformat.read(path, as_version=4)
+    committed = NOTEBOOK.read(path, as_version=4)
     fresh = run(committed, here=here, own=own)
     after = set(clone.glob("*")) | set(clone.glob("notebooks/**/*"))
     written = folder / path.name
-    nbformat.write(fresh, written)
-    yield Tutorial(path, committed, fresh, sorted(after - before), written)
+    NOTEBOOK.write(fresh, written)
+    return Tutorial(path, committed, fresh, sorted(after - before), written)
 
 
 def run(notebook: NotebookNode, *, here: Path, own: Path) -> NotebookNode:
     """Run all cells of a notebook in a folder; errors are kept as outputs, so that each test can say what it found."""
-    fresh: NotebookNode = nbformat.from_dict(notebook)
+    fresh: NotebookNode = NOTEBOOK.from_dict(notebook)
     # No installed kernel is asked for: without any, Jupyter takes the interpreter that runs this test.
     kernel = AsyncKernelManager(
         kernel_name="python3",
         kernel_spec_manager=KernelSpecManager(kernel_dirs=[]),
         connection_file=str(own / "connection.json"),
+        transport_encryption="auto",
     )
     # Nor are the reader's settings of IPython; and the notebook finds the package by itself, not by the PYTHONPATH.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
@@ -78,8 +79,8 @@ def run(notebook: NotebookNode, *, here: Path, own: Path) -> NotebookNode:
         record_timing=False,
         timeout=CELL_SECONDS,
         resources={"metadata": {"path": str(here)}},
-    ).execute(env={**environment, "IPYTHONDIR": str(own)})
-    fresh.metadata = nbformat.from_dict(METADATA)
+    ).execute(env={**environment, "IPYTHONDIR": str(own), "TMPDIR": str(own)})
+    fresh.metadata = NOTEBOOK.from_dict(METADATA)
     return fresh
 
 
@@ -88,7 +89,7 @@ def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
 
 
 def texts(cell: NotebookNode) -> list[dict[str, Any]]:
-    """Return what a cell printed and showed; of a picture only that there is one, as its bytes depend on the machine."""
+    """Return what a cell printed and showed; of a picture only that there is one: its bytes depend on the machine."""
     return [
         {kind: "picture" if kind.startswith("image/") else text for kind, text in output.data.items()}
         if "data" in output

@@ -22,8 +22,8 @@ PICTURES = (
     "predicted_against_observed",
 )
 STEPS = ("standardise", "clean", "tips", "model", "plot")
-# What a page would load from elsewhere when it is opened.
-REMOTE = re.compile(r"""<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)\s*=\s*["']?(?:https?:)?//""", re.IGNORECASE)
+# Scripts, pictures and styles that a page would load from elsewhere when it is opened.
+REMOTE = re.compile(r"""<(?:script|img|link\b(?=[^>]*stylesheet))\b[^>]*\b(?:src|href)\s*=\s*["']?(?:https?:)?//""")
 
 
 def partitions(clone: Clone, data_set: str) -> set[str]:

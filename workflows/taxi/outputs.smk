@@ -8,7 +8,7 @@ TABLES = [
     "borough",
     "zone",
 ]
-# Name of a picture -> category, what is shown.
+# Name of a picture -> subcategory of the report, what is shown.
 PICTURES = {
     "tip_fraction_by_hour": ("Tips", "by hour"),
     "tip_fraction_by_weekday_hour": ("Tips", "by weekday and hour"),
@@ -35,9 +35,12 @@ def picture_files(form):
 def picture(path):
     """Return a picture's file, with its place in the report."""
     name = Path(path).stem
-    category, what = PICTURES[name]
+    subject, what = PICTURES[name]
     labels = {"picture": what, "device": "{device}"}
-    return report(path, caption=f"report/{name}.rst", category=category, labels=labels)
+    caption = f"report/{name}.rst"
+    return report(
+        path, caption=caption, category="Taxi", subcategory=subject, labels=labels
+    )
 
 
 def pictures():

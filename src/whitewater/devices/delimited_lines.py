@@ -115,7 +115,19 @@ def _plain_field(data: Array, start: int, kind: int) -> tuple[int, float, int]:
             real = double(sign, mantissa, -decimals)
         elif following > 0:
             value = whole(sign, mantissa, -decimals)
+    elif data[start] != _QUOTE:
+        end, following = _end_of_field(data, start, start)
+        value = _span(start, end) if end > start else int64(NULL_SPAN)
     return value, real, following
+
+
+@part
+def _end_of_field(data: Array, start: int, position: int) -> tuple[int, int]:
+    """Return where the field ends and the next begins, looking from ``position`` on."""
+    while (data[position] != _COMMA) & (data[position] != NEWLINE):
+        position += 1
+    has_return = data[position] == NEWLINE and position > start and data[position - 1] == _RETURN
+    return position - has_return, position + 1
 
 
 @part
@@ -164,13 +176,9 @@ def _span(begin: int, end: int) -> int:
 @part
 def field_at(data: Array, start: int) -> tuple[int, int, int]:
     """Return begin and end of a field, quotes included, and where the next begins: 0 where the quotes are unsound."""
-    end = _after_quotes(data, start) if data[start] == _QUOTE else start
-    while data[end] != _COMMA and data[end] != NEWLINE:
-        end += 1
-    following = end + 1
-    if data[end] == NEWLINE and end > start and data[end - 1] == _RETURN:
-        end -= 1
-    if data[start] == _QUOTE and (end - start < 2 or end != _after_quotes(data, start)):
+    after = _after_quotes(data, start) if data[start] == _QUOTE else start
+    end, following = _end_of_field(data, start, after)
+    if data[start] == _QUOTE and (after == start or end != after):
         following = 0
     return start, end, following
 

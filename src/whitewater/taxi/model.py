@@ -31,7 +31,7 @@ from whitewater.store import write_json
 from whitewater.taxi.artefact import TARGET, TipModel, save
 from whitewater.taxi.evaluate import CONFIDENCE
 from whitewater.taxi.features import FeatureSet, linear_columns
-from whitewater.taxi.row_groups import BLOCK_ROWS, RowGroup, row_groups, services
+from whitewater.taxi.row_groups import RowGroup, row_groups, services
 from whitewater.taxi.sample import RULE, RunTasks, draw
 from whitewater.taxi.schema import Service
 from whitewater.taxi.search import FoldScore, choose, report, search
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 logger = logging.getLogger(__name__)
-# Arrays of a dozen columns that a task of the sampling holds for each row: those of the block, and those of a slice.
+# What a task of the sampling holds for each row of a row group: a dozen columns as they are read, and a block of them.
 _BYTES_A_ROW = 150
 
 
@@ -83,7 +83,7 @@ def expected_memory(groups: Sequence[RowGroup], which: FeatureSet, settings: Mod
     rows = [sum(group.rows for group in groups if group.service in (None, service)) for service in services(groups)]
     sampled = [min(each, settings.max_rows) for each in rows]
     largest = max(sampled, default=0)
-    reading = threads * min(BLOCK_ROWS, max((group.rows for group in groups), default=0)) * _BYTES_A_ROW
+    reading = threads * max((group.rows for group in groups), default=0) * _BYTES_A_ROW
     # Samples lie on the workers, too; while one is drawn, up to three times its rows are held, and then copied.
     samples = (2 * sum(sampled) + 6 * largest) * (width + 3) * 8
     # A ridge task holds its features and its columns, and makes a few temporary columns.

@@ -112,6 +112,8 @@ def _rows(
     }
     rows = groups.assign(**columns)
     rows.insert(0, "service", service)
+    # Kept in the Parquet file; the pictures say it.
+    rows.attrs["confidence"] = confidence
     return rows[rows["all_trips"] > 0].reset_index(drop=True)
 
 

@@ -82,9 +82,8 @@ def tip_fraction_by_zone(table: pd.DataFrame, *, zones: int, minimum_trips: int)
         return style.explained(_BY_ZONE, _nothing(table, minimum_trips))
     shown = {service: rows.head(zones) for service, rows in ranked.items() if len(rows)}
     labels = {service: _zone_names(rows) for service, rows in shown.items()}
-    notes = [_of_how_many(service, rows, zones, minimum_trips) for service, rows in ranked.items()] + _without_zone(
-        table
-    )
+    notes = [_of_how_many(service, rows, zones, minimum_trips) for service, rows in ranked.items()]
+    notes += _without_zone(table)
     return _rankings(shown, labels, known, title=_BY_ZONE, notes=notes, interval=interval_name(table), legend=True)
 
 
