@@ -16,7 +16,7 @@ from benchmarks.taxi.variant import CARD, MAXIMUM_FARE, MAXIMUM_HOURS, MAXIMUM_M
 from whitewater.config.taxi import Clean, Range, Ranges
 from whitewater.devices import NULL_INTEGER, Array, Block, Device, GroupStatistics, resolve
 from whitewater.devices.protocol import GroupAccumulator
-from whitewater.taxi.blocks import ratio, slices
+from whitewater.taxi.blocks import slices
 from whitewater.taxi.calendar import HOURS_OF_WEEK, hour_of_week
 from whitewater.taxi.raw import Unit, blocks, open_raw, units
 from whitewater.taxi.rules import Rule, broken, rules
@@ -102,7 +102,7 @@ def _count(groups: GroupAccumulator, block: Block, device: Device) -> None:
     counted = block["kept"] & (block["payment_type"] == CARD)
     keys = (hour_of_week(block["pickup_datetime"], device), block["pickup_location_id"])
     chosen = [device.xp.where(counted, key, NULL_INTEGER).astype(device.xp.int32) for key in keys]
-    groups.add(chosen, ratio(block["tip_amount"], block["fare_amount"], device))
+    groups.add(chosen, device.ratio(block["tip_amount"], block["fare_amount"]))
 
 
 def _answer(groups: Sequence[GroupStatistics], zones: Zones) -> Answer:

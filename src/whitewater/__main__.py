@@ -16,6 +16,11 @@ from whitewater.config.base import Section
 from whitewater.errors import ConfigError, WhitewaterError
 
 S = TypeVar("S", bound=Section)
+# Dask's workers are parallel already; threads of BLAS and OpenMP besides them take turns on the same cores, and sum up
+# in another order with each number of them. Snakemake sets these to the threads of the rule.
+ONE_THREAD = (
+    "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "NUMEXPR_NUM_THREADS",
+)  # fmt: skip
 CLUSTER_VARIABLE = "WHITEWATER_CLUSTER"
 
 
@@ -62,6 +67,7 @@ def _step(application: str, arguments: Sequence[str]) -> int:
     if not arguments or arguments[0] not in known:
         print(f"usage: python -m whitewater {application} <step>; steps: {', '.join(known)}", file=sys.stderr)
         return 2
+    os.environ.update(dict.fromkeys(ONE_THREAD, "1"))
     name = arguments[0]
     log = _early_log(arguments)
     from whitewater.log import logged

@@ -69,7 +69,7 @@ PARAMETERS: dict[str, Kind] = {
     "_from_series.series": SERIES,
 }
 # Functions of ours that take and return arrays of the host, though GPU code calls them.
-ON_HOST = frozenset({"from_arrow", "_to_arrow", "_statistics"})
+ON_HOST = frozenset({"from_arrow", "_to_arrow", "_statistics", "_long_numbers", "_plan", "_with_last_newline"})
 # Fields of `Encoded`, which may stand where an array does.
 FIELDS: dict[str, Kind] = {"codes": ARRAY, "vocabulary": HOST}
 # What calls give, and attributes hold. A call that is not listed gives what the last line for its namespace says.

@@ -6,14 +6,28 @@ The simulator has no CuPy, so NumPy stands for it: the kernels and the code arou
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from whitewater.devices import Encoded, Kind
+from whitewater.devices.gpu import GpuDevice
+from whitewater.errors import IntegrityError
+
 GROUPS = (5, 3)
 ROWS = 300
+FIELDS: dict[str, Kind] = {"pickup": "timestamp", "flag": "text", "fare": "float64", "passengers": "int8"}
+LINES = (
+    b"2019-03-01 00:00:01,Y,2.50,1\r\n"
+    b"\n"
+    b",,,\n"
+    b"2019-03-01 00:00:01,torn\n"
+    b'2019-03-01T00:00:01.5,"N",-1234567890123456789012.5e-3,300\n'
+    b"2019-02-30 00:00:00,N,1,1\n"
+    b"2019-03-02,Y,.5,12"
+)
 
 
 def keys_and_values() -> tuple[list[npt.NDArray[np.int32]], npt.NDArray[np.float64]]:
@@ -29,15 +43,25 @@ def numpy_as_cupy() -> ModuleType:
     """Return NumPy under the names of CuPy."""
     cupy = ModuleType("cupy")
     vars(cupy).update(vars(np))
-    vars(cupy).update(asnumpy=np.array, __name__="cupy")
+    # CuPy copies from the host, and to it.
+    vars(cupy).update(asarray=np.array, asnumpy=np.array, __name__="cupy")
     return cupy
 
 
-def accumulate(output: Path) -> None:
-    """Accumulate statistics on the device `gpu`, in two parts, and write them."""
-    from whitewater.devices.gpu import GpuDevice
-    from whitewater.errors import IntegrityError
+def parsed() -> dict[str, npt.NDArray[Any]]:
+    """Parse lines on the device `gpu`; return the columns, text as words, and the lines handed back."""
+    found = GpuDevice().parse_delimited(LINES, list(FIELDS), FIELDS)
+    columns = {}
+    for name, column in found.block.items():
+        if isinstance(column, Encoded):
+            columns[name] = np.array([*column.vocabulary, ""])[column.codes]
+        else:
+            columns[name] = column
+    return {**columns, "malformed": np.array(found.malformed)}
 
+
+def accumulated() -> dict[str, npt.NDArray[Any]]:
+    """Accumulate statistics on the device `gpu`, in parts; return them, and the rows that were refused."""
     device = GpuDevice()
     keys, values = keys_and_values()
     accumulator = device.group_accumulator(GROUPS)
@@ -54,9 +78,9 @@ def accumulate(output: Path) -> None:
             device.group_accumulator(GROUPS[:1]).add([np.array([key], np.int32)], np.array([value]))
         except IntegrityError:
             refused.append((key, value))
-    np.savez(output, refused=np.array(refused), **results)
+    return {**results, "refused": np.array(refused)}
 
 
 if __name__ == "__main__":
     sys.modules["cupy"] = numpy_as_cupy()
-    accumulate(Path(sys.argv[1]))
+    np.savez(sys.argv[1], allow_pickle=False, **accumulated(), **parsed())

@@ -64,7 +64,9 @@ class _Module:
 
     def __init__(self, name: str, tree: ast.Module) -> None:
         self.name, self.found = name, Findings()
-        self.functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+        self.functions = {
+            node.name: node for node in tree.body if isinstance(node, ast.FunctionDef) and not is_kernel(node)
+        }
         self.classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
         self.scope: dict[str, Kind] = {}
         for node in tree.body:
@@ -128,8 +130,7 @@ class _Function(ast.NodeVisitor):
                 self.scope[name] = kind
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        # A kernel of numba.cuda runs in Numba's simulator.
-        if not any("cuda.jit" in ast.unparse(each) for each in node.decorator_list):
+        if not is_kernel(node):
             inner = _Function(self.module, node, self.self_kinds)
             inner.scope = {**self.scope, **inner.scope}
             inner.follow()
@@ -353,6 +354,11 @@ def imported(node: ast.AST) -> dict[str, Kind]:
     if isinstance(node, ast.ImportFrom):
         return {each.asname or each.name: Name(f"{node.module}.{each.name}") for each in node.names}
     return {}
+
+
+def is_kernel(node: ast.FunctionDef) -> bool:
+    """Tell whether a function is a kernel of numba.cuda, which Numba's simulator runs (`test_gpu_kernels`)."""
+    return any("cuda.jit" in ast.unparse(each) for each in node.decorator_list)
 
 
 def uses_rapids(node: ast.AST) -> bool:

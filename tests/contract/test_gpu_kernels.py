@@ -15,6 +15,7 @@ import pytest
 from tests.contract.conftest import NOT_INSTALLED
 from tests.contract.executed import ROOT
 from tests.contract.simulated_gpu import GROUPS, keys_and_values
+from whitewater.devices import BAD_INTEGER, NULL_INTEGER
 from whitewater.devices.group_statistics import bin_bounds
 
 H200 = (9, 0)
@@ -50,24 +51,37 @@ def test_the_simulated_gpu_refuses_values_that_are_negative_or_not_finite_and_ke
     np.testing.assert_array_equal(simulated["refused"], [(0, -1), (0, np.nan), (0, np.inf), (GROUPS[0], 1)])
 
 
+def test_the_simulated_gpu_parses_lines_and_hands_back_what_it_cannot(simulated: Any) -> None:
+    moments = np.array(["2019-03-01T00:00:01", "NaT", "2019-03-01T00:00:01.5", "2019-03-02"], "datetime64[us]")
+    assert simulated["pickup"].tolist() == moments.astype(np.int64).tolist()
+    assert simulated["flag"].tolist() == ["Y", "", "N", "Y"]
+    np.testing.assert_array_equal(simulated["fare"], [2.5, np.nan, -1234567890123456789.0125, 0.5])
+    assert simulated["passengers"].tolist() == [1, NULL_INTEGER, BAD_INTEGER, 12]
+    assert simulated["malformed"].tolist() == ["2019-03-01 00:00:01,torn", "2019-02-30 00:00:00,N,1,1"]
+
+
+def signatures() -> dict[Any, list[tuple[Any, int]]]:
+    """Return dtype and dimensions of the arrays that each kernel is given."""
+    from numba import types
+
+    from whitewater.devices.gpu_kernels import gpu_accumulate, gpu_parse_lines
+
+    keys, value, wide, count = (types.int32, 1), (types.float64, 1), (types.int64, 2), (types.int64, 1)
+    return {
+        gpu_accumulate: [keys, value, count, (types.float64, 3), wide, count],
+        gpu_parse_lines: [(types.uint8, 1), count, (types.int16, 1), wide, (types.float64, 2)],
+    }
+
+
 @pytest.mark.rapids
 @pytest.mark.skipif(find_spec("cudf") is None, reason=NOT_INSTALLED)
 def test_the_kernels_compile_for_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     from numba import cuda, types
 
-    from whitewater.devices.gpu_group_kernels import gpu_accumulate
-
     # Functions that a kernel calls are compiled for the GPU that is there: here, one that is not.
     absent = SimpleNamespace(compute_capability=H200)
     monkeypatch.setattr("numba.cuda.dispatcher.get_current_device", lambda: absent)
-    arrays = (
-        (types.int32, 1),
-        (types.float64, 1),
-        (types.int64, 1),
-        (types.float64, 3),
-        (types.int64, 2),
-        (types.int64, 1),
-    )
-    signature = types.void(*(types.Array(dtype, dimensions, "C") for dtype, dimensions in arrays))
-    code, _ = cuda.compile_ptx(gpu_accumulate.py_func, signature, cc=H200)
-    assert "atom.global.add.f64" in code
+    for kernel, arrays in signatures().items():
+        signature = types.void(*(types.Array(dtype, dimensions, "C") for dtype, dimensions in arrays))
+        code, _ = cuda.compile_ptx(kernel.py_func, signature, cc=H200)
+        assert ".visible .entry" in code

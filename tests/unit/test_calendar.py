@@ -2,7 +2,7 @@
 
 import numpy as np
 import pandas as pd
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whitewater.devices import NULL_TIMESTAMP, resolve
@@ -12,6 +12,7 @@ DEVICE = resolve("cpu")
 FIRST, LAST = pd.Timestamp("2000-01-01"), pd.Timestamp("2099-12-31 23:59:59.999999")
 
 
+@settings(deadline=None)
 @given(st.lists(st.datetimes(FIRST.to_pydatetime(), LAST.to_pydatetime()), min_size=1))
 def test_hour_of_week_and_month_equal_those_of_pandas(moments: list[object]) -> None:
     times = pd.DatetimeIndex(moments).as_unit("us")

@@ -58,7 +58,7 @@ def test_reasons_equal_those_of_sql_over_the_raw_file(month: Results) -> None:
         from (select *, date_diff('second', tpep_pickup_datetime, tpep_dropoff_datetime) as seconds
               from '{month.folder}/march.parquet')
         """
-    ).fetchone()
+    ).fetchall()
     names = (
         "duration_not_above_0",
         "duration_not_at_most_21600",
@@ -66,7 +66,7 @@ def test_reasons_equal_those_of_sql_over_the_raw_file(month: Results) -> None:
         "tip_amount_not_at_least_0",
     )
     reasons = month.quality["files"][0]["by_reason"]
-    assert counts == tuple(reasons.get(name, 0) for name in names)
+    assert counts == [tuple(reasons.get(name, 0) for name in names)]
 
 
 def test_quarantined_rows_have_all_their_reasons(month: Results) -> None:

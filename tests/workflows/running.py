@@ -161,6 +161,7 @@ class Clone:
         cluster: Mapping[str, Any] | None = None,
         limit: Callable[[], None] | None = None,
         device: str = "cpu",
+        variables: Mapping[str, str] | None = None,
         **paths: str | Path,
     ) -> Running:
         """Start a step by hand, as `python -m whitewater taxi <step>`; ``paths`` are its flags."""
@@ -168,7 +169,7 @@ class Clone:
         flags += [f"--{flag.replace('_', '-')}={path}" for flag, path in paths.items()]
         flags += [f"--device={device}", "--threads=2", f"--log={log_of(name)}", f"--record=logs/{name}.json"]
         command = (sys.executable, "-m", "whitewater", "taxi", name, *flags)
-        return self.start(*command, limit=limit, PYTHONPATH=str(self.folder / "src"))
+        return self.start(*command, limit=limit, PYTHONPATH=str(self.folder / "src"), **(variables or {}))
 
     def step(self, name: str, **options: Any) -> Ended:
         """Run a step to its end; see `start_step`."""

@@ -1,5 +1,6 @@
 """What a user sets reaches the steps that use it and no other; what cannot be used is refused before any job."""
 
+import os
 import shutil
 import sys
 from collections.abc import Mapping
@@ -7,22 +8,115 @@ from typing import Any
 
 import pytest
 
-from tests.workflows.running import ROOT, Clone
+from tests.workflows.running import ROOT, Clone, Ended
 
 # Makes any machine one without a usable GPU.
 NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}
 
 
-def dry_run(clone: Clone, overrides: Mapping[str, Any] | None = None, *arguments: str, name: str = "mine.yaml") -> str:
-    """Return what a dry run with overrides prints."""
-    files = ("tiny.yaml", clone.write(name, overrides)) if overrides else ("tiny.yaml",)
-    ended = clone.snakemake("--dry-run", *arguments, files=files, **NO_GPU)
+def dry_run(clone: Clone, overrides: Mapping[str, Any], *arguments: str) -> Ended:
+    """Say what would run with overrides from a second configuration file."""
+    ended = clone.snakemake("--dry-run", *arguments, files=("tiny.yaml", clone.write("mine.yaml", overrides)), **NO_GPU)
     assert ended.status == 0, ended.terminal
-    return ended.terminal
+    return ended
 
 
-def jobs(clone: Clone, overrides: Mapping[str, Any] | None = None, *arguments: str) -> set[str]:
-    """Return the rules that would run."""
-    from tests.workflows.running import Ended
+def test_a_changed_key_of_a_step_runs_that_step_again_and_what_follows_from_it(finished: Clone) -> None:
+    ended = dry_run(finished, {"taxi": {"tips": {"confidence": 0.9}}})
+    assert ended.jobs == {"taxi_tips", "taxi_plot", "taxi_manifest", "all"}
 
-    return Ended(0, dry_run(clone, overrides, *arguments)).jobs
+
+def test_changed_cluster_settings_run_nothing_again(finished: Clone) -> None:
+    ended = dry_run(finished, {"cluster": {"kind": "processes", "performance_report": True}})
+    assert "Nothing to be done" in ended.terminal
+
+
+def test_a_result_that_was_removed_is_made_again(copied: Clone) -> None:
+    (copied / "results/taxi/cpu/plots/data_quality.svg").unlink()
+    assert dry_run(copied, {"device": "cpu"}).jobs == {"taxi_plot", "taxi_manifest", "all"}
+
+
+def test_a_file_of_overrides_changes_one_nested_key_and_leaves_its_neighbours(finished: Clone) -> None:
+    overrides = {"taxi": {"clean": {"ranges": {"duration": {"at_most": 3600}}}}}
+    ended = dry_run(finished, overrides, "results/taxi/cpu/quality.json")
+    assert ended.jobs == {"taxi_clean"}
+    assert '"duration": {"above": null, "at_least": null, "at_most": 3600.0, "below": null}' in ended.terminal
+    assert '"fare_amount": {"above": 0.0, "at_least": null, "at_most": 1000.0, "below": null}' in ended.terminal
+
+
+def test_text_given_with_config_becomes_the_type_of_its_key(finished: Clone) -> None:
+    nested = "taxi={tips: {confidence: 0.9}, plot: {zones: 7}, model: {ridge_alphas: [0.5]}}"
+    ended = finished.snakemake("--dry-run", "--config", nested)
+    assert ended.status == 0, ended.terminal
+    for settings in ('{"confidence": 0.9}', '"zones": 7', '"ridge_alphas": [0.5]'):
+        assert settings in ended.terminal
+
+
+def test_all_wrong_keys_and_values_are_told_at_once_with_file_and_remedy(finished: Clone) -> None:
+    wrong = {"devcie": "gpu", "cluster": {"kind": "proceses"}, "taxi": {"plot": {"zone": 3, "zones": "many"}}}
+    ended = finished.snakemake(files=("tiny.yaml", finished.write("wrong.yaml", wrong)))
+    assert ended.message.startswith("ConfigError:\n")
+    assert set(ended.message.splitlines()[1:]) == {
+        "wrong.yaml: devcie = 'gpu': no such key; did you mean 'device'?",
+        "wrong.yaml: cluster.kind = 'proceses': input should be 'auto', 'threads', 'processes' or 'attach'; "
+        "did you mean 'processes'?",
+        "wrong.yaml: taxi.plot.zone = 3: no such key; did you mean 'zones'?",
+        "wrong.yaml: taxi.plot.zones = 'many': input should be a valid integer, unable to parse string as an integer",
+    }
+
+
+def test_a_wrong_value_given_with_config_is_told_to_be_from_there(finished: Clone) -> None:
+    ended = finished.snakemake("--config", "device=tpu")
+    assert ended.message == (
+        "ConfigError:\n--config: device = 'tpu': input should be 'cpu', 'gpu' or 'auto'; did you mean 'gpu'?"
+    )
+
+
+def test_a_step_run_by_hand_refuses_wrong_settings_and_clusters_alike(finished: Clone) -> None:
+    paths = {"trips": "trips", "zones": "zones", "tables": "tips_by_hour.parquet"}
+    settings = finished.step("tips", settings={"confidance": 0.9, "confidence": 2}, **paths).message
+    assert "--settings: confidence" in settings
+    assert "--settings: confidance" in settings
+    assert "--cluster: kind" in finished.step("tips", cluster={"kind": "proceses"}, **paths).message
+
+
+def test_gpu_without_a_gpu_ends_before_the_first_job_with_one_message(finished: Clone) -> None:
+    ended = finished.snakemake("--config", "device=gpu", **NO_GPU)
+    assert ended.message.startswith("DeviceError: device=gpu, but no usable NVIDIA GPU was found.")
+    for part in ("libcuda.so.1", "cudf", "device=cpu", "envs/gpu.lock", "python -m whitewater doctor"):
+        assert part in ended.message
+    assert "rule taxi_" not in ended.terminal
+    assert not (finished / "results/taxi/gpu").exists()
+
+
+def test_gpu_without_a_gpu_can_still_be_dry_run(finished: Clone) -> None:
+    ended = finished.snakemake("--dry-run", "--config", "device=gpu", **NO_GPU)
+    assert ended.status == 0, ended.terminal
+    assert {"taxi_standardise", "taxi_clean", "taxi_tips", "taxi_model", "taxi_manifest"} <= ended.jobs
+    assert "output: results/taxi/gpu/manifest.json" in ended.terminal
+
+
+def test_a_step_run_by_hand_on_a_gpu_that_is_not_there_is_refused(finished: Clone) -> None:
+    paths = {"trips": "trips", "zones": "zones", "tables": "tips_by_hour.parquet"}
+    message = finished.step("tips", device="gpu", variables=NO_GPU, **paths).message
+    assert message.startswith("DeviceError: ")
+
+
+def test_auto_says_which_device_it_took(fresh: Clone) -> None:
+    ended = fresh.snakemake("--config", "device=auto", "--", "data/taxi/zones.csv", **NO_GPU)
+    assert ended.status == 0, ended.terminal
+    assert len([line for line in ended.terminal.splitlines() if line.startswith("device=auto took cpu: ")]) == 1
+
+
+def test_the_workflows_pass_snakemakes_lint(fresh: Clone) -> None:
+    ended = fresh.start(sys.executable, "-m", "snakemake", "--lint").ended()
+    assert ended.status == 0, ended.terminal
+    assert "your workflow is in a good condition" in ended.terminal
+
+
+def test_the_workflows_are_formatted(fresh: Clone) -> None:
+    if not (formatter := shutil.which("snakefmt", path=f"{os.path.dirname(sys.executable)}{os.pathsep}{os.defpath}")):
+        pytest.skip("snakefmt is not installed: it comes with envs/dev.lock")
+    paths = (str(ROOT / "Snakefile"), str(ROOT / "workflows"))
+    ended = fresh.start(formatter, "--check", *paths).ended()
+    assert ended.status == 0, ended.terminal

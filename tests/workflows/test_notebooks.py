@@ -24,6 +24,22 @@ METADATA = {
 TELLTALE = re.compile(r"(?<![\w.<:/])/[\w.-]+/[\w.-]+|\b[A-Z]:\\\w|\b0x[0-9a-f]{6,}")
 NOTEBOOK: Any = nbformat  # its functions have no types
 CELL_SECONDS = 120
+# The one word that a reader with a GPU changes, and a stand-in for that GPU: its arrays refuse what CuPy's refuse. Its
+# slices are larger than those of the contract tests, whose data is smaller.
+ON_CPU = 'resolve("cpu")'
+STAND_IN = """
+import sys
+
+sys.path.append({root!r})
+from tests.contract.strict_device import StrictDevice
+
+
+class Gpu(StrictDevice):
+    slice_rows = 20_000
+
+
+{cell}
+"""
 MOST_BYTES = 500_000
 
 
@@ -46,22 +62,24 @@ class Tutorial:
 def tutorial(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Tutorial:
     path: Path = request.param
     folder = tmp_path_factory.mktemp(path.stem)
-    clone, own = folder / "clone", folder / "kernel"
-    here = clone / "notebooks"
-    here.mkdir(parents=True)
-    own.mkdir()
+    clone = folder / "clone"
+    (clone / "notebooks").mkdir(parents=True)
     (clone / "src").symlink_to(ROOT / "src")
-    before = set(clone.glob("*")) | set(clone.glob("notebooks/**/*"))
+    before = files(clone)
     committed = NOTEBOOK.read(path, as_version=4)
-    fresh = run(committed, here=here, own=own)
-    after = set(clone.glob("*")) | set(clone.glob("notebooks/**/*"))
+    fresh = run(committed, here=clone / "notebooks", own=folder / "kernel")
     written = folder / path.name
     NOTEBOOK.write(fresh, written)
-    return Tutorial(path, committed, fresh, sorted(after - before), written)
+    return Tutorial(path, committed, fresh, sorted(files(clone) - before), written)
+
+
+def files(clone: Path) -> set[Path]:
+    return {*clone.glob("*"), *clone.glob("notebooks/**/*")}
 
 
 def run(notebook: NotebookNode, *, here: Path, own: Path) -> NotebookNode:
     """Run all cells of a notebook in a folder; errors are kept as outputs, so that each test can say what it found."""
+    own.mkdir()
     fresh: NotebookNode = NOTEBOOK.from_dict(notebook)
     # No installed kernel is asked for: without any, Jupyter takes the interpreter that runs this test.
     kernel = AsyncKernelManager(
@@ -79,7 +97,7 @@ def run(notebook: NotebookNode, *, here: Path, own: Path) -> NotebookNode:
         record_timing=False,
         timeout=CELL_SECONDS,
         resources={"metadata": {"path": str(here)}},
-    ).execute(env={**environment, "IPYTHONDIR": str(own), "TMPDIR": str(own)})
+    ).execute(cleanup_kc=True, env={**environment, "IPYTHONDIR": str(own), "TMPDIR": str(own)})
     fresh.metadata = NOTEBOOK.from_dict(METADATA)
     return fresh
 
@@ -144,6 +162,19 @@ def test_its_committed_outputs_are_those_of_a_run(tutorial: Tutorial) -> None:
     committed = {cell.id: texts(cell) for cell in code_cells(tutorial.committed)}
     fresh = {cell.id: texts(cell) for cell in code_cells(tutorial.fresh)}
     assert committed == fresh, tutorial.remedy
+
+
+def test_one_word_makes_it_compute_the_same_with_the_arrays_of_a_gpu(tutorial: Tutorial, tmp_path: Path) -> None:
+    changed: NotebookNode = NOTEBOOK.from_dict(tutorial.committed)
+    (chooses,) = [cell for cell in code_cells(changed) if ON_CPU in cell.source]
+    chooses.source = STAND_IN.format(root=str(ROOT), cell=chooses.source.replace(ON_CPU, "Gpu()"))
+    on_stand_in = run(changed, here=tutorial.path.parent, own=tmp_path / "kernel")
+    assert errors(on_stand_in) == []
+    shown, expected = (
+        {cell.id: texts(cell) for cell in code_cells(notebook) if cell.id != chooses.id}
+        for notebook in (on_stand_in, tutorial.fresh)
+    )
+    assert shown == expected
 
 
 def test_it_is_committed_without_traces_of_a_machine_or_a_run(tutorial: Tutorial) -> None:

@@ -116,7 +116,9 @@ def test_the_manifest_says_where_each_step_ran(finished: Clone) -> None:
     steps = finished.json(f"{RESULTS}/manifest.json")["steps"]
     assert set(steps) == {"fetch", *STEPS}
     assert {record["device"]["name"] for record in steps.values()} == {"cpu"}
-    assert all(record["host"] and record["seconds"] > 0 and record["peak_memory_bytes"] > 0 for record in steps.values())
+    assert all(
+        record["host"] and record["seconds"] > 0 and record["peak_memory_bytes"] > 0 for record in steps.values()
+    )
 
 
 def test_the_defaults_of_keys_that_nobody_set_are_in_the_manifest(finished: Clone) -> None:

@@ -153,7 +153,7 @@ class Forest(Section):
     """Grid of the random forest."""
 
     trees: tuple[Annotated[int, Field(ge=1)], ...] = Field((20,), min_length=1, description="Numbers of trees to try.")
-    depths: tuple[Annotated[int, Field(ge=1)], ...] = Field((8, 12), min_length=1, description="Maximal depths to try.")
+    depths: tuple[Annotated[int, Field(ge=1)], ...] = Field((6, 10), min_length=1, description="Maximal depths to try.")
     rows_per_tree: int = Field(
         5_000, ge=100, description="Trips drawn, with replacement, for each tree at most; the time grows with it."
     )

@@ -40,9 +40,9 @@ def from_arrow(column: pa.Array | pa.ChunkedArray, kind: Kind) -> Array | Encode
     """
     values = _one_array(column)
     if kind == "text":
-        return _encoded(values)
+        return encoded(values)
     if pa.types.is_dictionary(values.type):
-        return _gathered(from_arrow(values.dictionary, kind), values.indices, kind)
+        values = values.dictionary_decode()
     if pa.types.is_null(values.type):
         return np.full(len(values), null_of(kind), dtype=dtype_of(kind))
     if kind == "timestamp":
@@ -77,29 +77,17 @@ def _is_text(values: pa.Array) -> bool:
     return bool(pa.types.is_string(values.type) or pa.types.is_large_string(values.type))
 
 
-def _gathered(lookup: Array | Encoded, indices: pa.Array, kind: Kind) -> Array:
-    """Return the value of each index, in which null picks the null that is put after the last value."""
-    assert isinstance(lookup, np.ndarray)
-    table = np.append(lookup, np.asarray(null_of(kind), dtype=lookup.dtype))
-    return table[pc.fill_null(indices.cast(pa.int64()), len(lookup)).to_numpy(zero_copy_only=False)]
-
-
-def _encoded(values: pa.Array) -> Encoded:
+def encoded(values: pa.Array) -> Encoded:
+    """Return values of any type as text, numbers as pyarrow writes them; empty text is null."""
     if not pa.types.is_dictionary(values.type):
         values = values.cast(pa.string()).dictionary_encode()
-    codes = pc.fill_null(values.indices.cast(pa.int32()), -1).to_numpy(zero_copy_only=False)
+    codes: Array = pc.fill_null(values.indices.cast(pa.int32()), NULL_INTEGER).to_numpy(zero_copy_only=False)
     words = values.dictionary.cast(pa.string()).to_pylist()
-    return without_empty(codes, words)
-
-
-def without_empty(codes: Array, words: list[str | None]) -> Encoded:
-    """Return codes and words as text in which the empty word, like a null one, is null."""
-    if all(words):
-        return Encoded(codes, tuple(words))  # type: ignore[arg-type]
-    kept = [word for word in words if word]
-    renumbered = np.append(np.cumsum([bool(word) for word in words]) - 1, -1).astype(np.int32)
-    renumbered[[index for index, word in enumerate(words) if not word]] = -1
-    return Encoded(renumbered[codes], tuple(kept))
+    vocabulary = {word: code for code, word in enumerate(dict.fromkeys(filter(None, words)))}
+    if len(vocabulary) == len(words):
+        return Encoded(codes, tuple(words))
+    renumbered = np.array([*(vocabulary.get(word, NULL_INTEGER) for word in words), NULL_INTEGER], np.int32)
+    return Encoded(renumbered[codes], tuple(vocabulary))
 
 
 def _timestamps(values: pa.Array) -> Array:
@@ -126,7 +114,8 @@ def microseconds_of(ticks: Array, unit: str) -> Array:
 
 
 def _nulls(values: pa.Array) -> Array:
-    return values.is_null().to_numpy(zero_copy_only=False)
+    nulls: Array = values.is_null().to_numpy(zero_copy_only=False)
+    return nulls
 
 
 def _timestamps_of_text(texts: pa.Array) -> pa.Array:
@@ -154,7 +143,8 @@ def _floats(values: pa.Array) -> Array:
         raise ValueError(f"{values.type} is not a number")
     if pa.types.is_boolean(values.type):
         values = values.cast(pa.int8())
-    return values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    floats: Array = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return floats
 
 
 def _integers(values: pa.Array, dtype: np.dtype[Any]) -> Array:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
     from whitewater.config.root import Cluster
+    from whitewater.devices.elementwise import Bounds, Clock
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,26 @@ class CpuDevice:
         from whitewater.devices.group_statistics import CpuGroupAccumulator
 
         return CpuGroupAccumulator(groups)
+
+    def ratio(self, numerator: Array, denominator: Array) -> Array:
+        from whitewater.devices.elementwise import cpu_ratio
+
+        return cpu_ratio(numerator, denominator)
+
+    def seconds(self, start: Array, end: Array) -> Array:
+        from whitewater.devices.elementwise import cpu_seconds
+
+        return cpu_seconds(start, end)
+
+    def outside(self, values: Array, bounds: Bounds) -> Array | None:
+        from whitewater.devices.elementwise import cpu_outside
+
+        return cpu_outside(values, bounds)
+
+    def steps(self, timestamps: Array, clock: Clock) -> Array:
+        from whitewater.devices.elementwise import cpu_steps
+
+        return cpu_steps(timestamps, clock)
 
     def ridge(self, *, alpha: float) -> Regressor:
         from whitewater.devices.estimators import cpu_ridge

@@ -10,12 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import ModuleType
 
 import numpy as np
-import pyarrow as pa
 
 from whitewater.devices import delimited_lines
 from whitewater.devices.arrow_kinds import dtype_of
-from whitewater.devices.delimited_lines import EXTRA_ROWS, LENGTH, LONG, STATE, gpu_parse_lines, parse_lines, plan_of
-from whitewater.devices.delimited_words import Words, ascii_texts
+from whitewater.devices.delimited_lines import EXTRA_ROWS, LENGTH, LONG, STATE, parse_lines, plan_of
+from whitewater.devices.delimited_words import Words, long_numbers
 from whitewater.devices.protocol import BAD_INTEGER, Array, Encoded, Kind, Parsed, RawBlock
 
 # Lines parsed at once on the CPU: their numbers stay in the cache of a core.
@@ -92,17 +91,9 @@ def _slices(text: Array, plan: Array, columns: int) -> Iterator[tuple[Array, Arr
     position = 0
     while position < len(text):
         position, lines, faults = parse_lines(text, position, plan, integers, floats)
-        for slot, at, nearest in _long_numbers(text, integers[:, :lines]):
+        for slot, at, nearest in long_numbers(text, integers[:, :lines]):
             floats[slot, at] = nearest
         yield integers[:columns, :lines], integers[STATE, :faults]
-
-
-def _long_numbers(text: Array, integers: Array) -> Iterator[tuple[int, Array, Array]]:
-    """Yield row, lines and nearest double of the numbers that have too many digits for a kernel."""
-    slots = int(np.bitwise_or.reduce(integers[LONG], initial=0))
-    for slot in [slot for slot in range(len(integers)) if slots >> slot & 1]:
-        lines = np.flatnonzero(integers[LONG] >> slot & 1)
-        yield slot, lines, ascii_texts(text, integers[slot, lines]).cast(pa.float64()).to_numpy()
 
 
 def _narrow(xp: ModuleType, values: Array, kind: Kind) -> Array:
@@ -121,6 +112,8 @@ def gpu_parse_delimited(data: bytes, names: Sequence[str], columns: Mapping[str,
     """
     import cupy
 
+    from whitewater.devices.gpu_kernels import gpu_parse_lines
+
     host = _with_last_newline(data)
     text = cupy.asarray(host)
     ends = cupy.where(text == delimited_lines.NEWLINE)[0]
@@ -128,9 +121,9 @@ def gpu_parse_delimited(data: bytes, names: Sequence[str], columns: Mapping[str,
     integers = cupy.empty((len(columns) + EXTRA_ROWS, len(starts)), np.int64)
     floats = integers.view(np.float64)
     blocks = -(-len(starts) // _GPU_THREADS)
-    gpu_parse_lines()[blocks, _GPU_THREADS](text, starts, cupy.asarray(_plan(names, columns)), integers, floats)
+    gpu_parse_lines[blocks, _GPU_THREADS](text, starts, cupy.asarray(_plan(names, columns)), integers, floats)
     if int(integers[LONG].max()):
-        for slot, at, nearest in _long_numbers(host, cupy.asnumpy(integers)):
+        for slot, at, nearest in long_numbers(host, cupy.asnumpy(integers)):
             floats[slot, cupy.asarray(at)] = cupy.asarray(nearest)
     faults = cupy.where(integers[STATE] == delimited_lines.MALFORMED)[0]
     bounds = zip(cupy.asnumpy(starts[faults]).tolist(), cupy.asnumpy(ends[faults]).tolist(), strict=True)

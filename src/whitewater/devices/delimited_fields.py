@@ -119,7 +119,8 @@ def double(sign: int, mantissa: int, exponent: int) -> float:
     """Return the double nearest to a number, or NaN where that takes more than one operation."""
     if mantissa < 0 or mantissa > _EXACT or exponent >= len(_POWERS) or exponent <= -len(_POWERS):
         return np.nan
-    return sign * (mantissa / _POWERS[-exponent] if exponent <= 0 else mantissa * _POWERS[exponent])
+    nearest: float = mantissa / _POWERS[-exponent] if exponent <= 0 else mantissa * _POWERS[exponent]
+    return sign * nearest
 
 
 @part

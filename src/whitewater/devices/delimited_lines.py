@@ -6,9 +6,6 @@ the same result.
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any
-
 import numpy as np
 
 from whitewater.devices.delimited_fields import (
@@ -220,18 +217,3 @@ def parse_lines(data: Array, position: int, plan: Array, integers: Array, floats
                 faults += 1
         position = following
     return position, lines, faults
-
-
-@cache
-def gpu_parse_lines() -> Any:
-    """Return the kernel that parses lines on a GPU, a thread to each; ``starts`` tells where they begin."""
-    from numba import cuda
-
-    @cuda.jit
-    def parse(data: Array, starts: Array, plan: Array, integers: Array, floats: Array) -> None:
-        line = cuda.grid(1)
-        if line < len(starts):
-            following = parse_line(data, (starts[line], line), plan, integers, floats)
-            integers[STATE, line] = PARSED if following > 0 else BLANK if is_blank(data, starts[line]) else MALFORMED
-
-    return parse

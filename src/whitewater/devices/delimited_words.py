@@ -1,11 +1,13 @@
-"""Distinct texts of a column, numbered in the order in which they come."""
+"""What is made of spans of text on the host: numbers for distinct words, and doubles of numbers with many digits."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
 
-from whitewater.devices.delimited_lines import LENGTH, NULL_SPAN
+from whitewater.devices.delimited_lines import LENGTH, LONG, NULL_SPAN
 from whitewater.devices.kernel import int64, kernel, part
 from whitewater.devices.protocol import NULL_INTEGER, Array, Encoded
 
@@ -37,15 +39,25 @@ class Words:
         """Return codes and words without quotes; an empty word is null, and what reads the same gets one code."""
         words = [_unquoted(self._text, span) for span in self._spans[: self._known].tolist()]
         vocabulary = {word: code for code, word in enumerate(dict.fromkeys(filter(None, words)))}
+        if len(vocabulary) == len(words):
+            return Encoded(codes, tuple(words))
         renumbered = np.array([*(vocabulary.get(word, NULL_INTEGER) for word in words), NULL_INTEGER], np.int32)
         return Encoded(renumbered[codes], tuple(vocabulary))
 
 
-def ascii_texts(text: Array, spans: Array) -> pa.Array:
-    """Return the texts of spans that hold nothing but ASCII."""
-    offsets, copied = np.empty(len(spans) + 1, np.int32), np.empty(int((spans & LENGTH).sum()), np.uint8)
-    _copy(text, spans, offsets, copied)
-    return pa.StringArray.from_buffers(len(spans), pa.py_buffer(offsets), pa.py_buffer(copied))
+def long_numbers(text: Array, integers: Array) -> Iterator[tuple[int, Array, Array]]:
+    """Yield row, lines and nearest double of the numbers that have too many digits for `parse_line`.
+
+    ``integers`` are those that it filled.
+    """
+    rows = int(np.bitwise_or.reduce(integers[LONG], initial=0))
+    for row in [row for row in range(len(integers)) if rows >> row & 1]:
+        lines = np.flatnonzero(integers[LONG] >> row & 1)
+        spans = integers[row, lines]
+        offsets, copied = np.empty(len(spans) + 1, np.int32), np.empty(int((spans & LENGTH).sum()), np.uint8)
+        _copy(text, spans, offsets, copied)
+        digits = pa.StringArray.from_buffers(len(spans), pa.py_buffer(offsets), pa.py_buffer(copied))
+        yield row, lines, digits.cast(pa.float64()).to_numpy()
 
 
 def _unquoted(text: Array, span: int) -> str:
@@ -58,8 +70,8 @@ def _unquoted(text: Array, span: int) -> str:
 def _encode(data: Array, spans: Array, table: tuple[Array, Array], known: int, codes: Array) -> int:
     """Fill in the code of each span and return the number of words known, or -1 when there is no room for more.
 
-    ``table``: an open hash table of codes, int32 (a power of two,), -1 where empty; and the span of each word, int64, at
-    most half as many.
+    ``table``: an open hash table of codes, int32 (a power of two,), -1 where empty; and the span of each word, int64,
+    at most half as many.
     """
     buckets, words = table
     for row in range(len(spans)):

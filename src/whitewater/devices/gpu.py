@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
+from whitewater.config.resolve import missing_gpu
 from whitewater.devices.protocol import Array, Block, GroupAccumulator, Kind, Parsed, RawBlock, Regressor
 from whitewater.errors import DeviceError
 from whitewater.versions import versions
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
     from whitewater.config.root import Cluster
+    from whitewater.devices.elementwise import Bounds, Clock
 
 PACKAGES = ("cudf", "cupy", "cuml", "dask_cuda")
 DISTRIBUTIONS = ("cudf-cu13", "cupy-cuda13x", "cuml-cu13", "dask-cuda", "rmm-cu13", "numba-cuda")
@@ -41,14 +43,9 @@ class GpuDevice:
             If a package is missing, or CuPy, which computes all array expressions, finds no GPU that it can use.
         """
         absent = [name for name in PACKAGES if find_spec(name) is None]
-        if absent:
-            raise DeviceError(
-                f"device gpu needs the packages {', '.join(PACKAGES)}: {', '.join(absent)} not found. {REMEDY}"
-            )
-        import cupy
-
-        if not cupy.cuda.is_available():
-            raise DeviceError(f"device gpu, but CuPy finds no GPU that it can use. {_why_unusable()} {REMEDY}")
+        problem = f"the packages {', '.join(absent)} are not installed" if absent else _problem_of_cupy()
+        if problem:
+            raise DeviceError(f"device gpu: {problem}. {missing_gpu() or _found()} {REMEDY}")
         return cls()
 
     @property
@@ -101,6 +98,26 @@ class GpuDevice:
 
         return GpuGroupAccumulator(groups)
 
+    def ratio(self, numerator: Array, denominator: Array) -> Array:
+        from whitewater.devices.elementwise import gpu_ratio
+
+        return gpu_ratio(numerator, denominator)
+
+    def seconds(self, start: Array, end: Array) -> Array:
+        from whitewater.devices.elementwise import gpu_seconds
+
+        return gpu_seconds(start, end)
+
+    def outside(self, values: Array, bounds: Bounds) -> Array | None:
+        from whitewater.devices.elementwise import gpu_outside
+
+        return gpu_outside(values, bounds)
+
+    def steps(self, timestamps: Array, clock: Clock) -> Array:
+        from whitewater.devices.elementwise import gpu_steps
+
+        return gpu_steps(timestamps, clock)
+
     def ridge(self, *, alpha: float) -> Regressor:
         from whitewater.devices.estimators import gpu_ridge
 
@@ -152,18 +169,19 @@ class GpuDevice:
         return peak_allocated()
 
 
-def _why_unusable() -> str:
-    """Say what keeps CuPy from the GPU: no driver, no device, or a driver too old for the CUDA of CuPy."""
+def _problem_of_cupy() -> str | None:
     import cupy
 
-    from whitewater.config.resolve import missing_gpu
+    if cupy.cuda.is_available():
+        return None
+    built_for = _cuda_version(cupy.cuda.runtime.runtimeGetVersion())
+    return f"CuPy, which is built for CUDA {built_for}, finds no GPU that it can use"
 
-    return missing_gpu() or (
-        "The driver lists a device, but does not serve it: it is probably too old for CUDA "
-        f"{_cuda_version(cupy.cuda.runtime.runtimeGetVersion())}, which CuPy is built for; packages: "
-        + ", ".join(f"{name} {version}" for name, version in versions(*DISTRIBUTIONS).items())
-        + "."
-    )
+
+def _found() -> str:
+    """Say what there is, where a driver lists a device and packages are incomplete or do not fit the driver."""
+    packages = ", ".join(f"{name} {version or 'not installed'}" for name, version in versions(*DISTRIBUTIONS).items())
+    return f"The NVIDIA driver lists a device; packages: {packages}."
 
 
 def _cuda_version(number: int) -> str:

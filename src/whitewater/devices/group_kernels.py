@@ -16,7 +16,7 @@ _REFUSED = -1
 @part
 def bin_of(bits: int) -> int:
     """Return the bin of a float64 that is given by its bits, or -1 if it is negative or not finite."""
-    if bits == 0 or bits == _NEGATIVE_ZERO:
+    if (bits == 0) | (bits == _NEGATIVE_ZERO):
         return 0
     if bits < 0 or bits >= _INFINITY:
         return _REFUSED

@@ -1,8 +1,8 @@
 """Counts, sums and histograms of values by several keys in one pass, and medians from the histograms.
 
-The histogram is log-linear, as in HdrHistogram (Tene) and DDSketch (Masson, Rim, Lee: DDSketch, VLDB 2019): the bin of a
-value is read off the high bits of its float64, 512 bins to an octave, so that a bin is at most 2**-9 of its lower bound
-wide, whatever the scale of the values.
+The histogram is log-linear, as in HdrHistogram (Tene) and DDSketch (Masson, Rim, Lee: DDSketch, VLDB 2019): the bin of
+a value is read off the high bits of its float64, 512 bins to an octave, so that a bin is at most 2**-9 of its lower
+bound wide, whatever the scale of the values.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def median_from_histogram(histogram: Array) -> npt.NDArray[np.float64]:
     Returns
     -------
     numpy.ndarray
-        float64 (groups,); NaN for a group without values. The relative error is below 2**-9 for a median from `LEAST` to
-        `OVERFLOW`, and 2**-10 where the values of a bin are spread evenly over it; 0 is exact; below `LEAST` the error
-        is below `LEAST`; a median of `OVERFLOW` or more is given as `OVERFLOW`.
+        float64 (groups,); NaN for a group without values. From `LEAST` to `OVERFLOW` the relative error is below 2**-9,
+        and about 2**-10 where values lie evenly in their bin. 0 is exact; below `LEAST` the error is below `LEAST`; a
+        median of `OVERFLOW` or more is given as `OVERFLOW`.
     """
     return (_order_statistic(histogram, upper=False) + _order_statistic(histogram, upper=True)) / 2
 
@@ -106,12 +106,12 @@ class CpuGroupAccumulator:
 
 
 class GpuGroupAccumulator:
-    """Statistics by several keys on the GPU; counts do not depend on the order in which its threads run, sums barely."""
+    """Statistics by several keys on the GPU; in what order its threads add changes the last bits of sums, no count."""
 
     def __init__(self, groups: Sequence[int]) -> None:
         import cupy
 
-        from whitewater.devices.gpu_group_kernels import GPU_LANES
+        from whitewater.devices.gpu_kernels import GPU_LANES
 
         self._sums = [cupy.zeros((GPU_LANES, size, 2), np.float64) for size in groups]
         self._histograms = [cupy.zeros((size, BINS), np.int64) for size in groups]
@@ -120,7 +120,7 @@ class GpuGroupAccumulator:
         """Count values under each array of keys."""
         import cupy
 
-        from whitewater.devices.gpu_group_kernels import gpu_accumulate
+        from whitewater.devices.gpu_kernels import gpu_accumulate
 
         if len(values) == 0:
             return

@@ -1,8 +1,8 @@
 """Parquet files: columns of a row group as blocks, and a block as a file.
 
-On the CPU the flat columns that writers usually make are decoded by `whitewater.devices.parquet_chunk`; of any other form
-(nested, another encoding or codec, another type), they are read by pyarrow, with the same result. On the GPU cuDF reads
-and writes; columns whose type it would read otherwise take the way over the host.
+On the CPU the flat columns that writers usually make are decoded by `whitewater.devices.parquet_chunk`; columns of any
+other form (another encoding, codec or type) are read by pyarrow, with the same result. On the GPU cuDF reads and writes;
+columns of a type that it would read otherwise take the way over the host.
 """
 
 from __future__ import annotations
@@ -18,9 +18,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from whitewater.devices.arrow_kinds import MICROSECONDS, from_arrow, microseconds_of, narrow_floats, narrow_integers
+from whitewater.devices.arrow_kinds import (
+    MICROSECONDS,
+    encoded,
+    from_arrow,
+    microseconds_of,
+    narrow_floats,
+    narrow_integers,
+)
 from whitewater.devices.parquet_chunk import chunk_reader
-from whitewater.devices.protocol import NULL_INTEGER, NULL_TIMESTAMP, Array, Block, Encoded, Kind, RawBlock
+from whitewater.devices.protocol import NULL_INTEGER, NULL_TIMESTAMP, Array, Encoded, Kind, RawBlock
 from whitewater.errors import InputError
 
 _ARROW_ROWS = 1 << 16
@@ -52,7 +59,7 @@ def cpu_row_group_blocks(
     Raises
     ------
     InputError
-        If the file is not Parquet, is cut off or corrupted, lacks a column, or holds a value that cannot become the kind.
+        If the file is not Parquet, is cut off or corrupted, lacks a column, or holds a value that cannot be of its kind.
     """
     with _opened(path) as file, path.open("rb", buffering=0) as data:
         rows = file.metadata.row_group(row_group).num_rows
@@ -154,7 +161,7 @@ def gpu_row_group_blocks(
 
 
 def _read_by_cudf(path: Path, row_group: int, columns: Mapping[str, Kind]) -> list[str]:
-    """Return the columns that cuDF reads as their kind: numbers as numbers, timestamps as such, anything plain as text."""
+    """Return the columns that cuDF reads as their kind; the others take the way over the host."""
     direct: list[str] = []
     with _opened(path) as file:
         for name, kind in columns.items():
@@ -178,10 +185,9 @@ def _from_series(series: Any, kind: Kind) -> Array | Encoded:
 
     if kind == "text":
         codes, words = series.factorize()
-        encoded = from_arrow(words.to_arrow(), "text")
-        assert isinstance(encoded, Encoded)
-        table = cupy.asarray(np.append(encoded.codes, np.int32(NULL_INTEGER)))
-        return Encoded(cupy.take(table, codes), encoded.vocabulary)
+        text = encoded(words.to_arrow())
+        table = cupy.asarray(np.append(text.codes, np.int32(NULL_INTEGER)))
+        return Encoded(cupy.take(table, codes), text.vocabulary)
     nulls = series.isna().to_cupy()
     if kind == "timestamp":
         unit, _ = np.datetime_data(series.dtype)
@@ -209,8 +215,8 @@ def _on_gpu(values: Array | Encoded) -> Array | Encoded:
     return cupy.asarray(values)
 
 
-# Timestamps repeat too rarely for a dictionary to pay. Measured on 1M trips of 28 columns: Snappy takes 0.24 s and makes
-# 19 MB; Zstandard, level 1, 0.28 s and 15 MB, and 15 % more to read back; nothing 0.21 s and 25 MB.
+# Measured on 1M trips of 28 columns: Snappy takes 0.24 s and makes 19 MB; Zstandard, level 1, 0.28 s and 15 MB, and 15 %
+# more to read back; nothing 0.21 s and 25 MB.
 _COMPRESSION = "snappy"
 
 
@@ -232,6 +238,7 @@ def cpu_write_parquet(block: Mapping[str, Array | Encoded], path: Path, kinds: M
         path,
         row_group_size=max(1, table.num_rows),
         compression=_COMPRESSION,
+        # Times repeat too rarely for a dictionary to pay.
         use_dictionary=[name for name, kind in kinds.items() if kind != "timestamp"],
     )
 

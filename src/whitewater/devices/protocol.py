@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
     from whitewater.config.root import Cluster
+    from whitewater.devices.elementwise import Bounds, Clock
 
 Kind = Literal["timestamp", "float64", "int8", "int16", "int32", "int64", "text"]
 Array = npt.NDArray[Any]
@@ -137,6 +138,18 @@ class Device(Hashable, Protocol):
 
     def group_accumulator(self, groups: Sequence[int]) -> GroupAccumulator:
         """Return an empty accumulator for key arrays of so many groups each; one task makes one and is done with it."""
+
+    def ratio(self, numerator: Array, denominator: Array) -> Array:
+        """Return the quotient of float64 columns, NaN where the denominator is not above 0."""
+
+    def seconds(self, start: Array, end: Array) -> Array:
+        """Return the seconds between timestamps as float64, NaN where one is null."""
+
+    def outside(self, values: Array, bounds: Bounds) -> Array | None:
+        """Return uint8 with bit *i* set where bound *i* is broken, or None where no value breaks one."""
+
+    def steps(self, timestamps: Array, clock: Clock) -> Array:
+        """Return the step of a clock at each timestamp as int32, -1 outside the clock's time and for nulls."""
 
     def ridge(self, *, alpha: float) -> Regressor:
         """Linear least squares with an L2 penalty and an intercept."""

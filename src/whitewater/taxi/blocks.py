@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from whitewater.devices import NULL_INTEGER, NULL_TIMESTAMP, Array, Block, Device
-from whitewater.taxi.calendar import MICROSECONDS
 from whitewater.taxi.schema import CARD, KINDS, SERVICES
 
 
@@ -22,24 +21,18 @@ def column(name: str, block: Block, device: Device) -> Array:
 
 def quantity(name: str, block: Block, device: Device) -> Array:
     """Return a column or a derived quantity as float64 with NaN for null: duration (s), speed (mph), tip_fraction."""
-    xp = device.xp
     if name == "duration":
-        pickup, dropoff = column("pickup_datetime", block, device), column("dropoff_datetime", block, device)
-        known = (pickup != NULL_TIMESTAMP) & (dropoff != NULL_TIMESTAMP)
-        return _where(known, (dropoff - pickup) / MICROSECONDS, device)
+        pickup, dropoff = (column(f"{end}_datetime", block, device) for end in ("pickup", "dropoff"))
+        return device.seconds(pickup, dropoff)
     if name == "speed":
-        return ratio(column("trip_distance", block, device), quantity("duration", block, device) / 3600, device)
+        return device.ratio(column("trip_distance", block, device), quantity("duration", block, device) / 3600)
     if name == "tip_fraction":
-        return ratio(column("tip_amount", block, device), column("fare_amount", block, device), device)
+        return device.ratio(column("tip_amount", block, device), column("fare_amount", block, device))
     values = column(name, block, device)
-    return values if values.dtype.kind == "f" else _where(values != NULL_INTEGER, values.astype(xp.float64), device)
-
-
-def ratio(numerator: Array, denominator: Array, device: Device) -> Array:
-    """Return the quotient, NaN where the denominator is not above 0."""
-    xp = device.xp
-    known = denominator > 0
-    return _where(known, numerator / xp.where(known, denominator, 1.0), device)
+    if values.dtype.kind == "f":
+        return values
+    known: Array = device.xp.where(values != NULL_INTEGER, values.astype("float64"), float("nan"))
+    return known
 
 
 def tip_is_recorded(block: Block, device: Device) -> Array:
@@ -58,8 +51,3 @@ def slices(block: Block, device: Device) -> Iterator[Block]:
     rows = len(next(iter(block.values())))
     for start in range(0, rows, device.slice_rows):
         yield {name: values[start : start + device.slice_rows] for name, values in block.items()}
-
-
-def _where(known: Array, values: Array, device: Device) -> Array:
-    result: Array = device.xp.where(known, values, float("nan"))
-    return result

@@ -7,39 +7,30 @@ from functools import lru_cache
 import numpy as np
 
 from whitewater.devices import NULL_INTEGER, Array, Device
+from whitewater.devices.elementwise import Clock
 
-MICROSECONDS = 1_000_000
-HOUR = 3_600 * MICROSECONDS
+HOUR = 3_600_000_000
 DAY = 24 * HOUR
 HOURS_OF_WEEK = 168
 FIRST_YEAR, LAST_YEAR = 2000, 2099
 MONTHS = (LAST_YEAR - FIRST_YEAR + 1) * 12
-# 1970-01-01 was a Thursday; weeks begin on Monday.
-_THURSDAY = 3 * 24
+# 2000-01-01 was a Saturday; weeks begin on Monday.
+_SATURDAY = 5 * 24
 
 
 def hour_of_week(timestamps: Array, device: Device) -> Array:
     """Return 24 x weekday + hour, Monday 0 h being 0, as int32."""
-    xp = device.xp
-    known = in_range(timestamps, device)
-    hours = (timestamps // HOUR + _THURSDAY) % HOURS_OF_WEEK
-    result: Array = xp.where(known, hours, NULL_INTEGER).astype(xp.int32)
-    return result
+    first, last = _span()
+    return device.steps(timestamps, Clock(first, last, HOUR, _SATURDAY, HOURS_OF_WEEK))
 
 
 def month_index(timestamps: Array, device: Device) -> Array:
     """Return months since 2000-01 as int32; -1 for nulls and for dates outside 2000 to 2099."""
-    xp = device.xp
-    days = (timestamps // DAY).clip(_first_day() - 1, _first_day() + len(_months_of_days()))
-    result: Array = xp.take(_table(device), days - (_first_day() - 1))
+    first, last = _span()
+    days = device.steps(timestamps, Clock(first, last, DAY, 0, len(_months_of_days())))
+    # Day -1, no date, takes the last entry.
+    result: Array = _table(device)[days]
     return result
-
-
-def in_range(timestamps: Array, device: Device) -> Array:
-    """Return where a timestamp is known and within 2000 to 2099."""
-    first = _first_day() * DAY
-    within: Array = (timestamps >= first) & (timestamps < first + len(_months_of_days()) * DAY)
-    return within
 
 
 def month_number(year: int, month: int) -> int:
@@ -53,8 +44,10 @@ def month_name(index: int) -> str:
 
 
 @lru_cache
-def _first_day() -> int:
-    return int(np.datetime64(f"{FIRST_YEAR}-01-01", "D").astype(np.int64))
+def _span() -> tuple[int, int]:
+    """Return the first and the past-the-last microsecond of the calendar."""
+    first = int(np.datetime64(f"{FIRST_YEAR}-01-01", "us").astype(np.int64))
+    return first, first + len(_months_of_days()) * DAY
 
 
 @lru_cache
@@ -66,6 +59,5 @@ def _months_of_days() -> Array:
 
 @lru_cache
 def _table(device: Device) -> Array:
-    """Return the month of each day, with a -1 before and after, on the device."""
-    outside = np.array([NULL_INTEGER], np.int32)
-    return device.from_host(np.concatenate([outside, _months_of_days(), outside]))
+    """Return the month of each day, and a -1 at the end, on the device."""
+    return device.from_host(np.append(_months_of_days(), np.int32(NULL_INTEGER)))

@@ -19,7 +19,7 @@ from whitewater.taxi.calendar import MONTHS, month_index, month_number
 from whitewater.taxi.partitions import directory, partitions, write_whole
 from whitewater.taxi.quality import check_written, summarise
 from whitewater.taxi.quarantine import write_malformed, write_rejected
-from whitewater.taxi.rules import MALFORMED, Rule, broken, rules
+from whitewater.taxi.rules import Rule, broken, reasons, rules
 from whitewater.taxi.schema import KINDS, SERVICES
 from whitewater.taxi.zones import Zones, read_zones
 
@@ -84,8 +84,7 @@ def clean(
         work = partial(clean_part, cleaning=cleaning)
         tallies = list(run.map(work, parts(standardised, catalogue), client=client, label="clean"))
     _keep_schema(trips, quarantine, run.device)
-    reasons = (MALFORMED, *(rule.reason for rule in cleaning.rules(0)))
-    summary = summarise(catalogue, tallies, reasons)
+    summary = summarise(catalogue, tallies, reasons(cleaning.rules(0)))
     check_written(summary, trips=trips, quarantine=quarantine)
     write_json(quality, summary)
     run.note(**summary["totals"])
@@ -133,7 +132,7 @@ def clean_part(part: Part, *, cleaning: Cleaning) -> Tally:
     write_rejected(
         _select(block, rejected, device),
         mask[rejected],
-        reasons=(MALFORMED, *(rule.reason for rule in every)),
+        reasons=reasons(every),
         origin=part.origin,
         device=device,
         quarantine=cleaning.quarantine,

@@ -144,9 +144,10 @@ def _splits(
 ) -> dict[Service, Split]:
     """Draw the trips of each service, and split them by time."""
     limit, splits = run.settings.max_rows, {}
+    logger.info("at most %d trips of each service are used: %s", limit, RULE)
     for service in services(groups):
         sample = draw(groups, service, which=which, zones=zones, device=run.device, max_rows=limit, run_tasks=run_tasks)
-        logger.info("%s: %d of %d eligible trips are used, %s", service, len(sample), sample.eligible, RULE)
+        logger.info("%s: %d of %d eligible trips are used", service, len(sample), sample.eligible)
         splits[service] = split_by_time(sample, run.settings.test_fraction)
     return splits
 

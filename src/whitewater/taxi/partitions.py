@@ -11,8 +11,8 @@ from whitewater.devices import NULL_INTEGER, Array, Block, Device
 from whitewater.taxi.calendar import FIRST_YEAR
 from whitewater.taxi.schema import SERVICES
 
-# What Hive, and so pandas, DuckDB, Polars and Spark, read as null.
-NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+# Hive's own word for null, __HIVE_DEFAULT_PARTITION__, makes pandas fail to read the whole data set.
+UNKNOWN = "year=0/month=0"
 
 
 def partitions(block: Block, month: Array, device: Device) -> Iterator[tuple[str, Block]]:
@@ -27,10 +27,10 @@ def partitions(block: Block, month: Array, device: Device) -> Iterator[tuple[str
 
 
 def directory(service: int, month: int) -> str:
-    """Return the relative directory of a partition; month index -1 is null."""
+    """Return the relative directory of a partition; month index -1, no date, is year 0 and month 0."""
     name = SERVICES[service]
     if month == NULL_INTEGER:
-        return f"service={name}/year={NULL_PARTITION}/month={NULL_PARTITION}"
+        return f"service={name}/{UNKNOWN}"
     return f"service={name}/year={FIRST_YEAR + month // 12}/month={month % 12 + 1}"
 
 

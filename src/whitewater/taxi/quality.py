@@ -92,7 +92,7 @@ def _funnel(rows_in: int, rejected: Mapping[tuple[int, int, int], int], reasons:
     left, funnel = rows_in, [{"rule": "read", "rows": rows_in}]
     for bit, reason in enumerate(reasons):
         left -= first[bit]
-        if first[bit] or not reason.startswith("unreadable_"):
+        if first[bit] or not (reason.startswith("unreadable_") or reason.endswith("_nan")):
             funnel.append({"rule": reason, "rows": left})
     return funnel
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from whitewater.config.taxi import Clean, Range
 from whitewater.devices import NULL_TIMESTAMP, Array, Block, Device
+from whitewater.devices.elementwise import Bounds
 from whitewater.errors import InputError
 from whitewater.taxi.blocks import column, quantity, slices
 from whitewater.taxi.calendar import month_index
@@ -21,10 +22,10 @@ STRAY_MONTH = "stray_month"
 
 @dataclass(frozen=True)
 class Rule:
-    """A reason to reject a trip: ``breaks(block)`` is a boolean array, true where the trip is rejected."""
+    """Reasons to reject a trip: ``bits(block)`` has bit *i* set where ``reasons[i]`` holds; None where none does."""
 
-    reason: str
-    breaks: Callable[[Block], Array]
+    reasons: tuple[str, ...]
+    bits: Callable[[Block], Array | None]
 
 
 def rules(settings: Clean, zones: Zones, device: Device, *, usual_months: Mapping[int, Array]) -> tuple[Rule, ...]:
@@ -43,7 +44,8 @@ def rules(settings: Clean, zones: Zones, device: Device, *, usual_months: Mappin
         dates that no month is known of. Empty when the rule is off.
     """
     return (
-        *_readable(device),
+        # The bits of `issues` are those of its columns, in the same order.
+        Rule(tuple(f"unreadable_{name}" for name in ISSUES), lambda block: block["issues"]),
         *_required(settings, device),
         *_usual_month(usual_months, device),
         *_boroughs(settings, zones, device),
@@ -51,31 +53,28 @@ def rules(settings: Clean, zones: Zones, device: Device, *, usual_months: Mappin
     )
 
 
-def broken(block: Block, every: Sequence[Rule], device: Device) -> Array:
-    """Return an int64 bit mask for each trip: bit *i + 1* is set where it breaks rule *i*; 0 means that it is kept.
+def reasons(every: Sequence[Rule]) -> tuple[str, ...]:
+    """Return the reasons by the bit that `broken` sets; bit 0 is that of malformed lines, which no rule sees."""
+    return (MALFORMED, *(reason for rule in every for reason in rule.reasons))
 
-    Bit 0 is left to malformed lines, which no rule sees.
+
+def broken(block: Block, every: Sequence[Rule], device: Device) -> Array:
+    """Return an int64 bit mask for each trip, the bits those of `reasons`; 0 means that the trip is kept.
 
     Works on slices that fit the device's cache, because each rule reads its columns once more.
     """
     xp = device.xp
-    masks = []
+    mask: Array = xp.zeros(len(block["service"]), xp.int64)
+    start = 0
     for part in slices(block, device):
-        mask = xp.zeros(len(part["service"]), xp.int64)
-        for bit, rule in enumerate(every):
-            breaks = rule.breaks(part)
-            if breaks.any():
-                mask |= breaks.astype(xp.int64) << (bit + 1)
-        masks.append(mask)
-    result: Array = xp.concatenate(masks)
-    return result
-
-
-def _readable(device: Device) -> list[Rule]:
-    def unreadable(bit: int) -> Callable[[Block], Array]:
-        return lambda block: (block["issues"] >> bit & 1).astype(bool)
-
-    return [Rule(f"unreadable_{name}", unreadable(bit)) for bit, name in enumerate(ISSUES)]
+        stop, bit = start + len(part["service"]), 1
+        for rule in every:
+            bits = rule.bits(part)
+            if bits is not None:
+                mask[start:stop] |= bits.astype(xp.int64) << bit
+            bit += len(rule.reasons)
+        start = stop
+    return mask
 
 
 def _required(settings: Clean, device: Device) -> list[Rule]:
@@ -84,7 +83,7 @@ def _required(settings: Clean, device: Device) -> list[Rule]:
             return lambda block: column(name, block, device) == NULL_TIMESTAMP
         return lambda block: device.xp.isnan(column(name, block, device))
 
-    return [Rule(f"missing_{name}", missing(name)) for name in settings.required]
+    return [_rule(f"missing_{name}", missing(name)) for name in settings.required]
 
 
 def _usual_month(usual: Mapping[int, Array], device: Device) -> list[Rule]:
@@ -100,14 +99,14 @@ def _usual_month(usual: Mapping[int, Array], device: Device) -> list[Rule]:
             result |= (block["service"] == service) & ~months[month] & known
         return result
 
-    return [Rule(STRAY_MONTH, stray)]
+    return [_rule(STRAY_MONTH, stray)]
 
 
 def _boroughs(settings: Clean, zones: Zones, device: Device) -> list[Rule]:
     def inside(location: str, borough: str) -> Callable[[Block], Array]:
         if borough not in zones.boroughs:
-            raise InputError(f"taxi.clean excludes {location.partition('_')[0]}s in {borough}, but no zone of the table is "
-                             "there. Name the right table in taxi.fetch.files.zones.")  # fmt: skip
+            raise InputError(f"taxi.clean excludes {location.partition('_')[0]}s in {borough}, but the table of zones "
+                             "has no zone there. Name the right table in taxi.fetch.files.zones.")  # fmt: skip
         excluded = device.from_host(np.append(zones.within(borough), False))
         # Location -1, null, takes the last entry.
         return lambda block: excluded[column(location, block, device)]
@@ -117,26 +116,29 @@ def _boroughs(settings: Clean, zones: Zones, device: Device) -> list[Rule]:
         ("dropoff", settings.exclude_dropoff_boroughs),
     )
     return [
-        Rule(f"{end}_in_{borough}", inside(f"{end}_location_id", borough)) for end, each in pairs for borough in each
+        _rule(f"{end}_in_{borough}", inside(f"{end}_location_id", borough)) for end, each in pairs for borough in each
     ]
 
 
 def _ranges(settings: Clean, device: Device) -> list[Rule]:
     given = {name: getattr(settings.ranges, name) for name in type(settings.ranges).model_fields}
-    return [rule for name, bounds in given.items() if bounds is not None for rule in _bounds(name, bounds, device)]
+    return [_range(name, limits, device) for name, limits in given.items() if limits is not None]
 
 
-def _bounds(name: str, bounds: Range, device: Device) -> list[Rule]:
-    """Return a rule for each bound; a null is NaN, for which every comparison is false, and passes."""
-    limits = bounds.model_dump(exclude_none=True)
-    tests: dict[str, Callable[[Array, float], Array]] = {
-        "above": lambda values, limit: values <= limit,
-        "at_least": lambda values, limit: values < limit,
-        "below": lambda values, limit: values >= limit,
-        "at_most": lambda values, limit: values > limit,
-    }
+def _range(name: str, limits: Range, device: Device) -> Rule:
+    """Return the rule of a quantity's bounds; a null is NaN, which breaks none."""
+    given = limits.model_dump(exclude_none=True)
+    bounds = Bounds(**given)
+    # A bound that is not given breaks nothing; its reason is never used.
+    names = tuple(f"{name}_not_{kind}_{given.get(kind, float('nan')):g}" for kind in Bounds._fields)
+    return Rule(names, lambda block: device.outside(quantity(name, block, device), bounds))
 
-    def outside(kind: str) -> Callable[[Block], Array]:
-        return lambda block: tests[kind](quantity(name, block, device), limits[kind])
 
-    return [Rule(f"{name}_not_{kind}_{limit:g}", outside(kind)) for kind, limit in limits.items()]
+def _rule(reason: str, breaks: Callable[[Block], Array]) -> Rule:
+    """Return a rule with one reason, from where it is broken."""
+
+    def bits(block: Block) -> Array | None:
+        where = breaks(block)
+        return where if bool(where.any()) else None
+
+    return Rule((reason,), bits)

@@ -9,7 +9,7 @@ import numpy as np
 
 from whitewater.devices import NULL_INTEGER, Array, Block, Device, GroupStatistics, Kind
 from whitewater.devices.group_statistics import BINS
-from whitewater.taxi.blocks import column, ratio, slices, tip_is_recorded
+from whitewater.taxi.blocks import column, slices, tip_is_recorded
 from whitewater.taxi.calendar import HOURS_OF_WEEK, MONTHS, hour_of_week, month_index
 
 LARGEST_PASSENGER_COUNT = 9
@@ -80,7 +80,7 @@ def tip_statistics(blocks: Iterable[Block], device: Device, *, months: range = A
     for block in blocks:
         for part in slices(block, device):
             keys = group_keys(part, device, months=months)
-            fraction = ratio(part["tip_amount"], part["fare_amount"], device)
+            fraction = device.ratio(part["tip_amount"], part["fare_amount"])
             counted = tip_is_recorded(part, device) & (fraction >= 0)
             recorded.add([_masked(key, counted, device) for key in keys], fraction)
             _add_plain(plain, keys, fraction, device)

@@ -1,4 +1,4 @@
-"""The kernel of `whitewater.devices.group_statistics` for the GPU.
+"""Our kernels for the GPU; what a thread does is shared with the kernels for the CPU.
 
 Numba's simulator puts its own `cuda` among the globals of a kernel, so that is where the kernel must find it.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from numba import cuda
 
+from whitewater.devices.delimited_lines import BLANK, LONG, MALFORMED, PARSED, STATE, is_blank, parse_line
 from whitewater.devices.group_kernels import bin_of
 from whitewater.devices.protocol import Array
 
@@ -39,3 +40,21 @@ def gpu_accumulate(keys: Array, values: Array, bits: Array, sums: Array, histogr
     cuda.atomic.add(sums, (lane, key, 0), value)
     cuda.atomic.add(sums, (lane, key, 1), value * value)
     cuda.atomic.add(histogram, (key, place), 1)
+
+
+@cuda.jit
+def gpu_parse_lines(data: Array, starts: Array, plan: Array, integers: Array, floats: Array) -> None:
+    """Parse with a thread to each line; ``starts``, int64 (lines,), tells where they begin.
+
+    The other arrays are those of `whitewater.devices.delimited_lines.parse_line`. Row `STATE` of ``integers`` becomes
+    `BLANK`, `MALFORMED` or `PARSED`.
+    """
+    line = cuda.grid(1)
+    if line >= len(starts):
+        return
+    if parse_line(data, (starts[line], line), plan, integers, floats) > 0:
+        integers[STATE, line] = PARSED
+        return
+    # A line that is no row has no numbers, and so none with too many digits.
+    integers[LONG, line] = 0
+    integers[STATE, line] = BLANK if is_blank(data, starts[line]) else MALFORMED

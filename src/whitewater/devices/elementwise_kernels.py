@@ -1,0 +1,48 @@
+"""The kernels of `whitewater.devices.elementwise` for the CPU: one pass each, where NumPy takes one an operation."""
+
+from __future__ import annotations
+
+from whitewater.devices.kernel import kernel
+from whitewater.devices.protocol import NULL_INTEGER, NULL_TIMESTAMP, Array
+
+_NAN = float("nan")
+_MICROSECONDS = 1e6
+
+
+@kernel
+def fill_ratio(numerator: Array, denominator: Array, result: Array) -> None:
+    """Fill ``result`` with the quotient, NaN where the denominator is not above 0."""
+    for row in range(len(result)):
+        result[row] = numerator[row] / denominator[row] if denominator[row] > 0 else _NAN
+
+
+@kernel
+def fill_seconds(start: Array, end: Array, result: Array) -> None:
+    """Fill ``result`` with the seconds from ``start`` to ``end`` (int64 microseconds), NaN where one is null."""
+    for row in range(len(result)):
+        null = start[row] == NULL_TIMESTAMP or end[row] == NULL_TIMESTAMP
+        result[row] = _NAN if null else (end[row] - start[row]) / _MICROSECONDS
+
+
+@kernel
+def fill_outside(values: Array, bounds: tuple[float, float, float, float], result: Array) -> int:
+    """Fill ``result`` (uint8) with a bit for each bound that a value breaks; return the rows that break one."""
+    above, at_least, below, at_most = bounds
+    rows = 0
+    for row in range(len(result)):
+        value = values[row]
+        broken = (value <= above) | (value < at_least) << 1 | (value >= below) << 2 | (value > at_most) << 3
+        result[row] = broken
+        rows += broken != 0
+    return rows
+
+
+@kernel
+def fill_steps(values: Array, clock: tuple[int, int, int, int, int], result: Array) -> None:
+    """Fill ``result`` (int32) with the step of a clock (first, last, step, shift, cycle), -1 outside [first, last)."""
+    first, last, step, shift, cycle = clock
+    for row in range(len(result)):
+        value = values[row]
+        # From `first` on there is nothing negative, and so division rounds down.
+        known = first <= value < last
+        result[row] = ((value - first) // step + shift) % cycle if known else NULL_INTEGER

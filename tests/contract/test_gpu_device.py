@@ -1,0 +1,150 @@
+"""The device `gpu` where there is no GPU: its refusals, and its cluster and records with stand-ins for RAPIDS."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import dask
+import pytest
+from distributed import Client, LocalCluster
+
+from tests.contract.simulated_gpu import numpy_as_cupy
+from whitewater.config.resolve import missing_gpu
+from whitewater.config.root import Cluster
+from whitewater.devices import resolve
+from whitewater.devices.gpu import PACKAGES, GpuDevice
+from whitewater.devices.gpu_cluster import gpu_cluster, peak_allocated
+from whitewater.errors import ConfigError, DeviceError
+
+without_gpu = pytest.mark.skipif(missing_gpu() is None, reason="there is a GPU here")
+
+
+class Resource:
+    """Stands for a memory resource of RMM."""
+
+    def __init__(self, upstream: Any = None, peak_bytes: int = 0) -> None:
+        self.upstream, self.allocation_counts = upstream, SimpleNamespace(peak_bytes=peak_bytes)
+
+    def get_upstream(self) -> Any:
+        return self.upstream
+
+
+class Adaptor(Resource):
+    """Stands for a resource on top of another one."""
+
+
+class Statistics(Adaptor):
+    """Stands for the resource that counts."""
+
+
+def module(name: str, **members: Any) -> ModuleType:
+    made = ModuleType(name)
+    vars(made).update(members)
+    return made
+
+
+@pytest.fixture
+def rmm(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """A stand-in for RMM: a list whose last element is the current resource."""
+    current: list[Any] = [Resource()]
+    mr = module("rmm.mr", StatisticsResourceAdaptor=Statistics, UpstreamResourceAdaptor=Adaptor)
+    vars(mr)["get_current_device_resource"] = lambda: current[-1]
+    statistics = module("rmm.statistics", enable_statistics=lambda: current.append(Statistics(current[-1], 1_000)))
+    for each in (module("rmm", mr=mr, statistics=statistics), mr, statistics):
+        monkeypatch.setitem(sys.modules, each.__name__, each)
+    return current
+
+
+@without_gpu
+def test_a_gpu_that_is_asked_for_and_absent_is_an_error_that_says_what_was_looked_for_and_found() -> None:
+    with pytest.raises(DeviceError) as refusal:
+        resolve("gpu")
+    for part in (*PACKAGES[:3], "driver", "nvidia-smi", "doctor", "device=cpu"):
+        assert part in str(refusal.value)
+
+
+def test_packages_without_a_gpu_that_they_can_use_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    cupy = numpy_as_cupy()
+    vars(cupy)["cuda"] = SimpleNamespace(
+        is_available=lambda: False, runtime=SimpleNamespace(runtimeGetVersion=lambda: 13020)
+    )
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    monkeypatch.setattr("whitewater.devices.gpu.find_spec", lambda name: name)
+    monkeypatch.setattr("whitewater.devices.gpu.missing_gpu", lambda: None)
+    with pytest.raises(
+        DeviceError, match=r"built for CUDA 13\.2, finds no GPU.* driver lists a device; packages: cudf"
+    ):
+        GpuDevice.connect()
+
+
+def test_devices_are_equal_and_hash_alike() -> None:
+    assert {GpuDevice(), GpuDevice()} == {GpuDevice()}
+    assert GpuDevice() != resolve("cpu")
+
+
+def test_threads_are_refused_since_a_gpu_needs_a_process() -> None:
+    with pytest.raises(ConfigError, match=r"cluster\.kind"), gpu_cluster(Cluster(kind="threads")):
+        pass
+
+
+@without_gpu
+def test_workers_without_a_gpu_are_refused_by_name() -> None:
+    with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as client:
+        workers = client.scheduler_info()
+        settings = Cluster(kind="attach", address=workers["address"])
+        with pytest.raises(DeviceError) as refusal, gpu_cluster(settings):
+            pass
+        assert next(iter(workers["workers"])) in str(refusal.value)
+
+
+def test_the_cluster_listens_on_loopback_counts_allocations_and_shuffles_on_the_device(
+    monkeypatch: pytest.MonkeyPatch, rmm: list[Any]
+) -> None:
+    asked: dict[str, Any] = {}
+
+    def local_cuda_cluster(**settings: Any) -> LocalCluster:
+        asked.update(settings)
+        return LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None)
+
+    monkeypatch.setitem(sys.modules, "dask_cuda", module("dask_cuda", LocalCUDACluster=local_cuda_cluster))
+    before = dask.config.get("dataframe.shuffle.method", None)
+    with GpuDevice().cluster(Cluster(), threads=8, large=True) as client:
+        assert asked | {"host": "127.0.0.1", "protocol": "tcp", "rmm_async": True, "enable_cudf_spill": True} == asked
+        assert dask.config.get("dataframe.shuffle.method") == "tasks"
+        assert list(client.run(peak_allocated).values()) == [1_000]
+    assert dask.config.get("dataframe.shuffle.method", None) == before
+
+
+def test_what_was_allocated_is_known_below_the_resource_that_cudf_adds_to_spill(rmm: list[Any]) -> None:
+    rmm.append(Adaptor(Statistics(Resource(), 4_096)))
+    assert GpuDevice().peak_memory() == 4_096
+
+
+def test_what_was_allocated_is_not_known_where_nothing_counts(rmm: list[Any]) -> None:
+    assert GpuDevice().peak_memory() is None
+
+
+def test_the_record_names_gpu_driver_and_versions(monkeypatch: pytest.MonkeyPatch) -> None:
+    runtime = SimpleNamespace(
+        getDeviceProperties=lambda _: {"name": b"NVIDIA H200", "totalGlobalMem": 150_000_000_000},
+        getDeviceCount=lambda: 2,
+        driverGetVersion=lambda: 13000,
+        runtimeGetVersion=lambda: 13020,
+    )
+    names = ("nvmlInit", "nvmlShutdown")
+    nvml = module("pynvml", nvmlSystemGetDriverVersion=lambda: "580.65.06", **dict.fromkeys(names, lambda: None))
+    monkeypatch.setitem(sys.modules, "cupy", module("cupy", cuda=SimpleNamespace(runtime=runtime)))
+    monkeypatch.setitem(sys.modules, "pynvml", nvml)
+    found = GpuDevice().describe()
+    assert found.pop("versions").keys() >= {"cudf-cu13", "cupy-cuda13x"}
+    assert found == {
+        "name": "gpu",
+        "processor": "NVIDIA H200",
+        "count": 2,
+        "memory_bytes": 150_000_000_000,
+        "driver": "580.65.06",
+        "driver_cuda": "13.0",
+        "cuda": "13.2",
+    }

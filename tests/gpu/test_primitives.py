@@ -1,0 +1,146 @@
+"""The primitives of a device: one body for both, so that the GPU is held to what is proved on the CPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import xxhash
+from sklearn.metrics import r2_score
+
+from whitewater.devices import BAD_INTEGER, NULL_INTEGER, NULL_TIMESTAMP, Array, Device, Encoded, Kind
+from whitewater.devices.group_statistics import bin_bounds
+from whitewater.devices.stable_hash import hash_int64
+from whitewater.errors import InputError, IntegrityError
+
+MOMENT = 1_551_398_400_000_000
+COLUMNS: dict[str, Kind] = {"pickup": "timestamp", "fare": "float64", "passengers": "int16", "flag": "text"}
+
+
+def host(device: Device, column: Array | Encoded) -> list[Any]:
+    """Return a column as a list, text as its words."""
+    if isinstance(column, Encoded):
+        return [column.vocabulary[code] if code >= 0 else None for code in device.to_host(column.codes)]
+    values: list[Any] = device.to_host(column).tolist()
+    return values
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Three rows, the last one null, below directories that a reader of data sets would take for columns."""
+    path = tmp_path / "service=yellow" / "year=0" / "trips.parquet"
+    path.parent.mkdir(parents=True)
+    table = {
+        "pickup": pa.array([MOMENT * 1000, MOMENT * 1000 + 1999, None], pa.timestamp("ns")),
+        "fare": pa.array([2.5, float("nan"), None]),
+        "passengers": pa.array([1.0, 70_000.0, None]),
+        "flag": pa.array(["Y", "", None]),
+    }
+    pq.write_table(pa.table(table), path)
+    return path
+
+
+def test_a_row_group_is_read_with_nulls_as_the_kinds_say(device: Device, path: Path) -> None:
+    [block] = device.row_group_blocks(path, 0, COLUMNS, block_rows=10)
+    assert host(device, block["pickup"]) == [MOMENT, MOMENT + 1, NULL_TIMESTAMP]
+    np.testing.assert_array_equal(host(device, block["fare"]), [2.5, np.nan, np.nan])
+    assert host(device, block["passengers"]) == [1, BAD_INTEGER, NULL_INTEGER]
+    assert host(device, block["flag"]) == ["Y", None, None]
+
+
+def test_blocks_have_the_rows_asked_for(device: Device, path: Path) -> None:
+    blocks = list(device.row_group_blocks(path, 0, COLUMNS, block_rows=2))
+    assert [len(block["fare"]) for block in blocks if not isinstance(block["fare"], Encoded)] == [2, 1]
+
+
+def test_a_cut_off_file_and_an_absent_column_are_named(device: Device, path: Path) -> None:
+    with pytest.raises(InputError, match="tip_amount"):
+        list(device.row_group_blocks(path, 0, {"tip_amount": "float64"}, block_rows=10))
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(InputError, match=r"trips\.parquet"):
+        list(device.row_group_blocks(path, 0, COLUMNS, block_rows=10))
+
+
+def test_a_block_is_written_with_nulls(device: Device, tmp_path: Path) -> None:
+    block = {
+        "pickup": device.from_host(np.array([MOMENT, NULL_TIMESTAMP])),
+        "fare": device.from_host(np.array([2.5, np.nan])),
+        "passengers": device.from_host(np.array([3, NULL_INTEGER], np.int16)),
+    }
+    kinds: dict[str, Kind] = {name: COLUMNS[name] for name in block}
+    device.write_parquet(block, tmp_path / "block.parquet", kinds)
+    table = pq.read_table(tmp_path / "block.parquet")
+    assert table.schema.types == [pa.timestamp("us"), pa.float64(), pa.int16()]
+    assert table["pickup"].cast(pa.int64()).to_pylist() == [MOMENT, None]
+    assert table["fare"].to_pylist() == [2.5, None]
+    assert table["passengers"].to_pylist() == [3, None]
+    assert pq.read_metadata(tmp_path / "block.parquet").num_row_groups == 1
+
+
+def test_text_is_parsed_and_what_cannot_be_is_handed_back(device: Device) -> None:
+    text = b"2019-03-01 00:00:00,2.50,1,Y\n\n,,,\r\n2019-03-01,-0.5,300,N\n2019-03-01,1.5\n2019-03-01,torn,1,N\n"
+    parsed = device.parse_delimited(text, list(COLUMNS), {**COLUMNS, "passengers": "int8"})
+    assert parsed.malformed == ("2019-03-01,1.5", "2019-03-01,torn,1,N")
+    assert host(device, parsed.block["pickup"]) == [MOMENT, NULL_TIMESTAMP, MOMENT]
+    np.testing.assert_array_equal(host(device, parsed.block["fare"]), [2.5, np.nan, -0.5])
+    assert host(device, parsed.block["passengers"]) == [1, NULL_INTEGER, BAD_INTEGER]
+    assert host(device, parsed.block["flag"]) == ["Y", None, "N"]
+
+
+def test_groups_are_counted_and_summed_as_by_numpy(device: Device) -> None:
+    random = np.random.default_rng(1)
+    keys, values = random.integers(-1, 7, 5_000).astype(np.int32), np.exp(random.normal(-2, 2, 5_000))
+    accumulator = device.group_accumulator([7])
+    for part in (slice(0, 2_000), slice(2_000, 2_000), slice(2_000, 5_000)):
+        accumulator.add([device.from_host(keys[part])], device.from_host(values[part]))
+    [found] = accumulator.result()
+    for group in range(7):
+        chosen = values[keys == group]
+        assert found.count[group] == len(chosen)
+        np.testing.assert_allclose(found.total[group], chosen.sum(), rtol=1e-12)
+        np.testing.assert_allclose(found.total_of_squares[group], (chosen**2).sum(), rtol=1e-12)
+        assert found.histogram[group, 1:].tolist() == np.histogram(chosen, np.unique(bin_bounds()))[0].tolist()
+
+
+@pytest.mark.parametrize(("key", "value"), [(0, -1.0), (0, np.nan), (0, np.inf), (7, 1.0)])
+def test_values_that_are_negative_or_not_finite_and_keys_without_group_are_refused(
+    device: Device, key: int, value: float
+) -> None:
+    with pytest.raises(IntegrityError):
+        device.group_accumulator([7]).add(
+            [device.from_host(np.array([key], np.int32))], device.from_host(np.array([value]))
+        )
+
+
+def test_hashes_are_those_of_the_reference(device: Device) -> None:
+    rows = np.random.default_rng(3).integers(-(2**63), 2**63 - 1, (50, 6))
+    hashes = hash_int64(device.xp, *(device.from_host(np.ascontiguousarray(column)) for column in rows.T))
+    assert host(device, hashes) == [xxhash.xxh64_intdigest(row.astype("<i8").tobytes(), seed=0) for row in rows]
+
+
+def test_ridge_solves_the_penalised_normal_equations(device: Device) -> None:
+    random = np.random.default_rng(4)
+    columns = random.normal(3.0, 1.0, (2_000, 5))
+    target = columns @ np.arange(5.0) + random.normal(0, 0.1, 2_000)
+    centred = columns - columns.mean(axis=0)
+    expected = np.linalg.solve(centred.T @ centred + 10 * np.eye(5), centred.T @ (target - target.mean()))
+    fitted = device.ridge(alpha=10.0).fit(device.from_host(np.asfortranarray(columns)), device.from_host(target.copy()))
+    np.testing.assert_allclose(device.to_host(fitted.coef_), expected, rtol=1e-6)
+    np.testing.assert_allclose(float(fitted.intercept_), target.mean() - columns.mean(axis=0) @ expected, rtol=1e-6)
+
+
+def test_a_forest_learns_and_predicts_the_same_after_storage(device: Device) -> None:
+    random = np.random.default_rng(5)
+    rows = random.normal(size=(4_000, 4)).astype(np.float32)
+    target = (rows[:, 0] + np.sin(2 * rows[:, 1])).astype(np.float32)
+    on_device = device.from_host(rows)
+    forest = device.random_forest(trees=30, depth=10, sample_fraction=0.5, seed=1)
+    forest.fit(on_device, device.from_host(target))
+    predicted = device.to_host(forest.predict(on_device))
+    assert r2_score(target, predicted) > 0.8
+    stored = device.forest_from_treelite(device.forest_as_treelite(forest))
+    np.testing.assert_allclose(device.to_host(stored(on_device)), predicted, rtol=1e-5, atol=1e-6)
