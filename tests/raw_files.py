@@ -31,7 +31,7 @@ def yellow_frame(rows: int, *, seed: int = 1, month: str = "2019-03") -> pd.Data
             "passenger_count": random.choice([0.0, 1.0, 2.0, 6.0, np.nan], rows),
             "trip_distance": np.round(random.exponential(3, rows), 2),
             "RatecodeID": random.choice([1.0, 2.0, 99.0, np.nan], rows),
-            "store_and_fwd_flag": pd.array(random.choice(["N", "Y", None], rows), dtype="str"),
+            "store_and_fwd_flag": pd.Series(random.choice(["N", "Y", ""], rows)).replace("", None),
             "PULocationID": random.integers(1, 266, rows),
             "DOLocationID": random.integers(1, 266, rows),
             "payment_type": payment,

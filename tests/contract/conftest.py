@@ -15,7 +15,7 @@ from tests.contract.device_array import recording
 from tests.contract.executed import Line, executed_lines
 from tests.contract.raw_trips import write_inputs
 from tests.contract.signatures import Call, Describe, recorded
-from tests.contract.strict_device import StrictDevice
+from tests.contract.strict_device import StrictDevice, stand_in_for_cupy
 from tests.contract.taxi_steps import Results, run_steps
 from whitewater.devices.cpu import CpuDevice
 
@@ -43,7 +43,7 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Scenario:
             return run_steps(device, inputs=inputs, zones=zones, results=results, client=client)
 
     _forget_what_was_computed_before()
-    with recording() as calls, executed_lines() as lines:
+    with stand_in_for_cupy(), recording() as calls, executed_lines() as lines:
         strict = results_on(StrictDevice())
     return Scenario(results_on(CpuDevice()), strict, calls, lines)
 

@@ -154,6 +154,8 @@ class Namespace(ModuleType):
         raise TypeError("a module cannot be pickled: ask the device for it where it is used")
 
     def __getattr__(self, name: str) -> Any:
+        if name == "ndarray":
+            return DeviceArray
         value = getattr(self._module, name)
         full_name = f"{self.__name__}.{name}"
         if isinstance(value, ModuleType):

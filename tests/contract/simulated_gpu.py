@@ -6,7 +6,7 @@ The simulator has no CuPy, so NumPy stands for it: the kernels and the code arou
 from __future__ import annotations
 
 import sys
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -81,6 +81,17 @@ def accumulated() -> dict[str, npt.NDArray[Any]]:
     return {**results, "refused": np.array(refused)}
 
 
+def leave_arguments_in_place() -> None:
+    """Make the simulator take arrays where they are, as it takes CuPy's, rather than copies, which share no memory."""
+    from numba.cuda.simulator import kernel
+    from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
+
+    kernel.wrap_arg = lambda array: SimpleNamespace(to_device=lambda _: FakeCUDAArray(array))
+
+
 if __name__ == "__main__":
     sys.modules["cupy"] = numpy_as_cupy()
+    leave_arguments_in_place()
+    # On a GPU integers wrap around without a word.
+    np.seterr(over="ignore")
     np.savez(sys.argv[1], allow_pickle=False, **accumulated(), **parsed())

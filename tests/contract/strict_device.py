@@ -1,9 +1,14 @@
-"""A device that holds steps to what a GPU demands: its primitives compute on the CPU, the rest must pass as CuPy's."""
+"""A device that holds steps to what a GPU demands.
+
+Those of its primitives that are expressions of CuPy are the GPU's own, with arrays that behave as CuPy's for CuPy; the
+others compute on the CPU, and take and return such arrays.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -14,16 +19,19 @@ import numpy as np
 from tests.contract.device_array import DeviceArray, Namespace, record
 from whitewater.devices import Array, Block, Encoded, GroupStatistics, Kind, Parsed, RawBlock
 from whitewater.devices.cpu import CpuDevice
+from whitewater.devices.gpu import GpuDevice
 
 if TYPE_CHECKING:
     from distributed import Client
 
     from whitewater.config.root import Cluster
+    from whitewater.devices.elementwise import Bounds, Clock
 
-CPU = CpuDevice()
+CPU, GPU = CpuDevice(), GpuDevice()
 # As `whitewater.devices.protocol` defines the kinds.
 DTYPES: dict[Kind, str] = {"timestamp": "int64", "float64": "float64", "text": "int32"}
 FLOATS = ("float32", "float64")
+CUPY = Namespace("cupy", np)
 
 
 @dataclass(frozen=True)
@@ -36,7 +44,7 @@ class StrictDevice:
 
     @property
     def xp(self) -> ModuleType:
-        return Namespace("cupy", np)
+        return CUPY
 
     @property
     def slice_rows(self) -> int:
@@ -71,6 +79,18 @@ class StrictDevice:
 
     def group_accumulator(self, groups: Sequence[int]) -> StrictAccumulator:
         return StrictAccumulator(groups)
+
+    def ratio(self, numerator: Array, denominator: Array) -> Array:
+        return GPU.ratio(numerator, denominator)
+
+    def seconds(self, start: Array, end: Array) -> Array:
+        return GPU.seconds(start, end)
+
+    def outside(self, values: Array, bounds: Bounds) -> Array | None:
+        return GPU.outside(values, bounds)
+
+    def steps(self, timestamps: Array, clock: Clock) -> Array:
+        return GPU.steps(timestamps, clock)
 
     def ridge(self, *, alpha: float) -> StrictEstimator:
         return StrictEstimator(CPU.ridge(alpha=alpha), "cuml.linear_model.Ridge")
@@ -136,6 +156,20 @@ class StrictEstimator:
             raise TypeError(f"{name} of an estimator: the protocol has fit and predict only")
         record(f"{self._name}.{name}", used=True)
         return on_device(value) if isinstance(value, np.ndarray) and name not in self.HOST else value
+
+
+@contextmanager
+def stand_in_for_cupy() -> Iterator[None]:
+    """Let ``import cupy`` give a namespace that takes and returns arrays of the strict device."""
+    before = sys.modules.get("cupy")
+    sys.modules["cupy"] = CUPY
+    try:
+        yield
+    finally:
+        if before is None:
+            del sys.modules["cupy"]
+        else:
+            sys.modules["cupy"] = before
 
 
 def on_host(array: Any, *dtypes: str) -> Array:

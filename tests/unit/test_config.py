@@ -1,14 +1,16 @@
 """The configuration: defaults, coercion, and errors that say file, key, value and what was meant."""
 
+from collections.abc import Mapping
+
 import pytest
 
 from whitewater.config import Source, document, require_device, resolve
 from whitewater.errors import ConfigError, DeviceError
 
 
-def errors(raw: dict[str, object], **sources: dict[str, object]) -> list[str]:
+def errors(raw: Mapping[str, object], *sources: Source) -> list[str]:
     with pytest.raises(ConfigError) as error:
-        resolve(raw, sources=[Source(name, values) for name, values in sources.items()])
+        resolve(raw, sources=sources)
     return str(error.value).splitlines()
 
 
@@ -32,7 +34,7 @@ def test_all_errors_are_reported_at_once_each_with_its_source() -> None:
     file = {"device": "gpuu", "taxi": {"clean": {"rangs": {}}}}
     line = {"taxi": {"model": {"folds": "five"}}}
     raw = {"device": "gpuu", "taxi": {"clean": {"rangs": {}}, "model": {"folds": "five"}}}
-    found = errors(raw, **{"my.yaml": file, "--config": line})
+    found = errors(raw, Source("my.yaml", file), Source("--config", line))
     assert len(found) == 3
     assert "my.yaml: device = 'gpuu'" in "\n".join(found)
     assert any(each.startswith("--config: taxi.model.folds = 'five'") for each in found)

@@ -18,7 +18,9 @@ DEVICE = resolve("cpu")
 
 def read(path: Path, *, block_rows: int = 1_000) -> tuple[int, list[float], list[str]]:
     """Return the rows, the fares and the malformed lines of a file."""
-    rows, fares, malformed = 0, [], []
+    rows = 0
+    fares: list[float] = []
+    malformed: list[str] = []
     for unit in raw.units(raw.open_raw(path), block_rows=block_rows):
         for parsed in raw.blocks(unit, DEVICE, block_rows=block_rows):
             rows += parsed.rows + len(parsed.malformed)
@@ -94,8 +96,8 @@ def test_truncated_gzip_is_named(tmp_path: Path) -> None:
 
 
 def test_missing_and_empty_files_are_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="none.csv cannot be read"):
+    with pytest.raises(InputError, match=r"none\.csv cannot be read"):
         raw.open_raw(tmp_path / "none.csv")
     (tmp_path / "empty.csv").write_bytes(b"")
-    with pytest.raises(InputError, match="empty.csv is empty"):
+    with pytest.raises(InputError, match=r"empty\.csv is empty"):
         raw.open_raw(tmp_path / "empty.csv")

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-import duckdb
 import numpy as np
 import pandas as pd
 import pytest
 
+from tests.oracle import sql
 from tests.pipeline import TABLES, Results, run_taxi
 from tests.raw_files import write_parquet, write_zones, yellow_frame
 from whitewater.devices import resolve
@@ -56,7 +56,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Results:
 
 def by_sql(results: Results, name: str) -> pd.DataFrame:
     """Summarise the cleaned trips by SQL."""
-    return duckdb.sql(
+    return sql(
         f"""
         with trips as (
             select *, tip_amount / fare_amount as fraction, payment_type = 1 and fare_amount > 0 as recorded
@@ -70,7 +70,7 @@ def by_sql(results: Results, name: str) -> pd.DataFrame:
                avg(fraction) filter (tip_amount > 0 and fare_amount > 0) as plain_mean
         from trips group by grouping sets ((service, {KEYS[name]}), ({KEYS[name]}))
         """
-    ).df()
+    )
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -83,7 +83,7 @@ def test_tables_equal_sql(name: str, whole: Results) -> None:
         if theirs[key].dtype.kind == "f":
             theirs[key] = theirs[key].astype("Int64")
     theirs = theirs.astype(dict.fromkeys(keys, "str")).sort_values(keys).reset_index(drop=True)
-    assert ours[keys].fillna("null").values.tolist() == theirs[keys].fillna("null").values.tolist()
+    assert ours[keys].fillna("null").to_numpy().tolist() == theirs[keys].fillna("null").to_numpy().tolist()
     for column in ("all_trips", "trips", "plain_trips"):
         assert ours[column].tolist() == theirs[column].tolist()
     for column in ("mean", "plain_mean"):

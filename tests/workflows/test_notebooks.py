@@ -45,11 +45,12 @@ MOST_BYTES = 500_000
 
 @dataclass(frozen=True)
 class Tutorial:
-    """A notebook as it is committed, and as it comes out of a run in a copy of the repository."""
+    """A notebook as it is committed, and as it comes out of a run in a folder of a clone, and what that left there."""
 
     path: Path
     committed: NotebookNode
     fresh: NotebookNode
+    folder: Path
     left_behind: list[Path]
     written: Path
 
@@ -63,14 +64,15 @@ def tutorial(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     path: Path = request.param
     folder = tmp_path_factory.mktemp(path.stem)
     clone = folder / "clone"
-    (clone / "notebooks").mkdir(parents=True)
+    here = clone / "notebooks"
+    here.mkdir(parents=True)
     (clone / "src").symlink_to(ROOT / "src")
     before = files(clone)
     committed = NOTEBOOK.read(path, as_version=4)
-    fresh = run(committed, here=clone / "notebooks", own=folder / "kernel")
+    fresh = run(committed, here=here, own=folder / "kernel")
     written = folder / path.name
     NOTEBOOK.write(fresh, written)
-    return Tutorial(path, committed, fresh, sorted(files(clone) - before), written)
+    return Tutorial(path, committed, fresh, here, sorted(files(clone) - before), written)
 
 
 def files(clone: Path) -> set[Path]:
@@ -125,7 +127,7 @@ def errors(notebook: NotebookNode) -> list[str]:
     ]
 
 
-def test_every_application_that_runs_has_a_tutorial() -> None:
+def test_the_taxi_application_has_a_tutorial() -> None:
     assert "taxi" in [path.stem for path in NOTEBOOKS]
 
 
@@ -168,7 +170,7 @@ def test_one_word_makes_it_compute_the_same_with_the_arrays_of_a_gpu(tutorial: T
     changed: NotebookNode = NOTEBOOK.from_dict(tutorial.committed)
     (chooses,) = [cell for cell in code_cells(changed) if ON_CPU in cell.source]
     chooses.source = STAND_IN.format(root=str(ROOT), cell=chooses.source.replace(ON_CPU, "Gpu()"))
-    on_stand_in = run(changed, here=tutorial.path.parent, own=tmp_path / "kernel")
+    on_stand_in = run(changed, here=tutorial.folder, own=tmp_path / "kernel")
     assert errors(on_stand_in) == []
     shown, expected = (
         {cell.id: texts(cell) for cell in code_cells(notebook) if cell.id != chooses.id}

@@ -119,7 +119,7 @@ def gpu_parse_delimited(data: bytes, names: Sequence[str], columns: Mapping[str,
     ends = cupy.where(text == delimited_lines.NEWLINE)[0]
     starts = cupy.concatenate([cupy.zeros(1, np.int64), ends[:-1] + 1])
     integers = cupy.empty((len(columns) + EXTRA_ROWS, len(starts)), np.int64)
-    floats = integers.view(np.float64)
+    floats = cupy.empty((len(columns), len(starts)), np.float64)
     blocks = -(-len(starts) // _GPU_THREADS)
     gpu_parse_lines[blocks, _GPU_THREADS](text, starts, cupy.asarray(_plan(names, columns)), integers, floats)
     if int(integers[LONG].max()):
@@ -128,10 +128,10 @@ def gpu_parse_delimited(data: bytes, names: Sequence[str], columns: Mapping[str,
     faults = cupy.where(integers[STATE] == delimited_lines.MALFORMED)[0]
     bounds = zip(cupy.asnumpy(starts[faults]).tolist(), cupy.asnumpy(ends[faults]).tolist(), strict=True)
     parsed = cupy.where(integers[STATE] == delimited_lines.PARSED)[0]
-    block: RawBlock = {
-        name: _encoded_on_gpu(host, values[parsed]) if kind == "text" else _narrow(cupy, values[parsed], kind)
-        for values, (name, kind) in zip(integers, columns.items(), strict=False)
-    }
+    block: RawBlock = {}
+    for slot, (name, kind) in enumerate(columns.items()):
+        values = (floats if kind == "float64" else integers)[slot][parsed]
+        block[name] = _encoded_on_gpu(host, values) if kind == "text" else _narrow(cupy, values, kind)
     return Parsed(block, len(parsed), tuple(_line(data, begin << 32 | end - begin) for begin, end in bounds))
 
 

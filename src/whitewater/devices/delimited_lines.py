@@ -58,7 +58,7 @@ def parse_line(data: Array, at: tuple[int, int], plan: Array, integers: Array, f
     integers
         int64 (wanted fields + `EXTRA_ROWS`, lines): integers, microseconds, spans of text.
     floats
-        float64, the same memory.
+        float64 (wanted fields, lines); may be the same memory.
 
     Returns
     -------

@@ -71,7 +71,7 @@ def cpu_outside(values: Array, bounds: Bounds) -> Array | None:
     from whitewater.devices.elementwise_kernels import fill_outside
 
     result = np.empty(len(values), np.uint8)
-    return result if fill_outside(values, tuple(bounds), result) else None
+    return result if fill_outside(values, bounds, result) else None
 
 
 def gpu_outside(values: Array, bounds: Bounds) -> Array | None:
@@ -90,7 +90,7 @@ def cpu_steps(timestamps: Array, clock: Clock) -> Array:
     from whitewater.devices.elementwise_kernels import fill_steps
 
     result = np.empty(len(timestamps), np.int32)
-    fill_steps(timestamps, tuple(clock), result)
+    fill_steps(timestamps, clock, result)
     return result
 
 
