@@ -7,7 +7,7 @@ import os
 import sys
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -28,14 +28,16 @@ def logged(log: Path | None, *, name: str) -> Iterator[None]:
     try:
         yield
     except (Exception, KeyboardInterrupt) as error:
-        if log is not None or not isinstance(error, WhitewaterError):
-            traceback.print_exc(file=sys.stderr)
-        sys.stderr.flush()
+        with suppress(OSError):  # the log may be on the disk that is full
+            if log is not None or not isinstance(error, WhitewaterError):
+                traceback.print_exc(file=sys.stderr)
+            sys.stderr.flush()
         print(_message(error, log, name=name), file=terminal)
         raise SystemExit(1) from None
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        with suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
         terminal.flush()
 
 

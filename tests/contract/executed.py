@@ -14,19 +14,20 @@ from typing import Any
 ROOT = Path(__file__).parents[2] / "src" / "whitewater"
 # What tells that a function handles arrays of a device: it is given the device, its namespace, or such arrays.
 DEVICE_WORDS = frozenset({"device", "xp", "Array", "Block", "RawBlock", "Encoded"})
-Line = tuple[str, int]
+# File, qualified name of the function (a lambda is one of its own), and number.
+Line = tuple[str, str, int]
 
 
 @contextmanager
 def executed_lines() -> Iterator[set[Line]]:
-    """Yield a set that fills with file and number of each line of our source that runs, on this and on new threads."""
+    """Yield a set that fills with the lines of our source that run, on this thread and on new ones."""
     lines: set[Line] = set()
     root = str(ROOT)
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:
         if not frame.f_code.co_filename.startswith(root):
             return None
-        lines.add((frame.f_code.co_filename, frame.f_lineno))
+        lines.add((frame.f_code.co_filename, frame.f_code.co_qualname, frame.f_lineno))
         return trace
 
     before = sys.gettrace()
@@ -50,8 +51,8 @@ def never_run(path: Path, lines: set[Line]) -> list[str]:
     raising = _lines_of(node for node in ast.walk(tree) if isinstance(node, ast.Raise))
     missing = {
         line
-        for line in _code_lines(compile(source, str(path), "exec"))
-        if line in device_lines - raising and (str(path), line) not in lines
+        for name, line in _code_lines(compile(source, str(path), "exec"))
+        if line in device_lines - raising and (str(path), name, line) not in lines
     }
     text = source.splitlines()
     return [f"{path.name}:{line}: {text[line - 1].strip()}" for line in sorted(missing)]
@@ -81,8 +82,9 @@ def _lines_of(nodes: Any) -> set[int]:
     return lines
 
 
-def _code_lines(code: CodeType) -> set[int]:
-    lines = {line for _, _, line in code.co_lines() if line}
+def _code_lines(code: CodeType) -> set[tuple[str, int]]:
+    """Return the lines of a code object and of those in it, each with the qualified name of its function."""
+    lines = {(code.co_qualname, line) for _, _, line in code.co_lines() if line}
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             lines |= _code_lines(constant)

@@ -14,6 +14,8 @@ ROWS = 900
 # Trips that are there twice.
 REPEATED = slice(20, 60)
 START = {"yellow": "2009-01-01", "green": "2019-03-01", "fhvhv": "2021-02-01", "either": "2019-03-01"}
+# The file whose codes can all be understood.
+WITHOUT_FAULTS = "fhvhv.parquet"
 BOROUGHS = ("Bronx", "Brooklyn", "EWR", "Manhattan", "Queens", "Staten Island")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -12,11 +13,13 @@ import pyarrow as pa
 from distributed import Client
 from pyarrow import dataset
 
+from tests.contract.raw_trips import WITHOUT_FAULTS
 from whitewater.config import taxi
 from whitewater.config.base import Section
 from whitewater.config.root import Cluster
 from whitewater.devices import Device
 from whitewater.step import Run
+from whitewater.store import read_json
 from whitewater.taxi.clean import clean
 from whitewater.taxi.model import model
 from whitewater.taxi.predict import predict
@@ -44,6 +47,7 @@ SETTINGS: dict[str, Any] = {
     ),
     "predict": taxi.Predict(),
 }
+KEEP_ALL = taxi.Clean(required=(), ranges=taxi.Ranges(**dict.fromkeys(taxi.Ranges.model_fields)), minimum_month_share=0)
 REFUSE_ALL = taxi.Clean(ranges=taxi.Ranges(fare_amount=taxi.Range(above=1e6)), minimum_month_share=0)
 TABLES = ("hour", "weekday_hour", "month", "payment_type", "passenger_count", "borough", "zone")
 
@@ -60,6 +64,7 @@ class Results:
     predictions: Path
     predictions_of_one_file: Path
     nothing_kept: Path
+    all_kept: Path
 
 
 def run_steps(device: Device, *, inputs: Path, zones: Path, results: Path, client: Client) -> Results:
@@ -97,6 +102,13 @@ def run_steps(device: Device, *, inputs: Path, zones: Path, results: Path, clien
     step(predict, trips=one_file, zones=zones, model=made.model, predictions=made.predictions_of_one_file)
     step(clean, settings=REFUSE_ALL, standardised=standardised, zones=zones, trips=results / "no_trips",
          quarantine=made.nothing_kept, quality=results / "nothing_kept.json")  # fmt: skip
+    good = results / "good.json"
+    good.write_text(
+        json.dumps({"files": [each for each in read_json(inputs)["files"] if each["origin"] == WITHOUT_FAULTS]})
+    )
+    step(standardise, inputs=good, standardised=results / "good")
+    step(clean, settings=KEEP_ALL, standardised=results / "good", zones=zones, trips=made.all_kept,
+         quarantine=results / "no_quarantine", quality=results / "all_kept.json")  # fmt: skip
     return made
 
 

@@ -68,7 +68,7 @@ def signatures() -> dict[Any, list[tuple[Any, int]]]:
 
     keys, value, wide, count = (types.int32, 1), (types.float64, 1), (types.int64, 2), (types.int64, 1)
     return {
-        gpu_accumulate: [keys, value, count, (types.float64, 3), wide, count],
+        gpu_accumulate: [keys, value, count, (types.float64, 3), wide],
         gpu_parse_lines: [(types.uint8, 1), count, (types.int16, 1), wide, (types.float64, 2)],
     }
 

@@ -50,7 +50,7 @@ def test_modules_of_the_host_know_no_device(path: Path) -> None:
     assert not handles_arrays(path, words=frozenset({"device", "xp"}))
 
 
-@pytest.mark.parametrize("name", ["trips", "quarantine", "nothing_kept"])
+@pytest.mark.parametrize("name", ["trips", "quarantine", "nothing_kept", "all_kept"])
 def test_the_same_trips_are_kept_and_rejected(scenario: Scenario, name: str) -> None:
     cpu, strict = read(getattr(scenario.cpu, name)), read(getattr(scenario.strict, name))
     assert len(cpu) > 500

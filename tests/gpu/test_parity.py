@@ -51,7 +51,7 @@ def both(gpu: Device, tmp_path_factory: pytest.TempPathFactory) -> Both:
     return Both(cpu_results, gpu_results)
 
 
-@pytest.mark.parametrize("name", ["trips", "quarantine", "nothing_kept"])
+@pytest.mark.parametrize("name", ["trips", "quarantine", "nothing_kept", "all_kept"])
 def test_the_same_trips_are_kept_and_rejected_bit_for_bit(both: Both, name: str) -> None:
     pd.testing.assert_frame_equal(read(getattr(both.gpu, name)), read(getattr(both.cpu, name)))
 

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -43,9 +44,8 @@ class Ended:
     @property
     def messages(self) -> list[str]:
         """Whitewater's own messages about what went wrong, each with the lines that follow it."""
-        starts = [match.start() for match in OURS.finditer(self.terminal)]
-        stops = [*starts[1:], len(self.terminal)]
-        return [self.terminal[start:stop].strip() for start, stop in zip(starts, stops, strict=True)]
+        bounds = [*(match.start() for match in OURS.finditer(self.terminal)), len(self.terminal)]
+        return [self.terminal[start:stop].strip() for start, stop in pairwise(bounds)]
 
     @property
     def message(self) -> str:

@@ -14,6 +14,7 @@ from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 METADATA = {
@@ -31,7 +32,10 @@ STAND_IN = """
 import sys
 
 sys.path.append({root!r})
-from tests.contract.strict_device import StrictDevice
+from tests.contract.strict_device import StrictDevice, stand_in_for_cupy
+
+cupy = stand_in_for_cupy()
+cupy.__enter__()
 
 
 class Gpu(StrictDevice):

@@ -118,26 +118,6 @@ class GpuDevice:
 
         return gpu_steps(timestamps, clock)
 
-    def ratio(self, numerator: Array, denominator: Array) -> Array:
-        from whitewater.devices.elementwise import gpu_ratio
-
-        return gpu_ratio(numerator, denominator)
-
-    def seconds(self, start: Array, end: Array) -> Array:
-        from whitewater.devices.elementwise import gpu_seconds
-
-        return gpu_seconds(start, end)
-
-    def outside(self, values: Array, bounds: Bounds) -> Array | None:
-        from whitewater.devices.elementwise import gpu_outside
-
-        return gpu_outside(values, bounds)
-
-    def steps(self, timestamps: Array, clock: Clock) -> Array:
-        from whitewater.devices.elementwise import gpu_steps
-
-        return gpu_steps(timestamps, clock)
-
     def ridge(self, *, alpha: float) -> Regressor:
         from whitewater.devices.estimators import gpu_ridge
 

@@ -5,18 +5,20 @@ Numba's simulator puts its own `cuda` among the globals of a kernel, so that is 
 
 from __future__ import annotations
 
-from numba import cuda
+from numba import config, cuda
 
 from whitewater.devices.delimited_lines import BLANK, LONG, MALFORMED, PARSED, STATE, is_blank, parse_line
 from whitewater.devices.group_kernels import bin_of
 from whitewater.devices.protocol import Array
 
+# Blocks of few rows are no mistake here.
+config.CUDA_LOW_OCCUPANCY_WARNINGS = False
 # Sums are spread over lanes, so that a thread seldom waits for another one that adds to the same sum.
 GPU_LANES = 64
 
 
 @cuda.jit
-def gpu_accumulate(keys: Array, values: Array, bits: Array, sums: Array, histogram: Array, faults: Array) -> None:
+def gpu_accumulate(keys: Array, values: Array, bits: Array, sums: Array, histogram: Array) -> None:
     """Do with a thread to each row what `fill_bins` and `accumulate` of `whitewater.devices.group_kernels` do.
 
     Parameters
@@ -24,16 +26,15 @@ def gpu_accumulate(keys: Array, values: Array, bits: Array, sums: Array, histogr
     keys, values, bits
         int32, float64 and its bits as int64, (rows,).
     sums, histogram
-        float64 (`GPU_LANES`, groups, 2) and int64 (groups, bins), added to.
-    faults
-        int64 (1,), to which the number of rows left out is added: because of their value, or for want of a group.
+        float64 (`GPU_LANES`, groups, 2) and int64 (groups, bins + 1), added to. The last column of the histogram counts
+        the rows that are left out: because of their value, or, under the last group, because their key has no group.
     """
     row = cuda.grid(1)
     if row >= len(keys) or keys[row] < 0:
         return
     key, place = keys[row], bin_of(bits[row])
     if place < 0 or key >= len(histogram):
-        cuda.atomic.add(faults, 0, 1)
+        cuda.atomic.add(histogram, (min(key, len(histogram) - 1), histogram.shape[1] - 1), 1)
         return
     value = values[row]
     lane = row % GPU_LANES

@@ -74,8 +74,8 @@ class CpuGroupAccumulator:
     def __init__(self, groups: Sequence[int]) -> None:
         from whitewater.devices.group_kernels import LANES
 
-        self._sums = [np.zeros((LANES, size, 2)) for size in groups]
-        self._recent = [np.zeros((size, BINS), np.int32) for size in groups]
+        self._sums = [np.zeros((LANES, size + 1, 2)) for size in groups]
+        self._recent = [np.zeros((size + 1, BINS), np.int32) for size in groups]
         self._histograms = [np.zeros((size, BINS), np.int64) for size in groups]
         self._recent_rows = 0
 
@@ -90,10 +90,10 @@ class CpuGroupAccumulator:
         bins = np.empty(len(values), np.int16)
         fill_bins(values.view(np.int64), bins)
         for place, (key, sums, histogram) in enumerate(zip(keys, self._sums, self._recent, strict=True)):
-            _refuse(accumulate(key, values, bins, sums, histogram), place, len(histogram))
+            _refuse(accumulate(key, values, bins, sums, histogram), place, len(histogram) - 1)
 
     def _settle(self) -> None:
-        for histogram, recent in zip(self._histograms, self._recent, strict=True):
+        for histogram, recent in zip(self._histograms, (each[:-1] for each in self._recent), strict=True):
             # Most months and zones are of other files, and a page of memory that is not touched costs nothing.
             filled = np.flatnonzero(recent.any(axis=1))
             histogram[filled] += recent[filled]
@@ -102,7 +102,9 @@ class CpuGroupAccumulator:
     def result(self) -> tuple[GroupStatistics, ...]:
         """Return the statistics for each key array."""
         self._settle()
-        return tuple(_statistics(sums, histogram) for sums, histogram in zip(self._sums, self._histograms, strict=True))
+        return tuple(
+            _statistics(sums[:, :-1], histogram) for sums, histogram in zip(self._sums, self._histograms, strict=True)
+        )
 
 
 class GpuGroupAccumulator:
@@ -114,12 +116,11 @@ class GpuGroupAccumulator:
         from whitewater.devices.gpu_kernels import GPU_LANES
 
         self._sums = [cupy.zeros((GPU_LANES, size, 2), np.float64) for size in groups]
-        self._histograms = [cupy.zeros((size, BINS), np.int64) for size in groups]
+        # The last column counts the rows that were left out.
+        self._histograms = [cupy.zeros((size, BINS + 1), np.int64) for size in groups]
 
     def add(self, keys: Sequence[Array], values: Array) -> None:
         """Count values under each array of keys."""
-        import cupy
-
         from whitewater.devices.gpu_kernels import gpu_accumulate
 
         if len(values) == 0:
@@ -127,16 +128,15 @@ class GpuGroupAccumulator:
         bits = values.view(np.int64)
         blocks = -(-len(values) // _GPU_THREADS)
         for place, (key, sums, histogram) in enumerate(zip(keys, self._sums, self._histograms, strict=True)):
-            faults = cupy.zeros(1, np.int64)
-            gpu_accumulate[blocks, _GPU_THREADS](key, values, bits, sums, histogram, faults)
-            _refuse(int(faults[0]), place, len(histogram))
+            gpu_accumulate[blocks, _GPU_THREADS](key, values, bits, sums, histogram)
+            _refuse(int(histogram[:, BINS].sum()), place, len(histogram))
 
     def result(self) -> tuple[GroupStatistics, ...]:
         """Return the statistics for each key array, in the host's memory."""
         import cupy
 
         return tuple(
-            _statistics(cupy.asnumpy(sums), cupy.asnumpy(histogram))
+            _statistics(cupy.asnumpy(sums), cupy.asnumpy(histogram[:, :BINS]))
             for sums, histogram in zip(self._sums, self._histograms, strict=True)
         )
 

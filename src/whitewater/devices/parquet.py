@@ -197,7 +197,7 @@ def _from_series(series: Any, kind: Kind) -> Array | Encoded:
         values = series.fillna(0).to_cupy()
         narrow = narrow_floats if values.dtype.kind == "f" else narrow_integers
         found = values.astype(np.float64) if kind == "float64" else narrow(cupy, values, np.dtype(kind))
-    found = cupy.where(nulls, found.dtype.type(null_of(kind)), found)
+    found[nulls] = null_of(kind)
     return found
 
 

@@ -94,7 +94,8 @@ def standardise_block(raw: RawBlock, era: Era, device: Device) -> Block:
     for bit, name in enumerate(ISSUES):
         if name in era.columns:
             block[name], bad = _checked(name, block[name], device)
-            issues |= bad.astype(xp.int32) << bit
+            if bad is not None:
+                issues |= bad.astype(xp.int32) << bit
     return {**block, "issues": issues}
 
 
@@ -118,18 +119,19 @@ def _decode(name: str, column: Array | Encoded, device: Device) -> Array:
     return decoded
 
 
-def _checked(name: str, values: Array, device: Device) -> tuple[Array, Array]:
-    """Return the values with those that cannot be right as null, and where they are."""
+def _checked(name: str, values: Array, device: Device) -> tuple[Array, Array | None]:
+    """Return the values with those that cannot be right as null, and where they are; None where all are right."""
     xp = device.xp
-    largest = largest_code(name)
-    bad = values == BAD_INTEGER
+    null = values.dtype.type(NULL_INTEGER)
     if name == "rate_code":
-        values = xp.where(values == NULL_RATE_CODE, xp.int16(NULL_INTEGER), values)
+        values = xp.where(values == NULL_RATE_CODE, null, values)
+    bad = values == BAD_INTEGER
+    largest = largest_code(name)
     if largest is not None:
         bad |= values > largest
     if name in {"pickup_location_id", "dropoff_location_id"}:
         bad |= values == 0
-    return xp.where(bad, values.dtype.type(NULL_INTEGER), values), bad
+    return (xp.where(bad, null, values), bad) if bool(bad.any()) else (values, None)
 
 
 def _describe(index: int, file: RawFile, *, origin: str, counts: list[Counts]) -> dict[str, object]:

@@ -1,0 +1,42 @@
+"""Lines of device code that no scenario runs are found, so that the contract cannot pass by looking away."""
+
+from pathlib import Path
+
+from tests.contract.executed import executed_lines, handles_arrays, never_run
+from whitewater.devices import resolve
+from whitewater.taxi import calendar
+
+SOURCE = """
+def doubled(values, device):
+    if device is None:
+        raise ValueError("no device")
+    later = lambda: values * 2
+    return later()
+
+
+def tripled(values: Array):
+    return values * 3
+
+
+def described(name):
+    return name.upper()
+"""
+
+
+def test_lines_of_device_code_that_did_not_run_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "steps.py"
+    path.write_text(SOURCE)
+    assert handles_arrays(path)
+    run = {(str(path), "doubled", line) for line in (3, 5, 6)}
+    # The lambda was made and not called; the other function never began; what raises, and what is of the host, is left out.
+    assert never_run(path, run) == ["steps.py:5: later = lambda: values * 2", "steps.py:10: return values * 3"]
+    everything = {*run, (str(path), "doubled.<locals>.<lambda>", 5), (str(path), "tripled", 10)}
+    assert never_run(path, everything) == []
+
+
+def test_lines_that_run_are_seen() -> None:
+    device = resolve("cpu")
+    with executed_lines() as lines:
+        calendar.month_index(device.xp.zeros(3, "int64"), device)
+    files = {Path(file).name: name for file, name, _ in lines if name == "month_index"}
+    assert files == {"calendar.py": "month_index"}

@@ -1,0 +1,129 @@
+"""Steps, workers and Snakemake itself killed with `kill -9`: the run after it gives the right result, or none is lost."""
+
+import os
+import signal
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.raw_files import write_parquet, write_zones, yellow_frame
+from tests.workflows.running import Clone, Running, contents, eventually, leftovers, workers
+
+STANDARDISED = "results/taxi/cpu/standardised"
+# Worker processes start in seconds, so a step is caught in the middle for sure.
+SLOW_START = "cluster={kind: processes}"
+
+
+def staging(clone: Clone, output: str) -> Path:
+    """Wait until a step has begun to write an output; return where it writes."""
+    final = clone / output
+    return eventually(lambda: next(iter(final.parent.glob(f".{final.name}.*.part")), None), what=f"work on {output}")
+
+
+def start_again(clone: Clone) -> Running:
+    """Start to standardise anew, by worker processes, though it was done before."""
+    return clone.start_snakemake("--config", SLOW_START, "--forcerun", "taxi_standardise", "--", STANDARDISED)
+
+
+def test_a_killed_step_leaves_nothing_visible_and_the_next_run_makes_the_right_result(
+    copied: Clone, finished: Clone
+) -> None:
+    run = start_again(copied)
+    begun = staging(copied, STANDARDISED)
+    run.step("standardise").kill()
+    ended = run.ended()
+    assert ended.status == 1
+    assert "Error in rule taxi_standardise" in ended.terminal
+    assert begun.exists()
+    assert not (copied / STANDARDISED).exists()
+
+    again = copied.snakemake("--", STANDARDISED)
+    assert again.status == 0, again.terminal
+    assert contents(copied / STANDARDISED) == contents(finished / STANDARDISED)
+    assert leftovers(copied) == []
+
+
+def test_a_killed_snakemake_is_run_again_after_unlock_and_its_orphan_cannot_overwrite(
+    copied: Clone, finished: Clone
+) -> None:
+    run = start_again(copied)
+    staging(copied, STANDARDISED)
+    orphan = run.step("standardise")
+    # Stopped, it waits for the moment at which it would do harm: when the next run has ended.
+    orphan.suspend()
+    run.kill()
+    assert orphan.is_running()
+
+    refused = copied.snakemake("--", STANDARDISED)
+    assert refused.status == 1
+    assert "--unlock" in refused.terminal
+    assert copied.start("snakemake", "--unlock").ended().status == 0
+    again = copied.snakemake("--", STANDARDISED)
+    assert again.status == 0, again.terminal
+    assert "taxi_standardise" in again.jobs
+    written = {path: path.stat().st_mtime_ns for path in (copied / STANDARDISED).iterdir()}
+
+    orphan.resume()
+    psutil.wait_procs([orphan])
+    assert "A newer run of the same step has begun" in run.ended().terminal
+    assert contents(copied / STANDARDISED) == contents(finished / STANDARDISED)
+    assert {path: path.stat().st_mtime_ns for path in (copied / STANDARDISED).iterdir()} == written
+    assert leftovers(copied) == []
+
+
+def test_an_interrupted_run_ends_cleanly_and_the_next_one_needs_no_unlock(copied: Clone, finished: Clone) -> None:
+    run = start_again(copied)
+    staging(copied, STANDARDISED)
+    os.killpg(run.process.pid, signal.SIGINT)  # as Ctrl-C does
+    assert run.ended().status == 1
+    assert not (copied / STANDARDISED).exists()
+    again = copied.snakemake("--", STANDARDISED)
+    assert again.status == 0, again.terminal
+    assert contents(copied / STANDARDISED) == contents(finished / STANDARDISED)
+    assert leftovers(copied) == []
+
+
+@pytest.fixture
+def standardised(fresh: Clone) -> Clone:
+    """A clone with a raw file of many row groups, standardised into as many parts, and a table of zones."""
+    path = write_parquet(yellow_frame(60_000), fresh / "yellow.parquet", row_group_size=500)
+    fresh.write("inputs.json", {"files": [{"path": str(path), "origin": path.name}]})
+    write_zones(fresh / "zones.csv")
+    ended = fresh.step("standardise", inputs="inputs.json", standardised="undisturbed/standardised")
+    assert ended.status == 0, ended.terminal
+    return fresh
+
+
+def start_clean(clone: Clone, folder: str, *, kind: str) -> Running:
+    """Start to clean, with the outputs in a folder."""
+    outputs = {"trips": f"{folder}/trips", "quarantine": f"{folder}/quarantine", "quality": f"{folder}/quality.json"}
+    inputs = {"standardised": "undisturbed/standardised", "zones": "zones.csv"}
+    return clone.start_step("clean", cluster={"kind": kind}, **inputs, **outputs)
+
+
+def kill_a_worker(running: Running, begun: Path) -> None:
+    """Kill a worker process of a step when the first part of its output is there."""
+    eventually(lambda: next(begun.rglob("*.parquet"), None), what="the first part")
+    workers(psutil.Process(running.process.pid))[0].kill()
+
+
+def test_what_a_killed_worker_was_standardising_is_standardised_again(standardised: Clone) -> None:
+    outputs = {"inputs": "inputs.json", "standardised": "disturbed/standardised"}
+    running = standardised.start_step("standardise", cluster={"kind": "processes"}, **outputs)
+    kill_a_worker(running, staging(standardised, "disturbed/standardised"))
+    ended = running.ended()
+    assert ended.status == 0, ended.terminal
+    assert "Restarting worker" in standardised.log("standardise")
+    assert contents(standardised / "disturbed") == contents(standardised / "undisturbed")
+
+
+def test_what_a_killed_worker_was_cleaning_is_cleaned_again(standardised: Clone) -> None:
+    undisturbed = start_clean(standardised, "quiet", kind="threads").ended()
+    assert undisturbed.status == 0, undisturbed.terminal
+    running = start_clean(standardised, "disturbed", kind="processes")
+    kill_a_worker(running, staging(standardised, "disturbed/trips"))
+    ended = running.ended()
+    assert ended.status == 0, ended.terminal
+    assert "Restarting worker" in standardised.log("clean")
+    assert contents(standardised / "disturbed") == contents(standardised / "quiet")
