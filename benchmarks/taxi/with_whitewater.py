@@ -80,7 +80,7 @@ def _units(path: Path, *, projected: bool) -> list[Unit]:
 
 
 def _aggregate(share: Sequence[tuple[int, Unit]], over: Pass) -> Groups:
-    groups = over.device.group_accumulator([HOURS_OF_WEEK, LOCATIONS + 1])
+    groups = over.device.group_accumulator([HOURS_OF_WEEK, LOCATIONS + 1], medians=False)
     for number, unit in share:
         for part, parsed in enumerate(blocks(unit, over.device, block_rows=BLOCK_ROWS)):
             block = standardise_block(parsed.block, unit.file.era, over.device)

@@ -77,8 +77,8 @@ class StrictDevice:
             {name: on_host(block[name], DTYPES.get(kind, kind)) for name, kind in kinds.items()}, path, kinds
         )
 
-    def group_accumulator(self, groups: Sequence[int]) -> StrictAccumulator:
-        return StrictAccumulator(groups)
+    def group_accumulator(self, groups: Sequence[int], *, medians: bool = True) -> StrictAccumulator:
+        return StrictAccumulator(groups, medians=medians)
 
     def ratio(self, numerator: Array, denominator: Array) -> Array:
         return GPU.ratio(numerator, denominator)
@@ -86,8 +86,8 @@ class StrictDevice:
     def seconds(self, start: Array, end: Array) -> Array:
         return GPU.seconds(start, end)
 
-    def outside(self, values: Array, bounds: Bounds) -> Array | None:
-        return GPU.outside(values, bounds)
+    def mark_outside(self, values: Array, bounds: Bounds, mask: Array, bit: int) -> None:
+        GPU.mark_outside(values, bounds, mask, bit)
 
     def steps(self, timestamps: Array, clock: Clock) -> Array:
         return GPU.steps(timestamps, clock)
@@ -119,8 +119,8 @@ class StrictDevice:
 class StrictAccumulator:
     """Takes the dtypes that the protocol names, and no others."""
 
-    def __init__(self, groups: Sequence[int]) -> None:
-        self._on_cpu = CPU.group_accumulator(groups)
+    def __init__(self, groups: Sequence[int], *, medians: bool) -> None:
+        self._on_cpu = CPU.group_accumulator(groups, medians=medians)
 
     def add(self, keys: Sequence[Array], values: Array) -> None:
         self._on_cpu.add([on_host(key, "int32") for key in keys], on_host(values, "float64"))

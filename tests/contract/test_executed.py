@@ -28,7 +28,7 @@ def test_lines_of_device_code_that_did_not_run_are_named(tmp_path: Path) -> None
     path.write_text(SOURCE)
     assert handles_arrays(path)
     run = {(str(path), "doubled", line) for line in (3, 5, 6)}
-    # The lambda was made and not called; the other function never began; what raises, and what is of the host, is left out.
+    # The lambda was made, not called; the other function never began. Raising lines and host functions are left out.
     assert never_run(path, run) == ["steps.py:5: later = lambda: values * 2", "steps.py:10: return values * 3"]
     everything = {*run, (str(path), "doubled.<locals>.<lambda>", 5), (str(path), "tripled", 10)}
     assert never_run(path, everything) == []

@@ -55,14 +55,13 @@ def test_each_broken_bound_sets_its_bit(
     device: Device, values: list[float], limits: tuple[float, float, float, float]
 ) -> None:
     above, at_least, below, at_most = limits
-    found = device.outside(column(device, values), Bounds(*limits))
+    mask = device.from_host(np.full(len(values), 1, np.int64))
+    device.mark_outside(column(device, values), Bounds(*limits), mask, 2)
     expected = [
-        (value <= above) + 2 * (value < at_least) + 4 * (value >= below) + 8 * (value > at_most) for value in values
+        1 + 4 * (value <= above) + 8 * (value < at_least) + 16 * (value >= below) + 32 * (value > at_most)
+        for value in values
     ]
-    if found is None:
-        assert not any(expected)
-    else:
-        assert device.to_host(found).tolist() == expected
+    assert device.to_host(mask).tolist() == expected
 
 
 # The first example compiles.

@@ -86,8 +86,8 @@ def test_an_interrupted_run_ends_cleanly_and_the_next_one_needs_no_unlock(copied
 
 @pytest.fixture
 def standardised(fresh: Clone) -> Clone:
-    """A clone with a raw file of many row groups, standardised into as many parts, and a table of zones."""
-    path = write_parquet(yellow_frame(60_000), fresh / "yellow.parquet", row_group_size=500)
+    """A clone with a raw file of four row groups, standardised into as many parts, and a table of zones."""
+    path = write_parquet(yellow_frame(240_000), fresh / "yellow.parquet", row_group_size=60_000)
     fresh.write("inputs.json", {"files": [{"path": str(path), "origin": path.name}]})
     write_zones(fresh / "zones.csv")
     ended = fresh.step("standardise", inputs="inputs.json", standardised="undisturbed/standardised")
@@ -102,28 +102,30 @@ def start_clean(clone: Clone, folder: str, *, kind: str) -> Running:
     return clone.start_step("clean", cluster={"kind": kind}, **inputs, **outputs)
 
 
-def kill_a_worker(running: Running, begun: Path) -> None:
-    """Kill a worker process of a step when the first part of its output is there."""
-    eventually(lambda: next(begun.rglob("*.parquet"), None), what="the first part")
+def kill_a_writing_worker(running: Running, begun: Path) -> None:
+    """Kill a worker process of a step as soon as the first file of its output appears, finished or not."""
+    eventually(lambda: next((path for path in begun.rglob("*") if path.is_file()), None), what="the first file")
     workers(psutil.Process(running.process.pid))[0].kill()
 
 
 def test_what_a_killed_worker_was_standardising_is_standardised_again(standardised: Clone) -> None:
     outputs = {"inputs": "inputs.json", "standardised": "disturbed/standardised"}
     running = standardised.start_step("standardise", cluster={"kind": "processes"}, **outputs)
-    kill_a_worker(running, staging(standardised, "disturbed/standardised"))
+    kill_a_writing_worker(running, staging(standardised, "disturbed/standardised"))
     ended = running.ended()
     assert ended.status == 0, ended.terminal
     assert "Restarting worker" in standardised.log("standardise")
-    assert contents(standardised / "disturbed") == contents(standardised / "undisturbed")
+    assert contents(standardised / "disturbed/standardised") == contents(standardised / "undisturbed/standardised")
 
 
 def test_what_a_killed_worker_was_cleaning_is_cleaned_again(standardised: Clone) -> None:
-    undisturbed = start_clean(standardised, "quiet", kind="threads").ended()
+    undisturbed = start_clean(standardised, "undisturbed", kind="threads").ended()
     assert undisturbed.status == 0, undisturbed.terminal
     running = start_clean(standardised, "disturbed", kind="processes")
-    kill_a_worker(running, staging(standardised, "disturbed/trips"))
+    kill_a_writing_worker(running, staging(standardised, "disturbed/trips"))
     ended = running.ended()
     assert ended.status == 0, ended.terminal
     assert "Restarting worker" in standardised.log("clean")
-    assert contents(standardised / "disturbed") == contents(standardised / "quiet")
+    for name in ("trips", "quarantine"):
+        assert contents(standardised / f"disturbed/{name}") == contents(standardised / f"undisturbed/{name}")
+    assert standardised.json("disturbed/quality.json") == standardised.json("undisturbed/quality.json")

@@ -62,10 +62,10 @@ class CpuDevice:
 
         cpu_write_parquet(block, path, kinds)
 
-    def group_accumulator(self, groups: Sequence[int]) -> GroupAccumulator:
+    def group_accumulator(self, groups: Sequence[int], *, medians: bool = True) -> GroupAccumulator:
         from whitewater.devices.group_statistics import CpuGroupAccumulator
 
-        return CpuGroupAccumulator(groups)
+        return CpuGroupAccumulator(groups, medians=medians)
 
     def ratio(self, numerator: Array, denominator: Array) -> Array:
         from whitewater.devices.elementwise import cpu_ratio
@@ -77,10 +77,10 @@ class CpuDevice:
 
         return cpu_seconds(start, end)
 
-    def outside(self, values: Array, bounds: Bounds) -> Array | None:
-        from whitewater.devices.elementwise import cpu_outside
+    def mark_outside(self, values: Array, bounds: Bounds, mask: Array, bit: int) -> None:
+        from whitewater.devices.elementwise import cpu_mark_outside
 
-        return cpu_outside(values, bounds)
+        cpu_mark_outside(values, bounds, mask, bit)
 
     def steps(self, timestamps: Array, clock: Clock) -> Array:
         from whitewater.devices.elementwise import cpu_steps

@@ -66,23 +66,18 @@ def gpu_seconds(start: Array, end: Array) -> Array:
     return result
 
 
-def cpu_outside(values: Array, bounds: Bounds) -> Array | None:
-    """Return uint8 with bit *i* set where bound *i* is broken, or None where no value breaks one."""
-    from whitewater.devices.elementwise_kernels import fill_outside
+def cpu_mark_outside(values: Array, bounds: Bounds, mask: Array, bit: int) -> None:
+    """Set bit ``bit + i`` of ``mask``, int64, where bound *i* is broken."""
+    from whitewater.devices.elementwise_kernels import mark_outside
 
-    result = np.empty(len(values), np.uint8)
-    return result if fill_outside(values, bounds, result) else None
+    mark_outside(values, bounds, mask, bit)
 
 
-def gpu_outside(values: Array, bounds: Bounds) -> Array | None:
-    """Return uint8 with bit *i* set where bound *i* is broken, or None where no value breaks one."""
-    import cupy
-
+def gpu_mark_outside(values: Array, bounds: Bounds, mask: Array, bit: int) -> None:
+    """Set bit ``bit + i`` of ``mask``, int64, where bound *i* is broken."""
     tests = (values <= bounds.above, values < bounds.at_least, values >= bounds.below, values > bounds.at_most)
-    result = cupy.zeros(len(values), cupy.uint8)
-    for bit, broken in enumerate(tests):
-        result |= broken.astype(cupy.uint8) << bit
-    return result if bool(result.any()) else None
+    for place, broken in enumerate(tests, start=bit):
+        mask |= broken.astype(np.int64) << place
 
 
 def cpu_steps(timestamps: Array, clock: Clock) -> Array:

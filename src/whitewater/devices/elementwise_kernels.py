@@ -27,16 +27,13 @@ def fill_seconds(start: Array, end: Array, result: Array) -> None:
 
 
 @kernel
-def fill_outside(values: Array, bounds: tuple[float, float, float, float], result: Array) -> int:
-    """Fill ``result`` (uint8) with a bit for each bound that a value breaks; return the rows that break one."""
+def mark_outside(values: Array, bounds: tuple[float, float, float, float], mask: Array, bit: int) -> None:
+    """Set ``bit`` and the three above it in ``mask`` (int64) for the bounds that a value breaks."""
     above, at_least, below, at_most = bounds
-    rows = 0
-    for row in range(len(result)):
+    for row in range(len(mask)):
         value = values[row]
         broken = (value <= above) | (value < at_least) << 1 | (value >= below) << 2 | (value > at_most) << 3
-        result[row] = broken
-        rows += broken != 0
-    return rows
+        mask[row] |= int64(broken) << bit
 
 
 @kernel

@@ -93,10 +93,10 @@ class GpuDevice:
 
         gpu_write_parquet(block, path, kinds)
 
-    def group_accumulator(self, groups: Sequence[int]) -> GroupAccumulator:
+    def group_accumulator(self, groups: Sequence[int], *, medians: bool = True) -> GroupAccumulator:
         from whitewater.devices.group_statistics import GpuGroupAccumulator
 
-        return GpuGroupAccumulator(groups)
+        return GpuGroupAccumulator(groups, medians=medians)
 
     def ratio(self, numerator: Array, denominator: Array) -> Array:
         from whitewater.devices.elementwise import gpu_ratio
@@ -108,10 +108,10 @@ class GpuDevice:
 
         return gpu_seconds(start, end)
 
-    def outside(self, values: Array, bounds: Bounds) -> Array | None:
-        from whitewater.devices.elementwise import gpu_outside
+    def mark_outside(self, values: Array, bounds: Bounds, mask: Array, bit: int) -> None:
+        from whitewater.devices.elementwise import gpu_mark_outside
 
-        return gpu_outside(values, bounds)
+        gpu_mark_outside(values, bounds, mask, bit)
 
     def steps(self, timestamps: Array, clock: Clock) -> Array:
         from whitewater.devices.elementwise import gpu_steps

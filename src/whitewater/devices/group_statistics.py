@@ -69,14 +69,18 @@ def _order_statistic(histogram: Array, *, upper: bool) -> npt.NDArray[np.float64
 
 
 class CpuGroupAccumulator:
-    """Statistics by several keys, filled slice by slice; see `whitewater.devices.protocol.GroupAccumulator`."""
+    """Statistics by several keys, filled slice by slice; see `whitewater.devices.protocol.GroupAccumulator`.
 
-    def __init__(self, groups: Sequence[int]) -> None:
+    Without ``medians`` the histogram has a single bin, which makes a count as cheap as a sum.
+    """
+
+    def __init__(self, groups: Sequence[int], *, medians: bool = True) -> None:
         from whitewater.devices.group_kernels import LANES
 
         self._sums = [np.zeros((LANES, size + 1, 2)) for size in groups]
-        self._recent = [np.zeros((size + 1, BINS), np.int32) for size in groups]
-        self._histograms = [np.zeros((size, BINS), np.int64) for size in groups]
+        bins = BINS if medians else 1
+        self._recent = [np.zeros((size + 1, bins), np.int32) for size in groups]
+        self._histograms = [np.zeros((size, bins), np.int64) for size in groups]
         self._recent_rows = 0
 
     def add(self, keys: Sequence[Array], values: Array) -> None:
@@ -89,6 +93,9 @@ class CpuGroupAccumulator:
             self._recent_rows = len(values)
         bins = np.empty(len(values), np.int16)
         fill_bins(values.view(np.int64), bins)
+        if self._histograms and self._histograms[0].shape[1] == 1:
+            # Refused values keep their bin of -1.
+            np.minimum(bins, 0, out=bins)
         for place, (key, sums, histogram) in enumerate(zip(keys, self._sums, self._recent, strict=True)):
             _refuse(accumulate(key, values, bins, sums, histogram), place, len(histogram) - 1)
 
@@ -110,11 +117,12 @@ class CpuGroupAccumulator:
 class GpuGroupAccumulator:
     """Statistics by several keys on the GPU; in what order its threads add changes the last bits of sums, no count."""
 
-    def __init__(self, groups: Sequence[int]) -> None:
+    def __init__(self, groups: Sequence[int], *, medians: bool = True) -> None:
         import cupy
 
         from whitewater.devices.gpu_kernels import GPU_LANES
 
+        self._medians = medians
         self._sums = [cupy.zeros((GPU_LANES, size, 2), np.float64) for size in groups]
         # The last column counts the rows that were left out.
         self._histograms = [cupy.zeros((size, BINS + 1), np.int64) for size in groups]
@@ -135,9 +143,12 @@ class GpuGroupAccumulator:
         """Return the statistics for each key array, in the host's memory."""
         import cupy
 
+        counted = [histogram[:, :BINS] for histogram in self._histograms]
+        if not self._medians:
+            counted = [histogram.sum(axis=1, keepdims=True) for histogram in counted]
         return tuple(
-            _statistics(cupy.asnumpy(sums), cupy.asnumpy(histogram[:, :BINS]))
-            for sums, histogram in zip(self._sums, self._histograms, strict=True)
+            _statistics(cupy.asnumpy(sums), cupy.asnumpy(histogram))
+            for sums, histogram in zip(self._sums, counted, strict=True)
         )
 
 

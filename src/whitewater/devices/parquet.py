@@ -31,6 +31,7 @@ from whitewater.devices.parquet_chunk import chunk_reader
 from whitewater.devices.protocol import NULL_INTEGER, Array, Encoded, Kind, RawBlock
 from whitewater.errors import InputError
 
+_FAULTS = (OSError, ValueError, pa.ArrowException)
 _ARROW_ROWS = 1 << 16
 # Rows or bytes after which cuDF begins another row group: never.
 _ALL = 2**31 - 1
@@ -80,7 +81,7 @@ def cpu_row_group_blocks(
 def _opened(path: Path) -> pq.ParquetFile:
     try:
         return pq.ParquetFile(path)
-    except (OSError, ValueError) as error:
+    except _FAULTS as error:
         raise InputError(f"{path} is not a whole Parquet file: {error}. Get it again, or leave it out.") from error
 
 
@@ -88,7 +89,7 @@ def _opened(path: Path) -> pq.ParquetFile:
 def _faults_of(path: Path, row_group: int, column: str) -> Iterator[None]:
     try:
         yield
-    except (OSError, ValueError) as error:
+    except _FAULTS as error:
         raise InputError(
             f"{path}, row group {row_group}: column {column!r} {error}. Get the file again, or leave it out."
         ) from error

@@ -67,7 +67,7 @@ class GroupStatistics:
     """Counts, sums and a histogram of values for each group; host arrays, so that partial results merge anywhere.
 
     ``count`` int64 (groups,); ``total`` and ``total_of_squares`` float64 (groups,); ``histogram`` int64 (groups, bins),
-    whose bins are those of `whitewater.devices.group_statistics`.
+    whose bins are those of `whitewater.devices.group_statistics`, or one bin where no medians were asked for.
     """
 
     count: npt.NDArray[np.int64]
@@ -88,7 +88,7 @@ class GroupAccumulator(Protocol):
     """Statistics of values by several keys at once, filled slice by slice."""
 
     def add(self, keys: Sequence[Array], values: Array) -> None:
-        """Count values (float64, at least 0) under each array of int32 keys; rows with a key below 0 are left out of it.
+        """Count values (float64, at least 0) under each array of int32 keys; rows with a key below 0 do not count.
 
         Raises IntegrityError if a value that counts is negative or not finite, or a key is not below its groups.
         """
@@ -136,7 +136,7 @@ class Device(Hashable, Protocol):
     def write_parquet(self, block: Block, path: Path, kinds: Mapping[str, Kind]) -> None:
         """Write a block as one Parquet file, nulls as nulls, timestamps as ``timestamp[us]``."""
 
-    def group_accumulator(self, groups: Sequence[int]) -> GroupAccumulator:
+    def group_accumulator(self, groups: Sequence[int], *, medians: bool = True) -> GroupAccumulator:
         """Return an empty accumulator for key arrays of so many groups each; one task makes one and is done with it."""
 
     def ratio(self, numerator: Array, denominator: Array) -> Array:
@@ -145,8 +145,8 @@ class Device(Hashable, Protocol):
     def seconds(self, start: Array, end: Array) -> Array:
         """Return the seconds between timestamps as float64, NaN where one is null."""
 
-    def outside(self, values: Array, bounds: Bounds) -> Array | None:
-        """Return uint8 with bit *i* set where bound *i* is broken, or None where no value breaks one."""
+    def mark_outside(self, values: Array, bounds: Bounds, mask: Array, bit: int) -> None:
+        """Set bit ``bit + i`` of ``mask``, int64, where a value breaks bound *i*; NaN breaks none."""
 
     def steps(self, timestamps: Array, clock: Clock) -> Array:
         """Return the step of a clock at each timestamp as int32, -1 outside the clock's time and for nulls."""
@@ -164,7 +164,7 @@ class Device(Hashable, Protocol):
         """Return the predictions of a stored forest: float32 (rows, features) -> float64 (rows,)."""
 
     def cluster(self, settings: Cluster, *, threads: int, large: bool) -> AbstractContextManager[Client]:
-        """Open Dask workers for one step, on the loopback interface; ``large`` asks for processes where kind is auto."""
+        """Open Dask workers for one step, on loopback; ``large`` asks for processes where kind is auto."""
 
     def describe(self) -> dict[str, Any]:
         """Return the hardware and the versions of the packages that compute, for the manifest."""

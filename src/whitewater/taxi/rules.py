@@ -22,10 +22,10 @@ STRAY_MONTH = "stray_month"
 
 @dataclass(frozen=True)
 class Rule:
-    """Reasons to reject a trip: ``bits(block)`` has bit *i* set where ``reasons[i]`` holds; None where none does."""
+    """Reasons to reject a trip: ``mark(block, mask, bit)`` sets bit ``bit + i`` of the mask where reason *i* holds."""
 
     reasons: tuple[str, ...]
-    bits: Callable[[Block], Array | None]
+    mark: Callable[[Block, Array, int], None]
 
 
 def rules(settings: Clean, zones: Zones, device: Device, *, usual_months: Mapping[int, Array]) -> tuple[Rule, ...]:
@@ -45,7 +45,9 @@ def rules(settings: Clean, zones: Zones, device: Device, *, usual_months: Mappin
     """
     return (
         # The bits of `issues` are those of its columns, in the same order.
-        Rule(tuple(f"unreadable_{name}" for name in ISSUES), lambda block: block["issues"]),
+        Rule(
+            tuple(f"unreadable_{name}" for name in ISSUES), lambda block, mask, bit: _mark(block["issues"], mask, bit)
+        ),
         *_required(settings, device),
         *_usual_month(usual_months, device),
         *_boroughs(settings, zones, device),
@@ -63,17 +65,12 @@ def broken(block: Block, every: Sequence[Rule], device: Device) -> Array:
 
     Works on slices that fit the device's cache, because each rule reads its columns once more.
     """
-    xp = device.xp
-    mask: Array = xp.zeros(len(block["service"]), xp.int64)
-    start = 0
-    for part in slices(block, device):
-        stop, bit = start + len(part["service"]), 1
+    mask: Array = device.xp.zeros(len(block["service"]), device.xp.int64)
+    for part in slices({**block, "mask": mask}, device):
+        bit = 1
         for rule in every:
-            bits = rule.bits(part)
-            if bits is not None:
-                mask[start:stop] |= bits.astype(xp.int64) << bit
+            rule.mark(part, part["mask"], bit)
             bit += len(rule.reasons)
-        start = stop
     return mask
 
 
@@ -131,14 +128,14 @@ def _range(name: str, limits: Range, device: Device) -> Rule:
     bounds = Bounds(**given)
     # A bound that is not given breaks nothing; its reason is never used.
     names = tuple(f"{name}_not_{kind}_{given.get(kind, float('nan')):g}" for kind in Bounds._fields)
-    return Rule(names, lambda block: device.outside(quantity(name, block, device), bounds))
+    return Rule(names, lambda block, mask, bit: device.mark_outside(quantity(name, block, device), bounds, mask, bit))
 
 
 def _rule(reason: str, breaks: Callable[[Block], Array]) -> Rule:
     """Return a rule with one reason, from where it is broken."""
+    return Rule((reason,), lambda block, mask, bit: _mark(breaks(block), mask, bit))
 
-    def bits(block: Block) -> Array | None:
-        where = breaks(block)
-        return where if bool(where.any()) else None
 
-    return Rule((reason,), bits)
+def _mark(bits: Array, mask: Array, bit: int) -> None:
+    if bool(bits.any()):
+        mask |= bits.astype("int64") << bit
