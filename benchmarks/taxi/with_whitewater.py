@@ -24,7 +24,7 @@ from whitewater.taxi.schema import KINDS
 from whitewater.taxi.standardise import standardise_block
 from whitewater.taxi.zones import LOCATIONS, Zones, read_zones
 
-BLOCK_ROWS = 2**19
+BLOCK_ROWS = 2**16
 TASKS_A_THREAD = 2
 NEEDED = (
     "pickup_datetime",

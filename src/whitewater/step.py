@@ -69,7 +69,7 @@ class Run(Generic[S]):
         with self.device.cluster(self.cluster_settings, threads=self.threads, large=large) as client:
             with self._performance_report():
                 yield client
-            self.note(workers=_placement(client))
+            self.note(workers=_placement(client, self.device))
 
     def map(
         self, function: Callable[[Task], Result], tasks: Sequence[Task], *, client: Client, label: str
@@ -154,7 +154,6 @@ def _describe_run(run: Run[Any], inputs: Paths) -> dict[str, Any]:
         "inputs": {name: str(path) for name, path in _flat(inputs).items()},
         "facts": run.facts,
         "peak_memory_bytes": max(memory.peak(), run.facts.get("workers", {}).get("peak_memory_bytes", 0)),
-        "peak_device_memory_bytes": run.device.peak_memory(),
         "host": socket.gethostname(),
         "threads": run.threads,
         "python": platform.python_version(),
@@ -175,15 +174,17 @@ def _size(path: Path) -> int:
     return path.stat().st_size
 
 
-def _placement(client: Client) -> dict[str, Any]:
+def _placement(client: Client, device: Device) -> dict[str, Any]:
     """Return where the workers were and the memory they took at most, all together when they are processes."""
     peaks: dict[str, tuple[int, int]] = client.run(_process_peak)
+    on_device = [each for each in client.run(device.peak_memory).values() if each is not None]
     workers = client.scheduler_info()["workers"]
     return {
         "count": len(workers),
         "threads": sum(worker["nthreads"] for worker in workers.values()),
         "hosts": sorted({worker["host"] for worker in workers.values()}),
         "peak_memory_bytes": sum(dict(peaks.values()).values()),
+        "peak_device_memory_bytes": sum(on_device) if on_device else None,
     }
 
 

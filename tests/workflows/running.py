@@ -130,7 +130,7 @@ class Clone:
         (self.folder / name).write_text(json.dumps(values))
         return name
 
-    def start(self, *command: str, limit: Callable[[], None] | None = None, **variables: str) -> Running:
+    def start(self, *command: str, **variables: str) -> Running:
         """Start a command with the environment's programs first on the PATH, as after `source .venv/bin/activate`."""
         here = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         path = f"{Path(sys.executable).parent}{os.pathsep}{here['PATH']}"
@@ -138,7 +138,7 @@ class Clone:
         with terminal.open("wb") as output:
             process = subprocess.Popen(
                 command, cwd=self.folder, env={**here, "PATH": path, **variables}, stdin=subprocess.DEVNULL,
-                stdout=output, stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=limit,
+                stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
         running = Running(process, terminal)
         self.started.append(running)
@@ -156,24 +156,24 @@ class Clone:
     def start_step(
         self,
         name: str,
+        paths: Mapping[str, str | Path],
         *,
         settings: Mapping[str, Any] | None = None,
         cluster: Mapping[str, Any] | None = None,
-        limit: Callable[[], None] | None = None,
         device: str = "cpu",
-        variables: Mapping[str, str] | None = None,
-        **paths: str | Path,
+        through: Sequence[str] = (),
+        **variables: str,
     ) -> Running:
-        """Start a step by hand, as `python -m whitewater taxi <step>`; ``paths`` are its flags."""
+        """Start a step by hand, as `python -m whitewater taxi <step>`, or ``through`` a command that starts it."""
         flags = [f"--settings={json.dumps(settings or {})}", f"--cluster={json.dumps(cluster or {})}"]
-        flags += [f"--{flag.replace('_', '-')}={path}" for flag, path in paths.items()]
+        flags += [f"--{flag}={path}" for flag, path in paths.items()]
         flags += [f"--device={device}", "--threads=2", f"--log={log_of(name)}", f"--record=logs/{name}.json"]
-        command = (sys.executable, "-m", "whitewater", "taxi", name, *flags)
-        return self.start(*command, limit=limit, PYTHONPATH=str(self.folder / "src"), **(variables or {}))
+        command = (*through, sys.executable, "-m", "whitewater", "taxi", name, *flags)
+        return self.start(*command, PYTHONPATH=str(self.folder / "src"), **variables)
 
-    def step(self, name: str, **options: Any) -> Ended:
+    def step(self, name: str, paths: Mapping[str, str | Path], **options: Any) -> Ended:
         """Run a step to its end; see `start_step`."""
-        return self.start_step(name, **options).ended()
+        return self.start_step(name, paths, **options).ended()
 
     def log(self, name: str) -> str:
         """Return the log of a step that was run by hand."""

@@ -1,4 +1,4 @@
-"""Bad input ends a step with one message that names the file and the remedy, or goes to quarantine; nothing is half done."""
+"""Bad input ends a step with one message that names the file and the remedy, or goes to quarantine."""
 
 import gzip
 import http.server
@@ -21,18 +21,20 @@ FETCHED = {"inputs": "data/taxi/inputs.json", "zones": "data/taxi/zones.csv"}
 
 
 def fetch(clone: Clone, **settings: Any) -> Ended:
-    return clone.step("fetch", settings=settings, **FETCHED)
+    return clone.step("fetch", FETCHED, settings=settings)
 
 
 def standardise(clone: Clone, *files: Path, **settings: Any) -> Ended:
     listing = {"files": [{"path": str(file), "origin": file.name} for file in files]}
-    return clone.step("standardise", settings=settings, inputs=clone.write("inputs.json", listing), standardised="out")
+    paths = {"inputs": clone.write("inputs.json", listing), "standardised": "out"}
+    return clone.step("standardise", paths, settings=settings)
 
 
 def clean(clone: Clone) -> Ended:
     write_zones(clone / "zones.csv")
+    inputs = {"standardised": "out", "zones": "zones.csv"}
     outputs = {"trips": "trips", "quarantine": "quarantine", "quality": "quality.json"}
-    return clone.step("clean", standardised="out", zones="zones.csv", **outputs)
+    return clone.step("clean", {**inputs, **outputs})
 
 
 def assert_refused(clone: Clone, ended: Ended, *parts: str, kind: str = "InputError") -> None:
@@ -141,10 +143,11 @@ def test_a_server_that_does_not_answer_is_named(fresh: Clone) -> None:
 def test_a_bucket_that_does_not_have_the_object_is_named(fresh: Clone, server: str) -> None:
     ended = fresh.step(
         "fetch",
+        FETCHED,
         settings={"source": "files", "files": {"paths": ["gs://no-such-bucket/yellow.parquet"]}},
+        STORAGE_EMULATOR_HOST=f"{server}/404",
         # The server speaks no gRPC, by which gcsfs would ask for the kind of the bucket.
-        variables={"STORAGE_EMULATOR_HOST": f"{server}/404", "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT": "false"},
-        **FETCHED,
+        GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT="false",
     )
     assert_refused(fresh, ended, "gs://no-such-bucket/yellow.parquet")
 
@@ -208,8 +211,8 @@ def test_a_torn_row_goes_to_quarantine_as_it_stood(fresh: Clone) -> None:
     assert standardise(fresh, path).status == 0
     assert clean(fresh).status == 0
     files = f"{fresh / 'quarantine'}/**/*.parquet"
-    rejected = duckdb.sql(f"SELECT service, reasons, raw_line FROM read_parquet('{files}', hive_partitioning = true)")
-    assert rejected.fetchall() == [("yellow", ["malformed_line"], torn)]
+    query = f"SELECT service, reasons, raw_line FROM read_parquet('{files}', hive_partitioning = true)"
+    assert duckdb.execute(query).fetchall() == [("yellow", ["malformed_line"], torn)]
     quality = fresh.json("quality.json")
     assert quality["totals"] == {"rows_in": 1_000, "rows_out": 999, "quarantined": 1}
     assert quality["files"][0]["malformed"] == 1
@@ -238,6 +241,6 @@ def test_an_output_that_cannot_be_placed_is_named(fresh: Clone) -> None:
     path = write_parquet(yellow_frame(100), fresh / "yellow.parquet")
     listing = fresh.write("inputs.json", {"files": [{"path": str(path), "origin": path.name}]})
     (fresh / "results").write_text("in the way")
-    ended = fresh.step("standardise", inputs=listing, standardised="results/standardised")
+    ended = fresh.step("standardise", {"inputs": listing, "standardised": "results/standardised"})
     assert ended.message.startswith("IntegrityError: results/standardised")
     assert "cannot be written" in ended.message

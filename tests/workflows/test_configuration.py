@@ -1,17 +1,14 @@
 """What a user sets reaches the steps that use it and no other; what cannot be used is refused before any job."""
 
-import os
-import shutil
 import sys
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
-
-from tests.workflows.running import ROOT, Clone, Ended
+from tests.workflows.running import Clone, Ended
 
 # Makes any machine one without a usable GPU.
 NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}
+TIPS = {"trips": "trips", "zones": "zones", "tables": "tips_by_hour.parquet"}
 
 
 def dry_run(clone: Clone, overrides: Mapping[str, Any], *arguments: str) -> Ended:
@@ -73,11 +70,10 @@ def test_a_wrong_value_given_with_config_is_told_to_be_from_there(finished: Clon
 
 
 def test_a_step_run_by_hand_refuses_wrong_settings_and_clusters_alike(finished: Clone) -> None:
-    paths = {"trips": "trips", "zones": "zones", "tables": "tips_by_hour.parquet"}
-    settings = finished.step("tips", settings={"confidance": 0.9, "confidence": 2}, **paths).message
+    settings = finished.step("tips", TIPS, settings={"confidance": 0.9, "confidence": 2}).message
     assert "--settings: confidence" in settings
     assert "--settings: confidance" in settings
-    assert "--cluster: kind" in finished.step("tips", cluster={"kind": "proceses"}, **paths).message
+    assert "--cluster: kind" in finished.step("tips", TIPS, cluster={"kind": "proceses"}).message
 
 
 def test_gpu_without_a_gpu_ends_before_the_first_job_with_one_message(finished: Clone) -> None:
@@ -97,8 +93,7 @@ def test_gpu_without_a_gpu_can_still_be_dry_run(finished: Clone) -> None:
 
 
 def test_a_step_run_by_hand_on_a_gpu_that_is_not_there_is_refused(finished: Clone) -> None:
-    paths = {"trips": "trips", "zones": "zones", "tables": "tips_by_hour.parquet"}
-    message = finished.step("tips", device="gpu", variables=NO_GPU, **paths).message
+    message = finished.step("tips", TIPS, device="gpu", **NO_GPU).message
     assert message.startswith("DeviceError: ")
 
 
@@ -115,8 +110,5 @@ def test_the_workflows_pass_snakemakes_lint(fresh: Clone) -> None:
 
 
 def test_the_workflows_are_formatted(fresh: Clone) -> None:
-    if not (formatter := shutil.which("snakefmt", path=f"{os.path.dirname(sys.executable)}{os.pathsep}{os.defpath}")):
-        pytest.skip("snakefmt is not installed: it comes with envs/dev.lock")
-    paths = (str(ROOT / "Snakefile"), str(ROOT / "workflows"))
-    ended = fresh.start(formatter, "--check", *paths).ended()
+    ended = fresh.start("snakefmt", "--check", "Snakefile", "workflows").ended()
     assert ended.status == 0, ended.terminal

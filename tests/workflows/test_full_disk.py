@@ -1,6 +1,5 @@
 """A disk that fills, and a limit on the size of files: one message that says which, and no half-written output."""
 
-import resource
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,17 +30,16 @@ def small_disk(fresh: Clone) -> Iterator[Path]:
     subprocess.run(["umount", str(folder)], check=True)
 
 
-def listing(clone: Clone) -> str:
-    """Write a catalogue of one raw file, whose standardised form is larger than 64 kB."""
-    path = write_parquet(yellow_frame(20_000), clone / "yellow.parquet")
-    return clone.write("inputs.json", {"files": [{"path": str(path), "origin": path.name}]})
+def paths(clone: Clone) -> dict[str, str]:
+    """Return the paths to standardise one raw file, which gives more than 64 kB."""
+    raw = write_parquet(yellow_frame(20_000), clone / "yellow.parquet")
+    inputs = clone.write("inputs.json", {"files": [{"path": str(raw), "origin": raw.name}]})
+    return {"inputs": inputs, "standardised": "results/standardised"}
 
 
 @pytest.mark.parametrize("kind", ["threads", "processes"])
 def test_a_full_disk_is_named_and_holds_nothing_half_written(fresh: Clone, small_disk: Path, kind: str) -> None:
-    ended = fresh.step(
-        "standardise", inputs=listing(fresh), standardised="results/standardised", cluster={"kind": kind}
-    )
+    ended = fresh.step("standardise", paths(fresh), cluster={"kind": kind})
     assert ended.message.startswith("ResourceError: results/standardised")
     assert "the disk is full" in ended.message
     assert "bytes free in results" in ended.message
@@ -56,7 +54,7 @@ def test_the_message_reaches_the_terminal_though_the_log_is_on_the_full_disk_too
 ) -> None:
     (fresh / "logs").symlink_to(small_disk)
     (small_disk / "filling").write_bytes(b"\0" * 60_000)
-    ended = fresh.step("standardise", inputs=listing(fresh), standardised="results/standardised")
+    ended = fresh.step("standardise", paths(fresh))
     assert ended.message.startswith("ResourceError: ")
     assert "the disk is full" in ended.message
 
@@ -65,9 +63,8 @@ def test_simulated_files_that_do_not_fit_are_named(fresh: Clone, small_disk: Pat
     (fresh / "data").symlink_to(small_disk)
     ended = fresh.step(
         "fetch",
+        {"inputs": "data/taxi/inputs.json", "zones": "data/taxi/zones.csv"},
         settings={"generated": {"scale": 0.001, "services": ["yellow"], "months": ["2019-03"]}},
-        inputs="data/taxi/inputs.json",
-        zones="data/taxi/zones.csv",
     )
     assert ended.message.startswith("ResourceError: ")
     assert "the disk is full" in ended.message
@@ -75,10 +72,8 @@ def test_simulated_files_that_do_not_fit_are_named(fresh: Clone, small_disk: Pat
 
 
 def test_a_limit_on_the_size_of_files_is_named(fresh: Clone) -> None:
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (64_000, 64_000))
-
-    ended = fresh.step("standardise", inputs=listing(fresh), standardised="results/standardised", limit=limit)
+    limited = ("bash", "-c", 'ulimit -f 64; exec "$@"', "limited")  # in blocks of 1024 bytes
+    ended = fresh.step("standardise", paths(fresh), through=limited)
     assert ended.message.startswith("ResourceError: results/standardised")
     assert "the limit on the size of a file is reached" in ended.message
     assert "ulimit -f" in ended.message

@@ -1,14 +1,15 @@
-"""Steps, workers and Snakemake itself killed with `kill -9`: the run after it gives the right result, or none is lost."""
+"""Steps, workers and Snakemake itself killed with `kill -9`: what follows gives the result of a run undisturbed."""
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
 from tests.raw_files import write_parquet, write_zones, yellow_frame
-from tests.workflows.running import Clone, Running, contents, eventually, leftovers, workers
+from tests.workflows.running import Clone, Running, contents, eventually, leftovers, make_clone, workers
 
 STANDARDISED = "results/taxi/cpu/standardised"
 # Worker processes start in seconds, so a step is caught in the middle for sure.
@@ -84,45 +85,48 @@ def test_an_interrupted_run_ends_cleanly_and_the_next_one_needs_no_unlock(copied
     assert leftovers(copied) == []
 
 
-@pytest.fixture
-def standardised(fresh: Clone) -> Clone:
+@pytest.fixture(scope="module")
+def standardised(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clone]:
     """A clone with a raw file of four row groups, standardised into as many parts, and a table of zones."""
-    path = write_parquet(yellow_frame(240_000), fresh / "yellow.parquet", row_group_size=60_000)
-    fresh.write("inputs.json", {"files": [{"path": str(path), "origin": path.name}]})
-    write_zones(fresh / "zones.csv")
-    ended = fresh.step("standardise", inputs="inputs.json", standardised="undisturbed/standardised")
+    clone = make_clone(tmp_path_factory.mktemp("standardised") / "clone")
+    path = write_parquet(yellow_frame(240_000), clone / "yellow.parquet", row_group_size=60_000)
+    clone.write("inputs.json", {"files": [{"path": str(path), "origin": path.name}]})
+    write_zones(clone / "zones.csv")
+    ended = clone.step("standardise", {"inputs": "inputs.json", "standardised": "undisturbed/standardised"})
     assert ended.status == 0, ended.terminal
-    return fresh
+    yield clone
+    clone.end()
 
 
 def start_clean(clone: Clone, folder: str, *, kind: str) -> Running:
     """Start to clean, with the outputs in a folder."""
     outputs = {"trips": f"{folder}/trips", "quarantine": f"{folder}/quarantine", "quality": f"{folder}/quality.json"}
     inputs = {"standardised": "undisturbed/standardised", "zones": "zones.csv"}
-    return clone.start_step("clean", cluster={"kind": kind}, **inputs, **outputs)
+    return clone.start_step("clean", {**inputs, **outputs}, cluster={"kind": kind})
 
 
-def kill_a_writing_worker(running: Running, begun: Path) -> None:
-    """Kill a worker process of a step as soon as the first file of its output appears, finished or not."""
+def kill_workers(running: Running, begun: Path) -> None:
+    """Kill all worker processes of a step as soon as one of them has begun to write the first file of its output."""
     eventually(lambda: next((path for path in begun.rglob("*") if path.is_file()), None), what="the first file")
-    workers(psutil.Process(running.process.pid))[0].kill()
+    for worker in workers(psutil.Process(running.process.pid)):
+        worker.kill()
 
 
-def test_what_a_killed_worker_was_standardising_is_standardised_again(standardised: Clone) -> None:
-    outputs = {"inputs": "inputs.json", "standardised": "disturbed/standardised"}
-    running = standardised.start_step("standardise", cluster={"kind": "processes"}, **outputs)
-    kill_a_writing_worker(running, staging(standardised, "disturbed/standardised"))
+def test_what_killed_workers_were_standardising_is_standardised_again(standardised: Clone) -> None:
+    paths = {"inputs": "inputs.json", "standardised": "disturbed/standardised"}
+    running = standardised.start_step("standardise", paths, cluster={"kind": "processes"})
+    kill_workers(running, staging(standardised, "disturbed/standardised"))
     ended = running.ended()
     assert ended.status == 0, ended.terminal
     assert "Restarting worker" in standardised.log("standardise")
     assert contents(standardised / "disturbed/standardised") == contents(standardised / "undisturbed/standardised")
 
 
-def test_what_a_killed_worker_was_cleaning_is_cleaned_again(standardised: Clone) -> None:
+def test_what_killed_workers_were_cleaning_is_cleaned_again(standardised: Clone) -> None:
     undisturbed = start_clean(standardised, "undisturbed", kind="threads").ended()
     assert undisturbed.status == 0, undisturbed.terminal
     running = start_clean(standardised, "disturbed", kind="processes")
-    kill_a_writing_worker(running, staging(standardised, "disturbed/trips"))
+    kill_workers(running, staging(standardised, "disturbed/trips"))
     ended = running.ended()
     assert ended.status == 0, ended.terminal
     assert "Restarting worker" in standardised.log("clean")

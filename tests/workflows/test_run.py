@@ -168,7 +168,7 @@ def test_the_table_of_results_names_every_result(finished: Clone) -> None:
 
 def test_dasks_performance_report_is_saved_when_asked_for_and_opens_without_a_network(copied: Clone) -> None:
     paths = {"trips": f"{RESULTS}/trips", "zones": "data/taxi/zones.csv", "tables": "tips_by_hour.parquet"}
-    ended = copied.step("tips", cluster={"performance_report": True}, **paths)
+    ended = copied.step("tips", paths, cluster={"performance_report": True})
     assert ended.status == 0, ended.terminal
     page = (copied / "logs/tips.dask.html").read_text()
     assert "Dask Performance Report" in page

@@ -154,7 +154,8 @@ def _integers(values: pa.Array, dtype: np.dtype[Any]) -> Array:
         return narrow_floats(np, np.where(floats > _EXACT, -1.0, floats), dtype)
     if not pa.types.is_integer(values.type) and not pa.types.is_boolean(values.type):
         return narrow_floats(np, _floats(values), dtype)
-    wide = values.cast(pa.uint64() if values.type == pa.uint64() else pa.int64()).fill_null(0)
+    wide = values.cast(pa.uint64() if values.type == pa.uint64() else pa.int64())
+    wide = wide.fill_null(0) if wide.null_count else wide
     narrow = narrow_integers(np, wide.to_numpy(), dtype)
     return np.where(_nulls(values), dtype.type(NULL_INTEGER), narrow) if values.null_count else narrow
 

@@ -124,5 +124,6 @@ def _copy(data: Array, spans: Array, offsets: Array, copied: Array) -> None:
     for index in range(len(spans)):
         begin, length = spans[index] >> 32, spans[index] & LENGTH
         start = offsets[index]
-        copied[start : start + length] = data[begin : begin + length]
+        for place in range(length):
+            copied[start + place] = data[begin + place]
         offsets[index + 1] = start + length

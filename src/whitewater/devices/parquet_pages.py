@@ -27,6 +27,8 @@ _KEPT[5, [1, 2]] = VALUES, ENCODING
 _KEPT[7, [1, 2]] = VALUES, ENCODING
 _KEPT[8, [1, 4, 5, 7]] = VALUES, ENCODING, LEVELS, IS_COMPRESSED
 _DEPTH = 8
+# Definition levels are looked up as indices are: 0, 1, and an entry for null that they never reach.
+_LEVELS = np.array([0, 1, 0], np.uint32)
 # Thrift's compact types.
 _TRUE, _FALSE, _BYTE, _INT64, _DOUBLE, _BINARY, _STRUCT = 1, 2, 3, 6, 7, 8, 12
 _MOST_BITS = 32
@@ -66,9 +68,11 @@ def find_pages(data: Array, pages: Array) -> tuple[int, int]:
 @kernel
 def _header(data: Array, position: int, page: Array) -> int:
     """Read a page header into a row of the table; return the position after it, or a fault."""
-    page[:] = 0
+    for column in range(FIELDS):
+        page[column] = 0
     page[CHECKSUM] = page[LEVELS] = ABSENT
     page[IS_COMPRESSED] = 1
+    # The last field read at each depth; below the two depths that are kept it is of no use.
     field = np.zeros(_DEPTH, np.int64)
     depth = 0
     while depth >= 0:
@@ -149,7 +153,7 @@ def definition_levels(page: Array, size: int, present: Array) -> tuple[int, int]
     size
         Bytes of the levels; `ABSENT` where the first four bytes tell.
     present
-        uint8 (rows,); filled with 1 for a value and 0 for a null.
+        uint32 (rows,); filled with 1 for a value and 0 for a null.
 
     Returns
     -------
@@ -162,12 +166,11 @@ def definition_levels(page: Array, size: int, present: Array) -> tuple[int, int]
             return 0, MALFORMED
         size = _little_endian(page, 0, 4)
         start = 4
-    levels = np.array([0, 1, 0], np.uint8)
-    if size > len(page) - start or not _hybrid(page[: start + size], start, 1, levels, present):
+    if size > len(page) - start or not _hybrid(page[: start + size], start, 1, _LEVELS, present):
         return 0, MALFORMED
     values = 0
     for row in range(len(present)):
-        values += present[row]
+        values += int64(present[row])
     return values, start + size
 
 
@@ -178,11 +181,11 @@ def spread(values: Array, present: Array, count: int, null: int) -> None:
     for row in range(len(values)):
         value = values[min(source, last)]
         values[row] = value if present[row] else null
-        source += present[row]
+        source += int64(present[row])
 
 
 @kernel
-def look_up(data: Array, pages: Array, optional: bool, table: Array, values: Array) -> bool:
+def look_up(data: Array, pages: Array, present: Array, table: Array, values: Array) -> bool:
     """Read the dictionary indices of some pages and look each up.
 
     Parameters
@@ -190,11 +193,11 @@ def look_up(data: Array, pages: Array, optional: bool, table: Array, values: Arr
     data
         uint8, the uncompressed pages.
     pages
-        int64 (pages, 4): where each page begins and ends in ``data``, its rows, and the bytes of its levels.
-    optional
-        Whether the pages have definition levels.
+        int64 (pages, 4): where each begins and ends in ``data``, its rows, and the bytes of its levels or `ABSENT`.
+    present
+        uint32, scratch as long as the longest page; empty if pages have no definition levels.
     table
-        Unsigned integers (entries of the dictionary + 1,), of which the last stands for null.
+        uint32 or uint64 (entries of the dictionary + 1,), of which the last stands for null.
     values
         As the table (rows of all pages,); filled.
 
@@ -204,11 +207,12 @@ def look_up(data: Array, pages: Array, optional: bool, table: Array, values: Arr
         False if the bytes are malformed.
     """
     first = 0
-    present = np.empty(pages[:, 2].max(), np.uint8)
     for index in range(len(pages)):
         page, rows = data[pages[index, 0] : pages[index, 1]], pages[index, 2]
         target = values[first : first + rows]
-        count, start = definition_levels(page, pages[index, 3], present[:rows]) if optional else (rows, 0)
+        count, start = rows, 0
+        if len(present):
+            count, start = definition_levels(page, pages[index, 3], present[:rows])
         if start < 0 or (count and not _indices(page, start, table, target[rows - count :])):
             return False
         if count < rows:
@@ -231,14 +235,15 @@ def _hybrid(data: Array, position: int, width: int, table: Array, values: Array)
         if position < 0 or width > _MOST_BITS or head >> (_MOST_BITS + 4):
             return False
         packed = head & 1
-        run = values[filled : filled + ((head >> 1) * 8 if packed else head >> 1)]
-        size = (len(run) * width + 7) >> 3 if packed else (width + 7) >> 3
-        if len(run) == 0 or size > len(data) - position:
+        count = min((head >> 1) * 8 if packed else head >> 1, len(values) - filled)
+        size = (count * width + 7) >> 3 if packed else (width + 7) >> 3
+        if count == 0 or size > len(data) - position:
             return False
+        run = values[filled : filled + count]
         largest = _unpack(data, position, width, table, run) if packed else _repeat(data, position, size, table, run)
         if largest >= len(table) - 1:
             return False
-        filled += len(run)
+        filled += count
         position += size
     return True
 
@@ -246,7 +251,9 @@ def _hybrid(data: Array, position: int, width: int, table: Array, values: Array)
 @part
 def _repeat(data: Array, position: int, size: int, table: Array, run: Array) -> int:
     index = _little_endian(data, position, size)
-    run[:] = table[min(index, len(table) - 1)]
+    value = table[min(index, len(table) - 1)]
+    for row in range(len(run)):
+        run[row] = value
     return index
 
 
@@ -304,7 +311,8 @@ def split_byte_arrays(data: Array, offsets: Array, text: Array) -> bool:
         position += 4
         if size > len(data) - position:
             return False
-        text[written : written + size] = data[position : position + size]
+        for byte in range(size):
+            text[written + byte] = data[position + byte]
         written += size
         position += size
         offsets[index + 1] = written
