@@ -14,7 +14,7 @@ from dask.threaded import get
 
 from benchmarks.taxi.variant import CARD, MAXIMUM_FARE, MAXIMUM_HOURS, MAXIMUM_MILES, Answer, Work, answer, main
 from whitewater.config.taxi import Clean, Range, Ranges
-from whitewater.devices import NULL_INTEGER, Array, Block, Device, GroupStatistics, resolve
+from whitewater.devices import Array, Block, Device, GroupStatistics, resolve
 from whitewater.devices.protocol import GroupAccumulator
 from whitewater.taxi.blocks import slices
 from whitewater.taxi.calendar import HOURS_OF_WEEK, hour_of_week
@@ -24,7 +24,7 @@ from whitewater.taxi.schema import KINDS
 from whitewater.taxi.standardise import standardise_block
 from whitewater.taxi.zones import LOCATIONS, Zones, read_zones
 
-BLOCK_ROWS = 2**16
+BLOCK_ROWS = 2**19
 TASKS_A_THREAD = 2
 NEEDED = (
     "pickup_datetime",
@@ -101,8 +101,7 @@ def _write(block: Block, kept: Array, path: Path, device: Device) -> None:
 def _count(groups: GroupAccumulator, block: Block, device: Device) -> None:
     counted = block["kept"] & (block["payment_type"] == CARD)
     keys = (hour_of_week(block["pickup_datetime"], device), block["pickup_location_id"])
-    chosen = [device.xp.where(counted, key, NULL_INTEGER).astype(device.xp.int32) for key in keys]
-    groups.add(chosen, device.ratio(block["tip_amount"], block["fare_amount"]))
+    groups.add(keys, device.ratio(block["tip_amount"], block["fare_amount"]), counted)
 
 
 def _answer(groups: Sequence[GroupStatistics], zones: Zones) -> Answer:

@@ -122,8 +122,9 @@ class StrictAccumulator:
     def __init__(self, groups: Sequence[int], *, medians: bool) -> None:
         self._on_cpu = CPU.group_accumulator(groups, medians=medians)
 
-    def add(self, keys: Sequence[Array], values: Array) -> None:
-        self._on_cpu.add([on_host(key, "int32") for key in keys], on_host(values, "float64"))
+    def add(self, keys: Sequence[Array], values: Array, chosen: Array | None = None) -> None:
+        counting = None if chosen is None else on_host(chosen, "bool")
+        self._on_cpu.add([on_host(key, "int8", "int16", "int32") for key in keys], on_host(values, "float64"), counting)
 
     def result(self) -> tuple[GroupStatistics, ...]:
         return self._on_cpu.result()

@@ -81,7 +81,7 @@ def encoded(values: pa.Array) -> Encoded:
     """Return values of any type as text, numbers as pyarrow writes them; empty text is null."""
     if not pa.types.is_dictionary(values.type):
         values = values.cast(pa.string()).dictionary_encode()
-    codes: Array = pc.fill_null(values.indices.cast(pa.int32()), NULL_INTEGER).to_numpy(zero_copy_only=False)
+    codes = _numpy(values.indices.cast(pa.int32()), NULL_INTEGER)
     words = values.dictionary.cast(pa.string()).to_pylist()
     vocabulary = {word: code for code, word in enumerate(dict.fromkeys(filter(None, words)))}
     if len(vocabulary) == len(words):
@@ -99,23 +99,34 @@ def _timestamps(values: pa.Array) -> Array:
         raise ValueError(f"{values.type} is not a point in time")
     if values.type.tz is not None:
         values = pc.local_timestamp(values)
-    ticks = values.cast(pa.int64()) if not values.null_count else pc.fill_null(values.cast(pa.int64()), 0)
-    microseconds = microseconds_of(ticks.to_numpy(), values.type.unit)
-    if values.null_count:
-        microseconds = np.where(_nulls(values), NULL_TIMESTAMP, microseconds)
-    return microseconds
+    microseconds = microseconds_of(_numpy(values.cast(pa.int64()), 0), values.type.unit)
+    return np.where(_nulls(values), NULL_TIMESTAMP, microseconds) if values.null_count else microseconds
 
 
 def microseconds_of(ticks: Array, unit: str) -> Array:
-    """Return int64 counts of a unit (s, ms, us, ns) as microseconds, nanoseconds floored."""
+    """Return int64 counts of a unit (s, ms, us, ns), of either device, as microseconds, nanoseconds floored.
+
+    Raises
+    ------
+    ValueError
+        If int64 cannot hold them: beyond the year 290,000.
+    """
     if unit == "ns":
         return ticks // 1000
-    return ticks if unit == "us" else ticks * {"s": 1_000_000, "ms": 1000}[unit]
+    factor = {"s": 1_000_000, "ms": 1000, "us": 1}[unit]
+    microseconds = ticks * factor if factor > 1 else ticks
+    if factor > 1 and bool((microseconds // factor != ticks).any()):
+        raise ValueError("has a time beyond the year 290,000")
+    return microseconds
+
+
+def _numpy(values: pa.Array, null: int | float) -> Array:
+    """Return numbers as NumPy's, without the import of pandas, a quarter of a second, that `to_numpy` costs."""
+    return np.from_dlpack(values.fill_null(null) if values.null_count else values)
 
 
 def _nulls(values: pa.Array) -> Array:
-    nulls: Array = values.is_null().to_numpy(zero_copy_only=False)
-    return nulls
+    return _numpy(values.is_null().cast(pa.int8()), 0).view(bool)
 
 
 def _timestamps_of_text(texts: pa.Array) -> pa.Array:
@@ -143,8 +154,7 @@ def _floats(values: pa.Array) -> Array:
         raise ValueError(f"{values.type} is not a number")
     if pa.types.is_boolean(values.type):
         values = values.cast(pa.int8())
-    floats: Array = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return floats
+    return _numpy(values.cast(pa.float64(), safe=False), float("nan"))
 
 
 def _integers(values: pa.Array, dtype: np.dtype[Any]) -> Array:
@@ -155,8 +165,7 @@ def _integers(values: pa.Array, dtype: np.dtype[Any]) -> Array:
     if not pa.types.is_integer(values.type) and not pa.types.is_boolean(values.type):
         return narrow_floats(np, _floats(values), dtype)
     wide = values.cast(pa.uint64() if values.type == pa.uint64() else pa.int64())
-    wide = wide.fill_null(0) if wide.null_count else wide
-    narrow = narrow_integers(np, wide.to_numpy(), dtype)
+    narrow = narrow_integers(np, _numpy(wide, 0), dtype)
     return np.where(_nulls(values), dtype.type(NULL_INTEGER), narrow) if values.null_count else narrow
 
 

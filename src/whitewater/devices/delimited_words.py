@@ -57,7 +57,7 @@ def long_numbers(text: Array, integers: Array) -> Iterator[tuple[int, Array, Arr
         offsets, copied = np.empty(len(spans) + 1, np.int32), np.empty(int((spans & LENGTH).sum()), np.uint8)
         _copy(text, spans, offsets, copied)
         digits = pa.StringArray.from_buffers(len(spans), pa.py_buffer(offsets), pa.py_buffer(copied))
-        yield row, lines, digits.cast(pa.float64()).to_numpy()
+        yield row, lines, np.from_dlpack(digits.cast(pa.float64()))
 
 
 def _unquoted(text: Array, span: int) -> str:

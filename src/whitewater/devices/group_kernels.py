@@ -8,6 +8,7 @@ from whitewater.devices.protocol import Array
 
 # Sums are spread over lanes, so that an addition need not wait for the one before it.
 LANES = 4
+LEFT_OUT = -2
 _INFINITY = 0x7FF0000000000000
 _NEGATIVE_ZERO = -(2**63)
 _REFUSED = -1
@@ -24,10 +25,15 @@ def bin_of(bits: int) -> int:
 
 
 @kernel
-def fill_bins(bits: Array, bins: Array) -> None:
-    """Fill ``bins`` (int16) with the bin of each float64, given by its bits (int64)."""
+def fill_bins(bits: Array, chosen: Array, medians: bool, bins: Array) -> None:
+    """Fill ``bins`` (int16) with the bin of each float64, given by its bits (int64); `LEFT_OUT` where it is not chosen.
+
+    Without ``medians`` the bins are `LANES` in turn.
+    """
     for row in range(len(bits)):
-        bins[row] = bin_of(bits[row])
+        place = bin_of(bits[row])
+        place = place if medians or place < 0 else row % LANES
+        bins[row] = place if chosen[row] else LEFT_OUT
 
 
 @kernel
@@ -45,9 +51,9 @@ def accumulate(keys: Array, values: Array, bins: Array, sums: Array, histogram: 
     faults, groups = 0, len(histogram) - 1
     for row in range(len(keys)):
         key, place = keys[row], bins[row]
-        fault = (key >= groups) | ((key >= 0) & (place < 0))
+        fault = ((place >= 0) & (key >= groups)) | ((place == _REFUSED) & (key >= 0))
         faults += fault
-        counts = (key >= 0) & (not fault)
+        counts = (place >= 0) & (key >= 0) & (key < groups)
         group = key if counts else groups
         value = values[row] if counts else 0.0
         sums[row % LANES, group, 0] += value

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from whitewater.devices.protocol import Array, GroupStatistics
+from whitewater.devices.protocol import NULL_INTEGER, Array, GroupStatistics
 from whitewater.errors import IntegrityError
 
 # Between these two values, bins are log-linear.
@@ -71,19 +71,20 @@ def _order_statistic(histogram: Array, *, upper: bool) -> npt.NDArray[np.float64
 class CpuGroupAccumulator:
     """Statistics by several keys, filled slice by slice; see `whitewater.devices.protocol.GroupAccumulator`.
 
-    Without ``medians`` the histogram has a single bin, which makes a count as cheap as a sum.
+    Without ``medians`` rows are counted in lanes, as sums are, which is cheaper than in the bins of a histogram.
     """
 
     def __init__(self, groups: Sequence[int], *, medians: bool = True) -> None:
         from whitewater.devices.group_kernels import LANES
 
         self._sums = [np.zeros((LANES, size + 1, 2)) for size in groups]
-        bins = BINS if medians else 1
+        self._medians = medians
+        bins = BINS if medians else LANES
         self._recent = [np.zeros((size + 1, bins), np.int32) for size in groups]
         self._histograms = [np.zeros((size, bins), np.int64) for size in groups]
         self._recent_rows = 0
 
-    def add(self, keys: Sequence[Array], values: Array) -> None:
+    def add(self, keys: Sequence[Array], values: Array, chosen: Array | None = None) -> None:
         """Count values under each array of keys."""
         from whitewater.devices.group_kernels import accumulate, fill_bins
 
@@ -92,10 +93,8 @@ class CpuGroupAccumulator:
             self._settle()
             self._recent_rows = len(values)
         bins = np.empty(len(values), np.int16)
-        fill_bins(values.view(np.int64), bins)
-        if self._histograms and self._histograms[0].shape[1] == 1:
-            # Refused values keep their bin of -1.
-            np.minimum(bins, 0, out=bins)
+        counting = np.ones(len(values), bool) if chosen is None else chosen
+        fill_bins(values.view(np.int64), counting, self._medians, bins)
         for place, (key, sums, histogram) in enumerate(zip(keys, self._sums, self._recent, strict=True)):
             _refuse(accumulate(key, values, bins, sums, histogram), place, len(histogram) - 1)
 
@@ -110,7 +109,8 @@ class CpuGroupAccumulator:
         """Return the statistics for each key array."""
         self._settle()
         return tuple(
-            _statistics(sums[:, :-1], histogram) for sums, histogram in zip(self._sums, self._histograms, strict=True)
+            _statistics(sums[:, :-1], histogram, medians=self._medians)
+            for sums, histogram in zip(self._sums, self._histograms, strict=True)
         )
 
 
@@ -127,8 +127,10 @@ class GpuGroupAccumulator:
         # The last column counts the rows that were left out.
         self._histograms = [cupy.zeros((size, BINS + 1), np.int64) for size in groups]
 
-    def add(self, keys: Sequence[Array], values: Array) -> None:
+    def add(self, keys: Sequence[Array], values: Array, chosen: Array | None = None) -> None:
         """Count values under each array of keys."""
+        import cupy
+
         from whitewater.devices.gpu_kernels import gpu_accumulate
 
         if len(values) == 0:
@@ -136,19 +138,17 @@ class GpuGroupAccumulator:
         bits = values.view(np.int64)
         blocks = -(-len(values) // _GPU_THREADS)
         for place, (key, sums, histogram) in enumerate(zip(keys, self._sums, self._histograms, strict=True)):
-            gpu_accumulate[blocks, _GPU_THREADS](key, values, bits, sums, histogram)
+            counting = key if chosen is None else cupy.where(chosen, key, NULL_INTEGER)
+            gpu_accumulate[blocks, _GPU_THREADS](counting.astype(np.int32), values, bits, sums, histogram)
             _refuse(int(histogram[:, BINS].sum()), place, len(histogram))
 
     def result(self) -> tuple[GroupStatistics, ...]:
         """Return the statistics for each key array, in the host's memory."""
         import cupy
 
-        counted = [histogram[:, :BINS] for histogram in self._histograms]
-        if not self._medians:
-            counted = [histogram.sum(axis=1, keepdims=True) for histogram in counted]
         return tuple(
-            _statistics(cupy.asnumpy(sums), cupy.asnumpy(histogram))
-            for sums, histogram in zip(self._sums, counted, strict=True)
+            _statistics(cupy.asnumpy(sums), cupy.asnumpy(histogram[:, :BINS]), medians=self._medians)
+            for sums, histogram in zip(self._sums, self._histograms, strict=True)
         )
 
 
@@ -160,6 +160,6 @@ def _refuse(faults: int, place: int, groups: int) -> None:
         )
 
 
-def _statistics(sums: Array, histogram: Array) -> GroupStatistics:
-    total = sums.sum(axis=0)
-    return GroupStatistics(histogram.sum(axis=1), total[:, 0].copy(), total[:, 1].copy(), histogram)
+def _statistics(sums: Array, histogram: Array, *, medians: bool) -> GroupStatistics:
+    total, count = sums.sum(axis=0), histogram.sum(axis=1)
+    return GroupStatistics(count, total[:, 0].copy(), total[:, 1].copy(), histogram if medians else count[:, None])

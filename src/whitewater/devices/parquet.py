@@ -234,7 +234,7 @@ def cpu_write_parquet(block: Mapping[str, Array | Encoded], path: Path, kinds: M
     kinds
         Kind of each column written, in the order of the file.
     """
-    table = pa.table({name: _to_arrow(block[name], kind) for name, kind in kinds.items()})
+    table = pa.Table.from_arrays([_to_arrow(block[name], kind) for name, kind in kinds.items()], names=list(kinds))
     pq.write_table(
         table,
         path,
@@ -247,10 +247,13 @@ def cpu_write_parquet(block: Mapping[str, Array | Encoded], path: Path, kinds: M
 
 def _to_arrow(values: Array | Encoded, kind: Kind) -> pa.Array:
     if isinstance(values, Encoded):
-        codes = pa.array(values.codes, mask=values.codes < 0)
-        return pa.DictionaryArray.from_arrays(codes, pa.array(values.vocabulary, pa.string())).cast(pa.string())
-    array = pa.array(values, mask=_is_null(np, values, kind))
-    return array.view(MICROSECONDS) if kind == "timestamp" else array
+        words = pa.array(list(values.vocabulary), pa.string())
+        return pa.DictionaryArray.from_arrays(_to_arrow(values.codes, "int32"), words).cast(pa.string())
+    nulls = _is_null(np, values, kind)
+    bits = pa.py_buffer(np.packbits(~nulls, bitorder="little")) if nulls.any() else None
+    type_ = MICROSECONDS if kind == "timestamp" else pa.from_numpy_dtype(values.dtype)
+    # Of buffers: `pyarrow.array` imports pandas, a quarter of a second, to see whether it was given any of it.
+    return pa.Array.from_buffers(type_, len(values), [bits, pa.py_buffer(np.ascontiguousarray(values))])
 
 
 def _is_null(xp: ModuleType, values: Array, kind: Kind) -> Array:

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from whitewater.devices import parquet_pages
-from whitewater.devices.arrow_kinds import MICROSECONDS, dtype_of, from_arrow, narrow_integers, null_of
+from whitewater.devices.arrow_kinds import MICROSECONDS, dtype_of, from_arrow, null_of
 from whitewater.devices.parquet_pages import ABSENT, DATA, DATA_V2, DICTIONARY
 from whitewater.devices.protocol import NULL_INTEGER, Array, Encoded, Kind
 
@@ -245,9 +245,6 @@ class ChunkReader:
             numbers = np.frombuffer(body, dtype, count)
             if (self._chunk.type, self._kind) in _AS_THEY_ARE:
                 return numbers
-            if self._kind.startswith("int") and pa.types.is_signed_integer(self._chunk.type):
-                # As `from_arrow`, which imports pandas, a quarter of a second.
-                return narrow_integers(np, numbers, dtype_of(self._kind))
             type_ = self._chunk.type if pa.types.is_timestamp(self._chunk.type) else pa.from_numpy_dtype(dtype)
             values = pa.Array.from_buffers(type_, count, [None, pa.py_buffer(numbers)])
         converted = from_arrow(values, self._kind)

@@ -87,8 +87,10 @@ class GroupStatistics:
 class GroupAccumulator(Protocol):
     """Statistics of values by several keys at once, filled slice by slice."""
 
-    def add(self, keys: Sequence[Array], values: Array) -> None:
-        """Count values (float64, at least 0) under each array of int32 keys; rows with a key below 0 do not count.
+    def add(self, keys: Sequence[Array], values: Array, chosen: Array | None = None) -> None:
+        """Count values (float64, at least 0) under each array of keys (int8 to int32).
+
+        Rows with a key below 0 do not count under it; where ``chosen`` (bool) is given, rows out of it count nowhere.
 
         Raises IntegrityError if a value that counts is negative or not finite, or a key is not below its groups.
         """

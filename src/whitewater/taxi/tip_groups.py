@@ -82,7 +82,7 @@ def tip_statistics(blocks: Iterable[Block], device: Device, *, months: range = A
             keys = group_keys(part, device, months=months)
             fraction = device.ratio(part["tip_amount"], part["fare_amount"])
             counted = tip_is_recorded(part, device) & (fraction >= 0)
-            recorded.add([_masked(key, counted, device) for key in keys], fraction)
+            recorded.add(keys, fraction, counted)
             _add_plain(plain, keys, fraction, device)
     return {
         name: TipStatistics(all_trips, tipped, total, statistics)
@@ -108,11 +108,6 @@ def group_keys(block: Block, device: Device, *, months: range = ALL_MONTHS) -> l
         xp.where(key == NULL_INTEGER, size - 1, key).astype(xp.int32)
         for key, size in zip(keys, group_sizes(months).values(), strict=True)
     ]
-
-
-def _masked(key: Array, chosen: Array, device: Device) -> Array:
-    result: Array = device.xp.where(chosen, key, device.xp.int32(NULL_INTEGER))
-    return result
 
 
 def _add_plain(plain: list[list[Array]], keys: list[Array], fraction: Array, device: Device) -> None:
