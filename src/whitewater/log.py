@@ -66,5 +66,8 @@ def _configure(name: str, streams: list[TextIO]) -> None:
 def _message(error: BaseException, log: Path | None, *, name: str) -> str:
     if isinstance(error, WhitewaterError):
         return f"{type(error).__name__}: {error}"
+    if isinstance(error, KeyboardInterrupt):
+        return f"{name} was interrupted and left nothing unfinished."
+    what = f"{type(error).__name__}: {error}".rstrip(" :.")
     where = f" The traceback is in {log}." if log else ""
-    return f"{name} failed: {type(error).__name__}: {error}.{where}"
+    return f"{name} failed: {what}.{where}"

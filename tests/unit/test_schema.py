@@ -1,5 +1,7 @@
 """Eras are told apart by their columns, whatever the file is called."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.raw_files import YELLOW_2019
@@ -100,3 +102,10 @@ def test_a_file_without_fares_is_not_a_file_of_trips() -> None:
 )
 def test_spellings_of_all_years_become_one_code(column: str, code: int, spellings: tuple[str, ...]) -> None:
     assert [code_of(column, text) for text in spellings] == [code] * len(spellings)
+
+
+def test_the_readme_lists_every_column() -> None:
+    readme = Path("workflows/taxi/README.md").read_text()
+    for name, column in TRIP_COLUMNS.items():
+        kind = {"timestamp": "timestamp[us]", "float64": "double"}.get(column.kind, column.kind)
+        assert f"| `{name}` | {kind} | {column.unit} | {column.meaning} |" in readme

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from tests.raw_files import TRIP, write_csv
 from tests.workflows.running import Clone, Ended
 
 # Makes any machine one without a usable GPU.
@@ -31,6 +32,16 @@ def test_changed_cluster_settings_run_nothing_again(finished: Clone) -> None:
 def test_a_result_that_was_removed_is_made_again(copied: Clone) -> None:
     (copied / "results/taxi/cpu/plots/data_quality.svg").unlink()
     assert dry_run(copied, {"device": "cpu"}).jobs == {"taxi_plot", "taxi_manifest", "all"}
+
+
+def test_a_raw_file_that_changed_is_fetched_again(fresh: Clone) -> None:
+    raw = write_csv(fresh / "yellow 2019.csv", [TRIP])
+    fresh.write("tiny.yaml", {"taxi": {"fetch": {"source": "files", "files": {"paths": ["yellow*.csv"]}}}})
+    fetched = "data/taxi/inputs.json"
+    assert fresh.snakemake("--", fetched).status == 0
+    assert "Nothing to be done" in fresh.snakemake("--dry-run", "--", fetched).terminal
+    write_csv(raw, [TRIP, TRIP])
+    assert fresh.snakemake("--dry-run", "--", fetched).jobs == {"taxi_fetch"}
 
 
 def test_a_file_of_overrides_changes_one_nested_key_and_leaves_its_neighbours(finished: Clone) -> None:
@@ -69,11 +80,11 @@ def test_a_wrong_value_given_with_config_is_told_to_be_from_there(finished: Clon
     )
 
 
-def test_a_step_run_by_hand_refuses_wrong_settings_and_clusters_alike(finished: Clone) -> None:
-    settings = finished.step("tips", TIPS, settings={"confidance": 0.9, "confidence": 2}).message
+def test_a_step_run_by_hand_refuses_wrong_settings_and_clusters_alike(fresh: Clone) -> None:
+    settings = fresh.step("tips", TIPS, settings={"confidance": 0.9, "confidence": 2}).message
     assert "--settings: confidence" in settings
     assert "--settings: confidance" in settings
-    assert "--cluster: kind" in finished.step("tips", TIPS, cluster={"kind": "proceses"}).message
+    assert "--cluster: kind" in fresh.step("tips", TIPS, cluster={"kind": "proceses"}).message
 
 
 def test_gpu_without_a_gpu_ends_before_the_first_job_with_one_message(finished: Clone) -> None:
@@ -92,8 +103,8 @@ def test_gpu_without_a_gpu_can_still_be_dry_run(finished: Clone) -> None:
     assert "output: results/taxi/gpu/manifest.json" in ended.terminal
 
 
-def test_a_step_run_by_hand_on_a_gpu_that_is_not_there_is_refused(finished: Clone) -> None:
-    message = finished.step("tips", TIPS, device="gpu", **NO_GPU).message
+def test_a_step_run_by_hand_on_a_gpu_that_is_not_there_is_refused(fresh: Clone) -> None:
+    message = fresh.step("tips", TIPS, device="gpu", **NO_GPU).message
     assert message.startswith("DeviceError: ")
 
 

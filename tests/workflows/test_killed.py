@@ -77,7 +77,10 @@ def test_an_interrupted_run_ends_cleanly_and_the_next_one_needs_no_unlock(copied
     run = start_again(copied)
     staging(copied, STANDARDISED)
     os.killpg(run.process.pid, signal.SIGINT)  # as Ctrl-C does
-    assert run.ended().status == 1
+    ended = run.ended()
+    assert ended.status == 1
+    assert "taxi standardise was interrupted and left nothing unfinished." in ended.terminal
+    assert "Traceback" not in ended.terminal
     assert not (copied / STANDARDISED).exists()
     again = copied.snakemake("--", STANDARDISED)
     assert again.status == 0, again.terminal

@@ -132,7 +132,8 @@ class _ArrowReader:
             if len(values) > rows:
                 self._pending.append(values[rows:])
             rows -= len(pieces[-1])
-        return from_arrow(pa.chunked_array(pieces, None if pieces else pa.null()), self._kind)
+        values = from_arrow(pa.chunked_array(pieces, None if pieces else pa.null()), self._kind)
+        return values if isinstance(values, Encoded) else np.require(values, requirements="W")
 
 
 def gpu_row_group_blocks(

@@ -109,7 +109,7 @@ def chunk_reader(data: FileIO, file: pq.ParquetFile, row_group: int, column: int
     codec = None if chunk.compression == "UNCOMPRESSED" else pa.Codec(chunk.compression.lower())
     optional = declared.max_definition_level == 1
     rows = file.metadata.row_group(row_group).num_rows
-    where = _Chunk(min(starts), chunk.total_compressed_size, rows, codec, optional, declared.physical_type, type_)
+    where = _Chunk(min(starts, default=0), chunk.total_compressed_size, rows, codec, optional, declared.physical_type, type_)
     return ChunkReader(data, where, kind)
 
 

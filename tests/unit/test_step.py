@@ -1,0 +1,150 @@
+"""The frame that every step runs in: flags, outputs, records, workers, log."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from whitewater import memory, registry
+from whitewater.__main__ import main
+from whitewater.config.taxi import Tips
+from whitewater.devices import resolve
+from whitewater.errors import IntegrityError, ResourceError
+from whitewater.manifest import manifest
+from whitewater.step import Inputs, Output, Outputs, Run, execute
+
+
+def run_of(**options: object) -> Run[Tips]:
+    return Run("taxi", "example", resolve("cpu"), Tips(), **options)  # type: ignore[arg-type]
+
+
+def doubled(run: Run[Tips], *, numbers: Path, double: Output, parts: Outputs) -> None:
+    """Double numbers."""
+    with run.cluster() as client:
+        found = sorted(
+            run.map(_double, [int(text) for text in numbers.read_text().split()], client=client, label="doubled")
+        )
+    double.write_text(json.dumps(found))
+    for path in parts.values():
+        path.write_text(path.name)
+    run.note(rows=len(found))
+
+
+def _double(number: int) -> int:
+    if number < 0:
+        raise IntegrityError(f"{number} is negative")
+    return 2 * number
+
+
+def run_doubled(folder: Path, numbers: str) -> dict[str, Path]:
+    (folder / "numbers").write_text(numbers)
+    outputs = {"double": folder / "double.json", "a.txt": folder / "out" / "a.txt", "record": folder / "record.json"}
+    execute(
+        run_of(threads=2),
+        doubled,
+        inputs={"numbers": folder / "numbers"},
+        outputs={"double": outputs["double"], "parts": {"a.txt": outputs["a.txt"]}},
+        record=outputs["record"],
+    )
+    return outputs
+
+
+def test_flags_come_from_the_types_of_the_parameters() -> None:
+    def step(run: Run[Tips], *, trips: Path, tables: Inputs, model: Output, plots: Outputs) -> None: ...
+
+    assert [(flag.name, flag.written, flag.many) for flag in registry.flags(step)] == [
+        ("trips", False, False),
+        ("tables", False, True),
+        ("model", True, False),
+        ("plots", True, True),
+    ]
+
+
+def test_every_step_of_every_application_loads_and_has_outputs() -> None:
+    for application in registry.APPLICATIONS:
+        for step in registry.steps(application).values():
+            assert any(flag.written for flag in registry.flags(step.load()))
+
+
+def test_a_step_leaves_its_outputs_and_a_record_with_their_checksums(tmp_path: Path) -> None:
+    paths = run_doubled(tmp_path, "3 1 2")
+    assert json.loads(paths["double"].read_text()) == [2, 4, 6]
+    record = json.loads(paths["record"].read_text())
+    assert record["facts"]["rows"] == 3
+    assert record["facts"]["workers"]["threads"] == 2
+    assert record["device"]["name"] == "cpu"
+    assert record["peak_memory_bytes"] > 0
+    for name, path in (("double", paths["double"]), ("parts/a.txt", paths["a.txt"])):
+        assert record["outputs"][name]["path"] == str(path)
+        assert record["outputs"][name]["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_a_step_that_fails_in_a_task_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(IntegrityError, match="-1 is negative"):
+        run_doubled(tmp_path, "1 -1 2")
+    left = {path.name for path in tmp_path.rglob("*") if path.is_file()}
+    assert left == {"numbers", ".taxi-example.owner"}
+
+
+def test_secrets_in_addresses_do_not_reach_the_record(tmp_path: Path) -> None:
+    from whitewater.redaction import without_secrets
+
+    settings = {"paths": ["https://ann:secret@x.org/t.csv?sig=abc"], "scale": 1.0}
+    assert without_secrets(settings) == {"paths": ["https://x.org/t.csv?sig=..."], "scale": 1.0}
+
+
+def test_work_that_does_not_fit_is_refused_before_it_starts() -> None:
+    memory.forecast(1_000_000, what="a little", remedy="")
+    with pytest.raises(
+        ResourceError, match=r"too much needs about .* GB of memory, but .* GB are available\. Buy some\."
+    ):
+        memory.forecast(memory.available() * 10, what="too much", remedy="Buy some.")
+
+
+def test_the_manifest_gathers_records_and_misses_lost_outputs(tmp_path: Path) -> None:
+    paths = run_doubled(tmp_path, "1 2")
+    (tmp_path / "inputs.json").write_text('{"source": "files", "files": []}')
+    arguments = {"records": Inputs({"record.json": paths["record"]}), "inputs": tmp_path / "inputs.json"}
+    manifest(run_of(), **arguments, manifest=Output(tmp_path / "manifest.json"))
+    written = json.loads((tmp_path / "manifest.json").read_text())
+    assert {entry["path"] for entry in written["outputs"]} == {str(paths["double"]), str(paths["a.txt"])}
+    assert written["steps"]["example"]["facts"]["rows"] == 2
+    paths["double"].unlink()
+    with pytest.raises(IntegrityError, match=r"double\.json were written but are gone"):
+        manifest(run_of(), **arguments, manifest=Output(tmp_path / "again.json"))
+
+
+def test_an_unknown_command_shows_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["txai"]) == 2
+    assert "doctor" in capsys.readouterr().err
+    assert main(["--help"]) == 0
+
+
+def test_wrong_settings_are_one_message_and_status_1() -> None:
+    command = [sys.executable, "-m", "whitewater", "taxi", "tips", "--settings", '{"confidence": 3, "x": 1}']
+    command += ["--trips", "none", "--zones", "none", "--tables", "none.csv"]
+    environment = {**os.environ, "PYTHONPATH": "src"}
+    ended = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("ConfigError: --settings: confidence")
+    assert "Traceback" not in ended.stderr
+
+
+def test_the_log_has_the_traceback_and_the_terminal_the_message(tmp_path: Path) -> None:
+    code = (
+        "from pathlib import Path\nfrom whitewater.log import logged\n"
+        f"with logged(Path({str(tmp_path / 'x.log')!r}), name='taxi tips'):\n    print('hello')\n    1 / 0\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": "src"}
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines() == [
+        f"taxi tips failed: ZeroDivisionError: division by zero. The traceback is in {tmp_path / 'x.log'}."
+    ]
+    log = (tmp_path / "x.log").read_text()
+    assert "hello" in log
+    assert "Traceback" in log
