@@ -40,20 +40,20 @@ Output = NewType("Output", Path)
 Inputs = NewType("Inputs", dict[str, Path])
 Outputs = NewType("Outputs", dict[str, Path])
 Paths = Mapping[str, Path | dict[str, Path]]
-S = TypeVar("S", bound=Section)
+Settings_co = TypeVar("Settings_co", bound=Section, covariant=True)
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 PROGRESS_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
-class Run(Generic[S]):
+class Run(Generic[Settings_co]):
     """What a step is given besides its paths."""
 
     application: str
     step: str
     device: Device
-    settings: S
+    settings: Settings_co
     threads: int = 1
     cluster_settings: Cluster = field(default_factory=Cluster)
     report: Path | None = None

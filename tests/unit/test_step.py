@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,16 +19,15 @@ from whitewater.manifest import manifest
 from whitewater.step import Inputs, Output, Outputs, Run, execute
 
 
-def run_of(**options: object) -> Run[Tips]:
-    return Run("taxi", "example", resolve("cpu"), Tips(), **options)  # type: ignore[arg-type]
+def run_of(*, threads: int = 1) -> Run[Tips]:
+    return Run("taxi", "example", resolve("cpu"), Tips(), threads)
 
 
 def doubled(run: Run[Tips], *, numbers: Path, double: Output, parts: Outputs) -> None:
     """Double numbers."""
     with run.cluster() as client:
-        found = sorted(
-            run.map(_double, [int(text) for text in numbers.read_text().split()], client=client, label="doubled")
-        )
+        tasks = [int(text) for text in numbers.read_text().split()]
+        found = sorted(run.map(_double, tasks, client=client, label="doubled"))
     double.write_text(json.dumps(found))
     for path in parts.values():
         path.write_text(path.name)
@@ -99,23 +99,23 @@ def test_secrets_in_addresses_do_not_reach_the_record(tmp_path: Path) -> None:
 
 def test_work_that_does_not_fit_is_refused_before_it_starts() -> None:
     memory.forecast(1_000_000, what="a little", remedy="")
-    with pytest.raises(
-        ResourceError, match=r"too much needs about .* GB of memory, but .* GB are available\. Buy some\."
-    ):
+    with pytest.raises(ResourceError, match=r"too much needs about .* GB of memory, .* are available\. Buy some\."):
         memory.forecast(memory.available() * 10, what="too much", remedy="Buy some.")
 
 
 def test_the_manifest_gathers_records_and_misses_lost_outputs(tmp_path: Path) -> None:
     paths = run_doubled(tmp_path, "1 2")
     (tmp_path / "inputs.json").write_text('{"source": "files", "files": []}')
-    arguments = {"records": Inputs({"record.json": paths["record"]}), "inputs": tmp_path / "inputs.json"}
-    manifest(run_of(), **arguments, manifest=Output(tmp_path / "manifest.json"))
+    gather = partial(
+        manifest, run_of(), records=Inputs({"record.json": paths["record"]}), inputs=tmp_path / "inputs.json"
+    )
+    gather(manifest=Output(tmp_path / "manifest.json"))
     written = json.loads((tmp_path / "manifest.json").read_text())
     assert {entry["path"] for entry in written["outputs"]} == {str(paths["double"]), str(paths["a.txt"])}
     assert written["steps"]["example"]["facts"]["rows"] == 2
     paths["double"].unlink()
     with pytest.raises(IntegrityError, match=r"double\.json were written but are gone"):
-        manifest(run_of(), **arguments, manifest=Output(tmp_path / "again.json"))
+        gather(manifest=Output(tmp_path / "again.json"))
 
 
 def test_an_unknown_command_shows_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
