@@ -24,6 +24,7 @@ from whitewater.taxi.schema import KINDS
 from whitewater.taxi.standardise import standardise_block
 from whitewater.taxi.zones import LOCATIONS, Zones, read_zones
 
+ZONES = LOCATIONS + 1
 BLOCK_ROWS = 2**19
 TASKS_A_THREAD = 2
 NEEDED = (
@@ -80,7 +81,7 @@ def _units(path: Path, *, projected: bool) -> list[Unit]:
 
 
 def _aggregate(share: Sequence[tuple[int, Unit]], over: Pass) -> Groups:
-    groups = over.device.group_accumulator([HOURS_OF_WEEK, LOCATIONS + 1], medians=False)
+    groups = over.device.group_accumulator([HOURS_OF_WEEK * ZONES], medians=False)
     for number, unit in share:
         for part, parsed in enumerate(blocks(unit, over.device, block_rows=BLOCK_ROWS)):
             block = standardise_block(parsed.block, unit.file.era, over.device)
@@ -100,19 +101,21 @@ def _write(block: Block, kept: Array, path: Path, device: Device) -> None:
 
 def _count(groups: GroupAccumulator, block: Block, device: Device) -> None:
     counted = block["kept"] & (block["payment_type"] == CARD)
-    keys = (hour_of_week(block["pickup_datetime"], device), block["pickup_location_id"])
-    groups.add(keys, device.ratio(block["tip_amount"], block["fare_amount"]), counted)
+    # One key of both; a location that is null counts as 0, which is none. Rolled up at the end.
+    location = device.xp.maximum(block["pickup_location_id"], 0)
+    keys = hour_of_week(block["pickup_datetime"], device) * ZONES + location
+    groups.add([keys], device.ratio(block["tip_amount"], block["fare_amount"]), counted)
 
 
 def _answer(groups: Sequence[GroupStatistics], zones: Zones) -> Answer:
-    of_week, of_location = groups
-    hours = np.arange(HOURS_OF_WEEK)
+    hours, locations = np.divmod(np.arange(HOURS_OF_WEEK * ZONES), ZONES)
     boroughs = [*zones.boroughs, None]
+    [found] = groups
     return answer(
-        _means(of_week, hours % 24, list(range(24))),
-        ((hour // 24, hour % 24, trips, mean) for hour, trips, mean in _means(of_week, hours, hours.tolist())),
+        _means(found, hours % 24, list(range(24))),
+        ((hour // 24, hour % 24, trips, mean) for hour, trips, mean in _means(found, hours, range(HOURS_OF_WEEK))),
         # Code -1, a location that the table lacks, is the last one.
-        _means(of_location, zones.borough_codes.astype(np.int64) % len(boroughs), boroughs),
+        _means(found, zones.borough_codes.astype(np.int64)[locations] % len(boroughs), boroughs),
     )
 
 

@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from tests.raw_files import write_parquet, write_zones, yellow_frame
-from tests.workflows.running import Clone, Running, contents, eventually, leftovers, make_clone, workers
+from tests.workflows.running import DEADLINE, Clone, Running, contents, eventually, leftovers, make_clone, workers
 
 STANDARDISED = "results/taxi/cpu/standardised"
 # Worker processes start in seconds, so a step is caught in the middle for sure.
@@ -66,7 +66,7 @@ def test_a_killed_snakemake_is_run_again_after_unlock_and_its_orphan_cannot_over
     written = {path: path.stat().st_mtime_ns for path in (copied / STANDARDISED).iterdir()}
 
     orphan.resume()
-    psutil.wait_procs([orphan])
+    psutil.wait_procs([orphan], timeout=DEADLINE)
     assert "A newer run of the same step has begun" in run.ended().terminal
     assert contents(copied / STANDARDISED) == contents(finished / STANDARDISED)
     assert {path: path.stat().st_mtime_ns for path in (copied / STANDARDISED).iterdir()} == written
