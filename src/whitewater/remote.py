@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import io
+import os
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
@@ -131,6 +132,8 @@ def filesystem_of(url: str, *, anonymous: bool) -> tuple[Any, str]:
     """Return fsspec's file system of a URL and the path in it."""
     import fsspec
 
+    # gcsfs would ask over gRPC for the kind of the bucket, and wait a minute where gRPC does not get through.
+    os.environ.setdefault("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
     options: dict[str, Any] = {}
     if anonymous:
         options = ANONYMOUSLY.get(url.partition("://")[0], {})

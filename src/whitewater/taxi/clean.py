@@ -16,7 +16,7 @@ from whitewater.devices import NULL_INTEGER, Array, Block, Device
 from whitewater.store import read_json, write_json
 from whitewater.taxi.blocks import column
 from whitewater.taxi.calendar import MONTHS, month_index, month_number
-from whitewater.taxi.partitions import directory, partitions, write_whole
+from whitewater.taxi.partitions import directory, partitions, remove_unfinished, write_whole
 from whitewater.taxi.quality import check_written, summarise
 from whitewater.taxi.quarantine import write_malformed, write_rejected
 from whitewater.taxi.rules import Rule, broken, reasons, rules
@@ -83,6 +83,8 @@ def clean(
     with run.cluster() as client:
         work = partial(clean_part, cleaning=cleaning)
         tallies = list(run.map(work, parts(standardised, catalogue), client=client, label="clean"))
+    for data_set in (trips, quarantine):
+        remove_unfinished(data_set)
     _keep_schema(trips, quarantine, run.device)
     summary = summarise(catalogue, tallies, reasons(cleaning.rules(0)))
     check_written(summary, trips=trips, quarantine=quarantine)

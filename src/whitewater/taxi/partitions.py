@@ -44,6 +44,12 @@ def write_whole(path: Path, write: Callable[[Path], None]) -> None:
     staging.replace(path)
 
 
+def remove_unfinished(data_set: Path) -> None:
+    """Remove the hidden files that `write_whole` left where a worker was killed."""
+    for path in data_set.rglob(".*"):
+        path.unlink()
+
+
 def rows_on_disk(data_set: Path) -> int:
     """Count the rows of a data set by the footers of its files."""
     import pyarrow.parquet as pq
