@@ -57,6 +57,15 @@ def dtype_of(kind: Kind) -> np.dtype[Any]:
     return np.dtype({"timestamp": "int64", "text": "int32"}.get(kind, kind))
 
 
+def empty(length: int, dtype: np.dtype[Any]) -> Array:
+    """Return an array whose content is arbitrary, in memory of Arrow's pool.
+
+    The pool keeps what is freed for the next block; malloc returns it to the system, and its page faults would take a
+    third of the time of reading Parquet.
+    """
+    return np.frombuffer(pa.allocate_buffer(length * dtype.itemsize), dtype)
+
+
 def null_of(kind: Kind) -> int | float:
     """Return the value that stands for null in a kind's array."""
     if kind == "timestamp":

@@ -12,7 +12,7 @@ from types import ModuleType
 import numpy as np
 
 from whitewater.devices import delimited_lines
-from whitewater.devices.arrow_kinds import dtype_of
+from whitewater.devices.arrow_kinds import dtype_of, empty
 from whitewater.devices.delimited_lines import EXTRA_ROWS, LENGTH, LONG, STATE, parse_lines, plan_of
 from whitewater.devices.delimited_words import Words, long_numbers
 from whitewater.devices.protocol import BAD_INTEGER, Array, Encoded, Kind, Parsed, RawBlock
@@ -46,7 +46,7 @@ def cpu_parse_delimited(data: bytes, names: Sequence[str], columns: Mapping[str,
     text = _with_last_newline(data)
     plan = _plan(names, columns)
     lines = data.count(b"\n") + 1
-    arrays = {name: np.empty(lines, dtype_of(kind)) for name, kind in columns.items()}
+    arrays = {name: empty(lines, dtype_of(kind)) for name, kind in columns.items()}
     words = {name: Words(text) for name, kind in columns.items() if kind == "text"}
     malformed: list[str] = []
     rows = 0

@@ -32,7 +32,7 @@ from whitewater.devices.protocol import NULL_INTEGER, Array, Encoded, Kind, RawB
 from whitewater.errors import InputError
 
 _FAULTS = (OSError, ValueError, pa.ArrowException)
-_ARROW_ROWS = 1 << 16
+_ARROW_ROWS, _ARROW_BUFFER = 1 << 16, 1 << 20
 # Rows or bytes after which cuDF begins another row group: never.
 _ALL = 2**31 - 1
 
@@ -117,7 +117,9 @@ class _ArrowReader:
 
     def _read(self, path: Path, row_group: int, column: str) -> Iterator[pa.Array]:
         dictionary = [column] if self._kind == "text" else []
-        with pq.ParquetFile(path, read_dictionary=dictionary, page_checksum_verification=True) as file:
+        options = {"read_dictionary": dictionary, "page_checksum_verification": True}
+        # A buffer, and nothing read ahead: memory is bounded by what is asked for, not by the row group.
+        with pq.ParquetFile(path, buffer_size=_ARROW_BUFFER, pre_buffer=False, **options) as file:
             for batch in file.iter_batches(_ARROW_ROWS, [row_group], [column], use_threads=False):
                 yield batch.column(0)
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from whitewater.devices import parquet_pages
-from whitewater.devices.arrow_kinds import MICROSECONDS, dtype_of, from_arrow, null_of
+from whitewater.devices.arrow_kinds import MICROSECONDS, dtype_of, empty, from_arrow, null_of
 from whitewater.devices.parquet_pages import ABSENT, DATA, DATA_V2, DICTIONARY
 from whitewater.devices.protocol import NULL_INTEGER, Array, Encoded, Kind
 
@@ -41,11 +41,11 @@ _STORED_AS = {
     pa.large_string(): "BYTE_ARRAY",
 }
 # Types whose values are those of the kind, which saves the way through Arrow.
-_UNCOMPRESSED = "UNCOMPRESSED"
 _AS_THEY_ARE = ((pa.float64(), "float64"), (MICROSECONDS, "timestamp"))
 _UNITS = {"ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
+_UNCOMPRESSED = "UNCOMPRESSED"
 # Not LZ4, a name that Parquet gives to two formats.
-_CODECS = {"UNCOMPRESSED", "SNAPPY", "ZSTD", "GZIP", "BROTLI"}
+_CODECS = {_UNCOMPRESSED, "SNAPPY", "ZSTD", "GZIP", "BROTLI"}
 _ENCODINGS = {"PLAIN", "RLE", "PLAIN_DICTIONARY", "RLE_DICTIONARY"}
 _INDICES = (parquet_pages.PLAIN_DICTIONARY, parquet_pages.RLE_DICTIONARY)
 # A dictionary page calls its own plain encoding by either name.
@@ -159,7 +159,7 @@ class ChunkReader:
         OSError
             If the file cannot be read, or its bytes cannot be decompressed.
         """
-        values = np.empty(rows, self._dtype)
+        values = empty(rows, self._dtype)
         filled = min(rows, len(self._carried))
         values[:filled] = self._carried[:filled]
         self._carried = self._carried[filled:]
@@ -286,7 +286,7 @@ def _pages_of(data: FileIO, chunk: _Chunk) -> Iterator[_Page]:
     headers = np.empty((_PAGES_OF_A_WINDOW, parquet_pages.FIELDS), np.int64)
     done = 0
     while done < chunk.size:
-        buffer = np.empty(min(window, chunk.size - done), np.uint8)
+        buffer = empty(min(window, chunk.size - done), np.dtype(np.uint8))
         data.seek(chunk.offset + done)
         if data.readinto(buffer.data) != len(buffer):
             raise ChunkError("is cut off")
