@@ -22,6 +22,13 @@ def kernel(function: Function) -> Function:
     return _compiled(function, inline=False)
 
 
+def short_kernel(function: Function) -> Function:
+    """Compile a function that takes microseconds: it keeps the interpreter's lock, whose hand-over would take longer."""
+    if config.ENABLE_CUDASIM:
+        return function
+    return cast(Function, njit(cache=True, error_model="numpy")(function))
+
+
 def part(function: Function) -> Function:
     """Compile a part of a kernel into each place that calls it: a call would hand over arrays word by word."""
     return _compiled(function, inline=True)

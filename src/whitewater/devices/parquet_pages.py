@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from whitewater.devices.kernel import int64, kernel, part, uint64
+from whitewater.devices.kernel import int64, kernel, part, short_kernel, uint64
 from whitewater.devices.protocol import Array
 
 # What is kept of a page's header: columns of a table (int64) with a row for each page.
@@ -34,7 +34,7 @@ _TRUE, _FALSE, _BYTE, _INT64, _DOUBLE, _BINARY, _STRUCT = 1, 2, 3, 6, 7, 8, 12
 _MOST_BITS = 32
 
 
-@kernel
+@short_kernel
 def find_pages(data: Array, pages: Array) -> tuple[int, int]:
     """Fill a row of ``pages`` for each page that lies whole in ``data``.
 
@@ -142,7 +142,7 @@ def _varint(data: Array, position: int) -> tuple[int, int]:
     return value, MALFORMED
 
 
-@kernel
+@short_kernel
 def definition_levels(page: Array, size: int, present: Array) -> tuple[int, int]:
     """Read which rows of a page have a value.
 
