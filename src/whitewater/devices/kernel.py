@@ -23,7 +23,7 @@ def kernel(function: Function) -> Function:
 
 
 def short_kernel(function: Function) -> Function:
-    """Compile a function that takes microseconds: it keeps the interpreter's lock, whose hand-over would take longer."""
+    """Compile a function of microseconds: it keeps the interpreter's lock, whose hand-over would take longer."""
     if config.ENABLE_CUDASIM:
         return function
     return cast(Function, njit(cache=True, error_model="numpy")(function))
