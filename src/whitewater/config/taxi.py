@@ -84,7 +84,7 @@ class Standardise(Section):
     """How raw files become one schema."""
 
     block_rows: int = Field(
-        1_000_000, ge=1_000, description="Rows read at once; memory grows with it, results do not change."
+        500_000, ge=1_000, description="Rows read at once; memory grows with it, results do not change."
     )
     max_malformed_fraction: float = Field(
         0.01, ge=0, le=1, description="Share of rows that cannot be parsed above which a file is refused."

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Literal
+from typing import BinaryIO, Literal
 
 from whitewater.devices import Device, Encoded, Parsed, RawBlock
 from whitewater.errors import InputError
@@ -136,16 +136,18 @@ def _lines(unit: Unit, *, size: int) -> Iterator[bytes]:
         yield from _gzip_lines(unit.file, size=size)
         return
     with unit.file.path.open("rb") as stream:
-        start = unit.start
-        if start > unit.file.body:
-            stream.seek(start - 1)
-            start = start - 1 + len(stream.readline())
+        start, stop = (_line_start(stream, position, unit.file) for position in (unit.start, unit.stop))
         stream.seek(start)
-        text = stream.read(max(unit.stop - start, 0))
-        if text and not text.endswith(b"\n"):
-            text += stream.readline()
-        if text:
+        if text := stream.read(stop - start):
             yield text
+
+
+def _line_start(stream: BinaryIO, position: int, file: RawFile) -> int:
+    """Return where the first line begins that does not begin before ``position``."""
+    if position <= file.body:
+        return file.body
+    stream.seek(position - 1)
+    return position - 1 + len(stream.readline())
 
 
 def _gzip_lines(file: RawFile, *, size: int) -> Iterator[bytes]:
