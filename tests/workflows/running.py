@@ -135,11 +135,14 @@ class Clone:
         here = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         path = f"{Path(sys.executable).parent}{os.pathsep}{here['PATH']}"
         terminal = self.folder / f"terminal-{len(self.started)}.txt"
+        # Where the tests run in the background of a script they ignore Ctrl-C, and so would what they start.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
         with terminal.open("wb") as output:
             process = subprocess.Popen(
                 command, cwd=self.folder, env={**here, "PATH": path, **variables}, stdin=subprocess.DEVNULL,
                 stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
+        signal.signal(signal.SIGINT, before)
         running = Running(process, terminal)
         self.started.append(running)
         return running
