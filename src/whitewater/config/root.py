@@ -13,8 +13,8 @@ class Cluster(Section):
 
     kind: Literal["auto", "threads", "processes", "attach"] = Field(
         "auto",
-        description="threads: in this process; processes: one worker process a thread; auto: threads for small inputs, "
-        "processes for big ones; attach: the scheduler named below. On a GPU, auto is one worker for each GPU.",
+        description="threads: in this process; processes: one worker process a thread; auto: threads on the CPU, "
+        "whatever the size; attach: the scheduler named below. On a GPU, auto is one worker for each GPU.",
     )
     address: str = Field("", description="attach: address of the scheduler, such as tcp://127.0.0.1:8786.")
     scheduler_file: str = Field("", description="attach: file that the scheduler wrote.")
