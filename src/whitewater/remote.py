@@ -150,7 +150,7 @@ def bucket_faults(url: str, *, anonymous: bool) -> Iterator[None]:
         raise InputError(f"{redacted(url)} does not exist. Check its name in the configuration.") from error
     except PermissionError as error:
         remedy = (
-            "set taxi.fetch.files.anonymous=False to use your credentials" if anonymous else "check your credentials"
+            "set `anonymous` of the source to false to use your credentials" if anonymous else "check your credentials"
         )
         raise InputError(f"{redacted(url)} may not be read ({error}); {remedy}.") from error
     except (ImportError, ValueError) as error:
