@@ -151,7 +151,7 @@ def _parser(command: str, description: str, flags: Sequence[registry.Flag]) -> a
             f"--{flag.name.replace('_', '-')}",
             type=Path,
             required=True,
-            nargs="+" if flag.many else 1,
+            nargs=("+" if flag.written else "*") if flag.many else 1,
             help="written" if flag.written else "read",
         )
     return parser

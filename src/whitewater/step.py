@@ -72,18 +72,28 @@ class Run(Generic[Settings_co]):
             self.note(workers=_placement(client, self.device))
 
     def map(
-        self, function: Callable[[Task], Result], tasks: Sequence[Task], *, client: Client, label: str
+        self,
+        function: Callable[..., Result],
+        tasks: Sequence[Task],
+        *,
+        client: Client,
+        label: str,
+        ordered: bool = False,
+        shared: Mapping[str, Any] | None = None,
     ) -> Iterator[Result]:
-        """Apply ``function`` to each task on the workers; yield the results as they complete, and log the progress.
+        """Apply ``function`` to each task on the workers; yield the results, and log the progress.
 
-        The first task that fails stops the step with its error. A task whose worker dies runs again elsewhere, so it
-        must leave the same files when it runs twice.
+        Results come as they complete, or with ``ordered`` in the order of the tasks, so that sums of real numbers do
+        not depend on which worker was faster. ``shared`` are keyword arguments of all tasks, placed once on each
+        worker. The first task that fails stops the step with its error. A task whose worker dies runs again elsewhere,
+        so it must leave the same files when it runs twice.
         """
         from distributed import as_completed
 
-        futures = client.map(function, tasks, pure=False, retries=0)
+        placed = {name: client.scatter(value, broadcast=True, hash=False) for name, value in (shared or {}).items()}
+        futures = client.map(function, tasks, pure=False, retries=0, **placed)
         started = said = time.monotonic()
-        for done, future in enumerate(as_completed(futures), start=1):
+        for done, future in enumerate(futures if ordered else as_completed(futures), start=1):
             result: Result = future.result()
             future.release()
             yield result

@@ -49,7 +49,7 @@ class Other:
 Kind = Name | Instance | Items | Several | Other
 HOST, UNKNOWN = Other(), Other(known=False)
 ARRAY, FRAME, SERIES = Instance("cupy.ndarray"), Instance("cudf.DataFrame"), Instance("cudf.Series")
-INDEX = Instance("cudf.Index")
+INDEX, GENOTYPES = Instance("cudf.Index"), Instance("Genotypes")
 
 # What annotations of our own types mean in GPU code.
 ANNOTATIONS: dict[str, Kind] = {
@@ -62,16 +62,24 @@ ANNOTATIONS: dict[str, Kind] = {
     "list[Array]": Items(ARRAY),
     "Array | Encoded": ARRAY,
     "cupy.ndarray": ARRAY,
+    "Genotypes": GENOTYPES,
+    "tuple[Array, Array]": Items(ARRAY),
 }
 # Parameters of GPU functions that any object may be, by function and parameter.
 PARAMETERS: dict[str, Kind] = {
     "gpu_forest_as_treelite.forest": Instance("cuml.ensemble.RandomForestRegressor"),
+    "gpu_correlated_variants.stops": HOST,
     "_from_series.series": SERIES,
 }
 # Functions of ours that take and return arrays of the host, though GPU code calls them.
-ON_HOST = frozenset({"from_arrow", "_to_arrow", "_statistics", "_long_numbers", "_plan", "_with_last_newline"})
-# Fields of `Encoded`, which may stand where an array does.
-FIELDS: dict[str, Kind] = {"codes": ARRAY, "vocabulary": HOST}
+ON_HOST = frozenset(
+    {"from_arrow", "_to_arrow", "_statistics", "_long_numbers", "_plan", "_with_last_newline", "_width", "_pairs"}
+)
+# Fields of our own objects; `Encoded` may stand where an array does.
+FIELDS: dict[Kind, dict[str, Kind]] = {
+    ARRAY: {"codes": ARRAY, "vocabulary": HOST},
+    GENOTYPES: {"codes": ARRAY, **dict.fromkeys(("samples", "ploidy", "packed", "variants", "columns"), HOST)},
+}
 # What calls give, and attributes hold. A call that is not listed gives what the last line for its namespace says.
 GIVES: dict[str, Kind] = {
     "cudf.read_csv": FRAME,
@@ -114,6 +122,7 @@ GIVES: dict[str, Kind] = {
     "cudf.Index.to_arrow": HOST,
     "cudf.Index.to_pandas": HOST,
     "cupy.asnumpy": HOST,
+    "cupy.nonzero": Items(ARRAY),
     "cupy.dtype": HOST,
     "cupy.ndarray.dtype": HOST,
     "cupy.ndarray.shape": HOST,

@@ -33,6 +33,8 @@ NAMESPACES = {
     "cuml.ensemble.RandomForestRegressor": "cuml.ensemble:RandomForestRegressor",
     "cuml.linear_model": "cuml.linear_model",
     "cuml.linear_model.Ridge": "cuml.linear_model:Ridge",
+    "cuml.manifold": "cuml.manifold",
+    "cuml.manifold.UMAP": "cuml.manifold:UMAP",
     "cupy": "cupy",
     "cupy.cuda": "cupy.cuda",
     "cupy.cuda.runtime": "cupy.cuda.runtime",

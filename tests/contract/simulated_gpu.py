@@ -6,18 +6,20 @@ The simulator has no CuPy, so NumPy stands for it: the kernels and the code arou
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from whitewater.devices import Encoded, Kind
+from whitewater.devices import Device, Encoded, Genotypes, Kind
 from whitewater.devices.gpu import GpuDevice
 from whitewater.errors import IntegrityError
 
 GROUPS = (5, 3)
 ROWS = 300
+VARIANTS, SAMPLES, WINDOW = 12, 67, 8
 FIELDS: dict[str, Kind] = {"pickup": "timestamp", "flag": "text", "fare": "float64", "passengers": "int8"}
 LINES = (
     b"2019-03-01 00:00:01,Y,2.50,1\r\n"
@@ -81,6 +83,51 @@ def accumulated() -> dict[str, npt.NDArray[Any]]:
     return {**results, "refused": np.array(refused)}
 
 
+def genotypes() -> dict[str, Genotypes]:
+    """Return linked genotypes by ploidy, packed and not, with missing calls, and variants without one or constant."""
+    random = np.random.default_rng(3)
+    cases = {}
+    for name, ploidy, samples in (("haploid", 1, 30), ("packed", 2, SAMPLES), ("triploid", 3, 30)):
+        dosages = np.where(
+            random.random((VARIANTS, samples)) < 0.7,
+            random.integers(0, ploidy + 1, samples),
+            random.integers(-1, ploidy + 1, (VARIANTS, samples)),
+        ).astype(np.int8)
+        dosages[1], dosages[2], dosages[3:6] = -1, 1, np.abs(dosages[3:6])
+        cases[name] = Genotypes(packed(dosages) if name == "packed" else dosages, samples, ploidy)
+    return cases
+
+
+def packed(dosages: npt.NDArray[np.int8]) -> npt.NDArray[np.uint8]:
+    """Return two-bit codes of diploid dosages, -1 where missing."""
+    variants, samples = dosages.shape
+    size = -(-samples // 4)
+    places = np.full((variants, 4 * size), 3, np.uint8)
+    places[:, :samples] = dosages & 3
+    codes: npt.NDArray[np.uint8] = (places.reshape(variants, size, 4) @ np.array([1, 4, 16, 64])).astype(np.uint8)
+    return codes
+
+
+def looked_up_counted_and_compared(device: Device, case: Genotypes) -> dict[str, npt.NDArray[Any]]:
+    """Return what a device makes of genotypes: expanded, counted, and pairs that are correlated."""
+    on_device = replace(case, codes=device.from_host(case.codes))
+    table = np.random.default_rng(4).normal(size=(VARIANTS, case.ploidy + 2)).astype(np.float32)
+    chosen = np.random.default_rng(5).random(case.samples) < 0.6
+    stops = np.minimum(np.arange(VARIANTS) + WINDOW, VARIANTS).astype(np.int32)
+    into = device.xp.empty((VARIANTS, case.columns), np.float32)
+    nothing = on_device.between(0, 0)
+    return {
+        "expanded": device.to_host(device.expand_genotypes(on_device, device.from_host(table))),
+        "into": device.to_host(device.expand_genotypes(on_device, device.from_host(table), into)),
+        "counted": device.to_host(device.count_genotypes(on_device)),
+        "chosen": device.to_host(device.count_genotypes(on_device, device.from_host(chosen))),
+        "correlated": device.correlated_variants(on_device, stops, 0.4),
+        "none_expanded": device.to_host(device.expand_genotypes(nothing, device.from_host(table[:0]))),
+        "none_counted": device.to_host(device.count_genotypes(nothing)),
+        "none_correlated": device.correlated_variants(nothing, stops[:0], 0.4),
+    }
+
+
 def leave_arguments_in_place() -> None:
     """Make the simulator take arrays where they are, as it takes CuPy's, rather than copies, which share no memory."""
     from numba.cuda.simulator import kernel
@@ -94,4 +141,9 @@ if __name__ == "__main__":
     leave_arguments_in_place()
     # On a GPU integers wrap around without a word.
     np.seterr(over="ignore")
-    np.savez(sys.argv[1], allow_pickle=False, **accumulated(), **parsed())
+    of_genotypes = {
+        f"{name}_{found}": values
+        for name, case in genotypes().items()
+        for found, values in looked_up_counted_and_compared(GpuDevice(), case).items()
+    }
+    np.savez(sys.argv[1], allow_pickle=False, **accumulated(), **parsed(), **of_genotypes)

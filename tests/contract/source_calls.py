@@ -197,8 +197,8 @@ class _Function(ast.NodeVisitor):
         of = self.kind(node.value)
         if isinstance(of, Name):
             return self._member(of, node)
-        if of == ARRAY and node.attr in FIELDS:
-            return FIELDS[node.attr]
+        if node.attr in FIELDS.get(of, {}):
+            return FIELDS[of][node.attr]
         if isinstance(of, Instance):
             full_name = f"{of.of}.{node.attr}"
             self._record(Call(full_name, used=True), node)

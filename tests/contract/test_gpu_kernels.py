@@ -14,8 +14,9 @@ import pytest
 
 from tests.contract.conftest import NOT_INSTALLED
 from tests.contract.executed import ROOT
-from tests.contract.simulated_gpu import GROUPS, keys_and_values
+from tests.contract.simulated_gpu import GROUPS, genotypes, keys_and_values, looked_up_counted_and_compared
 from whitewater.devices import BAD_INTEGER, NULL_INTEGER
+from whitewater.devices.cpu import CpuDevice
 from whitewater.devices.group_statistics import bin_bounds
 
 H200 = (9, 0)
@@ -60,17 +61,39 @@ def test_the_simulated_gpu_parses_lines_and_hands_back_what_it_cannot(simulated:
     assert simulated["malformed"].tolist() == ["2019-03-01 00:00:01,torn", "2019-02-30 00:00:00,N,1,1"]
 
 
-def signatures() -> dict[Any, list[tuple[Any, int]]]:
-    """Return dtype and dimensions of the arrays that each kernel is given."""
+@pytest.mark.parametrize("name", ["haploid", "packed", "triploid"])
+def test_the_simulated_gpu_does_with_genotypes_what_the_cpu_does_bit_by_bit(simulated: Any, name: str) -> None:
+    on_cpu = looked_up_counted_and_compared(CpuDevice(), genotypes()[name])
+    assert len(on_cpu["correlated"]) > 0
+    for found, values in on_cpu.items():
+        assert simulated[f"{name}_{found}"].dtype == values.dtype
+        np.testing.assert_array_equal(simulated[f"{name}_{found}"], values)
+
+
+def signatures() -> dict[Any, list[Any]]:
+    """Return the types of what each kernel is given."""
     from numba import types
 
-    from whitewater.devices.gpu_kernels import gpu_accumulate, gpu_parse_lines
+    from whitewater.devices import gpu_kernels
 
-    keys, value, wide, count = (types.int32, 1), (types.float64, 1), (types.int64, 2), (types.int64, 1)
+    def array(dtype: Any, dimensions: int) -> Any:
+        return types.Array(dtype, dimensions, "C")
+
+    value, wide, count = array(types.float64, 1), array(types.int64, 2), array(types.int64, 1)
+    codes, dosages, table = array(types.uint8, 2), array(types.int8, 2), array(types.float32, 2)
+    planes, stops, band = array(types.uint64, 3), array(types.int32, 1), array(types.boolean, 2)
     return {
-        gpu_accumulate: [keys, value, count, (types.float64, 3), wide],
-        gpu_parse_lines: [(types.uint8, 1), count, (types.int16, 1), wide, (types.float64, 2)],
-    }
+        gpu_kernels.gpu_accumulate: [array(types.int32, 1), value, count, array(types.float64, 3), wide],
+        gpu_kernels.gpu_parse_lines: [
+            array(types.uint8, 1), count, array(types.int16, 1), wide, array(types.float64, 2)
+        ],
+        gpu_kernels.gpu_expand_packed: [codes, table, table],
+        gpu_kernels.gpu_expand_dosages: [dosages, table, table],
+        gpu_kernels.gpu_count_packed: [codes, array(types.uint8, 1), array(types.int32, 2)],
+        gpu_kernels.gpu_fill_planes: [array(types.uint64, 2), planes, wide],
+        gpu_kernels.gpu_mark_packed: [planes, wide, stops, types.float64, band],
+        gpu_kernels.gpu_mark_dosages: [dosages, stops, types.float64, band],
+    }  # fmt: skip
 
 
 @pytest.mark.rapids
@@ -81,7 +104,6 @@ def test_the_kernels_compile_for_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     # Functions that a kernel calls are compiled for the GPU that is there: here, one that is not.
     absent = SimpleNamespace(compute_capability=H200)
     monkeypatch.setattr("numba.cuda.dispatcher.get_current_device", lambda: absent)
-    for kernel, arrays in signatures().items():
-        signature = types.void(*(types.Array(dtype, dimensions, "C") for dtype, dimensions in arrays))
-        code, _ = cuda.compile_ptx(kernel.py_func, signature, cc=H200)
+    for kernel, arguments in signatures().items():
+        code, _ = cuda.compile_ptx(kernel.py_func, types.void(*arguments), cc=H200)
         assert ".visible .entry" in code

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,9 @@ from distributed.protocol.serialize import deserialize, serialize
 from tests.contract.device_array import DeviceArray, recording
 from tests.contract.signatures import Describe, problems
 from tests.contract.strict_device import StrictDevice, on_device
+from whitewater.devices import Genotypes
+from whitewater.devices.genotype_bits import lanes_of
+from whitewater.devices.genotypes import rows_in_column_order, rows_in_sample_order
 
 DEVICE = StrictDevice()
 XP: Any = DEVICE.xp
@@ -129,6 +133,54 @@ def test_primitives_take_the_dtypes_of_the_protocol_only(tmp_path: Path) -> None
         DEVICE.write_parquet({"fare_amount": np.zeros(6)}, tmp_path / "block.parquet", {"fare_amount": "float64"})
     with pytest.raises(TypeError, match="float32"):
         DEVICE.ridge(alpha=1.0).fit(array(), array())
+
+
+def test_genotypes_are_of_the_device_and_what_they_are_compared_by_of_the_host() -> None:
+    here = Genotypes(np.full((2, 2), 0b11_10_01_00, np.uint8), 7)
+    there = replace(here, codes=DEVICE.from_host(here.codes))
+    table, stops = np.zeros((2, 4), np.float32), np.array([2, 2], np.int32)
+    assert DEVICE.to_host(DEVICE.expand_genotypes(there, DEVICE.from_host(table))).shape == (2, 8)
+    assert DEVICE.to_host(DEVICE.count_genotypes(there)).tolist() == [[2, 2, 2, 1]] * 2
+    assert DEVICE.correlated_variants(there, stops, 0.5).tolist() == [[0, 1]]
+    refusals: list[Callable[[], Any]] = [
+        lambda: DEVICE.count_genotypes(here),
+        lambda: DEVICE.expand_genotypes(there, table),
+        lambda: DEVICE.expand_genotypes(there, DEVICE.from_host(table.astype(np.float64))),
+        lambda: DEVICE.count_genotypes(there, DEVICE.from_host(np.ones(7, np.int8))),
+        lambda: DEVICE.correlated_variants(there, DEVICE.from_host(stops), 0.5),
+    ]
+    for refused in refusals:
+        with pytest.raises(TypeError):
+            refused()
+
+
+def test_what_genotypes_share_between_devices_is_made_of_calls_that_cupy_has(rapids: Describe) -> None:
+    codes = DEVICE.from_host(np.zeros((1, 3), np.uint8))
+    rows, chosen = DEVICE.from_host(np.arange(20.0).reshape(10, 2)), DEVICE.from_host(np.ones(10, bool))
+    with recording() as calls:
+        ordered = rows_in_column_order(rows, Genotypes(codes, 10), XP)
+        again = rows_in_sample_order(ordered, Genotypes(codes, 10), XP)
+        lanes = lanes_of(chosen, 3, XP)
+    assert problems(calls, rapids) == []
+    assert len(calls) >= 4
+    np.testing.assert_array_equal(DEVICE.to_host(again), DEVICE.to_host(rows))
+    assert DEVICE.to_host(lanes).tolist() == [0b1010101, 0b1010101, 0b101]
+
+
+def test_linear_algebra_gives_arrays_of_the_device_without_names(rapids: Describe) -> None:
+    values = DEVICE.from_host(np.random.default_rng(0).normal(size=(6, 4)).astype(np.float32))
+    with recording() as calls:
+        symmetric = values.T @ values
+        eigenvalues, vectors = XP.linalg.eigh(symmetric)
+        factors = XP.linalg.qr(values)
+        gap = XP.linalg.norm(XP.matmul(symmetric, vectors) - vectors * eigenvalues)
+        XP.concatenate([XP.sqrt(XP.abs(eigenvalues)), XP.sum(XP.ascontiguousarray(values.T), axis=0)])
+    assert problems(calls, rapids) == []
+    assert type(factors) is tuple
+    assert all(isinstance(each, DeviceArray) for each in (eigenvalues, vectors, gap, *factors))
+    assert float(gap) < 1e-4
+    with pytest.raises(TypeError):
+        XP.matmul(values.T, np.ones(6, np.float32))
 
 
 @pytest.mark.parametrize(

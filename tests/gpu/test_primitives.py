@@ -10,9 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import xxhash
+from sklearn.manifold import trustworthiness
 from sklearn.metrics import r2_score
 
+from tests.contract.simulated_gpu import genotypes, looked_up_counted_and_compared
 from whitewater.devices import BAD_INTEGER, NULL_INTEGER, NULL_TIMESTAMP, Array, Device, Encoded, Kind
+from whitewater.devices.cpu import CpuDevice
 from whitewater.devices.group_statistics import bin_bounds
 from whitewater.devices.stable_hash import hash_int64
 from whitewater.errors import InputError, IntegrityError
@@ -144,3 +147,27 @@ def test_a_forest_learns_and_predicts_the_same_after_storage(device: Device) -> 
     assert r2_score(target, predicted) > 0.8
     stored = device.forest_from_treelite(device.forest_as_treelite(forest))
     np.testing.assert_allclose(device.to_host(stored(on_device)), predicted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["haploid", "packed", "triploid"])
+def test_genotypes_are_looked_up_counted_and_compared_as_on_the_cpu(device: Device, name: str) -> None:
+    found = looked_up_counted_and_compared(device, genotypes()[name])
+    for what, expected in looked_up_counted_and_compared(CpuDevice(), genotypes()[name]).items():
+        np.testing.assert_array_equal(found[what], expected)
+
+
+@pytest.mark.slow
+def test_a_map_keeps_neighbours_together_and_depends_on_its_seed_alone(device: Device) -> None:
+    random = np.random.default_rng(8)
+    centres = 6 * random.normal(size=(3, 8)).repeat(60, axis=0)
+    points = (centres + random.normal(size=centres.shape)).astype(np.float32)
+    first, again, other = (
+        device.to_host(
+            device.umap(neighbors=10, minimum_distance=0.3, seed=seed).fit_transform(device.from_host(points))
+        )
+        for seed in (3, 3, 4)
+    )
+    assert first.shape == (180, 2)
+    assert trustworthiness(points, first, n_neighbors=10) > 0.8
+    np.testing.assert_array_equal(first, again)
+    assert np.abs(first - other).max() > 0.1

@@ -14,8 +14,10 @@ from whitewater.devices.estimators import (
     cpu_forest_from_treelite,
     cpu_random_forest,
     cpu_ridge,
+    cpu_umap,
     gpu_random_forest,
     gpu_ridge,
+    gpu_umap,
 )
 
 
@@ -70,7 +72,11 @@ class Recorded:
 
 @pytest.fixture
 def _cuml(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module, name in (("cuml.ensemble", "RandomForestRegressor"), ("cuml.linear_model", "Ridge")):
+    for module, name in (
+        ("cuml.ensemble", "RandomForestRegressor"),
+        ("cuml.linear_model", "Ridge"),
+        ("cuml.manifold", "UMAP"),
+    ):
         stand_in = ModuleType(module)
         setattr(stand_in, name, Recorded)
         monkeypatch.setitem(sys.modules, module, stand_in)
@@ -92,3 +98,12 @@ def test_ridges_of_both_devices_have_the_same_penalty() -> None:
     gpu: Any = gpu_ridge(alpha=3.0)
     cpu: Any = cpu_ridge(alpha=3.0)
     assert cpu.alpha == gpu.parameters["alpha"] == 3.0
+
+
+@pytest.mark.usefixtures("_cuml")
+def test_maps_of_both_devices_have_the_same_parameters_and_exact_neighbours() -> None:
+    gpu: Any = gpu_umap(neighbors=12, minimum_distance=0.25, seed=4)
+    cpu: Any = cpu_umap(neighbors=12, minimum_distance=0.25, seed=4)
+    assert gpu.parameters.pop("build_algo") == "brute_force_knn"
+    assert {name: getattr(cpu, name) for name in gpu.parameters} == gpu.parameters
+    assert {"n_neighbors", "min_dist", "random_state", "init", "n_components"} == gpu.parameters.keys()

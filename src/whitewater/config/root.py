@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from whitewater.config.base import Section
+from whitewater.config.genomics import Genomics
 from whitewater.config.taxi import Taxi
 
 
@@ -29,3 +30,4 @@ class Config(Section):
     )
     cluster: Cluster = Cluster()
     taxi: Taxi = Taxi()
+    genomics: Genomics = Genomics()

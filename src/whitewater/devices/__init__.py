@@ -1,5 +1,6 @@
 """Where computation happens: one object that a step is given, the CPU's or the GPU's."""
 
+from whitewater.devices.genotypes import Genotypes
 from whitewater.devices.protocol import (
     BAD_INTEGER,
     NULL_INTEGER,
@@ -23,6 +24,7 @@ __all__ = [
     "Block",
     "Device",
     "Encoded",
+    "Genotypes",
     "GroupStatistics",
     "Kind",
     "Parsed",

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
-from whitewater.devices.protocol import Array, Block, GroupAccumulator, Kind, Parsed, RawBlock, Regressor
+from whitewater.devices.protocol import Array, Block, Embedding, GroupAccumulator, Kind, Parsed, RawBlock, Regressor
 from whitewater.versions import versions
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from whitewater.config.root import Cluster
     from whitewater.devices.elementwise import Bounds, Clock
+    from whitewater.devices.genotypes import Genotypes
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,31 @@ class CpuDevice:
 
         return cpu_steps(timestamps, clock)
 
+    @property
+    def slab_cells(self) -> int:
+        # 256 variants of 2,500 samples: 2.5 MB of float32, which stay in the cache of a core between two products.
+        return 640_000
+
+    def expand_genotypes(self, genotypes: Genotypes, table: Array, out: Array | None = None) -> Array:
+        from whitewater.devices.genotypes import cpu_expand_genotypes
+
+        return cpu_expand_genotypes(genotypes, table, out)
+
+    def count_genotypes(self, genotypes: Genotypes, chosen: Array | None = None) -> Array:
+        from whitewater.devices.genotypes import cpu_count_genotypes
+
+        return cpu_count_genotypes(genotypes, chosen)
+
+    def correlated_variants(self, genotypes: Genotypes, stops: Array, threshold: float) -> Array:
+        from whitewater.devices.genotype_pairs import cpu_correlated_variants
+
+        return cpu_correlated_variants(genotypes, stops, threshold)
+
+    def umap(self, *, neighbors: int, minimum_distance: float, seed: int) -> Embedding:
+        from whitewater.devices.estimators import cpu_umap
+
+        return cpu_umap(neighbors=neighbors, minimum_distance=minimum_distance, seed=seed)
+
     def ridge(self, *, alpha: float) -> Regressor:
         from whitewater.devices.estimators import cpu_ridge
 
@@ -116,7 +142,7 @@ class CpuDevice:
         return {
             "name": self.name,
             "processor": platform.machine(),
-            "versions": versions("numpy", "pyarrow", "numba", "scikit-learn"),
+            "versions": versions("numpy", "pyarrow", "numba", "scikit-learn", "umap-learn"),
         }
 
     def peak_memory(self) -> int | None:

@@ -1,4 +1,4 @@
-"""Estimators of scikit-learn and of cuML, made with the same meaning, and forests stored as treelite models.
+"""Estimators of scikit-learn, umap-learn and cuML, made with the same meaning, and forests stored as treelite models.
 
 A forest's splits differ between the libraries: scikit-learn tries every threshold, cuML 128 quantiles of each feature.
 So forests agree in quality only; ridge regression is solved in closed form by both and agrees to rounding.
@@ -6,12 +6,13 @@ So forests agree in quality only; ridge regression is solved in closed form by b
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from whitewater.devices.protocol import Array, Regressor
+from whitewater.devices.protocol import Array, Embedding, Regressor
 
 # A third of the features at each split and leaves of at least 5: Hastie, Tibshirani and Friedman, "The Elements of
 # Statistical Learning", 2nd edition, section 15.3, for regression.
@@ -119,6 +120,50 @@ def gpu_forest_from_treelite(serialised: bytes) -> Callable[[Array], Array]:
         return _flat(forest.predict(rows.astype(model.input_type)))
 
     return predict
+
+
+def cpu_umap(*, neighbors: int, minimum_distance: float, seed: int) -> Embedding:
+    """Return UMAP to two dimensions on one thread, which a seed that decides all demands.
+
+    Leland McInnes, John Healy and James Melville, "UMAP: Uniform Manifold Approximation and Projection for Dimension
+    Reduction", 2018, https://arxiv.org/abs/1802.03426.
+
+    Parameters
+    ----------
+    neighbors, minimum_distance
+        Neighbours of a point, and the least distance of points on the map.
+    seed
+        Seed of the layout.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Tensorflow not installed", ImportWarning)
+        from umap import UMAP
+
+    embedding: Embedding = UMAP(
+        n_neighbors=neighbors,
+        min_dist=minimum_distance,
+        n_components=2,
+        init="spectral",
+        random_state=seed,
+        n_jobs=1,
+    )
+    return embedding
+
+
+def gpu_umap(*, neighbors: int, minimum_distance: float, seed: int) -> Embedding:
+    """Return UMAP with the parameters of `cpu_umap`, the same layout for a seed on the same GPU."""
+    from cuml.manifold import UMAP
+
+    embedding: Embedding = UMAP(
+        n_neighbors=neighbors,
+        min_dist=minimum_distance,
+        n_components=2,
+        init="spectral",
+        random_state=seed,
+        # Exact neighbours: those of nn_descent, which many points would get, differ from run to run.
+        build_algo="brute_force_knn",
+    )
+    return embedding
 
 
 def _flat(predictions: Array) -> Array:

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
 from whitewater.config.resolve import missing_gpu
-from whitewater.devices.protocol import Array, Block, GroupAccumulator, Kind, Parsed, RawBlock, Regressor
+from whitewater.devices.protocol import Array, Block, Embedding, GroupAccumulator, Kind, Parsed, RawBlock, Regressor
 from whitewater.errors import DeviceError
 from whitewater.versions import versions
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from whitewater.config.root import Cluster
     from whitewater.devices.elementwise import Bounds, Clock
+    from whitewater.devices.genotypes import Genotypes
 
 PACKAGES = ("cudf", "cupy", "cuml", "dask_cuda")
 DISTRIBUTIONS = ("cudf-cu13", "cupy-cuda13x", "cuml-cu13", "dask-cuda", "rmm-cu13", "numba-cuda")
@@ -117,6 +118,31 @@ class GpuDevice:
         from whitewater.devices.elementwise import gpu_steps
 
         return gpu_steps(timestamps, clock)
+
+    @property
+    def slab_cells(self) -> int:
+        # 1 GiB of float32: products of long matrices keep a GPU busy.
+        return 2**28
+
+    def expand_genotypes(self, genotypes: Genotypes, table: Array, out: Array | None = None) -> Array:
+        from whitewater.devices.genotypes import gpu_expand_genotypes
+
+        return gpu_expand_genotypes(genotypes, table, out)
+
+    def count_genotypes(self, genotypes: Genotypes, chosen: Array | None = None) -> Array:
+        from whitewater.devices.genotypes import gpu_count_genotypes
+
+        return gpu_count_genotypes(genotypes, chosen)
+
+    def correlated_variants(self, genotypes: Genotypes, stops: Array, threshold: float) -> Array:
+        from whitewater.devices.genotype_pairs import gpu_correlated_variants
+
+        return gpu_correlated_variants(genotypes, stops, threshold)
+
+    def umap(self, *, neighbors: int, minimum_distance: float, seed: int) -> Embedding:
+        from whitewater.devices.estimators import gpu_umap
+
+        return gpu_umap(neighbors=neighbors, minimum_distance=minimum_distance, seed=seed)
 
     def ridge(self, *, alpha: float) -> Regressor:
         from whitewater.devices.estimators import gpu_ridge

@@ -8,6 +8,7 @@ from __future__ import annotations
 from numba import config, cuda
 
 from whitewater.devices.delimited_lines import BLANK, LONG, MALFORMED, PARSED, STATE, is_blank, parse_line
+from whitewater.devices.genotype_pair_kernels import are_correlated, are_correlated_dosages, fill_row
 from whitewater.devices.group_kernels import bin_of
 from whitewater.devices.protocol import Array
 
@@ -15,6 +16,8 @@ from whitewater.devices.protocol import Array
 config.CUDA_LOW_OCCUPANCY_WARNINGS = False
 # Sums are spread over lanes, so that a thread seldom waits for another one that adds to the same sum.
 GPU_LANES = 64
+# Neighbouring threads read neighbouring bytes: a warp to each variant.
+GPU_STRIPS = 32
 
 
 @cuda.jit
@@ -59,3 +62,77 @@ def gpu_parse_lines(data: Array, starts: Array, plan: Array, integers: Array, fl
     # A line that is no row has no numbers, and so none with too many digits.
     integers[LONG, line] = 0
     integers[STATE, line] = BLANK if is_blank(data, starts[line]) else MALFORMED
+
+
+@cuda.jit
+def gpu_expand_packed(codes: Array, table: Array, out: Array) -> None:
+    """Do with a thread to each byte what `whitewater.devices.genotype_kernels.expand_packed` does."""
+    byte = cuda.grid(1)
+    if byte < codes.size:
+        size = codes.shape[1]
+        variant, column = byte // size, byte % size
+        for place in range(4):
+            out[variant, place * size + column] = table[variant, (codes[variant, column] >> (2 * place)) & 3]
+
+
+@cuda.jit
+def gpu_expand_dosages(dosages: Array, table: Array, out: Array) -> None:
+    """Do with a thread to each sample what `whitewater.devices.genotype_kernels.expand_dosages` does."""
+    place = cuda.grid(1)
+    if place < dosages.size:
+        variant, sample = place // dosages.shape[1], place % dosages.shape[1]
+        dosage = dosages[variant, sample]
+        out[variant, sample] = table[variant, dosage if dosage >= 0 else table.shape[1] - 1]
+
+
+@cuda.jit
+def gpu_count_packed(codes: Array, lanes: Array, counts: Array) -> None:
+    """Add to ``counts``, int32 (variants, 4), the genotypes of each code, with `GPU_STRIPS` threads to each variant.
+
+    ``lanes`` are those of `whitewater.devices.genotype_bits.lanes_of`.
+    """
+    thread = cuda.grid(1)
+    variant = thread // GPU_STRIPS
+    if variant >= len(codes):
+        return
+    samples, lower, upper, both = 0, 0, 0, 0
+    for byte in range(thread % GPU_STRIPS, len(lanes), GPU_STRIPS):
+        low, high = codes[variant, byte] & lanes[byte], codes[variant, byte] >> 1 & lanes[byte]
+        samples += cuda.popc(lanes[byte])
+        lower += cuda.popc(low)
+        upper += cuda.popc(high)
+        both += cuda.popc(low & high)
+    cuda.atomic.add(counts, (variant, 0), samples - lower - upper + both)
+    cuda.atomic.add(counts, (variant, 1), lower - both)
+    cuda.atomic.add(counts, (variant, 2), upper - both)
+    cuda.atomic.add(counts, (variant, 3), both)
+
+
+@cuda.jit
+def gpu_fill_planes(words: Array, planes: Array, sums: Array) -> None:
+    """Do with a thread to each variant what `whitewater.devices.genotype_pair_kernels.fill_row` does."""
+    variant = cuda.grid(1)
+    if variant < len(words):
+        fill_row(words[variant], planes[variant], sums[variant])
+
+
+@cuda.jit
+def gpu_mark_packed(planes: Array, sums: Array, stops: Array, threshold: float, band: Array) -> None:
+    """Do with a thread to each pair what `whitewater.devices.genotype_pair_kernels.mark_packed` does."""
+    place = cuda.grid(1)
+    if place < band.size:
+        first, distance = place // band.shape[1], place % band.shape[1]
+        second = first + 1 + distance
+        if second < stops[first]:
+            band[first, distance] = are_correlated(planes, sums, first, second, threshold)
+
+
+@cuda.jit
+def gpu_mark_dosages(dosages: Array, stops: Array, threshold: float, band: Array) -> None:
+    """Do with a thread to each pair what `whitewater.devices.genotype_pair_kernels.mark_dosages` does."""
+    place = cuda.grid(1)
+    if place < band.size:
+        first, distance = place // band.shape[1], place % band.shape[1]
+        second = first + 1 + distance
+        if second < stops[first]:
+            band[first, distance] = are_correlated_dosages(dosages[first], dosages[second], threshold)

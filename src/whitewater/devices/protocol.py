@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from whitewater.config.root import Cluster
     from whitewater.devices.elementwise import Bounds, Clock
+    from whitewater.devices.genotypes import Genotypes
 
 Kind = Literal["timestamp", "float64", "int8", "int16", "int32", "int64", "text"]
 Array = npt.NDArray[Any]
@@ -106,6 +107,12 @@ class Regressor(Protocol):
     def predict(self, X: Array) -> Array: ...
 
 
+class Embedding(Protocol):
+    """A manifold embedding of scikit-learn's kind."""
+
+    def fit_transform(self, X: Array) -> Array: ...
+
+
 class Device(Hashable, Protocol):
     """Stateless, hashable and picklable: libraries are imported on first use, in whichever process runs the task."""
 
@@ -152,6 +159,36 @@ class Device(Hashable, Protocol):
 
     def steps(self, timestamps: Array, clock: Clock) -> Array:
         """Return the step of a clock at each timestamp as int32, -1 outside the clock's time and for nulls."""
+
+    @property
+    def slab_cells(self) -> int:
+        """Cells of the float32 matrix that genotypes are expanded to at once: as `slice_rows`."""
+
+    def expand_genotypes(self, genotypes: Genotypes, table: Array, out: Array | None = None) -> Array:
+        """Look up each genotype in the table of its variant.
+
+        ``table`` is float32 (variants, ploidy + 2): the values of dosages 0 to ploidy, then that of a missing call.
+        Returns float32 (variants, genotypes.columns), written into ``out`` where given. The columns are in the order of
+        `whitewater.devices.genotypes.rows_in_column_order`; columns behind the last sample get the value of a missing
+        call.
+        """
+
+    def count_genotypes(self, genotypes: Genotypes, chosen: Array | None = None) -> Array:
+        """Count the dosages 0 to ploidy, then the missing calls, of each variant: int32 (variants, ploidy + 2).
+
+        Only the samples where ``chosen``, bool (samples,), is true are counted where it is given.
+        """
+
+    def correlated_variants(self, genotypes: Genotypes, stops: Array, threshold: float) -> Array:
+        """Return the pairs of variants whose squared correlation of dosages is above a threshold.
+
+        Each variant *i* is compared with the variants from *i* + 1 to before ``stops[i]``, over the samples that have a
+        call of both. ``stops``, int32 (variants,), and the result, int32 (pairs, 2), ordered, are on the host. All sums
+        are integers, so that every device finds the same pairs.
+        """
+
+    def umap(self, *, neighbors: int, minimum_distance: float, seed: int) -> Embedding:
+        """UMAP to two dimensions (umap-learn or cuML)."""
 
     def ridge(self, *, alpha: float) -> Regressor:
         """Linear least squares with an L2 penalty and an intercept."""

@@ -1,0 +1,270 @@
+"""Configuration of the genomics application: one section for each step, which gets exactly its section."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from whitewater.config.base import Section
+
+Share = Annotated[float, Field(ge=0, le=1)]
+Region = Annotated[str, Field(pattern=r"^[^:\s]+(:\d+-\d+)?$")]
+
+
+class Simulate(Section):
+    """Genotypes simulated by msprime, as VCF Zarr: American admixture (Browning et al. 2018), relatives, missing calls.
+
+    The defaults make about 25,000 variants. They are spread over 22 chromosomes, because linked variants tell the same
+    about two people however many they are: on a tenth of that length, strangers look like second-degree relatives.
+    """
+
+    samples_by_population: dict[Literal["AFR", "EUR", "ASIA", "ADMIX"], Annotated[int, Field(ge=0)]] = Field(
+        {"AFR": 90, "EUR": 90, "ASIA": 90, "ADMIX": 90}, description="Unrelated samples of each population."
+    )
+    families: int = Field(6, ge=0, description="Pairs of the samples above that have two children each.")
+    duplicates: int = Field(1, ge=0, description="Samples above that are there twice, as if genotyped again.")
+    chromosomes: int = Field(22, ge=1, le=22, description="Chromosomes, simulated independently.")
+    chromosome_length: float = Field(2e6, gt=1e4, description="Length of each chromosome, in bases.")
+    mutation_rate: float = Field(
+        1.25e-9,
+        gt=0,
+        description="Mutations a base and generation; the default is a tenth of the human rate, as if one variant in "
+        "ten had been genotyped.",
+    )
+    missing_fraction: float = Field(
+        0.02, ge=0, lt=1, description="Mean share of calls that are missing; two samples miss far more, unless it is 0."
+    )
+    seed: int = Field(2018, ge=0, lt=2**31, description="Seed of the simulation; equal seeds give equal stores.")
+
+    @model_validator(mode="after")
+    def _samples_suffice(self) -> Self:
+        counts = self.samples_by_population.values()
+        couples = sum(count // 2 for count in counts)
+        if self.families > couples:
+            raise ValueError(
+                f"families is {self.families}, but the samples of the populations make {couples} pairs only"
+            )
+        if not 0 <= self.duplicates < sum(counts):
+            raise ValueError(f"duplicates is {self.duplicates}, but samples_by_population has {sum(counts)} in all")
+        return self
+
+
+class Labels(Section):
+    """A table with a label for each sample, which colours the pictures; CSV, tab- or space-separated, or Parquet."""
+
+    table: str = Field("", description="Path or URL of the table; empty: the samples have no labels.")
+    sample_column: str = Field("sample", description="Column that holds the names of the samples.")
+    label_column: str = Field("population", description="Column that holds the labels.")
+
+
+class Vcz(Section):
+    """A store of VCF Zarr, format 2 or 3."""
+
+    store: str = Field("", description="Path or URL (file, gs, s3, https) of the store.")
+    anonymous: bool = Field(True, description="Read gs:// and s3:// without credentials.")
+    endpoint: str = Field("", description="URL of another server that speaks the protocol of gs:// or s3://.")
+    retries: int = Field(5, ge=0, description="Further tries of a read that broke.")
+    timeout: float = Field(60.0, gt=0, description="Seconds after which a read without an answer is given up.")
+    filled_arrays: tuple[str, ...] = Field(
+        (),
+        description="Arrays whose absent chunks hold the fill value, as bio2zarr leaves out chunks of zeros, such as "
+        "variant_contig of the first contig. An absent chunk of any other array stops the run.",
+    )
+
+
+class Malariagen(Vcz):
+    """Stores in the layout of MalariaGEN: one of genotypes (calldata/GT by contig) and one of sites (variants/POS)."""
+
+    sites: str = Field("", description="Path or URL of the store of sites; empty: it is the store of genotypes.")
+    contigs: tuple[str, ...] = Field((), description="Contigs to read; empty: all that the store holds.")
+
+
+class Plink(Section):
+    """PLINK 1 files of one data set."""
+
+    prefix: str = Field("", description="Path of the files without their suffixes .bed, .bim and .fam.")
+
+
+class Vcf(Section):
+    """VCF files, read by bio2zarr and cyvcf2."""
+
+    paths: tuple[str, ...] = Field((), description="Paths of VCF or BCF files, compressed and indexed.")
+
+
+class Ingest(Section):
+    """Where the genotypes come from, and how they become dosages of the non-reference allele."""
+
+    source: Literal["generated", "vcz", "malariagen", "plink", "vcf"] = Field(
+        "generated", description="Which of the sources below is used."
+    )
+    vcz: Vcz = Vcz()
+    malariagen: Malariagen = Malariagen()
+    plink: Plink = Plink()
+    vcf: Vcf = Vcf()
+    labels: Labels = Labels()
+    multiallelic: Literal["exclude", "collapse"] = Field(
+        "exclude",
+        description="Variants with several alternate alleles: exclude them, or count any of the alternates as one.",
+    )
+
+    @model_validator(mode="after")
+    def _source_is_named(self) -> Self:
+        named = {
+            "vcz": ("vcz.store", self.vcz.store),
+            "malariagen": ("malariagen.store", self.malariagen.store),
+            "plink": ("plink.prefix", self.plink.prefix),
+            "vcf": ("vcf.paths", self.vcf.paths),
+        }
+        if self.source in named and not named[self.source][1]:
+            raise ValueError(f"source is '{self.source}', but {named[self.source][0]} is empty: say where it is")
+        return self
+
+
+class VariantQc(Section):
+    """Which variants are kept; every other one is listed with its reasons."""
+
+    minimum_call_rate: Share = Field(0.95, description="Share of samples with a call.")
+    minimum_allele_frequency: float = Field(0.01, ge=0, le=0.5, description="Frequency of the rarer allele.")
+    minimum_allele_count: int = Field(
+        2, ge=1, description="Copies of the rarer allele; 1 leaves out constant variants."
+    )
+    hwe_p_value: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="Exact test of Hardy-Weinberg equilibrium: smaller p-values are rejected; 0 switches it off, as "
+        "structured samples need.",
+    )
+    contigs: tuple[str, ...] = Field((), description="Contigs to keep; empty: all.")
+    regions: tuple[Region, ...] = Field((), description="Regions to keep, contig or contig:first-last; empty: all.")
+    exclude_regions: tuple[Region, ...] = Field((), description="Regions to leave out, such as those of long-range LD.")
+    only_filter_pass: bool = Field(
+        True, description="Leave out variants that the source's filter or accessibility mask marks as failed."
+    )
+
+
+class LdPrune(Section):
+    """Thinning of variants in linkage disequilibrium."""
+
+    method: Literal["r2", "distance", "none"] = Field(
+        "r2", description="r2: greedily in windows, as PLINK's --indep-pairwise; distance: by `minimum_distance` only."
+    )
+    window: int = Field(200, ge=2, description="Variants in a window.")
+    step: int = Field(20, ge=1, description="Variants that the window moves by.")
+    r2: float = Field(0.2, gt=0, le=1, description="Squared correlation above which one of two variants is removed.")
+    minimum_distance: int = Field(0, ge=0, description="distance: bases between neighbours that are kept.")
+
+
+class Relatedness(Section):
+    """Kinship of all pairs (KING-robust), and the largest set of samples found without relatives in it."""
+
+    method: Literal["king", "none"] = Field(
+        "king",
+        description="king: KING-robust, for diploids; none: relatives are not looked for, as other ploidies need.",
+    )
+    maximum_kinship: float = Field(
+        0.0884, gt=0, lt=0.5, description="Kinship above which two samples are relatives: 2**-3.5 is the second degree."
+    )
+    minimum_call_rate: Share = Field(0.9, description="Share of variants with a call that a sample needs.")
+    exclude: tuple[str, ...] = Field((), description="Names of samples that the components are not computed from.")
+    hold_out_labels: tuple[str, ...] = Field((), description="Labels whose samples are projected only.")
+
+
+class Outliers(Section):
+    """Samples far from all others are removed and the components computed again, as smartpca does."""
+
+    iterations: int = Field(0, ge=0, description="Rounds at most; 0 switches it off, smartpca's default is 5.")
+    components: int = Field(10, ge=1, description="Components looked at.")
+    standard_deviations: float = Field(6.0, gt=0, description="Distance from the mean at which a sample is an outlier.")
+
+
+class Pack(Section):
+    """How the genotypes that the components are computed from are stored."""
+
+    encoding: Literal["auto", "two_bit", "blosc"] = Field(
+        "auto",
+        description="two_bit: four diploid genotypes a byte; blosc: int8 dosages, Blosc LZ4 3 bitshuffle; auto: "
+        "two_bit for diploids, blosc for other ploidies.",
+    )
+
+
+class Scaling(Section):
+    """How dosages are centred and scaled."""
+
+    frequency: Literal["observed", "patterson"] = Field(
+        "observed",
+        description="observed: p = alleles / calls; patterson: p = (1 + alleles) / (2 + calls), as smartpca.",
+    )
+    variance: Literal["binomial", "none"] = Field(
+        "binomial", description="binomial: divide by sqrt(ploidy p (1 - p)); none: centre only."
+    )
+
+
+class Pca(Section):
+    """Principal components of the samples."""
+
+    components: int = Field(10, ge=1, description="Components computed.")
+    scaling: Scaling = Scaling()
+    solver: Literal["auto", "gram", "randomized", "svd_compressed"] = Field(
+        "auto",
+        description="gram: exact, for few samples; randomized: block Krylov, in few passes; svd_compressed: Dask's, "
+        "for comparison; auto: gram where it needs fewer operations, or a second, else randomized.",
+    )
+    oversampling: int = Field(
+        4, ge=1, description="randomized: columns besides the components, at least; all are a multiple of eight."
+    )
+    tolerance: float = Field(
+        1e-4,
+        gt=0,
+        description="randomized: residual, relative to the eigenvalue, at which a component of structure is converged; "
+        "those in the noise need only 0.9999 of the variance.",
+    )
+    maximum_passes: int = Field(30, ge=2, description="randomized: passes over the genotypes at most.")
+    seed: int = Field(0, ge=0, description="randomized: seed of the first block; results agree to the tolerance.")
+    significance: float = Field(0.01, gt=0, lt=1, description="Level of the Tracy-Widom test.")
+
+
+class Project(Section):
+    """Samples that the components were not computed from: relatives, held-out samples, and a second data set."""
+
+    method: Literal["oadp", "regression", "simple"] = Field(
+        "oadp",
+        description="oadp: online augmentation, decomposition and Procrustes (Zhang, Dey and Lee 2020), free of "
+        "shrinkage; regression: least squares on the called variants; simple: product with the loadings.",
+    )
+    second: str = Field("", description="Prefix of PLINK files, or store of VCF Zarr, with more samples; empty: none.")
+    minimum_matched: Share = Field(0.5, description="Share of the variants that the second data set must hold.")
+    ambiguous: Literal["keep", "exclude"] = Field(
+        "exclude", description="Variants A/T and C/G of the second data set, whose strand their alleles do not tell."
+    )
+
+
+class Umap(Section):
+    """A map of the samples in two dimensions, of their principal components."""
+
+    components: int = Field(10, ge=2, description="Principal components that it is made from.")
+    neighbors: int = Field(15, ge=2, description="Neighbours of a sample.")
+    minimum_distance: float = Field(0.5, ge=0, lt=1, description="Least distance of points on the map.")
+    seed: int = Field(7, ge=0, lt=2**32, description="Seed of the layout.")
+
+
+class Plot(Section):
+    """How the pictures are drawn."""
+
+    formats: tuple[Literal["png", "svg"], ...] = Field(("png", "svg"), min_length=1, description="File formats.")
+    components: int = Field(4, ge=2, description="Components drawn in pairs: 1 against 2, 3 against 4, ...")
+
+
+class Genomics(Section):
+    """Where do people come from: the ancestry of samples from their genotypes."""
+
+    simulate: Simulate = Simulate()
+    ingest: Ingest = Ingest()
+    variant_qc: VariantQc = VariantQc()
+    ld_prune: LdPrune = LdPrune()
+    relatedness: Relatedness = Relatedness()
+    outliers: Outliers = Outliers()
+    pack: Pack = Pack()
+    pca: Pca = Pca()
+    project: Project = Project()
+    umap: Umap = Umap()
+    plot: Plot = Plot()
