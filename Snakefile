@@ -5,6 +5,7 @@ min_version("9.0")
 
 configfile: "config/config.yaml"
 configfile: "config/taxi.yaml"
+configfile: "config/genomics.yaml"
 
 
 include: "workflows/foundation.smk"
@@ -20,12 +21,28 @@ module taxi:
 use rule * from taxi as taxi_*
 
 
+module genomics:
+    snakefile:
+        "workflows/genomics/Snakefile"
+    config:
+        config
+
+
+use rule * from genomics as genomics_*
+
+
 rule all:
     default_target: True
     input:
         rules.taxi_all.input,
+        rules.genomics_all.input,
 
 
 rule taxi:
     input:
         rules.taxi_all.input,
+
+
+rule genomics:
+    input:
+        rules.genomics_all.input,

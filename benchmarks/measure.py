@@ -134,6 +134,12 @@ def measure(
     )
 
 
+def this_python() -> str:
+    """Return this interpreter, relative where it lies below the working directory, so that records name no machine."""
+    here, python = Path.cwd(), Path(sys.executable)
+    return str(python.relative_to(here)) if python.is_relative_to(here) else str(python)
+
+
 def balanced_order(count: int, round_number: int) -> tuple[int, ...]:
     """Return the order of ``count`` variants in a round, from 0: a row of a Williams design.
 

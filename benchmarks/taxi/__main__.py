@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import Variant, measure
+from benchmarks.measure import Variant, measure, this_python
 from benchmarks.process_tree import MeasurementError
 from benchmarks.report import Plan, Report, Size, table
 from benchmarks.taxi.simulated_months import Months, prepare
@@ -59,17 +59,11 @@ def _variant(name: str, files: Sequence[Path], months: Months, *, threads: int, 
         options += ["--output", str(output)]
     return Variant(
         name,
-        (_python(), "-m", f"benchmarks.taxi.with_{name}", *options, *map(str, files)),
+        (this_python(), "-m", f"benchmarks.taxi.with_{name}", *options, *map(str, files)),
         environment={"PYTHONPATH": "src"},
         outputs=(output,) if output else (),
         inspect=partial(inspect_written, output) if output else None,
     )
-
-
-def _python() -> str:
-    """Return this interpreter, relative where it lies below the working directory, so that records name no machine."""
-    here, python = Path.cwd(), Path(sys.executable)
-    return str(python.relative_to(here)) if python.is_relative_to(here) else str(python)
 
 
 def _arguments() -> Any:

@@ -29,10 +29,16 @@ def cpu_cluster(settings: Cluster, *, threads: int, large: bool) -> Iterator[Cli
         with attach(settings) as client:
             yield client
         return
+    import dask
     from distributed import Client, LocalCluster
+
+    from whitewater.dask_worker import WorkerWithoutDashboard
 
     processes = settings.kind == "processes" or (settings.kind == "auto" and large)
     with (
+        # Dask looks at the stack of each thread every 10 ms, for its report; threads that share the interpreter's lock
+        # with it are a tenth slower.
+        dask.config.set({"distributed.worker.profile.enabled": settings.performance_report}),
         LocalCluster(
             n_workers=threads if processes else 1,
             threads_per_worker=1 if processes else threads,
@@ -41,6 +47,9 @@ def cpu_cluster(settings: Cluster, *, threads: int, large: bool) -> Iterator[Cli
             # With no address given, scheduler and workers would serve HTTP to all interfaces, dashboard or not.
             dashboard_address=f"{LOOPBACK}:0",
             worker_dashboard_address=f"{LOOPBACK}:0",
+            # The pages of the dashboard, which nobody looks at, take half a second to import.
+            scheduler_kwargs={"dashboard": False},
+            worker_class=None if processes else WorkerWithoutDashboard,
             memory_limit=None,
         ) as cluster,
         Client(cluster) as client,

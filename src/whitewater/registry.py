@@ -9,7 +9,7 @@ from importlib import import_module
 
 from whitewater.config.base import Section
 
-APPLICATIONS = ("taxi",)
+APPLICATIONS = ("taxi", "genomics")
 
 
 @dataclass(frozen=True)

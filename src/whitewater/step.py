@@ -32,7 +32,7 @@ from whitewater.store import digests, staged, write_json
 from whitewater.versions import versions
 
 if TYPE_CHECKING:
-    from distributed import Client
+    from distributed import Client, Future
 
 logger = logging.getLogger(__name__)
 
@@ -88,14 +88,11 @@ class Run(Generic[Settings_co]):
         worker. The first task that fails stops the step with its error. A task whose worker dies runs again elsewhere,
         so it must leave the same files when it runs twice.
         """
-        from distributed import as_completed
-
         placed = {name: client.scatter(value, broadcast=True, hash=False) for name, value in (shared or {}).items()}
         futures = client.map(function, tasks, pure=False, retries=0, **placed)
+        results = _completed(futures)
         started = said = time.monotonic()
-        for done, future in enumerate(futures if ordered else as_completed(futures), start=1):
-            result: Result = future.result()
-            future.release()
+        for done, (_, result) in enumerate(_in_order(results) if ordered else results, start=1):
             yield result
             if time.monotonic() - said > PROGRESS_SECONDS:
                 said = time.monotonic()
@@ -137,6 +134,28 @@ def execute(
             }
             written = _describe_outputs({name: paths[name] for name in final}, final, threads=run.threads)
             write_json(paths["record"], {**_describe_run(run, inputs), **times, "outputs": written})
+
+
+def _completed(futures: Sequence[Future[Any]]) -> Iterator[tuple[int, Any]]:
+    """Yield the place and the result of each task as it completes; results come while others are waited for."""
+    from distributed import as_completed
+
+    places = {future.key: place for place, future in enumerate(futures)}
+    for future, result in as_completed(futures, with_results=True):
+        place = places[future.key]
+        future.release()
+        yield place, result
+
+
+def _in_order(results: Iterator[tuple[int, Result]]) -> Iterator[tuple[int, Result]]:
+    """Yield results in the order of their places; the tasks begin in that order, so few have to wait."""
+    waiting: dict[int, Result] = {}
+    following = 0
+    for place, result in results:
+        waiting[place] = result
+        while following in waiting:
+            yield following, waiting.pop(following)
+            following += 1
 
 
 def _flat(paths: Paths) -> dict[str, Path]:

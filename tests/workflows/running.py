@@ -1,5 +1,6 @@
 """Whitewater run as its user runs it: Snakemake and single steps, as processes, in a clone of their own."""
 
+import hashlib
 import json
 import os
 import re
@@ -24,13 +25,24 @@ TINY = {
     "taxi": {
         "fetch": {"generated": {"scale": 0.001, "months": ["2019-03"], "services": ["yellow", "green"]}},
         "model": {"ridge_alphas": [1.0], "forest": {"trees": [5], "depths": [4]}, "folds": 2, "bootstrap": 20},
-    }
+    },
+    "genomics": {
+        "simulate": {
+            "samples_by_population": {"AFR": 12, "EUR": 12, "ASIA": 12, "ADMIX": 6},
+            "families": 2,
+            "chromosome_length": 1e6,
+            "mutation_rate": 2e-9,
+        },
+        "umap": {"neighbors": 5},
+    },
 }
-DEADLINE = 200.0
+DEADLINE = 400.0
 POLL = 0.005
-OURS = re.compile(r"^(?:(?:Config|Input|Device|Integrity|Resource)Error:|taxi \w+ failed:)", re.MULTILINE)
+OURS = re.compile(r"^(?:(?:Config|Input|Device|Integrity|Resource)Error:|(?:taxi|genomics) \w+ failed:)", re.MULTILINE)
 # Files that runs keep on purpose: Snakemake's time stamps, and the locks that keep runs apart.
-KEPT = re.compile(r"\.snakemake_timestamp|\.taxi-\w+\.owner|\.fetch\.lock")
+KEPT = re.compile(r"\.snakemake_timestamp|\.(?:taxi|genomics)-\w+\.owner|\.fetch\.lock")
+# Scripts, pictures and styles that a page would load from elsewhere when it is opened.
+REMOTE = re.compile(r"""<(?:script|img|link\b(?=[^>]*stylesheet))\b[^>]*\b(?:src|href)\s*=\s*["']?(?:https?:)?//""")
 Value = TypeVar("Value")
 
 
@@ -88,7 +100,7 @@ def find_step(parent: psutil.Process, name: str) -> psutil.Process | None:
     """Return the process of a step among the descendants of a process."""
     for process in parent.children(recursive=True):
         command = _command(process)
-        if command[1:5] == ["-m", "whitewater", "taxi", name]:
+        if command[1:3] == ["-m", "whitewater"] and command[4:5] == [name]:
             return process
     return None
 
@@ -163,15 +175,16 @@ class Clone:
         *,
         settings: Mapping[str, Any] | None = None,
         cluster: Mapping[str, Any] | None = None,
+        application: str = "taxi",
         device: str = "cpu",
         through: Sequence[str] = (),
         **variables: str,
     ) -> Running:
-        """Start a step by hand, as `python -m whitewater taxi <step>`, or ``through`` a command that starts it."""
+        """Start a step by hand, as `python -m whitewater`, or ``through`` a command that starts it."""
         flags = [f"--settings={json.dumps(settings or {})}", f"--cluster={json.dumps(cluster or {})}"]
         flags += [f"--{flag}={path}" for flag, path in paths.items()]
         flags += [f"--device={device}", "--threads=2", f"--log={log_of(name)}", f"--record=logs/{name}.json"]
-        command = (*through, sys.executable, "-m", "whitewater", "taxi", name, *flags)
+        command = (*through, sys.executable, "-m", "whitewater", application, name, *flags)
         return self.start(*command, PYTHONPATH=str(self.folder / "src"), **variables)
 
     def step(self, name: str, paths: Mapping[str, str | Path], **options: Any) -> Ended:
@@ -232,3 +245,12 @@ def contents(directory: Path) -> dict[str, bytes]:
     """Return the bytes of each file in a directory, by its path there; Snakemake's time stamp left out."""
     files = (path for path in directory.rglob("*") if path.is_file() and path.name != ".snakemake_timestamp")
     return {str(path.relative_to(directory)): path.read_bytes() for path in files}
+
+
+def sha256(path: Path) -> str:
+    """As the manifest's documentation says: of a file, or of the sorted listing of a directory."""
+    if path.is_file():
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    files = {f"./{name}": hashlib.sha256(data).hexdigest() for name, data in contents(path).items()}
+    listing = "".join(f"{files[name]}  {name}\n" for name in sorted(files))
+    return hashlib.sha256(listing.encode()).hexdigest()

@@ -53,7 +53,7 @@ def assert_refused(clone: Clone, ended: Ended, *parts: str, kind: str = "InputEr
 
 def test_a_missing_file_stops_the_workflow_with_its_name(fresh: Clone) -> None:
     settings = {"taxi": {"fetch": {"source": "files", "files": {"paths": ["yelow_2019-03.parquet"]}}}}
-    ended = fresh.snakemake(files=("tiny.yaml", fresh.write("mine.yaml", settings)))
+    ended = fresh.snakemake("--", "taxi", files=("tiny.yaml", fresh.write("mine.yaml", settings)))
     assert ended.status == 1
     assert "Traceback" not in ended.terminal
     assert [message.splitlines()[0] for message in ended.messages] == [

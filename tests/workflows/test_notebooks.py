@@ -14,6 +14,8 @@ from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
+from whitewater.registry import APPLICATIONS
+
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -131,8 +133,8 @@ def errors(notebook: NotebookNode) -> list[str]:
     ]
 
 
-def test_the_taxi_application_has_a_tutorial() -> None:
-    assert "taxi" in [path.stem for path in NOTEBOOKS]
+def test_each_application_has_a_tutorial() -> None:
+    assert {path.stem for path in NOTEBOOKS} >= set(APPLICATIONS)
 
 
 def test_the_kernel_is_the_interpreter_of_the_environment() -> None:

@@ -1,15 +1,13 @@
 """A run on small generated data leaves exactly what is documented, and a second one has nothing to do."""
 
 import base64
-import hashlib
-import re
 import sys
 from pathlib import Path
 
 import pandas as pd
 import pyarrow.parquet as pq
 
-from tests.workflows.running import Clone, Ended, contents, leftovers
+from tests.workflows.running import REMOTE, Clone, Ended, contents, leftovers, sha256
 
 RESULTS = "results/taxi/cpu"
 TABLES = ("hour", "weekday_hour", "month", "payment_type", "passenger_count", "borough", "zone")
@@ -22,8 +20,6 @@ PICTURES = (
     "predicted_against_observed",
 )
 STEPS = ("standardise", "clean", "tips", "model", "plot")
-# Scripts, pictures and styles that a page would load from elsewhere when it is opened.
-REMOTE = re.compile(r"""<(?:script|img|link\b(?=[^>]*stylesheet))\b[^>]*\b(?:src|href)\s*=\s*["']?(?:https?:)?//""")
 
 
 def partitions(clone: Clone, data_set: str) -> set[str]:
@@ -37,19 +33,11 @@ def partitions(clone: Clone, data_set: str) -> set[str]:
     }
 
 
-def sha256(path: Path) -> str:
-    """As the manifest's documentation says: of a file, or of the sorted listing of a directory."""
-    if path.is_file():
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    files = {f"./{name}": hashlib.sha256(data).hexdigest() for name, data in contents(path).items()}
-    listing = "".join(f"{files[name]}  {name}\n" for name in sorted(files))
-    return hashlib.sha256(listing.encode()).hexdigest()
-
-
 def test_the_first_run_succeeds_and_runs_every_step_once(first_run: tuple[Clone, Ended]) -> None:
     _, ended = first_run
     assert ended.status == 0, ended.terminal
-    assert ended.jobs == {"taxi_fetch", *(f"taxi_{step}" for step in STEPS), "taxi_manifest", "all"}
+    jobs = {job for job in ended.jobs if not job.startswith("genomics_")}
+    assert jobs == {"taxi_fetch", *(f"taxi_{step}" for step in STEPS), "taxi_manifest", "all"}
 
 
 def test_a_second_run_does_nothing(finished: Clone) -> None:
@@ -92,10 +80,10 @@ def test_results_are_exactly_the_documented_files(finished: Clone) -> None:
 
 
 def test_every_step_leaves_a_log_a_record_and_a_benchmark(finished: Clone) -> None:
-    assert set(contents(finished / "logs")) == {
-        *(f"taxi/fetch.{form}" for form in ("log", "json", "jsonl")),
-        *(f"taxi/cpu/{step}.{form}" for step in STEPS for form in ("log", "json", "jsonl")),
-        *(f"taxi/cpu/manifest.{form}" for form in ("log", "jsonl")),
+    assert set(contents(finished / "logs/taxi")) == {
+        *(f"fetch.{form}" for form in ("log", "json", "jsonl")),
+        *(f"cpu/{step}.{form}" for step in STEPS for form in ("log", "json", "jsonl")),
+        *(f"cpu/manifest.{form}" for form in ("log", "jsonl")),
     }
 
 

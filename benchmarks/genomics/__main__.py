@@ -1,0 +1,119 @@
+"""Measure the genomics benchmark: `python -m benchmarks.genomics --variants 200000`; see benchmarks/README.md."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import statistics
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pydantic import JsonValue
+
+from benchmarks.genomics.accuracy import Reference, judge, reference
+from benchmarks.genomics.simulated_store import Stored, prepare
+from benchmarks.measure import Variant, measure, this_python
+from benchmarks.process_tree import MeasurementError, run
+from benchmarks.report import Plan, Report, Size, table
+
+TOOLS = ("whitewater", "scikit_learn", "scikit_allel", "svd_compressed", "plink2")
+ORACLE = "scikit_learn"
+PACKAGES = ("scikit-allel", "zarr", "numcodecs")
+# Of the floor: what the block Krylov route of Whitewater multiplies with, and its passes over this data.
+COLUMNS, PASSES = 20, 4
+FLOOR_SAMPLES = 5
+
+
+def run_benchmark(arguments: Any) -> Report:
+    """Prepare the stores, measure, and return the report."""
+    stored = prepare(
+        arguments.data,
+        samples=arguments.samples,
+        variants=arguments.variants,
+        seed=arguments.seed,
+        with_plink="plink2" in arguments.tools,
+        threads=arguments.threads,
+    )
+    exact = reference(stored, threads=arguments.threads)
+    floor = _floor(stored, kept=exact.variants, threads=arguments.threads)
+    written = arguments.data / "written"
+    try:
+        return measure(
+            f"genomics: ten principal components of {stored.samples:,} samples x {stored.variants:,} variants",
+            [
+                _variant(name, stored, exact, threads=arguments.threads, folder=written / name)
+                for name in arguments.tools
+            ],
+            oracle=arguments.oracle,
+            plan=Plan(rounds=arguments.rounds, seconds=arguments.seconds, threads=arguments.threads),
+            size=Size(rows=stored.samples * stored.variants, bytes=stored.file_bytes, basis="file"),
+            parameters={"samples": stored.samples, "variants": stored.variants, "seed": arguments.seed, "floor": floor},
+            packages=PACKAGES,
+        )
+    finally:
+        shutil.rmtree(written, ignore_errors=True)
+
+
+def _variant(name: str, stored: Stored, exact: Reference, *, threads: int, folder: Path) -> Variant:
+    output = folder / "components.npy"
+    paths = ["--store", str(stored.store), "--plink", str(stored.plink), "--output", str(output)]
+    return Variant(
+        name,
+        (this_python(), "-m", f"benchmarks.genomics.with_{name}", *paths, "--threads", str(threads)),
+        # Whitewater's workers are threads of their own, each with one of BLAS, as its command line sets it.
+        environment={"PYTHONPATH": "src"} | ({"OPENBLAS_NUM_THREADS": "1"} if name == "whitewater" else {}),
+        outputs=(folder,),
+        inspect=partial(judge, output, exact),
+    )
+
+
+def _floor(stored: Stored, *, kept: int, threads: int) -> JsonValue:
+    """Measure the floor in processes of its own, and return the median seconds of its parts."""
+    options = {"samples": stored.samples, "variants": kept, "columns": COLUMNS, "passes": PASSES, "threads": threads}
+    command = [this_python(), "-m", "benchmarks.genomics.floor", "--store", str(stored.store)]
+    command += [text for name, value in options.items() for text in (f"--{name}", str(value))]
+    samples = []
+    for _ in range(FLOOR_SAMPLES):
+        cost = run(tuple(command), environment={"OPENBLAS_NUM_THREADS": "1"}, timeout=600)
+        if cost.exit_status:
+            raise MeasurementError(f"the floor was not measured: {cost.errors}")
+        samples.append(json.loads(cost.output))
+    medians: dict[str, JsonValue] = {name: statistics.median(each[name] for each in samples) for name in samples[0]}
+    return {**options, **medians}
+
+
+def _arguments() -> Any:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.genomics", description="Run in the root of the repository."
+    )
+    parser.add_argument("--samples", type=int, default=2_504, help="samples (2504)")
+    parser.add_argument("--variants", type=int, default=200_000, help="variants (200000)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the simulated genotypes (1)")
+    parser.add_argument("--rounds", type=int, default=6, help="rounds at most (6)")
+    parser.add_argument("--seconds", type=float, help="begin no round that would end later; at least 3 rounds are made")
+    parser.add_argument("--threads", type=int, default=2, help="threads of each tool (2)")
+    parser.add_argument("--tools", nargs="+", choices=TOOLS, default=list(TOOLS), help="must hold the oracle")
+    parser.add_argument("--oracle", choices=TOOLS, default=ORACLE, help=f"whose count of variants is right ({ORACLE})")
+    parser.add_argument("--data", type=Path, default=Path("data/benchmarks/genomics"), help="directory of the files")
+    parser.add_argument("--results", type=Path, default=Path("benchmarks/results"), help="directory of the reports")
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Measure, write a report, and return 1 if any answer was wrong."""
+    arguments = _arguments()
+    try:
+        report = run_benchmark(arguments)
+    except MeasurementError as error:
+        sys.exit(f"genomics: {error}")
+    report.write(arguments.results / f"genomics-{arguments.samples}x{arguments.variants}.json")
+    print(table(report), flush=True)
+    print(f"Floor: {report.parameters['floor']}")
+    return report.exit_status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

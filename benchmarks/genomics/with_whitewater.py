@@ -1,0 +1,60 @@
+"""Whitewater: the steps ingest, variant_qc, pack and pca, as functions, in one process, with the files that they write.
+
+It gathers more than is asked for: the tables of variants and samples with their counts, loadings, and significance.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.genomics.variant import CALL_RATE, COMPONENTS, MINOR_ALLELE_FREQUENCY, Work, main
+from whitewater import devices
+from whitewater.config import genomics
+from whitewater.config.base import Section
+from whitewater.genomics.ingest import ingest
+from whitewater.genomics.pack import pack
+from whitewater.genomics.pca import pca
+from whitewater.genomics.variant_qc import variant_qc
+from whitewater.step import Inputs, Output, Run
+
+Settings = TypeVar("Settings", bound=Section)
+
+
+def compute(work: Work) -> int:
+    """Compute the components and return the number of variants."""
+    folder = work.output.parent
+    genotypes, variants, packed, samples = (folder / name for name in ("all", "variants.parquet", "kept", "samples"))
+    source = genomics.Ingest(source="vcz", vcz=genomics.Vcz(store=str(work.store)))
+    rules = genomics.VariantQc(minimum_call_rate=CALL_RATE, minimum_allele_frequency=MINOR_ALLELE_FREQUENCY)
+    ingest(
+        _run(work, "ingest", source),
+        simulated=Inputs({}),
+        genotypes=Output(genotypes),
+        inputs=Output(folder / "inputs.json"),
+    )
+    variant_qc(_run(work, "variant_qc", rules), genotypes=genotypes, variants=Output(variants))
+    pack(_run(work, "pack", genomics.Pack()), genotypes=genotypes, variants=variants, packed=Output(packed))
+    _use_all(packed, samples)
+    outputs = {name: Output(folder / name) for name in ("pcs", "eigenvalues", "loadings", "selected")}
+    pca(_run(work, "pca", genomics.Pca(components=COMPONENTS)), packed=packed, samples=samples, **outputs)
+    scores = pd.read_parquet(outputs["pcs"])
+    np.save(work.output, scores[[f"PC{at + 1}" for at in range(COMPONENTS)]].to_numpy())
+    return int(pd.read_parquet(variants, columns=["kept"])["kept"].sum())
+
+
+def _run(work: Work, step: str, settings: Settings) -> Run[Settings]:
+    return Run("genomics", step, devices.resolve("cpu"), settings, threads=work.threads)
+
+
+def _use_all(packed: Path, samples: Path) -> None:
+    """Write the selection of samples that step `relatedness` would: here all."""
+    table = pd.read_parquet(packed / "samples.parquet")
+    table.assign(call_rate=1.0, used=True, reason="").to_parquet(samples)
+
+
+if __name__ == "__main__":
+    main(compute)

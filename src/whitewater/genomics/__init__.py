@@ -1,0 +1,1 @@
+"""Where do people come from: the ancestry of samples from their genotypes."""

@@ -1,0 +1,227 @@
+"""Principal components of samples from a folder of their genotypes: scaling, solver, order and signs."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from whitewater.config.genomics import Pca
+from whitewater.devices import Array, Device
+from whitewater.errors import InputError
+from whitewater.genomics import forecast
+from whitewater.genomics.convergence import Progress, is_converged, structure_in
+from whitewater.genomics.counting import count_used
+from whitewater.genomics.dask_svd import POWER_ITERATIONS, compressed_svd
+from whitewater.genomics.genotype_folder import GenotypeFolder
+from whitewater.genomics.krylov import KrylovSpace, RitzPairs, block_krylov, start_block
+from whitewater.genomics.moments import total_of_squares
+from whitewater.genomics.scaled_genotypes import RunTasks, ScaledGenotypes
+from whitewater.genomics.scaling import VariantScaling, scaled_dosages, scaling, total_variance
+from whitewater.genomics.signs import oriented
+from whitewater.genomics.tracy_widom import TracyWidomTest, tracy_widom_test
+
+logger = logging.getLogger(__name__)
+Floats = npt.NDArray[np.float64]
+# Eigenvalues below this share of the mean of all are the rounding of float32 products.
+NO_VARIANCE = 1e-4
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """The leading eigenpairs of the covariance of n samples, and what is known of the others.
+
+    ``eigenvalues`` (k,), descending; ``vectors`` (n, k), unit columns; ``total`` and ``total_of_squares`` of all
+    eigenvalues, the second an estimate unless the solver is exact; ``residuals`` |K v - lambda v| / lambda (k,), or
+    None where the solver is exact; ``converged`` (k,): whether they are within the tolerance; ``passes`` over the
+    genotypes.
+    """
+
+    eigenvalues: Floats
+    vectors: Floats
+    total: float
+    total_of_squares: float
+    residuals: Floats | None
+    converged: npt.NDArray[np.bool_]
+    passes: int
+    solver: forecast.Solver
+
+
+@dataclass(frozen=True)
+class PrincipalComponents:
+    """Components, with the operator that they are of and the numbers that its dosages are scaled by."""
+
+    genotypes: ScaledGenotypes
+    scaling: VariantScaling
+    spectrum: Spectrum
+    significance: TracyWidomTest
+
+    @property
+    def scores(self) -> Floats:
+        """The scores, float64 (samples used, k): eigenvectors times the roots of their eigenvalues."""
+        return self.spectrum.vectors * np.sqrt(self.spectrum.eigenvalues)
+
+
+def principal_components(
+    folder: GenotypeFolder,
+    used: npt.NDArray[np.bool_],
+    *,
+    settings: Pca,
+    device: Device,
+    run_tasks: RunTasks,
+    threads: int,
+) -> PrincipalComponents:
+    """Compute the leading principal components of the samples ``used``, bool (samples,).
+
+    Eigenvalues are those of K = X X' / m; a component's sign is that of `whitewater.genomics.signs.oriented`.
+
+    Raises
+    ------
+    InputError
+        If there are too few samples, or variants that vary, for so many components.
+    ResourceError
+        If there is not enough memory.
+    """
+    _check_samples(folder.path, int(used.sum()), settings.components)
+    counts = count_used(folder, used, device=device, run_tasks=run_tasks)
+    scaled = scaling(counts, settings.scaling)
+    _check_variants(folder.path, scaled.varying, settings.components)
+    table = scaled_dosages(scaled, ploidy=folder.shape.ploidy)
+    genotypes = ScaledGenotypes(folder, table, used, scaled.varying, device, run_tasks)
+    total = total_variance(counts, table, varying=scaled.varying)
+    del counts
+    spectrum = _decompose(genotypes, settings, total=total, threads=threads)
+    _check_rank(folder.path, spectrum)
+    spectrum = replace(spectrum, vectors=oriented(spectrum.vectors))
+    significance = _tracy_widom(spectrum.eigenvalues, spectrum.total_of_squares, total=total, genotypes=genotypes)
+    return PrincipalComponents(genotypes, scaled, spectrum, significance)
+
+
+def _decompose(genotypes: ScaledGenotypes, settings: Pca, *, total: float, threads: int) -> Spectrum:
+    solver = forecast.choose_solver(forecast.size_of(genotypes, settings), settings)
+    forecast.check(genotypes, settings, solver, threads=threads)
+    if solver == "gram":
+        return _exact(genotypes, settings, total=total)
+    if solver == "randomized":
+        return _randomized(genotypes, settings, total=total)
+    return _compressed(genotypes, settings, total=total)
+
+
+def _exact(genotypes: ScaledGenotypes, settings: Pca, *, total: float) -> Spectrum:
+    device, size = genotypes.device, settings.components
+    covariance = genotypes.covariance()
+    values, vectors = (device.to_host(each) for each in device.xp.linalg.eigh(covariance))
+    converged = np.ones(size, bool)
+    leading = vectors[:, ::-1][:, :size]
+    return Spectrum(
+        values[::-1][:size].copy(), leading, total, float((values**2).sum()), None, converged, 1, "gram"
+    )  # fmt: skip
+
+
+def _randomized(genotypes: ScaledGenotypes, settings: Pca, *, total: float) -> Spectrum:
+    device = genotypes.device
+    width = forecast.block_width(settings, genotypes.samples)
+    start = device.from_host(start_block(genotypes.used, width=width, seed=settings.seed))
+
+    def squares(found: RitzPairs, product: Array) -> float:
+        return total_of_squares(found, start, product, total=total, samples=genotypes.samples, device=device)
+
+    def structure(found: RitzPairs, space: KrylovSpace) -> int:
+        test = _tracy_widom(found.values, squares(found, space.products[0]), total=total, genotypes=genotypes)
+        return structure_in(
+            found.values, total=total, samples=genotypes.samples, effective_variants=test.effective_variants
+        )
+
+    progress = Progress(settings.components, settings.tolerance, structure)
+    found, space = block_krylov(
+        genotypes.covariance_times,
+        start,
+        components=settings.components,
+        maximum_passes=settings.maximum_passes,
+        progress=progress,
+        device=device,
+    )
+    if progress.lacking:
+        _warn(found, progress, settings)
+    return _spectrum(found, settings, total=total, squares=squares(found, space.products[0]), passes=len(space.blocks),
+                     solver="randomized", device=device)  # fmt: skip
+
+
+def _compressed(genotypes: ScaledGenotypes, settings: Pca, *, total: float) -> Spectrum:
+    """Decompose by Dask's solver; one more pass tells the residuals and the sum of squares."""
+    device, size = genotypes.device, settings.components
+    vectors = compressed_svd(genotypes, components=size, oversampling=settings.oversampling, seed=settings.seed)
+    probes = start_block(genotypes.used, width=forecast.block_width(settings, genotypes.samples), seed=settings.seed)
+    joined = np.linalg.qr(vectors)[0]
+    products = genotypes.covariance_times(device.from_host(np.hstack([joined, probes])))
+    space = KrylovSpace(device)
+    space.add(device.from_host(joined), products[:, :size])
+    found = space.ritz_pairs(size)
+    squares = total_of_squares(
+        found, device.from_host(probes), products[:, size:], total=total, samples=genotypes.samples, device=device
+    )
+    return _spectrum(found, settings, total=total, squares=squares, passes=POWER_ITERATIONS + 2,
+                     solver="svd_compressed", device=device)  # fmt: skip
+
+
+def _spectrum(
+    found: RitzPairs,
+    settings: Pca,
+    *,
+    total: float,
+    squares: float,
+    passes: int,
+    solver: forecast.Solver,
+    device: Device,
+) -> Spectrum:
+    converged = is_converged(found.values, found.residuals, tolerance=settings.tolerance)
+    residuals = found.residuals / np.abs(found.values)
+    vectors = device.to_host(found.vectors)
+    return Spectrum(found.values, vectors, total, squares, residuals, converged, passes, solver)
+
+
+def _tracy_widom(values: Floats, squares: float, *, total: float, genotypes: ScaledGenotypes) -> TracyWidomTest:
+    return tracy_widom_test(
+        values, total=total, total_of_squares=squares, samples=genotypes.samples, variants=genotypes.varying
+    )
+
+
+def _warn(found: RitzPairs, progress: Progress, settings: Pca) -> None:
+    open_ = np.flatnonzero(~progress.converged)[: progress.lacking]
+    residuals = ", ".join(f"PC{at + 1} ({found.residuals[at] / found.values[at]:.1e})" for at in open_)
+    logger.warning(
+        "After %d passes the residual of %s is above pca.tolerance, %.1e of the eigenvalue. Raise pca.maximum_passes "
+        "or pca.oversampling, or use pca.solver gram.",
+        len(progress.history),
+        residuals,
+        settings.tolerance,
+    )
+
+
+def _check_samples(path: Path, samples: int, components: int) -> None:
+    if samples <= components:
+        raise InputError(
+            f"{samples} samples of {path} are used, which have {max(samples - 1, 0)} components at most; {components} "
+            "are asked for. Lower the number of components, or use more samples: relatedness.exclude, hold_out_labels "
+            "and minimum_call_rate take some out."
+        )
+
+
+def _check_variants(path: Path, varying: int, components: int) -> None:
+    if varying < components:
+        raise InputError(
+            f"{varying} variants of {path} vary among the samples used, fewer than the {components} components asked "
+            "for. Keep more variants (variant_qc, ld_prune), or lower the number of components."
+        )
+
+
+def _check_rank(path: Path, found: Spectrum) -> None:
+    rank = int((found.eigenvalues > NO_VARIANCE * found.total / len(found.vectors)).sum())
+    if rank < len(found.eigenvalues):
+        raise InputError(
+            f"The genotypes of the samples used in {path} have only {rank} components with variance: samples or "
+            f"variants are copies of each other. Set pca.components to {rank} or fewer."
+        )

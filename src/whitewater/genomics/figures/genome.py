@@ -1,0 +1,90 @@
+"""Loadings along the genome: which variants make a component."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from whitewater import style
+from whitewater.devices import Array
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_TITLE = "Where on the genome the components come from"
+# Share of the length of all contigs that separates two of them.
+_GAP = 0.008
+
+
+@style.styled
+def loadings_by_position(loadings: Array, *, contigs: Sequence[str], positions: Array, components: int) -> Figure:
+    """Draw the squared loadings of the first components along the genome, relative to their mean.
+
+    Parameters
+    ----------
+    loadings
+        Floating point, (variants, components); each column a unit vector.
+    contigs, positions
+        Of each variant; contigs stay together and in the order of their first variants.
+    components
+        How many are drawn, from the first on.
+    """
+    drawn = min(components, loadings.shape[1])
+    places, spans = along_genome(contigs, positions)
+    subtitle = (
+        f"Squared loadings of {style.count(len(places))} variants; 1 where all have the same share. Towers: variants "
+        "that are inherited together, as in inversions or regions of long-range LD."
+    )
+    figure, body = style.titled(9, 0.6 + 1.35 * drawn, title=_TITLE, subtitle=subtitle)
+    panels = body.subplots(drawn, sharex=True, squeeze=False)[:, 0]
+    numbers = {name: number for number, name in enumerate(spans)}
+    odd = np.array([numbers[name] % 2 for name in contigs], dtype=bool)
+    for number, axes in enumerate(panels):
+        _draw_component(axes, places, loadings[:, number].astype(float) ** 2 * len(places), odd)
+        axes.set_ylabel(f"PC{number + 1}")
+    _name_contigs(panels[-1], spans)
+    return figure
+
+
+def along_genome(contigs: Sequence[str], positions: Array) -> tuple[Array, dict[str, tuple[float, float]]]:
+    """Lay the contigs end to end: the place of each variant, and where each contig begins and ends, from 0 to about 1.
+
+    A contig is as long as the span of its variants.
+    """
+    names = np.asarray(contigs, dtype=object)
+    positions = np.asarray(positions, dtype=float)
+    own = {name: names == name for name in dict.fromkeys(contigs)}
+    bounds = {name: (positions[mine].min(), positions[mine].max()) for name, mine in own.items()}
+    total = sum(last - first for first, last in bounds.values()) or 1.0
+    places, spans, start = np.empty(len(positions)), {}, 0.0
+    for name, mine in own.items():
+        first, last = bounds[name]
+        places[mine] = start + (positions[mine] - first) / total
+        spans[name] = (start, start + (last - first) / total)
+        start = spans[name][1] + _GAP
+    return places, spans
+
+
+def _draw_component(axes: Axes, places: Array, shares: Array, odd: Array) -> None:
+    for mine, colour in ((~odd, style.BLUE), (odd, style.SKY_BLUE)):
+        axes.plot(places[mine], shares[mine], ".", markersize=2.5, color=colour, rasterized=True)
+    axes.set_ylim(0, 1.08 * max(float(shares.max()), 1.0))
+    axes.set_xlim(-_GAP, float(places.max()) + _GAP)
+    axes.grid(visible=False, axis="x")
+    axes.locator_params(axis="y", nbins=4)
+
+
+def _name_contigs(axes: Axes, spans: Mapping[str, tuple[float, float]]) -> None:
+    """Write the names of the contigs under their middles, as many as have room."""
+    axes.tick_params(axis="x", length=0)
+    axes.set_xlabel("Contig")
+    shown, end = {}, -1.0
+    for name, (start, stop) in spans.items():
+        half = 0.006 * (len(name) + 1)
+        middle = (start + stop) / 2
+        if middle - half > end:
+            shown[middle], end = name, middle + half
+    axes.set_xticks(list(shown), list(shown.values()))

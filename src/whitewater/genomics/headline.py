@@ -1,0 +1,123 @@
+"""What a run of the genomics application found, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from whitewater.genomics.figures.labels import MOST_LABELS
+from whitewater.store import read_json
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_MOST_PCS = 2
+_LEAST_P = 1e-300
+# Labels that are named one by one; more are "the rest", or told by the two at the ends.
+_MOST_NAMED = 3
+# Two groups are apart where so much of each is on its own side.
+_OWN_SIDE = 0.95
+
+
+def headline(results: Path) -> list[str]:
+    """Return what the results of one device say, one sentence a line; nothing of files that are not there.
+
+    Parameters
+    ----------
+    results
+        Directory of the results, such as ``results/genomics/cpu``.
+    """
+    tellers = (
+        (_data, ("variants.parquet", "samples.parquet")),
+        (_significance, ("eigenvalues.json",)),
+        (_components, ("eigenvalues.json", "pcs.parquet")),
+        (_projected, ("projected.parquet",)),
+    )
+    sentences = []
+    for tell, names in tellers:
+        paths = [results / name for name in names]
+        if all(path.exists() for path in paths):
+            sentences += tell(*paths)
+    return sentences
+
+
+def _data(variants: Path, samples: Path) -> list[str]:
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(variants, columns=["kept", "ld_partner"])
+    kept = pc.sum(table["kept"]).as_py() or 0
+    pruned = pc.sum(pc.greater_equal(table["ld_partner"], 0)).as_py() or 0
+    count = pq.read_metadata(samples).num_rows
+    before = f"{count:,} samples; {kept + pruned:,} of {len(table):,} variants kept"
+    return [f"{before}, {kept:,} after pruning linkage disequilibrium." if pruned else f"{before}."]
+
+
+def _significance(path: Path) -> list[str]:
+    found = read_json(path)
+    tests, significant = found["tracy_widom"], found["significant_components"]
+    verb = "is" if significant == 1 else "are"
+    largest = max((test["p_value"] for test in tests[:significant]), default=None)
+    p_value = "" if largest is None else f", p ≤ {max(largest, _LEAST_P):.2g}"
+    return [f"{significant} of {len(tests)} components {verb} significant (Tracy-Widom{p_value})."]
+
+
+def _components(eigenvalues: Path, pcs: Path) -> list[str]:
+    import pandas as pd
+
+    found, table = read_json(eigenvalues), pd.read_parquet(pcs)
+    numbers = range(min(_MOST_PCS, found["significant_components"]))
+    shares = found["explained_variance_ratio"]
+    return [
+        f"PC{number + 1} explains {100 * shares[number]:.3g} % of the variance{_contrast(table, f'PC{number + 1}')}."
+        for number in numbers
+    ]
+
+
+def _contrast(table: pd.DataFrame, component: str) -> str:
+    """Say which labels are at the ends of a component, or apart on it; nothing where there are too few or many."""
+    labelled = table.dropna(subset=["label"])
+    groups = {str(name): rows for name, rows in labelled.groupby("label")[component]}
+    if not 2 <= len(groups) <= MOST_LABELS:
+        return ""
+    ordered = sorted(groups, key=lambda name: groups[name].mean())
+    apart = _split(ordered, groups)
+    if apart is None:
+        return f" and runs from {ordered[0]} to {ordered[-1]}"
+    small, large = sorted(apart, key=lambda side: (len(side), *side))
+    if len(small) > _MOST_NAMED:
+        return f" and separates {len(small)} labels around {_end(small, ordered)} from the rest"
+    return f" and separates {_listed(small)} from {large[0] if len(large) == 1 else 'the rest'}"
+
+
+def _split(ordered: Sequence[str], groups: Mapping[str, pd.Series]) -> tuple[Sequence[str], Sequence[str]] | None:
+    """Cut labels, ordered by their means, at the widest gap; None if the samples of both sides overlap there."""
+    import pandas as pd
+
+    means = [groups[name].mean() for name in ordered]
+    cut = max(range(1, len(ordered)), key=lambda place: means[place] - means[place - 1])
+    below, above = (pd.concat([groups[name] for name in side]) for side in (ordered[:cut], ordered[cut:]))
+    if below.quantile(_OWN_SIDE) >= above.quantile(1 - _OWN_SIDE):
+        return None
+    return ordered[:cut], ordered[cut:]
+
+
+def _end(side: Sequence[str], ordered: Sequence[str]) -> str:
+    return side[0] if side[0] == ordered[0] else side[-1]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _projected(path: Path) -> list[str]:
+    import pandas as pd
+
+    table = pd.read_parquet(path, columns=["data_set", "reason"])
+    second = int((table["data_set"] == "second").sum())
+    relatives = int(table["reason"].fillna("").str.startswith("relative of").sum())
+    others = len(table) - second - relatives
+    told = {"relatives of others": relatives, "left out otherwise": others, "of the second data set": second}
+    parts = [f"{number:,} {what}" for what, number in told.items() if number]
+    return [f"{len(table):,} samples were projected: {', '.join(parts)}."] if parts else []

@@ -1,0 +1,143 @@
+"""Labels of samples, such as their populations, from a table."""
+
+from __future__ import annotations
+
+import csv
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from whitewater.config.genomics import Labels
+from whitewater.download import Access, download, read_registry
+from whitewater.errors import InputError
+from whitewater.genomics.sources.stores import local_path
+from whitewater.store import exclusive
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+logger = logging.getLogger(__name__)
+
+DATA = Path("data/genomics")
+REGISTRY = Path("config/datasets.csv")
+PARQUET = (".parquet", ".pq")
+SEPARATORS = {",": ",", "\t": "\t", ";": ";", r"\s+": None}
+SHOWN = 3
+
+
+def labels_of(samples: Sequence[str], labels: Mapping[str, str], *, table: str) -> list[str | None]:
+    """Return the label of each sample, None of one that has none; how many these are is logged.
+
+    Raises
+    ------
+    InputError
+        If no sample has one: the names are of another kind.
+    """
+    found = [labels.get(sample) for sample in samples]
+    unlabelled = found.count(None)
+    if unlabelled == len(samples) and not any(sample in labels for sample in samples):
+        raise InputError(
+            f"{table} labels none of the samples: it names {_shown(list(labels))}, the genotypes' samples are "
+            f"{_shown(samples)}. Check genomics.ingest.labels.sample_column."
+        )
+    if unlabelled:
+        logger.warning("%d of %d samples have no label in %s", unlabelled, len(samples), table)
+    return found
+
+
+def local_table(table: str) -> Path:
+    """Return where a table is on this machine; one of a URL is downloaded, unless it was before.
+
+    Raises
+    ------
+    InputError
+        If it is missing or cannot be downloaded.
+    """
+    path = local_path(table)
+    if path is None:
+        DATA.mkdir(parents=True, exist_ok=True)
+        with exclusive(DATA / ".labels.lock"):
+            return download(
+                [table],
+                directory=DATA / "downloads",
+                pins=DATA / "registry.json",
+                registry=read_registry(REGISTRY),
+                access=Access(),
+            )[0].path
+    if not path.is_file():
+        raise InputError(f"{path} does not exist. Check genomics.ingest.labels.table.")
+    return path
+
+
+def read_labels(path: Path, settings: Labels) -> dict[str, str]:
+    """Read a table of labels: Parquet, or text with a header, separated by commas, tabs, semicolons or spaces.
+
+    Returns
+    -------
+    dict
+        The label of each sample that has one; blanks around names and labels are cut off.
+
+    Raises
+    ------
+    InputError
+        If the table is unreadable, lacks a column, or gives a sample two labels.
+    """
+    table = _read(path, (settings.sample_column, settings.label_column))
+    pairs = table[[settings.sample_column, settings.label_column]].dropna().astype("str")
+    pairs = pairs.apply(lambda column: column.str.strip()).drop_duplicates()
+    pairs.columns = ["sample", "label"]
+    pairs = pairs[(pairs["sample"] != "") & (pairs["label"] != "")]
+    twice = pairs["sample"].duplicated(keep=False)
+    if twice.any():
+        sample = pairs.loc[twice, "sample"].iloc[0]
+        given = ", ".join(pairs.loc[pairs["sample"] == sample, "label"])
+        raise InputError(f"{path} gives the sample {sample} more than one label: {given}. Keep one row for each.")
+    return dict(zip(pairs["sample"], pairs["label"], strict=True))
+
+
+def _read(path: Path, columns: Sequence[str]) -> pd.DataFrame:
+    """Read the columns as they are stored, or of a text file as text."""
+    import pandas as pd
+
+    try:
+        if path.suffix.lower() in PARQUET:
+            table = pd.read_parquet(path)
+            found, separator = list(table.columns), ""
+        else:
+            with path.open(encoding="utf-8-sig") as file:
+                header = file.readline().rstrip("\r\n")
+            candidates = {each: _fields(header, each) for each in SEPARATORS}
+            separator = max(candidates, key=lambda each: (set(columns) <= set(candidates[each]), len(candidates[each])))
+            found = candidates[separator]
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        raise InputError(f"{path} is not a readable table of labels: {error}.") from error
+    absent = [name for name in columns if name not in found]
+    if absent:
+        raise InputError(
+            f"{path} has no column {' and '.join(absent)}; it has {', '.join(map(str, found))}. Set "
+            "genomics.ingest.labels.sample_column and label_column."
+        )
+    return table if not separator else _read_text(path, separator)
+
+
+def _fields(header: str, separator: str) -> list[str]:
+    fields = header.split(SEPARATORS[separator])
+    return [field.strip().strip('"') for field in fields]
+
+
+def _read_text(path: Path, separator: str) -> pd.DataFrame:
+    import pandas as pd
+
+    quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if separator in (",", ";") else csv.QUOTE_NONE
+    try:
+        table = pd.read_csv(path, sep=separator, dtype=str, na_filter=False, encoding="utf-8-sig", quoting=quoting)
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        raise InputError(f"{path} is not a readable table of labels: {error}.") from error
+    if not isinstance(table.index, pd.RangeIndex):
+        raise InputError(f"{path} is not a readable table of labels: its rows have more fields than its header.")
+    return table.rename(columns=lambda name: name.strip().strip('"'))
+
+
+def _shown(names: Sequence[str]) -> str:
+    return ", ".join(names[:SHOWN]) + (", ..." if len(names) > SHOWN else "")

@@ -1,0 +1,185 @@
+"""Step `project`: scores of samples that the components were not computed from, and of a second data set."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from functools import partial, reduce
+from operator import add
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from whitewater.devices.genotypes import GENOTYPES_A_BYTE, MISSING_CODE, MISSING_DOSAGE
+from whitewater.errors import InputError
+from whitewater.genomics.genotype_folder import GenotypeFolder, open_genotypes
+from whitewater.genomics.loadings import Loadings, read_loadings
+from whitewater.genomics.matching import Matches, match
+from whitewater.genomics.projection import VARIANTS_A_COMPONENT, Sums, scores, sums
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from whitewater.config.genomics import Project
+    from whitewater.genomics.sources import Source
+    from whitewater.step import Output, Run
+
+logger = logging.getLogger(__name__)
+Dosages = npt.NDArray[np.int8]
+
+
+def project(
+    run: Run[Project],
+    *,
+    packed: Path,
+    samples: Path,
+    loadings: Path,
+    projected: Output,
+) -> None:
+    """Project the samples that were not used, and those of the second data set, on the principal components.
+
+    Raises
+    ------
+    InputError
+        If the second data set holds too few of the variants, or another ploidy.
+    """
+    import pandas as pd
+
+    fitted = read_loadings(loadings)
+    found = pd.read_parquet(samples)
+    tables = [_first(run, open_genotypes(packed), found.loc[~found["used"]], fitted)]
+    if run.settings.second:
+        tables.append(_second(run, fitted))
+    table = pd.concat(tables, ignore_index=True)
+    table.to_parquet(projected, index=False)
+    lost = int(table["PC1"].isna().sum())
+    run.note(projected=len(table), without_scores=lost)
+    logger.info("%d samples projected; %d have too few called variants", len(table) - lost, lost)
+
+
+def _first(run: Run[Project], folder: GenotypeFolder, samples: pd.DataFrame, loadings: Loadings) -> pd.DataFrame:
+    """Project samples of the data set that the components were computed from; ``samples`` has their row as index."""
+    if folder.variants != len(loadings.values):
+        raise InputError(f"{folder.path} has {folder.variants} variants, the loadings have {len(loadings.values)}: "
+                         "they are of different runs. Run pca again.")  # fmt: skip
+    chosen = samples.index.to_numpy()
+    with run.cluster() as client:
+        work = partial(_sums_of_range, folder=folder, chosen=chosen, device=run.device)
+        parts = list(run.map(work, folder.ranges(), client=client, label="project", ordered=True,
+                             shared={"loadings": loadings})) if len(chosen) else []  # fmt: skip
+    return _table(run, samples, parts, loadings=loadings, data_set="first", reasons=samples["reason"].tolist())
+
+
+def _sums_of_range(
+    between: tuple[int, int],
+    *,
+    folder: GenotypeFolder,
+    chosen: npt.NDArray[np.intp],
+    device: Any,
+    loadings: Loadings,
+) -> Sums:
+    genotypes = folder.read(*between)
+    dosages = dosages_of(genotypes.codes, chosen) if genotypes.packed else genotypes.codes[:, chosen]
+    return sums(dosages, np.arange(*between), loadings=loadings, device=device)
+
+
+def dosages_of(codes: npt.NDArray[np.uint8], chosen: npt.NDArray[np.intp]) -> Dosages:
+    """Unpack some samples of two-bit codes: int8 (variants, chosen samples), -1 where missing."""
+    unpacked = (codes[:, chosen // GENOTYPES_A_BYTE] >> (2 * (chosen % GENOTYPES_A_BYTE)).astype(np.uint8)) & 3
+    dosages = unpacked.astype(np.int8)
+    dosages[unpacked == MISSING_CODE] = MISSING_DOSAGE
+    return dosages
+
+
+def _second(run: Run[Project], loadings: Loadings) -> pd.DataFrame:
+    """Project all samples of the second data set."""
+    import pandas as pd
+
+    source = _open_second(run.settings.second)
+    if source.ploidy != loadings.ploidy:
+        raise InputError(f"project.second {run.settings.second} has ploidy {source.ploidy}, but the components are of "
+                         f"ploidy {loadings.ploidy}. Give a data set of the same.")  # fmt: skip
+    matches = match(_variants(loadings), source.variants_table(), keep_ambiguous=run.settings.ambiguous == "keep")
+    logger.info("variants of the second data set: %s", matches.counts)
+    run.note(second_data_set=matches.counts)
+    share = len(matches.first) / len(loadings.values)
+    if share < run.settings.minimum_matched:
+        raise InputError(
+            f"project.second {run.settings.second} holds {100 * share:.1f} % of the {len(loadings.values)} variants "
+            f"of the components, less than project.minimum_matched ({100 * run.settings.minimum_matched:.0f} %): "
+            f"{matches.counts}. Check that both name variants alike and count the same genome build, or lower it."
+        )
+    parts = [
+        _sums_of_source(between, source=source, matches=matches, loadings=loadings, device=run.device)
+        for between in source.ranges()
+    ]
+    samples = pd.DataFrame({"sample": list(source.samples), "label": None})
+    return _table(run, samples, parts, loadings=loadings, data_set="second", reasons=["second data set"] * len(samples))
+
+
+def _open_second(location: str) -> Source:
+    from whitewater.config.genomics import Ingest, Plink, Vcz
+    from whitewater.genomics.sources import open_source
+
+    prefix = Path(location).expanduser()
+    if prefix.with_name(f"{prefix.name}.bed").exists():
+        return open_source(Ingest(source="plink", plink=Plink(prefix=str(prefix))), {})
+    return open_source(Ingest(source="vcz", vcz=Vcz(store=location)), {})
+
+
+def _variants(loadings: Loadings) -> pd.DataFrame:
+    import pandas as pd
+
+    names = ("contig", "position", "id", "reference", "alternate")
+    return pd.DataFrame({name: getattr(loadings, name) for name in names})
+
+
+def _sums_of_source(
+    between: tuple[int, int], *, source: Source, matches: Matches, loadings: Loadings, device: Any
+) -> Sums:
+    start, stop = between
+    inside = (matches.second >= start) & (matches.second < stop)
+    dosages = _read(source, start, stop)[matches.second[inside] - start]
+    swapped = matches.swapped[inside]
+    flipped = dosages[swapped]
+    dosages[swapped] = np.where(flipped < 0, flipped, loadings.ploidy - flipped)
+    return sums(dosages, matches.first[inside], loadings=loadings, device=device)
+
+
+def _read(source: Source, start: int, stop: int) -> Dosages:
+    """Return the dosages of all samples, int8 (variants, samples)."""
+    count, samples = stop - start, len(source.samples)
+    tallies = np.zeros((count, source.ploidy + 2), np.int32), np.zeros(samples, np.int64)
+    if source.ploidy != 2:
+        dosages = np.full((count, samples), MISSING_DOSAGE, np.int8)
+        source.encode(start, stop, dosages, *tallies)
+        return dosages
+    codes = np.full((count, -(-samples // GENOTYPES_A_BYTE)), 0xFF, np.uint8)
+    source.encode(start, stop, codes, *tallies)
+    return dosages_of(codes, np.arange(samples))
+
+
+def _table(
+    run: Run[Project],
+    samples: pd.DataFrame,
+    parts: Sequence[Sums],
+    *,
+    loadings: Loadings,
+    data_set: str,
+    reasons: Sequence[str],
+) -> pd.DataFrame:
+    import pandas as pd
+
+    size = len(loadings.eigenvalues)
+    found = reduce(add, parts) if parts else None
+    placed = scores(found, loadings=loadings, method=run.settings.method) if found else np.empty((0, size))
+    called = found.called if found else np.empty(0, np.int64)
+    few = f"fewer than {VARIANTS_A_COMPONENT * size} called variants"
+    why = [
+        f"{reason}; {few}" if np.isnan(score) else reason for reason, score in zip(reasons, placed[:, 0], strict=True)
+    ]
+    columns = {"sample": samples["sample"].to_numpy(), "label": samples["label"].to_numpy(), "data_set": data_set,
+               "reason": why, "variants": called}  # fmt: skip
+    return pd.DataFrame(columns).assign(**{f"PC{at + 1}": placed[:, at] for at in range(size)})

@@ -1,0 +1,183 @@
+"""PLINK 1 files: .bed, .bim and .fam (https://www.cog-genomics.org/plink/1.9/formats)."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from whitewater.errors import InputError, IntegrityError
+from whitewater.genomics.sources.sites import sites
+from whitewater.genomics.sources.source import BLOCK_BYTES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MAGIC, VARIANT_MAJOR = b"\x6c\x1b", 1
+HEADER = 3
+GENOTYPES_A_BYTE = 4
+COLUMNS = {
+    ".bim": ("chromosome", "identifier", "centimorgans", "position", "A1", "A2"),
+    ".fam": ("family", "individual", "father", "mother", "sex", "phenotype"),
+}
+NO_ALLELE = "0"
+
+
+@dataclass(frozen=True)
+class PlinkSource:
+    """Open PLINK files, see `Source`: the dosage is that of A1, which is the alternate."""
+
+    prefix: str
+    samples: tuple[str, ...]
+    variants: int
+    ploidy: int = 2
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of the largest block of calls that is read at once."""
+        return self._rows * self._row_bytes
+
+    def origins(self) -> tuple[str, ...]:
+        """Return the three files."""
+        return tuple(str(_file(self.prefix, suffix)) for suffix in (".bed", ".bim", ".fam"))
+
+    def variants_table(self) -> pd.DataFrame:
+        """Return the table of the variants, see `Source.variants_table`; allele 0 is none, and every variant passes.
+
+        Raises
+        ------
+        InputError
+            If a position is not an integer.
+        """
+        bim = _read(self.prefix, ".bim")
+        alleles = bim[["A2", "A1"]].to_numpy(object)
+        alleles[alleles == NO_ALLELE] = ""
+        return sites(
+            contig=bim["chromosome"].to_numpy(object),
+            position=_positions(bim["position"], _file(self.prefix, ".bim")),
+            names=bim["identifier"].to_numpy(object),
+            alleles=alleles,
+            filter_pass=np.ones(len(bim), bool),
+        )
+
+    def ranges(self) -> list[tuple[int, int]]:
+        """Return ranges of some megabytes."""
+        return [(start, min(start + self._rows, self.variants)) for start in range(0, self.variants, self._rows)]
+
+    def encode(
+        self,
+        start: int,
+        stop: int,
+        codes: npt.NDArray[Any],
+        counts: npt.NDArray[np.int32],
+        missing: npt.NDArray[np.int64],
+    ) -> None:
+        """Encode a range, see `Source.encode`.
+
+        Raises
+        ------
+        IntegrityError
+            If the file has become shorter since it was opened.
+        """
+        from whitewater.genomics.encode import encode_bed
+
+        path, size = _file(self.prefix, ".bed"), (stop - start) * self._row_bytes
+        bed = np.fromfile(path, np.uint8, size, offset=HEADER + start * self._row_bytes)
+        if len(bed) != size:
+            raise IntegrityError(f"{path} ends before variant {stop}: it was changed while it was read. Run again.")
+        encode_bed(
+            bed.reshape(-1, self._row_bytes), samples=len(self.samples), codes=codes, counts=counts, missing=missing
+        )
+
+    @property
+    def _row_bytes(self) -> int:
+        return -(-len(self.samples) // GENOTYPES_A_BYTE)
+
+    @property
+    def _rows(self) -> int:
+        return min(max(1, BLOCK_BYTES // max(1, self._row_bytes)), max(1, self.variants))
+
+
+def open_plink(prefix: str) -> PlinkSource:
+    """Open PLINK files by their path without suffix.
+
+    Raises
+    ------
+    InputError
+        If one is missing or has too few fields, or the .bed is not one of variants, or of another size than the others
+        tell.
+    """
+    if "://" in prefix:
+        raise InputError(f"{prefix}: PLINK files are read from local paths only. Download them first.")
+    fam, bim = _read(prefix, ".fam"), _read(prefix, ".bim")
+    source = PlinkSource(prefix, _names(fam), len(bim))
+    _check_bed(source)
+    return source
+
+
+def _file(prefix: str, suffix: str) -> Path:
+    path = Path(prefix).expanduser()
+    return path.with_name(path.name + suffix)
+
+
+def _names(fam: pd.DataFrame) -> tuple[str, ...]:
+    """Return the names of the individuals, with those of their families where they are not unique otherwise."""
+    if fam["individual"].is_unique:
+        return tuple(fam["individual"])
+    return tuple(fam["family"] + ":" + fam["individual"])
+
+
+def _read(prefix: str, suffix: str) -> pd.DataFrame:
+    """Read a table of six fields a line, as text."""
+    import pandas as pd
+
+    path, names = _file(prefix, suffix), COLUMNS[suffix]
+    try:
+        table = pd.read_csv(path, sep=r"\s+", header=None, dtype=str, na_filter=False, quoting=csv.QUOTE_NONE)
+    except FileNotFoundError as error:
+        raise InputError(f"{path} does not exist. Check genomics.ingest.plink.prefix.") from error
+    except pd.errors.EmptyDataError as error:
+        raise InputError(f"{path} is empty.") from error
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read: {error}. It should have six fields in each line.") from error
+    if len(table.columns) != len(names):
+        raise InputError(f"{path} has {len(table.columns)} fields in a line, but should have {', '.join(names)}.")
+    table.columns = pd.Index(names)
+    short = table[names[-1]] == ""
+    if short.any():
+        raise InputError(f"{path}: line {int(short.argmax()) + 1} has too few fields; it should have six: "
+                         f"{', '.join(names)}.")  # fmt: skip
+    return table
+
+
+def _positions(values: pd.Series[str], path: Path) -> npt.NDArray[np.int64]:
+    numbers = values.str.fullmatch(r"-?\d{1,18}")
+    if not numbers.all():
+        line = int((~numbers).argmax())
+        raise InputError(f"{path}: line {line + 1} has the position {values.iloc[line]!r}, which is not an integer.")
+    return values.to_numpy(object).astype(np.int64)
+
+
+def _check_bed(source: PlinkSource) -> None:
+    path = _file(source.prefix, ".bed")
+    try:
+        with path.open("rb") as file:
+            head = file.read(HEADER)
+        size = path.stat().st_size
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}. Check genomics.ingest.plink.prefix.") from error
+    if head[:2] != MAGIC:
+        raise InputError(f"{path} is no .bed of PLINK 1: it begins with {head!r}.")
+    if head[2] != VARIANT_MAJOR:
+        raise InputError(f"{path} holds rows of samples, which PLINK wrote before 2008. Rewrite it with "
+                         "`plink1.9 --make-bed`.")  # fmt: skip
+    rows, row_bytes = source.variants, -(-len(source.samples) // GENOTYPES_A_BYTE)
+    if size != HEADER + rows * row_bytes:
+        raise InputError(
+            f"{path} has {size:,} bytes, but {rows:,} variants in the .bim and {len(source.samples):,} samples in the "
+            f".fam make {HEADER + rows * row_bytes:,}. The file is cut off, or these files are not of one data set."
+        )

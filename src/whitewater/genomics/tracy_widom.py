@@ -1,0 +1,144 @@
+"""The Tracy-Widom distribution of order 1, and the test of principal components that rests on it.
+
+The distribution is the Fredholm determinant F1(s) = det(1 - V) of the kernel V(x, y) = Ai((x + y) / 2) / 2 on (s, inf)
+(Ferrari and Spohn 2005, J. Phys. A 38:L557), computed by Gauss-Legendre quadrature, which converges exponentially
+(Bornemann 2010, Math. Comp. 79:871).
+
+The test is that of Patterson, Price and Reich 2006 (PLoS Genetics 2:e190): without structure, the covariances of
+samples at n independent variants are like a Wishart matrix of m = samples - 1 rows (one is lost by centring) and n
+degrees of freedom, whose largest eigenvalue, scaled, follows this distribution (Johnstone 2001, Ann. Stat. 29:295).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+NODES = 50
+# Below it the distribution is smaller than 1e-31, and the kernel oscillates more than the nodes follow.
+LEFT_END = -12.0
+# Above it Ai is smaller than the smallest number.
+RIGHT_END = 108.0
+# The kernel is cut off where it has fallen by exp(-42) = 1e-18: Ai(x) falls as exp(-2/3 x**1.5).
+FALLEN = 42 * 3 / 2
+
+
+@dataclass(frozen=True)
+class TracyWidomTest:
+    """The test of each component, given that the ones before it are real; arrays are float64 (components,).
+
+    ``effective_variants`` is the number of independent variants that the eigenvalues from this one on behave like; with
+    ``effective`` "assumed" it is just the number of variants, which linkage disequilibrium makes too large, and
+    p-values with it too small.
+    """
+
+    statistics: Floats
+    p_values: Floats
+    effective_variants: Floats
+    effective: Literal["moments", "assumed"]
+
+    def significant_components(self, level: float) -> int:
+        """Return the number of components before the first whose p-value is not below ``level``."""
+        return int(np.logical_and.accumulate(self.p_values < level).sum())
+
+
+def tracy_widom_test(
+    eigenvalues: Floats, *, total: float, total_of_squares: float | None, samples: int, variants: int
+) -> TracyWidomTest:
+    """Test each component for more variance than chance gives it.
+
+    For component i, counted from 0, the i larger eigenvalues are taken away. Of the remaining ones, m = samples - 1 - i
+    in number, with sum T and sum of squares Q, the first, l, is tested (equations 5 to 11 of Patterson et al.)::
+
+        n = (m + 2) T^2 / (m Q - T^2)                                effective variants, from the moments
+        mu = (sqrt(n - 1) + sqrt(m))^2 / n
+        sigma = (sqrt(n - 1) + sqrt(m)) / n * (1 / sqrt(n - 1) + 1 / sqrt(m))^(1/3)
+        statistic = (m l / T - mu) / sigma
+
+    For small data the p-values are right in their tail and a little too small in the middle: about 0.46 in the mean for
+    50 samples and 700 variants, for n follows the eigenvalues.
+
+    Parameters
+    ----------
+    eigenvalues
+        float64 (components,): the largest eigenvalues of the covariance of the samples, descending; any scale.
+    total
+        The sum of all eigenvalues: the trace of the matrix.
+    total_of_squares
+        The sum of the squares of all eigenvalues: the trace of the matrix's square; None where it is not known. The
+        effective variants are then the variants.
+    samples, variants
+        The size of the data; variants that are constant do not count.
+    """
+    taken = np.arange(len(eigenvalues))
+    rows = np.maximum(samples - 1 - taken, 1).astype(np.float64)
+    rest = total - _sum_before(eigenvalues)
+    effective = np.full(len(eigenvalues), float(variants))
+    if total_of_squares is not None:
+        spread = rows * (total_of_squares - _sum_before(eigenvalues**2)) - rest**2
+        # Equal eigenvalues, such as a single one, have no spread: they tell no number of variants.
+        np.divide((rows + 2) * rest**2, spread, out=effective, where=spread > 1e-12 * rest**2)
+    share = np.divide(rows * eigenvalues, rest, out=np.zeros(len(eigenvalues)), where=rest > 1e-12 * total)
+    statistics = _standardise(share, rows=rows, variants=effective)
+    kind: Literal["moments", "assumed"] = "assumed" if total_of_squares is None else "moments"
+    return TracyWidomTest(statistics, survival(statistics), effective, kind)
+
+
+def distribution(values: npt.ArrayLike) -> Floats:
+    """Return F1 at each value: the probability of smaller ones; error below 1e-13."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.exp(np.log1p(-_eigenvalues(values)).sum(axis=-1)), np.float64)
+
+
+def survival(values: npt.ArrayLike) -> Floats:
+    """Return 1 - F1 at each value, with a small relative error down to the smallest numbers, then 0 (above 103)."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.abs(np.expm1(np.log1p(-_eigenvalues(values)).sum(axis=-1))), np.float64)
+
+
+def quantile(probability: float) -> float:
+    """Return the value that has the given probability of smaller ones, between 1e-12 and 1 - 1e-15."""
+    from scipy.optimize import brentq
+
+    def excess(value: float) -> float:
+        return float(distribution(value)) - probability
+
+    return float(brentq(excess, -9.0, 14.0, xtol=1e-12))
+
+
+def _sum_before(values: Floats) -> Floats:
+    return np.concatenate([[0.0], np.cumsum(values)[:-1]])
+
+
+def _standardise(largest: Floats, *, rows: Floats, variants: Floats) -> Floats:
+    """Centre and scale the largest eigenvalue of matrices whose eigenvalues are 1 in the mean (Johnstone 2001)."""
+    free = np.sqrt(np.maximum(variants - 1, 1.0))
+    edge = free + np.sqrt(rows)
+    deviation = edge / variants * np.cbrt(1 / free + 1 / np.sqrt(rows))
+    return np.asarray((largest - edge**2 / variants) / deviation, np.float64)
+
+
+def _eigenvalues(values: npt.ArrayLike) -> Floats:
+    """Return the eigenvalues of the kernel on (value, inf), at most 1: float64 (*shape of values, NODES)."""
+    from scipy.special import airy
+
+    start = np.clip(np.asarray(values, np.float64), LEFT_END, RIGHT_END)
+    nodes, weights = _quadrature()
+    length = 2 * (np.cbrt(FALLEN + np.maximum(start, 0) ** 1.5) ** 2 - start)
+    points = start[..., None] + length[..., None] * nodes
+    roots = np.sqrt(length[..., None] * weights)
+    kernel = airy((points[..., :, None] + points[..., None, :]) / 2)[0] / 2
+    found = np.linalg.eigvalsh(roots[..., :, None] * kernel * roots[..., None, :])
+    return np.asarray(np.minimum(found, 1.0), np.float64)
+
+
+@cache
+def _quadrature() -> tuple[Floats, Floats]:
+    """Return the nodes and weights of Gauss-Legendre on (0, 1)."""
+    nodes, weights = np.polynomial.legendre.leggauss(NODES)
+    return (nodes + 1) / 2, weights / 2

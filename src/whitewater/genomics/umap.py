@@ -1,0 +1,119 @@
+"""Step `umap`: a map of the samples in two dimensions, made from their principal components.
+
+`umap.parquet` has the samples in the order of `pcs.parquet`: sample, label, UMAP1, UMAP2 (float64). `umap.json` says
+how far the map can be trusted. The map is not the same on every device, nor need it be with another version of a
+library; the trustworthiness is about the same.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from whitewater.config.genomics import Umap
+from whitewater.errors import ConfigError, InputError, IntegrityError
+from whitewater.step import Output, Run
+from whitewater.store import write_json
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+logger = logging.getLogger(__name__)
+
+# Samples that the trustworthiness is measured on at most: it ranks all pairs of them.
+MEASURED_SAMPLES = 5000
+
+
+def umap(run: Run[Umap], *, pcs: Path, embedding: Output, quality: Output) -> None:
+    """Lay the samples out by UMAP (McInnes, Healy and Melville 2018, arXiv:1802.03426), and measure how well.
+
+    Raises
+    ------
+    ConfigError
+        If more components are asked for than were computed.
+    InputError
+        If there are too few samples to have so many neighbours, or the table cannot be read.
+    IntegrityError
+        If a place on the map is not a finite number.
+    """
+    table = _read(pcs)
+    scores = leading_scores(table, components=run.settings.components)
+    require_neighbors(len(table), neighbors=run.settings.neighbors)
+    places = lay_out(run, scores)
+    table[["sample", "label"]].assign(UMAP1=places[:, 0], UMAP2=places[:, 1]).to_parquet(embedding, index=False)
+    measured = measure(scores, places, neighbors=run.settings.neighbors, seed=run.settings.seed)
+    described = {**run.settings.model_dump(mode="json"), **measured}
+    write_json(quality, described)
+    run.note(samples=len(table), **measured)
+    logger.info("map of %d samples, trustworthiness %.3f", len(table), measured["trustworthiness"])
+
+
+def leading_scores(table: pd.DataFrame, *, components: int) -> npt.NDArray[np.float32]:
+    """Return the scores of the samples on the leading components, float32 (samples, components).
+
+    They keep their scales: a component of a larger eigenvalue counts more.
+    """
+    found = [name for name in table.columns if name.startswith("PC")]
+    if len(found) < components:
+        raise ConfigError(
+            f"genomics.umap.components is {components}, but only {len(found)} components were computed. "
+            "Lower it, or raise genomics.pca.components."
+        )
+    return np.ascontiguousarray(table[[f"PC{number}" for number in range(1, components + 1)]], dtype=np.float32)
+
+
+def require_neighbors(samples: int, *, neighbors: int) -> None:
+    """Refuse samples that are not more than the neighbours that each one needs."""
+    if samples <= neighbors:
+        remedy = f"Set it to at most {samples - 1}." if samples > 2 else "Give more samples."
+        raise InputError(
+            f"genomics.umap.neighbors is {neighbors}, but there are {samples} samples to choose them from, the sample "
+            f"itself among them. {remedy}"
+        )
+
+
+def lay_out(run: Run[Umap], scores: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    """Return the places of the samples on the map, float64 (samples, 2)."""
+    settings, device = run.settings, run.device
+    estimator = device.umap(
+        neighbors=settings.neighbors, minimum_distance=settings.minimum_distance, seed=settings.seed
+    )
+    places = device.to_host(estimator.fit_transform(device.from_host(scores))).astype(np.float64)
+    if not np.isfinite(places).all():
+        raise IntegrityError(
+            "genomics.umap: a place on the map is not a finite number. Set genomics.umap.neighbors to another value."
+        )
+    return places
+
+
+def measure(
+    scores: npt.NDArray[np.float32], places: npt.NDArray[np.float64], *, neighbors: int, seed: int
+) -> dict[str, Any]:
+    """Return the trustworthiness of a map (Venna and Kaski 2001): 1 where neighbours on it are so in the scores.
+
+    It is measured on a sample of at most 5,000, and with fewer neighbours where it is not defined for so many: they
+    must be fewer than half of the samples.
+    """
+    from sklearn.manifold import trustworthiness
+
+    count = min(len(scores), MEASURED_SAMPLES)
+    rows = np.sort(np.random.default_rng(seed).choice(len(scores), count, replace=False))
+    ranked = min(neighbors, (count - 1) // 2)
+    return {
+        "trustworthiness": float(trustworthiness(scores[rows], places[rows], n_neighbors=ranked)),
+        "measured_samples": count,
+        "measured_neighbors": ranked,
+    }
+
+
+def _read(path: Path) -> pd.DataFrame:
+    import pandas as pd
+
+    try:
+        return pd.read_parquet(path)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read: {error}. Run the step that writes it again.") from error

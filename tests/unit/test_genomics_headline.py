@@ -1,0 +1,104 @@
+"""What the genomics application says of its results: counts and contrasts as the files have them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from whitewater.genomics.headline import headline
+
+
+def write_data(place: Path, *, kept: list[bool], partners: list[int], samples: int) -> None:
+    pd.DataFrame({"kept": kept, "ld_partner": partners}).to_parquet(place / "variants.parquet", index=False)
+    pd.DataFrame({"sample": [f"S{i}" for i in range(samples)]}).to_parquet(place / "samples.parquet", index=False)
+
+
+def write_components(
+    place: Path, means: Mapping[str | None, float], *, significant: int = 1, spread: float = 0.1
+) -> None:
+    """Ten samples a label at the given mean of PC1, with as many at the negative mean of PC2."""
+    offsets = np.linspace(-spread, spread, 10)
+    rows = [
+        {"sample": f"{label}{i}", "label": label, "PC1": mean + offset, "PC2": -mean + offset}
+        for label, mean in means.items()
+        for i, offset in enumerate(offsets)
+    ]
+    table = pd.DataFrame(rows).astype({"label": object})
+    table.to_parquet(place / "pcs.parquet", index=False)
+    found: dict[str, Any] = {
+        "explained_variance_ratio": [0.0712, 0.031, 0.002], "significant_components": significant,
+        "tracy_widom": [{"component": i + 1, "p_value": p} for i, p in enumerate([0.0, 0.0003, 0.5])],
+    }  # fmt: skip
+    (place / "eigenvalues.json").write_text(json.dumps(found))
+
+
+def test_nothing_is_said_of_files_that_are_not_there(tmp_path: Path) -> None:
+    assert headline(tmp_path) == []
+
+
+def test_variants_are_counted_before_and_after_pruning(tmp_path: Path) -> None:
+    write_data(tmp_path, kept=[True, True, False, False, False], partners=[-1, -1, 0, -1, -1], samples=1_372)
+    assert headline(tmp_path) == ["1,372 samples; 3 of 5 variants kept, 2 after pruning linkage disequilibrium."]
+
+
+def test_pruning_that_took_nothing_is_not_mentioned(tmp_path: Path) -> None:
+    write_data(tmp_path, kept=[True, False], partners=[-1, -1], samples=2)
+    assert headline(tmp_path) == ["2 samples; 1 of 2 variants kept."]
+
+
+def test_significant_components_are_counted_and_each_of_the_first_two_has_a_sentence(tmp_path: Path) -> None:
+    write_components(tmp_path, {"AFR": -5, "EUR": 1, "ASIA": 2}, significant=2)
+    assert headline(tmp_path) == [
+        "2 of 3 components are significant (Tracy-Widom, p ≤ 0.0003).",
+        "PC1 explains 7.12 % of the variance and separates AFR from the rest.",
+        "PC2 explains 3.1 % of the variance and separates AFR from the rest.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("means", "said"),
+    [
+        ({"AFR": 5, "EUR": -1}, "and separates AFR from EUR."),
+        ({"A": 0, "B": 1, "C": 9, "D": 8}, "and separates A and B from the rest."),
+        ({"A": 0, "B": 0.05, "C": 0.1}, "and runs from A to C."),
+        ({"A": 0, "B": 0.1, "C": 0.2, "D": 0.3, "E": 9, "F": 9.1, "G": 9.2, "H": 9.3, "I": 9.4},
+         "and separates 4 labels around A from the rest."),
+        ({"A": 3}, "of the variance."),
+        ({None: 3}, "of the variance."),
+    ],
+    ids=["two labels", "pairs", "overlapping", "many labels", "one label", "no label"],
+)  # fmt: skip
+def test_a_component_is_described_by_the_labels_that_it_tells_apart(
+    tmp_path: Path, means: dict[str | None, float], said: str
+) -> None:
+    write_components(tmp_path, means)
+    sentence = headline(tmp_path)[1]
+    assert sentence.startswith("PC1 explains 7.12 % of the variance")
+    assert sentence.endswith(said)
+
+
+def test_without_significant_components_none_is_described(tmp_path: Path) -> None:
+    write_components(tmp_path, {"A": 0, "B": 9}, significant=0)
+    assert headline(tmp_path) == ["0 of 3 components are significant (Tracy-Widom)."]
+
+
+def test_a_p_value_too_small_for_a_number_is_not_said_to_be_0(tmp_path: Path) -> None:
+    write_components(tmp_path, {"A": 0, "B": 9}, significant=1)
+    assert headline(tmp_path)[0] == "1 of 3 components is significant (Tracy-Widom, p ≤ 1e-300)."
+
+
+def test_projected_samples_are_counted_by_what_kept_them_out(tmp_path: Path) -> None:
+    reasons = ["relative of S1", "relative of S2", "call rate 0.71", "held out", "", ""]
+    table = pd.DataFrame({"reason": reasons, "data_set": ["first"] * 4 + ["second"] * 2})
+    table.to_parquet(tmp_path / "projected.parquet", index=False)
+    assert headline(tmp_path) == [
+        "6 samples were projected: 2 relatives of others, 2 left out otherwise, 2 of the second data set."
+    ]
+    table.head(0).to_parquet(tmp_path / "projected.parquet", index=False)
+    assert headline(tmp_path) == []

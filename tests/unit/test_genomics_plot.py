@@ -1,0 +1,469 @@
+"""The pictures of the genomics application: they draw what the tables say, legible and the same bytes each time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import pairwise, product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.collections import PathCollection
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle, StepPatch
+from matplotlib.text import Text
+
+from whitewater import devices, style
+from whitewater.config.genomics import Plot
+from whitewater.errors import InputError
+from whitewater.genomics import figures
+from whitewater.genomics.figures.components import noise_level
+from whitewater.genomics.figures.genome import along_genome
+from whitewater.genomics.figures.labels import MOST_LABELS, NO_LABEL, OTHER, looks
+from whitewater.genomics.plot import plot
+from whitewater.step import Outputs, Run
+
+FOUR = ("ADMIX", "AFR", "ASIA", "EUR")
+# As many as the 1000 Genomes have.
+MANY = tuple(f"{first}{second}" for first, second in product("ABCDEFGHIJKLM", ("FR", "IS")))
+COMPONENTS = 6
+
+
+def table(labels: Sequence[str | None], samples: int, *, start: int = 0, **columns: Any) -> pd.DataFrame:
+    """Samples on components; those of a label are together."""
+    generator = np.random.default_rng(start)
+    names = [labels[i % len(labels)] for i in range(samples)]
+    scores = generator.normal(size=(samples, COMPONENTS)) + 6 * np.arange(samples)[:, None] % max(len(labels), 1)
+    frame = pd.DataFrame(scores, columns=[f"PC{i + 1}" for i in range(COMPONENTS)])
+    return frame.assign(
+        sample=[f"S{start + i}" for i in range(samples)], label=pd.Series(names, dtype=object), **columns
+    )
+
+
+def eigenvalues(samples: int = 100, *, significant: int = 3) -> dict[str, Any]:
+    values = [26.5, 12.25, 6.5, 1.25, 1.125, 1.0]
+    tests = [
+        {"component": i + 1, "statistic": 9.0 - i, "p_value": p} for i, p in enumerate([0, 1e-40, 1e-7, 0.2, 0.5, 0.9])
+    ]
+    return {
+        "eigenvalues": values, "explained_variance_ratio": [value / samples for value in values],
+        "total_variance": float(samples), "samples": samples, "variants": 12_345, "tracy_widom": tests,
+        "significant_components": significant,
+    }  # fmt: skip
+
+
+def variants() -> pd.DataFrame:
+    """Eight variants: five kept, and three that are not, one of them for two reasons."""
+    reasons = [[], [], ["call rate"], ["call rate", "allele frequency"], [], ["linkage disequilibrium"], [], []]
+    return pd.DataFrame({
+        "call_rate": [1.0, 0.99, 0.9, 0.8, 0.97, 0.99, 1.0, 0.96],
+        "allele_frequency": [0.1, 0.9, 0.3, 0.001, 0.5, 0.2, 0.45, np.nan],
+        "kept": [not each for each in reasons], "reasons": reasons,
+    })  # fmt: skip
+
+
+def samples() -> pd.DataFrame:
+    reasons = ["", "", "call rate 0.71", "relative of S0", "held out"]
+    return pd.DataFrame({"call_rate": [0.99, 0.98, 0.71, 0.97, 0.96], "reason": reasons})
+
+
+def kinship() -> tuple[pd.DataFrame, dict[str, Any]]:
+    """One pair of twins, a parent with a child, two siblings, and a pair of each of the next degrees."""
+    pairs = pd.DataFrame({"kinship": [0.49, 0.25, 0.24, 0.12, 0.06], "ibs0": [0, 1, 10, 20, 30], "variants": 1_000})
+    counts = np.zeros(40, int)
+    counts[10:20] = 3_999
+    counts[3] = 10
+    summary = {
+        "pairs": 5, "undefined": 5, "maximum_kinship": 0.0884,
+        "degrees": {"duplicate": 1, "first": 2, "second": 1, "third": 1},
+        "histogram": {"edges": np.linspace(-0.5, 0.5, 41).tolist(), "counts": counts.tolist()}, "unrelated": 280,
+    }  # fmt: skip
+    return pairs, summary
+
+
+def embedding(labels: Sequence[str | None], count: int) -> pd.DataFrame:
+    return table(labels, count).rename(columns={"PC1": "UMAP1", "PC2": "UMAP2"})
+
+
+def loadings(components: int = 4) -> dict[str, Any]:
+    generator = np.random.default_rng(2)
+    values = generator.normal(size=(330, components))
+    contigs = np.repeat([str(number) for number in range(1, 23)], 15).tolist()
+    positions = np.tile(np.linspace(1_000, 2_000_000, 15, dtype=np.int64), 22)
+    return {"loadings": values / np.linalg.norm(values, axis=0), "contigs": contigs, "positions": positions}
+
+
+def every_picture(labels: Sequence[str | None], count: int) -> dict[str, Figure]:
+    pcs, projected = table(labels, count), table(labels, count // 15, start=count)
+    pairs, summary = kinship()
+    return {
+        "pcs": figures.component_pair(pcs, projected, eigenvalues=eigenvalues(count), pair=(1, 2)),
+        "scree": figures.scree(eigenvalues(count)),
+        "loadings": figures.loadings_by_position(**loadings(), components=4),
+        "missingness": figures.missingness(samples(), variants()),
+        "variants": figures.variant_quality(variants()),
+        "kinship": figures.kinship(pairs, relatedness=summary),
+        "umap": figures.umap(embedding(labels, count), projected, quality={"trustworthiness": 0.97123}),
+    }
+
+
+def written(figure: Figure) -> str:
+    found = figure.findobj(lambda artist: artist.get_visible())
+    return "\n".join(text.get_text() for text in found if isinstance(text, Text))
+
+
+def legend(figure: Figure) -> list[str]:
+    return [text.get_text() for each in figure.subfigs[0].legends for text in each.get_texts()]
+
+
+def points(axes: Axes) -> dict[str, list[PathCollection]]:
+    """The samples drawn, by label: first those used, then those projected."""
+    found: dict[str, list[PathCollection]] = {}
+    for each in axes.collections:
+        if isinstance(each, PathCollection):
+            found.setdefault(str(each.get_label()), []).append(each)
+    return found
+
+
+def steps(axes: Axes) -> dict[str, float]:
+    """The sums of the histograms in axes, by what the legend calls them."""
+    return {
+        str(patch.get_label()): np.asarray(patch.get_data()[0]).sum()
+        for patch in axes.patches
+        if isinstance(patch, StepPatch)
+    }
+
+
+# ---- labels
+
+
+def test_no_two_labels_look_alike_and_equal_labels_do_in_every_picture() -> None:
+    many = pd.Series([f"P{number:02d}" for number in range(MOST_LABELS)])
+    shown = looks(many)
+    assert len({(look.colour, look.mark) for look in shown.values()}) == MOST_LABELS
+    assert looks(many.sample(frac=1, random_state=1)) == shown
+
+
+def test_neighbours_in_the_legend_differ_in_colour_and_in_mark() -> None:
+    shown = list(looks(pd.Series(MANY)).values())
+    assert all(a.colour != b.colour and a.mark != b.mark for a, b in pairwise(shown))
+
+
+def test_of_very_many_labels_the_most_frequent_have_a_look_of_their_own() -> None:
+    shown = looks(pd.Series([f"P{number:03d}" for number in range(100)] + ["P099", "P098"]))
+    assert len(shown) == MOST_LABELS
+    assert {"P099", "P098", "P000", OTHER} <= shown.keys()
+    assert list(shown)[-1] == OTHER
+
+
+def test_samples_without_a_label_come_last_and_alone_have_a_colour() -> None:
+    assert list(looks(pd.Series(["B", None, "A"]))) == ["A", "B", NO_LABEL]
+    assert looks(pd.Series([None, None]))[NO_LABEL].colour == style.BLUE
+
+
+# ---- components
+
+
+def test_samples_are_drawn_at_their_scores_in_the_colour_of_their_label() -> None:
+    pcs, projected = table(FOUR, 60), table(FOUR, 8, start=60)
+    figure = figures.component_pair(pcs, projected, eigenvalues=eigenvalues(), pair=(3, 4))
+    found = points(figure.axes[0])
+    assert set(found) == set(FOUR)
+    for label, (used, hollow) in found.items():
+        for drawn, rows in ((used, pcs), (hollow, projected)):
+            np.testing.assert_allclose(
+                np.asarray(drawn.get_offsets()), rows.loc[rows["label"] == label, ["PC3", "PC4"]]
+            )
+        colour = looks(pcs["label"])[label].colour
+        assert to_hex(np.asarray(used.get_facecolor())[0]).upper() == colour
+        assert to_hex(np.asarray(hollow.get_edgecolor())[0]).upper() == colour
+        assert len(np.asarray(hollow.get_facecolor())) == 0
+
+
+def test_axes_have_the_share_of_the_variance_and_the_legend_numbers_of_samples() -> None:
+    figure = figures.component_pair(table(FOUR, 60), table(FOUR, 8, start=60), eigenvalues=eigenvalues(), pair=(1, 2))
+    assert figure.axes[0].get_xlabel() == "PC1 (26.5 % of the variance)"
+    assert figure.axes[0].get_ylabel() == "PC2 (12.2 % of the variance)"
+    assert legend(figure) == [*(f"{label} (17)" for label in FOUR), "projected"]
+    assert "8 samples that the components were not computed from" in written(figure)
+
+
+def test_samples_that_could_not_be_projected_are_not_counted_as_drawn_but_named() -> None:
+    projected = table(FOUR, 8, start=60)
+    projected.loc[projected["sample"].isin(["S61", "S64"]), ["PC1", "PC2"]] = np.nan
+    figure = figures.component_pair(table(FOUR, 60), projected, eigenvalues=eigenvalues(), pair=(1, 2))
+    assert "Hollow: 6 samples" in written(figure)
+    assert "2 samples without scores: too few of their genotypes are called." in written(figure)
+    assert legend(figure)[1] == "AFR (16)"
+
+
+def test_without_projected_samples_nothing_is_said_of_them() -> None:
+    figure = figures.component_pair(table(FOUR, 60), table(FOUR, 0), eigenvalues=eigenvalues(), pair=(1, 2))
+    assert "projected" not in legend(figure)
+    assert "ollow" not in written(figure)
+
+
+def test_labels_of_projected_samples_alone_are_in_the_legend_and_missing_ones_are_said_to_be() -> None:
+    figure = figures.component_pair(
+        table(["A", None], 60), table(["Z"], 4, start=60), eigenvalues=eigenvalues(), pair=(1, 2)
+    )
+    assert legend(figure) == ["A (30)", "Z (4)", "no label (30)", "projected"]
+
+
+def test_a_component_that_was_not_computed_is_said_to_be_missing() -> None:
+    figure = figures.component_pair(table(FOUR, 60), table(FOUR, 0), eigenvalues=eigenvalues(), pair=(7, 8))
+    assert f"There are {COMPONENTS} components only" in written(figure)
+
+
+def test_the_scree_fills_significant_components_and_tells_their_share() -> None:
+    found = eigenvalues(significant=3)
+    figure = figures.scree(found)
+    _, filled, hollow, noise = figure.axes[0].lines
+    np.testing.assert_allclose(np.asarray(filled.get_ydata()), found["eigenvalues"][:3])
+    np.testing.assert_allclose(np.asarray(hollow.get_ydata()), found["eigenvalues"][3:])
+    assert hollow.get_markerfacecolor() == "white"
+    assert np.asarray(noise.get_ydata())[0] == noise_level(found)
+    assert [text.get_text() for text in figure.axes[0].texts] == ["26.5 %", "12.2 %", "6.50 %"]
+    assert "3 of the first 6 components are significant" in written(figure)
+
+
+def test_shares_that_would_overlap_are_not_written() -> None:
+    close = {**eigenvalues(significant=4), "eigenvalues": [26.5, 12.25, 3.0, 2.9, 2.8, 1.0]}
+    assert [text.get_text() for text in figures.scree(close).axes[0].texts] == ["26.5 %", "12.2 %", "6.50 %"]
+
+
+def test_p_values_too_small_for_the_axis_are_drawn_at_its_end_and_said_to_be() -> None:
+    figure = figures.scree(eigenvalues(significant=3))
+    significant, others = figure.axes[1].lines
+    np.testing.assert_allclose(np.asarray(significant.get_ydata()), [1e-60, 1e-40, 1e-7])
+    np.testing.assert_allclose(np.asarray(others.get_ydata()), [0.2, 0.5, 0.9])
+    assert "Smaller p-values are drawn at 1e-60" in written(figure)
+
+
+def test_the_level_of_noise_is_the_largest_eigenvalue_that_noise_gives() -> None:
+    generator = np.random.default_rng(5)
+    rows, columns = 60, 400
+    largest, total = [], []
+    for _ in range(40):
+        noise = generator.normal(size=(rows, columns))
+        noise -= noise.mean(axis=0)
+        values = np.linalg.eigvalsh(noise @ noise.T / columns)
+        largest.append(values[-1])
+        total.append(values.sum())
+    level = noise_level({
+        "eigenvalues": [1.0], "significant_components": 0, "samples": rows, "total_variance": float(np.mean(total)),
+        "variants": columns,
+    })  # fmt: skip
+    # The law's mean is 1.2 deviations below its centre, which is 3 % of the value here.
+    assert level == pytest.approx(np.mean(largest), rel=0.06)
+
+
+def test_a_level_of_noise_is_not_drawn_where_nothing_is_left() -> None:
+    assert noise_level({**eigenvalues(3, significant=2), "samples": 3}) is None
+
+
+# ---- quality
+
+
+def test_samples_and_variants_with_too_few_calls_are_counted_apart() -> None:
+    left, right = figures.missingness(samples(), variants()).axes
+    counted = [{label: round(float(number)) for label, number in steps(axes).items()} for axes in (left, right)]
+    assert counted == [
+        {"4 samples with enough calls": 4, "1 left out: too few calls": 1},
+        {"6 variants with enough calls": 6, "2 left out: too few calls": 2},
+    ]
+
+
+def test_where_all_calls_are_there_nothing_is_left_out() -> None:
+    whole = variants().assign(call_rate=1.0, reasons=pd.Series([[]] * 8, dtype=object))
+    figure = figures.missingness(samples().assign(call_rate=1.0, reason=""), whole)
+    assert "left out" not in written(figure)
+    assert "8 variants with enough calls" in written(figure)
+
+
+def test_variants_are_counted_by_reason_the_most_frequent_first() -> None:
+    figure = figures.variant_quality(variants())
+    axes = figure.axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == [
+        "kept", "call rate", "allele frequency", "linkage disequilibrium"
+    ]  # fmt: skip
+    widths = [patch.get_width() for patch in axes.patches if isinstance(patch, Rectangle)]
+    np.testing.assert_allclose(widths, np.array([5, 2, 1, 1]) / 8)
+    assert axes.texts[0].get_text() == "5 (62.5 %)"
+    assert "8 variants = 5 kept + 3 rejected" in written(figure)
+
+
+def test_frequencies_are_those_of_the_rarer_allele_before_and_after() -> None:
+    axes = figures.variant_quality(variants()).axes[1]
+    assert steps(axes) == {"all": 7, "kept": 4}
+    assert axes.get_xlim() == (0, 0.5)
+
+
+def test_more_reasons_than_there_is_room_for_end_in_one_bar() -> None:
+    reasons = pd.Series([[f"reason {number}" for number in range(12)]] * 8, dtype=object)
+    axes = figures.variant_quality(variants().assign(reasons=reasons, kept=False)).axes[0]
+    labels = [label.get_text() for label in axes.get_yticklabels()]
+    assert len(labels) == 11
+    assert labels[-1] == "other reasons"
+    assert axes.texts[-1].get_text().startswith("24 ")
+
+
+# ---- relatives
+
+
+def test_pairs_are_drawn_by_degree_at_their_kinship_and_share_without_a_common_allele() -> None:
+    pairs, summary = kinship()
+    figure = figures.kinship(pairs, relatedness=summary)
+    drawn = {name: np.asarray(each.get_offsets()).tolist() for name, (each,) in points(figure.axes[0]).items()}
+    assert drawn == {
+        "duplicates or twins": [[0.0, 0.49]],
+        "first degree": [[0.001, 0.25], [0.01, 0.24]],
+        "second degree": [[0.02, 0.12]],
+        "third degree": [[0.03, 0.06]],
+    }
+    assert "40,005 pairs" in written(figure)
+    assert "Not shown: 10 pairs of a kinship below -0.3." in written(figure)
+    assert "2 first degree" in written(figure)
+    limit = [line for line in figure.axes[0].lines if line.get_linestyle() == ":"]
+    assert [float(np.asarray(line.get_ydata())[0]) for line in limit] == [0.0884]
+
+
+def test_all_pairs_are_in_the_histogram_and_no_relatives_is_said() -> None:
+    pairs, summary = kinship()
+    figure = figures.kinship(pairs.head(0), relatedness=summary)
+    (histogram,) = [patch for patch in figure.axes[1].patches if isinstance(patch, StepPatch)]
+    np.testing.assert_array_equal(histogram.get_data()[0], summary["histogram"]["counts"])
+    assert "No pair is related." in written(figure)
+
+
+# ---- map and genome
+
+
+def test_the_map_has_its_trustworthiness_and_the_legend_of_the_labels() -> None:
+    figure = figures.umap(embedding(FOUR, 40), table(FOUR, 0), quality={"trustworthiness": 0.97123})
+    assert "Trustworthiness 0.971" in written(figure)
+    assert legend(figure) == [f"{label} (10)" for label in FOUR]
+    assert sum(len(np.asarray(each.get_offsets())) for (each,) in points(figure.axes[0]).values()) == 40
+
+
+def test_a_label_that_is_projected_only_leaves_the_others_their_look_on_the_map() -> None:
+    pcs, projected = table(["B", "C"], 20), table(["A"], 5, start=20)
+    on_map = figures.umap(embedding(["B", "C"], 20), projected, quality={"trustworthiness": 1.0})
+    on_axes = figures.component_pair(pcs, projected, eigenvalues=eigenvalues(), pair=(1, 2))
+    colours = [to_hex(np.asarray(points(each.axes[0])["B"][0].get_facecolor())[0]) for each in (on_map, on_axes)]
+    assert colours[0] == colours[1]
+    assert legend(on_map) == ["B (10)", "C (10)"]
+
+
+def test_contigs_are_laid_end_to_end_in_the_order_of_their_variants() -> None:
+    places, spans = along_genome(["2", "2", "X", "X", "X"], np.array([100, 200, 5, 105, 305]))
+    assert list(spans) == ["2", "X"]
+    np.testing.assert_allclose(np.diff(places)[[0, 2, 3]], [0.25, 0.25, 0.5])
+    assert list(spans["2"]) == [0, 0.25]
+    assert places[2] == spans["X"][0]
+    assert places[2] > 0.25
+
+
+def test_loadings_are_shown_relative_to_equal_ones_for_each_component() -> None:
+    equal = np.full((4, 3), 0.5)
+    figure = figures.loadings_by_position(
+        equal, contigs=["1", "1", "2", "2"], positions=np.array([1, 5, 2, 9]), components=2
+    )
+    assert [axes.get_ylabel() for axes in figure.axes] == ["PC1", "PC2"]
+    for axes in figure.axes:
+        np.testing.assert_allclose(np.concatenate([np.asarray(line.get_ydata()) for line in axes.lines]), 1)
+    assert [label.get_text() for label in figure.axes[-1].get_xticklabels()] == ["1", "2"]
+
+
+# ---- all of them
+
+
+@pytest.mark.parametrize(
+    ("labels", "count"), [(FOUR, 370), (MANY, 3_000), ((None,), 100), (("a label that is far too long", None), 50)],
+    ids=["4 labels", "26 labels", "no labels", "a long label"],
+)  # fmt: skip
+def test_no_text_is_cut_and_no_labels_of_an_axis_overlap(labels: Sequence[str | None], count: int) -> None:
+    for name, figure in every_picture(labels, count).items():
+        width, height = figure.get_size_inches()
+        drawn = figure.get_tightbbox()
+        assert min(drawn.x0, width - drawn.x1) >= 0, f"{name}: cut at a side"
+        assert min(drawn.y0, height - drawn.y1) >= 0, f"{name}: cut at the top or bottom"
+        for axes in figure.axes:
+            for ticks in (axes.get_xticklabels(), axes.get_yticklabels()):
+                boxes = [label.get_window_extent() for label in ticks if label.get_visible() and label.get_text()]
+                inner = [box.padded(-1) for box in boxes]
+                assert not any(a.overlaps(b) for a, b in pairwise(inner)), f"{name}: labels overlap"
+
+
+def test_the_legend_is_beside_the_samples_not_on_them() -> None:
+    for labels in (FOUR, MANY):
+        figure = figures.component_pair(
+            table(labels, 300), table(labels, 30, start=300), eigenvalues=eigenvalues(), pair=(1, 2)
+        )
+        (beside,) = figure.subfigs[0].legends
+        assert beside.get_window_extent().x0 >= figure.axes[0].get_window_extent().x1
+
+
+def test_equal_data_give_equal_bytes(tmp_path: Path) -> None:
+    for name, form in product(("first", "second"), ("png", "svg")):
+        figure = figures.component_pair(table(MANY, 100), table(MANY, 9), eigenvalues=eigenvalues(), pair=(1, 2))
+        style.save(figure, tmp_path / f"{name}.{form}")
+    for form in ("png", "svg"):
+        assert (tmp_path / f"first.{form}").read_bytes() == (tmp_path / f"second.{form}").read_bytes()
+
+
+# ---- the step
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """The inputs of the step, but for the loadings, as the steps before it leave them."""
+    pairs, summary = kinship()
+    tables = {
+        "pcs": table(FOUR, 60), "projected": table(FOUR, 4, start=60), "variants": variants(), "samples": samples(),
+        "kinship": pairs, "umap": embedding(FOUR, 60),
+    }  # fmt: skip
+    for name, frame in tables.items():
+        frame.to_parquet(tmp_path / f"{name}.parquet", index=False)
+    contents = {"eigenvalues": eigenvalues(), "relatedness": summary, "umap_quality": {"trustworthiness": 0.97}}
+    for name, content in contents.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(content))
+    return tmp_path
+
+
+def draw(results: Path, *files: str) -> list[str]:
+    run = Run(application="genomics", step="plot", device=devices.resolve("cpu"), settings=Plot())
+    tables = {
+        name: results / f"{name}.parquet" for name in ("pcs", "projected", "variants", "samples", "kinship", "umap")
+    }
+    contents = {name: results / f"{name}.json" for name in ("eigenvalues", "relatedness", "umap_quality")}
+    outputs = Outputs({file: results / file for file in files})
+    plot(run, **tables, **contents, loadings=results / "loadings.zarr", plots=outputs)
+    pictures: list[str] = run.facts["pictures"]
+    return pictures
+
+
+def test_the_step_writes_each_picture_in_each_format_that_its_outputs_name(results: Path) -> None:
+    files = (
+        "pcs_3_4.png",
+        "pcs_3_4.svg",
+        "scree.svg",
+        "kinship.png",
+        "missingness.png",
+        "variant_quality.png",
+        "umap.png",
+    )
+    assert draw(results, *files) == ["kinship", "missingness", "pcs_3_4", "scree", "umap", "variant_quality"]
+    for file in files:
+        start = (results / file).read_bytes()[:8]
+        assert start == b"\x89PNG\r\n\x1a\n" if file.endswith("png") else start.startswith(b"<?xml")
+
+
+def test_a_picture_that_does_not_exist_is_refused_with_those_that_do(results: Path) -> None:
+    with pytest.raises(InputError, match=r"pcs_of_moon.*pcs_1_2.*scree"):
+        draw(results, "pcs_of_moon.png")

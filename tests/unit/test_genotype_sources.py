@@ -1,0 +1,491 @@
+"""Every source gives the calls that were written, whatever its chunks, and refuses what is damaged."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pytest
+import zarr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.genotype_stores import (
+    Sites,
+    dosages,
+    random_alleles,
+    random_sites,
+    sample_names,
+    write_array,
+    write_malariagen,
+    write_plink,
+    write_vcz,
+)
+from whitewater.config.genomics import Ingest, Malariagen, Vcz
+from whitewater.errors import InputError, IntegrityError
+from whitewater.genomics.sources import Source, open_source
+from whitewater.genomics.sources import source as source_module
+from whitewater.genomics.sources.calls import Calls
+from whitewater.genomics.sources.malariagen import open_malariagen
+from whitewater.genomics.sources.plink import open_plink
+from whitewater.genomics.sources.vcz import VczSource, open_vcz
+
+CALLS = random_alleles(23, 13, seed=1)
+FEW = Sites(
+    contig=["1", "1", "X"],
+    position=[5, 5, 2],
+    id=["rs5", ".", ""],
+    reference=["A", "AT", "C"],
+    alternate=["C", "A,G", ""],
+)
+
+
+def vcz(path: Path) -> VczSource:
+    return open_vcz(Vcz(store=str(path)))
+
+
+def encoded(source: Source) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return what the source's ranges give: dosages, counts and missing calls."""
+    samples, width = len(source.samples), 2 if source.ploidy == 2 else 8
+    found, counts, missing = [], [], np.zeros(samples, np.int64)
+    for start, stop in source.ranges():
+        size = -(-samples * width // 8)
+        codes = np.full((stop - start, size), 0xFF, np.uint8).view(np.uint8 if width == 2 else np.int8)
+        counts.append(np.zeros((stop - start, source.ploidy + 2), np.int32))
+        source.encode(start, stop, codes, counts[-1], missing)
+        found.append(unpacked(codes, samples))
+    return np.concatenate(found), np.concatenate(counts), missing
+
+
+def unpacked(codes: npt.NDArray[Any], samples: int) -> npt.NDArray[np.int64]:
+    if codes.dtype == np.int8:
+        return codes.astype(np.int64)
+    bits = np.unpackbits(codes, axis=1, bitorder="little").reshape(len(codes), -1, 2)
+    return np.asarray(np.array([0, 1, 2, -1])[bits[:, :samples, 0] + 2 * bits[:, :samples, 1]])
+
+
+def check_calls(source: Source, alleles: npt.NDArray[Any]) -> None:
+    """Compare calls, counts and missing calls with those of the array."""
+    expected = dosages(alleles)
+    found, counts, missing = encoded(source)
+    assert (source.variants, len(source.samples), source.ploidy) == alleles.shape
+    assert np.array_equal(found, expected)
+    assert np.array_equal(missing, (expected < 0).sum(axis=0))
+    for dosage in range(source.ploidy + 1):
+        assert np.array_equal(counts[:, dosage], (expected == dosage).sum(axis=1))
+    assert np.array_equal(counts[:, -1], (expected < 0).sum(axis=1))
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    shape=st.tuples(st.integers(1, 14), st.integers(1, 11)),
+    ploidy=st.integers(1, 6),
+    chunks=st.tuples(st.integers(1, 16), st.integers(1, 12)),
+    site_chunk=st.integers(1, 16),
+    zarr_format=st.sampled_from([2, 3]),
+    block_bytes=st.sampled_from([1, 100, 8 << 20]),
+)
+def test_calls_of_vcf_zarr_do_not_depend_on_its_chunks(  # noqa: PLR0917
+    tmp_path_factory: pytest.TempPathFactory,
+    shape: tuple[int, int],
+    ploidy: int,
+    chunks: tuple[int, int],
+    site_chunk: int,
+    zarr_format: Literal[2, 3],
+    block_bytes: int,
+) -> None:
+    alleles = random_alleles(*shape, ploidy, alleles=4)
+    path = tmp_path_factory.mktemp("store") / "a.vcz"
+    source = vcz(write_vcz(path, alleles, chunks=chunks, site_chunk=site_chunk, zarr_format=zarr_format))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("whitewater.genomics.sources.calls.BLOCK_BYTES", block_bytes)
+        check_calls(source, alleles)
+    sites = random_sites(shape[0], alternates=max(1, int(alleles.max())))
+    table = source.variants_table()
+    for name in ("contig", "position", "id", "reference", "alternate"):
+        assert table[name].tolist() == getattr(sites, name)
+    assert table["filter_pass"].all()
+
+
+@pytest.mark.parametrize("samples", [7, 8])
+def test_a_sharded_array_is_read_by_its_inner_chunks(tmp_path: Path, samples: int) -> None:
+    alleles = random_alleles(20, samples)
+    source = vcz(write_vcz(tmp_path / "a.vcz", alleles, chunks=(4, 3), shards=(8, 6)))
+    check_calls(source, alleles)
+
+
+@pytest.mark.parametrize(("shape", "chunks"), [((50, 40), (3, 2)), ((50, 40), (50, 1)), ((50, 40), (1, 40))])
+def test_a_range_holds_several_small_chunks_and_no_more_than_a_block(
+    shape: tuple[int, int], chunks: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("whitewater.genomics.sources.calls.BLOCK_BYTES", 1000)
+    calls = Calls(zarr.create_array({}, shape=(*shape, 2), chunks=(*chunks, 2), dtype="i1"), alleles=2)  # type: ignore[arg-type]
+    variants, samples = calls.block
+    assert variants % chunks[0] == 0 or variants == shape[0]
+    assert samples % chunks[1] == 0 or samples == shape[1]
+    assert variants * samples * 2 <= max(1000, chunks[0] * chunks[1] * 2)
+    assert variants * shape[1] <= max(1000, chunks[0] * shape[1])
+    assert variants == chunks[0] or 2 * variants * samples * 2 > 1000 or variants * shape[1] * 2 > 1000
+
+
+@pytest.mark.parametrize("dtype", ["<i2", ">i4", "<i8"])
+def test_calls_of_wider_integers_are_converted(tmp_path: Path, dtype: str) -> None:
+    alleles = CALLS.astype(dtype)
+    check_calls(vcz(write_vcz(tmp_path / "a.vcz", alleles, zarr_format=2)), CALLS)
+
+
+def test_an_allele_of_a_number_beyond_eight_bits_is_still_one_copy(tmp_path: Path) -> None:
+    alleles = np.array([[[0, 200], [0, 0]]], np.int16)
+    many = ",".join(f"A{'C' * number}" for number in range(1, 201))
+    sites = Sites(["1"], [1], ["rs1"], ["A"], [many])
+    source = vcz(write_vcz(tmp_path / "a.vcz", alleles, sites=sites))
+    assert encoded(source)[0].tolist() == [[1, 0]]
+
+
+def test_a_haploid_array_may_lack_the_dimension_of_ploidy(tmp_path: Path) -> None:
+    alleles = random_alleles(9, 5, 1)
+    check_calls(vcz(write_vcz(tmp_path / "a.vcz", alleles[:, :, 0], chunks=(4, 2))), alleles)
+
+
+def test_a_call_of_lower_ploidy_is_missing(tmp_path: Path) -> None:
+    alleles = np.array([[[0, -2], [1, -1], [1, 1]]], np.int8)
+    assert encoded(vcz(write_vcz(tmp_path / "a.vcz", alleles)))[0].tolist() == [[-1, -1, 2]]
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_the_table_counts_alleles_and_names_the_nameless(tmp_path: Path, zarr_format: Literal[2, 3]) -> None:
+    store = write_vcz(tmp_path / "a.vcz", CALLS[:3].clip(-1, 0), sites=FEW, zarr_format=zarr_format)
+    table = vcz(store).variants_table()
+    assert table["id"].tolist() == ["rs5", "1:5:AT:A,G", "X:2:C:"]
+    assert table["alleles"].tolist() == [2, 3, 1]
+    assert table["alternate"].tolist() == ["C", "A,G", ""]
+    assert {name: str(kind) for name, kind in table.dtypes.items()} == {
+        "contig": "str", "position": "int64", "id": "str", "reference": "str", "alternate": "str", "alleles": "int32",
+        "filter_pass": "bool",
+    }  # fmt: skip
+
+
+def add(path: Path, name: str, values: npt.NDArray[Any] | list[str]) -> None:
+    shape = np.shape(values)
+    write_array(zarr.open_group(path, mode="r+"), name, values, shape)
+
+
+def test_a_variant_fails_by_a_filter_or_a_mask_but_not_for_lack_of_one(tmp_path: Path) -> None:
+    path = write_vcz(tmp_path / "a.vcz", CALLS[:5])
+    add(path, "filter_id", ["PASS", "q10", "s50"])
+    flags = [[1, 0, 0], [0, 0, 0], [0, 1, 0], [1, 0, 1], [1, 0, 0]]
+    add(path, "variant_filter", np.array(flags, bool))
+    assert vcz(path).variants_table()["filter_pass"].tolist() == [True, True, False, False, True]
+    add(path, "variant_mask", np.array([True, False, False, False, False]))
+    assert vcz(path).variants_table()["filter_pass"].tolist() == [False, True, False, False, True]
+    add(path, "variant_filter_pass", np.array([True, True, True, True, False]))
+    assert vcz(path).variants_table()["filter_pass"].tolist() == [False, True, False, False, False]
+
+
+def test_a_masked_id_is_missing(tmp_path: Path) -> None:
+    path = write_vcz(tmp_path / "a.vcz", CALLS[:3])
+    add(path, "variant_id_mask", np.array([False, True, False]))
+    assert vcz(path).variants_table()["id"].tolist() == ["rs0", "1:110:C:G", "rs2"]
+
+
+def test_version_0_1_names_contigs_and_filters_in_attributes(tmp_path: Path) -> None:
+    path = write_vcz(tmp_path / "a.vcz", CALLS, zarr_format=2)
+    add(path, "variant_filter", np.tile([[True, False]], (23, 1)))
+    shutil.rmtree(path / "contig_id")
+    zarr.open_group(path, mode="r+").attrs.update({"contigs": ["chrA", "chrB"], "filters": ["q10", "PASS"]})
+    table = vcz(path).variants_table()
+    assert table["contig"].unique().tolist() == ["chrA", "chrB"]
+    assert not table["filter_pass"].any()
+
+
+@pytest.mark.parametrize("separate", [True, False])
+@pytest.mark.parametrize("ploidy", [1, 2, 4])
+def test_malariagen_stores_give_their_calls_and_the_alleles_that_occur(
+    tmp_path: Path, ploidy: int, separate: bool
+) -> None:
+    alleles = random_alleles(23, 9, ploidy, alleles=4)
+    alleles[3] = np.where(alleles[3] > 0, 2, alleles[3])
+    sites = tmp_path / "sites" if separate else None
+    write_malariagen(tmp_path / "calls", alleles, site_store=sites, chunks=(5, 4))
+    source = open_malariagen(Malariagen(store=str(tmp_path / "calls"), sites=str(sites or "")))
+    check_calls(source, alleles)
+    for start, stop in source.ranges():
+        codes = np.zeros((stop - start, 9), np.uint8 if ploidy == 2 else np.int8)
+        seen = source.encode(start, stop, codes, np.zeros((stop - start, ploidy + 2), np.int32), np.zeros(9, np.int64))
+        assert np.array_equal(seen, [[(row == allele).any() for allele in range(4)] for row in alleles[start:stop]])
+    table = source.variants_table()
+    assert table["contig"].tolist() == random_sites(23, contigs=("2R", "3L")).contig
+    assert table["alternate"].iloc[0] == "C,G,T"
+    assert table["id"].iloc[0] == "2R:100:A:C,G,T"
+
+
+def test_contigs_of_malariagen_stores_are_chosen_and_filtered(tmp_path: Path) -> None:
+    path = write_malariagen(tmp_path / "calls", CALLS)
+    passed = np.arange(11) % 2 == 0
+    write_array(zarr.open_group(path, mode="r+", use_consolidated=False), "3L/variants/filter_pass", passed, (4,))
+    zarr.consolidate_metadata(str(path), zarr_format=2)
+    source = open_malariagen(Malariagen(store=str(path), contigs=("3L",)))
+    check_calls(source, CALLS[12:])
+    assert source.variants_table()["filter_pass"].tolist() == passed.tolist()
+    with pytest.raises(InputError, match=r"lacks X/calldata/GT.*it holds 2R/calldata/GT"):
+        open_malariagen(Malariagen(store=str(path), contigs=("3L", "X")))
+
+
+@pytest.mark.parametrize("samples", [1, 4, 13])
+def test_plink_files_give_their_calls(tmp_path: Path, samples: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("whitewater.genomics.sources.plink.BLOCK_BYTES", 12)
+    source = open_plink(str(write_plink(tmp_path / "a", CALLS[:, :samples])))
+    assert len(source.ranges()) > 1
+    check_calls(source, CALLS[:, :samples])
+
+
+def test_the_alternate_of_plink_is_a1_and_allele_0_is_none(tmp_path: Path) -> None:
+    prefix = write_plink(tmp_path / "data.v1", CALLS[:3], sites=FEW)
+    text = Path(f"{prefix}.bim").read_text()
+    Path(f"{prefix}.bim").write_text(
+        text.replace("\tA,G\tAT", "\tI\tD").replace("X\t\t0", "X\t.\t0").replace("\t\tC", "\t0\tC")
+    )
+    table = open_plink(str(prefix)).variants_table()
+    assert table["reference"].tolist() == ["A", "D", "C"]
+    assert table["alternate"].tolist() == ["C", "I", ""]
+    assert table["alleles"].tolist() == [2, 2, 1]
+    assert table["id"].tolist() == ["rs5", "1:5:D:I", "X:2:C:"]
+    assert table["position"].tolist() == [5, 5, 2]
+
+
+def test_families_tell_individuals_apart_where_their_names_do_not(tmp_path: Path) -> None:
+    prefix = write_plink(tmp_path / "a", CALLS[:, :2], samples=["1", "2"])
+    assert open_plink(str(prefix)).samples == ("1", "2")
+    Path(f"{prefix}.fam").write_text("A 1 0 0 0 -9\nB  1 0 0 0 -9\n")
+    assert open_plink(str(prefix)).samples == ("A:1", "B:1")
+
+
+def cut_bed(prefix: Path) -> None:
+    Path(f"{prefix}.bed").write_bytes(Path(f"{prefix}.bed").read_bytes()[:-1])
+
+
+def replace_bed(at: int, byte: int) -> Callable[[Path], None]:
+    def replace(prefix: Path) -> None:
+        data = bytearray(Path(f"{prefix}.bed").read_bytes())
+        data[at] = byte
+        Path(f"{prefix}.bed").write_bytes(data)
+
+    return replace
+
+
+def rewrite(suffix: str, change: Callable[[str], str]) -> Callable[[Path], None]:
+    def write(prefix: Path) -> None:
+        Path(f"{prefix}{suffix}").write_text(change(Path(f"{prefix}{suffix}").read_text()))
+
+    return write
+
+
+def remove(suffix: str) -> Callable[[Path], None]:
+    return lambda prefix: Path(f"{prefix}{suffix}").unlink()
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (cut_bed, r"a\.bed has 94 bytes, but 23 variants in the \.bim and 13 samples in the \.fam make 95"),
+        (replace_bed(0, 0), r"a\.bed is no \.bed of PLINK 1"),
+        (replace_bed(2, 0), r"a\.bed holds rows of samples"),
+        (remove(".bed"), r"a\.bed cannot be read: No such file"),
+        (remove(".bim"), r"a\.bim does not exist"),
+        (remove(".fam"), r"a\.fam does not exist"),
+        (rewrite(".bim", lambda text: text.replace("\t0\t110\tG\tC", "\t0\t110\tG")), r"a\.bim: line 2 has too few"),
+        (rewrite(".bim", lambda text: text.replace("\t110\t", "\t110 5\t")), r"a\.bim cannot be read:.*line 2, saw 7"),
+        (rewrite(".bim", lambda text: text.replace("\t0\t", "\t")), r"a\.bim has 5 fields in a line"),
+        (rewrite(".bim", lambda text: text.replace("\t110\t", "\t11e1\t")), r"line 2 has the position '11e1'"),
+        (rewrite(".bim", lambda text: ""), r"a\.bim is empty"),
+        (rewrite(".fam", lambda text: text.replace("FS3\tS3\t0\t0", "FS3\tS3")), r"a\.fam: line 4 has too few"),
+        (rewrite(".fam", lambda text: text + "F99 S99 0 0 0 -9\n" * 4), r"a\.bed has 95 bytes.*17 samples.*make 118"),
+    ],
+)
+def test_damaged_plink_files_are_refused_by_name(tmp_path: Path, damage: Callable[[Path], None], message: str) -> None:
+    prefix = write_plink(tmp_path / "a", CALLS)
+    damage(prefix)
+    with pytest.raises(InputError, match=message):
+        open_plink(str(prefix)).variants_table()
+
+
+def test_a_bed_that_shrinks_while_it_is_read_is_an_error(tmp_path: Path) -> None:
+    source = open_plink(str(write_plink(tmp_path / "a", CALLS)))
+    cut_bed(tmp_path / "a")
+    with pytest.raises(IntegrityError, match=r"a\.bed ends before variant 23"):
+        encoded(source)
+
+
+def test_plink_files_elsewhere_are_refused() -> None:
+    with pytest.raises(InputError, match="local paths only"):
+        open_plink("gs://bucket/data")
+
+
+def without(name: str) -> Callable[[Path], None]:
+    return lambda path: shutil.rmtree(path / name)
+
+
+def instead(name: str, values: npt.NDArray[Any] | list[str]) -> Callable[[Path], None]:
+    def write(path: Path) -> None:
+        shutil.rmtree(path / name, ignore_errors=True)
+        add(path, name, values)
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (without("call_genotype"), r"lacks call_genotype, which VCF Zarr has; it holds contig_id, sample_id"),
+        (without("variant_position"), r"lacks variant_position"),
+        (without("contig_id"), r"neither an array contig_id nor an attribute contigs"),
+        (instead("call_genotype", np.zeros((23, 13, 2), np.float32)), r"call_genotype holds float32, not signed"),
+        (instead("call_genotype", np.zeros((23, 13, 2), np.uint8)), r"call_genotype holds uint8, not signed"),
+        (instead("call_genotype", np.zeros((23, 13, 2, 1), np.int8)), r"call_genotype has the shape \(23, 13, 2, 1\)"),
+        (
+            instead("call_genotype", np.zeros((23, 12, 2), np.int8)),
+            r"sample_id has the shape \(13,\), but there are 12",
+        ),
+        (instead("call_genotype", np.zeros((22, 13, 2), np.int8)), r"variant_contig has the shape \(23,\).* 22 var"),
+        (instead("variant_position", np.zeros(22, np.int32)), r"variant_position has the shape \(22,\).* 23 var"),
+        (instead("variant_allele", ["A"] * 23), r"variant_allele has the shape \(23,\)"),
+        (instead("variant_contig", np.full(23, 7, np.int8)), r"variant_contig holds 7 to 7, but there are 2 contigs"),
+        (instead("variant_contig", np.full(23, -1, np.int8)), r"variant_contig holds -1 to -1"),
+        (instead("variant_mask", np.zeros(23, np.int8)), r"variant_mask holds int8, but should hold bool"),
+    ],
+)
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_a_damaged_store_is_refused_by_name(
+    tmp_path: Path, damage: Callable[[Path], None], message: str, zarr_format: Literal[2, 3]
+) -> None:
+    path = write_vcz(tmp_path / "a.vcz", CALLS, zarr_format=zarr_format)
+    damage(path)
+    with pytest.raises(InputError, match=message):
+        vcz(path).variants_table()
+
+
+def test_filters_without_names_are_refused(tmp_path: Path) -> None:
+    path = write_vcz(tmp_path / "a.vcz", CALLS)
+    add(path, "variant_filter", np.zeros((23, 2), bool))
+    add(path, "filter_id", ["PASS"])
+    with pytest.raises(InputError, match=r"variant_filter has the shape \(23, 2\), but there are 1 filters"):
+        vcz(path)
+
+
+@pytest.mark.parametrize("allele", [2, 77, -3])
+def test_alleles_that_no_variant_has_are_refused(tmp_path: Path, allele: int) -> None:
+    alleles = CALLS.copy()
+    alleles[7, 2, 1] = allele
+    source = vcz(write_vcz(tmp_path / "a.vcz", alleles, sites=random_sites(23)))
+    with pytest.raises(InputError, match=rf"call_genotype holds the alleles .*{allele}.* have at most 2 alleles"):
+        encoded(source)
+
+
+@pytest.mark.parametrize(("zarr_format", "chunk"), [(2, "1.0.0"), (3, "c/1/0/0")])
+def test_a_chunk_that_is_gone_is_an_error_that_names_it(tmp_path: Path, zarr_format: Literal[2, 3], chunk: str) -> None:
+    path = write_vcz(tmp_path / "a.vcz", CALLS, chunks=(10, 5), zarr_format=zarr_format)
+    (path / "call_genotype" / chunk).unlink()
+    with pytest.raises(IntegrityError, match=rf"call_genotype.*{chunk}"):
+        encoded(vcz(path))
+
+
+def test_shapes_of_malariagen_stores_that_disagree_are_refused(tmp_path: Path) -> None:
+    path = write_malariagen(tmp_path / "calls", CALLS)
+    write_malariagen(tmp_path / "sites", CALLS[:20])
+    with pytest.raises(InputError, match=r"2R/variants/POS has the shape \(10,\), but there are 12 variants in 2R/c"):
+        open_malariagen(Malariagen(store=str(path), sites=str(tmp_path / "sites")))
+    group = zarr.open_group(path, mode="r+", use_consolidated=False)
+    shutil.rmtree(path / "samples")
+    write_array(group, "samples", np.array(sample_names(12), "S8"), (5,))
+    zarr.consolidate_metadata(str(path), zarr_format=2)
+    with pytest.raises(InputError, match=r"2R/calldata/GT has the shape \(12, 13, 2\), but there are 12 samples"):
+        open_malariagen(Malariagen(store=str(path)))
+
+
+def test_a_store_of_vcf_zarr_is_not_taken_for_one_of_malariagen(tmp_path: Path) -> None:
+    path = write_vcz(tmp_path / "a.vcz", CALLS)
+    with pytest.raises(InputError, match=r"lacks <contig>/calldata/GT, which the layout of MalariaGEN has; it holds c"):
+        open_malariagen(Malariagen(store=str(path)))
+
+
+@pytest.mark.parametrize("place", ["nothing", "folder", "file"])
+def test_what_is_no_store_is_refused(tmp_path: Path, place: str) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("text")
+    with pytest.raises(InputError, match=place):
+        vcz(tmp_path / place)
+
+
+HEADER = """##fileformat=VCFv4.3
+##FILTER=<ID=q10,Description="Quality below 10">
+##contig=<ID=1>
+##contig=<ID=2>
+##INFO=<ID=DP,Number=1,Type=Integer,Description="Depth">
+##FORMAT=<ID=GT,Number=1,Type=String,Description="Genotype">
+##FORMAT=<ID=AD,Number=R,Type=Integer,Description="Depth of alleles">
+#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT\ta\tb\tc
+"""
+RECORDS = """1\t10\trs1\tA\tC\t.\tPASS\tDP=3\tGT:AD\t0/0:1,2\t0|1:1,2\t./.:1,2
+1\t20\t.\tG\tT,C\t.\tq10\tDP=3\tGT:AD\t0/2:1,2,3\t1/2:1,2,3\t1|0:1,2,3
+1\t30\trs3\tG\t.\t.\t.\tDP=3\tGT:AD\t0/0:1\t0/.:1\t0:1
+"""
+
+
+def vcf(*paths: Path) -> Ingest:
+    return Ingest.model_validate({"source": "vcf", "vcf": {"paths": [str(path) for path in paths]}})
+
+
+def test_vcf_files_are_converted(tmp_path: Path) -> None:
+    (tmp_path / "1.vcf").write_text(HEADER + RECORDS)
+    (tmp_path / "2.vcf").write_text(HEADER + RECORDS.replace("1\t10", "2\t10").split("\n")[0] + "\n")
+    settings = vcf(tmp_path / "1.vcf", tmp_path / "2.vcf")
+    source = open_source(settings, {}, scratch=tmp_path / "scratch")
+    assert encoded(source)[0].tolist() == [[0, 1, -1], [1, 2, 1], [0, -1, -1], [0, 1, -1]]
+    assert source.samples == ("a", "b", "c")
+    assert source.origins() == settings.vcf.paths
+    expected = pd.DataFrame(
+        {
+            "contig": ["1", "1", "1", "2"],
+            "position": [10, 20, 30, 10],
+            "id": ["rs1", "1:20:G:T,C", "rs3", "rs1"],
+            "reference": ["A", "G", "G", "A"],
+            "alternate": ["C", "T,C", "", "C"],
+            "alleles": np.array([2, 3, 1, 2], np.int32),
+            "filter_pass": [True, False, True, True],
+        }
+    )
+    pd.testing.assert_frame_equal(source.variants_table(), expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (HEADER + RECORDS + "2\t5\t.\tA\tC\t.\t.\t.\tGT\t0/0\t0/0\t0/0\n", r"a\.vcf has no index: compress.*`bgzip`"),
+        ("no VCF", r"a\.vcf cannot be converted"),
+        ((HEADER + RECORDS).replace("ID=GT", "ID=GQ").replace("GT:AD", "GQ:AD"), r"lacks call_genotype"),
+    ],
+    ids=["contigs", "text", "no calls"],
+)
+def test_vcf_files_that_cannot_be_read_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "a.vcf").write_text(text)
+    with pytest.raises(InputError, match=message):
+        open_source(vcf(tmp_path / "a.vcf"), {}, scratch=tmp_path / "scratch")
+
+
+def test_a_vcf_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"b\.vcf does not exist"):
+        open_source(vcf(tmp_path / "b.vcf"), {}, scratch=tmp_path / "scratch")
+
+
+def test_the_simulated_store_must_be_given(tmp_path: Path) -> None:
+    path = write_vcz(tmp_path / "simulated.vcz", CALLS)
+    check_calls(open_source(Ingest(), {"simulated.vcz": path}), CALLS)
+    with pytest.raises(InputError, match=r"simulated\.vcz was not given"):
+        open_source(Ingest(), {})
+
+
+def test_a_block_is_some_megabytes() -> None:
+    assert 1 << 20 <= source_module.BLOCK_BYTES <= 64 << 20
