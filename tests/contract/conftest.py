@@ -1,11 +1,13 @@
-"""The taxi steps, run once on each device; where RAPIDS is described: in the recording, or by the packages."""
+"""Steps run once on each device; where RAPIDS is described: in the recording, or by the packages."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path
+from typing import Generic, TypeVar
 
 import pytest
 from distributed import Client
@@ -13,17 +15,21 @@ from distributed import Client
 from tests.contract import record
 from tests.contract.device_array import recording
 from tests.contract.executed import Line, executed_lines
-from tests.contract.raw_trips import write_inputs
 from tests.contract.signatures import Call, Describe, recorded
 from tests.contract.strict_device import StrictDevice, stand_in_for_cupy
-from tests.contract.taxi_steps import Results, run_steps
+from whitewater.devices import Device
 from whitewater.devices.cpu import CpuDevice
 
 NOT_INSTALLED = "RAPIDS is not installed here; `make test-contract-rapids` installs it and asks it"
 
 
+Results = TypeVar("Results")
+# Runs the steps of an application on a device; they write below a folder that does not exist yet.
+RunSteps = Callable[[Device, Path, Client], Results]
+
+
 @dataclass(frozen=True)
-class Scenario:
+class Scenario(Generic[Results]):
     """What the steps made on either device, and what they did on the strict one."""
 
     cpu: Results
@@ -32,20 +38,18 @@ class Scenario:
     lines: set[Line]
 
 
-@pytest.fixture(scope="session")
-def scenario(tmp_path_factory: pytest.TempPathFactory) -> Scenario:
-    directory = tmp_path_factory.mktemp("taxi")
-    inputs, zones = write_inputs(directory)
-
-    def results_on(device: CpuDevice | StrictDevice) -> Results:
-        with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as client:
-            results = directory / type(device).__name__
-            return run_steps(device, inputs=inputs, zones=zones, results=results, client=client)
-
+def scenario_of(run_steps: RunSteps[Results], directory: Path) -> Scenario[Results]:
+    """Run the steps of an application on the strict device, watched, and on the CPU."""
     _forget_what_was_computed_before()
     with stand_in_for_cupy(), recording() as calls, executed_lines() as lines:
-        strict = results_on(StrictDevice())
-    return Scenario(results_on(CpuDevice()), strict, calls, lines)
+        strict = results_on(StrictDevice(), run_steps, directory)
+    return Scenario(results_on(CpuDevice(), run_steps, directory), strict, calls, lines)
+
+
+def results_on(device: Device, run_steps: RunSteps[Results], directory: Path) -> Results:
+    """Run the steps of an application on a device, in this process; each device writes to a folder of its own."""
+    with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as client:
+        return run_steps(device, directory / type(device).__name__, client)
 
 
 def _forget_what_was_computed_before() -> None:

@@ -3,7 +3,8 @@
 What CuPy refuses, these refuse: implicit copies to the host, arrays of the host among the operands, dtypes that a GPU
 has not. What it leaves undefined or does otherwise without a word, they refuse, too: floats that do not fit the integer
 that they are cast to, shifts by more than the width, division of integers by 0, one element assigned twice, ties in a
-sort that is not stable, random streams. What is asked of them is recorded, to be compared with what CuPy accepts.
+sort that is not stable, random streams; a `RandomState`, which Dask needs, draws others than NumPy's. What is asked of
+them is recorded, to be compared with what CuPy accepts.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -22,6 +23,7 @@ from tests.contract.signatures import Call
 
 DTYPES = "biufc"
 SOURCE = f"{Path('src') / 'whitewater'}/"
+DASK = f"{Path('site-packages') / 'dask'}/"
 _RECORDINGS: list[dict[Call, list[str]]] = []
 
 
@@ -84,6 +86,8 @@ class DeviceArray:
 
     # NumPy's operators and scalars leave it to ours what to do.
     __array_ufunc__ = None
+    # CuPy's, by which Dask tells whose functions it calls.
+    __array_priority__ = 100
 
     def __init__(self, on_host: npt.NDArray[Any]) -> None:
         if on_host.dtype.kind not in DTYPES or on_host.dtype.itemsize > 8 * (1 + (on_host.dtype.kind == "c")):
@@ -93,8 +97,12 @@ class DeviceArray:
     def __array__(self, *_: object, **__: object) -> NoReturn:
         raise TypeError("implicit copy to the host: use device.to_host")
 
-    def __array_function__(self, function: Callable[..., Any], *_: object) -> NoReturn:
-        raise TypeError(f"np.{function.__name__} of an array of the device: use device.xp, or device.to_host")
+    def __array_function__(self, function: Callable[..., Any], _: object, arguments: Any, keywords: Any) -> Any:
+        """Call CuPy's function for NumPy's, as CuPy does; ours would hide which one runs, so that only Dask may."""
+        if not _is_called_by_dask():
+            raise TypeError(f"np.{function.__name__} of an array of the device: use device.xp, or device.to_host")
+        name = f"{function.__module__}.{function.__name__}".replace("numpy", "cupy", 1)
+        return Function(name, function)(*arguments, **keywords)
 
     def __iter__(self) -> NoReturn:
         raise TypeError("iterating an array of the device copies one element at a time: use device.to_host")
@@ -154,16 +162,32 @@ class Namespace(ModuleType):
         raise TypeError("a module cannot be pickled: ask the device for it where it is used")
 
     def __getattr__(self, name: str) -> Any:
-        if name == "ndarray":
-            return DeviceArray
-        value = getattr(self._module, name)
         full_name = f"{self.__name__}.{name}"
+        if full_name in CLASSES:
+            return CLASSES[full_name]
+        value = getattr(self._module, name)
         if isinstance(value, ModuleType):
             return Namespace(full_name, value)
         if not callable(value) or isinstance(value, type):
             record(full_name, used=True)
             return value
         return Function(full_name, value)
+
+
+class RandomState:
+    """Draws arrays of the device: from another stream than NumPy's of this seed, as CuPy's is."""
+
+    def __init__(self, seed: Any) -> None:
+        record("cupy.random.RandomState", 1)
+        self._of_numpy = np.random.RandomState(np.flip(seed))
+
+    def standard_normal(self, *, size: tuple[int, ...]) -> Any:
+        """Draw numbers of the normal distribution."""
+        return wrap(self._of_numpy.standard_normal(size))
+
+
+# What CuPy has for classes of NumPy.
+CLASSES: dict[str, type] = {"cupy.ndarray": DeviceArray, "cupy.random.RandomState": RandomState}
 
 
 class Function:
@@ -177,7 +201,9 @@ class Function:
         inside = list(unwrap(arguments))
         named = {name: unwrap(value) for name, value in keywords.items()}
         _refuse_undefined(self._name.removeprefix("cupy."), inside, named)
-        return wrap(self._function(*inside, **named))
+        result = self._function(*inside, **named)
+        # The results of CuPy's factorisations have no names.
+        return wrap(tuple(result) if isinstance(result, tuple) and ".linalg." in self._name else result)
 
     def at(self, *arguments: Any) -> None:
         """Apply in place; of the methods of universal functions, CuPy has hardly more than ``add.at``."""
@@ -191,6 +217,16 @@ def _place() -> str:
     while frame.f_back and SOURCE not in frame.f_code.co_filename:
         frame = frame.f_back
     return f"{frame.f_code.co_filename.rpartition(SOURCE)[2]}:{frame.f_lineno}"
+
+
+def _is_called_by_dask() -> bool:
+    """Tell whether Dask calls, be it by way of another library, rather than our source."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame and SOURCE not in frame.f_code.co_filename:
+        if DASK in frame.f_code.co_filename:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _index(key: Any) -> Any:
@@ -217,6 +253,8 @@ def _refuse_undefined(name: str, operands: Sequence[Any], keywords: dict[str, An
         _refuse_undefined_cast(operands[0], np.dtype(operands[1] if len(operands) > 1 else keywords["dtype"]))
     if name == "argsort" and keywords.get("kind") != "stable" and _has_ties(operands[0]):
         raise ValueError("there are ties, whose order NumPy leaves open: use kind='stable'")
+    if name == "bincount" and not operands[0].size:
+        raise ValueError("an empty array is counted, which CuPy refuses: count one value more")
     if name in ("left_shift", "right_shift"):
         _refuse_wide_shift(*operands[:2])
     if (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType, FrameType
@@ -13,7 +13,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2] / "src" / "whitewater"
 # What tells that a function handles arrays of a device: it is given the device, its namespace, or such arrays.
-DEVICE_WORDS = frozenset({"device", "xp", "Array", "Block", "RawBlock", "Encoded"})
+DEVICE_WORDS = frozenset({"device", "xp", "Array", "Block", "RawBlock", "Encoded", "Genotypes", "Planes"})
 # File, qualified name of the function (a lambda is one of its own), and number.
 Line = tuple[str, str, int]
 
@@ -56,6 +56,13 @@ def never_run(path: Path, lines: set[Line]) -> list[str]:
     }
     text = source.splitlines()
     return [f"{path.name}:{line}: {text[line - 1].strip()}" for line in sorted(missing)]
+
+
+def split_by_place(paths: Iterable[Path], *, host: Container[str]) -> tuple[list[Path], list[Path]]:
+    """Return the files that handle arrays of a device, and those of ``host``: names of modules or of their packages."""
+    paths = sorted(paths)
+    on_host = [path for path in paths if path.stem in host or path.parent.name in host]
+    return [path for path in paths if path not in on_host and handles_arrays(path)], on_host
 
 
 def handles_arrays(path: Path, *, words: frozenset[str] = DEVICE_WORDS) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from whitewater.config.root import Cluster
     from whitewater.devices.elementwise import Bounds, Clock
+    from whitewater.devices.genotypes import Genotypes
+    from whitewater.devices.protocol import Embedding
 
 CPU, GPU = CpuDevice(), GpuDevice()
 # As `whitewater.devices.protocol` defines the kinds.
@@ -91,6 +93,28 @@ class StrictDevice:
 
     def steps(self, timestamps: Array, clock: Clock) -> Array:
         return GPU.steps(timestamps, clock)
+
+    @property
+    def slab_cells(self) -> int:
+        # As `slice_rows`: several slabs of tiny data.
+        return 997
+
+    def expand_genotypes(self, genotypes: Genotypes, table: Array, out: Array | None = None) -> Array:
+        into = None if out is None else on_host(out, "float32")
+        expanded = CPU.expand_genotypes(genotypes_on_host(genotypes), on_host(table, "float32"), into)
+        return on_device(expanded) if out is None else out
+
+    def count_genotypes(self, genotypes: Genotypes, chosen: Array | None = None) -> Array:
+        counting = None if chosen is None else on_host(chosen, "bool")
+        return on_device(CPU.count_genotypes(genotypes_on_host(genotypes), counting))
+
+    def correlated_variants(self, genotypes: Genotypes, stops: Any, threshold: float) -> Array:
+        if not isinstance(stops, np.ndarray) or stops.dtype != np.int32:
+            raise TypeError("stops of correlated_variants are int32 on the host")
+        return CPU.correlated_variants(genotypes_on_host(genotypes), stops, threshold)
+
+    def umap(self, *, neighbors: int, minimum_distance: float, seed: int) -> StrictEmbedding:
+        return StrictEmbedding(CPU.umap(neighbors=neighbors, minimum_distance=minimum_distance, seed=seed))
 
     def ridge(self, *, alpha: float) -> StrictEstimator:
         return StrictEstimator(CPU.ridge(alpha=alpha), "cuml.linear_model.Ridge")
@@ -159,6 +183,17 @@ class StrictEstimator:
         return on_device(value) if isinstance(value, np.ndarray) and name not in self.HOST else value
 
 
+class StrictEmbedding:
+    """UMAP that takes and returns arrays of the device."""
+
+    def __init__(self, embedding: Embedding) -> None:
+        self._on_cpu = embedding
+
+    def fit_transform(self, X: Array) -> Array:
+        record("cuml.manifold.UMAP.fit_transform", 1)
+        return on_device(self._on_cpu.fit_transform(on_host(X, *FLOATS)))
+
+
 @contextmanager
 def stand_in_for_cupy() -> Iterator[None]:
     """Let ``import cupy`` give a namespace that takes and returns arrays of the strict device."""
@@ -191,6 +226,11 @@ def on_host(array: Any, *dtypes: str) -> Array:
 def on_device(array: Array) -> Array:
     """Return an array of the device around a NumPy array."""
     return cast(Array, DeviceArray(array))
+
+
+def genotypes_on_host(genotypes: Genotypes) -> Genotypes:
+    """Return genotypes of the device with codes of the host, once they are packed or dosages."""
+    return replace(genotypes, codes=on_host(genotypes.codes, "uint8", "int8"))
 
 
 def block_on_device(block: RawBlock) -> RawBlock:

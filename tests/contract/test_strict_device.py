@@ -7,10 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import dask.array as da
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from dask.delayed import delayed
 from distributed.protocol.serialize import deserialize, serialize
 
 from tests.contract.device_array import DeviceArray, recording
@@ -105,6 +107,27 @@ def test_dtypes_that_cupy_lacks_are_refused(dtype: str) -> None:
 def test_what_a_gpu_leaves_undefined_or_does_otherwise_is_refused(undefined: Callable[[Any], Any]) -> None:
     with pytest.raises(ValueError, match=r"undefined|otherwise|ties|differ"):
         undefined(array())
+
+
+def test_nothing_cannot_be_counted_as_in_cupy() -> None:
+    with pytest.raises(ValueError, match="empty"):
+        XP.bincount(array()[:0], minlength=3)
+
+
+def test_dask_gets_cupys_functions_for_numpys() -> None:
+    blocks = [da.from_delayed(delayed(array)(), (6,), meta=array()[:0]) for _ in range(2)]
+    with recording() as calls:
+        total = da.concatenate(blocks).sum().compute(scheduler="synchronous")
+    assert isinstance(total, DeviceArray)
+    assert int(total) == 30
+    assert "cupy.sum" in {call.name for call in calls}
+
+
+def test_random_numbers_are_not_those_of_numpy() -> None:
+    seed = np.arange(3, dtype=np.uint32)
+    drawn = DEVICE.to_host(XP.random.RandomState(seed).standard_normal(size=(4, 2)))
+    assert drawn.shape == (4, 2)
+    assert np.abs(drawn - np.random.RandomState(seed).standard_normal((4, 2))).min() > 0
 
 
 def test_reductions_and_elements_are_arrays_as_in_cupy() -> None:

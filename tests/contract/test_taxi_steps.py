@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.contract.conftest import Scenario
-from tests.contract.executed import ROOT, handles_arrays, never_run
+from tests.contract.conftest import Scenario, scenario_of
+from tests.contract.executed import ROOT, handles_arrays, never_run, split_by_place
+from tests.contract.raw_trips import write_inputs
 from tests.contract.signatures import Describe, problems
-from tests.contract.taxi_steps import TABLES, read
+from tests.contract.taxi_steps import TABLES, Results, read, run_steps
 
 # Forests are fitted on float32 and, as cuML's, predict float32.
 RTOL, ATOL = 1e-5, 1e-6
@@ -22,59 +23,67 @@ HOST = {
     "simulation": "makes the input files, before any device is asked",
     "tip_tables": "divides and names the sums of groups, which the primitive returns on the host",
 }
-STEP_CODE = [*(ROOT / "taxi").rglob("*.py"), ROOT / "devices" / "stable_hash.py"]
+DEVICE_CODE, HOST_CODE = split_by_place(
+    [*(ROOT / "taxi").rglob("*.py"), ROOT / "devices" / "stable_hash.py"], host=HOST
+)
 
 
-def is_host(path: Path) -> bool:
-    return path.stem in HOST or path.parent.name in HOST
+@pytest.fixture(scope="module")
+def scenario(tmp_path_factory: pytest.TempPathFactory) -> Scenario[Results]:
+    directory = tmp_path_factory.mktemp("taxi")
+    inputs, zones = write_inputs(directory)
+    return scenario_of(
+        lambda device, results, client: run_steps(device, inputs=inputs, zones=zones, results=results, client=client),
+        directory,
+    )
 
 
-def test_every_call_of_the_steps_is_one_that_rapids_accepts(scenario: Scenario, rapids: Describe) -> None:
+def test_every_call_of_the_steps_is_one_that_rapids_accepts(scenario: Scenario[Results], rapids: Describe) -> None:
     assert problems(scenario.calls, rapids) == []
 
 
-def test_the_steps_call_into_both_libraries_and_are_seen_to(scenario: Scenario) -> None:
+def test_the_steps_call_into_both_libraries_and_are_seen_to(scenario: Scenario[Results]) -> None:
     called = {call.name for call in scenario.calls}
     assert {"cupy.where", "cupy.ndarray.astype", "cupy.ndarray.__rshift__", "cuml.linear_model.Ridge.fit"} <= called
 
 
-@pytest.mark.parametrize(
-    "path", [path for path in STEP_CODE if handles_arrays(path) and not is_host(path)], ids=lambda path: path.name
-)
-def test_every_line_that_handles_arrays_of_a_device_ran_on_the_strict_one(scenario: Scenario, path: Path) -> None:
+@pytest.mark.parametrize("path", DEVICE_CODE, ids=lambda path: path.name)
+def test_every_line_that_handles_arrays_of_a_device_ran_on_the_strict_one(
+    scenario: Scenario[Results], path: Path
+) -> None:
     assert never_run(path, scenario.lines) == []
 
 
-@pytest.mark.parametrize("path", [path for path in STEP_CODE if is_host(path)], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", HOST_CODE, ids=lambda path: path.name)
 def test_modules_of_the_host_know_no_device(path: Path) -> None:
     assert not handles_arrays(path, words=frozenset({"device", "xp"}))
 
 
 @pytest.mark.parametrize("name", ["trips", "quarantine", "nothing_kept", "all_kept"])
-def test_the_same_trips_are_kept_and_rejected(scenario: Scenario, name: str) -> None:
+def test_the_same_trips_are_kept_and_rejected(scenario: Scenario[Results], name: str) -> None:
     cpu, strict = read(getattr(scenario.cpu, name)), read(getattr(scenario.strict, name))
     assert len(cpu) > 500
     pd.testing.assert_frame_equal(strict, cpu)
 
 
-def test_quality_is_the_same(scenario: Scenario) -> None:
+def test_quality_is_the_same(scenario: Scenario[Results]) -> None:
     assert json.loads(scenario.strict.quality.read_text()) == json.loads(scenario.cpu.quality.read_text())
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_tips_are_the_same(scenario: Scenario, name: str) -> None:
+def test_tips_are_the_same(scenario: Scenario[Results], name: str) -> None:
     cpu, strict = (pd.read_csv(each.tables / f"{name}.csv") for each in (scenario.cpu, scenario.strict))
     pd.testing.assert_frame_equal(strict, cpu, rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["predictions", "predictions_of_one_file"])
-def test_predictions_are_the_same(scenario: Scenario, name: str) -> None:
+def test_predictions_are_the_same(scenario: Scenario[Results], name: str) -> None:
     cpu, strict = (pd.read_parquet(getattr(each, name)) for each in (scenario.cpu, scenario.strict))
     assert len(cpu) > 500
     pd.testing.assert_frame_equal(strict, cpu, rtol=RTOL, atol=ATOL)
 
 
-def test_the_models_score_the_same(scenario: Scenario) -> None:
+def test_the_models_score_the_same(scenario: Scenario[Results]) -> None:
     cpu, strict = (
         json.loads((each.model / "metrics.json").read_text())["services"] for each in (scenario.cpu, scenario.strict)
     )

@@ -3,77 +3,58 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from distributed import Client
 
 from tests.contract.raw_trips import write_inputs
 from tests.contract.taxi_steps import TABLES, Results, read, run_steps
+from tests.gpu.conftest import Both, on_both
 from whitewater.config.root import Cluster
-from whitewater.devices import Device, resolve
+from whitewater.devices import Device
 from whitewater.devices.gpu_cluster import peak_allocated
-from whitewater.errors import DeviceError
 
 pytestmark = pytest.mark.gpu
 # Sums of 64-bit floats in another order; ridge regression by another decomposition.
 SUM_RTOL, RIDGE_RTOL = 1e-9, 1e-6
 
 
-@dataclass(frozen=True)
-class Both:
-    """What the steps made on either device."""
-
-    cpu: Results
-    gpu: Results
-
-
 @pytest.fixture(scope="module")
-def gpu() -> Device:
-    try:
-        return resolve("gpu")
-    except DeviceError as error:
-        pytest.skip(str(error))
-
-
-@pytest.fixture(scope="module")
-def both(gpu: Device, tmp_path_factory: pytest.TempPathFactory) -> Both:
+def both(gpu: Device, tmp_path_factory: pytest.TempPathFactory) -> Both[Results]:
     folder = tmp_path_factory.mktemp("taxi")
     inputs, zones = write_inputs(folder)
-    with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as client:
-        cpu_results, gpu_results = (
-            run_steps(device, inputs=inputs, zones=zones, results=folder / device.name, client=client)
-            for device in (resolve("cpu"), gpu)
-        )
-    return Both(cpu_results, gpu_results)
+    return on_both(
+        gpu,
+        lambda device, results, client: run_steps(device, inputs=inputs, zones=zones, results=results, client=client),
+        folder,
+    )
 
 
 @pytest.mark.parametrize("name", ["trips", "quarantine", "nothing_kept", "all_kept"])
-def test_the_same_trips_are_kept_and_rejected_bit_for_bit(both: Both, name: str) -> None:
+def test_the_same_trips_are_kept_and_rejected_bit_for_bit(both: Both[Results], name: str) -> None:
     pd.testing.assert_frame_equal(read(getattr(both.gpu, name)), read(getattr(both.cpu, name)))
 
 
-def test_quality_is_the_same(both: Both) -> None:
+def test_quality_is_the_same(both: Both[Results]) -> None:
     assert json.loads(both.gpu.quality.read_text()) == json.loads(both.cpu.quality.read_text())
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_counts_are_equal_and_means_and_medians_agree(both: Both, name: str) -> None:
+def test_counts_are_equal_and_means_and_medians_agree(both: Both[Results], name: str) -> None:
     cpu, gpu = (pd.read_csv(each.tables / f"{name}.csv") for each in (both.cpu, both.gpu))
     pd.testing.assert_frame_equal(gpu, cpu, rtol=SUM_RTOL)
 
 
-def test_ridge_predictions_agree(both: Both) -> None:
+def test_ridge_predictions_agree(both: Both[Results]) -> None:
     cpu, gpu = (pd.read_parquet(each.predictions) for each in (both.cpu, both.gpu))
     exact = ["service", "pickup_datetime", "observed"]
     pd.testing.assert_frame_equal(gpu[exact], cpu[exact])
     np.testing.assert_allclose(gpu["ridge"], cpu["ridge"], rtol=RIDGE_RTOL, atol=RIDGE_RTOL)
 
 
-def test_forests_are_as_good_within_their_intervals(both: Both) -> None:
+def test_forests_are_as_good_within_their_intervals(both: Both[Results]) -> None:
     cpu, gpu = (json.loads((each.model / "metrics.json").read_text())["services"] for each in (both.cpu, both.gpu))
     for service, fitted in cpu.items():
         mine: dict[str, Any] = fitted["held_out"]["forest"]["r2"]

@@ -1,0 +1,286 @@
+"""The computing steps of the genomics application in one process, on a device and a few dozen samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pytest
+import zarr
+from distributed import Client
+
+from tests.genotype_folders import make_folder
+from tests.genotype_stores import Sites, write_plink
+from tests.genotype_structures import simulate
+from whitewater.config import genomics
+from whitewater.config.base import Section
+from whitewater.config.root import Cluster
+from whitewater.devices import Device, resolve
+from whitewater.genomics import genotype_folder, kinship
+from whitewater.genomics.convergence import Progress
+from whitewater.genomics.genotype_folder import open_genotypes
+from whitewater.genomics.krylov import RitzPairs, block_krylov, start_block
+from whitewater.genomics.ld_prune import ld_prune
+from whitewater.genomics.outliers import outliers
+from whitewater.genomics.pack import pack
+from whitewater.genomics.pca import pca
+from whitewater.genomics.project import project
+from whitewater.genomics.relatedness import relatedness
+from whitewater.genomics.umap import umap
+from whitewater.genomics.variant_qc import variant_qc
+from whitewater.step import Output, Run
+from whitewater.store import read_json
+
+Dosages = npt.NDArray[np.int8]
+VARIANTS, SAMPLES, CHILDREN, COMPONENTS = 1_500, 63, 8, 3
+NAMES: dict[str, Any] = {
+    "contig": ["1"] * 800 + ["2"] * 700,
+    "position": [100 + row for row in range(VARIANTS)],
+    "id": [f"rs{row}" for row in range(VARIANTS)],
+    "reference": ["AC"[row % 2] for row in range(VARIANTS)],
+    "alternate": ["GT"[row % 2] for row in range(VARIANTS)],
+}
+STRANGER, EXCLUDED = f"S{SAMPLES}", "S3"
+# Products are float32, added up in other slabs and orders; the larger scores are about 1.
+ATOL = 1e-5
+# Tables without a number that is made of such products, by ploidy.
+EXACT = [
+    f"{ploidy}/{name}.parquet"
+    for ploidy in ("diploid", "triploid")
+    for name in ("variants", "kinship", "unrelated", "packed/variants", "packed/samples")
+]
+# Tables of where samples lie.
+PLACED = [f"{name}.parquet" for name in ("diploid/without_outliers", "diploid/projected", "triploid/projected")]
+# Of the diploid samples by every solver, and by one that is not given the passes that it needs; of others by two.
+SOLVERS: dict[str, genomics.Pca] = {
+    "gram": genomics.Pca(components=COMPONENTS, solver="gram"),
+    "randomized": genomics.Pca(components=COMPONENTS, solver="randomized"),
+    "hurried": genomics.Pca(components=COMPONENTS, solver="randomized", maximum_passes=2, tolerance=1e-7),
+    "svd_compressed": genomics.Pca(components=COMPONENTS, solver="svd_compressed"),
+}
+OF_TRIPLOIDS = ("gram", "randomized")
+# Where the components are of a solver whose start is drawn on the host, so that every device comes to the same ones;
+# and where they are not.
+REPRODUCED = ["diploid/gram", "diploid/randomized", "diploid/hurried", "triploid/gram", "triploid/randomized"]
+COMPRESSED = "diploid/svd_compressed"
+# A covariance whose eigenvectors block Krylov iteration finds all, and the file of its eigenvalues.
+SMALL, EXHAUSTED = np.diag([4.0, 3.0, 2.0, 1.0, 0.0]) + 0.1, "exhausted.npy"
+FILES = {"pcs": "pcs.parquet", "eigenvalues": "eigenvalues.json", "loadings": "loadings.zarr",
+         "selected": "samples.parquet"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What the steps start from: folders of genotypes with decisions on their variants, and a second data set."""
+
+    diploid: Path
+    triploid: Path
+    second: Path
+
+
+def write_inputs(directory: Path) -> Inputs:
+    """Write families of three populations, with a stranger, and samples of another ploidy; some variants lack calls."""
+    diploid, triploid = directory / "diploid", directory / "triploid"
+    dosages = diploid_dosages()
+    _with_decisions(diploid, dosages, ploidy=2)
+    _with_decisions(triploid, triploid_dosages(), ploidy=3)
+    return Inputs(diploid, triploid, _write_second(directory / "second", dosages[:, 5:20]))
+
+
+def diploid_dosages() -> Dosages:
+    """Return dosages (variants, samples), the last sample a stranger; a third of the variants have all calls."""
+    dosages = simulate("populations", samples=SAMPLES, variants=VARIANTS, children=CHILDREN, missing=0.05)
+    stranger = np.random.default_rng(6).integers(0, 3, (VARIANTS, 1)).astype(np.int8)
+    dosages = np.hstack([dosages, stranger])
+    dosages[::3] = np.abs(dosages[::3])
+    return dosages
+
+
+def triploid_dosages() -> Dosages:
+    """Return dosages 0 to 3, (variants, samples), of two populations."""
+    random = np.random.default_rng(7)
+    dosages = random.binomial(3, random.uniform(0.1, 0.9, (VARIANTS, 2)).repeat(15, axis=1)).astype(np.int8)
+    dosages[random.random(dosages.shape) < 0.05] = -1
+    return dosages
+
+
+@contextmanager
+def small_blocks() -> Iterator[None]:
+    """Let so little data have several blocks of variants and several tiles of samples, the last ones shorter."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(genotype_folder, "BLOCK_BYTES", 1)
+        patch.setattr(kinship, "SMALLEST_TILE", 24)
+        yield
+
+
+def run_steps(device: Device, *, inputs: Inputs, results: Path, client: Client) -> Path:
+    """Run the steps one after the other for both ploidies; return the folder of their outputs."""
+    workers = Cluster(kind="attach", address=client.scheduler_info()["address"])
+
+    def step(function: Callable[..., None], *, settings: Section, **paths: Path) -> None:
+        function(Run("genomics", function.__name__, device, settings, cluster_settings=workers), **paths)
+
+    _run_diploids(step, inputs, results / "diploid")
+    _run_triploids(step, inputs, results / "triploid")
+    np.save(results / EXHAUSTED, exhausted(device).values)
+    return results
+
+
+def exhausted(device: Device) -> RitzPairs:
+    """Ask block Krylov iteration for one eigenvalue of `SMALL` more than there are; return all that it finds."""
+    components = len(SMALL) + 1
+    matrix = device.from_host(SMALL)
+    start = device.from_host(start_block(np.ones(len(SMALL), bool), width=2, seed=0))
+    found, _ = block_krylov(
+        lambda block: matrix @ block,
+        start,
+        components=components,
+        maximum_passes=10,
+        progress=Progress(components, 0.0, lambda found, space: 0),
+        device=device,
+    )
+    return found
+
+
+def _run_diploids(step: Callable[..., None], inputs: Inputs, results: Path) -> None:
+    choice = genomics.Relatedness(exclude=(EXCLUDED,))
+    _select(step, inputs.diploid, results, choice)
+    chosen = results / "without_outliers.parquet"
+    step(
+        outliers,
+        settings=genomics.Outliers(iterations=2, components=COMPONENTS, standard_deviations=4.0),
+        packed=results / "packed",
+        samples=results / "unrelated.parquet",
+        selected=Output(chosen),
+    )
+    for name, settings in SOLVERS.items():
+        _decompose(step, results, name, settings, samples=chosen)
+    _project(step, results, genomics.Project(second=str(inputs.second)))
+    step(
+        umap,
+        settings=genomics.Umap(components=COMPONENTS, neighbors=8),
+        pcs=results / "gram" / FILES["pcs"],
+        embedding=Output(results / "umap.parquet"),
+        quality=Output(results / "umap.json"),
+    )
+
+
+def _run_triploids(step: Callable[..., None], inputs: Inputs, results: Path) -> None:
+    _select(step, inputs.triploid, results, genomics.Relatedness(method="none", exclude=(EXCLUDED,)))
+    for name in OF_TRIPLOIDS:
+        _decompose(step, results, name, SOLVERS[name], samples=results / "unrelated.parquet")
+    _project(step, results, genomics.Project())
+
+
+def _select(step: Callable[..., None], folder: Path, results: Path, choice: genomics.Relatedness) -> None:
+    """Choose variants and samples, and pack them."""
+    results.mkdir(parents=True)
+    variants = results / "variants.parquet"
+    decided = folder / "variant_qc.parquet"
+    step(ld_prune, settings=genomics.LdPrune(window=40, step=5, r2=0.3), genotypes=folder, variants=decided,
+         pruned=Output(variants))  # fmt: skip
+    step(
+        relatedness,
+        settings=choice,
+        genotypes=folder,
+        variants=variants,
+        kinship=Output(results / "kinship.parquet"),
+        summary=Output(results / "relatedness.json"),
+        samples=Output(results / "unrelated.parquet"),
+    )
+    step(pack, settings=genomics.Pack(), genotypes=folder, variants=variants, packed=Output(results / "packed"))
+
+
+def _decompose(step: Callable[..., None], results: Path, name: str, settings: genomics.Pca, *, samples: Path) -> None:
+    folder = results / name
+    folder.mkdir()
+    outputs = {output: Output(folder / file) for output, file in FILES.items()}
+    step(pca, settings=settings, packed=results / "packed", samples=samples, **outputs)
+
+
+def _project(step: Callable[..., None], results: Path, settings: genomics.Project) -> None:
+    step(
+        project,
+        settings=settings,
+        packed=results / "packed",
+        samples=results / "gram" / FILES["selected"],
+        loadings=results / "gram" / FILES["loadings"],
+        projected=Output(results / "projected.parquet"),
+    )
+
+
+def _with_decisions(path: Path, dosages: Dosages, *, ploidy: int) -> None:
+    """Write a folder of genotypes, and in it what `variant_qc`, which sees no device, decides on its variants."""
+    make_folder(path, dosages, ploidy=ploidy, columns=NAMES)
+    settings = genomics.VariantQc(minimum_call_rate=0.8)
+    run = Run("genomics", "variant_qc", resolve("cpu"), settings)
+    variant_qc(run, genotypes=path, variants=Output(path / "variant_qc.parquet"))
+
+
+def _write_second(prefix: Path, dosages: Dosages) -> Path:
+    """Write some of the samples again, half of the variants with their alleles swapped."""
+    swapped = np.arange(VARIANTS) % 2 == 1
+    dosages = dosages.copy()
+    dosages[swapped] = np.where(dosages[swapped] < 0, -1, 2 - dosages[swapped])
+    alleles = np.stack([dosages > 0, dosages > 1], axis=2).astype(np.int8)
+    alleles[dosages < 0] = -1
+    first, second = (np.array(NAMES[name]) for name in ("reference", "alternate"))
+    reference, alternate = np.where(swapped, second, first), np.where(swapped, first, second)
+    sites = Sites(**{**NAMES, "reference": reference.tolist(), "alternate": alternate.tolist()})
+    return write_plink(prefix, alleles, sites=sites)
+
+
+def assert_same_table(found: Path, expected: Path) -> None:
+    """Compare tables: text and integers exactly, floats within `ATOL`."""
+    table, reference = pd.read_parquet(found), pd.read_parquet(expected)
+    assert list(table.columns) == list(reference.columns)
+    pd.testing.assert_frame_equal(table, reference, rtol=0, atol=ATOL)
+
+
+def assert_same_packed(found: Path, expected: Path) -> None:
+    """Compare the calls of packed folders bit by bit."""
+    one, other = open_genotypes(found), open_genotypes(expected)
+    assert one.shape == other.shape
+    assert one.variants > 500
+    np.testing.assert_array_equal(one.read(0, one.variants).codes, other.read(0, other.variants).codes)
+
+
+def assert_same_components(found: Path, expected: Path) -> None:
+    """Compare what step `pca` wrote: scores, eigenvalues with their tests, and loadings."""
+    for name in ("pcs", "selected"):
+        assert_same_table(found / FILES[name], expected / FILES[name])
+    assert_same_eigenvalues(read_json(found / FILES["eigenvalues"]), read_json(expected / FILES["eigenvalues"]))
+    one, other = (zarr.open_group(folder / FILES["loadings"], mode="r") for folder in (found, expected))
+    assert set(one.array_keys()) == set(other.array_keys())
+    for name in set(one.array_keys()) - {"loadings"}:
+        np.testing.assert_array_equal(read_array(one, name), read_array(other, name), err_msg=name)
+    np.testing.assert_allclose(read_array(one, "loadings"), read_array(other, "loadings"), rtol=0, atol=ATOL)
+
+
+def assert_near_components(found: Path, expected: Path) -> None:
+    """Compare components of a solver that draws on the device: each points the same way, and has as much variance."""
+    scores, reference = (pd.read_parquet(folder / FILES["pcs"]).filter(like="PC") for folder in (found, expected))
+    assert scores.corrwith(reference).min() > 0.98
+    one, other = (read_json(folder / FILES["eigenvalues"]) for folder in (found, expected))
+    np.testing.assert_allclose(one["eigenvalues"], other["eigenvalues"], rtol=1e-2)
+
+
+def assert_same_eigenvalues(found: dict[str, Any], expected: dict[str, Any]) -> None:
+    """Compare what step `pca` says of components, but for their residuals, which are rounding where it converged."""
+    for name in ("samples", "variants", "solver", "passes", "significant_components", "scaling"):
+        assert found[name] == expected[name], name
+    for name in ("eigenvalues", "explained_variance_ratio", "total_variance"):
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-6, err_msg=name)
+    one, other = ([test["statistic"] for test in each["tracy_widom"]] for each in (found, expected))
+    np.testing.assert_allclose(one, other, rtol=0, atol=1e-2)
+
+
+def read_array(group: Any, name: str) -> Any:
+    """Return a whole array of a group."""
+    return group[name][...]

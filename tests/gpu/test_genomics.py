@@ -1,0 +1,108 @@
+"""The genomics steps give the CPU's results on the GPU: integers equal, floats within a stated tolerance."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.contract.genomics_steps import (
+    COMPRESSED,
+    EXACT,
+    EXHAUSTED,
+    PLACED,
+    REPRODUCED,
+    SMALL,
+    assert_near_components,
+    assert_same_components,
+    assert_same_packed,
+    assert_same_table,
+    run_steps,
+    small_blocks,
+    write_inputs,
+)
+from tests.genotype_folders import packed_codes
+from tests.gpu.conftest import Both, on_both
+from whitewater.devices import Device, Genotypes, resolve
+from whitewater.store import read_json
+
+pytestmark = pytest.mark.gpu
+VARIANTS, SAMPLES, WINDOW = 700, 601, 150
+
+
+@pytest.fixture(scope="module")
+def both(gpu: Device, tmp_path_factory: pytest.TempPathFactory) -> Both[Path]:
+    folder = tmp_path_factory.mktemp("genomics")
+    inputs = write_inputs(folder)
+    with small_blocks():
+        return on_both(
+            gpu,
+            lambda device, results, client: run_steps(device, inputs=inputs, results=results, client=client),
+            folder,
+        )
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_the_same_variants_samples_and_relatives_are_found(both: Both[Path], name: str) -> None:
+    cpu, gpu = (pd.read_parquet(each / name) for each in (both.cpu, both.gpu))
+    pd.testing.assert_frame_equal(gpu, cpu, check_exact=True)
+
+
+@pytest.mark.parametrize("ploidy", ["diploid", "triploid"])
+def test_relatedness_and_packed_calls_are_the_same(both: Both[Path], ploidy: str) -> None:
+    cpu, gpu = (each / ploidy for each in (both.cpu, both.gpu))
+    assert read_json(gpu / "relatedness.json") == read_json(cpu / "relatedness.json")
+    assert_same_packed(gpu / "packed", cpu / "packed")
+
+
+@pytest.mark.parametrize("name", REPRODUCED)
+def test_components_are_the_same(both: Both[Path], name: str) -> None:
+    assert_same_components(both.gpu / name, both.cpu / name)
+
+
+def test_components_of_dasks_solver_are_near_those_of_other_draws(both: Both[Path]) -> None:
+    assert_near_components(both.gpu / COMPRESSED, both.cpu / COMPRESSED)
+
+
+def test_an_exhausted_space_has_all_eigenvalues(both: Both[Path]) -> None:
+    np.testing.assert_allclose(np.load(both.gpu / EXHAUSTED), np.linalg.eigvalsh(SMALL)[::-1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", PLACED)
+def test_outliers_and_places_of_samples_are_the_same(both: Both[Path], name: str) -> None:
+    assert_same_table(both.gpu / name, both.cpu / name)
+
+
+def test_the_map_is_of_the_same_samples_and_as_good(both: Both[Path]) -> None:
+    cpu, gpu = (pd.read_parquet(each / "diploid" / "umap.parquet") for each in (both.cpu, both.gpu))
+    pd.testing.assert_frame_equal(gpu[["sample", "label"]], cpu[["sample", "label"]])
+    measured = [read_json(each / "diploid" / "umap.json")["trustworthiness"] for each in (both.cpu, both.gpu)]
+    assert measured[1] > measured[0] - 0.1
+
+
+@pytest.mark.parametrize("ploidy", [1, 2, 3])
+def test_the_primitives_agree_where_there_are_many_blocks_of_threads(gpu: Device, ploidy: int) -> None:
+    random = np.random.default_rng(ploidy)
+    shape = (VARIANTS, SAMPLES)
+    linked = np.where(random.random(shape) < 0.6, random.integers(0, ploidy + 1, SAMPLES), -1)
+    dosages = np.where(linked < 0, random.integers(-1, ploidy + 1, shape), linked).astype(np.int8)
+    genotypes = Genotypes(packed_codes(dosages) if ploidy == 2 else dosages, SAMPLES, ploidy)
+    table = random.normal(size=(VARIANTS, ploidy + 2)).astype(np.float32)
+    chosen = random.random(SAMPLES) < 0.7
+    stops = np.minimum(np.arange(VARIANTS) + WINDOW, VARIANTS).astype(np.int32)
+
+    def found(device: Device) -> list[np.ndarray]:
+        placed = replace(genotypes, codes=device.from_host(genotypes.codes))
+        return [
+            device.to_host(device.expand_genotypes(placed, device.from_host(table))),
+            device.to_host(device.count_genotypes(placed, device.from_host(chosen))),
+            device.correlated_variants(placed, stops, 0.2),
+        ]
+
+    cpu = found(resolve("cpu"))
+    assert 10_000 < len(cpu[2]) < (stops - np.arange(1, VARIANTS + 1)).sum() - 10_000
+    for mine, other in zip(found(gpu), cpu, strict=True):
+        np.testing.assert_array_equal(mine, other)
