@@ -123,3 +123,19 @@ def test_the_workflows_pass_snakemakes_lint(fresh: Clone) -> None:
 def test_the_workflows_are_formatted(fresh: Clone) -> None:
     ended = fresh.start("snakefmt", "--check", "Snakefile", "workflows").ended()
     assert ended.status == 0, ended.terminal
+
+
+def test_little_data_leaves_a_core_to_the_other_applications_and_much_takes_all(finished: Clone) -> None:
+    much = {
+        "taxi": {"fetch": {"generated": {"scale": 1000.0}}},
+        "genomics": {"simulate": {"samples_by_population": {"AFR": 5000, "EUR": 5000, "ASIA": 0, "ADMIX": 0}}},
+    }
+    for step in ("taxi_clean", "genomics_ld_prune"):
+        little, all_cores = (threads(dry_run(finished, each, "--forcerun", step), step) for each in ({}, much))
+        assert (little, all_cores) == ("1", "2")
+
+
+def threads(ended: Ended, rule: str) -> str:
+    """Return the threads that the command of a job is told to use."""
+    job = ended.terminal.partition(f"rule {rule}:")[2]
+    return job.partition("--threads ")[2].split()[0]

@@ -40,3 +40,11 @@ def second_files(wildcards):
     """Return the local files of the second data set, so that a changed one is projected again."""
     second = lookup("genomics/project/second", within=config)
     return here(of_plink(second) + of_store(second))
+
+
+def workers(wildcards):
+    """Return the cores of a step: one for a small simulation, so that other applications run beside it, else all."""
+    simulated = lookup("genomics/simulate", within=config)
+    samples = sum(simulated["samples_by_population"].values())
+    bases = simulated["chromosomes"] * simulated["chromosome_length"]
+    return 1 if GENERATED and samples * bases <= 5e10 else workflow.cores

@@ -16,3 +16,12 @@ def local_files(wildcards):
             for path in glob.glob(os.path.expanduser(name))
         }
     )
+
+
+def workers(wildcards):
+    """Return the cores of a step: one for a few simulated months, so that other applications run beside it, else all."""
+    chosen = lookup("taxi/fetch", within=config)
+    generated = chosen["generated"]
+    files = len(generated["months"]) * len(generated["services"])
+    small = chosen["source"] == "generated" and files * generated["scale"] <= 0.5
+    return 1 if small else workflow.cores
