@@ -7,7 +7,8 @@ vision, and for differences the map PuOr of C. Brewer's ColorBrewer, which it li
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec
@@ -181,3 +182,28 @@ def save(figure: Figure, path: Path) -> None:
         raise InputError(f"{path}: a picture is a .png or .svg file. Name it so.")
     with matplotlib.style.context(_LOOK, after_reset=True):
         figure.savefig(path, format=form, metadata=_METADATA[form])
+
+
+def pictures(plots: Mapping[str, Path]) -> dict[str, list[Path]]:
+    """Return where each picture goes, in each of its formats; the stem of a file is the name of the picture."""
+    files: dict[str, list[Path]] = defaultdict(list)
+    for file, path in plots.items():
+        files[Path(file).stem].append(path)
+    return files
+
+
+def draw_all(figures: Mapping[str, Callable[[], Figure]], files: Mapping[str, list[Path]]) -> None:
+    """Draw each picture once, and write it to its files.
+
+    Raises
+    ------
+    InputError
+        If there is no picture of a name.
+    """
+    unknown = sorted(set(files) - set(figures))
+    if unknown:
+        raise InputError(f"No picture is named {', '.join(unknown)}. There are {', '.join(figures)}.")
+    for name, paths in files.items():
+        figure = figures[name]()
+        for path in paths:
+            save(figure, path)

@@ -24,7 +24,7 @@ Floats = npt.NDArray[np.float64]
 VARIANCE_TO_COME = 1e-4
 # Relative growth of each component in the noise in the last pass: a weak component of structure that is still hidden
 # under stronger ones grows faster.
-GROWTH = 5e-3
+GROWTH = 1e-2
 # Growth falls from pass to pass at least so much, in the extrapolation.
 SLOWEST_DECAY = 0.97
 # Residual, relative to the root of the largest eigenvalue times the own one, that float32 products may not get below:

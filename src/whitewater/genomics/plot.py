@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whitewater import style
-from whitewater.errors import InputError
 from whitewater.genomics import figures
 from whitewater.store import read_json
 
@@ -50,6 +48,7 @@ def plot(
         return figures.component_pair(read(pcs), read(projected), eigenvalues=read_json(eigenvalues), pair=(x, y))
 
     draw: dict[str, Callable[[], Figure]] = {
+        "pcs_1_2": partial(pair, 1, 2),
         "scree": lambda: figures.scree(read_json(eigenvalues)),
         "loadings_by_position": lambda: _loadings(loadings, components=run.settings.components),
         "missingness": lambda: figures.missingness(
@@ -61,17 +60,11 @@ def plot(
         "kinship": lambda: figures.kinship(read(kinship), relatedness=read_json(relatedness)),
         "umap": lambda: figures.umap(read(umap), read(projected, columns=["label"]), quality=read_json(umap_quality)),
     }
-    files = _by_picture(plots)
+    files = style.pictures(plots)
     for name in files:
         if numbers := _PAIR.fullmatch(name):
             draw[name] = partial(pair, int(numbers[1]), int(numbers[2]))
-    unknown = sorted(set(files) - set(draw))
-    if unknown:
-        raise InputError(f"No picture is named {', '.join(unknown)}. There are pcs_1_2 and such, {', '.join(draw)}.")
-    for name, paths in files.items():
-        figure = draw[name]()
-        for path in paths:
-            style.save(figure, path)
+    style.draw_all(draw, files)
     run.note(pictures=sorted(files))
 
 
@@ -82,11 +75,3 @@ def _loadings(path: Path, *, components: int) -> Figure:
     return figures.loadings_by_position(
         found.values, contigs=list(found.contig), positions=found.position, components=components
     )
-
-
-def _by_picture(plots: Mapping[str, Path]) -> dict[str, list[Path]]:
-    """Return where each picture goes, in each of its formats."""
-    pictures: dict[str, list[Path]] = defaultdict(list)
-    for file, path in plots.items():
-        pictures[Path(file).stem].append(path)
-    return pictures

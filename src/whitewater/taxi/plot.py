@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whitewater import style
-from whitewater.errors import InputError
 from whitewater.store import read_json
 from whitewater.taxi import figures
 
@@ -52,20 +50,6 @@ def plot(
             read(model / "predictions.parquet", columns=needed), metrics=read_json(model / "metrics.json")
         ),
     }
-    files = _by_picture(plots)
-    unknown = sorted(set(files) - set(draw))
-    if unknown:
-        raise InputError(f"No picture is named {', '.join(unknown)}. There are {', '.join(draw)}.")
-    for name, paths in files.items():
-        figure = draw[name]()
-        for path in paths:
-            style.save(figure, path)
+    files = style.pictures(plots)
+    style.draw_all(draw, files)
     run.note(pictures=sorted(files))
-
-
-def _by_picture(plots: Mapping[str, Path]) -> dict[str, list[Path]]:
-    """Return where each picture goes, in each of its formats."""
-    pictures: dict[str, list[Path]] = defaultdict(list)
-    for file, path in plots.items():
-        pictures[Path(file).stem].append(path)
-    return pictures
