@@ -51,6 +51,13 @@ def random_sites(variants: int, *, contigs: Sequence[str] = ("1", "2"), alternat
                  alternate)  # fmt: skip
 
 
+def numbered_sites(variants: int, *, contigs: Sequence[str] | None = None) -> Sites:
+    """Return the sites that `tests.genotype_folders.make_folder` makes up."""
+    positions = list(range(1, variants + 1))
+    return Sites(list(contigs or ["1"] * variants), positions, [f"v{row}" for row in range(variants)],
+                 ["G"] * variants, ["A"] * variants)  # fmt: skip
+
+
 def read_dosages(folder: Path) -> npt.NDArray[np.int8]:
     """Return the dosages of a folder of genotypes, int8 (variants, samples), -1 where missing."""
     codes, shape = np.load(folder / "calls.npy"), json.loads((folder / "genotypes.json").read_text())
@@ -125,19 +132,19 @@ def write_malariagen(
 
 
 def write_plink(
-    prefix: Path, alleles: npt.NDArray[Any], *, sites: Sites | None = None, samples: Sequence[str] | None = None
+    prefix: Path, dosages: npt.NDArray[Any], *, sites: Sites | None = None, samples: Sequence[str] | None = None
 ) -> Path:
-    """Write .bed, .bim and .fam of diploid calls; the alternate is A1."""
-    sites = sites or random_sites(len(alleles))
-    code = np.array([3, 2, 0, 1], np.uint8)[dosages(alleles)]  # by dosage 0, 1, 2 and -1
-    padded = np.zeros((len(alleles), -(-alleles.shape[1] // 4) * 4), np.uint8)
-    padded[:, : alleles.shape[1]] = code
-    fours = padded.reshape(len(alleles), -1, 4) << np.array([0, 2, 4, 6], np.uint8)
+    """Write .bed, .bim and .fam of dosages of A1, the alternate, (variants, samples), -1 where the call is missing."""
+    variants, size = dosages.shape
+    sites = sites or numbered_sites(variants)
+    padded = np.zeros((variants, -(-size // 4) * 4), np.uint8)
+    padded[:, :size] = np.array([3, 2, 0, 1], np.uint8)[dosages]  # by dosage 0, 1, 2 and -1
+    fours = padded.reshape(variants, -1, 4) << np.array([0, 2, 4, 6], np.uint8)
     prefix.with_name(prefix.name + ".bed").write_bytes(b"\x6c\x1b\x01" + fours.sum(axis=2, dtype=np.uint8).tobytes())
     columns = (sites.contig, sites.id, sites.position, sites.alternate, sites.reference)
     lines = [f"{contig}\t{name}\t0\t{at}\t{a1}\t{a2}\n" for contig, name, at, a1, a2 in zip(*columns, strict=True)]
     prefix.with_name(prefix.name + ".bim").write_text("".join(lines))
-    names = samples or sample_names(alleles.shape[1])
+    names = samples or sample_names(size)
     prefix.with_name(prefix.name + ".fam").write_text("".join(f"F{name}\t{name}\t0\t0\t0\t-9\n" for name in names))
     return prefix
 

@@ -11,10 +11,17 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, Protocol
 from urllib.error import HTTPError, URLError
 from urllib.parse import unquote, urlsplit, urlunsplit
-from urllib.request import HTTPBasicAuthHandler, HTTPPasswordMgrWithPriorAuth, OpenerDirector, build_opener
+from urllib.request import (
+    HTTPBasicAuthHandler,
+    HTTPPasswordMgrWithPriorAuth,
+    OpenerDirector,
+    build_opener,
+    url2pathname,
+)
 
 from whitewater.errors import InputError
 from whitewater.reachability import USER_AGENT
@@ -139,6 +146,14 @@ def filesystem_of(url: str, *, anonymous: bool) -> tuple[Any, str]:
         options = ANONYMOUSLY.get(url.partition("://")[0], {})
     filesystem, path = fsspec.core.url_to_fs(url, **options)
     return filesystem, path
+
+
+def local_path(place: str) -> Path | None:
+    """Return the path of a local place, which may be spelled as a URL; None of a remote one."""
+    if "://" not in place:
+        return Path(place).expanduser()
+    parts = urlsplit(place)
+    return Path(url2pathname(parts.path)) if parts.scheme in ("file", "local") else None
 
 
 @contextmanager

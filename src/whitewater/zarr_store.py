@@ -320,7 +320,8 @@ class GoogleStore(BucketStore):
 
     def _get(self, key: str, start: int | None, stop: int | None) -> Coroutine[Any, Any, bytes]:
         files, headers = self._files(), dict[str, str]()
-        files.credentials.apply(headers)
+        add_token = files.credentials.apply
+        add_token(headers)
         address = files.url(f"{self.location}/{key}")
         return _get_http(address, start, stop, timeout=self.timeout, headers=headers)
 

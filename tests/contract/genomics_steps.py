@@ -228,12 +228,10 @@ def _write_second(prefix: Path, dosages: Dosages) -> Path:
     swapped = np.arange(VARIANTS) % 2 == 1
     dosages = dosages.copy()
     dosages[swapped] = np.where(dosages[swapped] < 0, -1, 2 - dosages[swapped])
-    alleles = np.stack([dosages > 0, dosages > 1], axis=2).astype(np.int8)
-    alleles[dosages < 0] = -1
     first, second = (np.array(NAMES[name]) for name in ("reference", "alternate"))
     reference, alternate = np.where(swapped, second, first), np.where(swapped, first, second)
     sites = Sites(**{**NAMES, "reference": reference.tolist(), "alternate": alternate.tolist()})
-    return write_plink(prefix, alleles, sites=sites)
+    return write_plink(prefix, dosages, sites=sites)
 
 
 def assert_same_table(found: Path, expected: Path) -> None:

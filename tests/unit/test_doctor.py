@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy
 import pytest
+import zarr
 
 from whitewater import doctor, memory
 from whitewater.config import Cluster, resolve
@@ -220,6 +221,83 @@ def test_tlc_source_tries_the_first_file(served: tuple[str, Path]) -> None:
     (folder / "trip-data").mkdir()
     (folder / "trip-data" / "green_tripdata_2019-03.parquet").write_bytes(b"PAR1")
     assert doctor.check_taxi_source(fetch).status == "ok"
+
+
+def genomics_of(**sections: Any) -> dict[str, Any]:
+    section: dict[str, Any] = resolve({"genomics": sections})["genomics"]
+    return section
+
+
+def test_generated_genotypes_need_nothing() -> None:
+    check = doctor.check_genomics_source(genomics_of())
+    assert (check.name, check.status) == ("genomics source: generated", "ok")
+
+
+def make_store(path: Path) -> str:
+    zarr.open_group(path, mode="w", zarr_format=2)
+    zarr.consolidate_metadata(str(path), zarr_format=2)
+    return str(path)
+
+
+def test_stores_of_genotypes_and_of_sites_are_opened(tmp_path: Path) -> None:
+    malariagen = {"store": make_store(tmp_path / "calls.zarr"), "sites": str(tmp_path / "sites.zarr")}
+    genomics = genomics_of(ingest={"source": "malariagen", "malariagen": malariagen})
+    check = doctor.check_genomics_source(genomics)
+    assert check.status == "fail"
+    assert check.found.startswith(f"{tmp_path}/sites.zarr is no Zarr store")
+    make_store(tmp_path / "sites.zarr")
+    assert doctor.check_genomics_source(genomics).status == "ok"
+
+
+def test_store_behind_a_web_server_is_opened_and_its_secrets_are_not_told(served: tuple[str, Path]) -> None:
+    address, folder = served
+    genomics = genomics_of(ingest={"source": "vcz", "vcz": {"store": f"{address}/a.vcz?signature=hidden"}})
+    assert doctor.check_genomics_source(genomics).status == "fail"
+    make_store(folder / "a.vcz")
+    check = doctor.check_genomics_source(genomics)
+    assert (check.status, check.found) == ("ok", f"opened each: {address}/a.vcz?signature=...")
+
+
+def test_store_that_does_not_answer_fails_after_one_further_try(silent: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "REACH_SECONDS", 0.2)
+    check = doctor.check_genomics_source(genomics_of(ingest={"source": "vcz", "vcz": {"store": f"{silent}/a.vcz"}}))
+    assert check.status == "fail"
+    assert "in 2 tries" in check.found
+
+
+def test_each_plink_file_and_the_table_of_labels_is_read(tmp_path: Path) -> None:
+    ingest = {
+        "source": "plink",
+        "plink": {"prefix": str(tmp_path / "a")},
+        "labels": {"table": f"file://{tmp_path}/labels.tsv"},
+    }
+    names = ["a.bed", "a.bim", "a.fam", "labels.tsv"]
+    for present in range(len(names)):
+        check = doctor.check_genomics_source(genomics_of(ingest=ingest))
+        assert check.status == "fail"
+        assert [name in check.found for name in names] == [False] * present + [True] * (len(names) - present)
+        (tmp_path / names[present]).write_text("content")
+    assert doctor.check_genomics_source(genomics_of(ingest=ingest)).status == "ok"
+
+
+def test_vcf_file_that_is_missing_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.vcf").write_text("##fileformat=VCFv4.3")
+    paths = [str(tmp_path / "a.vcf"), str(tmp_path / "b.vcf")]
+    check = doctor.check_genomics_source(genomics_of(ingest={"source": "vcf", "vcf": {"paths": paths}}))
+    assert check.status == "fail"
+    assert [path in check.found for path in paths] == [False, True]
+
+
+def test_second_data_set_is_plink_files_where_there_are_any_else_a_store(tmp_path: Path) -> None:
+    genomics = genomics_of(project={"second": str(tmp_path / "second")})
+    assert "is no Zarr store" in doctor.check_genomics_source(genomics).found
+    (tmp_path / "second.bed").write_bytes(b"content")
+    check = doctor.check_genomics_source(genomics)
+    assert check.status == "fail"
+    assert [name in check.found for name in ("second.bed", "second.bim", "second.fam")] == [False, True, True]
+    for name in ("second.bim", "second.fam"):
+        (tmp_path / name).write_text("content")
+    assert doctor.check_genomics_source(genomics).status == "ok"
 
 
 def test_json_is_a_list_of_checks_and_the_status_counts_failures(

@@ -27,6 +27,7 @@ from tests.genotype_stores import (
 from whitewater.config.genomics import Ingest, Malariagen, Vcz
 from whitewater.errors import InputError, IntegrityError
 from whitewater.genomics.sources import Source, open_source
+from whitewater.genomics.sources import sites as sites_module
 from whitewater.genomics.sources import source as source_module
 from whitewater.genomics.sources.calls import Calls
 from whitewater.genomics.sources.malariagen import open_malariagen
@@ -237,13 +238,13 @@ def test_contigs_of_malariagen_stores_are_chosen_and_filtered(tmp_path: Path) ->
 @pytest.mark.parametrize("samples", [1, 4, 13])
 def test_plink_files_give_their_calls(tmp_path: Path, samples: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("whitewater.genomics.sources.plink.BLOCK_BYTES", 12)
-    source = open_plink(str(write_plink(tmp_path / "a", CALLS[:, :samples])))
+    source = open_plink(str(write_plink(tmp_path / "a", dosages(CALLS[:, :samples]))))
     assert len(source.ranges()) > 1
     check_calls(source, CALLS[:, :samples])
 
 
 def test_the_alternate_of_plink_is_a1_and_allele_0_is_none(tmp_path: Path) -> None:
-    prefix = write_plink(tmp_path / "data.v1", CALLS[:3], sites=FEW)
+    prefix = write_plink(tmp_path / "data.v1", dosages(CALLS[:3]), sites=FEW)
     text = Path(f"{prefix}.bim").read_text()
     Path(f"{prefix}.bim").write_text(
         text.replace("\tA,G\tAT", "\tI\tD").replace("X\t\t0", "X\t.\t0").replace("\t\tC", "\t0\tC")
@@ -257,10 +258,19 @@ def test_the_alternate_of_plink_is_a1_and_allele_0_is_none(tmp_path: Path) -> No
 
 
 def test_families_tell_individuals_apart_where_their_names_do_not(tmp_path: Path) -> None:
-    prefix = write_plink(tmp_path / "a", CALLS[:, :2], samples=["1", "2"])
+    prefix = write_plink(tmp_path / "a", dosages(CALLS[:, :2]), samples=["1", "2"])
     assert open_plink(str(prefix)).samples == ("1", "2")
     Path(f"{prefix}.fam").write_text("A 1 0 0 0 -9\nB  1 0 0 0 -9\n")
     assert open_plink(str(prefix)).samples == ("A:1", "B:1")
+
+
+def test_alternates_that_no_call_holds_are_left_out_of_every_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sites_module, "BLOCK_ROWS", 2)
+    table = pd.DataFrame({"alternate": ["C,G,T", "A", "", "G,T", "C"], "alleles": [4, 2, 1, 3, 2]})
+    seen = np.array([[1, 0, 1, 1], [1, 0, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0], [1, 1, 0, 0]], bool)
+    found = sites_module.only_seen(table, seen)
+    assert found["alternate"].tolist() == ["G,T", "", "", "G", "C"]
+    assert found["alleles"].tolist() == [3, 1, 1, 2, 2]
 
 
 def cut_bed(prefix: Path) -> None:
@@ -306,14 +316,14 @@ def remove(suffix: str) -> Callable[[Path], None]:
     ],
 )
 def test_damaged_plink_files_are_refused_by_name(tmp_path: Path, damage: Callable[[Path], None], message: str) -> None:
-    prefix = write_plink(tmp_path / "a", CALLS)
+    prefix = write_plink(tmp_path / "a", dosages(CALLS), sites=random_sites(23))
     damage(prefix)
     with pytest.raises(InputError, match=message):
         open_plink(str(prefix)).variants_table()
 
 
 def test_a_bed_that_shrinks_while_it_is_read_is_an_error(tmp_path: Path) -> None:
-    source = open_plink(str(write_plink(tmp_path / "a", CALLS)))
+    source = open_plink(str(write_plink(tmp_path / "a", dosages(CALLS))))
     cut_bed(tmp_path / "a")
     with pytest.raises(IntegrityError, match=r"a\.bed ends before variant 23"):
         encoded(source)

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.contract.simulated_gpu import packed
-from tests.plink2 import needs_plink19, plink19, write_plink
+from tests.genotype_stores import write_plink
+from tests.plink2 import needs_plink19, plink19
 from whitewater.devices import Array, Genotypes, resolve
 from whitewater.devices.genotype_pairs import cpu_correlated_variants
 from whitewater.devices.genotypes import rows_in_column_order, rows_in_sample_order

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.plink2 import needs_plink2, plink2, write_plink
+from tests.genotype_stores import write_plink
+from tests.plink2 import needs_plink2, plink2
 from whitewater.genomics.hwe import hwe_p_values
 
 

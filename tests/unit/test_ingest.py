@@ -56,7 +56,7 @@ def run_ingest(
 @pytest.fixture(scope="module")
 def plink(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """PLINK files of `CALLS`."""
-    return write_plink(tmp_path_factory.mktemp("plink") / "a", CALLS, sites=SITES)
+    return write_plink(tmp_path_factory.mktemp("plink") / "a", dosages(CALLS), sites=SITES)
 
 
 @pytest.fixture(scope="module")
@@ -286,7 +286,7 @@ def test_a_store_that_bio2zarr_wrote_needs_its_left_out_chunks_declared(
     tmp_path: Path, zarr_format: Literal[2, 3]
 ) -> None:
     """The chunk of variant_contig holds zeros where there is one contig, and zarr writes no such chunk."""
-    one_contig = write_plink(tmp_path / "one", CALLS, sites=replace(SITES, contig=["1"] * len(CALLS)))
+    one_contig = write_plink(tmp_path / "one", dosages(CALLS), sites=replace(SITES, contig=["1"] * len(CALLS)))
     bio2zarr.plink.convert(one_contig, tmp_path / "one.vcz", zarr_format=zarr_format)
     with pytest.raises(IntegrityError, match=r"variant_contig.*not stored.*filled_arrays"):
         run_ingest(settings_of("vcz", tmp_path / "one.vcz"), tmp_path / "refused")

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from tests.contract.strict_device import StrictDevice
 from tests.genotype_folders import linked_dosages, make_folder
-from tests.plink2 import needs_plink2, needs_plink19, plink2, plink19, read_plink, write_plink
+from tests.genotype_stores import numbered_sites, write_plink
+from tests.plink2 import needs_plink2, needs_plink19, plink2, plink19, read_plink
 from tests.real_data import needs_real_data, real_data
 from whitewater.config.genomics import LdPrune, VariantQc
 from whitewater.devices import resolve
@@ -62,7 +63,7 @@ def squared_correlations(dosages: Dosages) -> npt.NDArray[np.float64]:
 
 def kept_by_plink(folder: Path, dosages: Dosages, contigs: list[str], *arguments: float) -> tuple[list[str], list[str]]:
     """Return the ids that PLINK 1.9 and PLINK 2 keep."""
-    write_plink(folder / "plink", dosages, contigs=contigs)
+    write_plink(folder / "plink", dosages, sites=numbered_sites(len(dosages), contigs=contigs))
     plink19("--bfile", "plink", "--indep-pairwise", *arguments, cwd=folder)
     plink2("--bfile", "plink", "--indep-pairwise", *arguments, cwd=folder)
     first, second = ((folder / f"{name}.prune.in").read_text().split() for name in ("plink", "plink2"))

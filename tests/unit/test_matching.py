@@ -41,7 +41,7 @@ def test_another_variant_is_counted_and_not_matched(other: tuple[str, int, str, 
     assert (len(found.first), found.counts) == (0, {outcome: 1})
 
 
-@pytest.mark.parametrize("alleles", [("A", "T"), ("G", "C")])
+@pytest.mark.parametrize("alleles", [("A", "T"), ("G", "C"), ("AC", "GT")])
 def test_where_the_alleles_do_not_tell_the_strand_the_caller_decides(alleles: tuple[str, str]) -> None:
     ambiguous = table(("1", 100, "rs1", *alleles))
     assert match(ambiguous, ambiguous, keep_ambiguous=False).counts == {"strand unknown": 1}
@@ -59,3 +59,9 @@ def test_of_several_variants_at_a_place_the_one_with_fitting_alleles_counts() ->
     second = table(("1", 100, "a", "A", "C"), ("1", 100, "b", "G", "A"))
     found = match(table(("1", 100, "rs1", "A", "G")), second, keep_ambiguous=False)
     assert (found.second.tolist(), found.swapped.tolist()) == ([1], [True])
+
+
+def test_alleles_of_several_bases_read_backwards_on_the_other_strand() -> None:
+    first = table(("1", 100, "rs1", "AC", "TC"))
+    assert match(first, table(("1", 100, "rs1", "GT", "GA")), keep_ambiguous=False).counts == {"same, other strand": 1}
+    assert match(first, table(("1", 100, "rs1", "TG", "AG")), keep_ambiguous=False).counts == {"other alleles": 1}

@@ -26,7 +26,7 @@ from tests.genotype_structures import (
 )
 from whitewater import memory
 from whitewater.config.genomics import Pca, Scaling
-from whitewater.devices import Device, resolve
+from whitewater.devices import Device, Genotypes, resolve
 from whitewater.errors import InputError, IntegrityError, ResourceError
 from whitewater.genomics import genotype_folder
 from whitewater.genomics.convergence import structure_in, variance_is_captured
@@ -74,6 +74,36 @@ def test_outputs_describe_the_components_of_the_samples_used(tmp_path: Path, sol
     expected = oriented(vectors[:, :3]) * np.sqrt(values[:3])
     np.testing.assert_allclose(table[["PC1", "PC2", "PC3"]], expected, atol=1e-4)
     assert pd.read_parquet(out["selected"])["used"].tolist() == used.tolist()
+
+
+@pytest.mark.parametrize("solver", ["gram", "randomized", "svd_compressed"])
+def test_passes_are_as_often_as_the_genotypes_were_read(
+    tmp_path: Path, device: Device, monkeypatch: pytest.MonkeyPatch, solver: Literal["gram"]
+) -> None:
+    reads, read = [], genotype_folder.GenotypeFolder.read
+
+    def counted(folder: genotype_folder.GenotypeFolder, start: int, stop: int) -> Genotypes:
+        reads.append((start, stop))
+        return read(folder, start, stop)
+
+    monkeypatch.setattr(genotype_folder.GenotypeFolder, "read", counted)
+    found = components_of(write_folder(tmp_path / "g", DOSAGES), Pca(components=3, solver=solver), device)
+    counting = 1
+    assert reads == [(0, len(DOSAGES))] * (counting + found.spectrum.passes)
+
+
+@pytest.mark.parametrize("settings", [GRAM, RANDOMIZED])
+def test_results_are_equal_to_the_bit_however_little_is_read_at_once(
+    tmp_path: Path, device: Device, monkeypatch: pytest.MonkeyPatch, settings: Pca
+) -> None:
+    folder = write_folder(tmp_path / "g", DOSAGES)
+    whole = components_of(folder, settings, device)
+    monkeypatch.setattr(genotype_folder, "PIECE_BYTES", 1)
+    monkeypatch.setattr(type(device), "slab_cells", 500 * DOSAGES.shape[1])
+    slabs = components_of(folder, settings, device)
+    monkeypatch.setattr(genotype_folder, "PIECE_BYTES", 64 << 20)
+    np.testing.assert_array_equal(components_of(folder, settings, device).scores, slabs.scores)
+    np.testing.assert_allclose(slabs.scores, whole.scores, atol=1e-4)
 
 
 @pytest.mark.parametrize("settings", [GRAM, RANDOMIZED])

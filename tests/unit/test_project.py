@@ -96,7 +96,7 @@ def test_a_second_data_set_is_joined_whatever_its_order_and_allele_that_counts(f
                   np.where(swapped, second, first).tolist(), np.where(swapped, first, second).tolist())  # fmt: skip
     few = fitted.dosages.copy()
     few[np.setdiff1d(np.arange(VARIANTS), rows)] = -1
-    plink = write_plink(fitted.folder / "second", alleles, sites=sites)
+    plink = write_plink(fitted.folder / "second", dosages, sites=sites)
     vcz = write_vcz(fitted.folder / "second.vcz", alleles, sites=sites, chunks=(100, 7))
     of_plink, of_vcz = (fitted.project(second=str(each), method="regression") for each in (plink, vcz))
     for table in (of_plink, of_vcz):
@@ -111,9 +111,8 @@ def test_a_second_data_set_is_joined_whatever_its_order_and_allele_that_counts(f
 
 
 def test_a_data_set_of_other_variants_is_refused(fitted: Fitted) -> None:
-    alleles = np.ones((20, 3, 2), np.int8)
     sites = Sites(["9"] * 20, list(range(1, 21)), [f"x{at}" for at in range(20)], ["A"] * 20, ["G"] * 20)
-    other = write_plink(fitted.folder / "other", alleles, sites=sites)
+    other = write_plink(fitted.folder / "other", np.full((20, 3), 2), sites=sites)
     with pytest.raises(InputError, match=r"holds 0\.0 % of the 1500 variants.*genome build"):
         fitted.project(second=str(other))
 
@@ -124,10 +123,9 @@ def test_a_second_data_set_that_is_not_there_is_an_error(fitted: Fitted) -> None
 
 
 def test_a_sample_without_calls_is_listed_without_scores(fitted: Fitted) -> None:
-    alleles = np.full((VARIANTS, 2, 2), -1, np.int8)
-    alleles[:, 0] = 0
+    dosages = np.tile([0, -1], (VARIANTS, 1))
     sites = Sites(["1"] * VARIANTS, NAMES["position"], NAMES["id"], NAMES["reference"], NAMES["alternate"])
-    table = fitted.project(second=str(write_plink(fitted.folder / "empty", alleles, sites=sites)))
+    table = fitted.project(second=str(write_plink(fitted.folder / "empty", dosages, sites=sites)))
     empty = table[(table["data_set"] == "second") & (table["sample"] == "S1")].iloc[0]
     assert empty["variants"] == 0
     assert np.isnan(empty["PC1"])

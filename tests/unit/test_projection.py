@@ -111,10 +111,11 @@ def test_sums_over_parts_of_the_variants_add_up(fitted: tuple[Loadings, Floats])
     np.testing.assert_allclose(scores(total, loadings=loadings, method="oadp"), expected, rtol=1e-4, atol=1e-5)
 
 
-def test_a_sample_with_too_few_calls_gets_no_scores(fitted: tuple[Loadings, Floats]) -> None:
+@pytest.mark.parametrize("method", ["oadp", "regression", "simple"])
+def test_a_sample_with_too_few_calls_gets_no_scores(fitted: tuple[Loadings, Floats], method: Method) -> None:
     loadings, _ = fitted
     dosages = populations(1, seed=2)[0]
     dosages[10 * COMPONENTS - 1 :, 0] = -1
     dosages[10 * COMPONENTS :, 1] = -1
-    found = project(dosages, loadings, "oadp")
+    found = project(dosages, loadings, method)
     assert np.isnan(found).any(axis=1).tolist() == [True, False, False]

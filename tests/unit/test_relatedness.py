@@ -10,13 +10,14 @@ import pandas as pd
 import pytest
 
 from tests.genotype_folders import make_folder
-from tests.plink2 import needs_plink2, plink2, read_plink, write_plink
+from tests.genotype_stores import write_plink
+from tests.plink2 import needs_plink2, plink2, read_plink
 from tests.real_data import needs_real_data, real_data
 from whitewater.config.genomics import Relatedness
 from whitewater.devices import Device, resolve
 from whitewater.devices.cpu import CpuDevice
 from whitewater.errors import ConfigError, InputError, IntegrityError, ResourceError
-from whitewater.genomics import kinship
+from whitewater.genomics import genotype_folder, kinship
 from whitewater.genomics.kinship_tiles import BINS
 from whitewater.genomics.relatedness import relatedness
 from whitewater.step import Output, Run
@@ -214,7 +215,7 @@ def test_results_do_not_depend_on_workers_tiles_slabs_and_blocks(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kinship, "SMALLEST_TILE", tile)
         patch.setattr(kinship, "LARGEST_TILE", tile)
-        patch.setattr(kinship, "BLOCK_BYTES", 13 * 37)
+        patch.setattr(genotype_folder, "BLOCK_BYTES", 13 * 37)
         again = run_step(tmp_path, dosages, threads=threads, device=SmallSlabs())
     pd.testing.assert_frame_equal(again.kinship, found.kinship, check_exact=True)
     pd.testing.assert_frame_equal(again.samples, found.samples, check_exact=True)

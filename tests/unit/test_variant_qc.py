@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from tests.genotype_folders import make_folder
-from tests.plink2 import needs_plink2, plink2, write_plink
+from tests.genotype_stores import write_plink
+from tests.plink2 import needs_plink2, plink2
 from whitewater.config.genomics import VariantQc
 from whitewater.devices import resolve
 from whitewater.errors import ConfigError, InputError, IntegrityError

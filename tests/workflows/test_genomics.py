@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pytest
 
+from tests.genotype_stores import write_plink
 from tests.workflows.running import REMOTE, Clone, Ended, contents, eventually, leftovers, sha256
 
 RESULTS = "results/genomics/cpu"
@@ -38,13 +40,8 @@ def genomics(*steps: str) -> set[str]:
     return {f"genomics_{step}" for step in steps}
 
 
-def write_plink(prefix: Path, *, samples: int, variants: int) -> None:
-    """Write PLINK 1 files of random genotypes."""
-    random = np.random.default_rng(1)
-    rows = random.integers(0, 256, (variants, -(-samples // 4)), dtype=np.uint8)
-    prefix.with_suffix(".bed").write_bytes(b"\x6c\x1b\x01" + rows.tobytes())
-    prefix.with_suffix(".bim").write_text("".join(f"1\trs{i}\t0\t{i + 1}\tA\tG\n" for i in range(variants)))
-    prefix.with_suffix(".fam").write_text("".join(f"F{i} S{i} 0 0 0 -9\n" for i in range(samples)))
+def random_dosages(variants: int, samples: int) -> npt.NDArray[np.int64]:
+    return np.random.default_rng(1).integers(-1, 3, (variants, samples))
 
 
 # ---- a complete run
@@ -190,11 +187,13 @@ def test_outliers_are_a_step_only_where_rounds_are_asked_for(finished: Clone) ->
     assert f"--samples {RESULTS}/without_outliers.parquet --pcs" in ended.terminal
 
 
-def test_a_run_with_outliers_ends_with_them_in_the_manifest(copied: Clone) -> None:
-    settings = {"genomics": {"outliers": {"iterations": 2, "standard_deviations": 3.0}}}
-    ended = copied.snakemake("--", "genomics", files=("tiny.yaml", copied.write("mine.yaml", settings)))
+def test_outliers_are_taken_out_and_the_manifest_gathers_their_record(copied: Clone) -> None:
+    settings = {"outliers": {"iterations": 2, "standard_deviations": 3.0}}
+    files = ("tiny.yaml", copied.write("mine.yaml", {"genomics": settings}))
+    ended = copied.snakemake("--", f"{RESULTS}/pcs.parquet", files=files)
     assert ended.status == 0, ended.terminal
-    assert "outliers" in copied.json(f"{RESULTS}/manifest.json")["steps"]
+    assert "--records " in (manifest := dry_run(copied, settings).terminal.partition("genomics manifest")[2])
+    assert "logs/genomics/cpu/outliers.json" in manifest
     selected = pd.read_parquet(copied / f"{RESULTS}/samples.parquet")
     assert set(pd.read_parquet(copied / f"{RESULTS}/pcs.parquet")["sample"]) == set(
         selected.loc[selected["used"], "sample"]
@@ -212,7 +211,7 @@ def test_as_many_pairs_of_components_are_drawn_as_asked_for(finished: Clone) -> 
 def plink(fresh: Clone) -> Clone:
     """A clone whose source are PLINK files, ingested."""
     (fresh / "my data").mkdir()
-    write_plink(fresh / "my data/cohort", samples=30, variants=200)
+    write_plink(fresh / "my data/cohort", random_dosages(200, 30))
     fresh.write("tiny.yaml", {"genomics": {"ingest": {"source": "plink", "plink": {"prefix": "my data/cohort"}}}})
     ended = fresh.snakemake("--", GENOTYPES)
     assert ended.status == 0, ended.terminal
@@ -222,12 +221,12 @@ def plink(fresh: Clone) -> Clone:
 
 def test_local_files_are_ingested_without_a_simulation_and_again_when_they_change(plink: Clone) -> None:
     assert "Nothing to be done" in plink.snakemake("--dry-run", "--", GENOTYPES).terminal
-    write_plink(plink / "my data/cohort", samples=30, variants=201)
+    write_plink(plink / "my data/cohort", random_dosages(201, 30))
     assert plink.snakemake("--dry-run", "--", GENOTYPES).jobs == genomics("ingest")
 
 
 def test_a_second_data_set_that_changed_is_projected_again(finished: Clone, copied: Clone) -> None:
-    write_plink(copied / "second", samples=10, variants=50)
+    write_plink(copied / "second", random_dosages(50, 10))
     missing, there = ({"project": {"second": name}} for name in ("not there", "second"))
     target = f"{RESULTS}/projected.parquet"
     for overrides, listed in ((missing, False), (there, True)):

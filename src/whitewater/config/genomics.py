@@ -173,7 +173,7 @@ class Outliers(Section):
     """Samples far from all others are removed and the components computed again, as smartpca does."""
 
     iterations: int = Field(0, ge=0, description="Rounds at most; 0 switches it off, smartpca's default is 5.")
-    components: int = Field(10, ge=1, description="Components looked at.")
+    components: int = Field(10, ge=1, description="Components looked at; scaling and solver are the defaults of `pca`.")
     standard_deviations: float = Field(6.0, gt=0, description="Distance from the mean at which a sample is an outlier.")
 
 
@@ -192,7 +192,8 @@ class Scaling(Section):
 
     frequency: Literal["observed", "patterson"] = Field(
         "observed",
-        description="observed: p = alleles / calls; patterson: p = (1 + alleles) / (2 + calls), as smartpca.",
+        description="p in the variance, of a alternate alleles among c called ones. observed: a / c; patterson: "
+        "(1 + a) / (2 + c), as smartpca.",
     )
     variance: Literal["binomial", "none"] = Field(
         "binomial", description="binomial: divide by sqrt(ploidy p (1 - p)); none: centre only."

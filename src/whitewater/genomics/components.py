@@ -15,7 +15,7 @@ from whitewater.errors import InputError
 from whitewater.genomics import forecast
 from whitewater.genomics.convergence import Progress, is_converged, structure_in
 from whitewater.genomics.counting import count_used
-from whitewater.genomics.dask_svd import POWER_ITERATIONS, compressed_svd
+from whitewater.genomics.dask_svd import PASSES, compressed_svd
 from whitewater.genomics.genotype_folder import GenotypeFolder
 from whitewater.genomics.krylov import KrylovSpace, RitzPairs, block_krylov, start_block
 from whitewater.genomics.moments import total_of_squares
@@ -163,7 +163,7 @@ def _compressed(genotypes: ScaledGenotypes, settings: Pca, *, total: float) -> S
     squares = total_of_squares(
         found, device.from_host(probes), products[:, size:], total=total, samples=genotypes.samples, device=device
     )
-    return _spectrum(found, settings, total=total, squares=squares, passes=POWER_ITERATIONS + 2,
+    return _spectrum(found, settings, total=total, squares=squares, passes=PASSES + 1,
                      solver="svd_compressed", device=device)  # fmt: skip
 
 

@@ -23,6 +23,10 @@ def count_used(
 def _count(
     between: Range, *, folder: GenotypeFolder, device: Device, used: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.int32]:
-    read = folder.read(*between)
-    genotypes = Genotypes(device.from_host(read.codes), read.samples, read.ploidy)
-    return device.to_host(device.count_genotypes(genotypes, device.from_host(used)))
+    chosen = device.from_host(used)
+    parts = []
+    for piece in folder.pieces(*between):
+        read = folder.read(*piece)
+        genotypes = Genotypes(device.from_host(read.codes), read.samples, read.ploidy)
+        parts.append(device.to_host(device.count_genotypes(genotypes, chosen)))
+    return np.concatenate(parts)

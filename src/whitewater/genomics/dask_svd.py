@@ -9,6 +9,8 @@ from whitewater.genomics.scaled_genotypes import ScaledGenotypes, scaled_range
 
 # Dask's advice is 4 at most.
 POWER_ITERATIONS = 4
+# Over the genotypes: with the first block, there and back in each iteration, and with the basis found.
+PASSES = 2 * POWER_ITERATIONS + 2
 
 
 def compressed_svd(

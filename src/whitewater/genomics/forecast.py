@@ -8,7 +8,8 @@ from typing import Literal
 
 from whitewater import memory
 from whitewater.config.genomics import Pca
-from whitewater.genomics.dask_svd import POWER_ITERATIONS
+from whitewater.genomics.dask_svd import PASSES
+from whitewater.genomics.genotype_folder import PIECE_BYTES
 from whitewater.genomics.scaled_genotypes import LEAST_ROWS, ScaledGenotypes
 
 logger = logging.getLogger(__name__)
@@ -92,7 +93,7 @@ def check(genotypes: ScaledGenotypes, settings: Pca, solver: Solver, *, threads:
         ),
         "svd_compressed": (
             "Dask's svd_compressed",
-            f"{POWER_ITERATIONS + 1} passes, each at least {size.pass_seconds:.2g} s of a core",
+            f"{PASSES} passes, each at least {size.pass_seconds:.2g} s of a core",
             "Set pca.solver to randomized.",
         ),
     }[solver]
@@ -104,11 +105,12 @@ def check(genotypes: ScaledGenotypes, settings: Pca, solver: Solver, *, threads:
 def peak_memory(genotypes: ScaledGenotypes, settings: Pca, solver: Solver, *, threads: int) -> int:
     """Return about the most bytes that the decomposition and what comes after it hold at once."""
     size, folder = size_of(genotypes, settings), genotypes.folder
-    start, stop = folder.ranges()[0]
     slab = 4 * max(genotypes.device.slab_cells, LEAST_ROWS * size.columns)
-    task = (stop - start) * folder.row_bytes + slab
+    # A piece holds at least what a slab is looked up from: at most one byte for four of its own.
+    task = min(size.variants * folder.row_bytes, max(PIECE_BYTES, slab // 4)) + slab
     variants = size.variants * (VARIANT_BYTES + 12 * (folder.shape.ploidy + 2))
     if solver == "svd_compressed":
+        start, stop = folder.ranges()[0]
         return variants + threads * 4 * task + threads * 8 * (stop - start) * size.columns + _basis(size, 2)
     width = size.columns if solver == "gram" else size.width
     result = 8 * width * size.columns

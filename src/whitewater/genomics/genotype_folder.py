@@ -17,6 +17,7 @@ A row can be read or written at its place by any number of workers, and the page
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -39,6 +40,8 @@ FORMAT = 1
 # Variants of a slab: passes add up whole slabs, so that ranges of whole slabs give the same sums however they are cut.
 SLAB = 256
 BLOCK_BYTES = 2 << 20
+# Of a range that a task reads at once, at most: ranges of a large folder are many times as large.
+PIECE_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -121,6 +124,11 @@ class GenotypeFolder:
         blocks = max(1, -(-self.variants // self.block_variants))
         size = self.block_variants * -(-blocks // at_most)
         return [(start, min(start + size, self.variants)) for start in range(0, self.variants, size)]
+
+    def pieces(self, start: int, stop: int, *, rows: int = 1) -> Iterator[tuple[int, int]]:
+        """Cut a range into pieces of `PIECE_BYTES` at most, of a multiple of ``rows`` or, if larger, of so many."""
+        size = rows * max(1, PIECE_BYTES // (rows * max(1, self.row_bytes)))
+        return ((first, min(first + size, stop)) for first in range(start, stop, size))
 
     def variants_table(self, columns: list[str] | None = None) -> pd.DataFrame:
         """Return the table of the variants."""

@@ -21,8 +21,8 @@ from whitewater.genomics.genotype_folder import GenotypeFolder, create_genotypes
 from whitewater.genomics.labels import labels_of, local_table, read_labels
 from whitewater.genomics.sources.sites import only_seen
 from whitewater.genomics.sources.source import Source, open_source, simulated_file
-from whitewater.genomics.sources.stores import local_path
 from whitewater.redaction import redacted
+from whitewater.remote import local_path
 from whitewater.store import digests, write_json
 
 if TYPE_CHECKING:

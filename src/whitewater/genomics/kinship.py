@@ -23,7 +23,7 @@ import numpy.typing as npt
 from whitewater.devices import Array, Device
 from whitewater.devices.genotypes import GENOTYPES_A_BYTE, Genotypes
 from whitewater.errors import ConfigError, InputError
-from whitewater.genomics.genotype_folder import BLOCK_BYTES, GenotypeFolder
+from whitewater.genomics.genotype_folder import GenotypeFolder
 from whitewater.genomics.kinship_tiles import (
     BYTES_A_PAIR,
     SLAB_VARIANTS,
@@ -142,7 +142,7 @@ def _read_kept(run: Run[Relatedness], folder: GenotypeFolder, rows: Rows, *, cli
     missing = folder.variants_table(["count_missing"])["count_missing"].to_numpy()[rows]
     tasks = [rows[slice(*np.searchsorted(rows, (start, stop)))] for start, stop in folder.ranges()]
     read = run.map(
-        partial(read_rows, folder=folder),
+        partial(_read_codes, folder=folder),
         [task for task in tasks if len(task)],
         client=client,
         label="read",
@@ -153,12 +153,8 @@ def _read_kept(run: Run[Relatedness], folder: GenotypeFolder, rows: Rows, *, cli
     return Genotypes(codes, folder.samples), int((missing == 0).sum())
 
 
-def read_rows(rows: Rows, *, folder: GenotypeFolder) -> Array:
-    """Read the codes of some variants, ascending, a block of the file at a time."""
-    step = max(1, BLOCK_BYTES // folder.row_bytes)
-    edges = np.flatnonzero(np.diff(rows // step)) + 1
-    parts = np.split(rows, edges)
-    return np.concatenate([folder.read(int(part[0]), int(part[-1]) + 1).codes[part - part[0]] for part in parts])
+def _read_codes(rows: Rows, *, folder: GenotypeFolder) -> Array:
+    return folder.read_rows(rows).codes
 
 
 def _merge(found: Iterable[Pairs]) -> Pairs:

@@ -3,8 +3,8 @@
 From a random block Q_1, each pass over the genotypes gives K Q_j; what it has beyond the space found so far, made
 orthonormal, is Q_{j+1}. The Ritz pairs (Rayleigh-Ritz) of the whole space are the best that p passes can tell, and as
 the products K Q_j are kept, the residual |K v - theta v| of each is known without another pass. Products come with the
-rounding of float32; everything else is float64, and each block is orthogonalised twice, so that the space keeps its
-orthogonality (Parlett 1998, The Symmetric Eigenvalue Problem, 6.9).
+rounding of float32; everything else is float64, and each block is orthogonalised three times, so that the space keeps
+its orthogonality (Parlett 1998, The Symmetric Eigenvalue Problem, 6.9).
 """
 
 from __future__ import annotations

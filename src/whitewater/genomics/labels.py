@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from whitewater.config.genomics import Labels
 from whitewater.download import Access, download, read_registry
 from whitewater.errors import InputError
-from whitewater.genomics.sources.stores import local_path
+from whitewater.remote import local_path
 from whitewater.store import exclusive
 
 if TYPE_CHECKING:
@@ -85,8 +85,8 @@ def read_labels(path: Path, settings: Labels) -> dict[str, str]:
     """
     table = _read(path, (settings.sample_column, settings.label_column))
     pairs = table[[settings.sample_column, settings.label_column]].dropna().astype("str")
-    pairs = pairs.apply(lambda column: column.str.strip()).drop_duplicates()
     pairs.columns = ["sample", "label"]
+    pairs = pairs.assign(sample=pairs["sample"].str.strip(), label=pairs["label"].str.strip()).drop_duplicates()
     pairs = pairs[(pairs["sample"] != "") & (pairs["label"] != "")]
     twice = pairs["sample"].duplicated(keep=False)
     if twice.any():

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 TASK_BYTES = 4 << 20
+# A byte for each of the pairs that a task compares: many, where samples are few.
+TASK_PAIRS = 32 << 20
 # A task reads the variants of one more window, so it is this many windows long at least.
 TASK_WINDOWS = 4
 NONE = -1
@@ -145,7 +147,7 @@ def _prune(
 
 
 def _tasks(variants: int, folder: GenotypeFolder, *, window: int) -> list[tuple[int, int]]:
-    size = max(TASK_WINDOWS * window, TASK_BYTES // folder.row_bytes)
+    size = max(TASK_WINDOWS * window, min(TASK_BYTES // folder.row_bytes, TASK_PAIRS // window))
     return [(start, min(start + size, variants)) for start in range(0, variants, size)]
 
 

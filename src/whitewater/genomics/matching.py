@@ -3,8 +3,8 @@
 An id is looked up first. Where the second data set does not hold it, contig and position are, among those variants of
 the second whose ids the first does not hold: if two data sets share ids but count positions by different genome builds,
 the same place is not the same variant. The alleles must then be the same two: in the same order, swapped, or on the
-other strand (A for T, C for G). Where an allele is the other one's complement (A/T, C/G), the strand cannot be told;
-such variants are left out unless the caller knows that both data sets are on one strand.
+other strand (A for T, C for G, longer ones backwards). Where an allele is the other one on the other strand (A/T, C/G),
+the strand cannot be told; such variants are left out unless the caller knows that both data sets are on one strand.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _outcome(
 ) -> tuple[str, int]:
     if not candidates:
         return "absent", -1
-    if not keep_ambiguous and pair[0].translate(COMPLEMENT) == pair[1]:
+    if not keep_ambiguous and _other_strand(pair[0]) == pair[1]:
         return "strand unknown", -1
     for other in candidates:
         if relation := _relation(pair, alleles[other]):
@@ -75,8 +75,12 @@ def _relation(first: tuple[str, str], second: tuple[str, str]) -> str:
             return f"same{strand}"
         if first == second[::-1]:
             return f"swapped{strand}"
-        second = (second[0].translate(COMPLEMENT), second[1].translate(COMPLEMENT))
+        second = (_other_strand(second[0]), _other_strand(second[1]))
     return ""
+
+
+def _other_strand(allele: str) -> str:
+    return allele.translate(COMPLEMENT)[::-1]
 
 
 def _places(

@@ -18,6 +18,7 @@ from whitewater.genomics.genotype_folder import GenotypeFolder, open_genotypes
 from whitewater.genomics.loadings import Loadings, read_loadings
 from whitewater.genomics.matching import Matches, match
 from whitewater.genomics.projection import VARIANTS_A_COMPONENT, Sums, scores, sums
+from whitewater.redaction import redacted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,9 +68,10 @@ def _first(run: Run[Project], folder: GenotypeFolder, samples: pd.DataFrame, loa
     chosen = samples.index.to_numpy()
     with run.cluster() as client:
         work = partial(_sums_of_range, folder=folder, chosen=chosen, device=run.device)
-        parts = list(run.map(work, folder.ranges(), client=client, label="project", ordered=True,
-                             shared={"loadings": loadings})) if len(chosen) else []  # fmt: skip
-    return _table(run, samples, parts, loadings=loadings, data_set="first", reasons=samples["reason"].tolist())
+        parts = run.map(work, folder.ranges(), client=client, label="project", ordered=True,
+                        shared={"loadings": loadings})  # fmt: skip
+        found = reduce(add, parts) if len(chosen) else None
+    return _table(run, samples, found, loadings=loadings, data_set="first", reasons=samples["reason"].tolist())
 
 
 def _sums_of_range(
@@ -80,9 +82,13 @@ def _sums_of_range(
     device: Any,
     loadings: Loadings,
 ) -> Sums:
-    genotypes = folder.read(*between)
-    dosages = dosages_of(genotypes.codes, chosen) if genotypes.packed else genotypes.codes[:, chosen]
-    return sums(dosages, np.arange(*between), loadings=loadings, device=device)
+    def sums_of(start: int) -> Sums:
+        rows = np.arange(start, min(start + folder.block_variants, between[1]))
+        genotypes = folder.read(start, int(rows[-1]) + 1)
+        dosages = dosages_of(genotypes.codes, chosen) if genotypes.packed else genotypes.codes[:, chosen]
+        return sums(dosages, rows, loadings=loadings, device=device)
+
+    return reduce(add, map(sums_of, range(*between, folder.block_variants)))
 
 
 def dosages_of(codes: npt.NDArray[np.uint8], chosen: npt.NDArray[np.intp]) -> Dosages:
@@ -97,9 +103,9 @@ def _second(run: Run[Project], loadings: Loadings) -> pd.DataFrame:
     """Project all samples of the second data set."""
     import pandas as pd
 
-    source = _open_second(run.settings.second)
+    name, source = f"project.second {redacted(run.settings.second)}", _open_second(run.settings.second)
     if source.ploidy != loadings.ploidy:
-        raise InputError(f"project.second {run.settings.second} has ploidy {source.ploidy}, but the components are of "
+        raise InputError(f"{name} has ploidy {source.ploidy}, but the components are of "
                          f"ploidy {loadings.ploidy}. Give a data set of the same.")  # fmt: skip
     matches = match(_variants(loadings), source.variants_table(), keep_ambiguous=run.settings.ambiguous == "keep")
     logger.info("variants of the second data set: %s", matches.counts)
@@ -107,16 +113,14 @@ def _second(run: Run[Project], loadings: Loadings) -> pd.DataFrame:
     share = len(matches.first) / len(loadings.values)
     if share < run.settings.minimum_matched:
         raise InputError(
-            f"project.second {run.settings.second} holds {100 * share:.1f} % of the {len(loadings.values)} variants "
+            f"{name} holds {100 * share:.1f} % of the {len(loadings.values)} variants "
             f"of the components, less than project.minimum_matched ({100 * run.settings.minimum_matched:.0f} %): "
             f"{matches.counts}. Check that both name variants alike and count the same genome build, or lower it."
         )
-    parts = [
-        _sums_of_source(between, source=source, matches=matches, loadings=loadings, device=run.device)
-        for between in source.ranges()
-    ]
+    work = partial(_sums_of_source, source=source, matches=matches, loadings=loadings, device=run.device)
     samples = pd.DataFrame({"sample": list(source.samples), "label": None})
-    return _table(run, samples, parts, loadings=loadings, data_set="second", reasons=["second data set"] * len(samples))
+    found = reduce(add, map(work, source.ranges()))
+    return _table(run, samples, found, loadings=loadings, data_set="second", reasons=["second data set"] * len(samples))
 
 
 def _open_second(location: str) -> Source:
@@ -164,7 +168,7 @@ def _read(source: Source, start: int, stop: int) -> Dosages:
 def _table(
     run: Run[Project],
     samples: pd.DataFrame,
-    parts: Sequence[Sums],
+    found: Sums | None,
     *,
     loadings: Loadings,
     data_set: str,
@@ -173,7 +177,6 @@ def _table(
     import pandas as pd
 
     size = len(loadings.eigenvalues)
-    found = reduce(add, parts) if parts else None
     placed = scores(found, loadings=loadings, method=run.settings.method) if found else np.empty((0, size))
     called = found.called if found else np.empty(0, np.int64)
     few = f"fewer than {VARIANTS_A_COMPONENT * size} called variants"

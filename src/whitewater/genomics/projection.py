@@ -10,19 +10,22 @@ squares on the called variants as in PCAone's and EIGENSOFT's projection (``lsqp
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from whitewater.devices import Device, Genotypes
+from whitewater.genomics.scaled_genotypes import LEAST_ROWS, MOST_ROWS
 
 if TYPE_CHECKING:
     from whitewater.genomics.loadings import Loadings
 
 Floats = npt.NDArray[np.float64]
 Method = Literal["oadp", "regression", "simple"]
-# Called variants for each component below which least squares says nothing of a sample.
+# Called variants for each component below which they say nothing of a sample.
 VARIANTS_A_COMPONENT = 10
 
 
@@ -49,7 +52,18 @@ class Sums:
 
 
 def sums(dosages: npt.NDArray[np.int8], rows: npt.NDArray[np.intp], *, loadings: Loadings, device: Device) -> Sums:
-    """Sum over variants; ``dosages``, int8 (variants, q), -1 where missing, belong to ``rows`` of the loadings."""
+    """Sum over variants; ``dosages``, int8 (variants, q), -1 where missing, belong to ``rows`` of the loadings.
+
+    Sums are float32 within a slab of variants and added up in float64.
+    """
+    size = min(max(LEAST_ROWS, device.slab_cells // max(1, dosages.shape[1])), MOST_ROWS)
+    slabs = [slice(start, start + size) for start in range(0, max(1, len(rows)), size)]
+    return reduce(add, (_sums_of_slab(dosages[slab], rows[slab], loadings=loadings, device=device) for slab in slabs))
+
+
+def _sums_of_slab(
+    dosages: npt.NDArray[np.int8], rows: npt.NDArray[np.intp], *, loadings: Loadings, device: Device
+) -> Sums:
     xp = device.xp
     genotypes = Genotypes(device.from_host(np.ascontiguousarray(dosages)), dosages.shape[1], loadings.ploidy)
     weights = loadings.values[rows]
@@ -72,11 +86,12 @@ def scores(found: Sums, *, loadings: Loadings, method: Method) -> Floats:
     NaN for samples with fewer than `VARIANTS_A_COMPONENT` called variants for each component.
     """
     variants = int((loadings.scale > 0).sum())
-    if method == "simple":
-        simple: Floats = found.product / np.sqrt(variants)
-        return simple
     result = np.full(found.product.shape, np.nan)
-    for sample in np.flatnonzero(found.called >= VARIANTS_A_COMPONENT * found.product.shape[1]):
+    enough = np.flatnonzero(found.called >= VARIANTS_A_COMPONENT * found.product.shape[1])
+    if method == "simple":
+        result[enough] = found.product[enough] / np.sqrt(variants)
+        return result
+    for sample in enough:
         gram = _symmetric(found.gram[sample], found.product.shape[1])
         coordinates = np.linalg.solve(gram, found.product[sample])
         if method == "oadp":

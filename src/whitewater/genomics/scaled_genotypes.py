@@ -186,11 +186,14 @@ def _slabs(between: Range, *, folder: GenotypeFolder, table: Array, device: Devi
     All are views of one buffer, so each is gone when the next one is there.
     """
     xp = device.xp
-    read = folder.read(*between)
-    genotypes = Genotypes(device.from_host(read.codes), read.samples, read.ploidy)
-    lookup = device.from_host(np.ascontiguousarray(table[slice(*between)]))
-    rows = min(max(LEAST_ROWS, device.slab_cells // genotypes.columns), MOST_ROWS)
-    buffer = xp.empty((min(rows, genotypes.variants), genotypes.columns), xp.float32)
-    for start in range(0, genotypes.variants, rows):
-        part = genotypes.between(start, start + rows)
-        yield start, device.expand_genotypes(part, lookup[start : start + rows], buffer[: part.variants])
+    columns = _no_variants(folder).columns
+    rows = min(max(LEAST_ROWS, device.slab_cells // columns), MOST_ROWS)
+    buffer = xp.empty((min(rows, between[1] - between[0]), columns), xp.float32)
+    for first, last in folder.pieces(*between, rows=rows):
+        read = folder.read(first, last)
+        genotypes = Genotypes(device.from_host(read.codes), read.samples, read.ploidy)
+        lookup = device.from_host(np.ascontiguousarray(table[first:last]))
+        for start in range(0, genotypes.variants, rows):
+            part = genotypes.between(start, start + rows)
+            filled = device.expand_genotypes(part, lookup[start : start + rows], buffer[: part.variants])
+            yield first - between[0] + start, filled

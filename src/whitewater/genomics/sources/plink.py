@@ -13,6 +13,7 @@ import numpy.typing as npt
 from whitewater.errors import InputError, IntegrityError
 from whitewater.genomics.sources.sites import sites
 from whitewater.genomics.sources.source import BLOCK_BYTES
+from whitewater.redaction import redacted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -112,7 +113,7 @@ def open_plink(prefix: str) -> PlinkSource:
         tell.
     """
     if "://" in prefix:
-        raise InputError(f"{prefix}: PLINK files are read from local paths only. Download them first.")
+        raise InputError(f"{redacted(prefix)}: PLINK files are read from local paths only. Download them first.")
     fam, bim = _read(prefix, ".fam"), _read(prefix, ".bim")
     source = PlinkSource(prefix, _names(fam), len(bim))
     _check_bed(source)

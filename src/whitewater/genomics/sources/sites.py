@@ -80,11 +80,23 @@ def only_seen(table: pd.DataFrame, seen: npt.NDArray[np.bool_]) -> pd.DataFrame:
     """
     import pandas as pd
 
-    listed = table["alternate"].str.split(",", expand=True).fillna("").to_numpy(object)
-    kept = seen[:, 1 : listed.shape[1] + 1] & (listed != "")
+    blocks = [slice(*block) for block in row_blocks(len(table), chunk=1)]
+    found = [_seen_alternates(table["alternate"].iloc[block], seen[block]) for block in blocks]
     return table.assign(
-        alternate=pd.Series(_joined(listed, kept), dtype="str"), alleles=1 + kept.sum(axis=1, dtype=np.int32)
+        alternate=pd.concat([alternate for alternate, _ in found], ignore_index=True),
+        alleles=np.concatenate([alleles for _, alleles in found]),
     )
+
+
+def _seen_alternates(
+    alternate: pd.Series[str], seen: npt.NDArray[np.bool_]
+) -> tuple[pd.Series[str], npt.NDArray[np.int32]]:
+    """Return the alternates that occur, joined by commas, and how many alleles they make with the reference."""
+    import pandas as pd
+
+    listed = alternate.str.split(",", expand=True).fillna("").to_numpy(object)
+    kept = seen[:, 1 : listed.shape[1] + 1] & (listed != "")
+    return pd.Series(_joined(listed, kept), dtype="str"), 1 + kept.sum(axis=1, dtype=np.int32)
 
 
 def _joined(alleles: Text, used: npt.NDArray[np.bool_]) -> Text:

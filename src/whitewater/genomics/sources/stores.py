@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 from whitewater.errors import InputError
 from whitewater.genomics.sources.sites import Text
+from whitewater.remote import local_path
 
 if TYPE_CHECKING:
     from whitewater.config.genomics import Vcz
@@ -80,11 +78,3 @@ def origins(store: str, names: Iterable[str]) -> tuple[str, ...]:
     if path is None or not path.is_dir():
         return (store,)
     return tuple(str(path / name) for name in names)
-
-
-def local_path(place: str) -> Path | None:
-    """Return the path of a local place, which may be spelled as a URL; None of a remote one."""
-    if "://" not in place:
-        return Path(place).expanduser()
-    parts = urlsplit(place)
-    return Path(url2pathname(parts.path)) if parts.scheme in ("file", "local") else None
