@@ -1,5 +1,7 @@
 """Projected samples come to lie where they would have been among the samples that were fitted."""
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -118,4 +120,16 @@ def test_a_sample_with_too_few_calls_gets_no_scores(fitted: tuple[Loadings, Floa
     dosages[10 * COMPONENTS - 1 :, 0] = -1
     dosages[10 * COMPONENTS :, 1] = -1
     found = project(dosages, loadings, method)
+    assert np.isnan(found).any(axis=1).tolist() == [True, False, False]
+
+
+def test_a_sample_whose_called_variants_do_not_tell_the_components_apart_gets_no_scores(
+    fitted: tuple[Loadings, Floats],
+) -> None:
+    loadings, _ = fitted
+    dosages = populations(1, seed=2)[0]
+    weights = loadings.values.copy()
+    weights[:100] = weights[:100, :1]
+    dosages[100:, 0] = -1
+    found = project(dosages, replace(loadings, values=weights), "regression")
     assert np.isnan(found).any(axis=1).tolist() == [True, False, False]

@@ -179,7 +179,7 @@ def _table(
     size = len(loadings.eigenvalues)
     placed = scores(found, loadings=loadings, method=run.settings.method) if found else np.empty((0, size))
     called = found.called if found else np.empty(0, np.int64)
-    few = f"fewer than {VARIANTS_A_COMPONENT * size} called variants"
+    few = f"its called variants, at least {VARIANTS_A_COMPONENT * size} are needed, do not tell its scores"
     why = [
         f"{reason}; {few}" if np.isnan(score) else reason for reason, score in zip(reasons, placed[:, 0], strict=True)
     ]

@@ -27,6 +27,8 @@ Floats = npt.NDArray[np.float64]
 Method = Literal["oadp", "regression", "simple"]
 # Called variants for each component below which they say nothing of a sample.
 VARIANTS_A_COMPONENT = 10
+# Condition of the least squares above which the rounding of float32 products decides the scores.
+LARGEST_CONDITION = 1e5
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,8 @@ def _sums_of_slab(
 def scores(found: Sums, *, loadings: Loadings, method: Method) -> Floats:
     """Return the scores of the samples, float64 (q, k), on the axes of the samples that were fitted.
 
-    NaN for samples with fewer than `VARIANTS_A_COMPONENT` called variants for each component.
+    NaN for samples with fewer than `VARIANTS_A_COMPONENT` called variants for each component, or whose called variants
+    do not tell the components apart, such as those of one region in linkage disequilibrium.
     """
     variants = int((loadings.scale > 0).sum())
     result = np.full(found.product.shape, np.nan)
@@ -93,6 +96,8 @@ def scores(found: Sums, *, loadings: Loadings, method: Method) -> Floats:
         return result
     for sample in enough:
         gram = _symmetric(found.gram[sample], found.product.shape[1])
+        if np.linalg.cond(gram) > LARGEST_CONDITION:
+            continue
         coordinates = np.linalg.solve(gram, found.product[sample])
         if method == "oadp":
             residual = found.squares[sample] - coordinates @ gram @ coordinates
