@@ -23,7 +23,7 @@ TOOLS = ("whitewater", "scikit_learn", "scikit_allel", "svd_compressed", "plink2
 ORACLE = "scikit_learn"
 PACKAGES = ("scikit-allel", "zarr", "numcodecs")
 # Of the floor: what the block Krylov route of Whitewater multiplies with, and its passes over this data.
-COLUMNS, PASSES = 20, 4
+COLUMNS, PASSES = 16, 6
 FLOOR_SAMPLES = 5
 
 

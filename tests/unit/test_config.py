@@ -63,6 +63,12 @@ def test_files_without_paths_are_refused() -> None:
     assert "files.paths is empty" in errors({"taxi": {"fetch": {"source": "files"}}})[0]
 
 
+def test_a_map_of_more_components_than_are_computed_is_refused() -> None:
+    (told,) = errors({"genomics": {"pca": {"components": 5}}})
+    assert "umap.components is 10, but pca.components is 5" in told
+    assert resolve({"genomics": {"pca": {"components": 5}, "umap": {"components": 5}}})
+
+
 def test_a_gpu_that_is_absent_is_refused_with_what_was_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ctypes.CDLL", lambda name: (_ for _ in ()).throw(OSError(name)))
     with pytest.raises(DeviceError, match=r"libcuda\.so\.1.*driver is not installed.*device=cpu"):

@@ -341,6 +341,14 @@ def test_all_pairs_are_in_the_histogram_and_no_relatives_is_said() -> None:
     assert "No pair is related." in written(figure)
 
 
+def test_kinship_that_was_not_computed_is_not_drawn_as_no_relatives() -> None:
+    pairs, summary = kinship()
+    without = {**summary, "undefined": 0, "histogram": {**summary["histogram"], "counts": [0] * 40}}
+    figure = figures.kinship(pairs.head(0), relatedness=without)
+    assert "No pairs were compared" in written(figure)
+    assert "related." not in written(figure)
+
+
 # ---- map and genome
 
 

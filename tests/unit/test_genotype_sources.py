@@ -1,6 +1,8 @@
 """Every source gives the calls that were written, whatever its chunks, and refuses what is damaged."""
 
 import shutil
+import struct
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -475,14 +477,37 @@ def test_vcf_files_are_converted(tmp_path: Path) -> None:
     [
         (HEADER + RECORDS + "2\t5\t.\tA\tC\t.\t.\t.\tGT\t0/0\t0/0\t0/0\n", r"a\.vcf has no index: compress.*`bgzip`"),
         ("no VCF", r"a\.vcf cannot be converted"),
-        ((HEADER + RECORDS).replace("ID=GT", "ID=GQ").replace("GT:AD", "GQ:AD"), r"lacks call_genotype"),
+        ((HEADER + RECORDS).replace("ID=GT", "ID=GQ").replace("GT:AD", "GQ:AD"), r"a\.vcf holds no genotypes"),
+        (
+            HEADER + RECORDS + "1\t40\t.\tA\tC\t.\t.\t.\tGT:AD\t0/0:1,2\t0/",
+            r"a\.vcf cannot be converted: error parsing",
+        ),
     ],
-    ids=["contigs", "text", "no calls"],
+    ids=["contigs", "text", "no calls", "cut off"],
 )
 def test_vcf_files_that_cannot_be_read_are_refused(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "a.vcf").write_text(text)
     with pytest.raises(InputError, match=message):
         open_source(vcf(tmp_path / "a.vcf"), {}, scratch=tmp_path / "scratch")
+
+
+def test_a_compressed_vcf_file_that_was_cut_off_between_blocks_is_refused(tmp_path: Path) -> None:
+    whole = bgzipped(HEADER.encode()) + bgzipped(RECORDS.encode())
+    file = tmp_path / "a.vcf.gz"
+    file.write_bytes(whole + bgzipped(b""))
+    assert open_source(vcf(file), {}, scratch=tmp_path / "scratch").variants == 3
+    for cut in (whole, bgzipped(HEADER.encode()), whole[:20]):
+        file.write_bytes(cut)
+        with pytest.raises(InputError, match=r"a\.vcf\.gz is cut off"):
+            open_source(vcf(file), {}, scratch=tmp_path / "other")
+
+
+def bgzipped(data: bytes) -> bytes:
+    """Return a block of bgzip: gzip with the size of the block in an extra field (SAM specification, section 4.1)."""
+    packer = zlib.compressobj(wbits=-15)
+    packed = packer.compress(data) + packer.flush()
+    head = b"\x1f\x8b\x08\x04" + bytes(4) + b"\x00\xff\x06\x00BC\x02\x00"
+    return head + struct.pack("<H", len(packed) + 25) + packed + struct.pack("<II", zlib.crc32(data), len(data))
 
 
 def test_a_vcf_file_that_is_not_there_is_refused(tmp_path: Path) -> None:

@@ -35,9 +35,18 @@ def write(path: Path, text: str) -> Path:
         '"sample","population"\n"S1","Yoruba in Ibadan"\n"S2","NA"\n"S3","CEU"\n',
         "sample;population\nS1;Yoruba in Ibadan\nS2;NA\nS3;CEU\n",
         "sample\tsex\tpopulation\nS1\tF\tYoruba in Ibadan\nS2\t\tNA\n S3 \tM\tCEU \n",
+        '"sample"\t"population"\n"S1"\t"Yoruba in Ibadan"\n"S2"\t"NA"\n"S3"\t"CEU"\n',
         "sample,population\r\nS1,Yoruba in Ibadan\r\nS2,NA\r\nS3,CEU\r\nS4,\r\n",
     ],
-    ids=["csv", "mark and columns", "quoted", "semicolons", "tabs and blanks", "a sample without label"],
+    ids=[
+        "csv",
+        "mark and columns",
+        "quoted",
+        "semicolons",
+        "tabs and blanks",
+        "tabs and quotes",
+        "a sample without label",
+    ],
 )
 def test_text_tables_are_read_whatever_separates_them(tmp_path: Path, text: str) -> None:
     assert read_labels(write(tmp_path / "labels.txt", text), COLUMNS) == EXPECTED
@@ -55,6 +64,16 @@ def test_parquet_is_read_and_numbers_become_text(tmp_path: Path) -> None:
     assert labels == {"1": "10", "3": "30"}
 
 
+def test_whole_numbers_beside_missing_ones_stay_whole(tmp_path: Path) -> None:
+    pd.DataFrame({"sample": [1, 2, None], "population": [10, None, 30]}).to_parquet(tmp_path / "labels.parquet")
+    assert read_labels(tmp_path / "labels.parquet", COLUMNS) == {"1": "10"}
+
+
+def test_a_quote_within_a_label_between_tabs_stays(tmp_path: Path) -> None:
+    table = write(tmp_path / "labels.tsv", 'sample\tpopulation\nS1\tthe "old" one\nS2\t5"\n')
+    assert read_labels(table, COLUMNS) == {"S1": 'the "old" one', "S2": '5"'}
+
+
 def test_rows_that_agree_are_one_and_rows_that_do_not_are_an_error(tmp_path: Path) -> None:
     table = write(tmp_path / "labels.csv", "sample,population\nS1,A\nS1,A\n")
     assert read_labels(table, COLUMNS) == {"S1": "A"}
@@ -69,6 +88,8 @@ def test_rows_that_agree_are_one_and_rows_that_do_not_are_an_error(tmp_path: Pat
         ("name,population\nS1,A\n", r"has no column sample; it has name, population"),
         ("a b c\n1 2 3\n", r"has no column sample and population; it has a, b, c"),
         ("", r"has no column sample and population"),
+        ("sample,population,population\nS1,A,B\n", r"has more than one column population\. Rename"),
+        ("sample,population, population\nS1,A,B\n", r"has more than one column population\. Rename"),
         ("sample,population\nS1,A,B\nS2,A\n", r"is not a readable table of labels"),
         ("sample,population\nS1,A\nS2,A,B,C\n", r"is not a readable table of labels"),
     ],

@@ -77,9 +77,13 @@ def records():
 
 
 def results(device):
-    """Return what a complete run leaves on a device, so that a file that was removed is made again."""
+    """Return what a complete run leaves on a device, so that a file that was removed is made again.
+
+    The records are among it: a step that fails loses its record, so that the next run runs it again. Without that,
+    results of data that have changed since would count as finished where a step before them failed.
+    """
     formats = lookup("genomics/plot/formats", within=config)
     drawn = [path for form in formats for path in picture_files(form)]
-    return [path.format(device=device) for path in drawn] + [
+    return [path.format(device=device) for path in [*drawn, *records()]] + [
         f"results/genomics/{device}/{name}" for name in RESULTS
     ]

@@ -269,3 +269,12 @@ class Genomics(Section):
     project: Project = Project()
     umap: Umap = Umap()
     plot: Plot = Plot()
+
+    @model_validator(mode="after")
+    def _components_suffice(self) -> Self:
+        if self.umap.components > self.pca.components:
+            raise ValueError(
+                f"umap.components is {self.umap.components}, but pca.components is {self.pca.components}: a map can be "
+                "made only from components that are computed"
+            )
+        return self

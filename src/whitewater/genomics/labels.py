@@ -23,6 +23,8 @@ DATA = Path("data/genomics")
 REGISTRY = Path("config/datasets.csv")
 PARQUET = (".parquet", ".pq")
 SEPARATORS = {",": ",", "\t": "\t", ";": ";", r"\s+": None}
+QUOTED = r'^\s*"(.*)"\s*$'
+FORMS = "Save it as Parquet, or as uncompressed UTF-8 text with a name for every column."
 SHOWN = 3
 
 
@@ -84,7 +86,8 @@ def read_labels(path: Path, settings: Labels) -> dict[str, str]:
         If the table is unreadable, lacks a column, or gives a sample two labels.
     """
     table = _read(path, (settings.sample_column, settings.label_column))
-    pairs = table[[settings.sample_column, settings.label_column]].dropna().astype("str")
+    # Whole numbers that a missing one has made real ones are whole again: 7, not 7.0.
+    pairs = table[[settings.sample_column, settings.label_column]].convert_dtypes().dropna().astype("str")
     pairs.columns = ["sample", "label"]
     pairs = pairs.assign(sample=pairs["sample"].str.strip(), label=pairs["label"].str.strip()).drop_duplicates()
     pairs = pairs[(pairs["sample"] != "") & (pairs["label"] != "")]
@@ -111,7 +114,10 @@ def _read(path: Path, columns: Sequence[str]) -> pd.DataFrame:
             separator = max(candidates, key=lambda each: (set(columns) <= set(candidates[each]), len(candidates[each])))
             found = candidates[separator]
     except (OSError, UnicodeDecodeError, ValueError) as error:
-        raise InputError(f"{path} is not a readable table of labels: {error}.") from error
+        raise InputError(f"{path} is not a readable table of labels: {error}. {FORMS}") from error
+    repeated = [name for name in dict.fromkeys(columns) if found.count(name) > 1]
+    if repeated:
+        raise InputError(f"{path} has more than one column {' and '.join(repeated)}. Rename or remove all but one.")
     absent = [name for name in columns if name not in found]
     if absent:
         raise InputError(
@@ -133,11 +139,15 @@ def _read_text(path: Path, separator: str) -> pd.DataFrame:
     try:
         table = pd.read_csv(path, sep=separator, dtype=str, na_filter=False, encoding="utf-8-sig", quoting=quoting)
     except (OSError, UnicodeDecodeError, ValueError) as error:
-        raise InputError(f"{path} is not a readable table of labels: {error}.") from error
+        raise InputError(f"{path} is not a readable table of labels: {str(error).strip()}. {FORMS}") from error
     if not isinstance(table.index, pd.RangeIndex):
-        raise InputError(f"{path} is not a readable table of labels: its rows have more fields than its header.")
-    return table.rename(columns=lambda name: name.strip().strip('"'))
+        raise InputError(
+            f"{path} is not a readable table of labels: its rows have more fields than its header. {FORMS}"
+        )
+    table = table.rename(columns=lambda name: name.strip().strip('"'))
+    # Quotes between tabs or blanks are no syntax, because of labels like 5"; those around a field are no part of it.
+    return table.replace(QUOTED, r"\1", regex=True) if quoting == csv.QUOTE_NONE else table
 
 
 def _shown(names: Sequence[str]) -> str:
-    return ", ".join(names[:SHOWN]) + (", ..." if len(names) > SHOWN else "")
+    return (", ".join(names[:SHOWN]) or "none") + (", ..." if len(names) > SHOWN else "")

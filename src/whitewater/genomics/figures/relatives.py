@@ -59,6 +59,8 @@ def kinship(pairs: pd.DataFrame, *, relatedness: Mapping[str, Any]) -> Figure:
     degrees = relatedness["degrees"]
     found = ", ".join(f"{style.count(degrees[each.key])} {each.name}" for each in DEGREES)
     compared = sum(relatedness["histogram"]["counts"]) + relatedness["undefined"]
+    if not compared:
+        return style.explained(_TITLE, "No pairs were compared: genomics.relatedness.method is none.")
     subtitle = f"{style.count(compared)} pairs; relatives: {found}."
     bottom, below = _bottom(relatedness["histogram"])
     notes = ["Dotted: the kinship above which one of a pair is set aside."]
@@ -84,7 +86,7 @@ def _draw_pairs(axes: Axes, pairs: pd.DataFrame) -> None:
     axes.set_title("Relatives")
     axes.set_xlabel("Share of variants without a common allele (IBS0)")
     if pairs.empty:
-        axes.text(0.5, 0.75, "No pair is related.", transform=axes.transAxes, ha="center", color=style.TEXT_GREY)
+        axes.text(0.5, 0.87, "No pair is related.", transform=axes.transAxes, ha="center", color=style.TEXT_GREY)
         return
     above = np.inf
     for degree in DEGREES:

@@ -11,11 +11,14 @@ from pathlib import Path
 
 from whitewater.config.genomics import Vcz
 from whitewater.errors import InputError
-from whitewater.genomics.sources.vcz import VczSource, open_vcz
+from whitewater.genomics.sources.vcz import CALLS, VczSource, open_vcz
 
 # Fields of the header's INFO and FORMAT are not needed, and often many times as large as the calls.
 POSITION = "POS"
 VARIABLE = "ZARR_ARRAY__WRITE_EMPTY_CHUNKS"
+# How a file of bgzip begins, and the empty block that it ends with (SAM specification, section 4.1.2).
+BGZIP = b"\x1f\x8b\x08\x04"
+BGZIP_END = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000")
 
 
 @dataclass(frozen=True)
@@ -44,20 +47,33 @@ def open_vcf(paths: Sequence[str], *, scratch: Path, threads: int) -> VcfSource:
     Raises
     ------
     InputError
-        If a file is missing, unreadable, or not indexed although it must be.
+        If a file is missing, unreadable, cut off, without genotypes, or not indexed although it must be.
     """
     files = [Path(path).expanduser() for path in paths]
     for file in files:
         if not file.is_file():
             raise InputError(f"{file} does not exist. Check genomics.ingest.vcf.paths.")
+        _check_end(file)
     scratch.mkdir(parents=True, exist_ok=True)
+    names = ", ".join(map(str, files))
     try:
         _convert(files, scratch, processes=threads if threads > 1 else 0)
-    except (OSError, ValueError, RuntimeError) as error:
-        names = ", ".join(map(str, files))
+    except Exception as error:  # cyvcf2 raises nothing more specific where a record is damaged
         raise InputError(f"{names} cannot be converted: {error}. {_remedy(files)}") from error
+    if not (scratch / "calls.vcz" / CALLS).exists():
+        raise InputError(f"{names} holds no genotypes: no sample, or no field GT. Give the file with the calls.")
     source = open_vcz(Vcz(store=str(scratch / "calls.vcz")))
     return VcfSource(**{**vars(source), "paths": tuple(map(str, files))})
+
+
+def _check_end(file: Path) -> None:
+    """Refuse a file of bgzip without its last block: htslib only warns, and reads the records until there."""
+    with file.open("rb") as opened:
+        if opened.read(len(BGZIP)) != BGZIP:
+            return
+        opened.seek(-min(len(BGZIP_END), file.stat().st_size), os.SEEK_END)
+        if opened.read() != BGZIP_END:
+            raise InputError(f"{file} is cut off: the block that bgzip writes last is not there. Copy it again.")
 
 
 def _convert(files: Sequence[Path], scratch: Path, *, processes: int) -> None:
