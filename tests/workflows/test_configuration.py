@@ -34,6 +34,12 @@ def test_a_result_that_was_removed_is_made_again(copied: Clone) -> None:
     assert dry_run(copied, {"device": "cpu"}).jobs == {"taxi_plot", "taxi_manifest", "all"}
 
 
+def test_a_step_that_failed_runs_again_although_the_results_of_an_earlier_run_are_there(copied: Clone) -> None:
+    for path in ("data/taxi/inputs.json", "data/taxi/zones.csv", "logs/taxi/fetch.json"):
+        (copied / path).unlink()  # as Snakemake removes what a failed step had made before
+    assert "taxi_fetch" in dry_run(copied, {}).jobs
+
+
 def test_a_raw_file_that_changed_is_fetched_again(fresh: Clone) -> None:
     raw = write_csv(fresh / "yellow 2019.csv", [TRIP])
     fresh.write("tiny.yaml", {"taxi": {"fetch": {"source": "files", "files": {"paths": ["yellow*.csv"]}}}})

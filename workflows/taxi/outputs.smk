@@ -51,11 +51,24 @@ def pictures():
     ]
 
 
+def records():
+    """Return the records of all steps that the manifest gathers."""
+    steps = ["standardise", "clean", "tips", "model", "plot"]
+    return [
+        "logs/taxi/fetch.json",
+        *(f"logs/taxi/{{device}}/{step}.json" for step in steps),
+    ]
+
+
 def results(device):
-    """Return what a complete run leaves on a device, so that a file that was removed is made again."""
+    """Return what a complete run leaves on a device, so that a file that was removed is made again.
+
+    The records are among it: a step that fails loses its record, so that the next run runs it again. Without that,
+    results of data that have changed since would count as finished where a step before them failed.
+    """
     formats = lookup("taxi/plot/formats", within=config)
     files = [*tables(), *(path for form in formats for path in picture_files(form))]
     names = ["trips", "quarantine", "quality.json", "model", "manifest.json"]
-    return [path.format(device=device) for path in files] + [
+    return [path.format(device=device) for path in [*files, *records()]] + [
         f"results/taxi/{device}/{name}" for name in names
     ]
