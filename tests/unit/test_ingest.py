@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.gcs_emulator import BUCKET, Fault, Faults, emulator, faulty, upload
 from tests.genotype_stores import (
     Sites,
     dosages,
@@ -295,3 +296,26 @@ def test_a_store_that_bio2zarr_wrote_needs_its_left_out_chunks_declared(
     folder, _ = run_ingest(declared, tmp_path / "read")
     np.testing.assert_array_equal(read_dosages(folder), dosages(CALLS))
     assert set(open_genotypes(folder).variants_table()["contig"]) == {"1"}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_store_in_a_bucket_gives_the_same_folder_although_the_network_fails_now_and_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("whitewater.zarr_store.FIRST_PAUSE", 0.001)
+    local = write_vcz(tmp_path / "store" / "calls.vcz", CALLS, sites=SITES, chunks=(5, 4))
+    on_disk, _ = run_ingest(settings_of("vcz", local), tmp_path / "disk")
+    faults = Faults()
+    with emulator() as server, faulty(server, faults) as endpoint:
+        upload(server, tmp_path / "store")
+        passing: dict[str, Fault] = {"c/0/1/0": 503, "c/1/0/0": "reset", "c/2/2/0": "short", "c/3/0/0": 429}
+        for chunk, fault in passing.items():
+            faults.plan(f"call_genotype/{chunk}", fault, times=1)
+        store = {"store": f"gs://{BUCKET}/calls.vcz", "endpoint": endpoint}
+        given = Ingest.model_validate({"source": "vcz", "vcz": store})
+        from_bucket, _ = run_ingest(given, tmp_path / "bucket", threads=2)
+        assert sha256(from_bucket) == sha256(on_disk)
+        assert all(left == 0 for _, left in faults.planned.values()), "each fault struck"
+        faults.plan("call_genotype/c/4/0/0", 403)
+        with pytest.raises(InputError, match=r"call_genotype.*anonymous"):
+            run_ingest(given, tmp_path / "refused")
