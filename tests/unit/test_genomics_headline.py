@@ -14,8 +14,10 @@ import pytest
 from whitewater.genomics.headline import headline
 
 
-def write_data(place: Path, *, kept: list[bool], partners: list[int], samples: int) -> None:
-    pd.DataFrame({"kept": kept, "ld_partner": partners}).to_parquet(place / "variants.parquet", index=False)
+def write_data(place: Path, *, reasons: list[list[str]], samples: int) -> None:
+    pd.DataFrame({"kept": [not each for each in reasons], "reasons": reasons}).to_parquet(
+        place / "variants.parquet", index=False
+    )
     pd.DataFrame({"sample": [f"S{i}" for i in range(samples)]}).to_parquet(place / "samples.parquet", index=False)
 
 
@@ -43,12 +45,13 @@ def test_nothing_is_said_of_files_that_are_not_there(tmp_path: Path) -> None:
 
 
 def test_variants_are_counted_before_and_after_pruning(tmp_path: Path) -> None:
-    write_data(tmp_path, kept=[True, True, False, False, False], partners=[-1, -1, 0, -1, -1], samples=1_372)
+    pruned, poor = ["linkage disequilibrium"], ["call rate", "allele count"]
+    write_data(tmp_path, reasons=[[], [], pruned, poor, poor], samples=1_372)
     assert headline(tmp_path) == ["1,372 samples; 3 of 5 variants kept, 2 after pruning linkage disequilibrium."]
 
 
 def test_pruning_that_took_nothing_is_not_mentioned(tmp_path: Path) -> None:
-    write_data(tmp_path, kept=[True, False], partners=[-1, -1], samples=2)
+    write_data(tmp_path, reasons=[[], ["filter"]], samples=2)
     assert headline(tmp_path) == ["2 samples; 1 of 2 variants kept."]
 
 

@@ -18,6 +18,8 @@ _LEAST_P = 1e-300
 _MOST_NAMED = 3
 # Two groups are apart where so much of each is on its own side.
 _OWN_SIDE = 0.95
+# Reasons that step `ld_prune` gives.
+PRUNED = "^(linkage disequilibrium|closer than .*)$"
 
 
 def headline(results: Path) -> list[str]:
@@ -46,9 +48,10 @@ def _data(variants: Path, samples: Path) -> list[str]:
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    table = pq.read_table(variants, columns=["kept", "ld_partner"])
+    table = pq.read_table(variants, columns=["kept", "reasons"])
     kept = pc.sum(table["kept"]).as_py() or 0
-    pruned = pc.sum(pc.greater_equal(table["ld_partner"], 0)).as_py() or 0
+    # Only variants that passed quality control are pruned, so it is their one reason; by distance or by correlation.
+    pruned = pc.sum(pc.match_substring_regex(pc.list_flatten(table["reasons"]), PRUNED)).as_py() or 0
     count = pq.read_metadata(samples).num_rows
     before = f"{count:,} samples; {kept + pruned:,} of {len(table):,} variants kept"
     return [f"{before}, {kept:,} after pruning linkage disequilibrium." if pruned else f"{before}."]
