@@ -54,6 +54,8 @@ lint: .venv/.dev ## Check style, types and workflows
 bench: .venv/.bench ## Measure the applications against their peers (long: see benchmarks/)
 	$(DEV) python -m benchmarks.taxi
 	$(DEV) python -m benchmarks.genomics --seconds 900
+	$(DEV) python -m benchmarks.pagerank --case rank --seconds 900
+	$(DEV) python -m benchmarks.pagerank --case index
 
 clean: ## Remove results, data (generated and downloaded), logs and caches; the environments stay
 	rm -rf results data logs .snakemake .pytest_cache .mypy_cache .ruff_cache .hypothesis

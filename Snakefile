@@ -6,6 +6,7 @@ min_version("9.0")
 configfile: "config/config.yaml"
 configfile: "config/taxi.yaml"
 configfile: "config/genomics.yaml"
+configfile: "config/pagerank.yaml"
 
 
 include: "workflows/foundation.smk"
@@ -31,11 +32,22 @@ module genomics:
 use rule * from genomics as genomics_*
 
 
+module pagerank:
+    snakefile:
+        "workflows/pagerank/Snakefile"
+    config:
+        config
+
+
+use rule * from pagerank as pagerank_*
+
+
 rule all:
     default_target: True
     input:
         rules.taxi_all.input,
         rules.genomics_all.input,
+        rules.pagerank_all.input,
 
 
 rule taxi:
@@ -46,3 +58,8 @@ rule taxi:
 rule genomics:
     input:
         rules.genomics_all.input,
+
+
+rule pagerank:
+    input:
+        rules.pagerank_all.input,

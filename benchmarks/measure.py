@@ -1,7 +1,8 @@
 """The harness of all benchmarks: variants of one computation, interleaved in one run.
 
 Every sample is a fresh process, measured from outside; it prints as its last line one JSON object with the seconds of
-the computation proper, without imports, and its answer (see `Printed`). All answers are compared with the oracle's.
+the computation proper, without imports, its answer, and perhaps the seconds of its phases (see `Printed`). All answers
+are compared with the oracle's.
 After one warm-up process for each variant, rounds follow a Williams design: over the rounds every variant takes every
 place equally often and follows every other equally often, so that drift and after-effects (caches, heat, dirty pages)
 fall on all alike.
@@ -59,6 +60,7 @@ class Printed(BaseModel):
 
     compute_seconds: float = Field(gt=0)
     answer: JsonValue
+    phases: dict[str, float] = Field(default_factory=dict)
 
 
 @dataclass
@@ -239,6 +241,7 @@ def _sample(variant: Variant, *, plan: Plan, round_number: int, place: int) -> t
         place=place,
         wall_seconds=cost.wall_seconds,
         compute_seconds=printed.compute_seconds,
+        phases=printed.phases,
         cpu_seconds=cost.cpu_seconds,
         other_cpu_seconds=cost.other_cpu_seconds,
         peak_memory_bytes=cost.peak_memory_bytes,

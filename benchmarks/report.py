@@ -57,13 +57,14 @@ class Sample(Record):
     """One fresh process of one variant; the fields that are not explained here are those of `process_tree.Cost`.
 
     ``place`` is its place in the round, from 0. ``compute_seconds`` is what the process itself measured, without its
-    imports.
+    imports, and ``phases`` what it measured of parts of that, in seconds.
     """
 
     round: int
     place: int
     wall_seconds: float
     compute_seconds: float
+    phases: dict[str, float] = Field(default_factory=dict)
     cpu_seconds: float
     other_cpu_seconds: float
     peak_memory_bytes: int

@@ -19,7 +19,7 @@ PYTHON = "3.11"  # the oldest supported; the locks are universal and carry marke
 
 CONDA_CHANNELS = {"cpu": ["conda-forge"], "gpu": ["rapidsai", "conda-forge", "nvidia"]}
 # Names that differ; conda-forge's `dask` and `matplotlib` are bundles of much more than the packages of those names.
-CONDA_NAMES = {"cupy-cuda13x": "cupy", "dask": "dask-core", "matplotlib": "matplotlib-base"}
+CONDA_NAMES = {"cupy-cuda13x": "cupy", "dask": "dask-core", "matplotlib": "matplotlib-base", "xxhash": "python-xxhash"}
 # Snakemake starts the jobs of a conda environment from outside it, and another channel publishes it.
 NOT_IN_CONDA = frozenset({"pygments", "snakemake"})
 

@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command = given[0] if given else "--help"
     try:
         if command in registry.APPLICATIONS:
-            return _step(command, given[1:])
+            return _of_application(command, given[1:])
         if command == "doctor":
             from whitewater import doctor
 
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _usage(command: str) -> int:
-    names = "\n".join(f"  {name} <step>   one of {', '.join(registry.steps(name))}" for name in registry.APPLICATIONS)
+    names = "\n".join(f"  {name} <step>   one of {', '.join(_names(name))}" for name in registry.APPLICATIONS)
     text = (
         f"usage: python -m whitewater <command> [options]\n\n{names}\n"
         "  doctor        what this machine can run, each line tried\n"
@@ -62,13 +62,28 @@ def _usage(command: str) -> int:
     return 0 if asked else 2
 
 
-def _step(application: str, arguments: Sequence[str]) -> int:
-    known = registry.steps(application)
-    if not arguments or arguments[0] not in known:
-        print(f"usage: python -m whitewater {application} <step>; steps: {', '.join(known)}", file=sys.stderr)
+def _names(application: str) -> list[str]:
+    return [*registry.steps(application), *registry.commands(application)]
+
+
+def _of_application(application: str, arguments: Sequence[str]) -> int:
+    name = arguments[0] if arguments else ""
+    if name not in _names(application):
+        print(
+            f"usage: python -m whitewater {application} <step>; steps: {', '.join(_names(application))}",
+            file=sys.stderr,
+        )
         return 2
     os.environ.update(dict.fromkeys(ONE_THREAD, "1"))
-    name = arguments[0]
+    commands = registry.commands(application)
+    if name in commands:
+        status: int = registry.load(commands[name])(list(arguments[1:]))
+        return status
+    return _step(application, arguments)
+
+
+def _step(application: str, arguments: Sequence[str]) -> int:
+    name, known = arguments[0], registry.steps(application)
     log = _early_log(arguments)
     from whitewater.log import logged
 

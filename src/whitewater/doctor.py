@@ -14,18 +14,16 @@ import socket
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
 from whitewater import memory
+from whitewater.check import Check, few
 from whitewater.config import Cluster, Source, resolve
-from whitewater.config.genomics import Genomics, Vcz
 from whitewater.config.resolve import missing_gpu
 from whitewater.errors import ConfigError, WhitewaterError
-from whitewater.reachability import unreachable
-from whitewater.redaction import redacted
-from whitewater.remote import local_path
+from whitewater.source_checks import check_genomics_source, check_pagerank_source, check_taxi_source
 from whitewater.versions import versions
 
 OLDEST_PYTHON = (3, 11)
@@ -33,18 +31,6 @@ FOLDERS = ("results", "data", "logs")
 LEAST_MEMORY = 1_000_000_000  # on generated data no step took more than 0.6; others run beside it
 LEAST_DISK = 1_000_000_000
 CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
-REACH_SECONDS = 10.0
-SHOWN = 5
-
-
-@dataclass(frozen=True)
-class Check:
-    """One thing that was tried, what was found, and the remedy where it failed."""
-
-    name: str
-    status: Literal["ok", "warn", "fail", "skip"]
-    found: str
-    fix: str = ""
 
 
 def run(config: Mapping[str, Any], *, root: Path) -> list[Check]:
@@ -69,6 +55,7 @@ def run(config: Mapping[str, Any], *, root: Path) -> list[Check]:
         check_scheduler(Cluster.model_validate(config["cluster"])),
         check_taxi_source(config["taxi"]["fetch"]),
         check_genomics_source(config["genomics"]),
+        check_pagerank_source(config["pagerank"]),
     ]
 
 
@@ -97,7 +84,7 @@ def check_packages(lock: Path) -> Check:
     if not missing and not different:
         return Check(name, "ok", f"{len(locked)} packages, each at the locked version")
     missing.sort(key=lambda package: package not in requested)
-    problems = [f"{what}: {_few(which)}" for what, which in (("missing", missing), ("different", different)) if which]
+    problems = [f"{what}: {few(which)}" for what, which in (("missing", missing), ("different", different)) if which]
     # What is needed only by other packages may go by another name in an environment that conda made.
     status: Literal["fail", "warn"] = "fail" if requested.intersection(missing) else "warn"
     command = f"uv pip install --require-hashes --requirement {lock.parent.name}/{lock.name}"
@@ -129,11 +116,6 @@ def _installed(package: str) -> str | None:
     """Return a package's version; RAPIDS and CuPy name CUDA's version in their wheels, but not in conda's packages."""
     names = (package, re.sub(r"-cu(da)?\d+x?$", "", package))
     return next((version for version in versions(*names).values() if version), None)
-
-
-def _few(items: Sequence[str]) -> str:
-    more = f" and {len(items) - SHOWN} more" if len(items) > SHOWN else ""
-    return ", ".join(items[:SHOWN]) + more
 
 
 def check_cores() -> Check:
@@ -239,108 +221,6 @@ def _check_attached_scheduler(settings: Cluster) -> Check:
     except WhitewaterError as error:
         return Check("scheduler", "fail", str(error), "Start it, or set cluster.kind to auto.")
     return Check("scheduler", "ok", f"{settings.address or settings.scheduler_file}, workers: {workers}")
-
-
-def check_taxi_source(fetch: Mapping[str, Any]) -> Check:
-    """Read the first byte of each place that the configured source of taxi trips names."""
-    source = fetch["source"]
-    name = f"taxi source: {source}"
-    if source == "generated":
-        return Check(name, "ok", "made on this machine; no network and no credentials are used")
-    places = _tlc_files(fetch["tlc"]) if source == "tlc" else _own_files(fetch["files"])
-    anonymous = source == "tlc" or fetch["files"]["anonymous"]
-    problems = unreachable(places, anonymous=anonymous, seconds=REACH_SECONDS)
-    if not problems:
-        return Check(name, "ok", f"read the first byte of each: {_few(places)}")
-    found = _few([f"{place}: {problem}" for place, problem in problems.items()])
-    return Check(name, "fail", found, _source_fix(source, problems))
-
-
-def _tlc_files(tlc: Mapping[str, Any]) -> list[str]:
-    """Return the address of the first file; the others lie beside it."""
-    return [f"{tlc['base_url']}/trip-data/{tlc['services'][0]}_tripdata_{tlc['months'][0]}.parquet"]
-
-
-def _own_files(files: Mapping[str, Any]) -> list[str]:
-    return [*files["paths"], *([files["zones"]] if files["zones"] else [])]
-
-
-def _source_fix(source: str, places: Iterable[str]) -> str:
-    if source == "tlc":
-        return (
-            "Check the network and taxi.fetch.tlc (base_url, services, months), or set taxi.fetch.source to generated."
-        )
-    buckets = any(place.startswith(("gs://", "gcs://", "s3://")) for place in places)
-    credentials = "; a private bucket needs anonymous: false and credentials of its own tools" if buckets else ""
-    return f"Correct taxi.fetch.files{credentials}."
-
-
-def check_genomics_source(genomics: Mapping[str, Any]) -> Check:
-    """Open each store, and read the first byte of each file, that the configured source of genotypes names."""
-    settings = Genomics.model_validate(genomics)
-    name = f"genomics source: {settings.ingest.source}"
-    stores, files = _genotype_stores(settings), _genotype_files(settings)
-    if not stores and not files:
-        return Check(name, "ok", "made on this machine; no network and no credentials are used")
-    problems = [*_not_opened(stores), *_not_read(files)]
-    if problems:
-        fix = (
-            "Correct genomics.ingest or genomics.project.second; a private bucket needs anonymous: false and "
-            "credentials of its own tools."
-        )
-        return Check(name, "fail", _few(problems), fix)
-    return Check(name, "ok", f"opened each: {_few([redacted(place) for place in (*stores, *files)])}")
-
-
-def _genotype_stores(settings: Genomics) -> dict[str, Vcz]:
-    """Return each Zarr store with the settings that it is read by."""
-    ingest, second = settings.ingest, settings.project.second
-    stores: dict[str, Vcz] = {}
-    if ingest.source == "vcz":
-        stores[ingest.vcz.store] = ingest.vcz
-    if ingest.source == "malariagen":
-        stores |= dict.fromkeys(filter(None, (ingest.malariagen.store, ingest.malariagen.sites)), ingest.malariagen)
-    if second and not _is_plink(second):
-        stores[second] = Vcz(store=second)
-    return stores
-
-
-def _genotype_files(settings: Genomics) -> list[str]:
-    ingest, second = settings.ingest, settings.project.second
-    prefixes = [*([ingest.plink.prefix] if ingest.source == "plink" else []), *([second] if _is_plink(second) else [])]
-    named = [f"{prefix}{suffix}" for prefix in prefixes for suffix in (".bed", ".bim", ".fam")]
-    named += ingest.vcf.paths if ingest.source == "vcf" else ()
-    named += [ingest.labels.table] if ingest.labels.table else []
-    return [str(local_path(place) or place) for place in named]
-
-
-def _is_plink(location: str) -> bool:
-    """Say whether the second data set is PLINK files, as the step `project` does."""
-    return Path(f"{location}.bed").expanduser().exists()
-
-
-def _not_opened(stores: Mapping[str, Vcz]) -> list[str]:
-    """Say which stores cannot be opened, and why: in little time, so with one further try at most."""
-    from whitewater.zarr_arrays import open_group
-
-    problems = []
-    for store, settings in stores.items():
-        try:
-            open_group(
-                str(local_path(store) or store),
-                anonymous=settings.anonymous,
-                endpoint=settings.endpoint,
-                retries=min(settings.retries, 1),
-                timeout=min(settings.timeout, REACH_SECONDS),
-            )
-        except WhitewaterError as error:
-            problems.append(str(error))
-    return problems
-
-
-def _not_read(files: Iterable[str]) -> list[str]:
-    problems = unreachable(files, anonymous=True, seconds=REACH_SECONDS)
-    return [f"{redacted(place)}: {problem.replace(place, redacted(place))}" for place, problem in problems.items()]
 
 
 def main(arguments: list[str]) -> int:

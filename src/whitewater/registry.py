@@ -6,10 +6,18 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from typing import Any
 
 from whitewater.config.base import Section
 
-APPLICATIONS = ("taxi", "genomics")
+APPLICATIONS = ("taxi", "genomics", "pagerank")
+
+
+def load(location: str) -> Callable[..., Any]:
+    """Import the function at ``module:name``."""
+    module, name = location.split(":")
+    function: Callable[..., Any] = getattr(import_module(module), name)
+    return function
 
 
 @dataclass(frozen=True)
@@ -21,14 +29,18 @@ class Step:
 
     def load(self) -> Callable[..., None]:
         """Import the function of the step."""
-        module, name = self.location.split(":")
-        function: Callable[..., None] = getattr(import_module(module), name)
-        return function
+        return load(self.location)
 
 
 def steps(application: str) -> Mapping[str, Step]:
     """Return the steps of an application by name."""
     found: Mapping[str, Step] = import_module(f"whitewater.{application}.steps").STEPS
+    return found
+
+
+def commands(application: str) -> Mapping[str, str]:
+    """Return the commands of an application that are no steps, by name: where the function of each is."""
+    found: Mapping[str, str] = getattr(import_module(f"whitewater.{application}.steps"), "COMMANDS", {})
     return found
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tests.contract.record import NAMESPACES
 
-RAPIDS = frozenset({"cudf", "cuml", "cupy", "cupyx", "dask_cuda", "nvforest", "pylibcudf", "pynvml", "rmm"})
+RAPIDS = frozenset({"cudf", "cugraph", "cuml", "cupy", "cupyx", "dask_cuda", "nvforest", "pylibcudf", "pynvml", "rmm"})
 
 
 @dataclass(frozen=True)
@@ -121,6 +121,10 @@ GIVES: dict[str, Kind] = {
     "cudf.DataFrame.to_csv": HOST,
     "cudf.Index.to_arrow": HOST,
     "cudf.Index.to_pandas": HOST,
+    "cugraph.Graph.from_cudf_edgelist": HOST,
+    "cugraph.leiden": Several((FRAME, HOST)),
+    "cugraph.louvain": Several((FRAME, HOST)),
+    "cugraph.pagerank": Several((FRAME, HOST)),
     "cupy.asnumpy": HOST,
     "cupy.nonzero": Items(ARRAY),
     "cupy.dtype": HOST,

@@ -17,7 +17,16 @@ from typing import Any
 
 from tests.contract.signatures import CALLABLE, RECORDED, VALUE, parse
 
-DISTRIBUTIONS = ("cudf-cu13", "cuml-cu13", "cupy-cuda13x", "dask-cuda", "nvforest-cu13", "pylibcudf-cu13", "rmm-cu13")
+DISTRIBUTIONS = (
+    "cudf-cu13",
+    "cugraph-cu13",
+    "cuml-cu13",
+    "cupy-cuda13x",
+    "dask-cuda",
+    "nvforest-cu13",
+    "pylibcudf-cu13",
+    "rmm-cu13",
+)
 # Modules and classes whose public names are recorded, by the name under which code reaches them.
 NAMESPACES = {
     "cudf": "cudf",
@@ -29,6 +38,8 @@ NAMESPACES = {
     "cudf.Series.cat": "cudf.core.accessors.categorical:CategoricalAccessor",
     "cudf.Index": "cudf:Index",
     "cudf.CategoricalDtype": "cudf:CategoricalDtype",
+    "cugraph": "cugraph",
+    "cugraph.Graph": "cugraph:Graph",
     "cuml.ensemble": "cuml.ensemble",
     "cuml.ensemble.RandomForestRegressor": "cuml.ensemble:RandomForestRegressor",
     "cuml.linear_model": "cuml.linear_model",
@@ -64,8 +75,14 @@ FORWARDS = {"dask_cuda.LocalCUDACluster": "distributed.LocalCluster"}
 # What a fitted estimator has, as its documentation lists it: "    coef_ : array, shape (n_features)".
 _ATTRIBUTE = re.compile(r"^\s*(\w+_)\s*:", re.MULTILINE)
 _PUBLIC = re.compile(r"[^_]")
-# pynvml is mostly structures of C, which no program names; the operators of arrays are called like methods.
-_USED = {"pynvml": re.compile("nvml[A-Z]"), "cupy.ndarray": re.compile(r"__[a-z]|[^_]")}
+# pynvml is mostly structures of C, which no program names; the operators of arrays are called like methods; of cuGraph,
+# which has algorithms by the hundred, what is used.
+_USED = {
+    "pynvml": re.compile("nvml[A-Z]"),
+    "cupy.ndarray": re.compile(r"__[a-z]|[^_]"),
+    "cugraph": re.compile(r"(Graph|pagerank|leiden|louvain)$"),
+    "cugraph.Graph": re.compile(r"from_cudf_edgelist$"),
+}
 # Cython writes the signature into the first line of the documentation: "ndarray.sort(self, int axis=-1, kind=None)".
 _DOCUMENTED = re.compile(r"^[\w.]+\((?P<parameters>.*)\)(?: *->.*)?$")
 

@@ -7,7 +7,7 @@ others compute on the CPU, and take and return such arrays.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from whitewater.config.root import Cluster
     from whitewater.devices.elementwise import Bounds, Clock
     from whitewater.devices.genotypes import Genotypes
+    from whitewater.devices.in_edges import Edges, InEdges
     from whitewater.devices.protocol import Embedding
 
 CPU, GPU = CpuDevice(), GpuDevice()
@@ -113,6 +114,26 @@ class StrictDevice:
             raise TypeError("stops of correlated_variants are int32 on the host")
         return CPU.correlated_variants(genotypes_on_host(genotypes), stops, threshold)
 
+    def in_edges(self, edges: Edges, *, out_degree: Array, threads: int, keep: bool) -> StrictInEdges:
+        return StrictInEdges(CPU.in_edges(edges, out_degree=out_degree, threads=threads, keep=keep))
+
+    def library_ranks(
+        self, edges: Edges, *, damping: float, restart: Array | None, tolerance: float, iterations: int
+    ) -> Array | None:
+        if restart is not None and not isinstance(restart, np.ndarray):
+            raise TypeError("the restart of library_ranks is on the host")
+        # A start like any other.
+        return on_device(np.random.default_rng(0).dirichlet(np.ones(edges.targets)))
+
+    def components(self, blocks: Iterable[tuple[int, Edges]], vertices: int) -> Array:
+        return CPU.components(blocks, vertices)
+
+    def communities(self, edges: Edges, *, method: Literal["leiden", "louvain"], resolution: float, seed: int) -> Array:
+        return CPU.communities(edges, method=method, resolution=resolution, seed=seed)
+
+    def free_memory(self) -> int | None:
+        return 2**30
+
     def umap(self, *, neighbors: int, minimum_distance: float, seed: int) -> StrictEmbedding:
         return StrictEmbedding(CPU.umap(neighbors=neighbors, minimum_distance=minimum_distance, seed=seed))
 
@@ -138,6 +159,16 @@ class StrictDevice:
 
     def peak_memory(self) -> int | None:
         return CPU.peak_memory()
+
+
+class StrictInEdges:
+    """Takes arrays of the device."""
+
+    def __init__(self, in_edges: InEdges) -> None:
+        self._on_cpu = in_edges
+
+    def pull(self, shares: Array, out: Array) -> None:
+        self._on_cpu.pull(on_host(shares, "float64"), on_host(out, "float64"))
 
 
 class StrictAccumulator:

@@ -1,18 +1,11 @@
 """Each line of the doctor is something that was tried, so these tests break the thing itself."""
 
 import json
-import socket
 import sys
-from collections.abc import Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
-from typing import Any
 
 import numpy
 import pytest
-import zarr
 
 from whitewater import doctor, memory
 from whitewater.config import Cluster, resolve
@@ -20,36 +13,6 @@ from whitewater.config.resolve import missing_gpu
 from whitewater.reachability import unreachable
 
 ROOT = Path(__file__).parents[2]
-
-
-class QuietHandler(SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
-
-
-@pytest.fixture
-def served(tmp_path: Path) -> Iterator[tuple[str, Path]]:
-    """Address of a web server on this machine, and the folder that it serves."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(QuietHandler, directory=str(tmp_path))) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}", tmp_path
-        server.shutdown()
-        thread.join()
-
-
-@pytest.fixture
-def silent() -> Iterator[str]:
-    """Address of a server that takes connections and never answers."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        yield f"http://127.0.0.1:{server.getsockname()[1]}"
-
-
-@pytest.fixture
-def unused_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-    return port
 
 
 def write_lock(folder: Path, *lines: str, requested: str = "numpy\n") -> Path:
@@ -192,112 +155,6 @@ def test_each_place_that_does_not_answer_is_named(served: tuple[str, Path], sile
     assert problems.keys() == expected.keys()
     for place, reason in expected.items():
         assert reason in problems[place]
-
-
-def test_generated_source_needs_nothing() -> None:
-    check = doctor.check_taxi_source(resolve({})["taxi"]["fetch"])
-    assert check.status == "ok"
-
-
-def test_files_source_tries_each_path_and_the_zone_table(tmp_path: Path) -> None:
-    trips, zones = tmp_path / "trips.csv", tmp_path / "zones.csv"
-    trips.write_text("fare,tip\n")
-    fetch = {"source": "files", "files": {"paths": [str(trips)], "zones": str(zones)}}
-    fetch = resolve({"taxi": {"fetch": fetch}})["taxi"]["fetch"]
-    check = doctor.check_taxi_source(fetch)
-    assert check.status == "fail"
-    assert str(zones) in check.found
-    zones.write_text("LocationID\n")
-    assert doctor.check_taxi_source(fetch).status == "ok"
-
-
-def test_tlc_source_tries_the_first_file(served: tuple[str, Path]) -> None:
-    address, folder = served
-    tlc = {"base_url": address, "services": ["green"], "months": ["2019-03"]}
-    fetch = resolve({"taxi": {"fetch": {"source": "tlc", "tlc": tlc}}})["taxi"]["fetch"]
-    check = doctor.check_taxi_source(fetch)
-    assert check.status == "fail"
-    assert "base_url" in check.fix
-    (folder / "trip-data").mkdir()
-    (folder / "trip-data" / "green_tripdata_2019-03.parquet").write_bytes(b"PAR1")
-    assert doctor.check_taxi_source(fetch).status == "ok"
-
-
-def genomics_of(**sections: Any) -> dict[str, Any]:
-    section: dict[str, Any] = resolve({"genomics": sections})["genomics"]
-    return section
-
-
-def test_generated_genotypes_need_nothing() -> None:
-    check = doctor.check_genomics_source(genomics_of())
-    assert (check.name, check.status) == ("genomics source: generated", "ok")
-
-
-def make_store(path: Path) -> str:
-    zarr.open_group(path, mode="w", zarr_format=2)
-    zarr.consolidate_metadata(str(path), zarr_format=2)
-    return str(path)
-
-
-def test_stores_of_genotypes_and_of_sites_are_opened(tmp_path: Path) -> None:
-    malariagen = {"store": make_store(tmp_path / "calls.zarr"), "sites": str(tmp_path / "sites.zarr")}
-    genomics = genomics_of(ingest={"source": "malariagen", "malariagen": malariagen})
-    check = doctor.check_genomics_source(genomics)
-    assert check.status == "fail"
-    assert check.found.startswith(f"{tmp_path}/sites.zarr is no Zarr store")
-    make_store(tmp_path / "sites.zarr")
-    assert doctor.check_genomics_source(genomics).status == "ok"
-
-
-def test_store_behind_a_web_server_is_opened_and_its_secrets_are_not_told(served: tuple[str, Path]) -> None:
-    address, folder = served
-    genomics = genomics_of(ingest={"source": "vcz", "vcz": {"store": f"{address}/a.vcz?signature=hidden"}})
-    assert doctor.check_genomics_source(genomics).status == "fail"
-    make_store(folder / "a.vcz")
-    check = doctor.check_genomics_source(genomics)
-    assert (check.status, check.found) == ("ok", f"opened each: {address}/a.vcz?signature=...")
-
-
-def test_store_that_does_not_answer_fails_after_one_further_try(silent: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "REACH_SECONDS", 0.2)
-    check = doctor.check_genomics_source(genomics_of(ingest={"source": "vcz", "vcz": {"store": f"{silent}/a.vcz"}}))
-    assert check.status == "fail"
-    assert "in 2 tries" in check.found
-
-
-def test_each_plink_file_and_the_table_of_labels_is_read(tmp_path: Path) -> None:
-    ingest = {
-        "source": "plink",
-        "plink": {"prefix": str(tmp_path / "a")},
-        "labels": {"table": f"file://{tmp_path}/labels.tsv"},
-    }
-    names = ["a.bed", "a.bim", "a.fam", "labels.tsv"]
-    for present in range(len(names)):
-        check = doctor.check_genomics_source(genomics_of(ingest=ingest))
-        assert check.status == "fail"
-        assert [name in check.found for name in names] == [False] * present + [True] * (len(names) - present)
-        (tmp_path / names[present]).write_text("content")
-    assert doctor.check_genomics_source(genomics_of(ingest=ingest)).status == "ok"
-
-
-def test_vcf_file_that_is_missing_is_named(tmp_path: Path) -> None:
-    (tmp_path / "a.vcf").write_text("##fileformat=VCFv4.3")
-    paths = [str(tmp_path / "a.vcf"), str(tmp_path / "b.vcf")]
-    check = doctor.check_genomics_source(genomics_of(ingest={"source": "vcf", "vcf": {"paths": paths}}))
-    assert check.status == "fail"
-    assert [path in check.found for path in paths] == [False, True]
-
-
-def test_second_data_set_is_plink_files_where_there_are_any_else_a_store(tmp_path: Path) -> None:
-    genomics = genomics_of(project={"second": str(tmp_path / "second")})
-    assert "is no Zarr store" in doctor.check_genomics_source(genomics).found
-    (tmp_path / "second.bed").write_bytes(b"content")
-    check = doctor.check_genomics_source(genomics)
-    assert check.status == "fail"
-    assert [name in check.found for name in ("second.bed", "second.bim", "second.fam")] == [False, True, True]
-    for name in ("second.bim", "second.fam"):
-        (tmp_path / name).write_text("content")
-    assert doctor.check_genomics_source(genomics).status == "ok"
 
 
 def test_json_is_a_list_of_checks_and_the_status_counts_failures(

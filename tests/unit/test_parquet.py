@@ -25,8 +25,11 @@ from whitewater.errors import InputError
 FROM_A_FIXTURE = [HealthCheck.function_scoped_fixture]
 
 
-def values_of(column: Array | Encoded) -> list[Any]:
+def values_of(column: Array | Encoded, kind: Kind = "int64") -> list[Any]:
     """Return a column as Python values, null and NaN as None, text as its words."""
+    if kind == "id" and isinstance(column, np.ndarray):
+        assert column.dtype == np.int64
+        return list(column.tolist())
     if isinstance(column, Encoded):
         return [column.vocabulary[code] if code >= 0 else None for code in column.codes]
     nulls = np.isnan(column) if column.dtype == np.float64 else column == NULL_TIMESTAMP
@@ -37,8 +40,8 @@ def read(path: Path, columns: dict[str, Kind], *, block_rows: int = 10**9, row_g
     """Read a row group and put its blocks together."""
     whole: dict[str, list[Any]] = {name: [] for name in columns}
     for block in cpu_row_group_blocks(path, row_group, columns, block_rows=block_rows):
-        for name in columns:
-            whole[name] += values_of(block[name])
+        for name, kind in columns.items():
+            whole[name] += values_of(block[name], kind)
     return whole
 
 
@@ -153,6 +156,74 @@ def test_other_forms_are_read_by_pyarrow_with_the_same_result(
 ) -> None:
     pq.write_table(pa.table({"column": column}), tmp_path / "file", **options)
     assert read(tmp_path / "file", {"column": "int8"}, block_rows=3) == {"column": [5, NULL_INTEGER, 7, 5]}
+
+
+IDS = st.sampled_from([-(2**63), -(2**63) + 1, -2, -1, 0, 2**63 - 1]) | st.integers(-(2**63), 2**63 - 1)
+WIDTHS = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=FROM_A_FIXTURE)
+@given(data=st.data(), type_=st.sampled_from(WIDTHS), layout=layouts(), required=st.booleans())
+def test_ids_keep_their_whole_range_in_every_layout(
+    tmp_path: Path, data: st.DataObject, type_: pa.DataType, layout: dict[str, Any], required: bool
+) -> None:
+    info = np.iinfo(type_.to_pandas_dtype())
+    fitting = IDS.filter(lambda value: info.min <= value <= info.max) | st.integers(int(info.min), 127)
+    values = data.draw(st.lists(fitting, max_size=60)) * data.draw(st.integers(1, 5))
+    schema = pa.schema([pa.field("column", type_, nullable=not required)])
+    delta = {"use_dictionary": False, "column_encoding": {"column": "DELTA_BINARY_PACKED"}}
+    encoding = delta if data.draw(st.booleans()) else {}
+    table = pa.Table.from_arrays([pa.array(values, type_)], schema=schema)
+    pq.write_table(table, tmp_path / "file", **layout | encoding)
+    found = read(tmp_path / "file", {"column": "id"}, block_rows=data.draw(st.integers(1, 100)))
+    assert found == {"column": values}
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=FROM_A_FIXTURE)
+@given(values=st.lists(INT64, max_size=30), at=st.integers(0, 30), layout=layouts(), block_rows=st.integers(1, 40))
+def test_a_null_among_ids_is_refused_in_every_layout(
+    tmp_path: Path, values: list[int], at: int, layout: dict[str, Any], block_rows: int
+) -> None:
+    column = pa.array([*values[:at], None, *values[at:]], pa.int64())
+    pq.write_table(pa.table({"column": column}), tmp_path / "edges.parquet", **layout)
+    with pytest.raises(InputError, match=r"edges\.parquet, row group 0: column 'column' has a null, which is no id"):
+        read(tmp_path / "edges.parquet", {"column": "id"}, block_rows=block_rows)
+
+
+@pytest.mark.parametrize("type_", WIDTHS[:4], ids=str)
+@pytest.mark.parametrize("use_dictionary", [True, False])
+def test_ids_are_not_left_to_pyarrow(
+    tmp_path: Path, type_: pa.DataType, use_dictionary: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet, "_ArrowReader", pytest.fail)
+    pq.write_table(pa.table({"column": pa.array([-1, -2, 5], type_)}), tmp_path / "file", use_dictionary=use_dictionary)
+    assert read(tmp_path / "file", {"column": "id"}) == {"column": [-1, -2, 5]}
+
+
+@pytest.mark.parametrize(
+    ("column", "problem"),
+    [
+        (pa.array([5, 2**63], pa.uint64()), f"has the id {2**63}, but ids are integers of 64 bits with sign"),
+        (pa.array([5, None], pa.uint64()), "has a null"),
+        (pa.nulls(1), "has a null"),
+        (pa.array([1.0]), "is of type double, but ids are integers"),
+        (pa.array(["1"]), "is of type string, but ids are integers"),
+        (pa.array([True]), "is of type bool, but ids are integers"),
+        (pa.array([1], pa.timestamp("us")), r"is of type timestamp\[us\], but ids are integers"),
+    ],
+)
+def test_what_is_no_id_is_refused(tmp_path: Path, column: pa.Array, problem: str) -> None:
+    pq.write_table(pa.table({"column": column}), tmp_path / "edges.parquet")
+    with pytest.raises(InputError, match=rf"edges\.parquet, row group 0: column 'column' {problem}"):
+        read(tmp_path / "edges.parquet", {"column": "id"})
+
+
+def test_ids_are_written_as_they_are(tmp_path: Path) -> None:
+    ids = np.array([-(2**63), -2, -1, 2**63 - 1])
+    cpu_write_parquet({"v": ids}, tmp_path / "file", {"v": "id"})
+    column = pq.read_table(tmp_path / "file")["v"]
+    assert (column.type, column.to_pylist()) == (pa.int64(), ids.tolist())
+    assert read(tmp_path / "file", {"v": "id"}) == {"v": ids.tolist()}
 
 
 MOMENT = datetime(2009, 3, 26, 15, 30, 14)

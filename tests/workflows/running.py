@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 # What a run reads is copied, so that it may be changed; the package is linked, so that compiled kernels are shared.
 COPIED = ("Snakefile", "workflows", "config", "profiles")
 LINKED = ("src", "envs")
-TINY = {
+TINY: dict[str, dict[str, Any]] = {
     "taxi": {
         "fetch": {"generated": {"scale": 0.001, "months": ["2019-03"], "services": ["yellow", "green"]}},
         "model": {"ridge_alphas": [1.0], "forest": {"trees": [5], "depths": [4]}, "folds": 2, "bootstrap": 20},
@@ -35,12 +35,14 @@ TINY = {
         },
         "umap": {"neighbors": 5},
     },
+    "pagerank": {"simulate": {"pages": 60, "words": 40, "topics": 3}},
 }
 DEADLINE = 400.0
 POLL = 0.005
-OURS = re.compile(r"^(?:(?:Config|Input|Device|Integrity|Resource)Error:|(?:taxi|genomics) \w+ failed:)", re.MULTILINE)
+NAMES = "|".join(TINY)
+OURS = re.compile(rf"^(?:(?:Config|Input|Device|Integrity|Resource)Error:|(?:{NAMES}) \w+ failed:)", re.MULTILINE)
 # Files that runs keep on purpose: Snakemake's time stamps, and the locks that keep runs apart.
-KEPT = re.compile(r"\.snakemake_timestamp|\.(?:taxi|genomics)-\w+\.owner|\.fetch\.lock")
+KEPT = re.compile(rf"\.snakemake_timestamp|\.(?:{NAMES})-\w+\.owner|\.fetch\.lock")
 # Scripts, pictures and styles that a page would load from elsewhere when it is opened.
 REMOTE = re.compile(r"""<(?:script|img|link\b(?=[^>]*stylesheet))\b[^>]*\b(?:src|href)\s*=\s*["']?(?:https?:)?//""")
 Value = TypeVar("Value")
@@ -168,6 +170,12 @@ class Clone:
         """Run Snakemake to its end."""
         return self.start_snakemake(*arguments, files=files, **variables).ended()
 
+    def dry_run(self, overrides: Mapping[str, Any], *arguments: str) -> Ended:
+        """Say what would run with a configuration over the tiny one."""
+        ended = self.snakemake("--dry-run", *arguments, files=("tiny.yaml", self.write("mine.yaml", overrides)))
+        assert ended.status == 0, ended.terminal
+        return ended
+
     def start_step(
         self,
         name: str,
@@ -233,6 +241,12 @@ def make_clone(folder: Path) -> Clone:
     clone = Clone(folder)
     clone.write("tiny.yaml", TINY)
     return clone
+
+
+def staging(clone: Clone, output: str) -> Path:
+    """Wait until a step has begun to write an output; return where it writes."""
+    final = clone / output
+    return eventually(lambda: next(iter(final.parent.glob(f".{final.name}.*.part")), None), what=f"work on {output}")
 
 
 def leftovers(clone: Clone) -> list[str]:

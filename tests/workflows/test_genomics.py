@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 
 from tests.genotype_stores import write_plink
-from tests.workflows.running import REMOTE, Clone, Ended, contents, eventually, leftovers, sha256
+from tests.workflows.running import REMOTE, Clone, Ended, contents, leftovers, sha256, staging
 
 RESULTS = "results/genomics/cpu"
 GENOTYPES = "data/genomics/genotypes"
@@ -31,10 +31,7 @@ SLOW_START = "cluster={kind: processes}"
 
 def dry_run(clone: Clone, overrides: Mapping[str, Any], *arguments: str) -> Ended:
     """Say what would run with overrides of the section `genomics`."""
-    files = ("tiny.yaml", clone.write("mine.yaml", {"genomics": overrides}))
-    ended = clone.snakemake("--dry-run", *arguments, files=files)
-    assert ended.status == 0, ended.terminal
-    return ended
+    return clone.dry_run({"genomics": overrides}, *arguments)
 
 
 def genomics(*steps: str) -> set[str]:
@@ -278,12 +275,6 @@ def test_a_step_that_failed_runs_again_although_the_results_of_an_earlier_run_ar
 
 
 # ---- what was killed
-
-
-def staging(clone: Clone, output: str) -> Path:
-    """Wait until a step has begun to write an output; return where it writes."""
-    final = clone / output
-    return eventually(lambda: next(iter(final.parent.glob(f".{final.name}.*.part")), None), what=f"work on {output}")
 
 
 @pytest.mark.parametrize(("step", "output"), [("ingest", GENOTYPES), ("pack", f"{RESULTS}/packed")])

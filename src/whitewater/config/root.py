@@ -6,6 +6,7 @@ from pydantic import Field
 
 from whitewater.config.base import Section
 from whitewater.config.genomics import Genomics
+from whitewater.config.pagerank import PageRank
 from whitewater.config.taxi import Taxi
 
 
@@ -14,8 +15,8 @@ class Cluster(Section):
 
     kind: Literal["auto", "threads", "processes", "attach"] = Field(
         "auto",
-        description="threads: in this process; processes: one worker process a thread; auto: threads on the CPU, "
-        "whatever the size; attach: the scheduler named below. On a GPU, auto is one worker for each GPU.",
+        description="threads: in this process; processes: one worker process a thread; auto: threads on the CPU, but "
+        "processes to parse many pages; attach: the scheduler named below. On a GPU, auto is one worker for each GPU.",
     )
     address: str = Field("", description="attach: address of the scheduler, such as tcp://127.0.0.1:8786.")
     scheduler_file: str = Field("", description="attach: file that the scheduler wrote.")
@@ -31,3 +32,4 @@ class Config(Section):
     cluster: Cluster = Cluster()
     taxi: Taxi = Taxi()
     genomics: Genomics = Genomics()
+    pagerank: PageRank = PageRank()

@@ -19,6 +19,7 @@ MICROSECONDS = pa.timestamp("us")
 _TIMESTAMP_TEXT = r"^\d{4}-\d\d-\d\d([ T]\d\d(:\d\d(:\d\d(\.\d{1,9})?)?)?)?$"
 _TIMESTAMP_CHARACTERS = 26
 _EXACT = float(2**53)
+NULL_ID = "has a null, which is no id"
 _NUMBER_TEXT = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 
 
@@ -36,13 +37,16 @@ def from_arrow(column: pa.Array | pa.ChunkedArray, kind: Kind) -> Array | Encode
     Raises
     ------
     ValueError
-        If a value, or the type, cannot become the kind. Integers that are out of range become ``BAD_INTEGER`` instead.
+        If a value, or the type, cannot become the kind. Integers that are out of range become ``BAD_INTEGER`` instead,
+        but an id must be an integer of 64 bits and not null.
     """
     values = _one_array(column)
     if kind == "text":
         return encoded(values)
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
+    if kind == "id":
+        return _ids(values)
     if pa.types.is_null(values.type):
         return np.full(len(values), null_of(kind), dtype=dtype_of(kind))
     if kind == "timestamp":
@@ -54,7 +58,7 @@ def from_arrow(column: pa.Array | pa.ChunkedArray, kind: Kind) -> Array | Encode
 
 def dtype_of(kind: Kind) -> np.dtype[Any]:
     """Return the dtype of a kind's array (for text: of its codes)."""
-    return np.dtype({"timestamp": "int64", "text": "int32"}.get(kind, kind))
+    return np.dtype({"timestamp": "int64", "id": "int64", "text": "int32"}.get(kind, kind))
 
 
 def empty(length: int, dtype: np.dtype[Any]) -> Array:
@@ -67,7 +71,7 @@ def empty(length: int, dtype: np.dtype[Any]) -> Array:
 
 
 def null_of(kind: Kind) -> int | float:
-    """Return the value that stands for null in a kind's array."""
+    """Return the value that stands for null in a kind's array; ids have none, and the value is of no use."""
     if kind == "timestamp":
         return NULL_TIMESTAMP
     return float("nan") if kind == "float64" else NULL_INTEGER
@@ -176,6 +180,17 @@ def _integers(values: pa.Array, dtype: np.dtype[Any]) -> Array:
     wide = values.cast(pa.uint64() if values.type == pa.uint64() else pa.int64())
     narrow = narrow_integers(np, _numpy(wide, 0), dtype)
     return np.where(_nulls(values), dtype.type(NULL_INTEGER), narrow) if values.null_count else narrow
+
+
+def _ids(values: pa.Array) -> Array:
+    if values.null_count:
+        raise ValueError(NULL_ID)
+    if not pa.types.is_integer(values.type) and len(values):
+        raise ValueError(f"is of type {values.type}, but ids are integers")
+    largest = pc.max(values).as_py() if values.type == pa.uint64() and len(values) else 0
+    if largest > np.iinfo(np.int64).max:
+        raise ValueError(f"has the id {largest}, but ids are integers of 64 bits with sign, at most 2**63 - 1")
+    return _numpy(values.cast(pa.int64()), 0)
 
 
 def narrow_integers(xp: ModuleType, values: Array, dtype: np.dtype[Any]) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +17,18 @@ if TYPE_CHECKING:
     from distributed import Client
 
     from whitewater.config.root import Cluster
+    from whitewater.devices.edge_keys import (
+        BucketedEdges,
+        CodeNumbers,
+        EdgeEncoder,
+        IdSpan,
+        KeyedEdges,
+        MergedEdges,
+        Rule,
+    )
     from whitewater.devices.elementwise import Bounds, Clock
     from whitewater.devices.genotypes import Genotypes
+    from whitewater.devices.in_edges import Edges, InEdges
 
 
 @dataclass(frozen=True)
@@ -107,6 +117,52 @@ class CpuDevice:
         from whitewater.devices.genotype_pairs import cpu_correlated_variants
 
         return cpu_correlated_variants(genotypes, stops, threshold)
+
+    def edge_encoder(self, span: IdSpan | None, *, symmetric: bool, weighted: bool, rows: int) -> EdgeEncoder:
+        from whitewater.devices.edge_keys import cpu_edge_encoder
+
+        return cpu_edge_encoder(span, symmetric=symmetric, weighted=weighted, rows=rows)
+
+    def recode_edges(self, edges: KeyedEdges, table: Array) -> KeyedEdges:
+        from whitewater.devices.edge_keys import cpu_recode_edges
+
+        return cpu_recode_edges(edges, table)
+
+    def bucket_edges(self, edges: KeyedEdges, *, shift: int, buckets: int) -> BucketedEdges:
+        from whitewater.devices.edge_keys import cpu_bucket_edges
+
+        return cpu_bucket_edges(edges, shift=shift, buckets=buckets)
+
+    def merge_edges(
+        self, buckets: Iterable[Sequence[KeyedEdges]], numbers: CodeNumbers, vertices: range, *, rule: Rule, index: str,
+        weighted: bool, edges: int
+    ) -> MergedEdges:  # fmt: skip
+        from whitewater.devices.edge_keys import cpu_merge_edges
+
+        return cpu_merge_edges(buckets, numbers, vertices, rule=rule, index=index, weighted=weighted, edges=edges)
+
+    def in_edges(self, edges: Edges, *, out_degree: Array, threads: int, keep: bool) -> InEdges:
+        from whitewater.devices.in_edges import CpuInEdges
+
+        return CpuInEdges(edges, out_degree=out_degree, threads=threads, keep=keep)
+
+    def library_ranks(
+        self, edges: Edges, *, damping: float, restart: Array | None, tolerance: float, iterations: int
+    ) -> Array | None:
+        return None
+
+    def components(self, blocks: Iterable[tuple[int, Edges]], vertices: int) -> Array:
+        from whitewater.devices.components import cpu_components
+
+        return cpu_components(blocks, vertices)
+
+    def communities(self, edges: Edges, *, method: Literal["leiden", "louvain"], resolution: float, seed: int) -> Array:
+        from whitewater.devices.communities import cpu_communities
+
+        return cpu_communities(edges, method=method, resolution=resolution, seed=seed)
+
+    def free_memory(self) -> int | None:
+        return None
 
     def umap(self, *, neighbors: int, minimum_distance: float, seed: int) -> Embedding:
         from whitewater.devices.estimators import cpu_umap

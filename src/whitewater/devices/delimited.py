@@ -76,6 +76,8 @@ def _line(data: bytes, span: int) -> str:
 def _plan(names: Sequence[str], columns: Mapping[str, Kind]) -> Array:
     if len(columns) > _MOST_COLUMNS or not set(columns) <= set(names):
         raise ValueError(f"{list(columns)} are not at most {_MOST_COLUMNS} of the fields {list(names)}")
+    if "id" in columns.values():
+        raise ValueError("kind id is that of Parquet's columns only")
     order = {name: slot for slot, name in enumerate(columns)}
     kinds = [
         _PARSERS.get(columns[name], delimited_lines.INTEGER) if name in columns else delimited_lines.SKIPPED

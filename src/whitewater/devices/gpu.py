@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -19,8 +19,18 @@ if TYPE_CHECKING:
     from distributed import Client
 
     from whitewater.config.root import Cluster
+    from whitewater.devices.edge_keys import (
+        BucketedEdges,
+        CodeNumbers,
+        EdgeEncoder,
+        IdSpan,
+        KeyedEdges,
+        MergedEdges,
+        Rule,
+    )
     from whitewater.devices.elementwise import Bounds, Clock
     from whitewater.devices.genotypes import Genotypes
+    from whitewater.devices.in_edges import Edges, InEdges
 
 PACKAGES = ("cudf", "cupy", "cuml", "dask_cuda")
 DISTRIBUTIONS = ("cudf-cu13", "cupy-cuda13x", "cuml-cu13", "dask-cuda", "rmm-cu13", "numba-cuda")
@@ -138,6 +148,56 @@ class GpuDevice:
         from whitewater.devices.genotype_pairs import gpu_correlated_variants
 
         return gpu_correlated_variants(genotypes, stops, threshold)
+
+    def edge_encoder(self, span: IdSpan | None, *, symmetric: bool, weighted: bool, rows: int) -> EdgeEncoder:
+        from whitewater.devices.edge_keys import GpuEncoder
+
+        return GpuEncoder(span, symmetric=symmetric)
+
+    def recode_edges(self, edges: KeyedEdges, table: Array) -> KeyedEdges:
+        from whitewater.devices.edge_keys import gpu_recode_edges
+
+        return gpu_recode_edges(edges, table)
+
+    def bucket_edges(self, edges: KeyedEdges, *, shift: int, buckets: int) -> BucketedEdges:
+        from whitewater.devices.edge_keys import gpu_bucket_edges
+
+        return gpu_bucket_edges(edges, shift=shift, buckets=buckets)
+
+    def merge_edges(
+        self, buckets: Iterable[Sequence[KeyedEdges]], numbers: CodeNumbers, vertices: range, *, rule: Rule, index: str,
+        weighted: bool, edges: int
+    ) -> MergedEdges:  # fmt: skip
+        from whitewater.devices.edge_keys import gpu_merge_edges
+
+        return gpu_merge_edges(buckets, numbers, vertices, rule=rule, index=index, weighted=weighted, edges=edges)
+
+    def in_edges(self, edges: Edges, *, out_degree: Array, threads: int, keep: bool) -> InEdges:
+        from whitewater.devices.in_edges import GpuInEdges
+
+        return GpuInEdges(edges)
+
+    def library_ranks(
+        self, edges: Edges, *, damping: float, restart: Array | None, tolerance: float, iterations: int
+    ) -> Array | None:
+        from whitewater.devices.graph_library import gpu_library_ranks
+
+        return gpu_library_ranks(edges, damping=damping, restart=restart, tolerance=tolerance, iterations=iterations)
+
+    def components(self, blocks: Iterable[tuple[int, Edges]], vertices: int) -> Array:
+        from whitewater.devices.components import gpu_components
+
+        return gpu_components(blocks, vertices)
+
+    def communities(self, edges: Edges, *, method: Literal["leiden", "louvain"], resolution: float, seed: int) -> Array:
+        from whitewater.devices.communities import gpu_communities
+
+        return gpu_communities(edges, method=method, resolution=resolution, seed=seed)
+
+    def free_memory(self) -> int | None:
+        from whitewater.devices.graph_library import gpu_free_memory
+
+        return gpu_free_memory()
 
     def umap(self, *, neighbors: int, minimum_distance: float, seed: int) -> Embedding:
         from whitewater.devices.estimators import gpu_umap

@@ -136,3 +136,14 @@ def gpu_mark_dosages(dosages: Array, stops: Array, threshold: float, band: Array
         second = first + 1 + distance
         if second < stops[first]:
             band[first, distance] = are_correlated_dosages(dosages[first], dosages[second], threshold)
+
+
+@cuda.jit
+def gpu_sum_runs(values: Array, starts: Array, lengths: Array, sums: Array) -> None:
+    """Add up, with a thread to each run, its values in their order: float64, int64 (runs,) twice, float64 (runs,)."""
+    run = cuda.grid(1)
+    if run < len(starts):
+        total = 0.0
+        for place in range(starts[run], starts[run] + lengths[run]):
+            total += values[place]
+        sums[run] = total

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from whitewater.devices.arrow_kinds import (
     MICROSECONDS,
+    NULL_ID,
     encoded,
     from_arrow,
     microseconds_of,
@@ -151,7 +152,9 @@ def gpu_row_group_blocks(
             # By default cuDF reads columns off the names of directories, and fails at Hive's name for null.
             unpartitioned = {"partitioning": None}
             frame = cudf.read_parquet(path, columns=direct, row_groups=[row_group], dataset_kwargs=unpartitioned)
-            arrays = {name: _from_series(frame[name], columns[name]) for name in direct}
+            for name in direct:
+                with _faults_of(path, row_group, name):
+                    arrays[name] = _from_series(frame[name], columns[name])
     except RuntimeError:
         # libcudf has one error for everything. The host's reader names the column, if it is the file that is at fault.
         for _ in cpu_row_group_blocks(path, row_group, columns, block_rows=block_rows):
@@ -181,6 +184,8 @@ def _is_direct(type_: pa.DataType, kind: Kind) -> bool:
         return kind == "timestamp" and type_.tz is None
     if pa.types.is_string(type_) or pa.types.is_large_string(type_):
         return kind == "text"
+    if kind == "id":
+        return bool(pa.types.is_signed_integer(type_))
     return kind != "timestamp" and bool(pa.types.is_signed_integer(type_) or pa.types.is_floating(type_))
 
 
@@ -194,9 +199,14 @@ def _from_series(series: Any, kind: Kind) -> Array | Encoded:
         table = cupy.asarray(np.append(text.codes, np.int32(NULL_INTEGER)))
         return Encoded(cupy.take(table, codes), text.vocabulary)
     nulls = series.isna().to_cupy()
+    if kind == "id":
+        if bool(nulls.any()):
+            raise ValueError(NULL_ID)
+        found: Array = series.astype("int64").to_cupy()
+        return found
     if kind == "timestamp":
         unit, _ = np.datetime_data(series.dtype)
-        found: Array = microseconds_of(series.astype("int64").fillna(0).to_cupy(), unit)
+        found = microseconds_of(series.astype("int64").fillna(0).to_cupy(), unit)
     else:
         values = series.fillna(0).to_cupy()
         narrow = narrow_floats if values.dtype.kind == "f" else narrow_integers
@@ -260,7 +270,10 @@ def _to_arrow(values: Array | Encoded, kind: Kind) -> pa.Array:
 
 
 def _is_null(xp: ModuleType, values: Array, kind: Kind) -> Array:
-    nulls: Array = xp.isnan(values) if kind == "float64" else values == null_of(kind)
+    if kind == "float64":
+        nulls: Array = xp.isnan(values)
+    else:
+        nulls = xp.zeros(len(values), bool) if kind == "id" else values == null_of(kind)
     return nulls
 
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from whitewater.devices import parquet_pages
-from whitewater.devices.arrow_kinds import MICROSECONDS, dtype_of, empty, from_arrow, null_of
+from whitewater.devices.arrow_kinds import MICROSECONDS, NULL_ID, dtype_of, empty, from_arrow, null_of
 from whitewater.devices.parquet_pages import ABSENT, DATA, DATA_V2, DICTIONARY
 from whitewater.devices.protocol import NULL_INTEGER, Array, Encoded, Kind
 
@@ -41,7 +41,7 @@ _STORED_AS = {
     pa.large_string(): "BYTE_ARRAY",
 }
 # Types whose values are those of the kind, which saves the way through Arrow.
-_AS_THEY_ARE = ((pa.float64(), "float64"), (MICROSECONDS, "timestamp"))
+_AS_THEY_ARE = ((pa.float64(), "float64"), (MICROSECONDS, "timestamp"), (pa.int64(), "id"))
 _UNITS = {"ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 _UNCOMPRESSED = "UNCOMPRESSED"
 # Not LZ4, a name that Parquet gives to two formats.
@@ -206,8 +206,10 @@ class ChunkReader:
         places = [(end - len(page.body), end, page.rows, page.levels) for end, page in zip(ends, batch, strict=True)]
         present = np.empty(max(page.rows for page in batch) if self._chunk.optional else 0, np.uint32)
         values = target if target.dtype == self._table.dtype else np.empty(len(target), self._table.dtype)
-        if not parquet_pages.look_up(data, np.array(places), present, _unsigned(self._table), _unsigned(values)):
+        nulls = parquet_pages.look_up(data, np.array(places), present, _unsigned(self._table), _unsigned(values))
+        if nulls < 0:
             raise ChunkError("has a malformed page of dictionary indices")
+        self._refuse_null_ids(nulls)
         if values is not target:
             target[:] = values
 
@@ -219,6 +221,7 @@ class ChunkReader:
         count, start = parquet_pages.definition_levels(np.frombuffer(page.body, np.uint8), page.levels, present)
         if start < 0:
             raise ChunkError("has malformed definition levels")
+        self._refuse_null_ids(page.rows - count)
         converted = self._converted(memoryview(page.body)[start:], count)
         if count == page.rows:
             target[:] = converted
@@ -227,6 +230,10 @@ class ChunkReader:
         values[page.rows - count :] = converted
         parquet_pages.spread(_unsigned(values), present, count, _unsigned(self._null)[0])
         target[:] = values
+
+    def _refuse_null_ids(self, nulls: int) -> None:
+        if nulls and self._kind == "id":
+            raise ValueError(NULL_ID)
 
     def _data_pages(self, data: FileIO) -> Iterator[_Page]:
         """Yield the data pages; a dictionary page, which comes ahead of them, becomes the table."""

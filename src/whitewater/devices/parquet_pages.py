@@ -185,7 +185,7 @@ def spread(values: Array, present: Array, count: int, null: int) -> None:
 
 
 @kernel
-def look_up(data: Array, pages: Array, present: Array, table: Array, values: Array) -> bool:
+def look_up(data: Array, pages: Array, present: Array, table: Array, values: Array) -> int:
     """Read the dictionary indices of some pages and look each up.
 
     Parameters
@@ -203,10 +203,10 @@ def look_up(data: Array, pages: Array, present: Array, table: Array, values: Arr
 
     Returns
     -------
-    bool
-        False if the bytes are malformed.
+    int
+        The number of nulls, or `MALFORMED`.
     """
-    first = 0
+    first = nulls = 0
     for index in range(len(pages)):
         page, rows = data[pages[index, 0] : pages[index, 1]], pages[index, 2]
         target = values[first : first + rows]
@@ -214,11 +214,12 @@ def look_up(data: Array, pages: Array, present: Array, table: Array, values: Arr
         if len(present):
             count, start = definition_levels(page, pages[index, 3], present[:rows])
         if start < 0 or (count and not _indices(page, start, table, target[rows - count :])):
-            return False
+            return MALFORMED
         if count < rows:
             spread(target, present, count, table[-1])
         first += rows
-    return True
+        nulls += rows - count
+    return nulls
 
 
 @part

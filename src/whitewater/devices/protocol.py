@@ -11,13 +11,15 @@ kind            array dtype  null
 ``float64``     float64      NaN
 ``int8`` ...    int8 ...     ``NULL_INTEGER`` (-1); a value that the dtype cannot hold, or a
                              negative or fractional one, becomes ``BAD_INTEGER`` (-2)
+``id``          int64        none: a null, and what is no integer of 64 bits, is refused; from
+                             Parquet's columns of integers only
 ``text``        ``Encoded``  code -1
 =============== ============ =================================================================
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,10 +33,20 @@ if TYPE_CHECKING:
     from distributed import Client
 
     from whitewater.config.root import Cluster
+    from whitewater.devices.edge_keys import (
+        BucketedEdges,
+        CodeNumbers,
+        EdgeEncoder,
+        IdSpan,
+        KeyedEdges,
+        MergedEdges,
+        Rule,
+    )
     from whitewater.devices.elementwise import Bounds, Clock
     from whitewater.devices.genotypes import Genotypes
+    from whitewater.devices.in_edges import Edges, InEdges
 
-Kind = Literal["timestamp", "float64", "int8", "int16", "int32", "int64", "text"]
+Kind = Literal["timestamp", "float64", "int8", "int16", "int32", "int64", "id", "text"]
 Array = npt.NDArray[Any]
 
 NULL_TIMESTAMP = -(2**63)
@@ -186,6 +198,77 @@ class Device(Hashable, Protocol):
         call of both. ``stops``, int32 (variants,), and the result, int32 (pairs, 2), ordered, are on the host. All sums
         are integers, so that every device finds the same pairs.
         """
+
+    def edge_encoder(self, span: IdSpan | None, *, symmetric: bool, weighted: bool, rows: int) -> EdgeEncoder:
+        """Return an empty encoder for ``rows`` edges at most; one task makes one and is done with it.
+
+        With a span all ids are in it and the codes of all encoders agree; without one each has codes of its own.
+        ``symmetric`` adds the opposite of each edge that is no self-loop.
+        """
+
+    def recode_edges(self, edges: KeyedEdges, table: Array) -> KeyedEdges:
+        """Return edges with codes looked up in a table, uint32 (codes,)."""
+
+    def bucket_edges(self, edges: KeyedEdges, *, shift: int, buckets: int) -> BucketedEdges:
+        """Order edges by bucket, the code of the target shifted right by ``shift``; on the device."""
+
+    def merge_edges(
+        self, buckets: Iterable[Sequence[KeyedEdges]], numbers: CodeNumbers, vertices: range, *, rule: Rule, index: str,
+        weighted: bool, edges: int
+    ) -> MergedEdges:  # fmt: skip
+        """Sort edges by target, then source, and make one of those with the same ends.
+
+        Parameters
+        ----------
+        buckets
+            The pieces of each bucket, in ascending order, on the host; ``edges`` in all.
+        numbers
+            The number of the vertex of each code, on the host.
+        vertices
+            Numbers of the targets.
+        rule
+            Which weight edges with the same ends get: sum (in ascending order), or else the maximum.
+        index
+            dtype of the sources.
+        weighted
+            Whether the result has weights. Edges without any count 1 each.
+        """
+
+    def in_edges(self, edges: Edges, *, out_degree: Array, threads: int, keep: bool) -> InEdges:
+        """Return in-edges that numbers are pulled along many times.
+
+        ``out_degree``, int64 (vertices,) on the host, is that of all vertices. On the CPU ``keep`` says that there is
+        memory for a copy of the edges, see `whitewater.devices.in_edges.kept_bytes`; without it they are read where
+        they are, in order, each time. A GPU keeps them always. The sums are the same.
+        """
+
+    def library_ranks(
+        self, edges: Edges, *, damping: float, restart: Array | None, tolerance: float, iterations: int
+    ) -> Array | None:
+        """Return PageRank by the device's graph library, float64 (vertices,), on the device, or None.
+
+        ``edges`` are those of all vertices, at least one; ``restart``, float64 (vertices,) on the host, is the
+        personalization, if any. It is a result of the library's own tolerance and rounding, for a start. None where
+        there is no such library, or the graph does not fit into the device's memory as the library holds it.
+        """
+
+    def components(self, blocks: Iterable[tuple[int, Edges]], vertices: int) -> Array:
+        """Return the smallest number in the weakly connected component of each vertex, int64 (vertices,), on the host.
+
+        ``blocks`` are edges, which are seen once, each with the number of its first target.
+        """
+
+    def communities(self, edges: Edges, *, method: Literal["leiden", "louvain"], resolution: float, seed: int) -> Array:
+        """Return the community of each vertex, int64 (vertices,) on the host, numbered anyhow.
+
+        ``edges`` are those of all vertices; their directions do not count. Which communities are found depends on the
+        device; their modularity is about the same.
+
+        Raises ResourceError where they do not fit into the device's own memory.
+        """
+
+    def free_memory(self) -> int | None:
+        """Return the bytes of the device's own memory that are free, or None where it is the host's."""
 
     def umap(self, *, neighbors: int, minimum_distance: float, seed: int) -> Embedding:
         """UMAP to two dimensions (umap-learn or cuML)."""

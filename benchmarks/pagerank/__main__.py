@@ -1,0 +1,142 @@
+"""Measure the PageRank benchmarks: `python -m benchmarks.pagerank --case rank`; see benchmarks/README.md."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import statistics
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pydantic import JsonValue
+
+from benchmarks.measure import Variant, measure, this_python
+from benchmarks.pagerank import corpus, index_variant, rmat
+from benchmarks.process_tree import MeasurementError, run
+from benchmarks.report import Plan, Report, Size, table
+
+TOOLS = {
+    "rank": ("whitewater", "scipy", "graphblas", "networkit", "igraph", "duckdb"),
+    "index": ("whitewater", "duckdb", "polars"),
+}
+ORACLES = {"rank": "scipy", "index": "duckdb"}
+PACKAGES = ("networkit", "python-graphblas", "suitesparse-graphblas", "igraph", "duckdb", "polars")
+SCALE = 20
+SEED = 1
+FLOOR_SAMPLES = 5
+# Ranks are compared as multiples of the mean, of iterations that end at a change of 1e-8.
+RANK_TOLERANCE = 1e-6
+
+
+def rank(arguments: Any) -> Report:
+    """Make the edges, measure, and return the report."""
+    edges = rmat.prepare(arguments.data, scale=arguments.scale, edges=arguments.edges, seed=SEED)
+    options = ["--edges", str(edges.folder), "--threads", str(arguments.threads)]
+    return measure(
+        f"pagerank: rank the vertices of {edges.edges:,} R-MAT edges, scale {arguments.scale}",
+        [_variant("rank", name, options, arguments.data / "written" / name) for name in arguments.tools],
+        oracle=arguments.oracle,
+        plan=_plan(arguments, tolerance=RANK_TOLERANCE),
+        size=Size(rows=edges.edges, bytes=edges.file_bytes, basis="file"),
+        parameters={"scale": arguments.scale, "edges": edges.edges, "seed": SEED, "floor": _floor(options)},
+        packages=PACKAGES,
+    )
+
+
+def index(arguments: Any) -> Report:
+    """Make the documents, measure, and return the report."""
+    documents = corpus.prepare(arguments.data, documents=arguments.documents, seed=SEED)
+    options = ["--documents", str(documents.folder), "--threads", str(arguments.threads)]
+    return measure(
+        f"pagerank: inverted index of {documents.documents:,} documents",
+        [_variant("index", name, options, arguments.data / "written" / name) for name in arguments.tools],
+        oracle=arguments.oracle,
+        plan=_plan(arguments, tolerance=1e-9),
+        size=Size(rows=documents.documents, bytes=documents.file_bytes, basis="file"),
+        parameters={"documents": documents.documents, "seed": SEED},
+        packages=PACKAGES,
+    )
+
+
+def _variant(case: str, name: str, options: list[str], folder: Path) -> Variant:
+    return Variant(
+        name,
+        (this_python(), "-m", f"benchmarks.pagerank.{case}_with_{name}", *options, "--folder", str(folder)),
+        environment={"PYTHONPATH": "src"},
+        outputs=(folder,),
+        inspect=partial(index_variant.inspect, folder) if case == "index" else None,
+    )
+
+
+def _plan(arguments: Any, *, tolerance: float) -> Plan:
+    return Plan(rounds=arguments.rounds, seconds=arguments.seconds, threads=arguments.threads, tolerance=tolerance)
+
+
+def _floor(options: list[str]) -> JsonValue:
+    """Measure the floor in processes of its own, and return the median seconds."""
+    samples = []
+    for _ in range(FLOOR_SAMPLES):
+        cost = run((this_python(), "-m", "benchmarks.pagerank.floor", *options), environment={}, timeout=600)
+        if cost.exit_status:
+            raise MeasurementError(f"the floor was not measured: {cost.errors}")
+        samples.append(json.loads(cost.output)["read_seconds"])
+    return {"read_seconds": statistics.median(samples)}
+
+
+def phases(report: Report) -> str:
+    """Return the median of each phase that variants measured of themselves, as text."""
+    lines = []
+    for name, outcome in report.outcomes.items():
+        measured = [sample.phases for sample in outcome.samples]
+        medians = {phase: statistics.median(each[phase] for each in measured) for phase in (measured or [{}])[0]}
+        lines += [f"{name:<20} " + ", ".join(f"{phase} {seconds:.4g}" for phase, seconds in medians.items())]
+    return "\n".join(lines)
+
+
+def _arguments() -> Any:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.pagerank", description="Run in the root of the repository."
+    )
+    parser.add_argument("--case", choices=tuple(TOOLS), default="rank", help="rank a graph, or index documents (rank)")
+    parser.add_argument("--scale", type=int, default=SCALE, help=f"rank: binary logarithm of the vertices ({SCALE})")
+    parser.add_argument("--edges", type=int, default=16_000_000, help="rank: edges (16000000)")
+    parser.add_argument("--documents", type=int, default=100_000, help="index: documents (100000)")
+    parser.add_argument("--rounds", type=int, default=6, help="rounds at most (6)")
+    parser.add_argument("--seconds", type=float, help="begin no round that would end later; at least 3 rounds are made")
+    parser.add_argument("--threads", type=int, default=2, help="threads of each tool (2)")
+    parser.add_argument("--tools", nargs="+", help="tools to measure; must hold the oracle")
+    parser.add_argument("--oracle", help="tool whose answer is right (rank: scipy, index: duckdb)")
+    parser.add_argument("--data", type=Path, default=Path("data/benchmarks/pagerank"), help="directory of the files")
+    parser.add_argument("--results", type=Path, default=Path("benchmarks/results"), help="directory of the reports")
+    arguments = parser.parse_args()
+    arguments.tools = arguments.tools or TOOLS[arguments.case]
+    arguments.oracle = arguments.oracle or ORACLES[arguments.case]
+    if unknown := set(arguments.tools) - set(TOOLS[arguments.case]):
+        parser.error(f"no tools of case {arguments.case}: {', '.join(sorted(unknown))}")
+    return arguments
+
+
+def main() -> int:
+    """Measure, write a report, and return 1 if any answer was wrong."""
+    arguments = _arguments()
+    ranking = arguments.case == "rank"
+    try:
+        report = rank(arguments) if ranking else index(arguments)
+    except MeasurementError as error:
+        sys.exit(f"pagerank: {error}")
+    finally:
+        shutil.rmtree(arguments.data / "written", ignore_errors=True)
+    size = f"{arguments.scale}-{arguments.edges}" if ranking else arguments.documents
+    report.write(arguments.results / f"pagerank-{arguments.case}-{size}.json")
+    print(table(report), flush=True)
+    print(phases(report))
+    if ranking:
+        print(f"Floor: {report.parameters['floor']}")
+    return report.exit_status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

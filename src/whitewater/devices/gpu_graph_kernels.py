@@ -1,0 +1,131 @@
+"""Our kernels on graphs for the GPU; see `whitewater.devices.gpu_kernels` for why they are in a module of their own."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import config, cuda
+
+from whitewater.devices.protocol import Array
+
+# Blocks of few rows are no mistake here.
+config.CUDA_LOW_OCCUPANCY_WARNINGS = False
+THREADS = 256
+# Threads that add up a segment together: neighbours read neighbouring edges, and most rows of a web are short.
+TEAM = 8
+# Edges of a segment at most.
+SEGMENT = 1024
+
+
+@cuda.jit
+def gpu_add_up(segments: Array, sources: Array, weights: Array, shares: Array, sums: Array) -> None:
+    """Add up ``weights * shares[sources]`` over each segment with a team of threads; blocks are of `THREADS` threads.
+
+    Parameters
+    ----------
+    segments
+        int64 (segments, 2): the first edge of each, and the one behind its last.
+    sources, weights
+        (edges,); no weights, float64 (0,), are weights of 1.
+    sums
+        float64 (segments,), filled.
+    """
+    team = cuda.shared.array(THREADS, np.float64)
+    place, member = cuda.threadIdx.x, cuda.threadIdx.x % TEAM
+    segment = cuda.grid(1) // TEAM
+    total = 0.0
+    if segment < len(segments):
+        for edge in range(segments[segment, 0] + member, segments[segment, 1], TEAM):
+            share = shares[sources[edge]]
+            total += share if len(weights) == 0 else weights[edge] * share
+    team[place] = total
+    cuda.syncthreads()
+    if member == 0 and segment < len(segments):
+        sums[segment] = team_total(team, place)
+
+
+@cuda.jit
+def gpu_add_segments(first: Array, sums: Array, out: Array) -> None:
+    """Add up the segments of each row with a team of threads; blocks are of `THREADS` threads."""
+    team = cuda.shared.array(THREADS, np.float64)
+    place, member = cuda.threadIdx.x, cuda.threadIdx.x % TEAM
+    row = cuda.grid(1) // TEAM
+    total = 0.0
+    if row < len(out):
+        for segment in range(first[row] + member, first[row + 1], TEAM):
+            total += sums[segment]
+    team[place] = total
+    cuda.syncthreads()
+    if member == 0 and row < len(out):
+        out[row] = team_total(team, place)
+
+
+@cuda.jit(device=True)
+def team_total(team: Array, place: int) -> float:
+    """Return the sum of what the members of a team found, in their order."""
+    total = 0.0
+    for member in range(TEAM):
+        total += team[place + member]
+    return total
+
+
+@cuda.jit
+def gpu_unite(offsets: Array, sources: Array, first_target: int, parents: Array) -> None:
+    """Unite the trees of the ends of each edge, a thread to an edge, without locks (Jaiganesh, Burtscher, HPDC 2018).
+
+    A root is only ever put under a smaller one, so that in the end each root is the smallest number of its component.
+
+    Parameters
+    ----------
+    offsets
+        int64 (targets + 1,), from 0.
+    sources
+        int32 or int64 (edges,).
+    first_target
+        The number of the first target.
+    parents
+        int64 (vertices,), changed.
+    """
+    edge = cuda.grid(1)
+    if edge >= len(sources):
+        return
+    one, other = find_root(parents, first_target + row_of(offsets, edge)), find_root(parents, sources[edge])
+    while one != other:
+        larger, smaller = max(one, other), min(one, other)
+        found = cuda.atomic.cas(parents, larger, larger, smaller)
+        if found == larger:
+            return
+        one, other = find_root(parents, found), smaller
+
+
+@cuda.jit
+def gpu_flatten(parents: Array, roots: Array) -> None:
+    """Fill ``roots`` with the root of each vertex, a thread to a vertex."""
+    vertex = cuda.grid(1)
+    if vertex < len(parents):
+        roots[vertex] = find_root(parents, vertex)
+
+
+@cuda.jit(device=True)
+def row_of(offsets: Array, edge: int) -> int:
+    """Return the last row that begins at or before an edge."""
+    low, high = 0, len(offsets) - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if offsets[middle] <= edge:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@cuda.jit(device=True)
+def find_root(parents: Array, vertex: int) -> int:
+    """Return the root of a vertex, and put those on the way to it under their grandparents."""
+    current = vertex
+    while parents[current] != current:
+        parent = parents[current]
+        grandparent = parents[parent]
+        # Another thread may have put it higher already; both are ancestors, so whichever stays is right.
+        parents[current] = grandparent
+        current = grandparent
+    return current

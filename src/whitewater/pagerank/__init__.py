@@ -1,0 +1,1 @@
+"""Which pages matter: PageRank of a web, its communities, and ranked search."""

@@ -1,0 +1,1 @@
+"""A polite crawler that can go on where it was stopped."""

@@ -1,0 +1,1 @@
+"""Files of edges and of vertices: lines of text, plain or gzip, and Parquet."""

@@ -1,0 +1,249 @@
+"""How the edges will be worked on, from what the files say of themselves: codes, pieces, buckets, and memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from whitewater import memory
+from whitewater.devices.edge_keys import CODES, IdSpan
+
+if TYPE_CHECKING:
+    from whitewater.devices import Array
+    from whitewater.pagerank.edges_folder import EdgesFolder
+
+# Tasks for each thread, so that none waits long for the last one.
+TASKS_A_THREAD = 4
+# Edges of a bucket: its keys, twice, fit into the cache of a core.
+BUCKET_EDGES = 32 << 10
+# More buckets at once would be written to slower than they are sorted.
+MOST_BUCKETS = 1 << 10
+# Ids are coded as distances where these are at most so many times the ends of edges, or few anyway.
+SPARSEST, FEW_CODES = 8, 1 << 22
+# What edges take while they are encoded, besides their keys, where ids are numbered as they are met; and a vertex for
+# the arrays of the graph.
+HASHED_BYTES, VERTEX_BYTES = 56, 48
+SMALLEST_PIECE = 1 << 16
+# Slices of the device that are encoded, and merged, at once: what a GPU's memory holds a few times.
+PIECE_SLICES = 16
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """Rows of a Parquet file that are read together."""
+
+    path: Path
+    index: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class EdgePlan:
+    """What the work on the edges depends on.
+
+    Parameters
+    ----------
+    rows
+        Rows of edges.
+    weighted
+        Whether they have weights.
+    symmetric
+        Whether a row stands for both directions.
+    span
+        The ids, if they lie close enough together for codes that are distances.
+    tasks
+        Row groups that are encoded together.
+    budget
+        Bytes for edges under way.
+    threads
+        Tasks that run at once.
+    most
+        Edges that a task works on at once at most.
+    """
+
+    rows: int
+    weighted: bool
+    symmetric: bool
+    span: IdSpan | None
+    tasks: tuple[tuple[RowGroup, ...], ...]
+    budget: int
+    threads: int
+    most: int
+
+    @property
+    def entries(self) -> int:
+        """Edges, with the opposite ones that are added, at most."""
+        return self.rows << self.symmetric
+
+    @property
+    def edge_bytes(self) -> int:
+        """Bytes of a key, and its weight."""
+        return 16 if self.weighted else 8
+
+    @property
+    def merged_bytes(self) -> int:
+        """Bytes of an edge while it is merged: its key, and weight, twice, and the result."""
+        return 3 * self.edge_bytes
+
+    @property
+    def in_memory_bytes(self) -> int:
+        """Bytes of the edges under way if all are in memory: the keys, and what they are made from or become."""
+        return 2 * self.entries * self.edge_bytes
+
+    @property
+    def spills(self) -> bool:
+        """Whether edges under way go to disk."""
+        return self.in_memory_bytes > self.budget
+
+    @property
+    def piece_rows(self) -> int:
+        """Rows that are encoded and bucketed at once."""
+        if not self.spills:
+            return self.most
+        row_bytes = (2 * self.edge_bytes << self.symmetric) + (0 if self.span else HASHED_BYTES)
+        return min(self.most, max(SMALLEST_PIECE, self.budget // (self.threads * row_bytes)))
+
+    @property
+    def range_edges(self) -> int:
+        """Edges that are merged in a task."""
+        in_memory = -(-self.entries // (TASKS_A_THREAD * self.threads))
+        # As many results wait to be written.
+        spilled = self.budget // (2 * self.threads * self.merged_bytes)
+        return min(self.most, max(SMALLEST_PIECE, spilled if self.spills else in_memory))
+
+    def buckets(self, codes: int) -> Buckets:
+        """Return the buckets of so many codes."""
+        # Two at least: a key of 64 bits cannot be shifted by as many.
+        wanted = max(2, min(MOST_BUCKETS, -(-self.entries // BUCKET_EDGES)))
+        if self.spills:
+            wanted = max(wanted, min(CODES, 4 * self.entries // self.range_edges))
+        return Buckets(max(0, (codes - 1).bit_length() - (wanted - 1).bit_length()), codes)
+
+
+@dataclass(frozen=True)
+class Buckets:
+    """Ranges of codes of targets: bucket *b* has those from ``b << shift`` on."""
+
+    shift: int
+    codes: int
+
+    @property
+    def count(self) -> int:
+        """The number of buckets."""
+        return ((self.codes - 1) >> self.shift) + 1
+
+
+def plan_edges(
+    folder: EdgesFolder, vertices: Array | None, *, memory_gb: float, threads: int, slice_rows: int
+) -> EdgePlan:
+    """Plan the work on a folder of edges and the ids of its vertices, int64, ascending, where they are known.
+
+    Parameters
+    ----------
+    memory_gb
+        For edges under way, in GB; 0: half of what is available.
+    threads
+        Tasks that run at once.
+    slice_rows
+        As the device says.
+    """
+    groups = [RowGroup(*group) for group in folder.row_groups()]
+    budget = int(memory_gb * 1e9) if memory_gb else memory.available() // 2
+    entries = folder.edges * (1 if folder.directed else 2)
+    span = _narrow(_span(groups, vertices), 2 * entries + (0 if vertices is None else len(vertices)))
+    return EdgePlan(
+        rows=folder.edges,
+        weighted=folder.weighted,
+        symmetric=not folder.directed,
+        span=span,
+        tasks=_balanced(groups, TASKS_A_THREAD * threads),
+        budget=budget,
+        threads=threads,
+        most=PIECE_SLICES * slice_rows,
+    )
+
+
+def check_memory(plan: EdgePlan, *, vertices: int) -> int:
+    """Log how much memory the work will need, refuse it if that is not there, and return it in bytes.
+
+    Raises
+    ------
+    ResourceError
+        If there is not enough memory; the message says what can be done.
+    """
+    edges = min(plan.budget, plan.in_memory_bytes)
+    marks = 0 if plan.span is None else plan.span.words * (8 * (plan.threads + 1) + 4)
+    hashed = 0 if plan.span else plan.threads * min(plan.piece_rows, plan.rows) * HASHED_BYTES
+    needed = edges + marks + hashed + vertices * (VERTEX_BYTES + (8 if plan.weighted else 0))
+    memory.forecast(
+        needed,
+        what=f"a graph of {vertices:,} vertices at most and {plan.entries:,} edges",
+        remedy="Lower renumber.memory_gb, so that edges go to disk; the vertices must fit into memory.",
+    )
+    return needed
+
+
+def check_range(plan: EdgePlan, *, edges: int) -> None:
+    """Refuse to merge so many edges at once, of targets whose codes are close, where they do not fit into memory.
+
+    Raises
+    ------
+    ResourceError
+        If there is not enough memory.
+    """
+    if plan.spills:
+        memory.forecast(
+            edges * plan.merged_bytes,
+            what=f"merging {edges:,} edges of a few targets",
+            remedy="Use a machine with more memory, or leave out the vertex that most edges lead to.",
+        )
+
+
+def _narrow(span: IdSpan | None, ends: int) -> IdSpan | None:
+    """Return the span if a bit for each of its ids is not much compared with the ends of the edges."""
+    if span is None or span.size > CODES or span.size > max(FEW_CODES, SPARSEST * ends):
+        return None
+    return span
+
+
+def _span(groups: Sequence[RowGroup], vertices: Array | None) -> IdSpan | None:
+    """Return the span of all ids, or None where a file does not tell it, or there are none."""
+    bounds = [bounds for path in {group.path: None for group in groups} for bounds in _bounds(path)]
+    if vertices is not None and len(vertices):
+        bounds.append((int(vertices[0]), int(vertices[-1])))
+    known = [each for each in bounds if each is not None]
+    if len(known) < len(bounds) or not known:
+        return None
+    minimum = min(low for low, _ in known)
+    return IdSpan(minimum, max(high for _, high in known) - minimum + 1)
+
+
+def _bounds(path: Path) -> Iterable[tuple[int, int] | None]:
+    """Yield the least and the greatest id of each column of ids, as the footer tells them."""
+    import pyarrow.parquet as pq
+
+    metadata = pq.read_metadata(path)
+    places = [metadata.schema.to_arrow_schema().get_field_index(name) for name in ("source", "target")]
+    for group in range(metadata.num_row_groups):
+        if metadata.row_group(group).num_rows:
+            yield from (_bounds_of(metadata.row_group(group).column(place)) for place in places)
+
+
+def _bounds_of(chunk: Any) -> tuple[int, int] | None:
+    found = chunk.statistics
+    return (int(found.min), int(found.max)) if found is not None and found.has_min_max else None
+
+
+def _balanced(groups: Sequence[RowGroup], count: int) -> tuple[tuple[RowGroup, ...], ...]:
+    """Cut row groups into at most ``count`` runs of about as many rows."""
+    if not groups:
+        return ()
+    ends = np.cumsum([group.rows for group in groups])
+    run = np.minimum((ends - 1) * count // max(int(ends[-1]), 1), count - 1)
+    cuts = [0, *(np.flatnonzero(np.diff(run)) + 1).tolist(), len(groups)]
+    return tuple(tuple(groups[start:stop]) for start, stop in pairwise(cuts))

@@ -1,0 +1,149 @@
+"""Edges from the links of pages: every address is replaced by the document that it stands for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from whitewater.devices import Encoded, Kind
+from whitewater.devices.parquet import cpu_row_group_blocks
+from whitewater.errors import IntegrityError
+from whitewater.pagerank.documents import DocumentsFolder, open_documents
+from whitewater.pagerank.edge_files.batches import spans_of
+from whitewater.pagerank.edge_files.names import SCHEMA, Merging, Names
+from whitewater.pagerank.edge_rules import Aliases, Judged, Known, judge, total
+from whitewater.pagerank.edges_folder import EdgesFolder, EdgesWriter, finish_edges, open_edges
+from whitewater.pagerank.links import open_links
+
+if TYPE_CHECKING:
+    from whitewater.config.pagerank import EdgeRules
+    from whitewater.devices.protocol import Array, RawBlock
+    from whitewater.step import Run
+
+BLOCK_ROWS = 1 << 20
+# Row groups of links that one task reads: a file of links may be small.
+_GROUPS_A_PART = 16
+_AGAIN = "Run the step parse again."
+
+Group = tuple[Path, int, int]
+
+
+@dataclass(frozen=True)
+class Linking:
+    """What links are resolved with, and where edges go."""
+
+    documents: Known
+    aliases: Aliases
+    rules: EdgeRules
+    folder: Path
+
+
+def edges_of_pages(run: Run[EdgeRules], documents: Path, links: Path, folder: Path) -> EdgesFolder:
+    """Write the links between documents, and the documents as vertices that are named by their addresses.
+
+    Both ends are resolved by the aliases of the documents. An alias that leads to no document is left as it is, so that
+    a link to it is broken, and where broken links are kept, its own address is the vertex.
+
+    Raises
+    ------
+    InputError
+        If a folder cannot be read.
+    IntegrityError
+        If two documents have one id, or a link comes from no document.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    opened = open_documents(documents)
+    vertices = _vertices(opened)
+    known = Known(vertices["vertex"].to_numpy())
+    linking = Linking(known, _aliases(opened, known), run.settings, folder)
+    counts: Counter[str] = Counter({"redirected": 0})
+    merging = Merging([vertices])
+    with run.cluster() as client:
+        work = partial(read_links, linking=linking)
+        for found, others in run.map(work, _parts(links), client=client, label="edges", ordered=True):
+            counts.update(found)
+            merging.add(others)
+    finish_edges(
+        folder,
+        edges=counts["edges"],
+        weighted=False,
+        directed=True,
+        vertices=merging.table(),
+        counts=total(counts),
+    )
+    return open_edges(folder)
+
+
+def read_links(part: tuple[int, list[Group]], *, linking: Linking) -> tuple[Counter[str], pa.Table]:
+    """Write the edges of some row groups of links; return counts, and the broken targets that are kept, with names."""
+    number, groups = part
+    counts: Counter[str] = Counter()
+    names = Names()
+    with EdgesWriter(linking.folder, number, weighted=False) as writer:
+        for block in _blocks(groups, linking.rules):
+            source, target = (linking.aliases.resolved(np.asarray(block[name])) for name in ("source", "target"))
+            _refuse_unknown(source, linking.documents)
+            judged = judge(source, target, ~linking.documents.holds(target), linking.rules)
+            counts.update(judged.counts, redirected=int((target != block["target"]).sum()))
+            writer.add(source[judged.kept], target[judged.kept])
+            _name(names, block.get("target_url"), target, judged)
+    return counts, names.table()
+
+
+def _parts(links: Path) -> list[tuple[int, list[Group]]]:
+    groups = open_links(links).row_groups()
+    starts = range(0, len(groups), _GROUPS_A_PART)
+    return [(number, groups[start : start + _GROUPS_A_PART]) for number, start in enumerate(starts)]
+
+
+def _blocks(groups: list[Group], rules: EdgeRules) -> Iterator[RawBlock]:
+    columns: dict[str, Kind] = {"source": "id", "target": "id"}
+    if rules.broken == "keep":
+        columns["target_url"] = "text"
+    for path, group, _ in groups:
+        yield from cpu_row_group_blocks(path, group, columns, block_rows=BLOCK_ROWS)
+
+
+def _refuse_unknown(source: Array, documents: Known) -> None:
+    unknown = source[~documents.holds(source)]
+    if len(unknown):
+        raise IntegrityError(f"a link comes from page {unknown[0]}, which is no document. {_AGAIN}")
+
+
+def _name(names: Names, urls: Array | Encoded | None, target: Array, judged: Judged) -> None:
+    """Take the addresses of the broken targets that are kept."""
+    if isinstance(urls, Encoded):
+        text, spans = spans_of(pa.array(urls.vocabulary, pa.large_string()))
+        names.add(text, spans[urls.codes[judged.broken]], target[judged.broken])
+
+
+def _vertices(documents: DocumentsFolder) -> pa.Table:
+    """Return vertex and name of all documents, ascending by vertex."""
+    tables = [table.rename_columns(SCHEMA.names).cast(SCHEMA) for table in documents.read(["vertex", "url"])]
+    table = pa.concat_tables([SCHEMA.empty_table(), *tables])
+    ids = table["vertex"].to_numpy()
+    order = np.argsort(ids)
+    again = np.flatnonzero(np.diff(ids[order]) == 0)
+    if len(again):
+        at = order[again[0] : again[0] + 2]
+        urls = " and ".join(table["name"].take(pa.array(at)).to_pylist())
+        raise IntegrityError(f"{documents.path}: the documents {urls} have the same id, {ids[at[0]]}. If the addresses "
+                             "differ, leave one of them out; else run the step parse again.")  # fmt: skip
+    return table.take(pa.array(order))
+
+
+def _aliases(folder: DocumentsFolder, documents: Known) -> Aliases:
+    """Return the aliases that lead to a document."""
+    table = folder.aliases()
+    alias, vertex = table["alias"].to_numpy(), table["vertex"].to_numpy()
+    if (alias[1:] <= alias[:-1]).any():
+        raise IntegrityError(f"{folder.path}: the aliases are not in ascending order, each once. {_AGAIN}")
+    leads = documents.holds(vertex)
+    return Aliases(Known(alias[leads]), vertex[leads])

@@ -1,0 +1,140 @@
+"""What a run of the PageRank application found, in sentences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from whitewater.store import read_json
+from whitewater.style import percent
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+# Ranks that differ by less, relatively, are equal but for rounding.
+_EQUAL = 1e-9
+_FIXED = "graphalytics"
+
+
+@dataclass(frozen=True)
+class Words:
+    """What vertices and edges are called."""
+
+    vertex: str
+    vertices: str
+    edges: str
+
+
+_WEB = Words("page", "pages", "links")
+_GRAPH = Words("vertex", "vertices", "edges")
+
+
+def headline(results: Path) -> list[str]:
+    """Return what the results of one device say, one sentence a line; nothing of files that are not there.
+
+    Parameters
+    ----------
+    results
+        Directory of the results, such as ``results/pagerank/cpu``.
+    """
+    tellers = (
+        (_ranks, ("vertices.parquet", "convergence.json")),
+        (_convergence, ("convergence.json",)),
+        (_groups, ("communities.json", "convergence.json")),
+        (_search, ("queries.json",)),
+    )
+    sentences: list[str] = []
+    for tell, names in tellers:
+        paths = [results / name for name in names]
+        if all(path.exists() for path in paths):
+            sentences += tell(*paths)
+    return sentences
+
+
+def _ranks(vertices: Path, convergence: Path) -> list[str]:
+    from whitewater.pagerank.vertex_table import read_column, read_names
+
+    ranks, found = read_column(vertices, "rank"), read_json(convergence)
+    if not len(ranks):
+        return ["The graph has no vertex."]
+    first = int(ranks.argmax())
+    (name,) = read_names(vertices, [first])
+    words = _words(name)
+    number = f"{len(ranks):,} {words.vertices if len(ranks) > 1 else words.vertex}"
+    sentences = [f"Of {number} with {found['edges']:,} {words.edges}, {_first(ranks, _called(name), words)}."]
+    if dangling := found["dangling_vertices"]:
+        sentences.append(f"{percent(dangling / len(ranks))} are dangling, without {words.edges} that count.")
+    return sentences
+
+
+def _called(name: str) -> str:
+    """Return a name, or what an id is called."""
+    return f"vertex {name}" if name.lstrip("-").isdigit() else name
+
+
+def _words(name: str) -> Words:
+    return _WEB if name.startswith(("http://", "https://")) else _GRAPH
+
+
+def _first(ranks: npt.NDArray[np.float64], name: str, words: Words) -> str:
+    """Say which vertex ranks first, with its share of the sum of all ranks."""
+    highest = float(ranks.max())
+    ties = int((ranks >= highest * (1 - _EQUAL)).sum())
+    share = f"{percent(highest / float(ranks.sum()))} of all rank"
+    uniform = percent(1 / len(ranks))
+    if ties == len(ranks) > 1:
+        return f"all have the same rank: {share} each"
+    if ties > 1:
+        return f"{ties:,} {words.vertices} rank first, {name} among them: {share} each (uniform: {uniform})"
+    return f"{name} ranks first: {share} (uniform: {uniform})"
+
+
+def _convergence(path: Path) -> list[str]:
+    found = read_json(path)
+    if not found["log"]:
+        return []
+    number = found["iterations"]
+    iterations = "1 iteration" if number == 1 else f"{number:,} iterations"
+    if found["definition"] == _FIXED:
+        return [f"The ranks are those after {iterations}, as the definition {_FIXED} asks."]
+    definition, bound = found["definition"], found["error_bound"]
+    return [
+        f"After {iterations} the ranks are at most {bound:.2g} (L1) from the exact ones of definition {definition}."
+    ]
+
+
+def _groups(communities: Path, convergence: Path) -> list[str]:
+    found, vertices = read_json(communities), read_json(convergence)["vertices"]
+    components = found["components"]
+    if not vertices:
+        return []
+    if components["count"] == 1:
+        told = "One weakly connected component"
+    else:
+        told = (
+            f"{components['count']:,} weakly connected components; the largest has "
+            f"{percent(components['largest'] / vertices)} of all"
+        )
+    return [f"{told}{_communities(found['communities'])}."]
+
+
+def _communities(found: dict[str, Any]) -> str:
+    if found["method"] == "none":
+        return ""
+    count = "1 community" if found["count"] == 1 else f"{found['count']:,} communities"
+    by = found["method"].capitalize()
+    return f"; {count} ({by}, modularity {found['modularity']:.2f})"
+
+
+def _search(path: Path) -> list[str]:
+    found = read_json(path)["evaluation"]
+    if not found:
+        return []
+    right, without = (round(found["judged"] * found[f"success_1{suffix}"]) for suffix in ("", "_without_prior"))
+    return [
+        f"The right page is first for {right:,} of {found['judged']:,} queries, for {without:,} without PageRank; mean "
+        f"reciprocal rank {found['mrr']:.3f} and {found['mrr_without_prior']:.3f}."
+    ]

@@ -1,0 +1,300 @@
+"""A folder of an inverted index, read a row group at a time.
+
+===================== =================================================================================================
+file                  what it holds
+===================== =================================================================================================
+``index.json``        format, counts, mean length of a document, settings; written last
+``terms.parquet``     term (ascending by bytes of UTF-8), document_frequency int32, collection_frequency int64, offset
+                      int64: the row of its first posting
+``postings.parquet``  document int32, frequency int32 and, if stored, positions list of int32; by term, then document
+``documents.parquet`` vertex int64, url, title, text, length int32 (words that are terms, those of the title as often
+                      as they count), rank float64; the number of a document is its row, in ascending order of vertices
+===================== =================================================================================================
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import ValidationError
+
+from whitewater.config.base import Section
+from whitewater.config.pagerank import Index
+from whitewater.errors import InputError, IntegrityError
+from whitewater.pagerank.tokens import UNICODE
+from whitewater.store import read_json, write_json
+
+if TYPE_CHECKING:
+    from whitewater.pagerank.postings import Postings
+
+FORMAT = 1
+TERM_ROWS, POSTING_ROWS = 1 << 12, 1 << 17
+# Few documents are read for each query, but the footer, which is read for each, grows with the row groups.
+DOCUMENT_ROWS, DOCUMENT_ROW_GROUPS = 128, 1024
+Value = TypeVar("Value")
+
+
+class Described(Section):
+    """What `index.json` holds; ``vertices`` are those of the graph, ``too_long`` the words that are not indexed."""
+
+    format: int = FORMAT
+    documents: int
+    vertices: int
+    terms: int
+    postings: int
+    mean_length: float
+    too_long: int
+    unicode: str = UNICODE
+    settings: Index
+
+
+@dataclass(frozen=True)
+class Term:
+    """A term: how many documents have it, and the row of its first posting."""
+
+    document_frequency: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class TermPostings:
+    """The documents with a term, int32 ascending, and how often they have it, int32.
+
+    ``positions``, int32 (words,), are those of all documents, one after another, and ``counts``, int64 (documents,),
+    how many are of each; both are empty where they were not asked for.
+    """
+
+    documents: npt.NDArray[np.int32]
+    frequencies: npt.NDArray[np.int32]
+    counts: npt.NDArray[np.int64]
+    positions: npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class IndexFolder:
+    """An open index. Its methods raise InputError if a file cannot be read, and IntegrityError if it lacks rows."""
+
+    path: Path
+    described: Described
+
+    @property
+    def documents(self) -> int:
+        """The number of documents."""
+        return self.described.documents
+
+    @property
+    def settings(self) -> Index:
+        """How it was made."""
+        return self.described.settings
+
+    @cached_property
+    def lengths(self) -> npt.NDArray[np.int32]:
+        """Words of each document, int32 (documents,)."""
+        return self._documents.column("length")
+
+    @cached_property
+    def ranks(self) -> npt.NDArray[np.float64]:
+        """PageRank of each document, float64 (documents,)."""
+        return self._documents.column("rank")
+
+    def find(self, terms: Iterable[str]) -> dict[str, Term]:
+        """Return those of the terms that the index has."""
+        found = {term: self._find(term) for term in terms}
+        return {term: place for term, place in found.items() if place}
+
+    def postings(self, term: Term, *, positions: bool = False) -> TermPostings:
+        """Read the postings of a term, with positions if the index has them and they are asked for."""
+        columns = ["document", "frequency", *(["positions"] if positions else [])]
+        table = self._postings.rows(term.offset, term.offset + term.document_frequency, columns)
+        numbers = as_array(table["document"]), as_array(table["frequency"])
+        if not positions:
+            return TermPostings(*numbers, np.empty(0, np.int64), np.empty(0, np.int32))
+        lists = table["positions"].combine_chunks()
+        return TermPostings(*numbers, np.diff(as_array(lists.offsets)), as_array(lists.flatten()))
+
+    def read(self, numbers: Sequence[int], columns: list[str]) -> list[dict[str, Any]]:
+        """Read columns of documents, in the order of their numbers given."""
+        return self._documents.take(numbers, columns)
+
+    def numbers(self, urls: Iterable[str]) -> dict[str, int]:
+        """Return the numbers of the documents with these URLs, of those that the index has."""
+        import pyarrow.compute as pc
+
+        wanted = pa.array(sorted(set(urls)), pa.string())
+        found: dict[str, int] = {}
+        for start, column in self._documents.row_groups("url"):
+            rows = np.flatnonzero(pc.is_in(column.cast(pa.string()), value_set=wanted))
+            found |= {column[row].as_py(): start + row for row in rows.tolist()}
+        return found
+
+    @cached_property
+    def _terms(self) -> _Rows:
+        return _Rows(self.path / "terms.parquet", self.described.terms)
+
+    @cached_property
+    def _postings(self) -> _Rows:
+        return _Rows(self.path / "postings.parquet", self.described.postings)
+
+    @cached_property
+    def _documents(self) -> _Rows:
+        return _Rows(self.path / "documents.parquet", self.described.documents)
+
+    def _find(self, term: str) -> Term | None:
+        # An empty file has a row group without a first value.
+        group = self._terms.last_group_from("term", term) if self.described.terms else -1
+        if group < 0:
+            return None
+        table = self._terms.group(group, ["term", "document_frequency", "offset"])
+        # Arrow's own search would import pandas.
+        known = table["term"].to_pylist()
+        row = bisect_left(known, term)
+        if row == len(known) or known[row] != term:
+            return None
+        return Term(table["document_frequency"][row].as_py(), table["offset"][row].as_py())
+
+
+def open_index(path: Path) -> IndexFolder:
+    """Open an index.
+
+    Raises
+    ------
+    InputError
+        If it is none, of another format, or made with another version of Unicode, by which other words are words.
+    """
+    found = read_json(path / "index.json")
+    version = found.get("format") if isinstance(found, dict) else None
+    if version != FORMAT:
+        raise InputError(f"{path} has format {version}; this version reads {FORMAT}. Run the step index again.")
+    try:
+        described = Described(**found)
+    except ValidationError as error:
+        raise InputError(f"{path}/index.json describes no index: {error}. Run the step index again.") from error
+    if described.unicode != UNICODE:
+        raise InputError(f"{path} was made with Unicode {described.unicode}, but this Python has {UNICODE}. Run the "
+                         "step index again.")  # fmt: skip
+    return IndexFolder(path, described)
+
+
+def as_array(numbers: pa.ChunkedArray | pa.Array) -> npt.NDArray[Any]:
+    """Return numbers without nulls as an array; Arrow's own way imports pandas, which takes longer than a query."""
+    one = numbers.combine_chunks() if isinstance(numbers, pa.ChunkedArray) else numbers
+    return np.from_dlpack(one)
+
+
+class IndexWriter:
+    """Writes a folder of an index, whose files may be written side by side; `finish` makes it one."""
+
+    def __init__(self, path: Path, *, documents: int, settings: Index) -> None:
+        path.mkdir(parents=True, exist_ok=True)
+        self._path, self._documents, self._settings = path, documents, settings
+        self.document_rows = max(DOCUMENT_ROWS, -(-documents // DOCUMENT_ROW_GROUPS))
+
+    def write_terms(self, postings: Postings) -> None:
+        """Write the terms."""
+        pq.write_table(
+            postings.terms, self._path / "terms.parquet", row_group_size=TERM_ROWS, compression="zstd",
+            use_dictionary=False,
+        )  # fmt: skip
+
+    def write_postings(self, postings: Postings) -> None:
+        """Write the postings. Differences packed into bits are as small as zstd makes them, and faster."""
+        columns = {"document": postings.documents, "frequency": postings.frequencies}
+        places = {} if postings.positions is None else {"positions": postings.positions}
+        packed = [*columns, *(f"{name}.list.element" for name in places)]
+        pq.write_table(
+            pa.table(columns | places), self._path / "postings.parquet", row_group_size=POSTING_ROWS,
+            compression="none", use_dictionary=False, write_statistics=False,
+            column_encoding=dict.fromkeys(packed, "DELTA_BINARY_PACKED"),
+        )  # fmt: skip
+
+    def write_documents(self, tables: Iterator[pa.Table]) -> None:
+        """Write the documents; each table but the last has a multiple of ``document_rows``."""
+        first = next(tables)
+        with pq.ParquetWriter(
+            self._path / "documents.parquet", first.schema, compression="snappy", use_dictionary=False,
+            write_statistics=False,
+        ) as writer:  # fmt: skip
+            writer.write_table(first, self.document_rows)
+            for table in tables:
+                writer.write_table(table, self.document_rows)
+
+    def finish(self, postings: Postings, *, vertices: int) -> Described:
+        """Write what makes the folder an index."""
+        described = Described(
+            documents=self._documents,
+            vertices=vertices,
+            terms=len(postings.terms),
+            postings=len(postings.documents),
+            mean_length=float(postings.lengths.mean(dtype=np.float64)),
+            too_long=postings.too_long,
+            settings=self._settings,
+        )
+        write_json(self._path / "index.json", described.model_dump(mode="json"))
+        return described
+
+
+class _Rows:
+    """A Parquet file, of which row groups are read."""
+
+    def __init__(self, path: Path, rows: int) -> None:
+        self._path = path
+        self._file = self._checked(lambda: pq.ParquetFile(path))
+        metadata = self._file.metadata
+        if metadata.num_rows != rows:
+            raise IntegrityError(f"{path} has {metadata.num_rows} rows, not {rows}. Run the step index again.")
+        sizes = (metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
+        self._starts = list(accumulate(sizes, initial=0))
+
+    def column(self, name: str) -> npt.NDArray[Any]:
+        return as_array(self._checked(lambda: self._file.read([name]))[name])
+
+    def group(self, group: int, columns: list[str]) -> pa.Table:
+        return self._checked(lambda: self._file.read_row_group(group, columns))
+
+    def row_groups(self, column: str) -> Iterator[tuple[int, pa.ChunkedArray]]:
+        """Yield the first row of each row group, and its values."""
+        for group, start in enumerate(self._starts[:-1]):
+            yield start, self.group(group, [column])[column]
+
+    def rows(self, start: int, stop: int, columns: list[str]) -> pa.Table:
+        first, last = self._group_of(start), self._group_of(stop - 1)
+        table = self._checked(lambda: self._file.read_row_groups(range(first, last + 1), columns))
+        return table.slice(start - self._starts[first], stop - start)
+
+    def take(self, numbers: Sequence[int], columns: list[str]) -> list[dict[str, Any]]:
+        groups = sorted({self._group_of(number) for number in numbers})
+        tables = {group: self.group(group, columns) for group in groups}
+        found = []
+        for number in numbers:
+            group = self._group_of(number)
+            found += tables[group].slice(number - self._starts[group], 1).to_pylist()
+        return found
+
+    def last_group_from(self, column: str, value: str) -> int:
+        """Return the last row group whose first value is not above ``value``, -1 if there is none."""
+        place = self._file.schema_arrow.names.index(column)
+        groups = range(self._file.metadata.num_row_groups)
+        return bisect_right(groups, value, key=lambda group: self._least(group, place)) - 1
+
+    def _least(self, group: int, column: int) -> str:
+        least: str = self._file.metadata.row_group(group).column(column).statistics.min
+        return least
+
+    def _group_of(self, row: int) -> int:
+        return bisect_right(self._starts, row) - 1
+
+    def _checked(self, read: Callable[[], Value]) -> Value:
+        try:
+            return read()
+        except (OSError, KeyError, pa.ArrowException) as error:
+            raise InputError(f"{self._path} cannot be read: {error}. Run the step index again.") from error

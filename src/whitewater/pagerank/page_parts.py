@@ -1,0 +1,210 @@
+"""The pages of a row group: parsed, and written as a part, from which later goes what only repeats other pages."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import xxhash
+
+from whitewater.config.pagerank import Parse
+from whitewater.pagerank import documents, links
+from whitewater.pagerank.addresses import Indices, Mask, Records
+from whitewater.pagerank.html_page import HtmlPage, PageLinks, base_of, page_links
+from whitewater.pagerank.page_content import read_page
+from whitewater.pagerank.pages import Page, PagesFolder
+from whitewater.pagerank.parquet_folder import numbered, read_row_group, row_groups
+from whitewater.pagerank.urls import host, normalise
+from whitewater.pagerank.vertex_ids import vertex_ids
+
+REDIRECTS = {301, 302, 303, 307, 308}
+# Pages of each kind that is left out whose addresses are kept, for the log.
+EXAMPLES = 3
+NOTHING = bytes(16)
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """A row group of pages: its number among all, its file and its number there."""
+
+    number: int
+    file: Path
+    row_group: int
+
+
+class Found(NamedTuple):
+    """A document, which has a content, or a redirect, which has none; addresses in normal form."""
+
+    url: str
+    goes_to: str
+    content: HtmlPage | None
+    links: PageLinks
+
+    @classmethod
+    def redirect(cls, url: str, target: str) -> Found:
+        """Return a redirect."""
+        return cls(url, target, None, PageLinks([], {}))
+
+
+@dataclass
+class LeftOut:
+    """Pages that are neither documents nor redirects, and links that lead nowhere, by kind."""
+
+    pages: Counter[str] = field(default_factory=Counter)
+    links: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, list[str]] = field(default_factory=dict)
+
+    def add_page(self, kind: str, url: str) -> None:
+        """Count a page."""
+        self.pages[kind] += 1
+        if len(examples := self.examples.setdefault(kind, [])) < EXAMPLES:
+            examples.append(url)
+
+    def add(self, other: LeftOut) -> None:
+        """Add those of another part, which comes after this one."""
+        self.pages.update(other.pages)
+        self.links.update(other.links)
+        for kind, urls in other.examples.items():
+            self.examples[kind] = [*self.examples.get(kind, []), *urls][:EXAMPLES]
+
+
+@dataclass(frozen=True)
+class Part:
+    """What became of the pages of a row group.
+
+    Attributes
+    ----------
+    group
+        The row group.
+    records
+        Its documents and redirects, in the order of the pages.
+    rows
+        int64 (records,): their rows in the row group.
+    links
+        int64 (records,): how many rows they have in the file of links.
+    refreshes
+        How many of the redirects are pages that send the browser on at once.
+    left_out
+        The others.
+    """
+
+    group: RowGroup
+    records: Records
+    rows: Indices
+    links: Indices
+    refreshes: int
+    left_out: LeftOut
+
+    @property
+    def documents(self) -> Mask:
+        """Which records are in the file of documents."""
+        return ~self.records.redirect
+
+
+def parse_group(group: RowGroup, *, pages: PagesFolder, folder: Path, settings: Parse) -> Part:
+    """Parse the pages of a row group, and write its documents and its links to ``folder``."""
+    left_out = LeftOut()
+    found: list[Found] = []
+    rows: list[int] = []
+    refreshes = 0
+    for row, page in enumerate(pages.read(group.file, group.row_group)):
+        what = read(page, settings)
+        if isinstance(what, str):
+            left_out.add_page(what, page.url)
+        else:
+            left_out.links.update(what.links.left_out)
+            found.append(what)
+            rows.append(row)
+            refreshes += what.content is None and page.status not in REDIRECTS
+    records = Records.of(
+        [(each.url, each.goes_to) for each in found],
+        redirect=[each.content is None for each in found],
+        content=[_digest(each) for each in found],
+    )
+    links_of_each = np.fromiter((len(each.links.targets) for each in found), np.int64, len(found))
+    _write(folder, group.number, found)
+    return Part(group, records, np.array(rows, np.int64), links_of_each, refreshes, left_out)
+
+
+def read(page: Page, settings: Parse) -> Found | str:
+    """Return the document or the redirect that a page is, or of which kind it is that is neither."""
+    url = normalise(page.url, drop_parameters=settings.drop_parameters)
+    if url is None:
+        return "invalid_address"
+    if page.status in REDIRECTS and page.location is not None:
+        target = normalise(page.location, url, settings.drop_parameters)
+        return "redirect_invalid" if target is None else Found.redirect(url, target)
+    if page.status != 200:
+        return f"status_{page.status}"
+    content = read_page(page, maximum_bytes=settings.maximum_bytes)
+    return content if isinstance(content, str) else _document(url, content, settings)
+
+
+def _document(url: str, content: HtmlPage, settings: Parse) -> Found:
+    base = base_of(content, url)
+    refresh = content.refresh and normalise(content.refresh, base, settings.drop_parameters)
+    if refresh and refresh != url:
+        return Found.redirect(url, refresh)
+    ignored, dropped = settings.nofollow == "ignore", settings.drop_parameters
+    links = page_links(content, url, nofollow=ignored, drop_parameters=dropped)
+    named = content.canonical and settings.canonical and normalise(content.canonical, base, dropped)
+    return Found(url, named if named and host(named) == host(url) else url, content, links)
+
+
+def _digest(found: Found) -> bytes:
+    """Return what is equal for pages of equal content, links to themselves aside, which differ with their addresses."""
+    page, targets = found.content, found.links.targets
+    if page is None or not (page.text or targets):
+        return NOTHING
+    others = sorted(target for target in targets if target != found.url)
+    return xxhash.xxh3_128_digest("\0".join([page.title, page.text, *others]).encode())
+
+
+def _write(folder: Path, number: int, found: Sequence[Found]) -> None:
+    contents = [(each, each.content) for each in found if each.content is not None]
+    ids = vertex_ids([each.url for each, _ in contents])
+    columns = {
+        "vertex": ids,
+        "url": [each.url for each, _ in contents],
+        "title": [content.title for _, content in contents],
+        "text": [content.text for _, content in contents],
+    }
+    documents.write_documents(folder, number, pa.table(columns, documents.SCHEMA))
+    targets = list(chain.from_iterable(each.links.targets for each, _ in contents))
+    sources = np.repeat(ids, [len(each.links.targets) for each, _ in contents])
+    urls = pa.array(targets, pa.string()).dictionary_encode()
+    links.write_links(folder, number, pa.table([sources, vertex_ids(targets), urls], links.SCHEMA))
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Which documents of a part are kept, and how many rows of links each of them has."""
+
+    number: int
+    documents: Mask
+    links: Indices
+
+
+def finish_part(kept: Kept, *, folder: Path, documents_to: Path, links_to: Path) -> None:
+    """Write the files of a part without the documents that are not kept and their links; none where nothing is left."""
+    chosen = np.repeat(kept.documents, kept.links)
+    for stem, mask, write, place in (
+        (documents.STEM, kept.documents, documents.write_documents, documents_to),
+        (links.STEM, chosen, links.write_links, links_to),
+    ):
+        if not mask.any():
+            continue
+        path = numbered(folder, stem, kept.number)
+        if mask.all():
+            # If this runs again, it is there.
+            if path.exists():
+                path.replace(numbered(place, stem, kept.number))
+            continue
+        whole = pa.concat_tables(read_row_group(path, group, None) for _, group, _ in row_groups([path]))
+        write(place, kept.number, whole.filter(pa.array(mask)))

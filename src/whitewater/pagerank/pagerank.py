@@ -1,0 +1,117 @@
+"""Step `pagerank`: the rank of each vertex, by one of three definitions, in float64."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from whitewater import memory
+from whitewater.config.pagerank import Pagerank
+from whitewater.errors import IntegrityError
+from whitewater.pagerank.graph_folder import GraphFolder, open_graph
+from whitewater.pagerank.personalization import read_personalization
+from whitewater.pagerank.power_iteration import Iteration
+from whitewater.pagerank.solving import VECTORS, Problem, Solution, solve
+from whitewater.step import Output, Run
+from whitewater.store import write_json
+
+logger = logging.getLogger(__name__)
+# By how much the sum of ranks may differ from 1.
+SUM_TOLERANCE = 1e-9
+
+
+def pagerank(run: Run[Pagerank], *, graph: Path, ranks: Output, convergence: Output) -> None:
+    """Compute PageRank; write the ranks in the order of the vertices' numbers, and how they converged.
+
+    Raises
+    ------
+    InputError
+        If the graph or the personalization cannot be used.
+    IntegrityError
+        If the iterations did not suffice, or the ranks are not finite, negative, or do not add up to 1.
+    ResourceError
+        If there is not enough memory.
+    """
+    folder = open_graph(graph)
+    needed = _forecast(folder, run.settings)
+    solution = _solve(run, folder)
+    described = _described(solution, folder, run.settings)
+    _check(solution, described, run.settings)
+    _write_ranks(ranks, folder, solution.ranks)
+    write_json(convergence, described)
+    run.note(
+        **{name: described[name] for name in ("definition", "vertices", "edges", "start", "iterations", "error_bound")},
+        forecast_memory_bytes=needed,
+    )
+    logger.info("%d iterations, %s vertices, %s edges", len(solution.log), f"{folder.vertices:,}", f"{folder.edges:,}")
+
+
+def _forecast(folder: GraphFolder, settings: Pagerank) -> int:
+    """Return about how many bytes the ranks and what they are computed with take; edges are memory-mapped."""
+    vectors = VECTORS + (2 if settings.personalization else 0)
+    needed = 8 * vectors * folder.vertices
+    memory.forecast(
+        needed,
+        what=f"PageRank of {folder.vertices:,} vertices and {folder.edges:,} edges",
+        remedy="Use a machine with more memory.",
+    )
+    return needed
+
+
+def _solve(run: Run[Pagerank], folder: GraphFolder) -> Solution:
+    if not folder.vertices:
+        return Solution(np.zeros(0), [], "uniform")
+    named = run.settings.personalization
+    personalization = read_personalization(Path(named), folder) if named else None
+    return solve(run, Problem(folder.path.resolve(), run.settings, personalization, run.device, run.threads))
+
+
+def _described(solution: Solution, folder: GraphFolder, settings: Pagerank) -> dict[str, Any]:
+    last = solution.log[-1] if solution.log else None
+    return {
+        "definition": settings.definition,
+        "damping": settings.damping,
+        "tolerance": settings.tolerance,
+        "start": solution.start,
+        "iterations": len(solution.log),
+        "converged": last is None or last.error_bound <= settings.tolerance,
+        "error_bound": last and last.error_bound,
+        "sum": float(np.sum(solution.ranks)),
+        "dangling_vertices": int(np.count_nonzero(folder.out_degree == 0)),
+        "vertices": folder.vertices,
+        "edges": folder.edges,
+        "log": [asdict(iteration) for iteration in solution.log],
+    }
+
+
+def _check(solution: Solution, described: dict[str, Any], settings: Pagerank) -> None:
+    _check_ranks(solution.ranks, total=described["sum"], keeps_sum=settings.definition != "gap")
+    if solution.log and settings.definition != "graphalytics" and not described["converged"]:
+        _refuse(solution.log[-1], settings)
+
+
+def _check_ranks(ranks: npt.NDArray[np.float64], *, total: float, keeps_sum: bool) -> None:
+    if not np.all(np.isfinite(ranks)) or np.any(ranks < 0):
+        raise IntegrityError("ranks are negative or not finite. Report this as a bug.")
+    if keeps_sum and len(ranks) and abs(total - 1) > SUM_TOLERANCE:
+        raise IntegrityError(f"the ranks add up to {total!r}, not to 1. Report this as a bug.")
+
+
+def _refuse(last: Iteration, settings: Pagerank) -> None:
+    raise IntegrityError(
+        f"after {last.iteration} iterations the ranks are within {last.error_bound:.3g} of the exact ones, but "
+        f"pagerank.tolerance is {settings.tolerance:g}. Set pagerank.maximum_iterations higher, or the tolerance above "
+        f"{last.error_bound:.3g}."
+    )
+
+
+def _write_ranks(path: Path, folder: GraphFolder, ranks: npt.NDArray[np.float64]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table({"vertex": folder.ids, "rank": ranks}), path, compression="zstd")

@@ -1,0 +1,149 @@
+"""From pages to documents and links.
+
+The pages are parsed a row group at a time, by any number of workers; each leaves a file of documents and one of links,
+and what tells its pages apart: ids and digests. From those of all pages follows which are documents and which are only
+other addresses of them, and the files that hold some of the latter are written anew without. So a worker has the pages
+of one row group in memory, and files are numbered by the row groups of the input, whoever wrote them.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from whitewater.config.pagerank import Parse
+from whitewater.errors import IntegrityError
+from whitewater.pagerank.addresses import Address, Indices, Records, Resolved, resolve
+from whitewater.pagerank.documents import finish_documents
+from whitewater.pagerank.links import finish_links
+from whitewater.pagerank.page_parts import Kept, LeftOut, Part, RowGroup, finish_part, parse_group
+from whitewater.pagerank.pages import PagesFolder, open_pages
+from whitewater.pagerank.parquet_folder import read_row_group
+from whitewater.pagerank.urls import normalise
+from whitewater.step import Output, Run
+from whitewater.store import write_json
+
+logger = logging.getLogger(__name__)
+
+# Bytes of pages from which on processes, which start in some seconds, pay: parsing holds the lock of the interpreter.
+LARGE_BYTES = 200_000_000
+
+
+def parse(run: Run[Parse], *, fetched: Path, documents: Output, links: Output, summary: Output) -> None:
+    """Write the documents, the aliases and the links of pages.
+
+    Of several addresses of a page one is the document, the others are its aliases: where a redirect leads; the
+    canonical address that the page names on its host, if it was fetched; and of pages of equal title, text and targets
+    of links, that of the shortest and then the smallest URL. Only the links of documents count.
+
+    Parameters
+    ----------
+    run
+        The step.
+    fetched
+        A folder of pages, see `whitewater.pagerank.pages`.
+    documents, links
+        See `whitewater.pagerank.documents` and `whitewater.pagerank.links`.
+    summary
+        JSON. ``pages``: those ``fetched``, and what they are: documents, redirects, duplicates, canonical, same_address
+        (whose URL has the normal form of another's), and what is left out: redirect_loop, redirect_too_long,
+        redirect_invalid, status_404 and so on, and the kinds of `page_content.read_page`. ``links``: those ``found``,
+        and what they are: kept, repeated (within a page), nofollow, scheme, invalid, too_long, and merged: those of
+        pages that are now aliases. ``refreshes``: how many of the redirects are tags within a page.
+
+    Raises
+    ------
+    InputError
+        If the pages cannot be read.
+    IntegrityError
+        If two URLs have the same id, or the counts do not add up.
+    """
+    pages = open_pages(fetched)
+    groups = [RowGroup(number, *group) for number, group in enumerate(pages.row_groups())]
+    # Beside what stays, and so on the same disk.
+    parts_folder = documents / "parts"
+    for folder in (documents, links, parts_folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    with run.cluster(large=_bytes_of(groups) > LARGE_BYTES) as client:
+        shared = {"pages": pages, "folder": parts_folder, "settings": run.settings}
+        parts = list(run.map(parse_group, groups, client=client, label="parse", ordered=True, shared=shared))
+        resolved = _resolved(parts, run.settings)
+        places = {"folder": parts_folder, "documents_to": documents, "links_to": links}
+        list(run.map(finish_part, list(_kept(parts, resolved)), client=client, label="merge", shared=places))
+    shutil.rmtree(parts_folder)
+    left_out = LeftOut()
+    for part in parts:
+        left_out.add(part.left_out)
+    counted = _counted(pages, parts, resolved, left_out)
+    finish_documents(documents, documents=counted["pages"]["documents"], aliases=resolved.aliases)
+    finish_links(links, links=counted["links"]["kept"])
+    write_json(summary, counted)
+    run.note(pages=pages.pages, documents=counted["pages"]["documents"], links=counted["links"]["kept"])
+    _log(counted, left_out)
+
+
+def _bytes_of(groups: Sequence[RowGroup]) -> int:
+    """Return the bytes of the pages, not compressed."""
+    footers = [pq.read_metadata(path) for path in dict.fromkeys(group.file for group in groups)]
+    return sum(footer.row_group(group).total_byte_size for footer in footers for group in range(footer.num_row_groups))
+
+
+def _resolved(parts: Sequence[Part], settings: Parse) -> Resolved:
+    records = Records.joined([Records.of([], redirect=[], content=[]), *(part.records for part in parts)])
+    return resolve(records, merge=settings.duplicates == "merge", look_up=_look_up(parts, settings))
+
+
+def _look_up(parts: Sequence[Part], settings: Parse) -> Callable[[Indices], list[Address]]:
+    """Return a function that reads the addresses of records by their places among all."""
+    starts = np.cumsum([0, *(len(part.records) for part in parts)])
+
+    def look_up(places: Indices) -> list[Address]:
+        found: dict[int, Address] = {}
+        part_of = np.searchsorted(starts, places, side="right") - 1
+        for number in np.unique(part_of).tolist():
+            part, at = parts[number], places[part_of == number]
+            urls = read_row_group(part.group.file, part.group.row_group, ["url"])["url"]
+            asked = urls.take(part.rows[at - starts[number]]).to_pylist()
+            normal = [normalise(url, drop_parameters=settings.drop_parameters) or url for url in asked]
+            found |= zip(at.tolist(), map(Address, asked, normal), strict=True)
+        return [found[place] for place in places.tolist()]
+
+    return look_up
+
+
+def _kept(parts: Sequence[Part], resolved: Resolved) -> Iterator[Kept]:
+    start = 0
+    for part in parts:
+        kept = resolved.kept[start : start + len(part.records)]
+        start += len(part.records)
+        yield Kept(part.group.number, kept[part.documents], part.links[part.documents])
+
+
+def _counted(pages: PagesFolder, parts: Sequence[Part], resolved: Resolved, left_out: LeftOut) -> dict[str, Any]:
+    kept = sum(int(each.links[each.documents].sum()) for each in _kept(parts, resolved))
+    merged = sum(int(part.links.sum()) for part in parts) - kept
+    what = {**resolved.counts, **left_out.pages}
+    if sum(what.values()) != pages.pages:
+        raise IntegrityError(f"{pages.pages} pages were fetched, but counted are {what}. Report this as a bug.")
+    ends = {"kept": kept, "merged": merged, **left_out.links}
+    return {
+        "pages": {"fetched": pages.pages, **what},
+        "links": {"found": sum(ends.values()), **ends},
+        "refreshes": sum(part.refreshes for part in parts),
+    }
+
+
+def _log(counted: dict[str, Any], left_out: LeftOut) -> None:
+    logger.info("pages: %s; links: %s", _told(counted["pages"]), _told(counted["links"]))
+    for kind, urls in sorted(left_out.examples.items()):
+        logger.info("%s, %d pages are left out, such as %s", kind, left_out.pages[kind], ", ".join(urls))
+
+
+def _told(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in counts.items() if count)

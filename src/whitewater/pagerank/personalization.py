@@ -1,0 +1,97 @@
+"""Personalization: where a walk begins anew, read from a table of vertices and weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from whitewater.errors import InputError
+from whitewater.pagerank.graph_folder import GraphFolder
+from whitewater.pagerank.vertex_ids import vertex_ids
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_SHOWN = 5
+
+
+def read_personalization(path: Path, graph: GraphFolder) -> npt.NDArray[np.float64]:
+    """Read a personalization vector: float64 (vertices,), sum 1.
+
+    Parameters
+    ----------
+    path
+        CSV with a header, or Parquet: column ``vertex``, the id, or ``name``; column ``weight``, or 1 each without it.
+        Rows of one vertex are added up.
+
+    Raises
+    ------
+    InputError
+        If the table cannot be read or has no such columns, names what is no vertex, or its weights are negative, not
+        finite, or all 0.
+    """
+    table = _read(path)
+    weights = _weights(table, path)
+    numbers = _numbers(table, path, graph)
+    vector = np.bincount(numbers, weights, minlength=graph.vertices)
+    total = vector.sum()
+    if not 0 < total < np.inf:
+        raise InputError(f"{path}: the weights add up to {total:g}. Give at least one vertex a weight above 0.")
+    normalised: npt.NDArray[np.float64] = vector / total
+    return normalised
+
+
+def _read(path: Path) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from pyarrow import csv
+
+    types = {"vertex": pa.int64(), "name": pa.string(), "weight": pa.float64()}
+    try:
+        if path.suffix == ".parquet":
+            return pq.read_table(path)
+        return csv.read_csv(path, convert_options=csv.ConvertOptions(column_types=types))
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(
+            f"pagerank.personalization: {path} cannot be read: {error}. Name a CSV file with a header, or Parquet."
+        ) from error
+
+
+def _weights(table: pa.Table, path: Path) -> npt.NDArray[np.float64]:
+    if "weight" not in table.column_names:
+        return np.ones(len(table))
+    weights: npt.NDArray[np.float64] = table["weight"].cast("float64").to_numpy()
+    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(wrong):
+        raise InputError(
+            f"{path}: {len(wrong)} weights are negative, missing or not finite, the first in row {wrong[0] + 1}. "
+            "Weights are 0 or above."
+        )
+    return weights
+
+
+def _numbers(table: pa.Table, path: Path, graph: GraphFolder) -> npt.NDArray[np.int64]:
+    """Return the number of the vertex of each row."""
+    given = [name for name in ("vertex", "name") if name in table.column_names]
+    if len(given) != 1:
+        raise InputError(
+            f"{path} has the columns {', '.join(table.column_names)}; it needs either vertex, the id, or name."
+        )
+    if given == ["name"] and not graph.named:
+        raise InputError(f"{path} has names, but the vertices of this graph have none. Give the column vertex, the id.")
+    column = table[given[0]]
+    if column.null_count:
+        raise InputError(f"{path}: {column.null_count} rows have no {given[0]}. Remove them.")
+    ids = vertex_ids(column.cast("string").to_pylist()) if given == ["name"] else column.cast("int64").to_numpy()
+    numbers = np.minimum(np.searchsorted(graph.ids, ids), max(0, graph.vertices - 1))
+    unknown = np.flatnonzero(graph.ids[numbers] != ids) if graph.vertices else np.arange(len(ids))
+    if len(unknown):
+        first = ", ".join(str(each) for each in column.take(unknown[:_SHOWN]).to_pylist())
+        raise InputError(
+            f"{path}: {len(unknown)} of {len(ids)} rows name what is no vertex of the graph: {first}"
+            f"{', ...' if len(unknown) > _SHOWN else ''}. Remove them, or write names as vertices.parquet has them."
+        )
+    return numbers

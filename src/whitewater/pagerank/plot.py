@@ -1,0 +1,61 @@
+"""Step `plot`: the pictures, each drawn once and written in every format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from whitewater import style
+from whitewater.pagerank import figures
+from whitewater.pagerank.vertex_table import read_column, read_names
+from whitewater.store import read_json
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from whitewater.config.pagerank import Plot
+    from whitewater.step import Outputs, Run
+
+
+def plot(
+    run: Run[Plot],
+    *,
+    graph: Path,
+    vertices: Path,
+    convergence: Path,
+    communities: Path,
+    edges: Path,
+    plots: Outputs,
+) -> None:
+    """Draw the ranks, the degrees, the convergence, the sizes of communities, and the top vertices with links to them.
+
+    The name of a file says which picture it is, and in which format: ``ranks.png``.
+    """
+    draw: dict[str, Callable[[], Figure]] = {
+        "ranks": lambda: figures.ranks(read_column(vertices, "rank"), convergence=read_json(convergence)),
+        "degrees": lambda: figures.degrees(
+            read_column(vertices, "in_degree"), read_column(vertices, "out_degree"), counts=read_json(edges)
+        ),
+        "convergence": lambda: figures.convergence(read_json(convergence)),
+        "communities": lambda: figures.communities(read_json(communities), vertices=read_json(convergence)["vertices"]),
+        "neighbourhood": lambda: _neighbourhood(graph, vertices, top=run.settings.top),
+    }
+    files = style.pictures(plots)
+    style.draw_all(draw, files)
+    run.note(pictures=sorted(files))
+
+
+def _neighbourhood(graph: Path, vertices: Path, *, top: int) -> Figure:
+    from whitewater.pagerank.figures.neighbourhood import find_neighbourhood
+    from whitewater.pagerank.graph_folder import open_graph
+
+    ranks = read_column(vertices, "rank")
+    found = find_neighbourhood(open_graph(graph), ranks, top=top)
+    return figures.neighbourhood(
+        found,
+        names=read_names(vertices, found.vertices[: found.top].tolist()),
+        ranks=ranks[found.vertices],
+        community=read_column(vertices, "community")[found.vertices],
+        total=float(ranks.sum()),
+    )

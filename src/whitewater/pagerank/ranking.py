@@ -1,0 +1,111 @@
+"""All documents that match a query, with exact scores."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+import numpy.typing as npt
+
+from whitewater.config.pagerank import Search
+from whitewater.pagerank import bm25
+from whitewater.pagerank.index_folder import IndexFolder, TermPostings
+from whitewater.pagerank.queries import Query
+
+Floats = npt.NDArray[np.float64]
+# A document and a position in one integer: positions are below 2**32.
+_POSITION_BITS = 32
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Documents with a term of the query, and with all its phrases; arrays (documents,), by ascending number.
+
+    Better ones have a higher score; if equal, a higher rank; if equal, the URL that comes first. ``unknown`` are the
+    words that no document has.
+    """
+
+    index: IndexFolder
+    numbers: npt.NDArray[np.int64]
+    text_scores: Floats
+    priors: Floats
+    ranks: Floats
+    unknown: tuple[str, ...]
+
+    @property
+    def scores(self) -> Floats:
+        """The sum of the score of the text and the prior."""
+        return self.text_scores + self.priors
+
+    def best(self, limit: int) -> list[int]:
+        """Return the places in the arrays of the best documents, best first."""
+        scores = self.scores
+        order = np.lexsort((-self.ranks, -scores))
+        if len(order) > limit:
+            last = order[limit - 1]
+            tied = (scores == scores[last]) & (self.ranks == self.ranks[last])
+            better = (scores > scores[last]) | ((scores == scores[last]) & (self.ranks > self.ranks[last]))
+            order = np.flatnonzero(better | tied)
+        urls = self._urls(order)
+        return sorted(order.tolist(), key=lambda place: (-scores[place], -self.ranks[place], urls[place]))[:limit]
+
+    def position(self, number: int) -> int | None:
+        """Return the position of a document, counted from 1, or None if it is not among these."""
+        place = int(np.searchsorted(self.numbers, number))
+        if place == len(self.numbers) or self.numbers[place] != number:
+            return None
+        scores = self.scores
+        equal = scores == scores[place]
+        better = (scores > scores[place]) | (equal & (self.ranks > self.ranks[place]))
+        urls = self._urls(np.flatnonzero(equal & (self.ranks == self.ranks[place])))
+        return 1 + int(better.sum()) + sum(url < urls[place] for url in urls.values())
+
+    def _urls(self, places: npt.NDArray[np.int64]) -> dict[int, str]:
+        rows = self.index.read(self.numbers[places].tolist(), ["url"])
+        return {place: row["url"] for place, row in zip(places.tolist(), rows, strict=True)}
+
+
+def rank(index: IndexFolder, query: Query, settings: Search) -> Ranking:
+    """Score every document that has a term of the query."""
+    times = Counter(query.terms)
+    found = index.find(times)
+    postings = {term: index.postings(place, positions=bool(query.phrases)) for term, place in found.items()}
+    scores, matched = np.zeros(index.documents), np.zeros(index.documents, bool)
+    for term, each in postings.items():
+        idf = bm25.inverse_document_frequency(found[term].document_frequency, index.documents)
+        lengths = index.lengths[each.documents]
+        saturated = bm25.saturated_frequency(
+            each.frequencies, lengths, mean_length=index.described.mean_length, k1=settings.k1, b=settings.b
+        )
+        scores[each.documents] += times[term] * idf * saturated
+        matched[each.documents] = True
+    for phrase in query.phrases:
+        matched &= _with_phrase(phrase, postings, index.documents)
+    numbers = np.flatnonzero(matched)
+    ranks = index.ranks[numbers]
+    priors = bm25.prior(ranks, vertices=index.described.vertices, most=settings.prior, half=settings.half)
+    unknown = tuple(word for term, word in query.words.items() if term not in found)
+    return Ranking(index, numbers, scores[numbers], priors, ranks, unknown)
+
+
+def _with_phrase(
+    phrase: tuple[tuple[int, str], ...], postings: dict[str, TermPostings], documents: int
+) -> npt.NDArray[np.bool_]:
+    """Return which documents have the terms of a phrase at their places."""
+    marked = np.zeros(documents, bool)
+    if all(term in postings for _, term in phrase):
+        begins = [_begins(postings[term], place) for place, term in phrase]
+        common = reduce(lambda one, other: np.intersect1d(one, other, assume_unique=True), begins)
+        marked[common >> _POSITION_BITS] = True
+    return marked
+
+
+def _begins(postings: TermPostings, place: int) -> npt.NDArray[np.int64]:
+    """Return where a phrase would begin that has the term at this place: document and position in one."""
+    positions = postings.positions.astype(np.int64) - place
+    documents = np.repeat(postings.documents.astype(np.int64), postings.counts)
+    possible = positions >= 0
+    begins: npt.NDArray[np.int64] = (documents[possible] << _POSITION_BITS) | positions[possible]
+    return begins

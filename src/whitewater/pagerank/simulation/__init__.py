@@ -1,0 +1,1 @@
+"""The parts of the generated web: words, sites, links, dirt, HTML, the archive."""

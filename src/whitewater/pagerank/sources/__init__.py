@@ -1,0 +1,1 @@
+"""Where pages and edges come from."""

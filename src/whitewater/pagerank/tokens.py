@@ -1,0 +1,102 @@
+"""Words of a text: maximal runs of letters and digits of Unicode, in lower case.
+
+A word begins with a letter or digit, which is what `str.isalnum` says is one, and goes on with those and with combining
+marks (general categories M). Lower case is Unicode's simple mapping, a code point to a code point, without context and
+locale: that of `str.lower`, except that U+0130 (capital I with dot above) becomes i. There is no normalisation: one
+accented letter and a letter with a combining accent are different words.
+
+Source: The Unicode Standard, chapter 4, sections 4.2 (case) and 4.5 (general category), in the version of Python's
+module `unicodedata`, which an index records.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+UNICODE = unicodedata.unidata_version
+LETTER, MARK = 1, 2
+CODE_POINTS = 0x110000
+# Letters and digits are in planes 0 to 3, letters with two cases in planes 0 and 1; marks in planes 0, 1 and 14.
+_LETTERS_END, _CASES_END = 0x40000, 0x20000
+_MARK_RANGES = (range(0x20000), range(0xE0000, 0xE1000))
+_DOTTED_I, _SIGMA = "\u0130", "\u03a3"
+_SURROGATES = slice(0xD800, 0xE000)
+# A letter or digit, and whatever follows but what ends a word for sure: ASCII that is neither.
+_CANDIDATE = re.compile(r"[^\W_][^\x00-/:-@\[-`{-\x7f]*")
+
+
+class Word(NamedTuple):
+    """A word in lower case, and where it stands in the text."""
+
+    text: str
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class Characters:
+    """What each code point is, uint8 (code points,): 0, `LETTER` or `MARK`; and its lower case, uint32."""
+
+    kinds: npt.NDArray[np.uint8]
+    lower: npt.NDArray[np.uint32]
+
+
+def words(text: str) -> Iterator[Word]:
+    """Find the words of a text, in its order."""
+    for found in _CANDIDATE.finditer(text):
+        run, start = found.group(), found.start()
+        if run.isalnum():
+            yield Word(lower(run), start, found.end())
+        else:
+            yield from _split(run, start)
+
+
+def lower(word: str) -> str:
+    """Return a word in lower case, code point by code point."""
+    if word.isascii():
+        return word.lower()
+    return "".join("i" if letter == _DOTTED_I else letter.lower() for letter in word)
+
+
+@cache
+def characters() -> Characters:
+    """Return the tables of all code points, which take about 50 ms to make."""
+    import numpy as np
+
+    kinds = np.zeros(CODE_POINTS, np.uint8)
+    kinds[:_LETTERS_END] = np.strings.isalnum(np.arange(_LETTERS_END, dtype=np.uint32).view("U1"))
+    kinds[[code for codes in _MARK_RANGES for code in codes if not kinds[code] and _is_mark(chr(code))]] = MARK
+    lowered = np.arange(CODE_POINTS, dtype=np.uint32)
+    # One string in lower case has each letter in its place, without the two whose lower case depends on more.
+    cased = lowered[:_CASES_END].copy()
+    cased[_SURROGATES] = 0
+    cased[[ord(_DOTTED_I), ord(_SIGMA)]] = ord("i"), ord(_SIGMA.lower())
+    mapped = cased.astype("<u4").tobytes().decode("utf-32-le").lower().encode("utf-32-le")
+    lowered[:_CASES_END] = np.frombuffer(mapped, "<u4")
+    return Characters(kinds, lowered)
+
+
+def _split(run: str, start: int) -> Iterator[Word]:
+    """Find the words in a run that holds other than letters and digits."""
+    first: int | None = None
+    for place, letter in enumerate(run):
+        if letter.isalnum():
+            first = place if first is None else first
+        elif first is not None and not _is_mark(letter):
+            yield Word(lower(run[first:place]), start + first, start + place)
+            first = None
+    if first is not None:
+        yield Word(lower(run[first:]), start + first, start + len(run))
+
+
+def _is_mark(letter: str) -> bool:
+    return unicodedata.category(letter)[0] == "M"

@@ -1,0 +1,112 @@
+"""Graphs for tests: their edges as arrays, folders of them, and what LDBC and SNAP publish."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+
+from whitewater.config.pagerank import Pagerank
+from whitewater.config.root import Cluster
+from whitewater.devices import Device
+from whitewater.devices.cpu import CpuDevice
+from whitewater.pagerank.graph_folder import GraphFolder, GraphWriter, open_graph
+from whitewater.pagerank.pagerank import pagerank
+from whitewater.step import Output, Run
+from whitewater.store import read_json
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Edges between vertices numbered from 0, each pair at most once."""
+
+    vertices: int
+    edges: npt.NDArray[np.int64]
+    weights: npt.NDArray[np.float64] | None = None
+    ids: npt.NDArray[np.int64] | None = None
+    names: Sequence[str] | None = None
+
+    @property
+    def matrix(self) -> npt.NDArray[np.float64]:
+        """The weights as a dense matrix, a row a source."""
+        dense = np.zeros((self.vertices, self.vertices))
+        dense[self.edges[:, 0], self.edges[:, 1]] = 1.0 if self.weights is None else self.weights
+        return dense
+
+    def write(self, path: Path) -> GraphFolder:
+        """Write a folder of the graph."""
+        order = np.lexsort((self.edges[:, 0], self.edges[:, 1]))
+        ids = np.arange(self.vertices) if self.ids is None else self.ids
+        with GraphWriter(path, ids=ids, weighted=self.weights is not None) as writer:
+            counts = np.bincount(self.edges[:, 1], minlength=self.vertices)
+            writer.append(0, counts, self.edges[order, 0], None if self.weights is None else self.weights[order])
+            writer.finish(names=None if self.names is None else pa.array(self.names))
+        return open_graph(path)
+
+
+def random_graph(
+    vertices: int, density: float, *, dangling: float = 0.3, weighted: bool = False, seed: int = 0
+) -> Graph:
+    """Return a graph with self-loops whose first vertices, by a share, have no out-edges."""
+    random = np.random.default_rng(seed)
+    chosen = random.random((vertices, vertices)) < density
+    chosen[: round(dangling * vertices)] = False
+    edges = np.argwhere(chosen)
+    return Graph(vertices, edges, random.uniform(0.1, 9, len(edges)) if weighted else None)
+
+
+def read_adjacency(path: Path, *, directed: bool = True) -> Graph:
+    """Read lines of a vertex and those that it has edges to, as LDBC gives them."""
+    rows = [[int(word) for word in line.split()] for line in path.read_text().splitlines()]
+    return from_pairs([(row[0], target) for row in rows for target in row[1:]], directed=directed)
+
+
+def from_pairs(pairs: Sequence[tuple[int, int]], *, directed: bool = True) -> Graph:
+    """Return the graph of pairs of ids, each once."""
+    every = set(pairs) if directed else {*pairs, *((target, source) for source, target in pairs)}
+    found = np.array(sorted(every), np.int64)
+    ids, numbers = np.unique(found, return_inverse=True)
+    return Graph(len(ids), numbers.reshape(found.shape), ids=ids)
+
+
+def read_vertex_values(path: Path) -> "pd.Series[Any]":
+    """Read lines of a vertex and its value."""
+    return pd.read_csv(path, sep=r"\s+", header=None, index_col=0)[1].sort_index()
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """What the step `pagerank` wrote."""
+
+    ranks: npt.NDArray[np.float64]
+    vertices: npt.NDArray[np.int64]
+    convergence: Mapping[str, Any]
+    facts: Mapping[str, Any]
+
+
+def rank(
+    folder: GraphFolder,
+    out: Path,
+    *,
+    threads: int = 1,
+    cluster: Cluster | None = None,
+    device: Device | None = None,
+    **settings: Any,
+) -> Ranked:
+    """Run the step `pagerank` on a folder."""
+    run = Run(
+        "pagerank",
+        "pagerank",
+        device or CpuDevice(),
+        Pagerank.model_validate(settings),
+        threads=threads,
+        cluster_settings=cluster or Cluster(),
+    )
+    out.mkdir(parents=True, exist_ok=True)
+    pagerank(run, graph=folder.path, ranks=Output(out / "ranks.parquet"), convergence=Output(out / "convergence.json"))
+    table = pd.read_parquet(out / "ranks.parquet")
+    return Ranked(table["rank"].to_numpy(), table["vertex"].to_numpy(), read_json(out / "convergence.json"), run.facts)

@@ -1,0 +1,347 @@
+"""The step `fetch` of the PageRank application: every source leaves one folder, and every file read is written down."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import os
+import shutil
+import sys
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import fsspec
+import pytest
+from warcio.statusandheaders import StatusAndHeaders
+from warcio.warcwriter import WARCWriter
+
+from whitewater.config.pagerank import Crawl, Fetch
+from whitewater.devices import resolve
+from whitewater.errors import ConfigError, InputError
+from whitewater.pagerank.fetch import fetch
+from whitewater.pagerank.pages import Page, PagesFolder, PagesWriter, open_pages
+from whitewater.pagerank.sources import html
+from whitewater.step import Run, execute
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def site(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, Path]]:
+    """A server of the folder `site`."""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    root = folder / "site"
+    root.mkdir()
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(root))) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}", root
+        server.shutdown()
+
+
+def run_fetch(source: str, simulated: dict[str, Path] | None = None, /, **settings: Any) -> tuple[PagesFolder, Any]:
+    """Run the step; return the folder and what `inputs.json` holds."""
+    given = Fetch.model_validate({"source": source, source: settings} if settings else {"source": source})
+    run = Run("pagerank", "fetch", resolve("cpu"), given, 2)
+    place = Path("data/pagerank")
+    outputs = {"fetched": place / "fetched", "inputs": place / "inputs.json"}
+    inputs: dict[str, Path | dict[str, Path]] = {"simulated": simulated or {}, "frontier": place / "crawl"}
+    execute(run, fetch, inputs=inputs, outputs=outputs, record=Path("logs/fetch.json"))
+    return open_pages(outputs["fetched"]), json.loads(outputs["inputs"].read_text())
+
+
+def pages(found: PagesFolder) -> list[Page]:
+    return [page for place in found.row_groups() for page in found.read(*place)]
+
+
+def write(path: Path, content: bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+def described(path: Path, name: str, *, origin: str | None = None) -> dict[str, Any]:
+    content = path.read_bytes()
+    return {"path": name, "origin": origin or name, "bytes": len(content),
+            "sha256": hashlib.sha256(content).hexdigest()}  # fmt: skip
+
+
+def archive(*urls: str) -> bytes:
+    file = io.BytesIO()
+    writer = WARCWriter(file, gzip=True)
+    for url in urls:
+        headers = StatusAndHeaders("200 OK", [("Content-Type", "text/html")], protocol="HTTP/1.1")
+        body = io.BytesIO(f"<title>{url}</title>".encode())
+        writer.write_record(writer.create_warc_record(url, "response", body, http_headers=headers))
+    return file.getvalue()
+
+
+def test_html_files_are_pages_at_the_address_of_the_folder(folder: Path) -> None:
+    contents = {
+        "index.html": b"<title>A</title>",
+        "b/old page.HTM": b"\xff\x00",
+        "b/\u00fc?#%.xhtml": b"",
+        "notes.txt": b"no page",
+    }
+    for name, content in contents.items():
+        write(folder / "web" / name, content)
+    found, inputs = run_fetch("html", folder="web", base_url="https://example.org/sub")
+    base = "https://example.org/sub/"
+    assert pages(found) == [
+        Page(f"{base}b/old%20page.HTM", 200, None, None, b"\xff\x00"),
+        Page(f"{base}b/%C3%BC%3F%23%25.xhtml", 200, None, None, b""),
+        Page(f"{base}index.html", 200, None, None, b"<title>A</title>"),
+    ]
+    assert found.counts == {"files": 4, "pages": 3, "other_files": 1, "symbolic_links": 0, "too_large": 0}
+    assert inputs["files"] == [
+        described(Path("web", name), f"web/{name}") for name in ("b/old page.HTM", "b/\u00fc?#%.xhtml", "index.html")
+    ]
+    facts = json.loads(Path("logs/fetch.json").read_text())["facts"]
+    assert facts == {"source": "html", "pages": 3, "counts": found.counts, "files": 3}
+
+
+def test_a_name_that_is_no_unicode_has_an_address(folder: Path) -> None:
+    write(folder / "web" / os.fsdecode(b"\xe9.html"), b"latin-1")
+    found, inputs = run_fetch("html", folder="web")
+    assert [page.url for page in pages(found)] == ["https://example.org/%E9.html"]
+    assert inputs["files"][0]["path"] == "web/\\xe9.html"
+
+
+def test_symbolic_links_are_counted_and_not_followed(folder: Path) -> None:
+    write(folder / "secret" / "key.html", b"secret")
+    write(folder / "web" / "a.html", b"a")
+    (folder / "web" / "out").symlink_to(folder / "secret")
+    (folder / "web" / "round").symlink_to(folder / "web")
+    (folder / "web" / "key.html").symlink_to(folder / "secret" / "key.html")
+    (folder / "web" / "nowhere.html").symlink_to("nowhere")
+    found, _ = run_fetch("html", folder="web")
+    assert [page.body for page in pages(found)] == [b"a"]
+    assert (found.counts["symbolic_links"], found.counts["files"]) == (4, 5)
+
+
+def test_a_file_too_large_to_be_a_page_is_counted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(html, "LARGEST_BODY", 10)
+    large = write(folder / "web" / "film.html", b"x" * 11)
+    write(folder / "web" / "page.html", b"x" * 10)
+    found, inputs = run_fetch("html", folder="web")
+    assert [page.url for page in pages(found)] == ["https://example.org/page.html"]
+    assert found.counts["too_large"] == 1
+    assert inputs["files"][0] == described(large, "web/film.html")
+
+
+def test_a_folder_without_pages_is_an_error(folder: Path) -> None:
+    write(folder / "web" / "notes.txt", b"no page")
+    with pytest.raises(InputError, match=r"web has no files \.htm, \.html, \.xhtml"):
+        run_fetch("html", folder="web")
+    with pytest.raises(InputError, match="none cannot be read"):
+        run_fetch("html", folder="none")
+    assert not Path("data/pagerank/fetched").exists()
+
+
+def test_a_pipe_is_not_waited_for(folder: Path) -> None:
+    write(folder / "web" / "a.html", b"a")
+    os.mkfifo(folder / "web" / "pipe.html")
+    with pytest.raises(InputError, match=r"pipe\.html is no file"):
+        run_fetch("html", folder="web")
+
+
+def test_a_file_that_cannot_be_read_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(folder / "web" / "a.html", b"a")
+
+    def refuse(self: Path, *args: object, **named: object) -> object:
+        if self.name == path.name:
+            raise PermissionError(13, "Permission denied", str(self))
+        return opened(self, *args, **named)  # type: ignore[call-overload]
+
+    opened = Path.open
+    monkeypatch.setattr(Path, "open", refuse)  # root may read everything
+    with pytest.raises(InputError, match=r"a\.html cannot be read: Permission denied"):
+        run_fetch("html", folder="web")
+
+
+@pytest.mark.parametrize("base", ["example.org", "ftp://example.org/", "https://", "https://a.org/?q=", "/a/"])
+def test_an_address_that_is_none_is_an_error(folder: Path, base: str) -> None:
+    write(folder / "web" / "a.html", b"a")
+    with pytest.raises(ConfigError, match="base_url"):
+        run_fetch("html", folder="web", base_url=base)
+
+
+def test_the_simulated_web_is_read_as_an_archive(folder: Path) -> None:
+    web = write(folder / "simulated.warc.gz", archive("https://a.org/", "https://a.org/b"))
+    queries = write(folder / "simulated_queries.csv", b"query,url\n")
+    found, inputs = run_fetch("generated", {"simulated.warc.gz": web, "simulated_queries.csv": queries})
+    assert [page.url for page in pages(found)] == ["https://a.org/", "https://a.org/b"]
+    assert (found.source, found.settings) == ("generated", {})
+    assert inputs["files"] == [described(path, str(path)) for path in (web, queries)]
+    with pytest.raises(InputError, match="Run the step simulate"):
+        run_fetch("generated")
+
+
+def test_archives_are_found_by_path_glob_and_address(folder: Path, site: tuple[str, Path]) -> None:
+    write(folder / "warc" / "b.warc.gz", archive("https://b.org/"))
+    write(folder / "warc" / "a.warc.gz", archive("https://a.org/"))
+    served = write(site[1] / "c.warc.gz", archive("https://c.org/", "https://b.org/"))
+    url = f"{site[0]}/c.warc.gz"
+    found, inputs = run_fetch("warc", files=("warc/*.warc.gz", f"{url}?key=secret", "warc/a.warc.gz"))
+    # Names of files are in order; of the captures of b.org that of the last file is the latest.
+    assert [page.url for page in pages(found)] == ["https://c.org/", "https://a.org/", "https://b.org/"]
+    assert (found.counts["records"], found.counts["superseded"]) == (4, 1)
+    assert "secret" not in json.dumps(inputs) + Path("data/pagerank/fetched/source.json").read_text()
+    downloaded = Path("data/pagerank/downloads")
+    assert inputs["files"][0] == described(served, str(next(downloaded.iterdir())), origin=f"{url}?key=...")
+    assert [file["path"] for file in inputs["files"][1:]] == ["warc/a.warc.gz", "warc/b.warc.gz"]
+
+
+def test_an_archive_without_pages_is_an_error_that_says_what_was_there(folder: Path) -> None:
+    file = io.BytesIO()
+    writer = WARCWriter(file, gzip=True)
+    writer.write_record(writer.create_warcinfo_record("a.warc.gz", {"software": "test"}))
+    write(folder / "a.warc.gz", file.getvalue())
+    with pytest.raises(InputError, match=r"There are no pages: records 1, warcinfo 1\. Check pagerank\.fetch\.warc"):
+        run_fetch("warc", files=("a.warc.gz",))
+
+
+def test_a_cut_archive_is_an_error_and_leaves_nothing(folder: Path) -> None:
+    write(folder / "a.warc.gz", archive("https://a.org/", "https://b.org/")[:-30])
+    with pytest.raises(InputError, match=r"a\.warc\.gz is cut"):
+        run_fetch("warc", files=("a.warc.gz",))
+    assert not [path for path in Path("data/pagerank").iterdir() if not path.name.startswith(".")]
+
+
+def test_a_crawl_fills_the_folder_and_names_its_start(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def crawl(settings: Crawl, *, frontier: Path, writer: PagesWriter) -> dict[str, int]:
+        assert frontier == Path("data/pagerank/crawl")
+        for url in settings.start_urls:
+            writer.add(Page(url, 200, "text/html", None, b"<p>"))
+        return {"requests": 3, "refused": 1}
+
+    crawler = ModuleType("whitewater.pagerank.crawl.crawler")
+    monkeypatch.setattr(crawler, "crawl", crawl, raising=False)
+    monkeypatch.setitem(sys.modules, crawler.__name__, crawler)
+    found, inputs = run_fetch("crawl", start_urls=("https://a.org/", "https://b.org/"))
+    assert [page.url for page in pages(found)] == ["https://a.org/", "https://b.org/"]
+    assert found.counts == {"requests": 3, "refused": 1}
+    assert inputs == {
+        "source": "crawl", "pages": 2, "files": [{"url": "https://a.org/"}, {"url": "https://b.org/"}],
+    }  # fmt: skip
+
+
+def test_files_of_edges_are_named_by_role_with_their_settings(folder: Path) -> None:
+    for name in ("b.txt", "a.txt", "v.txt"):
+        write(folder / name, name.encode())
+    found, inputs = run_fetch("edges", files=("[ab].txt",), vertices=("v.txt",), delimiter="tab", weighted=True)
+    assert found.files == {"edges": ["a.txt", "b.txt"], "vertices": ["v.txt"]}
+    assert (found.pages, found.settings["delimiter"], found.settings["weighted"]) == (0, "tab", True)
+    assert inputs["files"] == [described(Path(name), name) for name in ("a.txt", "b.txt", "v.txt")]
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+@pytest.mark.parametrize("base", ["", "{site}/elsewhere/", "{folder}/local"])
+def test_a_list_names_files_beside_it_or_under_a_base(
+    folder: Path, site: tuple[str, Path], *, base: str, zipped: bool
+) -> None:
+    places = {"": site[1] / "lists", "{site}/elsewhere/": site[1] / "elsewhere", "{folder}/local": folder / "local"}
+    write(places[base] / "edges" / "part-0.txt", b"part-0")
+    text = b"edges/part-0.txt\n\n"
+    name = "lists/edges.paths.gz" if zipped else "lists/edges.paths"
+    listing = write(site[1] / name, gzip.compress(text) if zipped else text)
+    found, inputs = run_fetch(
+        "edges", files=(f"{site[0]}/{name}",), paths_base=base.format(site=site[0], folder=folder)
+    )
+    assert [Path(path).read_bytes() for path in found.files["edges"]] == [b"part-0"]
+    assert inputs["files"][1] == described(listing, inputs["files"][1]["path"], origin=f"{site[0]}/{name}")
+
+
+def test_a_local_list_names_files_beside_it(folder: Path) -> None:
+    write(folder / "graph" / "parts" / "0.txt", b"0 1")
+    write(folder / "elsewhere.txt", b"1 2")
+    write(folder / "graph" / "edges.paths", f"parts/*.txt\n{folder}/elsewhere.txt\n".encode())
+    found, inputs = run_fetch("edges", files=("graph/edges.paths",))
+    assert sorted(found.files["edges"]) == sorted([str(folder / "elsewhere.txt"), "graph/parts/0.txt"])
+    assert inputs["files"][-1]["path"] == "graph/edges.paths"
+
+
+def test_a_list_in_a_bucket_names_files_beside_it(folder: Path) -> None:
+    store = fsspec.filesystem("memory")
+    store.pipe_file("/graph-bucket/a/edges.paths", b"parts/0.txt\n")
+    store.pipe_file("/graph-bucket/a/parts/0.txt", b"0 1")
+    found, _ = run_fetch("edges", files=("memory://graph-bucket/a/edges.paths",))
+    assert [Path(path).read_bytes() for path in found.files["edges"]] == [b"0 1"]
+    store.rm("/graph-bucket", recursive=True)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "names no files"),
+        (b"none.txt\n", r"none\.txt does not exist"),
+        (gzip.compress(b"a.txt\n")[:-3], "is no list of files"),
+        (b"\xff\xfe\n", "is no list of files"),
+    ],
+)
+def test_a_list_that_is_none_is_an_error(folder: Path, content: bytes, message: str) -> None:
+    write(folder / "edges.paths", content)
+    with pytest.raises(InputError, match=message):
+        run_fetch("edges", files=("edges.paths",))
+
+
+def test_files_that_are_not_there_are_named(folder: Path, site: tuple[str, Path]) -> None:
+    write(folder / "a.txt", b"0 1")
+    for place, message in {
+        "none.txt": r"none\.txt does not exist\. Check pagerank\.fetch\.edges",
+        "*.csv": "matches no file",
+        str(folder): r"is a directory\. Name its files",
+        f"{site[0]}/none.txt": "is not published",
+    }.items():
+        with pytest.raises(InputError, match=message):
+            run_fetch("edges", files=("a.txt", place))
+        with pytest.raises(InputError, match=message):
+            run_fetch("edges", files=("a.txt",), vertices=(place,))
+
+
+def test_downloads_serve_later_runs_without_the_network(folder: Path, site: tuple[str, Path]) -> None:
+    write(site[1] / "edges.txt", b"0 1")
+    first = run_fetch("edges", files=(f"{site[0]}/edges.txt",))
+    (site[1] / "edges.txt").unlink()
+    assert run_fetch("edges", files=(f"{site[0]}/edges.txt",)) == first
+
+
+def test_a_file_replaced_upstream_is_reported(folder: Path, site: tuple[str, Path]) -> None:
+    write(site[1] / "edges.txt", b"0 1")
+    run_fetch("edges", files=(f"{site[0]}/edges.txt",))
+    shutil.rmtree("data/pagerank/downloads")
+    write(site[1] / "edges.txt", b"0 2")
+    with pytest.raises(InputError, match="replaced upstream"):
+        run_fetch("edges", files=(f"{site[0]}/edges.txt",))
+
+
+def test_dumps_of_a_wiki_are_named_by_table(folder: Path, site: tuple[str, Path]) -> None:
+    tables = ("page", "pagelinks", "redirect")
+    for table in tables:
+        write(folder / f"wiki-{table}.sql.gz", table.encode())
+    write(site[1] / "wiki-linktarget.sql.gz", b"linktarget")
+    named = {table: f"wiki-{table}.sql.gz" for table in tables}
+    old, _ = run_fetch("wikipedia", **named)
+    assert old.files == {**{table: [name] for table, name in named.items()}, "linktarget": []}
+    new, inputs = run_fetch("wikipedia", **named, linktarget=f"{site[0]}/wiki-linktarget.sql.gz", namespaces=(0, 14))
+    assert Path(new.files["linktarget"][0]).read_bytes() == b"linktarget"
+    assert new.settings["namespaces"] == [0, 14]
+    assert len(inputs["files"]) == 4
+    with pytest.raises(InputError, match=r"matches 3 files\. Name one dump in pagerank\.fetch\.wikipedia\.page"):
+        run_fetch("wikipedia", **{**named, "page": "wiki-*.sql.gz"})

@@ -1,0 +1,128 @@
+"""Walks begin anew where a table says; a table that does not say it clearly is refused."""
+
+from pathlib import Path
+
+import networkx
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pytest
+
+from tests.graphs import Graph, random_graph, rank
+from whitewater.errors import InputError
+from whitewater.pagerank.graph_folder import GraphFolder
+from whitewater.pagerank.personalization import read_personalization
+from whitewater.pagerank.vertex_ids import vertex_ids
+
+NAMES = ("https://a.example/", "https://b.example/x", "https://b.example/ü", "plain, with a comma")
+
+
+@pytest.fixture
+def named(tmp_path: Path) -> GraphFolder:
+    """A graph without edges whose vertices have names."""
+    ids = vertex_ids(NAMES)
+    order = np.argsort(ids)
+    graph = Graph(4, np.empty((0, 2), np.int64), ids=ids[order], names=[NAMES[place] for place in order])
+    return graph.write(tmp_path / "named")
+
+
+@pytest.fixture
+def numbered(tmp_path: Path) -> GraphFolder:
+    """A graph without edges and names."""
+    return Graph(3, np.empty((0, 2), np.int64), ids=np.array([-5, 7, 2**62])).write(tmp_path / "numbered")
+
+
+def read(folder: GraphFolder, table: pd.DataFrame, kind: str = "csv") -> npt.NDArray[np.float64]:
+    path = folder.path.parent / f"chosen.{kind}"
+    if kind == "csv":
+        table.to_csv(path, index=False)
+    else:
+        table.to_parquet(path, index=False)
+    return read_personalization(path, folder)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_rows_of_a_vertex_are_added_up_and_the_sum_is_1(numbered: GraphFolder, kind: str) -> None:
+    table = pd.DataFrame({"vertex": [2**62, -5, 2**62], "weight": [1.0, 4.0, 3.0]})
+    assert read(numbered, table, kind).tolist() == [0.5, 0, 0.5]
+
+
+def test_without_weights_each_row_counts_1(numbered: GraphFolder) -> None:
+    assert read(numbered, pd.DataFrame({"vertex": [7, 7, 7, -5]})).tolist() == [0.25, 0.75, 0]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_vertices_are_found_by_name(named: GraphFolder, kind: str) -> None:
+    names = named.names()
+    assert names is not None
+    found = read(named, pd.DataFrame({"name": NAMES, "weight": [1, 2, 3, 4]}), kind)
+    assert dict(zip(names.to_pylist(), found.tolist(), strict=True)) == dict(
+        zip(NAMES, [0.1, 0.2, 0.3, 0.4], strict=True)
+    )
+
+
+def test_unknown_names_are_listed_but_not_all(named: GraphFolder) -> None:
+    table = pd.DataFrame({"name": [NAMES[0], *(f"https://{number}.example/" for number in range(9))]})
+    with pytest.raises(
+        InputError, match=r"9 of 10 rows name what is no vertex .*: https://0\.example/, .*4\.example/, \.\.\."
+    ):
+        read(named, table)
+
+
+def test_unknown_ids_are_listed(numbered: GraphFolder) -> None:
+    with pytest.raises(InputError, match=r"2 of 3 rows .*: 8, 9223372036854775807\. Remove"):
+        read(numbered, pd.DataFrame({"vertex": [8, 7, 2**63 - 1]}))
+
+
+@pytest.mark.parametrize("weights", [[1.0, -0.5], [1.0, np.nan], [np.inf, 1.0]])
+def test_weights_that_are_negative_missing_or_infinite_are_refused(numbered: GraphFolder, weights: list[float]) -> None:
+    with pytest.raises(InputError, match="1 weights are negative, missing or not finite"):
+        read(numbered, pd.DataFrame({"vertex": [7, -5], "weight": weights}))
+
+
+@pytest.mark.parametrize("weights", [[], [0.0, 0.0]])
+def test_weights_that_are_all_0_are_refused(numbered: GraphFolder, weights: list[float]) -> None:
+    table = pd.DataFrame({"vertex": [7, -5][: len(weights)], "weight": weights}).astype({"vertex": "int64"})
+    with pytest.raises(InputError, match="add up to 0"):
+        read(numbered, table)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("page,weight\n1,2\n", "columns page, weight; it needs either vertex"),
+        ("vertex,name\n7,a\n", "columns vertex, name; it needs either vertex"),
+        ("vertex\n7.5\n", "cannot be read"),
+        ("vertex,weight\n7,much\n", "cannot be read"),
+        ("vertex,weight\n,1\n", "1 rows have no vertex"),
+        ("name\nhttps://a.example/\n", "the vertices of this graph have none"),
+        ("", "cannot be read"),
+    ],
+)
+def test_tables_of_another_form_are_refused(numbered: GraphFolder, text: str, message: str) -> None:
+    path = numbered.path.parent / "chosen.csv"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_personalization(path, numbered)
+
+
+def test_a_table_that_is_not_there_is_refused(numbered: GraphFolder) -> None:
+    with pytest.raises(InputError, match=r"no\.parquet cannot be read"):
+        read_personalization(numbered.path / "no.parquet", numbered)
+
+
+@pytest.mark.parametrize("dangling", [0.0, 0.75])
+def test_the_rank_of_dangling_vertices_goes_where_the_personalization_says(tmp_path: Path, dangling: float) -> None:
+    graph = random_graph(200, 0.03, dangling=dangling, weighted=True)
+    chosen = {3: 1.0, 150: 4.0}
+    pd.DataFrame({"vertex": chosen.keys(), "weight": chosen.values()}).to_csv(tmp_path / "chosen.csv", index=False)
+    directed = networkx.DiGraph()
+    directed.add_nodes_from(range(200))
+    assert graph.weights is not None
+    directed.add_weighted_edges_from(
+        (u, v, w) for (u, v), w in zip(graph.edges.tolist(), graph.weights.tolist(), strict=True)
+    )
+    expected = networkx.pagerank(directed, personalization=chosen, tol=1e-16, max_iter=1000)
+    found = rank(graph.write(tmp_path / "graph"), tmp_path, personalization=str(tmp_path / "chosen.csv"))
+    assert np.abs(found.ranks - list(expected.values())).sum() <= 1e-10
+    assert abs(found.convergence["sum"] - 1) <= 1e-9

@@ -1,0 +1,414 @@
+"""The pictures of the PageRank application: they draw what the files say, and any graph can be drawn."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations, pairwise
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch, Rectangle
+from matplotlib.text import Text
+
+from tests.graphs import Graph, random_graph
+from whitewater import devices, style
+from whitewater.config.pagerank import Plot
+from whitewater.errors import InputError
+from whitewater.pagerank import figures
+from whitewater.pagerank.figures.degrees import at_least, binned
+from whitewater.pagerank.figures.layout import place_vertices
+from whitewater.pagerank.figures.names import NO_LETTER, shown_names
+from whitewater.pagerank.figures.neighbourhood import Neighbourhood, find_neighbourhood, top_vertices
+from whitewater.pagerank.plot import plot
+from whitewater.pagerank.vertex_table import read_names
+from whitewater.step import Outputs, Run
+
+PICTURES = ("communities", "convergence", "degrees", "neighbourhood", "ranks")
+
+
+def networkx_graph(graph: Graph) -> nx.DiGraph[int]:
+    found: nx.DiGraph[int] = nx.DiGraph()
+    found.add_nodes_from(range(graph.vertices))
+    found.add_edges_from(graph.edges.tolist())
+    return found
+
+
+def ranked(graph: Graph) -> npt.NDArray[np.float64]:
+    ranks = nx.pagerank(networkx_graph(graph)) if graph.vertices else {}
+    return np.array([ranks[vertex] for vertex in range(graph.vertices)])
+
+
+def convergence(graph: Graph, *, iterations: int = 9, **others: Any) -> dict[str, Any]:
+    log = [{"iteration": i, "l1_change": 10.0**-i, "error_bound": 5.7 * 10.0**-i} for i in range(1, iterations + 1)]
+    return {
+        "definition": "networkx", "damping": 0.85, "tolerance": 1e-8, "iterations": iterations, "log": log,
+        "error_bound": log[-1]["error_bound"] if log else None, "vertices": graph.vertices, "edges": len(graph.edges),
+        **others,
+    }  # fmt: skip
+
+
+def sizes(groups: Sequence[int]) -> dict[str, Any]:
+    ordered = sorted(groups, reverse=True)
+    return {
+        "count": len(ordered), "largest": max(ordered, default=0), "sizes": ordered[:1000],
+        "size_counts": [list(each) for each in sorted(Counter(ordered).items())],
+    }  # fmt: skip
+
+
+def grouped(components: Sequence[int], communities: Sequence[int] | None) -> dict[str, Any]:
+    method = {"method": "none", "modularity": None} if communities is None else {"method": "leiden", "modularity": 0.7}
+    return {"components": sizes(components), "communities": {**sizes(communities or ()), **method}}
+
+
+def write_results(place: Path, graph: Graph, *, communities: bool = True) -> None:
+    """Write what the steps before it leave."""
+    graph.write(place / "graph")
+    found = networkx_graph(graph)
+    components = sorted(map(len, nx.weakly_connected_components(found)))
+    columns = {
+        "vertex": np.arange(graph.vertices), "name": graph.names, "rank": ranked(graph),
+        "in_degree": [found.in_degree(vertex) for vertex in range(graph.vertices)],
+        "out_degree": [found.out_degree(vertex) for vertex in range(graph.vertices)],
+        "community": np.arange(graph.vertices) % 9 if communities else np.full(graph.vertices, -1),
+    }  # fmt: skip
+    table = pd.DataFrame({name: column for name, column in columns.items() if column is not None})
+    table.astype({"in_degree": "int64", "out_degree": "int64"}).to_parquet(place / "vertices.parquet", index=False)
+    contents = {
+        "convergence": convergence(graph, iterations=9 if graph.vertices else 0),
+        "communities": grouped(components, components if communities else None),
+        "edges": {"duplicates": 3, "self_loops": 0},
+    }
+    for name, content in contents.items():
+        (place / f"{name}.json").write_text(json.dumps(content))
+
+
+def draw(place: Path, *files: str, top: int = 12) -> list[str]:
+    run = Run("pagerank", "plot", devices.resolve("cpu"), Plot(top=top))
+    contents = {name: place / f"{name}.json" for name in ("convergence", "communities", "edges")}
+    outputs = Outputs({file: place / file for file in files})
+    plot(run, graph=place / "graph", vertices=place / "vertices.parquet", **contents, plots=outputs)
+    pictures: list[str] = run.facts["pictures"]
+    return pictures
+
+
+def drawn_neighbourhood(
+    place: Path, graph: Graph, *, top: int = 12, names: Sequence[str] | None = None, community: int | None = None
+) -> Figure:
+    ranks = ranked(graph)
+    found = find_neighbourhood(graph.write(place / "graph"), ranks, top=top)
+    numbers = found.vertices if community is None else np.full(len(found.vertices), community)
+    own = [f"name {vertex}" for vertex in found.vertices[: found.top]] if names is None else list(names)
+    return figures.neighbourhood(
+        found, names=own, ranks=ranks[found.vertices], community=numbers, total=float(ranks.sum())
+    )
+
+
+def written(figure: Figure) -> str:
+    found = figure.findobj(lambda artist: artist.get_visible())
+    return "\n".join(text.get_text() for text in found if isinstance(text, Text))
+
+
+def line(axes: Axes, start: str) -> npt.NDArray[np.float64]:
+    """The points (points, 2) of the line whose label begins so."""
+    (found,) = [each for each in axes.lines if str(each.get_label()).startswith(start)]
+    return np.column_stack([np.asarray(found.get_xdata(), float), np.asarray(found.get_ydata(), float)])
+
+
+def no_text_is_cut(figure: Figure) -> bool:
+    width, height = figure.get_size_inches()
+    drawn = figure.get_tightbbox()
+    return bool(min(drawn.x0, width - drawn.x1, drawn.y0, height - drawn.y1) >= 0)
+
+
+# ---- ranks
+
+
+def test_ranks_are_drawn_by_position_and_as_shares_of_their_sum() -> None:
+    graph = random_graph(40, 0.1)
+    values = ranked(graph) * 0.5  # as where rank is lost
+    figure = figures.ranks(values, convergence=convergence(graph))
+    left, right = figure.axes
+    expected = np.sort(values)[::-1]
+    np.testing.assert_allclose(line(left, "rank")[:, 1], expected)
+    np.testing.assert_array_equal(line(left, "rank")[:, 0], np.arange(1, 41))
+    np.testing.assert_allclose(line(right, "of these")[:, 1], np.cumsum(expected) / expected.sum())
+    assert "The ranks add up to 0.5" in written(figure)
+
+
+def test_of_many_ranks_positions_are_drawn_evenly_on_the_axis() -> None:
+    values = 1 / np.arange(1, 200_001) ** 0.8
+    figure = figures.ranks(values / values.sum(), convergence=convergence(random_graph(2, 1)))
+    positions, drawn = line(figure.axes[0], "rank").T
+    assert len(positions) <= 600
+    assert positions[0] == 1
+    assert positions[-1] == 200_000
+    np.testing.assert_allclose(drawn, (values / values.sum())[positions.astype(int) - 1])
+    first = np.cumsum(values)[1_999] / values.sum()
+    assert f"first 1 %: {style.percent(first)}" in written(figure)
+
+
+def test_equal_ranks_are_said_to_be_equal_and_one_vertex_or_none_is_explained() -> None:
+    graph = random_graph(30, 0)
+    assert "All ranks are equal." in written(figures.ranks(np.full(30, 1 / 30), convergence=convergence(graph)))
+    assert "one vertex" in written(figures.ranks(np.ones(1), convergence=convergence(graph)))
+    assert "no vertex" in written(figures.ranks(np.zeros(0), convergence=convergence(graph)))
+
+
+# ---- degrees
+
+
+@given(st.lists(st.integers(0, 5_000), min_size=1, max_size=300))
+@settings(max_examples=60, deadline=None)
+def test_bins_hold_every_vertex_with_links_once(values: list[int]) -> None:
+    degrees = np.array(values)
+    middle, density = binned(degrees)
+    # The edges again, from the definition: the first whole degree of each half doubling.
+    edges = sorted({int(np.ceil(2 ** (half / 2) - 1e-9)) for half in range(32)})
+    widths = {np.sqrt(low * (high - 1)): high - low for low, high in pairwise(edges)}
+    counts = np.array([widths[each] for each in middle]) * density * len(values)
+    assert counts.sum() == pytest.approx(sum(value > 0 for value in values))
+    np.testing.assert_allclose(counts, np.round(counts), atol=1e-9)
+
+
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=50))
+@settings(max_examples=40, deadline=None)
+def test_shares_of_at_least_a_degree_are_those_counted_one_by_one(values: list[int]) -> None:
+    degree, share = at_least(np.array(values))
+    assert degree.tolist() == sorted({value for value in values if value})
+    assert share.tolist() == [sum(value >= each for value in values) / len(values) for each in degree]
+
+
+def test_degrees_of_0_are_counted_and_merged_edges_are_told() -> None:
+    figure = figures.degrees(
+        np.array([0, 0, 3, 1]), np.array([1, 1, 1, 1]), counts={"duplicates": 1_234, "self_loops": 1}
+    )
+    assert "in-degree: 50.0 % have none, at most 3" in written(figure)
+    assert "out-degree: each has some" in written(figure)
+    assert "1,234 edges were merged" in written(figure)
+    none = np.zeros(4, np.int64)
+    assert "None of the 4 vertices has an edge." in written(figures.degrees(none, none, counts={}))
+
+
+# ---- convergence
+
+
+def test_change_and_bound_are_drawn_with_the_tolerance() -> None:
+    figure = figures.convergence(convergence(random_graph(5, 1)))
+    (axes,) = figure.axes
+    np.testing.assert_allclose(line(axes, "change"), [[i, 10.0**-i] for i in range(1, 10)])
+    np.testing.assert_allclose(line(axes, "bound")[:, 1], [5.7 * 10.0**-i for i in range(1, 10)])
+    assert set(line(axes, "tolerance")[:, 1]) == {1e-8}
+    assert "After 9 iterations the exact ranks are within 5.7e-09." in written(figure)
+
+
+def test_fixed_iterations_have_no_tolerance() -> None:
+    figure = figures.convergence(convergence(random_graph(5, 1), definition="graphalytics"))
+    assert "exactly 9 iterations" in written(figure)
+    assert "tolerance" not in written(figure)
+
+
+def test_iterations_without_a_change_and_none_at_all_are_said() -> None:
+    still = convergence(random_graph(5, 1), iterations=1)
+    still |= {"log": [{"iteration": 1, "l1_change": 0.0, "error_bound": 0.0}], "error_bound": 0.0}
+    assert "1 iteration without any change" in written(figures.convergence(still))
+    assert "none was asked for" in written(figures.convergence(convergence(random_graph(5, 1), iterations=0)))
+
+
+# ---- communities
+
+
+def test_few_groups_have_a_bar_each_and_many_a_point_for_each_size() -> None:
+    many = [500, 20, 20, *[1] * 60]
+    figure = figures.communities(grouped([600], many), vertices=600)
+    left, right = figure.axes
+    assert [patch.get_height() for patch in left.patches if isinstance(patch, Rectangle)] == [600]
+    (points,) = right.lines
+    drawn = np.column_stack([np.asarray(points.get_xdata()), np.asarray(points.get_ydata())])
+    assert drawn.tolist() == [[1, 60], [20, 2], [500, 1]]
+    assert "63 communities" in written(figure)
+    assert "1 component" in written(figure)
+
+
+def test_communities_that_were_not_sought_are_not_drawn_as_none() -> None:
+    figure = figures.communities(grouped([3, 1], None), vertices=4)
+    assert "pagerank.communities.method is none" in written(figure)
+    assert "0 communities" not in written(figure)
+    assert "has 3 of them (75.0 %)" in written(figure)
+
+
+# ---- names
+
+
+def test_of_urls_the_scheme_is_left_out_and_the_host_where_it_is_the_same() -> None:
+    same = ["https://a.example/", "https://a.example/caf%C3%A9?x=1"]
+    assert shown_names(same, points=300, size=8) == ["/", "/café?x=1"]
+    other = [*same, "http://b.example/x"]
+    assert shown_names(other, points=300, size=8) == ["a.example/", "a.example/café?x=1", "b.example/x"]
+    assert shown_names(["https://a.example/x"], points=300, size=8) == ["a.example/x"]
+    assert shown_names(["Alps", "https://a.example/x"], points=300, size=8) == ["Alps", "https://a.example/x"]
+
+
+def test_letters_that_the_font_lacks_are_marked_and_others_kept() -> None:
+    assert shown_names(["東京 $x$\n\x07", "Αθήνα Москва"], points=300, size=8) == [
+        f"{NO_LETTER * 2} $x$ {NO_LETTER}",
+        "Αθήνα Москва",
+    ]
+
+
+@pytest.mark.parametrize("name", ["W" * 200, "i" * 20_000, "A" * 100 + "z", ""])
+def test_names_are_cut_in_the_middle_to_the_room_there_is(name: str) -> None:
+    (short,) = shown_names([name], points=200, size=8)
+    figure = Figure()
+    text = figure.text(0, 0, short, size=8, family="DejaVu Sans")
+    assert text.get_window_extent().width * 72 / figure.dpi <= 202
+    assert short == name or "…" in short
+    assert short[-1:] == name[-1:]
+
+
+# ---- neighbourhood
+
+
+@given(st.lists(st.sampled_from([0.1, 0.2, 0.3]), min_size=1, max_size=30), st.integers(1, 35))
+@settings(max_examples=60, deadline=None)
+def test_top_vertices_are_the_first_of_all_sorted_by_rank_then_number(ranks: list[float], count: int) -> None:
+    expected = sorted(range(len(ranks)), key=lambda vertex: (-ranks[vertex], vertex))[:count]
+    assert top_vertices(np.array(ranks), count).tolist() == expected
+
+
+@pytest.mark.parametrize(("top", "links"), [(5, 3), (20, 2), (40, 1)])
+def test_links_lead_to_each_top_vertex_from_those_of_highest_rank_that_link_to_it(
+    tmp_path: Path, top: int, links: int
+) -> None:
+    graph = random_graph(60, 0.08, seed=3)
+    ranks, linked = ranked(graph), networkx_graph(graph)
+    found = find_neighbourhood(graph.write(tmp_path / "graph"), ranks, top=top)
+    drawn = {(int(found.vertices[a]), int(found.vertices[b])) for a, b in zip(found.source, found.target, strict=True)}
+    order = sorted(range(60), key=lambda vertex: (-ranks[vertex], vertex))
+    best = {
+        vertex: [source for source in order if linked.has_edge(source, vertex) and source != vertex][:links]
+        for vertex in order[:top]
+    }
+    assert found.vertices[: found.top].tolist() == order[:top]
+    assert drawn == {(source, vertex) for vertex, sources in best.items() for source in sources}
+    assert found.among == sum(a != b and linked.has_edge(a, b) for a in order[:top] for b in order[:top])
+
+
+@pytest.mark.parametrize(("vertices", "density"), [(2, 0), (30, 0), (30, 0.02), (60, 0.05), (90, 0.5)])
+def test_vertices_are_placed_apart_within_the_map_the_same_each_time(vertices: int, density: float) -> None:
+    source, target = random_graph(vertices, density).edges.T
+    radius = np.linspace(14, 5, vertices)
+    places = place_vertices(source, target, radius=radius, width=400, height=360)
+    again = place_vertices(source, target, radius=radius, width=400, height=360)
+    np.testing.assert_array_equal(places, again)
+    assert np.all(places >= radius[:, np.newaxis] - 1e-9)
+    assert np.all(places + radius[:, np.newaxis] <= [400 + 1e-9, 360 + 1e-9])
+    for a, b in combinations(range(vertices), 2):
+        assert np.hypot(*(places[a] - places[b])) > 0.9 * (radius[a] + radius[b])
+
+
+def test_linked_vertices_are_nearer_than_others() -> None:
+    graph = nx.path_graph(8)
+    source, target = np.array(graph.edges).T
+    places = place_vertices(source, target, radius=np.full(8, 5.0), width=400, height=300)
+    steps = [np.hypot(*(places[a] - places[b])) for a, b in pairwise(range(8))]
+    assert max(steps) < np.hypot(*(places[0] - places[7])) / 4
+
+
+def test_the_top_vertices_are_numbered_and_listed_and_each_link_is_an_arrow(tmp_path: Path) -> None:
+    graph = random_graph(50, 0.1, seed=1)
+    figure = drawn_neighbourhood(tmp_path, graph, top=6)
+    ranks = ranked(graph)
+    order = np.argsort(-ranks, kind="stable")[:6]
+    found = find_neighbourhood(graph.write(tmp_path / "again"), ranks, top=6)
+    left, right = figure.axes
+    assert sorted(text.get_text() for text in left.texts) == list("123456")
+    listed = [text.get_text() for text in right.texts]
+    assert [text for text in listed if text.startswith("name ")] == [f"name {vertex}" for vertex in order]
+    assert [text for text in listed if text.endswith("%")] == [style.percent(ranks[vertex]) for vertex in order]
+    assert sum(isinstance(patch, FancyArrowPatch) for patch in left.patches) == len(found.source)
+
+
+def test_communities_have_colours_and_none_has_no_legend(tmp_path: Path) -> None:
+    graph = random_graph(50, 0.1, seed=1)
+    several = drawn_neighbourhood(tmp_path, graph)
+    first = int(np.argmax(ranked(graph)))
+    assert f"community {first}" in written(several)
+    assert "other communities" in written(several)
+    assert "communit" not in written(drawn_neighbourhood(tmp_path / "none", graph, community=-1))
+
+
+@pytest.mark.parametrize(
+    "names",
+    [["W" * 200] * 12, ["東京" * 60] * 12, ["$\\frac{1}{$" * 9] * 12, ["https://a.example/" + "x/" * 99] * 12],
+    ids=["wide", "no letters", "formulas", "URLs"],
+)
+def test_any_names_fit(tmp_path: Path, names: list[str]) -> None:
+    assert no_text_is_cut(drawn_neighbourhood(tmp_path, random_graph(50, 0.1), names=names))
+
+
+# ---- all of them
+
+
+@pytest.mark.parametrize(
+    ("graph", "communities"),
+    [
+        (random_graph(80, 0.05), True), (random_graph(80, 0.9, dangling=0), True), (random_graph(7, 0), False),
+        (Graph(1, np.zeros((0, 2), int)), True), (Graph(0, np.zeros((0, 2), int)), False),
+        (Graph(30, np.array([(i, (i + 1) % 30) for i in range(30)])), False),
+        (replace(random_graph(9, 0.3), names=[f"https://例え.example/{i}" for i in range(9)]), True),
+    ],
+    ids=["a graph", "dense", "no edges", "one vertex", "no vertex", "equal ranks", "names"],
+)  # fmt: skip
+def test_every_graph_has_every_picture_and_no_text_is_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, graph: Graph, communities: bool
+) -> None:
+    write_results(tmp_path, graph, communities=communities)
+    drawn: list[Figure] = []
+    monkeypatch.setattr(style, "save", lambda figure, path: drawn.append(figure))
+    assert draw(tmp_path, *(f"{name}.png" for name in PICTURES), top=20) == list(PICTURES)
+    assert len(drawn) == len(PICTURES)
+    assert [name for name, figure in zip(PICTURES, drawn, strict=True) if not no_text_is_cut(figure)] == []
+
+
+def test_equal_data_give_equal_bytes_in_every_format(tmp_path: Path) -> None:
+    graph = random_graph(40, 0.1)
+    for place in ("first", "second"):
+        (tmp_path / place).mkdir()
+        write_results(tmp_path / place, graph)
+        draw(tmp_path / place, "neighbourhood.svg", "degrees.svg", "neighbourhood.png", top=4)
+    for path in sorted((tmp_path / "first").glob("*.??g")):
+        assert path.read_bytes() == (tmp_path / "second" / path.name).read_bytes()
+        start = path.read_bytes()[:8]
+        assert start == b"\x89PNG\r\n\x1a\n" if path.suffix == ".png" else start.startswith(b"<?xml")
+
+
+def test_a_picture_that_does_not_exist_is_refused_with_those_that_do(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"moon.*ranks.*neighbourhood"):
+        draw(tmp_path, "moon.png")
+
+
+def test_names_are_read_from_their_row_groups_in_any_order(tmp_path: Path) -> None:
+    table = pd.DataFrame({"vertex": range(100, 150), "name": [f"n{i}" for i in range(50)]})
+    table.to_parquet(tmp_path / "named.parquet", row_group_size=7)
+    assert read_names(tmp_path / "named.parquet", [49, 0, 13, 14]) == ["n49", "n0", "n13", "n14"]
+    table.drop(columns="name").to_parquet(tmp_path / "ids.parquet", row_group_size=7)
+    assert read_names(tmp_path / "ids.parquet", [7, 6]) == ["107", "106"]
+
+
+def test_a_neighbourhood_of_nothing_is_explained() -> None:
+    none = np.zeros(0, np.int64)
+    found = Neighbourhood(none, 0, none, none, 0, 3)
+    figure = figures.neighbourhood(found, names=[], ranks=np.zeros(0), community=none, total=0.0)
+    assert "no vertex" in written(figure)

@@ -1,0 +1,160 @@
+"""The sources that the configuration names are tried, each at its place."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zarr
+
+from whitewater import source_checks
+from whitewater.config import resolve
+
+
+def test_generated_source_needs_nothing() -> None:
+    check = source_checks.check_taxi_source(resolve({})["taxi"]["fetch"])
+    assert check.status == "ok"
+
+
+def test_files_source_tries_each_path_and_the_zone_table(tmp_path: Path) -> None:
+    trips, zones = tmp_path / "trips.csv", tmp_path / "zones.csv"
+    trips.write_text("fare,tip\n")
+    fetch = {"source": "files", "files": {"paths": [str(trips)], "zones": str(zones)}}
+    fetch = resolve({"taxi": {"fetch": fetch}})["taxi"]["fetch"]
+    check = source_checks.check_taxi_source(fetch)
+    assert check.status == "fail"
+    assert str(zones) in check.found
+    zones.write_text("LocationID\n")
+    assert source_checks.check_taxi_source(fetch).status == "ok"
+
+
+def test_tlc_source_tries_the_first_file(served: tuple[str, Path]) -> None:
+    address, folder = served
+    tlc = {"base_url": address, "services": ["green"], "months": ["2019-03"]}
+    fetch = resolve({"taxi": {"fetch": {"source": "tlc", "tlc": tlc}}})["taxi"]["fetch"]
+    check = source_checks.check_taxi_source(fetch)
+    assert check.status == "fail"
+    assert "base_url" in check.fix
+    (folder / "trip-data").mkdir()
+    (folder / "trip-data" / "green_tripdata_2019-03.parquet").write_bytes(b"PAR1")
+    assert source_checks.check_taxi_source(fetch).status == "ok"
+
+
+def genomics_of(**sections: Any) -> dict[str, Any]:
+    section: dict[str, Any] = resolve({"genomics": sections})["genomics"]
+    return section
+
+
+def test_generated_genotypes_need_nothing() -> None:
+    check = source_checks.check_genomics_source(genomics_of())
+    assert (check.name, check.status) == ("genomics source: generated", "ok")
+
+
+def make_store(path: Path) -> str:
+    zarr.open_group(path, mode="w", zarr_format=2)
+    zarr.consolidate_metadata(str(path), zarr_format=2)
+    return str(path)
+
+
+def test_stores_of_genotypes_and_of_sites_are_opened(tmp_path: Path) -> None:
+    malariagen = {"store": make_store(tmp_path / "calls.zarr"), "sites": str(tmp_path / "sites.zarr")}
+    genomics = genomics_of(ingest={"source": "malariagen", "malariagen": malariagen})
+    check = source_checks.check_genomics_source(genomics)
+    assert check.status == "fail"
+    assert check.found.startswith(f"{tmp_path}/sites.zarr is no Zarr store")
+    make_store(tmp_path / "sites.zarr")
+    assert source_checks.check_genomics_source(genomics).status == "ok"
+
+
+def test_store_behind_a_web_server_is_opened_and_its_secrets_are_not_told(served: tuple[str, Path]) -> None:
+    address, folder = served
+    genomics = genomics_of(ingest={"source": "vcz", "vcz": {"store": f"{address}/a.vcz?signature=hidden"}})
+    assert source_checks.check_genomics_source(genomics).status == "fail"
+    make_store(folder / "a.vcz")
+    check = source_checks.check_genomics_source(genomics)
+    assert (check.status, check.found) == ("ok", f"opened each: {address}/a.vcz?signature=...")
+
+
+def test_store_that_does_not_answer_fails_after_one_further_try(silent: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source_checks, "REACH_SECONDS", 0.2)
+    check = source_checks.check_genomics_source(
+        genomics_of(ingest={"source": "vcz", "vcz": {"store": f"{silent}/a.vcz"}})
+    )
+    assert check.status == "fail"
+    assert "in 2 tries" in check.found
+
+
+def test_each_plink_file_and_the_table_of_labels_is_read(tmp_path: Path) -> None:
+    ingest = {
+        "source": "plink",
+        "plink": {"prefix": str(tmp_path / "a")},
+        "labels": {"table": f"file://{tmp_path}/labels.tsv"},
+    }
+    names = ["a.bed", "a.bim", "a.fam", "labels.tsv"]
+    for present in range(len(names)):
+        check = source_checks.check_genomics_source(genomics_of(ingest=ingest))
+        assert check.status == "fail"
+        assert [name in check.found for name in names] == [False] * present + [True] * (len(names) - present)
+        (tmp_path / names[present]).write_text("content")
+    assert source_checks.check_genomics_source(genomics_of(ingest=ingest)).status == "ok"
+
+
+def test_vcf_file_that_is_missing_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.vcf").write_text("##fileformat=VCFv4.3")
+    paths = [str(tmp_path / "a.vcf"), str(tmp_path / "b.vcf")]
+    check = source_checks.check_genomics_source(genomics_of(ingest={"source": "vcf", "vcf": {"paths": paths}}))
+    assert check.status == "fail"
+    assert [path in check.found for path in paths] == [False, True]
+
+
+def test_second_data_set_is_plink_files_where_there_are_any_else_a_store(tmp_path: Path) -> None:
+    genomics = genomics_of(project={"second": str(tmp_path / "second")})
+    assert "is no Zarr store" in source_checks.check_genomics_source(genomics).found
+    (tmp_path / "second.bed").write_bytes(b"content")
+    check = source_checks.check_genomics_source(genomics)
+    assert check.status == "fail"
+    assert [name in check.found for name in ("second.bed", "second.bim", "second.fam")] == [False, True, True]
+    for name in ("second.bim", "second.fam"):
+        (tmp_path / name).write_text("content")
+    assert source_checks.check_genomics_source(genomics).status == "ok"
+
+
+def pagerank_of(**sections: Any) -> dict[str, Any]:
+    section: dict[str, Any] = resolve({"pagerank": sections})["pagerank"]
+    return section
+
+
+def test_generated_web_needs_nothing() -> None:
+    check = source_checks.check_pagerank_source(pagerank_of())
+    assert (check.name, check.status) == ("pagerank source: generated", "ok")
+
+
+def test_each_file_of_edges_and_the_personalization_are_read(tmp_path: Path) -> None:
+    names = ["a.e", "a.v", "topics.csv"]
+    edges, vertices, table = (str(tmp_path / name) for name in names)
+    section = pagerank_of(
+        fetch={"source": "edges", "edges": {"files": [edges], "vertices": [vertices]}},
+        pagerank={"personalization": table},
+    )
+    for present in range(len(names)):
+        check = source_checks.check_pagerank_source(section)
+        assert check.status == "fail"
+        assert [name in check.found for name in names] == [False] * present + [True] * (len(names) - present)
+        (tmp_path / names[present]).write_text("1 2\n")
+    assert source_checks.check_pagerank_source(section).status == "ok"
+
+
+def test_folder_without_pages_fails(tmp_path: Path) -> None:
+    section = pagerank_of(fetch={"source": "html", "html": {"folder": str(tmp_path)}})
+    assert source_checks.check_pagerank_source(section).status == "fail"
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "a.htm").write_text("<p>")
+    assert source_checks.check_pagerank_source(section).status == "ok"
+
+
+def test_start_page_that_does_not_answer_is_named(served: tuple[str, Path]) -> None:
+    address, folder = served
+    section = pagerank_of(fetch={"source": "crawl", "crawl": {"start_urls": [f"{address}/start.html"]}})
+    assert f"{address}/start.html" in source_checks.check_pagerank_source(section).found
+    assert source_checks.check_pagerank_source(section).status == "fail"
+    (folder / "start.html").write_text("<p>")
+    assert source_checks.check_pagerank_source(section).status == "ok"

@@ -1,0 +1,59 @@
+import glob
+import os
+
+CHOSEN = lookup("pagerank/fetch", within=config)
+# Whether the web is simulated, whether the source has pages, which are parsed, and whether there is text to search in.
+GENERATED = CHOSEN["source"] == "generated"
+PAGES = CHOSEN["source"] in {"generated", "html", "crawl", "warc"}
+SEARCHABLE = PAGES or CHOSEN["source"] == "wikipedia"
+
+
+def here(names):
+    """Return the files on this machine that paths and globs stand for; a missing one is left to the error of its step."""
+    places = [
+        os.path.expanduser(name.removeprefix("file://")) for name in names if name
+    ]
+    found = {
+        path for place in places if "://" not in place for path in glob.glob(place)
+    }
+    return sorted(path for path in found if os.path.isfile(path))
+
+
+def source_files(wildcards):
+    """Return the local files that `fetch` and `edges` read, so that a changed one runs them again."""
+    source = CHOSEN["source"]
+    if source == "html":
+        folder = os.path.expanduser(CHOSEN["html"]["folder"])
+        return sorted(
+            path
+            for path in glob.glob(f"{folder}/**", recursive=True)
+            if os.path.isfile(path)
+        )
+    named = {
+        "warc": CHOSEN["warc"]["files"],
+        "edges": [*CHOSEN["edges"]["files"], *CHOSEN["edges"]["vertices"]],
+        "wikipedia": [
+            CHOSEN["wikipedia"][table]
+            for table in ("page", "pagelinks", "linktarget", "redirect")
+        ],
+    }
+    return here(named.get(source, []))
+
+
+def personalization_file(wildcards):
+    return here([lookup("pagerank/pagerank/personalization", within=config)])
+
+
+def judgments(wildcards):
+    """Return the table of right answers: the user's, or that of the simulated web."""
+    own = lookup("pagerank/search/judgments", within=config)
+    if own:
+        return os.path.expanduser(own)
+    return rules.simulate.output.queries if GENERATED else []
+
+
+def workers(wildcards):
+    """Return the cores of a step: one for a small simulated web, so that other applications run beside it, else all."""
+    simulated = lookup("pagerank/simulate", within=config)
+    small = simulated["pages"] * simulated["words"] <= 1e6
+    return 1 if GENERATED and small else workflow.cores
