@@ -42,7 +42,7 @@ run: $(ENVIRONMENT) ## Run all applications on small generated data: make run [D
 	@$(HERE) python -m whitewater results
 
 test: lint ## Everything that CI runs: lint, then the tests
-	$(DEV) python -m pytest
+	$(DEV) python -m pytest --numprocesses auto --dist loadgroup
 
 lint: .venv/.dev ## Check style, types and workflows
 	$(DEV) ruff check

@@ -40,14 +40,14 @@ def executed_lines() -> Iterator[set[Line]]:
         threading.settrace(before)
 
 
-def never_run(path: Path, lines: set[Line]) -> list[str]:
+def never_run(path: Path, lines: set[Line], *, words: frozenset[str] = DEVICE_WORDS) -> list[str]:
     """Return ``file:line: source`` of the lines of device code in a file that are not among the executed ones.
 
-    Left out are functions that do not handle arrays of a device, and lines that raise.
+    Left out are functions that do not handle arrays of a device, by the words in them, and lines that raise.
     """
     source = path.read_text()
     tree = ast.parse(source)
-    device_lines = _lines_of(_device_functions(tree, DEVICE_WORDS))
+    device_lines = _lines_of(_device_functions(tree, words))
     raising = _lines_of(node for node in ast.walk(tree) if isinstance(node, ast.Raise))
     missing = {
         line

@@ -15,9 +15,10 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
+import pytest
 
 from tests.contract.device_array import DeviceArray, Namespace, record
-from whitewater.devices import Array, Block, Encoded, GroupStatistics, Kind, Parsed, RawBlock
+from whitewater.devices import Array, Block, Encoded, GroupStatistics, Kind, Parsed, RawBlock, gpu_kernels
 from whitewater.devices.cpu import CpuDevice
 from whitewater.devices.gpu import GpuDevice
 
@@ -25,6 +26,15 @@ if TYPE_CHECKING:
     from distributed import Client
 
     from whitewater.config.root import Cluster
+    from whitewater.devices.edge_keys import (
+        BucketedEdges,
+        CodeNumbers,
+        EdgeEncoder,
+        IdSpan,
+        KeyedEdges,
+        MergedEdges,
+        Rule,
+    )
     from whitewater.devices.elementwise import Bounds, Clock
     from whitewater.devices.genotypes import Genotypes
     from whitewater.devices.in_edges import Edges, InEdges
@@ -113,6 +123,21 @@ class StrictDevice:
         if not isinstance(stops, np.ndarray) or stops.dtype != np.int32:
             raise TypeError("stops of correlated_variants are int32 on the host")
         return CPU.correlated_variants(genotypes_on_host(genotypes), stops, threshold)
+
+    def edge_encoder(self, span: IdSpan | None, *, symmetric: bool, weighted: bool, rows: int) -> EdgeEncoder:
+        return GPU.edge_encoder(span, symmetric=symmetric, weighted=weighted, rows=rows)
+
+    def recode_edges(self, edges: KeyedEdges, table: Array) -> KeyedEdges:
+        return GPU.recode_edges(edges, table)
+
+    def bucket_edges(self, edges: KeyedEdges, *, shift: int, buckets: int) -> BucketedEdges:
+        return GPU.bucket_edges(edges, shift=shift, buckets=buckets)
+
+    def merge_edges(
+        self, buckets: Iterable[Sequence[KeyedEdges]], numbers: CodeNumbers, vertices: range, *, rule: Rule, index: str,
+        weighted: bool, edges: int
+    ) -> MergedEdges:  # fmt: skip
+        return GPU.merge_edges(buckets, numbers, vertices, rule=rule, index=index, weighted=weighted, edges=edges)
 
     def in_edges(self, edges: Edges, *, out_degree: Array, threads: int, keep: bool) -> StrictInEdges:
         return StrictInEdges(CPU.in_edges(edges, out_degree=out_degree, threads=threads, keep=keep))
@@ -225,18 +250,46 @@ class StrictEmbedding:
         return on_device(self._on_cpu.fit_transform(on_host(X, *FLOATS)))
 
 
+class SumOfRuns:
+    """Stands for the kernel `gpu_sum_runs`, which Numba's simulator runs (`test_graph_kernels`)."""
+
+    def __getitem__(self, launch: tuple[int, int]) -> Callable[[Array, Array, Array, Array], None]:
+        return self._add_up
+
+    def _add_up(self, values: Array, starts: Array, lengths: Array, sums: Array) -> None:
+        found = on_host(sums, "float64")
+        runs = zip(on_host(starts, "int64").tolist(), on_host(lengths, "int64").tolist(), strict=True)
+        for run, (start, length) in enumerate(runs):
+            found[run] = on_host(values, "float64")[start : start + length].cumsum()[-1]
+
+
 @contextmanager
 def stand_in_for_cupy() -> Iterator[None]:
-    """Let ``import cupy`` give a namespace that takes and returns arrays of the strict device."""
-    before = sys.modules.get("cupy")
-    sys.modules["cupy"] = CUPY
-    try:
+    """Let ``import cupy`` give a namespace that takes and returns arrays of the strict device.
+
+    Only `whitewater.devices` imports it, which knows what is on the host: there, unlike in `StrictDevice.xp`, `asarray`
+    and `asnumpy` copy.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "cupy", cupy_of_devices())
+        patch.setattr(gpu_kernels, "gpu_sum_runs", SumOfRuns())
         yield
-    finally:
-        if before is None:
-            del sys.modules["cupy"]
-        else:
-            sys.modules["cupy"] = before
+
+
+def cupy_of_devices() -> Namespace:
+    """Return a namespace that copies from the host, and to it, where it is asked to."""
+
+    def asarray(array: Any) -> Any:
+        record("cupy.asarray", 1)
+        return array if isinstance(array, DeviceArray) else DeviceArray(np.array(array))
+
+    def asnumpy(array: Any) -> Array:
+        record("cupy.asnumpy", 1)
+        return StrictDevice().to_host(array)
+
+    cupy = Namespace("cupy", np)
+    vars(cupy).update(asarray=asarray, asnumpy=asnumpy)
+    return cupy
 
 
 def on_host(array: Any, *dtypes: str) -> Array:

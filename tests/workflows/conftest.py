@@ -8,6 +8,13 @@ import pytest
 from tests.workflows.running import Clone, Ended, make_clone
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep these tests in one process, where tests are shared out among several: the first run is made once."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.xdist_group("workflows"))
+
+
 @pytest.fixture(scope="session")
 def first_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Clone, Ended]:
     """A clone and its first, complete run on tiny data."""

@@ -33,6 +33,8 @@ _UINT64, _FLOAT64 = np.dtype(np.uint64), np.dtype(np.float64)
 _SIGN = 1 << 63
 _LEAST_SLOTS = 1 << 12
 _GPU_THREADS = 256
+# Codes that are packed at once: CuPy counts them in 32 bits.
+_PACKED_CODES = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -270,7 +272,11 @@ def _gpu_marked(span: IdSpan, first: Array, second: Array) -> Array:
     marked = cupy.zeros(span.words * WORD_BITS, np.uint8)
     marked[first] = 1
     marked[second] = 1
-    marks: Array = cupy.packbits(marked, bitorder="little").view(np.uint64)
+    packed = [
+        cupy.packbits(marked[start : start + _PACKED_CODES], bitorder="little")
+        for start in range(0, len(marked), _PACKED_CODES)
+    ]
+    marks: Array = cupy.concatenate(packed).view(np.uint64)
     return marks
 
 
@@ -316,8 +322,8 @@ def gpu_bucket_edges(edges: KeyedEdges, *, shift: int, buckets: int) -> Bucketed
     import cupy
 
     bucket = (edges.keys >> np.uint64(CODE_BITS + shift)).astype(np.int64)
-    order = cupy.argsort(bucket)
-    ends = cupy.cumsum(cupy.bincount(bucket, minlength=buckets))
+    order = cupy.argsort(bucket, kind="stable")
+    ends = cupy.searchsorted(bucket[order], cupy.arange(buckets), side="right")
     return BucketedEdges(KeyedEdges(edges.keys[order], _taken(edges.weights, order)), ends)
 
 
@@ -363,22 +369,25 @@ def gpu_merge_edges(
     codes = keys >> np.uint64(CODE_BITS), keys & np.uint64(CODES - 1)
     on_gpu = CodeNumbers(cupy.asarray(numbers.words), cupy.asarray(numbers.before))
     target, source = (on_gpu.of(each.view(np.int64), cupy) for each in codes)
-    counts = cupy.bincount(target - vertices.start, minlength=len(vertices))
+    first = cupy.searchsorted(target, cupy.arange(vertices.start, vertices.stop + 1))
     loops = int((target == source).sum())
     return MergedEdges(
-        cupy.asnumpy(counts), cupy.asnumpy(source.astype(index)), None if merged is None else cupy.asnumpy(merged),
-        loops, repeated
-    )  # fmt: skip
+        cupy.asnumpy(first[1:] - first[:-1]),
+        cupy.asnumpy(source.astype(index)),
+        None if merged is None else cupy.asnumpy(merged),
+        loops,
+        repeated,
+    )
 
 
 def _gpu_sorted(keys: Array, weights: Array) -> tuple[Array, Array]:
-    """Sort by key, and by weight where keys are equal; CuPy's argsort is stable."""
+    """Sort by key, and by weight where keys are equal."""
     import cupy
 
     if len(weights) == 0:
         return cupy.sort(keys), weights
-    order = cupy.argsort(weights)
-    order = order[cupy.argsort(keys[order])]
+    order = cupy.argsort(weights, kind="stable")
+    order = order[cupy.argsort(keys[order], kind="stable")]
     return keys[order], weights[order]
 
 

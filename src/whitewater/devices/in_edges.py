@@ -1,9 +1,10 @@
 """Edges by their targets, and numbers pulled along them: the sparse product of PageRank.
 
 To pull is to add up, for each target, ``weight * shares[source]`` over its in-edges, float64, without a transposed copy
-and without atomic additions. The order of each sum is fixed: on the CPU four sums take the edges of a target in turn,
-ascending by source, and are then added pairwise; what is left after the last whole four goes to the first of them.
-It does not depend on threads, on ranges, or on whether edges are kept in memory, so neither do the bits of the result.
+and without atomic additions. The order of each sum is fixed: on the CPU four sums take the edges of a run in turn,
+ascending by source, and are then added pairwise; what is left after the last whole four goes to the first of them. Runs
+of a target are added with a correction, so that the error does not grow with its edges. The order does not depend on
+threads, on ranges, or on whether edges are kept in memory, so neither do the bits of the result.
 
 Kept edges number their sources anew: those with the most out-edges first, in groups by powers of two, each in the old
 order, and no others (Faldu, Diamond, Grot: A Closer Look at Lightweight Graph Reordering, IISWC 2019). So the values

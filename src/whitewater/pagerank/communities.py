@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from whitewater import memory
+from whitewater.arrow_arrays import to_arrow
 from whitewater.config.pagerank import Communities
 from whitewater.devices import Device
 from whitewater.devices.communities import communities_bytes
@@ -142,13 +143,13 @@ def _write_vertices(path: Path, folder: GraphFolder, rank: npt.NDArray[np.float6
 
     names = folder.names()
     columns = {
-        "vertex": folder.ids,
+        "vertex": to_arrow(folder.ids),
         **({} if names is None else {"name": names}),
-        "rank": rank,
-        "in_degree": np.diff(folder.indptr),
-        "out_degree": folder.out_degree,
-        "component": found.components,
-        "community": found.communities,
+        "rank": to_arrow(rank),
+        "in_degree": to_arrow(np.diff(folder.indptr)),
+        "out_degree": to_arrow(folder.out_degree),
+        "component": to_arrow(found.components),
+        "community": to_arrow(found.communities),
     }
     pq.write_table(pa.table(columns), path, compression="zstd")
 

@@ -19,12 +19,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from whitewater.arrow_arrays import to_arrow
 from whitewater.errors import InputError, IntegrityError
 from whitewater.store import read_json, write_json
 
@@ -178,7 +179,7 @@ class EdgesWriter:
         The arrays are kept until a row group is full, so they must not change.
         """
         arrays = [source, target] if weight is None else [source, target, weight]
-        columns = [_arrow(array) for array in arrays]
+        columns = [to_arrow(array) for array in arrays]
         self._pending.append(pa.Table.from_arrays(columns, names=self._columns))
         self._pending_rows += len(source)
         self.rows += len(source)
@@ -266,9 +267,3 @@ def write_edges(
         counts={"read": writer.rows, "edges": writer.rows},
     )
     return open_edges(folder)
-
-
-def _arrow(array: npt.NDArray[Any]) -> pa.Array:
-    """Return an array as one of Arrow, without the import of pandas that `pyarrow.array` makes."""
-    contiguous = np.ascontiguousarray(array)
-    return pa.Array.from_buffers(pa.from_numpy_dtype(array.dtype), len(array), [None, pa.py_buffer(contiguous)])

@@ -28,6 +28,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
+from whitewater.arrow_arrays import to_arrow, to_numpy
 from whitewater.config.base import Section
 from whitewater.config.pagerank import Index
 from whitewater.errors import InputError, IntegrityError
@@ -116,11 +117,11 @@ class IndexFolder:
         """Read the postings of a term, with positions if the index has them and they are asked for."""
         columns = ["document", "frequency", *(["positions"] if positions else [])]
         table = self._postings.rows(term.offset, term.offset + term.document_frequency, columns)
-        numbers = as_array(table["document"]), as_array(table["frequency"])
+        numbers = to_numpy(table["document"]), to_numpy(table["frequency"])
         if not positions:
             return TermPostings(*numbers, np.empty(0, np.int64), np.empty(0, np.int32))
         lists = table["positions"].combine_chunks()
-        return TermPostings(*numbers, np.diff(as_array(lists.offsets)), as_array(lists.flatten()))
+        return TermPostings(*numbers, np.diff(to_numpy(lists.offsets)), to_numpy(lists.flatten()))
 
     def read(self, numbers: Sequence[int], columns: list[str]) -> list[dict[str, Any]]:
         """Read columns of documents, in the order of their numbers given."""
@@ -185,12 +186,6 @@ def open_index(path: Path) -> IndexFolder:
     return IndexFolder(path, described)
 
 
-def as_array(numbers: pa.ChunkedArray | pa.Array) -> npt.NDArray[Any]:
-    """Return numbers without nulls as an array; Arrow's own way imports pandas, which takes longer than a query."""
-    one = numbers.combine_chunks() if isinstance(numbers, pa.ChunkedArray) else numbers
-    return np.from_dlpack(one)
-
-
 class IndexWriter:
     """Writes a folder of an index, whose files may be written side by side; `finish` makes it one."""
 
@@ -208,7 +203,7 @@ class IndexWriter:
 
     def write_postings(self, postings: Postings) -> None:
         """Write the postings. Differences packed into bits are as small as zstd makes them, and faster."""
-        columns = {"document": postings.documents, "frequency": postings.frequencies}
+        columns = {"document": to_arrow(postings.documents), "frequency": to_arrow(postings.frequencies)}
         places = {} if postings.positions is None else {"positions": postings.positions}
         packed = [*columns, *(f"{name}.list.element" for name in places)]
         pq.write_table(
@@ -256,7 +251,7 @@ class _Rows:
         self._starts = list(accumulate(sizes, initial=0))
 
     def column(self, name: str) -> npt.NDArray[Any]:
-        return as_array(self._checked(lambda: self._file.read([name]))[name])
+        return to_numpy(self._checked(lambda: self._file.read([name]))[name])
 
     def group(self, group: int, columns: list[str]) -> pa.Table:
         return self._checked(lambda: self._file.read_row_group(group, columns))

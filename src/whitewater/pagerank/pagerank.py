@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from whitewater import memory
+from whitewater.arrow_arrays import to_arrow
 from whitewater.config.pagerank import Pagerank
 from whitewater.errors import IntegrityError
 from whitewater.pagerank.graph_folder import GraphFolder, open_graph
@@ -114,4 +115,5 @@ def _write_ranks(path: Path, folder: GraphFolder, ranks: npt.NDArray[np.float64]
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    pq.write_table(pa.table({"vertex": folder.ids, "rank": ranks}), path, compression="zstd")
+    table = pa.table({"vertex": to_arrow(folder.ids), "rank": to_arrow(ranks)})
+    pq.write_table(table, path, compression="zstd", use_dictionary=False)

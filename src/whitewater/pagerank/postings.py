@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whitewater import memory
+from whitewater.arrow_arrays import to_arrow
 from whitewater.errors import InputError
 from whitewater.pagerank.terms import Terms
 from whitewater.pagerank.tokens import characters
@@ -157,9 +158,9 @@ class _Collection:
         document_frequency = postings.sum(axis=0)
         table = {
             "term": terms,
-            "document_frequency": document_frequency.astype(np.int32),
-            "collection_frequency": frequencies,
-            "offset": offsets[0],
+            "document_frequency": to_arrow(document_frequency.astype(np.int32)),
+            "collection_frequency": to_arrow(frequencies),
+            "offset": to_arrow(offsets[0]),
         }
         size, stored = int(document_frequency.sum()), int(words.sum()) if positions else 0
         written = np.empty((size, 2), np.int32)

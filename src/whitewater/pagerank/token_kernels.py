@@ -21,6 +21,7 @@ _FIRST_TERMS = 1 << 15
 _BATCH = 256
 _NONE, _BYTE, _HALF = uint64(0), uint64(8), uint64(32)
 _NUMBER = uint64(0xFFFFFFFF)
+# What is called for each word has its arrays as arguments: to take them out of a tuple costs as much as the rest.
 _BASIS, _PRIME = uint64(0xCBF29CE484222325), uint64(0x9E3779B97F4A7C15)
 
 
@@ -60,7 +61,8 @@ def tokenise(
                 found += filled
             counts[document, field] = found - before
     terms, ends = _as_bytes(starts[: known + 1], chunks)
-    return tokens[:found].copy(), counts, terms, ends
+    # No copy: what lies behind the last word was never written to, so that it takes no memory.
+    return tokens[:found], counts, terms, ends
 
 
 @kernel
@@ -141,9 +143,9 @@ def _next_words(
     data: Array, between: tuple[int, int], characters: tuple[Array, Array], batch: Array, lengths: Array
 ) -> tuple[int, int]:
     """Put the next words into ``batch``; return where to go on, and their number."""
-    (place, stop), filled = between, int64(0)
+    (place, stop), (kinds, lower), filled = between, characters, int64(0)
     while place < stop and filled < len(batch):
-        place, length = _next_word(data, (place, stop), characters, batch[filled])
+        place, length = _next_word(data, (place, stop), kinds, lower, batch[filled])
         lengths[filled] = length
         filled += length > 0
     return place, filled
@@ -154,7 +156,7 @@ def _number_words(
     words: tuple[Array, Array, Array], table: tuple[Array, Array, Array], known: int, tokens: Array
 ) -> int:
     """Write the number of each word; return how many are known then."""
-    (batch, lengths, at), slots = words, table[0]
+    (batch, lengths, at), (slots, starts, chunks) = words, table
     # All slots are read before one is compared: so the processor waits for memory once, not for each word.
     for place in range(len(batch)):
         slot = _first_slot(batch[place], 0, _size(lengths[place]), len(slots))
@@ -164,7 +166,7 @@ def _number_words(
         if lengths[place] > LONGEST:
             tokens[place] = TOO_LONG
         else:
-            number = _number(batch[place], _size(lengths[place]), at[place], table, known)
+            number = _number(batch[place], _size(lengths[place]), at[place], slots, starts, chunks, known)
             known += number == known
             tokens[place] = number
     return known
@@ -177,9 +179,9 @@ def _size(length: int) -> int:
 
 
 @part
-def _next_word(data: Array, between: tuple[int, int], characters: tuple[Array, Array], word: Array) -> tuple[int, int]:
+def _next_word(data: Array, between: tuple[int, int], kinds: Array, lower: Array, word: Array) -> tuple[int, int]:
     """Put the next word into ``word``; return where to go on, and its length in bytes, 0 where there is none."""
-    (place, stop), (kinds, lower) = between, characters
+    place, stop = between
     length, chunk = int64(0), _NONE
     while place < stop:
         byte = data[place]
@@ -204,7 +206,7 @@ def _next_word(data: Array, between: tuple[int, int], characters: tuple[Array, A
 
 
 @kernel
-def _wide(
+def _wide(  # noqa: PLR0917
     data: Array, place: int, kinds: Array, lower: Array, word: Array, length: int, chunk: int
 ) -> tuple[int, int, int]:
     """Add a code point of more than one byte to a word.
@@ -239,13 +241,14 @@ def _decode(data: Array, place: int) -> tuple[int, int]:
 
 
 @part
-def _number(word: Array, size: int, slot: int, table: tuple[Array, Array, Array], known: int) -> int:
+def _number(  # noqa: PLR0917
+    word: Array, size: int, slot: int, slots: Array, starts: Array, chunks: Array, known: int
+) -> int:
     """Return the number of a word of so many chunks; one that is new is number ``known`` and added.
 
     A slot holds the first chunk of a word, and its number, counted from 1, below its count of chunks. Chunks are
     compared one by one: that digests are equal proves nothing.
     """
-    slots, starts, chunks = table
     while slots[slot, 1] != _NONE:
         if slots[slot, 0] == word[0] and slots[slot, 1] >> _HALF == uint64(size):
             number = int64(slots[slot, 1] & _NUMBER) - 1

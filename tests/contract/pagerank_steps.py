@@ -1,0 +1,242 @@
+"""The computing steps of the PageRank application in one process, on a device and a few hundred vertices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import pytest
+from distributed import Client
+
+from tests.graphs import Graph
+from whitewater.config import pagerank as config
+from whitewater.config.base import Section
+from whitewater.config.root import Cluster
+from whitewater.devices import Device
+from whitewater.pagerank import communities as communities_step
+from whitewater.pagerank import edge_plan, edge_work, power_iteration, solving
+from whitewater.pagerank.communities import communities
+from whitewater.pagerank.edges_folder import write_edges
+from whitewater.pagerank.pagerank import pagerank
+from whitewater.pagerank.renumber import renumber
+from whitewater.step import Output, Run
+from whitewater.store import read_json
+
+Ids = npt.NDArray[np.int64]
+VERTICES, EDGES, KNOWN = 402, 5_000, 20
+# Bytes for edges under way, in GB, so few that they go to disk.
+LITTLE_GB = 1e-6
+# Of ranks from the same start, whose sums are added up in another order; of the sum of ranks from another start.
+RTOL, ROUNDING = 1e-12, 1e-14
+# Of the convergence, what is the same from the same start.
+LOGGED = ("definition", "start", "iterations", "converged", "dangling_vertices", "vertices", "edges")
+
+
+@dataclass(frozen=True)
+class GraphCase:
+    """Edges by the name of their folder, and how they become a graph."""
+
+    edges: str
+    settings: config.Renumber
+
+
+# Ids that lie close together, and ids that do not; each rule for edges with the same ends; edges in memory and on disk.
+GRAPHS = {
+    "web": GraphCase("close", config.Renumber()),
+    "counted": GraphCase("close", config.Renumber(duplicates="sum")),
+    "weighted": GraphCase("weighted", config.Renumber(duplicates="maximum")),
+    "weighted_spilled": GraphCase("weighted", config.Renumber(duplicates="sum", memory_gb=LITTLE_GB)),
+    "distant": GraphCase("distant", config.Renumber(duplicates="maximum")),
+    "distant_sum": GraphCase("distant", config.Renumber(duplicates="sum")),
+    "distant_spilled": GraphCase("distant", config.Renumber(duplicates="sum", memory_gb=LITTLE_GB)),
+    "some_named": GraphCase("some_named", config.Renumber()),
+}
+
+
+@dataclass(frozen=True)
+class RankCase:
+    """A graph, how its vertices are ranked, and at how many workers."""
+
+    graph: str
+    settings: config.Pagerank
+    workers: int = 1
+
+
+def _ranked(graph: str, *, workers: int = 1, **settings: Any) -> RankCase:
+    return RankCase(graph, config.Pagerank.model_validate({"tolerance": 1e-13, **settings}), workers)
+
+
+CHOSEN, EMPTY = "chosen.csv", "empty"
+# The same recurrence from cuGraph's ranks comes to others within the tolerance.
+LIBRARY = {
+    "of_library": _ranked("web"),
+    "of_library_weighted": _ranked("counted"),
+    "of_library_personalized": _ranked("weighted", personalization=CHOSEN),
+}
+RANKS = {
+    "networkx": _ranked("web", library=False),
+    "weighted": _ranked("counted", library=False),
+    "unweighted": _ranked("counted", library=False, weighted=False),
+    "personalized": _ranked("weighted", library=False, personalization=CHOSEN),
+    "distant": _ranked("distant", library=False),
+    "together": _ranked("distant_sum", library=False, workers=2),
+    "graphalytics": _ranked("web", definition="graphalytics", iterations=12),
+    "gap": _ranked("web", definition="gap"),
+    EMPTY: _ranked(EMPTY),
+    **LIBRARY,
+}
+
+
+@dataclass(frozen=True)
+class GroupCase:
+    """A graph and ranks of it, and which groups of vertices are looked for."""
+
+    graph: str
+    ranks: str
+    settings: config.Communities
+
+
+GROUPS = {
+    "leiden": GroupCase("web", "networkx", config.Communities()),
+    "louvain": GroupCase("weighted", "personalized", config.Communities(method="louvain", resolution=0.8)),
+    "none": GroupCase("distant", "distant", config.Communities(method="none")),
+    EMPTY: GroupCase(EMPTY, EMPTY, config.Communities()),
+}
+
+
+def write_inputs(directory: Path) -> Path:
+    """Write folders of edges, with loops, repeated edges, dangling and isolated vertices; and a personalization."""
+    folder = directory / "inputs"
+    random = np.random.default_rng(11)
+    source, target = _ends(random)
+    weight = random.choice([0.1, 0.2, 0.7, 1e-6, 1e6], EDGES)
+    # Of the known vertices, some are in no edge.
+    known = np.arange(-KNOWN, VERTICES + KNOWN)
+    names = [f"page {number}" for number in known.tolist()]
+    table = pa.table({"vertex": known, "name": names})
+    write_edges(folder / "close", source, target, vertices=table, group_rows=700)
+    write_edges(folder / "weighted", source, target, weight, group_rows=700)
+    far = np.sort(random.integers(-(2**63), 2**63 - 1, VERTICES))
+    write_edges(folder / "distant", far[source], far[target], weight, directed=False, group_rows=700)
+    some = pa.table({"vertex": far[::2], "name": [f"page {number}" for number in far[::2].tolist()]})
+    write_edges(folder / "some_named", far[source], far[target], vertices=some, group_rows=700)
+    pd.DataFrame({"vertex": [3, 250, 3], "weight": [1, 4, 0.5]}).to_csv(folder / CHOSEN, index=False)
+    return folder
+
+
+def _ends(random: np.random.Generator) -> tuple[Ids, Ids]:
+    """Return edges within three groups, and a few between them; some vertices have no out-edges, one has very many."""
+    group = random.integers(0, 3, EDGES)
+    size = (VERTICES - 2) // 3
+    source = group * size + random.integers(0, size // 2, EDGES)
+    target = np.where(random.random(EDGES) < 0.8, group * size, 0) + random.integers(0, size, EDGES)
+    target[:600], source[600:650] = 7, target[600:650]
+    # Two vertices that are a component of their own.
+    source[-3:], target[-3:] = VERTICES - 2, VERTICES - 1
+    return source, target
+
+
+@contextmanager
+def spread_out() -> Iterator[None]:
+    """Let so little data be worked on by workers, in several pieces, buckets and ranges of targets."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(edge_work, "SMALL", 0)
+        patch.setattr(edge_plan, "SMALLEST_PIECE", 900)
+        patch.setattr(edge_plan, "BUCKET_EDGES", 64)
+        patch.setattr(power_iteration, "PROGRESS_SECONDS", -1.0)
+        patch.setattr(solving, "SMALL_EDGES", 0)
+        patch.setattr(communities_step, "SMALL_EDGES", 0)
+        yield
+
+
+def run_steps(device: Device, *, inputs: Path, results: Path, client: Client) -> Path:
+    """Run the steps one after the other; return the folder of their outputs."""
+    for folder in ("graphs", "ranks", "groups"):
+        (results / folder).mkdir(parents=True)
+    for name, graph in GRAPHS.items():
+        renumber(
+            _run("renumber", device, graph.settings, client),
+            edges=inputs / graph.edges,
+            graph=Output(results / "graphs" / name),
+            summary=Output(results / "graphs" / f"{name}.json"),
+        )
+    Graph(0, np.empty((0, 2), np.int64)).write(results / "graphs" / EMPTY)
+    for name, case in RANKS.items():
+        _rank(name, case, device, inputs=inputs, results=results, client=client)
+    for name, grouping in GROUPS.items():
+        communities(
+            _run("communities", device, grouping.settings, client),
+            graph=results / "graphs" / grouping.graph,
+            ranks=results / "ranks" / f"{grouping.ranks}.parquet",
+            vertices=Output(results / "groups" / f"{name}.parquet"),
+            summary=Output(results / "groups" / f"{name}.json"),
+        )
+    return results
+
+
+def _rank(name: str, case: RankCase, device: Device, *, inputs: Path, results: Path, client: Client) -> None:
+    settings = case.settings
+    if settings.personalization:
+        settings = settings.model_copy(update={"personalization": str(inputs / settings.personalization)})
+    paths = {
+        "graph": results / "graphs" / case.graph,
+        "ranks": Output(results / "ranks" / f"{name}.parquet"),
+        "convergence": Output(results / "ranks" / f"{name}.json"),
+    }
+    if case.workers == 1:
+        pagerank(_run("pagerank", device, settings, client), **paths)
+        return
+    with Client(n_workers=case.workers, threads_per_worker=1, processes=False, dashboard_address=":0") as several:
+        pagerank(_run("pagerank", device, settings, several), **paths)
+
+
+def _run(step: str, device: Device, settings: Section, client: Client) -> Run[Any]:
+    workers = Cluster(kind="attach", address=client.scheduler_info()["address"])
+    return Run("pagerank", step, device, settings, cluster_settings=workers)
+
+
+def assert_same_graph(found: Path, expected: Path, name: str) -> None:
+    """Compare the folders of a graph, byte by byte, and what was counted."""
+    one, other = (each / "graphs" / name for each in (found, expected))
+    files = sorted(path.name for path in other.iterdir())
+    assert sorted(path.name for path in one.iterdir()) == files
+    for file in files:
+        assert (one / file).read_bytes() == (other / file).read_bytes(), file
+    assert read_json(one.with_suffix(".json")) == read_json(other.with_suffix(".json"))
+
+
+def assert_same_ranks(found: Path, expected: Path, name: str) -> None:
+    """Compare ranks of a case that begins as on the CPU, and what was noted of it."""
+    ranks, reference = (_ranks(each, name) for each in (found, expected))
+    pd.testing.assert_frame_equal(ranks, reference, rtol=RTOL, atol=0)
+    log, other = (read_json(each / "ranks" / f"{name}.json") for each in (found, expected))
+    assert {key: log[key] for key in LOGGED} == {key: other[key] for key in LOGGED}
+
+
+def assert_ranks_within_tolerance(found: Path, expected: Path, name: str) -> None:
+    """Compare ranks of a case that begins with those of the library."""
+    ranks, reference = (_ranks(each, name) for each in (found, expected))
+    np.testing.assert_array_equal(ranks["vertex"], reference["vertex"])
+    assert np.abs(ranks["rank"] - reference["rank"]).sum() <= 2 * RANKS[name].settings.tolerance + ROUNDING
+    starts = [read_json(each / "ranks" / f"{name}.json")["start"] for each in (found, expected)]
+    assert starts == ["cugraph", "personalization" if RANKS[name].settings.personalization else "uniform"]
+
+
+def assert_same_components(found: Path, expected: Path, name: str) -> None:
+    """Compare the table of the vertices, but for ranks and communities, and the sizes of components: all exactly."""
+    table, reference = (pd.read_parquet(each / "groups" / f"{name}.parquet") for each in (found, expected))
+    others = ["rank", "community"]
+    pd.testing.assert_frame_equal(table.drop(columns=others), reference.drop(columns=others), check_exact=True)
+    one, other = (read_json(each / "groups" / f"{name}.json")["components"] for each in (found, expected))
+    assert one == other
+
+
+def _ranks(results: Path, name: str) -> pd.DataFrame:
+    return pd.read_parquet(results / "ranks" / f"{name}.parquet")

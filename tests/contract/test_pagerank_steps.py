@@ -1,0 +1,125 @@
+"""The PageRank steps keep to what CuPy can do: on a device that can do no more they give the CPU's results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.contract.conftest import Scenario, scenario_of
+from tests.contract.executed import ROOT, handles_arrays, never_run, split_by_place
+from tests.contract.pagerank_steps import (
+    GRAPHS,
+    GROUPS,
+    KNOWN,
+    LIBRARY,
+    RANKS,
+    assert_ranks_within_tolerance,
+    assert_same_components,
+    assert_same_graph,
+    assert_same_ranks,
+    run_steps,
+    spread_out,
+    write_inputs,
+)
+from tests.contract.signatures import Describe, problems
+from tests.contract.strict_device import StrictDevice, stand_in_for_cupy
+from tests.graphs import random_graph, rank
+from whitewater.errors import ResourceError
+from whitewater.store import read_json
+
+# Modules that see no array of a device, though their arrays have the same type: why not.
+HOST = {
+    **dict.fromkeys(("edge_files", "edge_rules", "edges_of_files", "edges_of_pages", "edges_folder", "id_search"),
+                    "makes the folder of edges, before any device is asked"),
+    **dict.fromkeys(("wikipedia", "wikipedia_kernels", "wikipedia_sql", "wikipedia_titles"),
+                    "reads dumps, before any device is asked"),
+    **dict.fromkeys(("index", "index_folder", "postings", "token_kernels"), "makes the index, of text"),
+    "edge_plan": "plans by what the footers of files say",
+    "graph_folder": "reads files into the host's memory, and writes them from it",
+    "graph_kernels": "the kernels of graph_folder",
+    "spool": "keeps arrays of the host in files",
+}  # fmt: skip
+# Lines in functions that handle arrays of a device which the strict one never comes to: why not.
+ON_HOST = {
+    "table = table[own.ranks.part(0, len(own.ranks))]": "the encoder of a GPU has no ranks; both arrays are the host's",
+    "return None": "a folder whose vertices have names has a table of them",
+}
+DEVICE_CODE, HOST_CODE = split_by_place((ROOT / "pagerank").rglob("*.py"), host=HOST)
+EDGE_KEYS = ROOT / "devices" / "edge_keys.py"
+
+
+@pytest.fixture(scope="module")
+def scenario(tmp_path_factory: pytest.TempPathFactory) -> Scenario[Path]:
+    directory = tmp_path_factory.mktemp("pagerank")
+    inputs = write_inputs(directory)
+    with spread_out():
+        return scenario_of(
+            lambda device, results, client: run_steps(device, inputs=inputs, results=results, client=client), directory
+        )
+
+
+def test_every_call_of_the_steps_is_one_that_rapids_accepts(scenario: Scenario[Path], rapids: Describe) -> None:
+    assert problems(scenario.calls, rapids) == []
+
+
+def test_the_steps_call_into_the_array_library_and_are_seen_to(scenario: Scenario[Path]) -> None:
+    called = {call.name for call in scenario.calls}
+    assert {"cupy.unique", "cupy.packbits", "cupy.argsort", "cupy.bitwise_count", "cupy.divide"} <= called
+
+
+@pytest.mark.parametrize("path", DEVICE_CODE, ids=lambda path: path.name)
+def test_every_line_that_handles_arrays_of_a_device_ran_on_the_strict_one(scenario: Scenario[Path], path: Path) -> None:
+    missed = never_run(path, scenario.lines)
+    assert [each for each in missed if each.split(": ", 1)[1] not in ON_HOST] == []
+
+
+def test_every_line_that_makes_keys_of_edges_on_a_gpu_ran_on_the_strict_one(scenario: Scenario[Path]) -> None:
+    assert never_run(EDGE_KEYS, scenario.lines, words=frozenset({"cupy", "xp"})) == []
+
+
+@pytest.mark.parametrize("path", HOST_CODE, ids=lambda path: path.name)
+def test_modules_of_the_host_know_no_device(path: Path) -> None:
+    assert not handles_arrays(path, words=frozenset({"device", "xp"}))
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_graphs_are_the_same_byte_by_byte(scenario: Scenario[Path], name: str) -> None:
+    assert_same_graph(scenario.strict, scenario.cpu, name)
+
+
+def test_the_data_have_all_that_the_steps_look_for(scenario: Scenario[Path]) -> None:
+    for name, case in GRAPHS.items():
+        counts = read_json(scenario.cpu / "graphs" / f"{name}.json")
+        assert min(counts[each] for each in ("duplicates", "self_loops", "edges")) > 0
+        assert (counts["reversed"] > 0) == case.edges.startswith("distant")
+    web = read_json(scenario.cpu / "graphs" / "web.json")
+    assert min(web["dangling"], web["isolated"]) > 2 * KNOWN - 1
+    components = read_json(scenario.cpu / "groups" / "none.json")["components"]
+    assert components["count"] > 1
+
+
+@pytest.mark.parametrize("name", sorted(set(RANKS) - set(LIBRARY)))
+def test_ranks_are_the_same(scenario: Scenario[Path], name: str) -> None:
+    assert_same_ranks(scenario.strict, scenario.cpu, name)
+
+
+@pytest.mark.parametrize("name", LIBRARY)
+def test_ranks_that_begin_with_those_of_the_library_are_iterated_to_the_same(
+    scenario: Scenario[Path], name: str
+) -> None:
+    assert_ranks_within_tolerance(scenario.strict, scenario.cpu, name)
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_components_degrees_and_communities_are_the_same(scenario: Scenario[Path], name: str) -> None:
+    assert_same_components(scenario.strict, scenario.cpu, name)
+
+
+def test_a_graph_that_does_not_fit_into_the_memory_of_a_gpu_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(StrictDevice, "free_memory", lambda _: 1000)
+    graph = random_graph(300, 0.02).write(tmp_path / "graph")
+    with stand_in_for_cupy(), pytest.raises(ResourceError, match=r"of GPU memory.*Use more GPUs"):
+        rank(graph, tmp_path, device=StrictDevice())
