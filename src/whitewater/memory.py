@@ -5,19 +5,27 @@ from __future__ import annotations
 import logging
 import resource
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from whitewater.errors import ResourceError
 
 logger = logging.getLogger(__name__)
-CGROUP_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+PROCESS, GROUPS = Path("/proc/self"), Path("/sys/fs/cgroup")
+# By version of control groups: the file of the limit, and the entry of memory.stat that is not given back on demand.
+_VERSIONS = {1: ("memory.limit_in_bytes", "total_rss"), 2: ("memory.max", "anon")}
+# Limits of a process, and the entries of its status that they are on.
+_PROCESS_LIMITS = {"VmSize": resource.RLIMIT_AS, "VmData": resource.RLIMIT_DATA}
 
 
 def available() -> int:
-    """Return the bytes that this process may still take, by the system's estimate and the control group's limit."""
+    """Return the bytes that this process may still take: by the system's estimate, its control groups and its limits.
+
+    Control groups are those of containers and batch systems; limits of a process are what ``ulimit`` sets.
+    """
     import psutil
 
-    return min([int(psutil.virtual_memory().available), *_limits()])
+    return max(0, min([int(psutil.virtual_memory().available), *_left_of_groups(), *_left_of_process()]))
 
 
 def peak() -> int:
@@ -42,6 +50,41 @@ def forecast(needed: int, *, what: str, remedy: str) -> None:
         )
 
 
-def _limits() -> list[int]:
-    texts = [path.read_text().strip() for path in CGROUP_LIMITS if path.exists()]
-    return [int(text) for text in texts if text.isdigit()]
+def _left_of_groups() -> Iterator[int]:
+    """Yield what is left of the limit of the process's control group, and of each above it."""
+    for folder, version in _groups():
+        name, used = _VERSIONS[version]
+        limit = _text(folder / name).strip()
+        if limit.isdigit():
+            yield int(limit) - _entries(folder / "memory.stat").get(used, 0)
+
+
+def _groups() -> Iterator[tuple[Path, int]]:
+    """Yield the folders of the control groups, and their version; in a container only the uppermost is there."""
+    for line in _text(PROCESS / "cgroup").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if not controllers or "memory" in controllers.split(","):
+            root = GROUPS / "memory" if controllers else GROUPS
+            own = root / path.lstrip("/")
+            for folder in [own, *own.parents]:
+                yield folder, 1 if controllers else 2
+                if folder == root:
+                    break
+
+
+def _left_of_process() -> Iterator[int]:
+    taken = _entries(PROCESS / "status")
+    for entry, limit in _PROCESS_LIMITS.items():
+        most, _ = resource.getrlimit(limit)
+        if most != resource.RLIM_INFINITY and entry in taken:
+            yield most - taken[entry]
+
+
+def _entries(path: Path) -> dict[str, int]:
+    """Return the numbers of lines such as ``anon 4096`` or ``VmData: 4 kB``, in bytes."""
+    rows = [line.replace(":", " ").split() for line in _text(path).splitlines()]
+    return {row[0]: int(row[1]) << (10 if row[2:] == ["kB"] else 0) for row in rows if row[1:] and row[1].isdigit()}
+
+
+def _text(path: Path) -> str:
+    return path.read_text() if path.exists() else ""

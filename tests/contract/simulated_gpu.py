@@ -1,18 +1,24 @@
 """Our kernels on Numba's simulator of a GPU: ``NUMBA_ENABLE_CUDASIM=1 python -m tests.contract.simulated_gpu OUTPUT``.
 
-The simulator has no CuPy, so NumPy stands for it: the kernels and the code around them run, line by line.
+The simulator has no CuPy; arrays that demand what CuPy's demand stand for it: the kernels and the code around them run,
+line by line.
 """
 
 from __future__ import annotations
 
+import json
 import sys
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tests.contract.device_array import recording, unwrap
+from tests.contract.strict_device import cupy_of_devices
 from whitewater.devices import Device, Encoded, Genotypes, Kind
 from whitewater.devices.gpu import GpuDevice
 from whitewater.errors import IntegrityError
@@ -52,13 +58,14 @@ def numpy_as_cupy() -> ModuleType:
 
 def parsed() -> dict[str, npt.NDArray[Any]]:
     """Parse lines on the device `gpu`; return the columns, text as words, and the lines handed back."""
-    found = GpuDevice().parse_delimited(LINES, list(FIELDS), FIELDS)
+    device = GpuDevice()
+    found = device.parse_delimited(LINES, list(FIELDS), FIELDS)
     columns = {}
     for name, column in found.block.items():
         if isinstance(column, Encoded):
-            columns[name] = np.array([*column.vocabulary, ""])[column.codes]
+            columns[name] = np.array([*column.vocabulary, ""])[device.to_host(column.codes)]
         else:
-            columns[name] = column
+            columns[name] = device.to_host(column)
     return {**columns, "malformed": np.array(found.malformed)}
 
 
@@ -77,7 +84,8 @@ def accumulated() -> dict[str, npt.NDArray[Any]]:
     refused = []
     for key, value in ((0, -1.0), (0, float("nan")), (0, float("inf")), (GROUPS[0], 1.0)):
         try:
-            device.group_accumulator(GROUPS[:1]).add([np.array([key], np.int32)], np.array([value]))
+            accumulator = device.group_accumulator(GROUPS[:1])
+            accumulator.add([device.from_host(np.array([key], np.int32))], device.from_host(np.array([value])))
         except IntegrityError:
             refused.append((key, value))
     return {**results, "refused": np.array(refused)}
@@ -128,22 +136,44 @@ def looked_up_counted_and_compared(device: Device, case: Genotypes) -> dict[str,
     }
 
 
-def leave_arguments_in_place() -> None:
-    """Make the simulator take arrays where they are, as it takes CuPy's, rather than copies, which share no memory."""
+def take_strict_arrays() -> None:
+    """Make kernels of the simulator take arrays of the strict device, where they are, as others take CuPy's.
+
+    Arrays of the host, of which Numba would take copies, are refused.
+    """
     from numba.cuda.simulator import kernel
     from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
 
+    call = kernel.FakeCUDAKernel.__call__
+
+    def with_strict_arrays(self: Any, *arguments: Any) -> Any:
+        return call(self, *(arguments if self._device else map(unwrap, arguments)))
+
+    kernel.FakeCUDAKernel.__call__ = with_strict_arrays
     kernel.wrap_arg = lambda array: SimpleNamespace(to_device=lambda _: FakeCUDAArray(array))
 
 
-if __name__ == "__main__":
-    sys.modules["cupy"] = numpy_as_cupy()
-    leave_arguments_in_place()
+def write_simulated(find: Callable[[], Mapping[str, Any]], output: Path) -> None:
+    """Write what is found on the simulated GPU, and beside it, as JSON, the calls that were made of CuPy."""
+    sys.modules["cupy"] = cupy_of_devices()
+    take_strict_arrays()
     # On a GPU integers wrap around without a word.
     np.seterr(over="ignore")
+    with recording() as calls:
+        found = find()
+    np.savez(output, allow_pickle=False, **found)
+    output.with_suffix(".json").write_text(json.dumps([[asdict(call), places] for call, places in calls.items()]))
+
+
+def found() -> dict[str, Any]:
+    """Return what our kernels but those on graphs make of the examples."""
     of_genotypes = {
-        f"{name}_{found}": values
+        f"{name}_{kind}": values
         for name, case in genotypes().items()
-        for found, values in looked_up_counted_and_compared(GpuDevice(), case).items()
+        for kind, values in looked_up_counted_and_compared(GpuDevice(), case).items()
     }
-    np.savez(sys.argv[1], allow_pickle=False, **accumulated(), **parsed(), **of_genotypes)
+    return {**accumulated(), **parsed(), **of_genotypes}
+
+
+if __name__ == "__main__":
+    write_simulated(found, Path(sys.argv[1]))

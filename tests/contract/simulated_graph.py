@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tests.contract.simulated_gpu import leave_arguments_in_place, numpy_as_cupy
+from tests.contract.simulated_gpu import write_simulated
 from whitewater.devices import Device
+from whitewater.devices.edge_keys import CodeNumbers, KeyedEdges, Rule
 from whitewater.devices.gpu import GpuDevice
 from whitewater.devices.in_edges import Edges
 
 VERTICES = 60
 # More than the edges of two segments, so that a row is put together from three.
 LONG_ROW = 2 * 1024 + 5
+REPEATED = 300
+# Ends of the names of results that are sums along the edges: of the others, every bit is the same on all devices.
+PULLED = ("_all", "_first", "_rest")
 CASES = {"unweighted": False, "weighted": True}
 
 
@@ -46,12 +52,31 @@ def pulled_and_joined(device: Device, edges: Edges) -> dict[str, npt.NDArray[np.
     return {**found, "components": device.components(blocks, VERTICES), "alone": device.components(iter(()), 3)}
 
 
+def merged(device: Device, *, weighted: bool, rule: Rule) -> dict[str, npt.NDArray[Any]]:
+    """Return what a device makes of edges with the same ends, which come in two pieces."""
+    random = np.random.default_rng(3)
+    keys = random.integers(0, 9, REPEATED).astype(np.uint64) << np.uint64(32)
+    keys |= random.integers(0, 9, REPEATED).astype(np.uint64)
+    weights = random.choice([0.1, 0.2, 0.7, 1e-12, 1e12], REPEATED) if weighted else None
+    pieces = [
+        KeyedEdges(keys[part], None if weights is None else weights[part])
+        for part in (slice(0, 150), slice(150, REPEATED))
+    ]
+    numbers = CodeNumbers(np.empty(0, np.uint64), np.empty(0, np.uint32))
+    found = device.merge_edges(
+        [pieces], numbers, range(12), rule=rule, index="int32", weighted=weighted or rule == "sum", edges=REPEATED
+    )
+    return {name: np.array(value) for name, value in vars(found).items() if value is not None}
+
+
+def found(device: Device) -> dict[str, npt.NDArray[Any]]:
+    """Return what a device makes of all examples, by the name of the example and of the result."""
+    cases = {name: pulled_and_joined(device, example(weighted=weighted)) for name, weighted in CASES.items()}
+    rules: list[Rule] = ["sum", "maximum"]
+    cases |= {f"{name}_{rule}": merged(device, weighted=weighted, rule=rule)
+              for name, weighted in CASES.items() for rule in rules}  # fmt: skip
+    return {f"{name}_{kind}": values for name, case in cases.items() for kind, values in case.items()}
+
+
 if __name__ == "__main__":
-    sys.modules["cupy"] = numpy_as_cupy()
-    leave_arguments_in_place()
-    results = {
-        f"{name}_{kind}": values
-        for name, weighted in CASES.items()
-        for kind, values in pulled_and_joined(GpuDevice(), example(weighted=weighted)).items()
-    }
-    np.savez(sys.argv[1], allow_pickle=False, **results)
+    write_simulated(lambda: found(GpuDevice()), Path(sys.argv[1]))

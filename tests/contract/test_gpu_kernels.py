@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import Any
@@ -12,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.contract.conftest import NOT_INSTALLED
-from tests.contract.executed import ROOT
+from tests.contract.conftest import NOT_INSTALLED, Simulated, simulated_by
+from tests.contract.signatures import Describe, problems
 from tests.contract.simulated_gpu import GROUPS, genotypes, keys_and_values, looked_up_counted_and_compared
 from whitewater.devices import BAD_INTEGER, NULL_INTEGER
 from whitewater.devices.cpu import CpuDevice
@@ -23,14 +20,19 @@ H200 = (9, 0)
 
 
 @pytest.fixture(scope="module")
-def simulated(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Statistics that the simulated GPU gathered."""
-    output = tmp_path_factory.mktemp("simulated") / "statistics.npz"
-    environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": os.pathsep.join(["src", "."])}
-    command = [sys.executable, "-m", "tests.contract.simulated_gpu", str(output)]
-    subprocess.run(command, check=True, env=environment, cwd=ROOT.parents[1])
-    with np.load(output) as results:
-        return dict(results)
+def results(tmp_path_factory: pytest.TempPathFactory) -> Simulated:
+    return simulated_by("simulated_gpu", tmp_path_factory.mktemp("simulated"))
+
+
+@pytest.fixture(scope="module")
+def simulated(results: Simulated) -> Any:
+    """What the simulated GPU found."""
+    return results.found
+
+
+def test_every_call_around_the_kernels_is_one_that_rapids_accepts(results: Simulated, rapids: Describe) -> None:
+    assert problems(results.calls, rapids) == []
+    assert {"cupy.asarray", "cupy.asnumpy", "cupy.empty"} <= {call.name for call in results.calls}
 
 
 @pytest.mark.parametrize("place", range(len(GROUPS)))
@@ -92,6 +94,7 @@ def signatures() -> dict[Any, list[Any]]:
         gpu_kernels.gpu_count_packed: [codes, array(types.uint8, 1), array(types.int32, 2)],
         gpu_kernels.gpu_fill_planes: [array(types.uint64, 2), planes, wide],
         gpu_kernels.gpu_mark_packed: [planes, wide, stops, types.float64, band],
+        gpu_kernels.gpu_sum_runs: [value, count, count, value],
         gpu_kernels.gpu_mark_dosages: [dosages, stops, types.float64, band],
     }  # fmt: skip
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import Any
@@ -13,48 +10,47 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from tests.contract.conftest import NOT_INSTALLED
-from tests.contract.executed import ROOT
-from tests.contract.simulated_graph import CASES, VERTICES, example, pulled_and_joined
+from tests.contract.conftest import NOT_INSTALLED, Simulated, simulated_by
+from tests.contract.signatures import Describe, problems
+from tests.contract.simulated_graph import CASES, PULLED, VERTICES, example, found
 from whitewater.devices.cpu import CpuDevice
 
 H200 = (9, 0)
 
 
 @pytest.fixture(scope="module")
-def simulated(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """What the simulated GPU found."""
-    output = tmp_path_factory.mktemp("simulated") / "graph.npz"
-    environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": os.pathsep.join(["src", "."])}
-    command = [sys.executable, "-m", "tests.contract.simulated_graph", str(output)]
-    subprocess.run(command, check=True, env=environment, cwd=ROOT.parents[1])
-    with np.load(output) as results:
-        return dict(results)
+def simulated(tmp_path_factory: pytest.TempPathFactory) -> Simulated:
+    return simulated_by("simulated_graph", tmp_path_factory.mktemp("simulated"))
+
+
+def test_the_simulated_gpu_does_with_edges_what_the_cpu_does(simulated: Simulated) -> None:
+    on_cpu = found(CpuDevice())
+    assert simulated.found.keys() == on_cpu.keys()
+    for name, values in on_cpu.items():
+        assert simulated.found[name].dtype == values.dtype
+        rtol = 1e-13 if name.endswith(PULLED) else 0
+        np.testing.assert_allclose(simulated.found[name], values, rtol=rtol, atol=0, err_msg=name)
+    assert len(set(on_cpu["weighted_components"].tolist())) > 20
+
+
+def test_every_call_around_the_kernels_is_one_that_rapids_accepts(simulated: Simulated, rapids: Describe) -> None:
+    assert problems(simulated.calls, rapids) == []
+    assert {"cupy.stack", "cupy.searchsorted", "cupy.asnumpy"} <= {call.name for call in simulated.calls}
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_simulated_gpu_does_with_edges_what_the_cpu_does(simulated: Any, name: str) -> None:
-    on_cpu = pulled_and_joined(CpuDevice(), example(weighted=CASES[name]))
-    for kind, values in on_cpu.items():
-        assert simulated[f"{name}_{kind}"].dtype == values.dtype
-        np.testing.assert_allclose(simulated[f"{name}_{kind}"], values, rtol=1e-13)
-    np.testing.assert_array_equal(simulated[f"{name}_components"], on_cpu["components"])
-    assert len(set(on_cpu["components"].tolist())) > 20
+def test_ranges_have_the_same_bits_on_the_simulated_gpu(simulated: Simulated, name: str) -> None:
+    parts = np.concatenate([simulated.found[f"{name}_first"], simulated.found[f"{name}_rest"]])
+    assert parts.tobytes() == simulated.found[f"{name}_all"].tobytes()
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_ranges_have_the_same_bits_on_the_simulated_gpu(simulated: Any, name: str) -> None:
-    parts = np.concatenate([simulated[f"{name}_first"], simulated[f"{name}_rest"]])
-    assert parts.tobytes() == simulated[f"{name}_all"].tobytes()
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_the_sums_are_those_of_scipy(simulated: Any, name: str) -> None:
+def test_the_sums_are_those_of_scipy(simulated: Simulated, name: str) -> None:
     edges = example(weighted=CASES[name])
     weights = np.ones(len(edges.sources)) if edges.weights is None else edges.weights
     matrix = sparse.csr_array((weights, edges.sources, edges.offsets), shape=(VERTICES, VERTICES))
     expected = matrix @ np.random.default_rng(2).random(VERTICES)
-    np.testing.assert_allclose(simulated[f"{name}_all"], expected, rtol=1e-12)
+    np.testing.assert_allclose(simulated.found[f"{name}_all"], expected, rtol=1e-12)
 
 
 @pytest.mark.rapids

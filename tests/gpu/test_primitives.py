@@ -14,6 +14,7 @@ from sklearn.manifold import trustworthiness
 from sklearn.metrics import r2_score
 
 from tests.contract.simulated_gpu import genotypes, looked_up_counted_and_compared
+from tests.contract.simulated_graph import PULLED, found
 from whitewater.devices import BAD_INTEGER, NULL_INTEGER, NULL_TIMESTAMP, Array, Device, Encoded, Kind
 from whitewater.devices.cpu import CpuDevice
 from whitewater.devices.group_statistics import bin_bounds
@@ -82,6 +83,36 @@ def test_a_block_is_written_with_nulls(device: Device, tmp_path: Path) -> None:
     assert table["fare"].to_pylist() == [2.5, None]
     assert table["passengers"].to_pylist() == [3, None]
     assert pq.read_metadata(tmp_path / "block.parquet").num_row_groups == 1
+
+
+def test_ids_are_read_whole_whatever_their_width_and_written(device: Device, tmp_path: Path) -> None:
+    wide, narrow = [-(2**63), -1, 2**63 - 1], [-(2**31), -1, 2**31 - 1]
+    columns = {"source": pa.array(wide), "target": pa.array(narrow, pa.int32()), "third": pa.array([0, 1, 2**63 - 1],
+               pa.uint64())}  # fmt: skip
+    pq.write_table(pa.table(columns), tmp_path / "edges.parquet")
+    kinds: dict[str, Kind] = dict.fromkeys(columns, "id")
+    [block] = device.row_group_blocks(tmp_path / "edges.parquet", 0, kinds, block_rows=10)
+    arrays = [column for column in block.values() if not isinstance(column, Encoded)]
+    assert [host(device, column) for column in arrays] == [wide, narrow, [0, 1, 2**63 - 1]]
+    assert {column.dtype.name for column in arrays} == {"int64"}
+    written = {"source": device.from_host(np.array(wide))}
+    device.write_parquet(written, tmp_path / "written.parquet", {"source": "id"})
+    assert pq.read_table(tmp_path / "written.parquet")["source"].to_pylist() == wide
+
+
+@pytest.mark.parametrize(
+    ("column", "fault"),
+    [
+        (pa.array([1, None]), "has a null"),
+        (pa.array([1, None], pa.uint64()), "has a null"),
+        (pa.array([1.0, 2.0]), "ids are integers"),
+        (pa.array([1, 2**63], pa.uint64()), r"at most 2\*\*63 - 1"),
+    ],
+)
+def test_what_is_no_id_is_refused_with_its_column(device: Device, tmp_path: Path, column: pa.Array, fault: str) -> None:
+    pq.write_table(pa.table({"target": column}), tmp_path / "edges.parquet")
+    with pytest.raises(InputError, match=rf"'target'.*{fault}"):
+        list(device.row_group_blocks(tmp_path / "edges.parquet", 0, {"target": "id"}, block_rows=10))
 
 
 def test_text_is_parsed_and_what_cannot_be_is_handed_back(device: Device) -> None:
@@ -154,6 +185,13 @@ def test_genotypes_are_looked_up_counted_and_compared_as_on_the_cpu(device: Devi
     found = looked_up_counted_and_compared(device, genotypes()[name])
     for what, expected in looked_up_counted_and_compared(CpuDevice(), genotypes()[name]).items():
         np.testing.assert_array_equal(found[what], expected)
+
+
+def test_edges_are_pulled_along_joined_and_merged_as_on_the_cpu(device: Device) -> None:
+    here = found(device)
+    for name, expected in found(CpuDevice()).items():
+        rtol = 1e-13 if name.endswith(PULLED) else 0
+        np.testing.assert_allclose(here[name], expected, rtol=rtol, atol=0, err_msg=name)
 
 
 @pytest.mark.slow

@@ -80,9 +80,10 @@ def test_cores_know_the_quota(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, q
 
 
 def test_control_group_with_little_memory_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    limit = tmp_path / "memory.max"
-    limit.write_text("500000000\n")
-    monkeypatch.setattr(memory, "CGROUP_LIMITS", (limit,))
+    (tmp_path / "cgroup").write_text("0::/job\n")
+    (tmp_path / "memory.max").write_text("500000000\n")
+    monkeypatch.setattr(memory, "PROCESS", tmp_path)
+    monkeypatch.setattr(memory, "GROUPS", tmp_path)
     check = doctor.check_memory()
     assert (check.status, check.found) == ("fail", "0.5 GB available")
 

@@ -10,6 +10,9 @@ from packaging.requirements import Requirement
 ENVS = Path(__file__).parents[2] / "envs"
 LOCKS = ("cpu", "dev", "bench", "gpu")
 CONDA = ("cpu", "gpu")
+CONDA_NAMES = {
+    "cupy-cuda13x": "cupy", "dask": "dask-core", "matplotlib": "matplotlib-base", "xxhash": "python-xxhash"
+}  # fmt: skip
 LINUX_PYTHON_311 = {
     "implementation_name": "cpython",
     "platform_machine": "x86_64",
@@ -89,7 +92,7 @@ def test_packages_shared_by_any_two_locks_have_the_same_versions() -> None:
 
 @pytest.mark.parametrize("name", CONDA)
 def test_conda_file_has_the_versions_of_the_lock(name: str) -> None:
-    lock_names = {"cupy": "cupy-cuda13x", "dask-core": "dask", "matplotlib-base": "matplotlib"}
+    lock_names = {conda_name: name for name, conda_name in CONDA_NAMES.items()}
     on_linux = {
         requirement.name: str(requirement.specifier).removeprefix("==")
         for requirement in map(Requirement, entries(name))
@@ -106,10 +109,9 @@ def test_conda_file_has_the_versions_of_the_lock(name: str) -> None:
 @pytest.mark.parametrize("name", CONDA)
 def test_conda_file_asks_for_what_the_lock_was_made_from(name: str) -> None:
     started_from_outside = {"pygments", "snakemake"}
-    conda_names = {"cupy-cuda13x": "cupy", "dask": "dask-core", "matplotlib": "matplotlib-base"}
     wanted = {requirement.name.removesuffix("-cu13") for requirement in requested(name)} - started_from_outside
     assert conda_pins(name).keys() - {"python", "cuda-version"} == {
-        conda_names.get(package, package) for package in wanted
+        CONDA_NAMES.get(package, package) for package in wanted
     }
 
 

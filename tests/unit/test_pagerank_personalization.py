@@ -111,6 +111,15 @@ def test_a_table_that_is_not_there_is_refused(numbered: GraphFolder) -> None:
         read_personalization(numbered.path / "no.parquet", numbered)
 
 
+def test_a_table_may_be_named_from_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "chosen.csv").write_text("vertex\n0\n")
+    folder = Graph(2, np.array([[0, 1]])).write(tmp_path / "graph")
+    # Vertex 1 is dangling, so vertex 0 has 1 / (1 + 0.85).
+    found = rank(folder, tmp_path, personalization="~/chosen.csv")
+    assert found.ranks == pytest.approx([1 / 1.85, 0.85 / 1.85], abs=1e-10)
+
+
 @pytest.mark.parametrize("dangling", [0.0, 0.75])
 def test_the_rank_of_dangling_vertices_goes_where_the_personalization_says(tmp_path: Path, dangling: float) -> None:
     graph = random_graph(200, 0.03, dangling=dangling, weighted=True)

@@ -1,5 +1,9 @@
 """Ranks are the fixed point, or the fixed iterations, of the written recurrence, wherever they are computed."""
 
+import os
+import subprocess
+import sys
+from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
@@ -7,6 +11,7 @@ from typing import Any, Literal
 import networkx
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,8 +19,12 @@ from hypothesis import strategies as st
 from tests.graphs import Graph, from_pairs, random_graph, rank, read_adjacency, read_vertex_values
 from tests.real_data import needs_real_data, real_data
 from whitewater.config.root import Cluster
+from whitewater.devices.cpu import CpuDevice
+from whitewater.devices.in_edges import Edges
 from whitewater.errors import InputError, IntegrityError, ResourceError
 from whitewater.pagerank import solving
+from whitewater.pagerank.graph_folder import GraphWriter, open_graph
+from whitewater.pagerank.recurrences import ROUNDING
 
 Ranks = npt.NDArray[np.float64]
 
@@ -134,6 +143,23 @@ def test_the_distance_to_the_exact_ranks_is_within_its_bound(tmp_path: Path, def
     assert distance <= found.convergence["error_bound"] == log[-1]["error_bound"] <= tolerance < log[-2]["error_bound"]
 
 
+def test_the_bound_holds_where_only_rounding_is_left(tmp_path: Path) -> None:
+    # Of two vertices one links to the other, which is dangling: x[0] = 1 / (2 + d), exactly.
+    folder = from_pairs([(0, 1)]).write(tmp_path / "graph")
+    for damping in (0.5, 0.85, 0.99):
+        found = rank(folder, tmp_path, definition="graphalytics", damping=damping, iterations=5000)
+        exact = 1 / (2 + Fraction(damping))
+        distance = abs(Fraction(float(found.ranks[0])) - exact) + abs(Fraction(float(found.ranks[1])) - (1 - exact))
+        assert distance <= found.convergence["error_bound"] < 1e-15 / (1 - damping)
+
+
+def test_a_vertex_that_a_million_lead_to_is_added_up_as_exactly_as_any() -> None:
+    edges = Edges(np.array([0, 1_000_003]), np.zeros(1_000_003, np.int32))
+    sums = np.empty(1)
+    CpuDevice().in_edges(edges, out_degree=np.array([1_000_003]), threads=1, keep=False).pull(np.array([0.1]), sums)
+    assert abs(Fraction(float(sums[0])) / (1_000_003 * Fraction(0.1)) - 1) <= ROUNDING
+
+
 def test_ranks_pass_the_verifier_of_gap(tmp_path: Path) -> None:
     graph = random_graph(80, 0.05, dangling=0.5)
     found = rank(graph.write(tmp_path / "graph"), tmp_path, definition="gap", tolerance=1e-4)
@@ -153,7 +179,7 @@ def test_too_few_iterations_stop_the_run_and_say_what_to_set(tmp_path: Path) -> 
     assert rank(folder, tmp_path, maximum_iterations=3, tolerance=looser * 1.01).convergence["converged"]
 
 
-@pytest.mark.parametrize("weights", [(1e-320, 1e-320, 1.0), (1e308, 1e308, 1.0)])
+@pytest.mark.parametrize("weights", [(1e-320, 1e-320, 1.0), (1e302, 1e302, 1.0), (1e308, 1e308, 1.0)])
 @pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
 def test_weights_that_add_up_to_what_ranks_cannot_be_divided_by_are_refused(
     tmp_path: Path, weights: tuple[float, ...]
@@ -168,6 +194,50 @@ def test_work_that_does_not_fit_is_refused_before_it_starts(tmp_path: Path, monk
     monkeypatch.setattr("whitewater.memory.available", lambda: 1000)
     with pytest.raises(ResourceError, match="PageRank of 80 vertices"):
         rank(folder, tmp_path)
+
+
+# Limits what the process may allocate, above what it has when all code was loaded by work on a few edges.
+LIMITED = """
+import resource, sys
+from pathlib import Path
+from tests.graphs import rank
+from whitewater.pagerank import solving
+from whitewater.pagerank.graph_folder import open_graph
+
+few, graph, out = (Path(each) for each in sys.argv[1:4])
+solving.SMALL_EDGES = 2**62
+rank(open_graph(few), out, tolerance=1e-3, threads=1)
+allocated = next(int(line.split()[1]) << 10 for line in open("/proc/self/status") if line.startswith("VmData"))
+resource.setrlimit(resource.RLIMIT_DATA, (allocated + int(sys.argv[4]),) * 2)
+if sys.argv[5:] == ["keep"]:
+    solving.kept_bytes = lambda *_: 0
+rank(open_graph(graph), out, tolerance=1e-3, threads=1)
+"""
+
+
+def limited(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """Rank in a process of limited memory, whose allocators give back what is freed."""
+    paths = os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])
+    environment = {**os.environ, "PYTHONPATH": paths, "MALLOC_MMAP_THRESHOLD_": "131072", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", LIMITED, *map(str, arguments)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="RLIMIT_DATA limits all allocations on Linux only")
+def test_edges_that_memory_cannot_hold_stream_from_the_disk(tmp_path: Path) -> None:
+    few = random_graph(80, 0.05).write(tmp_path / "few")
+    # Vertex v has edges from v to v + 599, of 20,000 vertices, each wrapped around: 48 MB of sources.
+    targets = np.arange(20_000)
+    sources = np.sort((targets[:, None] + np.arange(600)) % 20_000, axis=1)
+    with GraphWriter(tmp_path / "graph", ids=targets, weighted=False) as writer:
+        writer.append(0, np.full(20_000, 600), sources.ravel(), None)
+        writer.finish()
+    streamed = limited(few.path, tmp_path / "graph", tmp_path / "streamed", 36_000_000)
+    assert streamed.returncode == 0, streamed.stderr
+    kept = limited(few.path, tmp_path / "graph", tmp_path / "kept", 36_000_000, "keep")
+    assert "MemoryError" in kept.stderr
+    ranks = rank(open_graph(tmp_path / "graph"), tmp_path, tolerance=1e-3).ranks
+    assert pd.read_parquet(tmp_path / "streamed/ranks.parquet")["rank"].to_numpy().tobytes() == ranks.tobytes()
 
 
 @pytest.mark.parametrize(("weighted", "threads", "kind"), [(False, 5, "threads"), (True, 2, "processes")])

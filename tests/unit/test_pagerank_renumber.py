@@ -165,6 +165,7 @@ def test_processes_give_the_same_bytes(tmp_path: Path, monkeypatch: pytest.Monke
 LIMITED = """
 import resource, sys
 from pathlib import Path
+from whitewater import memory
 from whitewater.config.pagerank import Renumber
 from whitewater.devices import resolve
 from whitewater.pagerank import edge_work
@@ -178,7 +179,9 @@ def graph(edges, folder, memory_gb):
 def allocated():
     return next(int(line.split()[1]) << 10 for line in open("/proc/self/status") if line.startswith("VmData"))
 
-few, edges, folder, memory_gb, more = (*map(Path, sys.argv[1:4]), *map(float, sys.argv[4:]))
+few, edges, folder, memory_gb, more = (*map(Path, sys.argv[1:4]), *map(float, sys.argv[4:6]))
+if sys.argv[6:] == ["unaware"]:
+    memory.available = lambda: 2**62
 edge_work.SMALL = 0
 graph(few, folder.with_name(folder.name + "-few"), memory_gb)
 limit = allocated() + int(more)
@@ -196,14 +199,16 @@ def test_edges_that_memory_cannot_hold_go_through_files(tmp_path: Path) -> None:
         write_edges(tmp_path / name, source, target, random.random(rows) + 0.1, group_rows=1 << 18)
     # 96 MB of keys and weights, and 90 MB for everything.
     assert limited(tmp_path, "disk", memory_gb=0.02, megabytes=90).returncode == 0
-    refused = limited(tmp_path, "memory", memory_gb=100, megabytes=90)
-    assert refused.returncode != 0
-    assert "malloc of size" in refused.stderr or "MemoryError" in refused.stderr
+    refused = limited(tmp_path, "refused", memory_gb=100, megabytes=90)
+    assert "Lower renumber.memory_gb, so that edges go to disk" in refused.stderr
+    failed = limited(tmp_path, "memory", "unaware", memory_gb=100, megabytes=90)
+    assert failed.returncode != 0
+    assert "malloc of size" in failed.stderr or "MemoryError" in failed.stderr
     expected = graph_of(tmp_path / "edges", "expected", duplicates="sum", memory_gb=100)
     assert files_of(open_graph(tmp_path / "disk")) == files_of(expected)
 
 
-def limited(folder: Path, name: str, *, memory_gb: float, megabytes: int) -> subprocess.CompletedProcess[str]:
+def limited(folder: Path, name: str, *more: str, memory_gb: float, megabytes: int) -> subprocess.CompletedProcess[str]:
     """Run the step in a process of limited memory, whose allocators give back what is freed."""
     inputs = (str(folder / each) for each in ("few", "edges", name))
     environment = {
@@ -213,7 +218,7 @@ def limited(folder: Path, name: str, *, memory_gb: float, megabytes: int) -> sub
         "MALLOC_MMAP_THRESHOLD_": "131072",
     }
     return subprocess.run(
-        [sys.executable, "-c", LIMITED, *inputs, str(memory_gb), str(megabytes * 10**6)],
+        [sys.executable, "-c", LIMITED, *inputs, str(memory_gb), str(megabytes * 10**6), *more],
         env=environment, capture_output=True, text=True, check=False
     )  # fmt: skip
 

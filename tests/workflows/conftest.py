@@ -8,6 +8,7 @@ import pytest
 from tests.workflows.running import Clone, Ended, make_clone
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep these tests in one process, where tests are shared out among several: the first run is made once."""
     for item in items:

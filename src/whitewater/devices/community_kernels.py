@@ -66,7 +66,9 @@ def add_rows(offsets: Array, weights: Array, sums: Array) -> None:
 
 @kernel
 def move_vertices(graph: Rows, strength: Array, share: float, order: Array, labels: Array) -> None:
-    """Move vertices to the community that gains most, until none gains; neighbours of one that moved look again.
+    """Move vertices to the community that gains most; neighbours of one that moved look again.
+
+    The fast local moving of Traag et al.: others do not look again, although communities have grown or shrunk.
 
     ``labels``, int64 (vertices,), are communities from 0 to below the number of vertices, and are changed.
     """

@@ -19,10 +19,12 @@ def gpu_library_ranks(
     edges: Edges, *, damping: float, restart: Array | None, tolerance: float, iterations: int
 ) -> Array | None:
     """Return cuGraph's PageRank; see `whitewater.devices.protocol.Device.library_ranks`."""
-    needed, free = library_bytes(edges), gpu_free_memory()
+    # What the library gives back stays with RMM's pool, which CUDA does not call free; our own edges and vectors of the
+    # vertices, for which there is as much room again, must fit beside it.
+    needed, free = library_bytes(edges) + 2 * edges.nbytes, gpu_free_memory()
     if needed > free or len(edges.sources) > MOST_EDGES:
         logger.info(
-            "cuGraph takes %s edges at most, and would need about %.2f GB of GPU memory; %.2f GB are free",
+            "cuGraph takes %s edges at most, and with what follows would need about %.2f GB of GPU memory; %.2f are free",
             f"{MOST_EDGES:,}",
             needed / 1e9,
             free / 1e9,

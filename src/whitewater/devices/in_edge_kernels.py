@@ -7,7 +7,7 @@ from whitewater.devices.protocol import Array
 
 
 # Edges of a target that are added up without a correction.
-_RUN = 256
+_RUN = 128
 
 
 @kernel

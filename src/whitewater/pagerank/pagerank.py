@@ -68,7 +68,7 @@ def _solve(run: Run[Pagerank], folder: GraphFolder) -> Solution:
     if not folder.vertices:
         return Solution(np.zeros(0), [], "uniform")
     named = run.settings.personalization
-    personalization = read_personalization(Path(named), folder) if named else None
+    personalization = read_personalization(Path(named).expanduser(), folder) if named else None
     return solve(run, Problem(folder.path.resolve(), run.settings, personalization, run.device, run.threads))
 
 

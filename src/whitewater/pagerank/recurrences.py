@@ -30,6 +30,9 @@ import numpy.typing as npt
 
 from whitewater.config.pagerank import Pagerank
 
+# What the rounding of an iteration may change, in L1: ranks sum up to 1, and a few roundings of each are of 2**-53.
+ROUNDING = 2.0**-50
+
 
 @dataclass(frozen=True)
 class Recurrence:
@@ -52,9 +55,10 @@ class Recurrence:
     def error_bound(self, l1_change: float) -> float:
         """Return the most that x' can be away from the fixed point, in L1, when x' is so far from x.
 
-        The recurrence is a contraction by *d* in L1, whichever definition: Banach's fixed-point theorem.
+        The recurrence is a contraction by *d* in L1, whichever definition (Banach's fixed-point theorem), and each
+        iteration rounds.
         """
-        return self.damping / (1 - self.damping) * l1_change
+        return (self.damping * l1_change + ROUNDING) / (1 - self.damping)
 
 
 def recurrence_of(

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 SMALL_EDGES = 1 << 20
 # Ranks, shares, sums, strengths and the rows of a personalization or of the result.
 VECTORS = 5
+# A rank of 1e-10 divided by more has fewer than twelve digits, as the smallest numbers of float64 have.
+STRONGEST = 1e302
 Start = Literal["uniform", "personalization", "cugraph"]
 
 
@@ -66,10 +68,10 @@ class Problem:
         Raises
         ------
         InputError
-            If one is infinite, or so small that a rank divided by it would be.
+            If one is so small that a rank divided by it would be infinite, or so large that it would lose digits.
         """
         found = np.array(self.folder.out_weight if self.weighted else self.folder.out_degree, np.float64)
-        wrong = np.flatnonzero((found == np.inf) | ((found > 0) & (found < np.finfo(np.float64).tiny)))
+        wrong = np.flatnonzero((found > STRONGEST) | ((found > 0) & (found < np.finfo(np.float64).tiny)))
         if len(wrong):
             raise InputError(
                 f"{self.graph}: the weights of the out-edges of {len(wrong)} vertices, the first with id "

@@ -1,0 +1,162 @@
+"""The PageRank steps give the CPU's results on the GPU: graphs and components equal, ranks within their tolerance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.contract.pagerank_steps import (
+    GRAPHS,
+    GROUPS,
+    LIBRARY,
+    RANKS,
+    assert_ranks_within_tolerance,
+    assert_same_components,
+    assert_same_graph,
+    assert_same_ranks,
+    run_steps,
+    spread_out,
+    write_inputs,
+)
+from tests.gpu.conftest import Both, on_both
+from tests.graphs import Graph
+from whitewater.config.pagerank import Pagerank
+from whitewater.config.root import Cluster
+from whitewater.devices import Device, resolve
+from whitewater.devices.communities import Method
+from whitewater.devices.edge_keys import CodeNumbers, KeyedEdges, Rule
+from whitewater.devices.gpu_cluster import peak_allocated
+from whitewater.devices.graph_library import library_bytes
+from whitewater.devices.in_edges import Edges
+from whitewater.pagerank.graph_folder import GraphFolder, open_graph
+from whitewater.pagerank.solving import VECTORS, Problem, solve_alone
+from whitewater.store import read_json
+
+pytestmark = pytest.mark.gpu
+VERTICES, EDGES = 150_000, 3_000_000
+
+
+@pytest.fixture(scope="module")
+def both(gpu: Device, tmp_path_factory: pytest.TempPathFactory) -> Both[Path]:
+    folder = tmp_path_factory.mktemp("pagerank")
+    inputs = write_inputs(folder)
+    with spread_out():
+        return on_both(
+            gpu,
+            lambda device, results, client: run_steps(device, inputs=inputs, results=results, client=client),
+            folder,
+        )
+
+
+@pytest.fixture(scope="module")
+def larger(gpu: Device, tmp_path_factory: pytest.TempPathFactory) -> GraphFolder:
+    """A graph that keeps a GPU busy, an eighth of whose edges lead to one vertex; made only where there is a GPU."""
+    random = np.random.default_rng(0)
+    sources, targets = random.integers(0, VERTICES, (2, EDGES))
+    targets[: EDGES // 8] = 5
+    keys = np.unique(targets * VERTICES + sources)
+    edges = np.stack([keys % VERTICES, keys // VERTICES], axis=1)
+    return Graph(VERTICES, edges, random.random(len(keys)) + 0.1).write(tmp_path_factory.mktemp("larger") / "graph")
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_graphs_are_the_same_byte_by_byte(both: Both[Path], name: str) -> None:
+    assert_same_graph(both.gpu, both.cpu, name)
+
+
+@pytest.mark.parametrize("name", sorted(set(RANKS) - set(LIBRARY)))
+def test_ranks_are_the_same(both: Both[Path], name: str) -> None:
+    assert_same_ranks(both.gpu, both.cpu, name)
+
+
+@pytest.mark.parametrize("name", LIBRARY)
+def test_ranks_that_begin_with_those_of_cugraph_are_iterated_to_the_same(both: Both[Path], name: str) -> None:
+    assert_ranks_within_tolerance(both.gpu, both.cpu, name)
+
+
+@pytest.mark.parametrize("name", LIBRARY)
+def test_cugraphs_ranks_are_a_start_that_saves_iterations(both: Both[Path], name: str) -> None:
+    one, other = (read_json(each / "ranks" / f"{name}.json")["iterations"] for each in (both.gpu, both.cpu))
+    assert one < other / 2
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_components_and_degrees_are_the_same(both: Both[Path], name: str) -> None:
+    assert_same_components(both.gpu, both.cpu, name)
+
+
+@pytest.mark.parametrize("name", ["leiden", "louvain"])
+def test_communities_are_as_good(both: Both[Path], name: str) -> None:
+    cpu, gpu = (read_json(each / "groups" / f"{name}.json")["communities"] for each in (both.cpu, both.gpu))
+    assert cpu["modularity"] > 0.2
+    assert gpu["modularity"] > cpu["modularity"] - 0.02
+    for each in (both.cpu, both.gpu):
+        table = pd.read_parquet(each / "groups" / f"{name}.parquet")
+        assert table.drop_duplicates(["community", "component"])["community"].is_unique
+
+
+def test_sums_and_components_agree_where_there_are_many_blocks_of_threads(gpu: Device, larger: GraphFolder) -> None:
+    edges = Edges(larger.indptr, larger.sources, larger.weights)
+    shares = np.random.default_rng(1).random(VERTICES)
+    # Halves of the vertices, each with edges among its own only.
+    alone = Edges(larger.indptr, larger.sources // 2 * 2 + np.arange(VERTICES).repeat(np.diff(larger.indptr)) % 2)
+
+    def sums_on(device: Device) -> Any:
+        out = device.xp.empty(VERTICES)
+        held = device.in_edges(edges, out_degree=larger.out_degree, threads=1, keep=True)
+        held.pull(device.from_host(shares), out)
+        return device.to_host(out)
+
+    np.testing.assert_allclose(sums_on(gpu), sums_on(resolve("cpu")), rtol=1e-12)
+    found, expected = (
+        device.components(((start, alone.between(start, stop)) for start, stop in larger.ranges()), VERTICES)
+        for device in (gpu, resolve("cpu"))
+    )
+    np.testing.assert_array_equal(found, expected)
+    assert np.unique(expected).tolist()[:2] == [0, 1]
+
+
+@pytest.mark.parametrize("rule", ["sum", "maximum"])
+def test_many_edges_with_the_same_ends_are_merged_to_the_same_bits(gpu: Device, rule: Rule) -> None:
+    random = np.random.default_rng(2)
+    keys = random.integers(0, 2_000, EDGES).astype(np.uint64) << np.uint64(32)
+    keys |= random.integers(0, 50, EDGES).astype(np.uint64)
+    numbers = CodeNumbers(np.empty(0, np.uint64), np.empty(0, np.uint32))
+    pieces = [[KeyedEdges(keys, random.random(EDGES))]]
+    cpu, found = (
+        device.merge_edges(pieces, numbers, range(2_000), rule=rule, index="int32", weighted=True, edges=EDGES)
+        for device in (resolve("cpu"), gpu)
+    )
+    for name, expected in vars(cpu).items():
+        np.testing.assert_array_equal(getattr(found, name), expected, err_msg=name)
+
+
+@pytest.mark.parametrize("library", [False, True])
+def test_ranks_take_the_memory_that_is_forecast(gpu: Device, larger: GraphFolder, library: bool) -> None:
+    problem = Problem(larger.path, Pagerank(library=library), None, gpu, threads=1)
+    needed = problem.edges.nbytes + VECTORS * 8 * VERTICES
+    forecast = max(needed, library_bytes(problem.edges)) if library else needed
+    assert forecast / 4 < _peak(gpu, solve_alone, problem) < 1.1 * forecast
+
+
+@pytest.mark.parametrize("method", ["leiden", "louvain"])
+def test_communities_take_no_more_memory_than_is_forecast(gpu: Device, larger: GraphFolder, method: Method) -> None:
+    edges = Edges(larger.indptr, larger.sources, larger.weights)
+    assert _peak(gpu, _communities, gpu, larger.path, method) < 1.1 * 2 * library_bytes(edges)
+
+
+def _communities(device: Device, path: Path, method: Method) -> None:
+    graph = open_graph(path)
+    device.communities(Edges(graph.indptr, graph.sources, graph.weights), method=method, resolution=1.0, seed=0)
+
+
+def _peak(device: Device, function: Callable[..., object], *arguments: object) -> int:
+    """Return the most bytes that a worker held on its GPU while it called a function."""
+    with device.cluster(Cluster(), threads=1, large=False) as client:
+        client.submit(function, *arguments).result()
+        return int(max(client.run(peak_allocated).values()))
