@@ -24,7 +24,7 @@ def gpu_library_ranks(
     needed, free = library_bytes(edges) + 2 * edges.nbytes, gpu_free_memory()
     if needed > free or len(edges.sources) > MOST_EDGES:
         logger.info(
-            "cuGraph takes %s edges at most, and with what follows would need about %.2f GB of GPU memory; %.2f are free",
+            "cuGraph takes %s edges at most, and with our own would need about %.2f GB of GPU memory; %.2f GB are free",
             f"{MOST_EDGES:,}",
             needed / 1e9,
             free / 1e9,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from whitewater.devices.kernel import kernel, part, uint64
 from whitewater.devices.protocol import Array
 
-
 # Edges of a target that are added up without a correction.
 _RUN = 128
 
