@@ -1,4 +1,7 @@
-"""Whitewater: what the step index builds and writes of terms and postings; the texts are not stored again."""
+"""Whitewater: what the step index builds and writes of terms and postings; the texts are not stored again.
+
+It ends as Whitewater's command line does.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from benchmarks.pagerank.index_variant import Work, main
 from whitewater.config.pagerank import Index
 from whitewater.pagerank.index_folder import IndexWriter
 from whitewater.pagerank.postings import build_postings
+from whitewater.process import leave
 
 
 def build(work: Work) -> None:
@@ -27,3 +31,4 @@ def build(work: Work) -> None:
 
 if __name__ == "__main__":
     main(build)
+    leave(0)

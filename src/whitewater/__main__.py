@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from whitewater import registry
 from whitewater.config.base import Section
 from whitewater.errors import ConfigError, WhitewaterError
+from whitewater.process import leave
 
 S = TypeVar("S", bound=Section)
 # Dask's workers are parallel already; threads of BLAS and OpenMP besides them take turns on the same cores, and sum up
@@ -173,4 +174,4 @@ def _parser(command: str, description: str, flags: Sequence[registry.Flag]) -> a
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())
