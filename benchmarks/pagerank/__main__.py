@@ -92,7 +92,8 @@ def phases(report: Report) -> str:
     for name, outcome in report.outcomes.items():
         measured = [sample.phases for sample in outcome.samples]
         medians = {phase: statistics.median(each[phase] for each in measured) for phase in (measured or [{}])[0]}
-        lines += [f"{name:<20} " + ", ".join(f"{phase} {seconds:.4g}" for phase, seconds in medians.items())]
+        told = ", ".join(f"{phase} {seconds:.4g}" for phase, seconds in medians.items())
+        lines += [f"{name:<20} {told}"] if told else []
     return "\n".join(lines)
 
 

@@ -1,4 +1,4 @@
-"""Polars: split, explode, group by, sort; words as categories, which group and sort faster than text."""
+"""Polars: split, explode, group by, sort, on the streaming engine."""
 
 from __future__ import annotations
 
