@@ -300,6 +300,15 @@ def test_parquet_may_hold_names(tmp_path: Path) -> None:
         parquet_rows(path, ids="text")
 
 
+def test_columns_of_parquet_that_the_settings_name_wrongly_are_told_with_the_setting(tmp_path: Path) -> None:
+    path = tmp_path / "graph.parquet"
+    pq.write_table(pa.table({"source": ["a"], "to": ["b"]}), path)
+    with pytest.raises(ConfigError, match=r"no column 'target', .* has source, to\. Set .*\.target_column"):
+        parquet_rows(path, ids="text")
+    with pytest.raises(ConfigError, match=r"column 'source' is text, .* Set pagerank\.fetch\.edges\.ids to text"):
+        parquet_rows(path, target_column="to")
+
+
 @pytest.mark.parametrize("weight", [None, math.nan, 0.0, -1.0, math.inf])
 def test_weights_of_parquet_are_finite_and_above_0(tmp_path: Path, weight: float | None) -> None:
     path = tmp_path / "graph.parquet"

@@ -96,6 +96,8 @@ def test_weights_that_are_all_0_are_refused(numbered: GraphFolder, weights: list
         ("vertex,weight\n7,much\n", "cannot be read"),
         ("vertex,weight\n,1\n", "1 rows have no vertex"),
         ("name\nhttps://a.example/\n", "the vertices of this graph have none"),
+        ("vertex,vertex\n7,7\n", "columns vertex, vertex. Keep one of each name"),
+        ("vertex,weight,weight\n7,1,1\n", "Keep one of each name"),
         ("", "cannot be read"),
     ],
 )
@@ -104,6 +106,17 @@ def test_tables_of_another_form_are_refused(numbered: GraphFolder, text: str, me
     path.write_text(text)
     with pytest.raises(InputError, match=message):
         read_personalization(path, numbered)
+
+
+@pytest.mark.parametrize("table", [{"vertex": ["seven"]}, {"vertex": [7.5]}, {"vertex": [7], "weight": ["much"]}])
+def test_columns_of_parquet_that_are_no_numbers_are_refused(numbered: GraphFolder, table: dict[str, list[str]]) -> None:
+    with pytest.raises(InputError, match=r"pagerank\.pagerank\.personalization: .*chosen\.parquet cannot be read"):
+        read(numbered, pd.DataFrame(table), "parquet")
+
+
+@pytest.mark.parametrize("weight", [1e308, 5e-324])
+def test_weights_of_any_size_are_shares(numbered: GraphFolder, weight: float) -> None:
+    assert read(numbered, pd.DataFrame({"vertex": [7, -5], "weight": weight})).tolist() == [0.5, 0.5, 0]
 
 
 def test_a_table_that_is_not_there_is_refused(numbered: GraphFolder) -> None:

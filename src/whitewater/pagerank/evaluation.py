@@ -30,7 +30,9 @@ def read_judgments(path: Path) -> dict[str, list[str]]:
             reader = csv.DictReader(file)
             columns, rows = reader.fieldnames or [], list(reader)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path} is not a readable table (CSV, UTF-8): {error}. Correct search.judgments.") from error
+        raise InputError(
+            f"{path} is not a readable table (CSV, UTF-8): {error}. Correct pagerank.search.judgments."
+        ) from error
     if not {"query", "url"} <= set(columns):
         raise InputError(
             f"{path} has the columns {', '.join(columns)}. Name the columns query and url in its first line."
@@ -42,7 +44,7 @@ def read_judgments(path: Path) -> dict[str, list[str]]:
         # What is no URL, such as the title of a page of a wiki, is compared as it is.
         judged.setdefault(row["query"], {})[normalise(row["url"]) or row["url"]] = None
     if not judged:
-        raise InputError(f"{path} has no rows. Add some, or leave search.judgments empty.")
+        raise InputError(f"{path} has no rows. Add some, or leave pagerank.search.judgments empty.")
     return {query: list(urls) for query, urls in judged.items()}
 
 

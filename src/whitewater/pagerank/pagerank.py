@@ -106,8 +106,8 @@ def _check_ranks(ranks: npt.NDArray[np.float64], *, total: float, keeps_sum: boo
 def _refuse(last: Iteration, settings: Pagerank) -> None:
     raise IntegrityError(
         f"after {last.iteration} iterations the ranks are within {last.error_bound:.3g} of the exact ones, but "
-        f"pagerank.tolerance is {settings.tolerance:g}. Set pagerank.maximum_iterations higher, or the tolerance above "
-        f"{last.error_bound:.3g}."
+        f"pagerank.pagerank.tolerance is {settings.tolerance:g}. Set pagerank.pagerank.maximum_iterations higher, or "
+        f"the tolerance above {last.error_bound:.3g}."
     )
 
 

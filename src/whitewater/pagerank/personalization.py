@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,11 +37,12 @@ def read_personalization(path: Path, graph: GraphFolder) -> npt.NDArray[np.float
     table = _read(path)
     weights = _weights(table, path)
     numbers = _numbers(table, path, graph)
-    vector = np.bincount(numbers, weights, minlength=graph.vertices)
-    total = vector.sum()
-    if not 0 < total < np.inf:
-        raise InputError(f"{path}: the weights add up to {total:g}. Give at least one vertex a weight above 0.")
-    normalised: npt.NDArray[np.float64] = vector / total
+    highest = weights.max(initial=0)
+    if not highest:
+        raise InputError(f"{path}: the weights add up to 0. Give at least one vertex a weight above 0.")
+    # Shares of the highest add up to a number, however large or small the weights are.
+    vector = np.bincount(numbers, weights / highest, minlength=graph.vertices)
+    normalised: npt.NDArray[np.float64] = vector / vector.sum()
     return normalised
 
 
@@ -52,18 +54,27 @@ def _read(path: Path) -> pa.Table:
     types = {"vertex": pa.int64(), "name": pa.string(), "weight": pa.float64()}
     try:
         if path.suffix == ".parquet":
-            return pq.read_table(path)
-        return csv.read_csv(path, convert_options=csv.ConvertOptions(column_types=types))
+            table = pq.read_table(path)
+        else:
+            table = csv.read_csv(path, convert_options=csv.ConvertOptions(column_types=types))
+        _refuse_repeated(table.column_names, path)
+        return table.cast(pa.schema([(field.name, types.get(field.name, field.type)) for field in table.schema]))
     except (OSError, pa.ArrowException) as error:
         raise InputError(
-            f"pagerank.personalization: {path} cannot be read: {error}. Name a CSV file with a header, or Parquet."
+            f"pagerank.pagerank.personalization: {path} cannot be read: {error}. Name a CSV file with a header, or "
+            "Parquet, of vertex, an integer, or name, and weight, a number."
         ) from error
+
+
+def _refuse_repeated(names: Sequence[str], path: Path) -> None:
+    if len(set(names)) < len(names):
+        raise InputError(f"{path} has the columns {', '.join(names)}. Keep one of each name.")
 
 
 def _weights(table: pa.Table, path: Path) -> npt.NDArray[np.float64]:
     if "weight" not in table.column_names:
         return np.ones(len(table))
-    weights: npt.NDArray[np.float64] = table["weight"].cast("float64").to_numpy()
+    weights: npt.NDArray[np.float64] = table["weight"].to_numpy()
     wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if len(wrong):
         raise InputError(
@@ -85,7 +96,7 @@ def _numbers(table: pa.Table, path: Path, graph: GraphFolder) -> npt.NDArray[np.
     column = table[given[0]]
     if column.null_count:
         raise InputError(f"{path}: {column.null_count} rows have no {given[0]}. Remove them.")
-    ids = vertex_ids(column.cast("string").to_pylist()) if given == ["name"] else column.cast("int64").to_numpy()
+    ids = vertex_ids(column.to_pylist()) if given == ["name"] else column.to_numpy()
     numbers = np.minimum(np.searchsorted(graph.ids, ids), max(0, graph.vertices - 1))
     unknown = np.flatnonzero(graph.ids[numbers] != ids) if graph.vertices else np.arange(len(ids))
     if len(unknown):

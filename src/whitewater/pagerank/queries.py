@@ -49,7 +49,7 @@ def parse_query(text: str, terms: Terms, *, positions: bool) -> Query:
     phrases = [tuple((place, term) for place, _, term in part) for part in parts[1::2] if part]
     if phrases and not positions:
         raise InputError(f"the query {text!r} has a phrase in quotes, but the index has no positions. Leave out the "
-                         "quotes, or set index.positions to true and run the step index again.")  # fmt: skip
+                         "quotes, or set pagerank.index.positions to true and run the step index again.")  # fmt: skip
     if any(phrase[-1][0] - phrase[0][0] >= GAP for phrase in phrases):
         raise InputError(f"the query {text!r} has a phrase of more than {GAP} words. Quote less of it.")
     found = list(chain.from_iterable(parts))

@@ -22,7 +22,9 @@ class Scope:
         self._hosts = frozenset(named or map(urls.host, self.start_urls))
         for url in self.start_urls:
             if url not in self:
-                raise ConfigError(f"crawl.start_urls: {url} is on none of crawl.allowed_hosts. Add its host there.")
+                raise ConfigError(
+                    f"pagerank.fetch.crawl.start_urls: {url} is on none of allowed_hosts. Add its host there."
+                )
 
     def __contains__(self, url: str) -> bool:
         return urls.host(url) in self._hosts
@@ -31,8 +33,10 @@ class Scope:
 def _start(url: str) -> str:
     normal = urls.normalise(url)
     if normal is None:
-        raise ConfigError(f"crawl.start_urls: {url} is no address of a page ({urls.refusal(url)}). Write it as "
-                          "https://host/path.")  # fmt: skip
+        raise ConfigError(
+            f"pagerank.fetch.crawl.start_urls: {url} is no address of a page ({urls.refusal(url)}). Write it as "
+            "https://host/path."
+        )
     return normal
 
 
@@ -41,5 +45,7 @@ def _hosts(name: str) -> list[str]:
     normal = [urls.normalise(f"{scheme}://{name}/") for scheme in ("http", "https")]
     found = [urls.host(url) for url in normal if url]
     if not found or "/" in name:
-        raise ConfigError(f"crawl.allowed_hosts: {name} is no host. Write it as example.org or example.org:8080.")
+        raise ConfigError(
+            f"pagerank.fetch.crawl.allowed_hosts: {name} is no host. Write it as example.org or example.org:8080."
+        )
     return found

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from whitewater.devices import Encoded, Kind
 from whitewater.devices.parquet import cpu_row_group_blocks
-from whitewater.errors import InputError
+from whitewater.errors import ConfigError, InputError
 from whitewater.pagerank.edge_files.batches import Batch, Ids, ids_of, spans_of
 from whitewater.pagerank.edge_files.names import table_of
 
@@ -49,14 +49,16 @@ def read_pairs(path: Path, row_group: int, settings: Edges) -> Iterator[Batch]:
 
     Raises
     ------
+    ConfigError
+        If a column is missing, or is text where the settings tell integers.
     InputError
-        If a column is missing, an id is null or not of the form that the settings tell, or a weight is not finite and
-        above 0.
+        If an id is null or no integer of 64 bits, or a weight is not finite and above 0.
     """
     kind: Kind = "text" if settings.ids == "text" else "id"
     columns: dict[str, Kind] = {settings.source_column: kind, settings.target_column: kind}
     if settings.weighted:
         columns[settings.weight_column] = "float64"
+    _check_columns(path, columns)
     where = f"{path}, row group {row_group}: column"
     for block in cpu_row_group_blocks(path, row_group, columns, block_rows=BLOCK_ROWS):
         weight = _weights(block[settings.weight_column], where, settings) if settings.weighted else None
@@ -78,6 +80,21 @@ def read_vertices(path: Path, row_group: int, settings: Edges) -> tuple[int, pa.
     text, found = _ids(block, f"{path}, row group {row_group}: column")
     named = found[-1].spans
     return rows, pa.table({"vertex": pa.array(found[0].ids)}) if named is None else table_of(text, named, found[0].ids)
+
+
+def _check_columns(path: Path, columns: Mapping[str, Kind]) -> None:
+    """Refuse what the settings can remedy: other names of columns, and names where ids are said to be integers."""
+    schema = _metadata(path).schema.to_arrow_schema()
+    for name, kind in columns.items():
+        if schema.names.count(name) != 1:
+            raise ConfigError(
+                f"{path} has no column {name!r}, or more than one; it has {', '.join(schema.names)}. Set "
+                "pagerank.fetch.edges.source_column, .target_column and .weight_column."
+            )
+        if kind == "id" and _is_text(schema.field(name).type):
+            raise ConfigError(
+                f"{path}: column {name!r} is text, but ids are integers. Set pagerank.fetch.edges.ids to text."
+            )
 
 
 def _is_text(type_: pa.DataType) -> bool:
@@ -117,4 +134,4 @@ def _metadata(path: Path) -> pq.FileMetaData:
     try:
         return pq.read_metadata(path)
     except (OSError, pa.ArrowException) as error:
-        raise InputError(f"{path} is not a whole Parquet file: {error}. Fetch it again.") from error
+        raise InputError(f"{path} is not a whole Parquet file: {str(error).rstrip('.')}. Fetch it again.") from error
