@@ -336,6 +336,11 @@ def test_pages_without_links_are_vertices(tmp_path: Path) -> None:
     assert (rows(folder), vertices_of(folder, "name")) == ([], [url("a"), url("b")])
 
 
+def test_pages_of_which_none_is_a_document_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"documents holds no document: .* parse\.json"):
+        from_pages(tmp_path, DROP, "", [], {})
+
+
 def test_documents_and_links_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     with pytest.raises(IntegrityError, match=f"a link comes from page {vertex_id(url('x'))}, which is no document"):
         from_pages(tmp_path, DROP, "ab", [("x", "a")], {})

@@ -16,19 +16,30 @@ def here(names):
     found = {
         path for place in places if "://" not in place for path in glob.glob(place)
     }
-    return sorted(path for path in found if os.path.isfile(path))
+    return sorted(path for path in found if can_be_input(path))
+
+
+def files_in(folder):
+    """Return the files of a folder that can be inputs."""
+    paths = [
+        os.path.join(directory, name)
+        for directory, _, names in os.walk(folder)
+        for name in names
+    ]
+    return sorted(path for path in paths if can_be_input(path))
+
+
+def can_be_input(path):
+    """Return whether a path is a file whose name Snakemake can hold; steps read others, but a change runs nothing again."""
+    is_text = os.fsencode(path).decode("utf-8", "replace") == path
+    return os.path.isfile(path) and is_text and not {"{", "}"} & set(path)
 
 
 def source_files(wildcards):
     """Return the local files that `fetch` and `edges` read, so that a changed one runs them again."""
     source = CHOSEN["source"]
     if source == "html":
-        folder = os.path.expanduser(CHOSEN["html"]["folder"])
-        return sorted(
-            path
-            for path in glob.glob(f"{folder}/**", recursive=True)
-            if os.path.isfile(path)
-        )
+        return files_in(os.path.expanduser(CHOSEN["html"]["folder"]))
     named = {
         "warc": CHOSEN["warc"]["files"],
         "edges": [*CHOSEN["edges"]["files"], *CHOSEN["edges"]["vertices"]],

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from whitewater.devices import Encoded, Kind
 from whitewater.devices.parquet import cpu_row_group_blocks
-from whitewater.errors import IntegrityError
+from whitewater.errors import InputError, IntegrityError
 from whitewater.pagerank.documents import DocumentsFolder, open_documents
 from whitewater.pagerank.edge_files.batches import spans_of
 from whitewater.pagerank.edge_files.names import SCHEMA, Merging, Names
@@ -54,13 +54,16 @@ def edges_of_pages(run: Run[EdgeRules], documents: Path, links: Path, folder: Pa
     Raises
     ------
     InputError
-        If a folder cannot be read.
+        If a folder cannot be read, or there is no document.
     IntegrityError
         If two documents have one id, or a link comes from no document.
     """
     folder.mkdir(parents=True, exist_ok=True)
     opened = open_documents(documents)
     vertices = _vertices(opened)
+    if not vertices.num_rows:
+        raise InputError(f"{documents} holds no document: every page that was fetched is left out. parse.json and the "
+                         "log of the step parse tell why; check pagerank.fetch and pagerank.parse.")  # fmt: skip
     known = Known(vertices["vertex"].to_numpy())
     linking = Linking(known, _aliases(opened, known), run.settings, folder)
     counts: Counter[str] = Counter({"redirected": 0})

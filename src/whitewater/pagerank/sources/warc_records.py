@@ -66,9 +66,8 @@ def _records(path: Path, file: BinaryIO) -> Iterator[ArcWarcRecord]:
                 raise InputError(f"{path} is cut: of the {length:,} bytes of the record at {place} there are "
                                  f"{record.raw_stream.tell():,}. {REMEDY}")  # fmt: skip
     except ArchiveLoadFailed as error:
-        raise InputError(
-            f"{path} is damaged: what follows the record at {place} is none ({error}). {REMEDY}"
-        ) from error
+        told = " ".join(str(error).split())
+        raise InputError(f"{path} is damaged: what follows the record at {place} is none ({told}). {REMEDY}") from error
     _refuse_wrong_length(iterator.err_count, path, place)
     if not place:
         raise InputError(f"{path} holds no record. {REMEDY}")
