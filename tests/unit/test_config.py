@@ -55,6 +55,11 @@ def test_the_nearest_key_or_value_is_offered(raw: dict[str, object], meant: str)
     assert f"did you mean '{meant}'?" in errors(raw)[0]
 
 
+def test_a_value_in_place_of_a_list_is_told_in_words_of_yaml() -> None:
+    with pytest.raises(ConfigError, match=r"pagerank\.fetch\.edges\.files = 'a\.txt': input should be a valid list"):
+        resolve({"pagerank": {"fetch": {"edges": {"files": "a.txt"}}}})
+
+
 def test_a_range_can_be_switched_off() -> None:
     assert resolve({"taxi": {"clean": {"ranges": {"duration": None}}}})["taxi"]["clean"]["ranges"]["duration"] is None
 

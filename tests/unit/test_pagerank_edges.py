@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-import random
+import tempfile
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -79,7 +79,7 @@ def from_files(tmp_path: Path, rules: EdgeRules = DROP, threads: int = 1, **opti
     files = {role: sorted(map(str, tmp_path.glob(f"{role[0]}*"))) for role in ("edges", "vertices")}
     described = {"format": 1, "source": "edges", "pages": 0, "counts": {}, "files": files}
     write_json(tmp_path / "fetched" / "source.json", described | {"settings": Edges(**options).model_dump(mode="json")})
-    output = tmp_path / f"out-{threads}-{random.random()}"
+    output = Path(tempfile.mkdtemp(dir=tmp_path)) / "edges"
     edges(
         run_of(rules, threads),
         fetched=tmp_path / "fetched",
@@ -264,7 +264,7 @@ def from_pages(
     aliases: dict[str, str],
 ) -> EdgesFolder:
     """Run the step on documents that are named by letters."""
-    pages, linked, output = tmp_path / "documents", tmp_path / "links", tmp_path / f"out-{random.random()}"
+    pages, linked, output = tmp_path / "documents", tmp_path / "links", Path(tempfile.mkdtemp(dir=tmp_path)) / "edges"
     for path in (pages, linked):
         path.mkdir(exist_ok=True)
     urls = [url(name) for name in documents]

@@ -43,6 +43,17 @@ def test_nothing_is_said_of_files_that_are_not_there(tmp_path: Path) -> None:
     assert headline(tmp_path) == []
 
 
+def test_nothing_is_said_of_queries_that_an_earlier_run_of_another_source_left(tmp_path: Path) -> None:
+    write_ranks(tmp_path, [1.0], edges=1)
+    found = {"judged": 2, "success_1": 1, "success_1_without_prior": 1, "mrr": 1, "mrr_without_prior": 1}
+    (tmp_path / "queries.json").write_text(json.dumps({"evaluation": found}))
+    ranks = "Of 1 vertex with 1 edge, vertex 10 ranks first: 100 % of all rank (uniform: 100 %)."
+    assert len(headline(tmp_path)) == 2
+    made = [{"path": f"results/pagerank/cpu/{name}"} for name in ("vertices.parquet", "convergence.json")]
+    (tmp_path / "manifest.json").write_text(json.dumps({"outputs": made}))
+    assert headline(tmp_path) == [ranks]
+
+
 def test_the_first_page_has_its_share_and_that_of_equal_ranks(tmp_path: Path) -> None:
     names = [f"https://a.example/{number}" for number in range(4)]
     write_ranks(tmp_path, [0.1, 0.2, 0.6, 0.1], names=names, dangling=1)

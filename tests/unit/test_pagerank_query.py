@@ -106,3 +106,13 @@ def test_what_cannot_be_asked_says_why(index: Path) -> None:
         main(["the"])
     with pytest.raises(InputError, match="no index at elsewhere"):
         main(["flood", "--index", "elsewhere"])
+
+
+def test_an_index_of_an_earlier_run_is_asked_only_by_its_name(index: Path) -> None:
+    manifest = index.parent / "manifest.json"
+    manifest.write_text(json.dumps({"outputs": [{"path": "results/pagerank/gpu/index"}]}))
+    assert main(["flood"]) == 0
+    manifest.write_text(json.dumps({"outputs": [{"path": "results/pagerank/gpu/ranks.parquet"}]}))
+    with pytest.raises(InputError, match="results/pagerank/gpu/index is of an earlier run"):
+        main(["flood"])
+    assert main(["flood", "--index", str(index)]) == 0

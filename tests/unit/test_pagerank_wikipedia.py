@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-import random
+import tempfile
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -164,7 +164,7 @@ def run(
     write_json(
         tmp_path / "source.json", described | {"settings": Wikipedia(namespaces=namespaces).model_dump(mode="json")}
     )
-    output = tmp_path / f"out-{random.random()}"
+    output = Path(tempfile.mkdtemp(dir=tmp_path)) / "edges"
     step = Run("pagerank", "edges", resolve("cpu"), rules, threads, Cluster())
     edges(step, fetched=tmp_path, documents=Inputs({}), links=Inputs({}), edges=Output(output))
     return open_edges(output)

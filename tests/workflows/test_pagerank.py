@@ -168,6 +168,21 @@ def test_a_file_of_edges_is_ranked_without_pages_and_again_when_it_changes(of_ed
     assert pagerank(*steps) <= of_edges.snakemake("--dry-run", "--", "pagerank").jobs
 
 
+def test_any_names_of_html_files_are_read_and_hidden_ones_are_seen_to_change(fresh: Clone) -> None:
+    folder = fresh / "site [1]"
+    folder.mkdir()
+    for name in (b"a.html", b".hidden.html", b"{b}.html", b"l\xe4tin.html"):
+        (folder / os.fsdecode(name)).write_bytes(b"<title>" + name + b"</title>")
+    fresh.write("tiny.yaml", {"pagerank": {"fetch": {"source": "html", "html": {"folder": "site [1]"}}}})
+    fetched = "data/pagerank/inputs.json"
+    ended = fresh.snakemake(fetched)
+    assert ended.status == 0, ended.terminal
+    assert fresh.json(fetched)["pages"] == 4
+    assert "Nothing to be done" in fresh.snakemake("--dry-run", fetched).terminal
+    (folder / ".hidden.html").write_bytes(b"<title>changed</title>")
+    assert "pagerank_fetch" in fresh.snakemake("--dry-run", fetched).jobs
+
+
 def test_a_line_that_is_no_edge_stops_the_workflow_with_its_number(of_edges: Clone) -> None:
     (of_edges / "my data/web.txt").write_text(EDGES + "4 99999999999999999999\n")
     ended = of_edges.snakemake("--", "pagerank")

@@ -113,7 +113,8 @@ def _describe(fault: ErrorDetails, sources: Sequence[Source]) -> str:
     where = _origin(fault["loc"], sources)
     if fault["type"] == "extra_forbidden":
         return f"{where}: {path} = {fault['input']!r}: no such key{_hint(keys)}"
-    message = fault["msg"].removeprefix("Value error, ")
+    # A tuple is what Python has; who writes YAML knows lists.
+    message = fault["msg"].removeprefix("Value error, ").replace("tuple", "list")
     shown = "" if fault["type"] == "missing" or isinstance(fault["input"], dict) else f" = {fault['input']!r}"
     return f"{where}: {path}{shown}: {message[0].lower()}{message[1:]}{_nearest_value(fault)}"
 

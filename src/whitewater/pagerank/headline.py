@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from whitewater.pagerank.last_run import is_of_last_run
 from whitewater.store import read_json
 from whitewater.style import percent
 
@@ -25,15 +26,16 @@ class Words:
 
     vertex: str
     vertices: str
+    edge: str
     edges: str
 
 
-_WEB = Words("page", "pages", "links")
-_GRAPH = Words("vertex", "vertices", "edges")
+_WEB = Words("page", "pages", "link", "links")
+_GRAPH = Words("vertex", "vertices", "edge", "edges")
 
 
 def headline(results: Path) -> list[str]:
-    """Return what the results of one device say, one sentence a line; nothing of files that are not there.
+    """Return what the results of one device say, one sentence a line; nothing of missing files and earlier runs.
 
     Parameters
     ----------
@@ -49,7 +51,7 @@ def headline(results: Path) -> list[str]:
     sentences: list[str] = []
     for tell, names in tellers:
         paths = [results / name for name in names]
-        if all(path.exists() for path in paths):
+        if all(path.exists() and is_of_last_run(path) for path in paths):
             sentences += tell(*paths)
     return sentences
 
@@ -64,7 +66,8 @@ def _ranks(vertices: Path, convergence: Path) -> list[str]:
     (name,) = read_names(vertices, [first])
     words = _words(name)
     number = f"{len(ranks):,} {words.vertices if len(ranks) > 1 else words.vertex}"
-    sentences = [f"Of {number} with {found['edges']:,} {words.edges}, {_first(ranks, _called(name), words)}."]
+    edges = f"{found['edges']:,} {words.edges if found['edges'] != 1 else words.edge}"
+    sentences = [f"Of {number} with {edges}, {_first(ranks, _called(name), words)}."]
     if dangling := found["dangling_vertices"]:
         sentences.append(f"{percent(dangling / len(ranks))} are dangling, without {words.edges} that count.")
     return sentences

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from whitewater.config.pagerank import Search
 from whitewater.errors import ConfigError, InputError
 from whitewater.pagerank.index_folder import open_index
+from whitewater.pagerank.last_run import is_of_last_run
 from whitewater.pagerank.searcher import Searcher
 from whitewater.pagerank.snippets import printable
 
@@ -66,8 +67,12 @@ def _settings(given: argparse.Namespace) -> Search:
 
 def _place(given: Path | None) -> Path:
     for place in [given] if given else PLACES:
-        if (place / "index.json").exists():
+        if (place / "index.json").exists() and (given or is_of_last_run(place)):
             return place
+    for place in PLACES if given is None else ():
+        if (place / "index.json").exists():
+            raise InputError(f"{place} is of an earlier run; the last one made no index, as plain edges have no text. "
+                             f"--index {place} asks it nevertheless.")  # fmt: skip
     raise InputError(f"there is no index at {given or ' or '.join(map(str, PLACES))}. `make run`, or snakemake, "
                      "makes one; --index names another place.")  # fmt: skip
 
