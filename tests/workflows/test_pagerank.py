@@ -175,12 +175,12 @@ def test_any_names_of_html_files_are_read_and_hidden_ones_are_seen_to_change(fre
         (folder / os.fsdecode(name)).write_bytes(b"<title>" + name + b"</title>")
     fresh.write("tiny.yaml", {"pagerank": {"fetch": {"source": "html", "html": {"folder": "site [1]"}}}})
     fetched = "data/pagerank/inputs.json"
-    ended = fresh.snakemake(fetched)
+    ended = fresh.snakemake("--", fetched)
     assert ended.status == 0, ended.terminal
     assert fresh.json(fetched)["pages"] == 4
-    assert "Nothing to be done" in fresh.snakemake("--dry-run", fetched).terminal
+    assert "Nothing to be done" in fresh.snakemake("--dry-run", "--", fetched).terminal
     (folder / ".hidden.html").write_bytes(b"<title>changed</title>")
-    assert "pagerank_fetch" in fresh.snakemake("--dry-run", fetched).jobs
+    assert "pagerank_fetch" in fresh.snakemake("--dry-run", "--", fetched).jobs
 
 
 def test_a_line_that_is_no_edge_stops_the_workflow_with_its_number(of_edges: Clone) -> None:
