@@ -254,6 +254,17 @@ def test_kept_broken_links_lead_to_the_titles_that_are_missing(tmp_path: Path, w
     assert by_names(folder) == sorted([*EXPECTED, *(('A"B\\', title) for title in missing)])
 
 
+@pytest.mark.parametrize("wiki", [WIKI, old(WIKI)], ids=["new", "old"])
+def test_namespaces_without_pages_are_refused(tmp_path: Path, wiki: Wiki) -> None:
+    with pytest.raises(InputError, match=r"no page in the namespaces 7, 9, .*wikipedia\.namespaces"):
+        run(tmp_path, wiki, EdgeRules(), namespaces=(7, 9))
+
+
+def test_a_table_of_targets_without_rows_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="has no rows, but pagelinks names targets by number"):
+        run(tmp_path, WIKI | {"linktarget": []}, EdgeRules())
+
+
 def test_other_namespaces_have_their_number_ahead_of_the_title(tmp_path: Path) -> None:
     folder = run(tmp_path, WIKI, EdgeRules(), namespaces=(0, 14))
     assert by_names(folder) == sorted([*EXPECTED, ('A"B\\', "14:Physics"), ("14:Physics", "Tim Berners-Lee")])

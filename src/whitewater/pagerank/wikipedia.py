@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from whitewater.config.pagerank import Wikipedia
+from whitewater.errors import InputError
 from whitewater.pagerank.documents import finish_documents, write_documents
 from whitewater.pagerank.edge_files.names import Names, merged
 from whitewater.pagerank.edge_rules import Aliases, Known, judge, total
@@ -55,7 +56,7 @@ def edges_of_wikipedia(run: Run[EdgeRules], fetched: PagesFolder, folder: Path) 
     Raises
     ------
     InputError
-        If a dump cannot be read, is cut off, or lacks a table or column.
+        If a dump cannot be read, is cut off, or lacks a table or column, or no page is in the chosen namespaces.
     """
     settings = Wikipedia.model_validate(fetched.settings)
     dumps = find_dumps(fetched)
@@ -139,6 +140,13 @@ def _read_wiki(
     work = partial(read_titles, namespaces=namespaces)
     pages, redirects, *targets = run.map(work, tables, client=client, label="titles", ordered=True)
     vertices = pages.articles.table()
+    if not vertices.num_rows:
+        chosen = ", ".join(map(str, namespaces))
+        raise InputError(f"{dumps['page'].paths[0]} has no page in the namespaces {chosen}, except redirects. Check "
+                         "pagerank.fetch.wikipedia.namespaces.")  # fmt: skip
+    if targets and not len(targets[0].ids):
+        raise InputError(f"{dumps['linktarget'].paths[0]} has no rows, but pagelinks names targets by number. Fetch it "
+                         "again.")  # fmt: skip
     articles = Known(vertices["vertex"].to_numpy())
     aliases, loops = resolve_redirects(pages, redirects, articles)
     return Wiki(namespaces, pages, targets[0] if targets else None, articles, aliases), vertices, loops
