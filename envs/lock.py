@@ -19,7 +19,14 @@ PYTHON = "3.11"  # the oldest supported; the locks are universal and carry marke
 
 CONDA_CHANNELS = {"cpu": ["conda-forge"], "gpu": ["rapidsai", "conda-forge", "nvidia"]}
 # Names that differ; conda-forge's `dask` and `matplotlib` are bundles of much more than the packages of those names.
-CONDA_NAMES = {"cupy-cuda13x": "cupy", "dask": "dask-core", "matplotlib": "matplotlib-base", "xxhash": "python-xxhash"}
+CONDA_NAMES = {
+    "cupy-cuda13x": "cupy",
+    "dask": "dask-core",
+    "matplotlib": "matplotlib-base",
+    "xgboost": "py-xgboost",
+    "xgboost-cpu": "py-xgboost-cpu",
+    "xxhash": "python-xxhash",
+}
 # Snakemake starts the jobs of a conda environment from outside it, and another channel publishes it.
 NOT_IN_CONDA = frozenset({"pygments", "snakemake"})
 
@@ -69,7 +76,8 @@ def versions_for_conda(name: str, scratch: Path) -> dict[str, str]:
 def write_conda_file(name: str, scratch: Path) -> None:
     """Write ``cpu.yaml`` or ``gpu.yaml`` at the versions of the lock beside it."""
     versions = versions_for_conda(name, scratch)
-    wanted = sorted(set(requested(FOLDER / f"{name}.in")) - NOT_IN_CONDA)
+    # A requirement with a marker of another platform is in no resolution for this one.
+    wanted = sorted(set(requested(FOLDER / f"{name}.in")) & set(versions) - NOT_IN_CONDA)
     packages = [f"{CONDA_NAMES.get(package, package.removesuffix('-cu13'))}={versions[package]}" for package in wanted]
     lines = [
         f"# Written by `make lock` from {name}.in at the versions of {name}.lock.",
