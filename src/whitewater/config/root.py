@@ -7,6 +7,7 @@ from pydantic import Field
 from whitewater.config.base import Section
 from whitewater.config.genomics import Genomics
 from whitewater.config.pagerank import PageRank
+from whitewater.config.recsys import Recsys
 from whitewater.config.taxi import Taxi
 
 
@@ -33,3 +34,4 @@ class Config(Section):
     taxi: Taxi = Taxi()
     genomics: Genomics = Genomics()
     pagerank: PageRank = PageRank()
+    recsys: Recsys = Recsys()

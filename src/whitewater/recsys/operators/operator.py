@@ -1,0 +1,151 @@
+"""What an operator of a workflow is: parameters, what it learns from data, and what it makes of a block or a row.
+
+An operator is a frozen model of its parameters, so that it can be written as JSON and compared. What it learns is kept
+apart, in `Fitted` objects, one for each `Statistic`: for most operators one for each of their columns, so that columns
+are learnt beside each other.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from whitewater.config.base import Section
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from whitewater.devices.protocol import Device
+    from whitewater.recsys.columns import Block
+    from whitewater.recsys.graph import Node, Selection
+    from whitewater.recsys.schema import Field
+
+Value = str | int | float | None | list[Any]
+"""Of one row: None or NaN is null; a list is a list's."""
+Row = Mapping[str, Value]
+RowFunction = Callable[[Row], dict[str, Value]]
+Inputs = tuple[str | tuple[str, ...], ...]
+"""Columns, and combinations of columns, that an operator was given."""
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """Where a statistic is learnt: ``memory`` are the bytes that it may take, ``scratch`` a folder for more."""
+
+    device: Device
+    memory: int
+    scratch: Path
+
+
+@dataclass(frozen=True)
+class Applying:
+    """Where an operator is applied. ``training`` asks for what a row may know of the data that it was fitted on."""
+
+    device: Device
+    training: bool = False
+
+
+class Fitted(ABC):
+    """What was learnt, as JSON and tables, from which it can be made again."""
+
+    @abstractmethod
+    def facts(self) -> dict[str, Any]:
+        """Return what is small, as values of JSON."""
+
+    def tables(self) -> Mapping[str, pa.Table]:
+        """Return what may be large, by names of files without suffix."""
+        return {}
+
+
+class Statistic(ABC):
+    """Something to learn from some columns: frozen, and picklable, because workers observe parts of the data."""
+
+    name: str
+    """Its key in the operator's mapping of what was learnt, and in the artefact."""
+    columns: tuple[str, ...]
+    """The columns of the blocks that it observes: outputs of the operators before, or columns of the data."""
+
+    @abstractmethod
+    def observe(self, blocks: Iterator[Block], fitting: Fitting) -> Any:
+        """Return what the blocks of one part of the data tell; picklable. Blocks are seen once, in order."""
+
+    @abstractmethod
+    def combine(self, parts: Sequence[Any], fitting: Fitting) -> Fitted | Statistic:
+        """Return what was learnt from all parts, which come in the order of the data, or what needs another pass."""
+
+
+class Operator(Section, ABC):
+    """Parameters of a feature. ``columns >> Operator(...)`` applies it to columns."""
+
+    def __rrshift__(self, columns: Selection | Node) -> Node:
+        from whitewater.recsys.graph import applied
+
+        return applied(self, columns)
+
+    @property
+    def takes_combinations(self) -> bool:
+        """Whether ``["A", ["B", "C"]]`` means the column A and the combinations of B and C."""
+        return False
+
+    def dependencies(self, *, fitting: bool, training: bool) -> tuple[str, ...]:
+        """Return the columns of the data that are needed besides the inputs: to fit, to transform, or in training."""
+        del fitting, training
+        return ()
+
+    def sequence(self) -> tuple[str, ...]:
+        """Return the columns of the data whose equal values must be in one run of rows, which is then in one block."""
+        return ()
+
+    @property
+    def changes_rows(self) -> bool:
+        """Whether the output has other rows than the input."""
+        return False
+
+    @abstractmethod
+    def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> Sequence[Field]:
+        """Return the columns that come out.
+
+        ``fields`` are those of the inputs and dependencies. Raises ConfigError where the operator cannot take a type.
+        """
+
+    def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> Sequence[Statistic]:
+        """Return what is to be learnt before `transform`."""
+        del inputs, fields
+        return ()
+
+    def restored(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Fitted:
+        """Return what one statistic learnt, from its `Fitted.facts` and `Fitted.tables`.
+
+        Raises
+        ------
+        IntegrityError
+            If they are not what this operator writes.
+        """
+        raise NotImplementedError(f"{type(self).__name__} learns nothing")
+
+    def described(self, fields: Sequence[Field], fitted: Mapping[str, Fitted]) -> Sequence[Field]:
+        """Return the columns that come out with what is known of them after fitting, such as their cardinality."""
+        del fitted
+        return fields
+
+    @abstractmethod
+    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], applying: Applying) -> Block:
+        """Return the columns that come out, in the order of `output`, for the rows of the block."""
+
+    def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
+        """Return `transform` for one row (in serving, not in training), compiled to look-ups.
+
+        Raises
+        ------
+        ConfigError
+            If the operator needs other rows.
+        """
+        from whitewater.errors import ConfigError
+
+        raise ConfigError(
+            f"{type(self).__name__} needs other rows than its own, so it cannot transform one row at a time. "
+            "Transform a table, or leave it out of the workflow that serves."
+        )
