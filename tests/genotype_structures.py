@@ -129,11 +129,16 @@ def _write_blosc(path: Path, dosages: Dosages, *, ploidy: int) -> GenotypeFolder
 
 
 def components_of(
-    folder: GenotypeFolder, settings: Pca, device: Device, *, used: npt.NDArray[np.bool_] | None = None
+    folder: GenotypeFolder,
+    settings: Pca,
+    device: Device,
+    *,
+    used: npt.NDArray[np.bool_] | None = None,
+    threads: int = 1,
 ) -> PrincipalComponents:
     """Compute principal components without workers."""
     chosen = np.ones(folder.samples, bool) if used is None else used
-    return principal_components(folder, chosen, settings=settings, device=device, run_tasks=in_turn, threads=1)
+    return principal_components(folder, chosen, settings=settings, device=device, run_tasks=in_turn, threads=threads)
 
 
 def scaled(dosages: Dosages, *, ploidy: int = 2) -> Floats:

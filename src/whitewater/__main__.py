@@ -17,7 +17,7 @@ from whitewater.errors import ConfigError, WhitewaterError
 from whitewater.process import leave
 
 S = TypeVar("S", bound=Section)
-# Dask's workers are parallel already; threads of BLAS and OpenMP besides them take turns on the same cores, and sum up
+# Tasks are parallel already; threads of BLAS and OpenMP besides them take turns on the same cores, and sum up
 # in another order with each number of them. Snakemake sets these to the threads of the rule.
 ONE_THREAD = (
     "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "NUMEXPR_NUM_THREADS",
@@ -155,7 +155,7 @@ def _parser(command: str, description: str, flags: Sequence[registry.Flag]) -> a
         allow_abbrev=False,
     )
     parser.add_argument("--device", default="cpu", choices=("cpu", "gpu"), help="where it computes (default: cpu)")
-    parser.add_argument("--threads", type=int, default=1, help="Dask threads or processes (default: 1)")
+    parser.add_argument("--threads", type=int, default=1, help="threads or worker processes (default: 1)")
     parser.add_argument(
         "--settings", default="{}", help="JSON: the section of the configuration that bears the step's name"
     )
@@ -174,4 +174,8 @@ def _parser(command: str, description: str, flags: Sequence[registry.Flag]) -> a
 
 
 if __name__ == "__main__":
-    leave(main())
+    try:
+        status = main()
+    except SystemExit as ended:  # of an error, which is told already: a task that still runs is not waited for
+        status = int(ended.code or 0)
+    leave(status)

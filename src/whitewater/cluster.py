@@ -1,4 +1,4 @@
-"""Dask workers for one step. Everything listens on the loopback interface only."""
+"""The workers of one step on the CPU. Everything listens on the loopback interface only."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whitewater.errors import ConfigError, InputError
+from whitewater.workers import DaskWorkers, Workers, thread_workers
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -19,22 +20,31 @@ CONNECT_SECONDS = 20
 
 
 @contextmanager
-def cpu_cluster(settings: Cluster, *, threads: int, large: bool) -> Iterator[Client]:
-    """Open workers on the CPU: threads of this process, processes of their own, or a cluster that runs already.
+def cpu_cluster(settings: Cluster, *, threads: int, large: bool) -> Iterator[Workers]:
+    """Open workers on the CPU: threads of this process, processes of their own, or a Dask cluster that runs already.
 
-    Threads start in 0.3 s and share memory, and the hot primitives release the interpreter lock; processes isolate a
-    worker that dies, which Dask's nanny then replaces while its tasks run again.
+    Threads start at once and share memory, and the hot primitives release the interpreter lock; processes isolate a
+    worker that dies, which Dask's nanny then replaces while its tasks run again. Dask takes most of a second to import
+    and to start, so threads do without it unless its performance report is asked for.
     """
+    processes = settings.kind == "processes" or (settings.kind == "auto" and large)
     if settings.kind == "attach":
         with attach(settings) as client:
-            yield client
-        return
+            yield DaskWorkers(client)
+    elif processes or settings.performance_report:
+        with _local_cluster(settings, threads=threads, processes=processes) as client:
+            yield DaskWorkers(client)
+    else:
+        with thread_workers(threads) as workers:
+            yield workers
+
+
+@contextmanager
+def _local_cluster(settings: Cluster, *, threads: int, processes: bool) -> Iterator[Client]:
+    """Start a Dask cluster: one worker process a thread, or one worker on threads of this process."""
     import dask
     from distributed import Client, LocalCluster
 
-    from whitewater.dask_worker import WorkerWithoutDashboard
-
-    processes = settings.kind == "processes" or (settings.kind == "auto" and large)
     with (
         # Dask looks at the stack of each thread every 10 ms, for its report; threads that share the interpreter's lock
         # with it are a tenth slower.
@@ -49,7 +59,6 @@ def cpu_cluster(settings: Cluster, *, threads: int, large: bool) -> Iterator[Cli
             worker_dashboard_address=f"{LOOPBACK}:0",
             # The pages of the dashboard, which nobody looks at, take half a second to import.
             scheduler_kwargs={"dashboard": False},
-            worker_class=None if processes else WorkerWithoutDashboard,
             memory_limit=None,
         ) as cluster,
         Client(cluster) as client,

@@ -23,7 +23,12 @@ from whitewater.check import Check, few
 from whitewater.config import Cluster, Source, resolve
 from whitewater.config.resolve import missing_gpu
 from whitewater.errors import ConfigError, WhitewaterError
-from whitewater.source_checks import check_genomics_source, check_pagerank_source, check_taxi_source
+from whitewater.source_checks import (
+    check_genomics_source,
+    check_pagerank_source,
+    check_recsys_source,
+    check_taxi_source,
+)
 from whitewater.versions import versions
 
 OLDEST_PYTHON = (3, 11)
@@ -56,6 +61,7 @@ def run(config: Mapping[str, Any], *, root: Path) -> list[Check]:
         check_taxi_source(config["taxi"]["fetch"]),
         check_genomics_source(config["genomics"]),
         check_pagerank_source(config["pagerank"]),
+        check_recsys_source(config["recsys"]),
     ]
 
 
@@ -203,6 +209,8 @@ def check_scheduler(settings: Cluster) -> Check:
     """Connect to the configured scheduler, or listen and connect on the loopback interface as a local one would."""
     if settings.kind == "attach":
         return _check_attached_scheduler(settings)
+    if settings.kind == "threads" and not settings.performance_report:
+        return Check("scheduler port", "skip", "not needed for cluster.kind=threads")
     try:
         with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname(), 5):
             port = server.getsockname()[1]

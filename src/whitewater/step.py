@@ -32,7 +32,7 @@ from whitewater.store import digests, staged, write_json
 from whitewater.versions import versions
 
 if TYPE_CHECKING:
-    from distributed import Client, Future
+    from whitewater.workers import Workers
 
 logger = logging.getLogger(__name__)
 
@@ -64,8 +64,8 @@ class Run(Generic[Settings_co]):
         self.facts.update(facts)
 
     @contextmanager
-    def cluster(self, *, large: bool = False) -> Iterator[Client]:
-        """Open the Dask workers of the step; ``large`` says that the input is big enough to pay for processes."""
+    def cluster(self, *, large: bool = False) -> Iterator[Workers]:
+        """Open the workers of the step; ``large`` says that the input is big enough to pay for processes."""
         with self.device.cluster(self.cluster_settings, threads=self.threads, large=large) as client:
             with self._performance_report():
                 yield client
@@ -76,7 +76,7 @@ class Run(Generic[Settings_co]):
         function: Callable[..., Result],
         tasks: Sequence[Task],
         *,
-        client: Client,
+        client: Workers,
         label: str,
         ordered: bool = False,
         shared: Mapping[str, Any] | None = None,
@@ -85,12 +85,11 @@ class Run(Generic[Settings_co]):
 
         Results come as they complete, or with ``ordered`` in the order of the tasks, so that sums of real numbers do
         not depend on which worker was faster. ``shared`` are keyword arguments of all tasks, placed once on each
-        worker. The first task that fails stops the step with its error. A task whose worker dies runs again elsewhere,
-        so it must leave the same files when it runs twice.
+        worker. The first task that fails stops the step with its error. A task must not change what it is given, which
+        threads share; and where its worker is a process that dies it runs again elsewhere, so it must leave the same
+        files when it runs twice.
         """
-        placed = {name: client.scatter(value, broadcast=True, hash=False) for name, value in (shared or {}).items()}
-        futures = client.map(function, tasks, pure=False, retries=0, **placed)
-        results = _completed(futures)
+        results = client.completed(function, tasks, shared or {})
         started = said = time.monotonic()
         for done, (_, result) in enumerate(_in_order(results) if ordered else results, start=1):
             yield result
@@ -134,17 +133,6 @@ def execute(
             }
             written = _describe_outputs({name: paths[name] for name in final}, final, threads=run.threads)
             write_json(paths["record"], {**_describe_run(run, inputs), **times, "outputs": written})
-
-
-def _completed(futures: Sequence[Future[Any]]) -> Iterator[tuple[int, Any]]:
-    """Yield the place and the result of each task as it completes; results come while others are waited for."""
-    from distributed import as_completed
-
-    places = {future.key: place for place, future in enumerate(futures)}
-    for future, result in as_completed(futures, with_results=True):
-        place = places[future.key]
-        future.release()
-        yield place, result
 
 
 def _in_order(results: Iterator[tuple[int, Result]]) -> Iterator[tuple[int, Result]]:
@@ -203,16 +191,15 @@ def _size(path: Path) -> int:
     return path.stat().st_size
 
 
-def _placement(client: Client, device: Device) -> dict[str, Any]:
+def _placement(client: Workers, device: Device) -> dict[str, Any]:
     """Return where the workers were and the memory they took at most, all together when they are processes."""
-    peaks: dict[str, tuple[int, int]] = client.run(_process_peak)
-    on_device = [each for each in client.run(device.peak_memory).values() if each is not None]
-    workers = client.scheduler_info()["workers"]
+    peaks = client.call_on_each(_process_peak)
+    on_device = [each for each in client.call_on_each(device.peak_memory) if each is not None]
     return {
-        "count": len(workers),
-        "threads": sum(worker["nthreads"] for worker in workers.values()),
-        "hosts": sorted({worker["host"] for worker in workers.values()}),
-        "peak_memory_bytes": sum(dict(peaks.values()).values()),
+        "count": len(client.threads),
+        "threads": sum(client.threads),
+        "hosts": sorted(set(client.hosts)),
+        "peak_memory_bytes": sum(dict(peaks).values()),
         "peak_device_memory_bytes": sum(on_device) if on_device else None,
     }
 

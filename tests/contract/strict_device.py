@@ -23,8 +23,6 @@ from whitewater.devices.cpu import CpuDevice
 from whitewater.devices.gpu import GpuDevice
 
 if TYPE_CHECKING:
-    from distributed import Client
-
     from whitewater.config.root import Cluster
     from whitewater.devices.edge_keys import (
         BucketedEdges,
@@ -39,6 +37,7 @@ if TYPE_CHECKING:
     from whitewater.devices.genotypes import Genotypes
     from whitewater.devices.in_edges import Edges, InEdges
     from whitewater.devices.protocol import Embedding
+    from whitewater.workers import Workers
 
 CPU, GPU = CpuDevice(), GpuDevice()
 # As `whitewater.devices.protocol` defines the kinds.
@@ -176,7 +175,7 @@ class StrictDevice:
         predict = CPU.forest_from_treelite(serialised)
         return lambda rows: on_device(predict(on_host(rows, "float32")))
 
-    def cluster(self, settings: Cluster, *, threads: int, large: bool) -> AbstractContextManager[Client]:
+    def cluster(self, settings: Cluster, *, threads: int, large: bool) -> AbstractContextManager[Workers]:
         return CPU.cluster(settings, threads=threads, large=large)
 
     def describe(self) -> dict[str, Any]:

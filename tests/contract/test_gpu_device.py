@@ -113,7 +113,7 @@ def test_the_cluster_listens_on_loopback_counts_allocations_and_shuffles_on_the_
     with GpuDevice().cluster(Cluster(), threads=8, large=True) as client:
         assert asked | {"host": "127.0.0.1", "protocol": "tcp", "rmm_async": True, "enable_cudf_spill": True} == asked
         assert dask.config.get("dataframe.shuffle.method") == "tasks"
-        assert list(client.run(peak_allocated).values()) == [1_000]
+        assert client.call_on_each(peak_allocated) == [1_000]
     assert dask.config.get("dataframe.shuffle.method", None) == before
 
 

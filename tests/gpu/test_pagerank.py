@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -158,5 +159,9 @@ def _communities(device: Device, path: Path, method: Method) -> None:
 def _peak(device: Device, function: Callable[..., object], *arguments: object) -> int:
     """Return the most bytes that a worker held on its GPU while it called a function."""
     with device.cluster(Cluster(), threads=1, large=False) as client:
-        client.submit(function, *arguments).result()
-        return int(max(client.run(peak_allocated).values()))
+        list(client.completed(partial(_called, function), [arguments], {}))
+        return max(peak for peak in client.call_on_each(peak_allocated) if peak is not None)
+
+
+def _called(function: Callable[..., object], arguments: tuple[object, ...]) -> None:
+    function(*arguments)

@@ -1,7 +1,7 @@
 """Servers on this machine that answer, and that do not."""
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -9,6 +9,26 @@ from threading import Thread
 from typing import Any
 
 import pytest
+from distributed.protocol.pickle import dumps
+
+from whitewater.step import Run
+from whitewater.workers import Threads, Workers
+
+
+@pytest.fixture(autouse=True)
+def tasks_that_another_process_could_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refuse tasks and results on threads that could not be sent to a worker process and back."""
+    do = Run.map
+
+    def packed(run: Run[Any], function: Any, tasks: Sequence[Any], *, client: Workers, **options: Any) -> Iterator[Any]:
+        if isinstance(client, Threads):
+            dumps((function, tasks, options))
+        for result in do(run, function, tasks, client=client, **options):
+            if isinstance(client, Threads):
+                dumps(result)
+            yield result
+
+    monkeypatch.setattr(Run, "map", packed)
 
 
 class QuietHandler(SimpleHTTPRequestHandler):

@@ -116,6 +116,11 @@ def test_absent_gpu_fails_only_where_it_is_needed() -> None:
     assert doctor.check_gpu(needed=False).status == "skip"
 
 
+def test_threads_need_no_port() -> None:
+    assert doctor.check_scheduler(Cluster(kind="threads")).status == "skip"
+    assert doctor.check_scheduler(Cluster(kind="threads", performance_report=True)).status == "ok"
+
+
 def test_scheduler_to_attach_to_that_does_not_answer_fails(unused_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("whitewater.cluster.CONNECT_SECONDS", 1)
     check = doctor.check_scheduler(Cluster(kind="attach", address=f"tcp://127.0.0.1:{unused_port}"))

@@ -1,7 +1,9 @@
 """Components against exact ones in float64, on structures with missing calls, relatives and linkage disequilibrium."""
 
 from pathlib import Path
+from typing import Any
 
+import dask
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -19,7 +21,8 @@ from tests.genotype_structures import (
 )
 from tests.real_data import needs_real_data, real_data
 from whitewater.config.genomics import Pca
-from whitewater.devices import Device
+from whitewater.devices import Device, resolve
+from whitewater.genomics.scaled_genotypes import scaled_range
 
 HAPMAP3_EIGENVALUES = [26.160628, 23.393817, 6.915728, 6.049832, 4.402505]
 HAPMAP3_TRACE = 987.3562
@@ -65,6 +68,21 @@ def test_dask_finds_the_structure_too(tmp_path: Path, device: Device) -> None:
     values, vectors = exact(scaled(dosages))
     np.testing.assert_allclose(found.spectrum.eigenvalues, values[:3], rtol=1e-3)
     assert mean_explained_variance(found.spectrum.vectors, vectors[:, :3]) >= 0.9999
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_dasks_solver_takes_as_many_threads_as_the_step_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
+) -> None:
+    def counted(*arguments: Any, **options: Any) -> Any:
+        granted.add(dask.config.get("num_workers"))
+        return scaled_range(*arguments, **options)
+
+    granted: set[int] = set()
+    monkeypatch.setattr("whitewater.genomics.dask_svd.scaled_range", counted)
+    folder = write_folder(tmp_path / "g", simulate("populations", samples=50, variants=200))
+    components_of(folder, Pca(components=3, solver="svd_compressed"), resolve("cpu"), threads=threads)
+    assert granted == {threads}
 
 
 @pytest.mark.parametrize("solver", ["gram", "randomized"])

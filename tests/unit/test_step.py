@@ -5,22 +5,30 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 
 from whitewater import memory, registry
 from whitewater.__main__ import main
+from whitewater.config.root import Cluster
 from whitewater.config.taxi import Tips
 from whitewater.devices import resolve
 from whitewater.errors import IntegrityError, ResourceError
 from whitewater.manifest import manifest
 from whitewater.step import Inputs, Output, Outputs, Run, execute
 
+LAST_ENDED = threading.Event()
+WORKERS = {"count", "threads", "hosts", "peak_memory_bytes", "peak_device_memory_bytes"}
 
-def run_of(*, threads: int = 1) -> Run[Tips]:
-    return Run("taxi", "example", resolve("cpu"), Tips(), threads)
+
+def run_of(*, threads: int = 1, cluster: Cluster | None = None) -> Run[Tips]:
+    return Run("taxi", "example", resolve("cpu"), Tips(), threads, cluster or Cluster())
 
 
 def doubled(run: Run[Tips], *, numbers: Path, double: Output, parts: Outputs) -> None:
@@ -81,6 +89,56 @@ def test_a_step_leaves_its_outputs_and_a_record_with_their_checksums(tmp_path: P
     for name, path in (("double", paths["double"]), ("parts/a.txt", paths["a.txt"])):
         assert record["outputs"][name]["path"] == str(path)
         assert record["outputs"][name]["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_results_come_as_they_complete_or_in_the_order_of_the_tasks(ordered: bool) -> None:
+    run = run_of(threads=2)
+    LAST_ENDED.clear()
+    with run.cluster() as client:
+        found = list(run.map(_first_ends_last, range(3), client=client, label="", ordered=ordered))
+    assert found == ([0, 1, 2] if ordered else [1, 2, 0])
+
+
+def _first_ends_last(number: int) -> int:
+    if number == 0:
+        LAST_ENDED.wait(60)
+    elif number == 2:
+        LAST_ENDED.set()
+    return number
+
+
+def test_results_are_the_same_bits_on_workers_of_every_kind() -> None:
+    random = np.random.default_rng(0)
+    block, tasks = random.normal(size=(50, 40)), list(random.normal(size=(9, 50, 50)))
+    kinds: list[dict[str, Any]] = [{}, {"kind": "processes"}, {"performance_report": True}]
+    found = set()
+    for kind in kinds:
+        run = run_of(threads=2, cluster=Cluster.model_validate(kind))
+        with run.cluster() as client:
+            products = run.map(_product, tasks, client=client, label="", ordered=True, shared={"block": block})
+            found.add(sum(products, np.zeros((50, 40))).tobytes())
+        assert run.facts["workers"].keys() == WORKERS
+        assert run.facts["workers"]["threads"] == 2
+    assert len(found) == 1
+
+
+def _product(matrix: npt.NDArray[np.float64], *, block: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    product: npt.NDArray[np.float64] = matrix @ block
+    return product
+
+
+def test_a_step_on_threads_does_without_dask(tmp_path: Path) -> None:
+    code = (
+        "import sys\nfrom pathlib import Path\nfrom tests.unit.test_step import run_doubled\n"
+        f"run_doubled(Path({str(tmp_path)!r}), '1 2 3')\n"
+        "assert not {'dask', 'distributed'} & {name.split('.')[0] for name in sys.modules}\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(["src", "."])}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+    record = json.loads((tmp_path / "record.json").read_text())
+    assert record["facts"]["workers"]["threads"] == 2
+    assert record["versions"]["dask"]
 
 
 def test_a_step_that_fails_in_a_task_leaves_nothing(tmp_path: Path) -> None:

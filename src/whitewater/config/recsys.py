@@ -10,6 +10,8 @@ from whitewater.config.base import Section
 
 Share = Annotated[float, Field(ge=0, lt=1)]
 Source = Literal["generated", "criteo", "movielens", "files"]
+# What `whitewater.recsys.log_folder` puts before a source's columns.
+LOG_COLUMNS = ("row_id", "day", "time", "label")
 Role = Literal["label", "continuous", "categorical", "list", "time", "key"]
 
 
@@ -61,6 +63,20 @@ class Files(Section):
         None, description="A label of at least this is 1, below it 0; null: it is 0 or 1 already."
     )
 
+    @model_validator(mode="after")
+    def _columns_suit_a_log(self) -> Self:
+        roles = [column.role for column in self.columns]
+        names = [column.name for column in self.columns]
+        own = [column.name for column in self.columns if column.name in LOG_COLUMNS and column.name != column.role]
+        if self.columns and (roles.count("label") != 1 or roles.count("time") > 1):
+            raise ValueError("columns must have exactly one with the role label, and at most one with the role time")
+        if len(set(names)) < len(names) or own:
+            raise ValueError(
+                f"columns must have each name once, and none of {', '.join(LOG_COLUMNS)}, which a log has itself "
+                "(but for a label named label, and a time named time): rename them in the files"
+            )
+        return self
+
 
 class Fetch(Section):
     """Where the log comes from."""
@@ -71,6 +87,18 @@ class Fetch(Section):
     files: Files = Files()
     row_group_rows: int = Field(524_288, ge=1000, description="Rows of a row group, which is the unit of work.")
     anonymous: bool = Field(True, description="Read gs:// and s3:// without credentials.")
+
+    @model_validator(mode="after")
+    def _source_is_named(self) -> Self:
+        named: dict[str, dict[str, object]] = {
+            "criteo": {"criteo.files": self.criteo.files},
+            "movielens": {"movielens.path": self.movielens.path},
+            "files": {"files.files": self.files.files, "files.columns": self.files.columns},
+        }
+        for key, value in named.get(self.source, {}).items():
+            if not value:
+                raise ValueError(f"source is '{self.source}', but {key} is empty: say where it is")
+        return self
 
 
 class Split(Section):

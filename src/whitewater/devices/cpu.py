@@ -10,12 +10,21 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
-from whitewater.devices.protocol import Array, Block, Embedding, GroupAccumulator, Kind, Parsed, RawBlock, Regressor
+from whitewater.devices.protocol import (
+    Array,
+    Block,
+    BoostedTrees,
+    Classifier,
+    Embedding,
+    GroupAccumulator,
+    Kind,
+    Parsed,
+    RawBlock,
+    Regressor,
+)
 from whitewater.versions import versions
 
 if TYPE_CHECKING:
-    from distributed import Client
-
     from whitewater.config.root import Cluster
     from whitewater.devices.edge_keys import (
         BucketedEdges,
@@ -29,6 +38,9 @@ if TYPE_CHECKING:
     from whitewater.devices.elementwise import Bounds, Clock
     from whitewater.devices.genotypes import Genotypes
     from whitewater.devices.in_edges import Edges, InEdges
+    from whitewater.recsys.columns import Categories, Column
+    from whitewater.recsys.schema import Schema
+    from whitewater.workers import Workers
 
 
 @dataclass(frozen=True)
@@ -164,10 +176,47 @@ class CpuDevice:
     def free_memory(self) -> int | None:
         return None
 
+    def read_columns(
+        self, path: Path, row_group: int, names: Sequence[str], *, start: int = 0, rows: int | None = None
+    ) -> dict[str, Column]:
+        from whitewater.devices.column_reading import cpu_read_columns
+
+        return cpu_read_columns(path, row_group, names, start=start, rows=rows)
+
+    def write_columns(self, block: Mapping[str, Column], path: Path, schema: Schema, *, row_group_rows: int) -> None:
+        from whitewater.devices.column_writing import cpu_write_columns
+
+        cpu_write_columns(block, path, schema, row_group_rows=row_group_rows)
+
+    def factorize(self, values: Array, valid: Array | None) -> Categories:
+        from whitewater.devices.categories import cpu_factorize
+
+        return cpu_factorize(values, valid)
+
+    def count_codes(self, codes: Array, size: int) -> Array:
+        from whitewater.devices.categories import cpu_count_codes
+
+        return cpu_count_codes(codes, size)
+
+    def sum_by_code(self, codes: Array, weights: Array, size: int) -> Array:
+        from whitewater.devices.categories import cpu_sum_by_code
+
+        return cpu_sum_by_code(codes, weights, size)
+
     def umap(self, *, neighbors: int, minimum_distance: float, seed: int) -> Embedding:
         from whitewater.devices.estimators import cpu_umap
 
         return cpu_umap(neighbors=neighbors, minimum_distance=minimum_distance, seed=seed)
+
+    def logistic_regression(self, *, penalty: float) -> Classifier:
+        from whitewater.devices.classifiers import cpu_logistic_regression
+
+        return cpu_logistic_regression(penalty=penalty)
+
+    def boosted_trees(self, *, trees: int, depth: int, learning_rate: float, seed: int, threads: int) -> BoostedTrees:
+        from whitewater.devices.classifiers import XgboostTrees
+
+        return XgboostTrees("cpu", trees=trees, depth=depth, learning_rate=learning_rate, seed=seed, threads=threads)
 
     def ridge(self, *, alpha: float) -> Regressor:
         from whitewater.devices.estimators import cpu_ridge
@@ -189,7 +238,7 @@ class CpuDevice:
 
         return cpu_forest_from_treelite(serialised)
 
-    def cluster(self, settings: Cluster, *, threads: int, large: bool) -> AbstractContextManager[Client]:
+    def cluster(self, settings: Cluster, *, threads: int, large: bool) -> AbstractContextManager[Workers]:
         from whitewater.cluster import cpu_cluster
 
         return cpu_cluster(settings, threads=threads, large=large)

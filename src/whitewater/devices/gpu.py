@@ -11,13 +11,22 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
 from whitewater.config.resolve import missing_gpu
-from whitewater.devices.protocol import Array, Block, Embedding, GroupAccumulator, Kind, Parsed, RawBlock, Regressor
+from whitewater.devices.protocol import (
+    Array,
+    Block,
+    BoostedTrees,
+    Classifier,
+    Embedding,
+    GroupAccumulator,
+    Kind,
+    Parsed,
+    RawBlock,
+    Regressor,
+)
 from whitewater.errors import DeviceError
 from whitewater.versions import versions
 
 if TYPE_CHECKING:
-    from distributed import Client
-
     from whitewater.config.root import Cluster
     from whitewater.devices.edge_keys import (
         BucketedEdges,
@@ -31,6 +40,9 @@ if TYPE_CHECKING:
     from whitewater.devices.elementwise import Bounds, Clock
     from whitewater.devices.genotypes import Genotypes
     from whitewater.devices.in_edges import Edges, InEdges
+    from whitewater.recsys.columns import Categories, Column
+    from whitewater.recsys.schema import Schema
+    from whitewater.workers import Workers
 
 PACKAGES = ("cudf", "cupy", "cuml", "dask_cuda")
 DISTRIBUTIONS = ("cudf-cu13", "cupy-cuda13x", "cuml-cu13", "dask-cuda", "rmm-cu13", "numba-cuda")
@@ -199,10 +211,47 @@ class GpuDevice:
 
         return gpu_free_memory()
 
+    def read_columns(
+        self, path: Path, row_group: int, names: Sequence[str], *, start: int = 0, rows: int | None = None
+    ) -> dict[str, Column]:
+        from whitewater.devices.column_reading import gpu_read_columns
+
+        return gpu_read_columns(path, row_group, names, start=start, rows=rows)
+
+    def write_columns(self, block: Mapping[str, Column], path: Path, schema: Schema, *, row_group_rows: int) -> None:
+        from whitewater.devices.column_writing import gpu_write_columns
+
+        gpu_write_columns(block, path, schema, row_group_rows=row_group_rows)
+
+    def factorize(self, values: Array, valid: Array | None) -> Categories:
+        from whitewater.devices.categories import gpu_factorize
+
+        return gpu_factorize(values, valid)
+
+    def count_codes(self, codes: Array, size: int) -> Array:
+        from whitewater.devices.categories import gpu_count_codes
+
+        return gpu_count_codes(codes, size)
+
+    def sum_by_code(self, codes: Array, weights: Array, size: int) -> Array:
+        from whitewater.devices.categories import gpu_sum_by_code
+
+        return gpu_sum_by_code(codes, weights, size)
+
     def umap(self, *, neighbors: int, minimum_distance: float, seed: int) -> Embedding:
         from whitewater.devices.estimators import gpu_umap
 
         return gpu_umap(neighbors=neighbors, minimum_distance=minimum_distance, seed=seed)
+
+    def logistic_regression(self, *, penalty: float) -> Classifier:
+        from whitewater.devices.classifiers import gpu_logistic_regression
+
+        return gpu_logistic_regression(penalty=penalty)
+
+    def boosted_trees(self, *, trees: int, depth: int, learning_rate: float, seed: int, threads: int) -> BoostedTrees:
+        from whitewater.devices.classifiers import XgboostTrees
+
+        return XgboostTrees("cuda", trees=trees, depth=depth, learning_rate=learning_rate, seed=seed, threads=threads)
 
     def ridge(self, *, alpha: float) -> Regressor:
         from whitewater.devices.estimators import gpu_ridge
@@ -224,7 +273,7 @@ class GpuDevice:
 
         return gpu_forest_from_treelite(serialised)
 
-    def cluster(self, settings: Cluster, *, threads: int, large: bool) -> AbstractContextManager[Client]:
+    def cluster(self, settings: Cluster, *, threads: int, large: bool) -> AbstractContextManager[Workers]:
         from whitewater.devices.gpu_cluster import gpu_cluster
 
         return gpu_cluster(settings)

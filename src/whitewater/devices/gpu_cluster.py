@@ -11,6 +11,7 @@ from distributed import WorkerPlugin
 
 from whitewater.cluster import LOOPBACK, attach
 from whitewater.errors import ConfigError, DeviceError
+from whitewater.workers import DaskWorkers
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -22,7 +23,7 @@ DASK_SETTINGS = {"dataframe.shuffle.method": "tasks"}
 
 
 @contextmanager
-def gpu_cluster(settings: Cluster) -> Iterator[Client]:
+def gpu_cluster(settings: Cluster) -> Iterator[DaskWorkers]:
     """Open one worker process for each visible GPU, or connect to a cluster whose workers have GPUs already.
 
     Memory comes from CUDA's asynchronous pool through RMM, for CuPy as for cuDF; cuDF spills to the host when it runs
@@ -43,7 +44,7 @@ def gpu_cluster(settings: Cluster) -> Iterator[Client]:
         if settings.kind == "attach":
             with attach(settings) as client:
                 _refuse_workers_without_gpu(client)
-                yield client
+                yield DaskWorkers(client)
             return
         from dask_cuda import LocalCUDACluster
         from distributed import Client
@@ -61,7 +62,7 @@ def gpu_cluster(settings: Cluster) -> Iterator[Client]:
             Client(cluster) as client,
         ):
             client.register_plugin(CountAllocations())
-            yield client
+            yield DaskWorkers(client)
 
 
 class CountAllocations(WorkerPlugin):
@@ -80,7 +81,7 @@ def peak_allocated() -> int | None:
     """Return the most bytes that this process held on its GPU at once, or None where `CountAllocations` does not count.
 
     Counts what went through RMM: all arrays of cuDF and CuPy and the work space of cuML, not the CUDA context. The
-    workers do the work, so it is they who know: ``client.run(peak_allocated)``.
+    workers do the work, so it is they who know: ``client.call_on_each(peak_allocated)``.
     """
     import rmm.mr
 

@@ -64,22 +64,23 @@ def cpu_row_group_blocks(
     InputError
         If the file is not Parquet, is cut off or corrupted, lacks a column, or has a value that cannot be of its kind.
     """
-    with _opened(path) as file, path.open("rb", buffering=0) as data:
+    with opened(path) as file, path.open("rb", buffering=0) as data:
         rows = file.metadata.row_group(row_group).num_rows
         readers: dict[str, _Reader] = {}
         for name, kind in columns.items():
-            with _faults_of(path, row_group, name):
-                own = chunk_reader(data, file, row_group, _position(file, name), kind)
+            with faults_of(path, row_group, name):
+                own = chunk_reader(data, file, row_group, position_of(file.schema_arrow, name), kind)
                 readers[name] = own or _ArrowReader(path, row_group, name, kind)
         for start in range(0, max(rows, 1), block_rows):
             block: RawBlock = {}
             for name, reader in readers.items():
-                with _faults_of(path, row_group, name):
+                with faults_of(path, row_group, name):
                     block[name] = reader.read(min(block_rows, rows - start))
             yield block
 
 
-def _opened(path: Path) -> pq.ParquetFile:
+def opened(path: Path) -> pq.ParquetFile:
+    """Return a Parquet file; raises InputError if it is none, or cut off."""
     try:
         return pq.ParquetFile(path)
     except _FAULTS as error:
@@ -87,7 +88,8 @@ def _opened(path: Path) -> pq.ParquetFile:
 
 
 @contextmanager
-def _faults_of(path: Path, row_group: int, column: str) -> Iterator[None]:
+def faults_of(path: Path, row_group: int, column: str) -> Iterator[None]:
+    """Raise what goes wrong with a column as InputError that names it."""
     try:
         yield
     except _FAULTS as error:
@@ -96,8 +98,9 @@ def _faults_of(path: Path, row_group: int, column: str) -> Iterator[None]:
         ) from error
 
 
-def _position(file: pq.ParquetFile, name: str) -> int:
-    names = file.schema_arrow.names
+def position_of(schema: pa.Schema, name: str) -> int:
+    """Return the index of a column by its name; raises ValueError unless there is exactly one."""
+    names = schema.names
     if names.count(name) != 1:
         problem = "is there more than once" if name in names else "is not there"
         raise ValueError(f"{problem}; the columns are {', '.join(names)}")
@@ -153,7 +156,7 @@ def gpu_row_group_blocks(
             unpartitioned = {"partitioning": None}
             frame = cudf.read_parquet(path, columns=direct, row_groups=[row_group], dataset_kwargs=unpartitioned)
             for name in direct:
-                with _faults_of(path, row_group, name):
+                with faults_of(path, row_group, name):
                     arrays[name] = _from_series(frame[name], columns[name])
     except RuntimeError:
         # libcudf has one error for everything. The host's reader names the column, if it is the file that is at fault.
@@ -171,10 +174,10 @@ def gpu_row_group_blocks(
 def _read_by_cudf(path: Path, row_group: int, columns: Mapping[str, Kind]) -> list[str]:
     """Return the columns that cuDF reads as their kind; the others take the way over the host."""
     direct: list[str] = []
-    with _opened(path) as file:
+    with opened(path) as file:
         for name, kind in columns.items():
-            with _faults_of(path, row_group, name):
-                if _is_direct(file.schema_arrow.field(_position(file, name)).type, kind):
+            with faults_of(path, row_group, name):
+                if _is_direct(file.schema_arrow.field(position_of(file.schema_arrow, name)).type, kind):
                     direct.append(name)
     return direct
 

@@ -21,10 +21,10 @@ import pyarrow.parquet as pq
 
 from whitewater.devices import parquet_pages
 from whitewater.devices.arrow_kinds import MICROSECONDS, NULL_ID, dtype_of, empty, from_arrow, null_of
-from whitewater.devices.parquet_pages import ABSENT, DATA, DATA_V2, DICTIONARY
+from whitewater.devices.parquet_pages import ABSENT, DATA, DATA_V2, DICTIONARY, KIND, VALUES
 from whitewater.devices.protocol import NULL_INTEGER, Array, Encoded, Kind
 
-_PHYSICAL: dict[str, np.dtype[Any]] = {
+PHYSICAL: dict[str, np.dtype[Any]] = {
     "INT32": np.dtype("<i4"),
     "INT64": np.dtype("<i8"),
     "FLOAT": np.dtype("<f4"),
@@ -61,7 +61,7 @@ class ChunkError(ValueError):
 
 
 @dataclass(frozen=True)
-class _Chunk:
+class Chunk:
     """Where a column chunk is, and what its footer says of it."""
 
     offset: int
@@ -73,7 +73,7 @@ class _Chunk:
     type: pa.DataType
 
 
-class _Page(NamedTuple):
+class Page(NamedTuple):
     """A page, uncompressed. ``levels`` is the size of its definition levels in bytes, or `ABSENT`."""
 
     kind: int
@@ -97,9 +97,17 @@ def chunk_reader(data: FileIO, file: pq.ParquetFile, row_group: int, column: int
     kind
         What the values become.
     """
+    chunk = described(file, row_group, column, file.schema_arrow.field(column).type)
+    return None if chunk is None else ChunkReader(data, chunk, kind)
+
+
+def described(file: pq.ParquetFile, row_group: int, column: int, type_: pa.DataType) -> Chunk | None:
+    """Return what a footer says of a column chunk, or None where it is of a form that only pyarrow reads.
+
+    ``type_`` is the column's type in Arrow.
+    """
     chunk = file.metadata.row_group(row_group).column(column)
     declared = file.schema.column(column)
-    type_ = file.schema_arrow.field(column).type
     if pa.types.is_dictionary(type_):
         type_ = type_.value_type
     flat = declared.max_repetition_level == 0 and declared.max_definition_level <= 1
@@ -107,18 +115,15 @@ def chunk_reader(data: FileIO, file: pq.ParquetFile, row_group: int, column: int
     if not covered or not _is_stored_plainly(type_, declared):
         return None
     starts = [offset for offset in (chunk.dictionary_page_offset, chunk.data_page_offset) if offset]
-    optional = declared.max_definition_level == 1
-    rows = file.metadata.row_group(row_group).num_rows
-    where = _Chunk(
+    return Chunk(
         min(starts, default=0),
         chunk.total_compressed_size,
-        rows,
+        file.metadata.row_group(row_group).num_rows,
         chunk.compression,
-        optional,
+        declared.max_definition_level == 1,
         declared.physical_type,
         type_,
     )
-    return ChunkReader(data, where, kind)
 
 
 def _is_stored_plainly(type_: pa.DataType, declared: pq.ColumnSchema) -> bool:
@@ -133,7 +138,7 @@ def _is_stored_plainly(type_: pa.DataType, declared: pq.ColumnSchema) -> bool:
 class ChunkReader:
     """Reads the rows of one column chunk in order."""
 
-    def __init__(self, data: FileIO, chunk: _Chunk, kind: Kind) -> None:
+    def __init__(self, data: FileIO, chunk: Chunk, kind: Kind) -> None:
         self._chunk = chunk
         self._kind = kind
         self._dtype = dtype_of(kind)
@@ -145,7 +150,7 @@ class ChunkReader:
         self._table = self._null
         self._carried = np.empty(0, self._dtype)
         self._pages = self._data_pages(data)
-        self._next: _Page | None = None
+        self._next: Page | None = None
 
     def read(self, rows: int) -> Array | Encoded:
         """Return the next ``rows`` rows.
@@ -181,7 +186,7 @@ class ChunkReader:
             self._carried = target[len(values) :]
         return min(rows, len(values))
 
-    def _batch(self, rows: int) -> list[_Page]:
+    def _batch(self, rows: int) -> list[Page]:
         """Take one page, or several pages of indices that fit."""
         batch = [self._page()]
         taken = batch[0].rows
@@ -194,13 +199,13 @@ class ChunkReader:
             batch.append(page)
         return batch
 
-    def _page(self) -> _Page:
+    def _page(self) -> Page:
         page, self._next = self._next or next(self._pages, None), None
         if page is None:
             raise ChunkError(f"ends before the {self._chunk.rows} rows of its row group")
         return page
 
-    def _look_up(self, batch: list[_Page], target: Array) -> None:
+    def _look_up(self, batch: list[Page], target: Array) -> None:
         data = np.frombuffer(batch[0].body if len(batch) == 1 else b"".join([page.body for page in batch]), np.uint8)
         ends = list(accumulate(len(page.body) for page in batch))
         places = [(end - len(page.body), end, page.rows, page.levels) for end, page in zip(ends, batch, strict=True)]
@@ -213,7 +218,7 @@ class ChunkReader:
         if values is not target:
             target[:] = values
 
-    def _decode_plain(self, page: _Page, target: Array) -> None:
+    def _decode_plain(self, page: Page, target: Array) -> None:
         if not self._chunk.optional:
             target[:] = self._converted(page.body, page.rows)
             return
@@ -235,10 +240,10 @@ class ChunkReader:
         if nulls and self._kind == "id":
             raise ValueError(NULL_ID)
 
-    def _data_pages(self, data: FileIO) -> Iterator[_Page]:
+    def _data_pages(self, data: FileIO) -> Iterator[Page]:
         """Yield the data pages; a dictionary page, which comes ahead of them, becomes the table."""
         rows = 0
-        for page in _pages_of(data, self._chunk):
+        for page in pages_of(data, self._chunk):
             if page.kind == DICTIONARY:
                 self._table = np.concatenate([self._converted(page.body, page.rows), self._null])
             elif page.kind in (DATA, DATA_V2):
@@ -252,9 +257,9 @@ class ChunkReader:
     def _converted(self, body: bytes | memoryview, count: int) -> Array:
         """Return plainly encoded values as what they become."""
         if self._chunk.physical == "BYTE_ARRAY":
-            values = _texts(body, count)
+            values = texts_of(body, count)
         else:
-            dtype = _PHYSICAL[self._chunk.physical]
+            dtype = PHYSICAL[self._chunk.physical]
             if len(body) < count * dtype.itemsize:
                 raise ChunkError("has a page that is too short for its values")
             numbers = np.frombuffer(body, dtype, count)
@@ -275,7 +280,8 @@ def _unsigned(values: Array) -> Array:
     return values.view(f"u{values.dtype.itemsize}")
 
 
-def _texts(body: bytes | memoryview, count: int) -> pa.Array:
+def texts_of(body: bytes | memoryview, count: int) -> pa.Array:
+    """Return plainly encoded texts of a page as an Arrow array of string; raises ValueError if they are malformed."""
     data = np.frombuffer(body, np.uint8)
     if count > len(data):
         raise ChunkError("has a page that is too short for its texts")
@@ -287,8 +293,12 @@ def _texts(body: bytes | memoryview, count: int) -> pa.Array:
     return values
 
 
-def _pages_of(data: FileIO, chunk: _Chunk) -> Iterator[_Page]:
-    """Yield the pages of a chunk, holding a window of its bytes at a time."""
+def pages_of(data: FileIO, chunk: Chunk, wanted: range | None = None) -> Iterator[Page]:
+    """Yield the pages of a chunk, holding a window of its bytes at a time.
+
+    Data pages without any of the ``wanted`` rows of the chunk, all by default, are not uncompressed.
+    """
+    first = 0
     window = _WINDOW_BYTES
     headers = np.empty((_PAGES_OF_A_WINDOW, parquet_pages.FIELDS), np.int64)
     done = 0
@@ -301,16 +311,26 @@ def _pages_of(data: FileIO, chunk: _Chunk) -> Iterator[_Page]:
         if taken < 0 or (found == 0 and done + len(buffer) == chunk.size):
             raise ChunkError("has a malformed page header, or is cut off")
         window = window if found else 2 * window
-        for kind, size, compressed, checksum, rows, encoding, levels, is_compressed, start in headers[:found].tolist():
-            body = buffer.data[start : start + compressed]
-            if checksum != ABSENT and zlib.crc32(body) != checksum & 0xFFFFFFFF:
-                raise ChunkError("has a page whose checksum is wrong")
-            codec = chunk.codec if is_compressed else _UNCOMPRESSED
-            has_indices = kind != DICTIONARY and encoding in _INDICES
-            if not has_indices and encoding not in _VALUES:
-                raise ChunkError(f"has a page of encoding {encoding}, which its footer does not name")
-            yield _Page(kind, rows, levels, has_indices, _uncompressed(body, codec, size, max(levels, 0)))
+        for header in headers[:found].tolist():
+            rows = header[VALUES] if header[KIND] in (DATA, DATA_V2) else 0
+            is_wanted = wanted is None or rows == 0 or (first + rows > wanted.start and first < wanted.stop)
+            yield _page(header, buffer.data, chunk.codec, is_wanted=is_wanted)
+            first += rows
         done += taken
+
+
+def _page(header: list[int], data: memoryview, codec: str, *, is_wanted: bool) -> Page:
+    """Return a page by its header, a row of the table of `parquet_pages.find_pages`."""
+    kind, size, compressed, checksum, rows, encoding, levels, is_compressed, start = header
+    body = data[start : start + compressed]
+    if checksum != ABSENT and zlib.crc32(body) != checksum & 0xFFFFFFFF:
+        raise ChunkError("has a page whose checksum is wrong")
+    has_indices = kind != DICTIONARY and encoding in _INDICES
+    if not has_indices and encoding not in _VALUES:
+        raise ChunkError(f"has a page of encoding {encoding}, which its footer does not name")
+    if is_wanted:
+        body = _uncompressed(body, codec if is_compressed else _UNCOMPRESSED, size, max(levels, 0))
+    return Page(kind, rows, levels, has_indices, body)
 
 
 def _uncompressed(body: memoryview, codec: str, size: int, levels: int) -> memoryview:

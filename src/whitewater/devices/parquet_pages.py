@@ -265,6 +265,8 @@ def _unpack(data: Array, start: int, width: int, table: Array, run: Array) -> in
     An index is cut from the eight bytes that it begins in; their loads become one instruction. Groups of eight indices
     take whole bytes. The last ones are read byte by byte, because eight bytes might reach beyond the data.
     """
+    if width == 1:
+        return _unpack_bits(data, start, table, run)
     mask, end = uint64((1 << width) - 1), uint64(len(table) - 1)
     largest = uint64(0)
     groups = max(0, min(len(run) // 8, (len(data) - start - 8) // max(width, 1)))
@@ -282,6 +284,23 @@ def _unpack(data: Array, start: int, width: int, table: Array, run: Array) -> in
         largest = max(largest, index)
         run[place] = table[min(index, end)]
     return int64(largest)
+
+
+@part
+def _unpack_bits(data: Array, start: int, table: Array, run: Array) -> int:
+    """Look up packed indices of one bit, which definition levels are as well: a choice, which runs on vectors."""
+    low, high = table[0], table[min(1, len(table) - 1)]
+    some = 0
+    for group in range(len(run) // 8):
+        byte = int64(data[start + group])
+        some |= byte
+        for place in range(8):
+            run[8 * group + place] = high if (byte >> place) & 1 else low
+    for place in range(len(run) // 8 * 8, len(run)):
+        bit = (int64(data[start + (place >> 3)]) >> (place & 7)) & 1
+        some |= bit
+        run[place] = high if bit else low
+    return int64(some != 0)
 
 
 @part

@@ -30,8 +30,6 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from distributed import Client
-
     from whitewater.config.root import Cluster
     from whitewater.devices.edge_keys import (
         BucketedEdges,
@@ -45,6 +43,9 @@ if TYPE_CHECKING:
     from whitewater.devices.elementwise import Bounds, Clock
     from whitewater.devices.genotypes import Genotypes
     from whitewater.devices.in_edges import Edges, InEdges
+    from whitewater.recsys.columns import Categories, Column
+    from whitewater.recsys.schema import Schema
+    from whitewater.workers import Workers
 
 Kind = Literal["timestamp", "float64", "int8", "int16", "int32", "int64", "id", "text"]
 Array = npt.NDArray[Any]
@@ -117,6 +118,23 @@ class Regressor(Protocol):
 
     def fit(self, X: Array, y: Array) -> Any: ...
     def predict(self, X: Array) -> Array: ...
+
+
+class Classifier(Protocol):
+    """An estimator of probabilities of scikit-learn or cuML."""
+
+    def fit(self, X: Array, y: Array) -> Any: ...
+    def predict_proba(self, X: Array) -> Array: ...
+
+
+class BoostedTrees(Protocol):
+    """Gradient-boosted trees for labels of 0 and 1; NaN is a missing value, which goes the better way."""
+
+    def fit(self, X: Array, y: Array, later: tuple[Array, Array]) -> int:
+        """Fit until later rows (X, y), if any, are predicted no better; return the number of trees that predict."""
+
+    def predict(self, X: Array) -> Array:
+        """Return the probability of label 1, float32 (rows,)."""
 
 
 class Embedding(Protocol):
@@ -270,8 +288,39 @@ class Device(Hashable, Protocol):
     def free_memory(self) -> int | None:
         """Return the bytes of the device's own memory that are free, or None where it is the host's."""
 
+    def read_columns(
+        self, path: Path, row_group: int, names: Sequence[str], *, start: int = 0, rows: int | None = None
+    ) -> dict[str, Column]:
+        """Read columns of one row group of a Parquet file, or of ``rows`` rows from ``start`` on, as they are stored.
+
+        Text and dictionaries become `Categories`, numbers and booleans `Numbers`, lists `Lists`.
+
+        Raises InputError where the file is damaged, or a column is missing or of another type.
+        """
+
+    def write_columns(self, block: Mapping[str, Column], path: Path, schema: Schema, *, row_group_rows: int) -> None:
+        """Write columns as a Parquet file of plain, uncompressed pages; NaN stands for null in floats.
+
+        Raises InputError where a column cannot be of its type.
+        """
+
+    def factorize(self, values: Array, valid: Array | None) -> Categories:
+        """Return integers, int64 (rows,), as categories, each value once; null where ``valid``, bool, is False."""
+
+    def count_codes(self, codes: Array, size: int) -> Array:
+        """Count the rows of each code, int32 (rows,), below ``size``, and not those of code -1: int64 (size,)."""
+
+    def sum_by_code(self, codes: Array, weights: Array, size: int) -> Array:
+        """Add up ``weights``, float64 (rows,), by code as `count_codes` counts: float64 (size,)."""
+
     def umap(self, *, neighbors: int, minimum_distance: float, seed: int) -> Embedding:
         """UMAP to two dimensions (umap-learn or cuML)."""
+
+    def logistic_regression(self, *, penalty: float) -> Classifier:
+        """Logistic regression with an L2 penalty and an intercept."""
+
+    def boosted_trees(self, *, trees: int, depth: int, learning_rate: float, seed: int, threads: int) -> BoostedTrees:
+        """Gradient-boosted trees, of XGBoost."""
 
     def ridge(self, *, alpha: float) -> Regressor:
         """Linear least squares with an L2 penalty and an intercept."""
@@ -285,8 +334,8 @@ class Device(Hashable, Protocol):
     def forest_from_treelite(self, serialised: bytes) -> Callable[[Array], Array]:
         """Return the predictions of a stored forest: float32 (rows, features) -> float64 (rows,)."""
 
-    def cluster(self, settings: Cluster, *, threads: int, large: bool) -> AbstractContextManager[Client]:
-        """Open Dask workers for one step, on loopback; ``large`` asks for processes where kind is auto."""
+    def cluster(self, settings: Cluster, *, threads: int, large: bool) -> AbstractContextManager[Workers]:
+        """Open the workers of one step; ``large`` asks for processes where kind is auto."""
 
     def describe(self) -> dict[str, Any]:
         """Return the hardware and the versions of the packages that compute, for the manifest."""

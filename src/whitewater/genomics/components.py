@@ -107,7 +107,7 @@ def _decompose(genotypes: ScaledGenotypes, settings: Pca, *, total: float, threa
         return _exact(genotypes, settings, total=total)
     if solver == "randomized":
         return _randomized(genotypes, settings, total=total)
-    return _compressed(genotypes, settings, total=total)
+    return _compressed(genotypes, settings, total=total, threads=threads)
 
 
 def _exact(genotypes: ScaledGenotypes, settings: Pca, *, total: float) -> Spectrum:
@@ -150,10 +150,12 @@ def _randomized(genotypes: ScaledGenotypes, settings: Pca, *, total: float) -> S
                      solver="randomized", device=device)  # fmt: skip
 
 
-def _compressed(genotypes: ScaledGenotypes, settings: Pca, *, total: float) -> Spectrum:
+def _compressed(genotypes: ScaledGenotypes, settings: Pca, *, total: float, threads: int) -> Spectrum:
     """Decompose by Dask's solver; one more pass tells the residuals and the sum of squares."""
     device, size = genotypes.device, settings.components
-    vectors = compressed_svd(genotypes, components=size, oversampling=settings.oversampling, seed=settings.seed)
+    vectors = compressed_svd(
+        genotypes, components=size, oversampling=settings.oversampling, seed=settings.seed, threads=threads
+    )
     probes = start_block(genotypes.used, width=forecast.block_width(settings, genotypes.samples), seed=settings.seed)
     joined = np.linalg.qr(vectors)[0]
     products = genotypes.covariance_times(device.from_host(np.hstack([joined, probes])))

@@ -14,12 +14,14 @@ PASSES = 2 * POWER_ITERATIONS + 2
 
 
 def compressed_svd(
-    genotypes: ScaledGenotypes, *, components: int, oversampling: int, seed: int
+    genotypes: ScaledGenotypes, *, components: int, oversampling: int, seed: int, threads: int
 ) -> npt.NDArray[np.float64]:
     """Return the leading eigenvectors of the covariance of the samples, float64 (samples used, k), on the host.
 
-    Blocks of X are scaled when they are needed, again in each of the passes, on the Dask client that is open.
+    Blocks of X are scaled when they are needed, again in each of the passes, on the Dask client that is open, or else
+    on so many threads of this process.
     """
+    import dask
     import dask.array as da
     from dask.base import compute
     from dask.delayed import delayed
@@ -33,9 +35,10 @@ def compressed_svd(
         for each in genotypes.folder.ranges()
     ]
     random = da.random.RandomState(seed, RandomState=xp.random.RandomState)
-    _, _, rows = da.linalg.svd_compressed(
-        da.concatenate(blocks), components, n_power_iter=POWER_ITERATIONS, n_oversamples=oversampling, seed=random,
-        compute=True, coerce_signs=False,
-    )  # fmt: skip
-    vectors: npt.NDArray[np.float64] = genotypes.device.to_host(compute(rows)[0].T).astype(np.float64)
+    with dask.config.set(num_workers=threads):
+        _, _, rows = da.linalg.svd_compressed(
+            da.concatenate(blocks), components, n_power_iter=POWER_ITERATIONS, n_oversamples=oversampling, seed=random,
+            compute=True, coerce_signs=False,
+        )  # fmt: skip
+        vectors: npt.NDArray[np.float64] = genotypes.device.to_host(compute(rows)[0].T).astype(np.float64)
     return vectors

@@ -36,10 +36,9 @@ from whitewater.genomics.kinship_tiles import (
 from whitewater.memory import forecast
 
 if TYPE_CHECKING:
-    from distributed import Client
-
     from whitewater.config.genomics import Relatedness
     from whitewater.step import Run
+    from whitewater.workers import Workers
 
 logger = logging.getLogger(__name__)
 Rows = npt.NDArray[np.int64]
@@ -52,7 +51,7 @@ OPERATIONS = 3 * 2
 
 
 def kinship_of_pairs(
-    run: Run[Relatedness], folder: GenotypeFolder, rows: Rows, *, threshold: float, client: Client
+    run: Run[Relatedness], folder: GenotypeFolder, rows: Rows, *, threshold: float, client: Workers
 ) -> Pairs:
     """Return the pairs of kinship at least ``threshold``, most related first, over the variants of ``rows``.
 
@@ -137,7 +136,7 @@ def _forecast(run: Run[Relatedness], folder: GenotypeFolder, *, variants: int) -
     )
 
 
-def _read_kept(run: Run[Relatedness], folder: GenotypeFolder, rows: Rows, *, client: Client) -> tuple[Genotypes, int]:
+def _read_kept(run: Run[Relatedness], folder: GenotypeFolder, rows: Rows, *, client: Workers) -> tuple[Genotypes, int]:
     """Read the calls of the variants that take part, those without missing calls first, and count those."""
     missing = folder.variants_table(["count_missing"])["count_missing"].to_numpy()[rows]
     tasks = [rows[slice(*np.searchsorted(rows, (start, stop)))] for start, stop in folder.ranges()]

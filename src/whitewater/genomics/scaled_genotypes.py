@@ -29,7 +29,7 @@ LEAST_RANGES, MOST_RANGES = 8, 64
 
 
 class RunTasks(Protocol):
-    """Applies a function to tasks, on Dask workers or here, and yields the results in the order of the tasks.
+    """Applies a function to tasks, on workers or here, and yields the results in the order of the tasks.
 
     ``shared`` are keyword arguments of all tasks.
     """

@@ -27,12 +27,11 @@ from whitewater.pagerank.edge_rules import Judged, Known, judge, total
 from whitewater.pagerank.edges_folder import EdgesFolder, EdgesWriter, finish_edges, open_edges
 
 if TYPE_CHECKING:
-    from distributed import Client
-
     from whitewater.config.pagerank import EdgeRules
     from whitewater.devices.protocol import Array
     from whitewater.pagerank.pages import PagesFolder
     from whitewater.step import Run
+    from whitewater.workers import Workers
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,7 @@ def edges_of_files(run: Run[EdgeRules], fetched: PagesFolder, folder: Path) -> E
 
 
 def _read_edges(
-    run: Run[EdgeRules], parts: Sequence[Part], reading: Reading, table: pa.Table | None, client: Client
+    run: Run[EdgeRules], parts: Sequence[Part], reading: Reading, table: pa.Table | None, client: Workers
 ) -> tuple[Counter[str], pa.Table | None]:
     """Read all parts; return the counts, and the vertices: those of the table, if there is one, and those found."""
     counts: Counter[str] = Counter()
@@ -212,7 +211,7 @@ def _units(paths: Iterable[Path], settings: Edges) -> Iterator[Unit | RowGroup]:
 
 
 def _read_table(
-    run: Run[EdgeRules], paths: Sequence[Path], settings: Edges, client: Client
+    run: Run[EdgeRules], paths: Sequence[Path], settings: Edges, client: Workers
 ) -> tuple[Counter[str], pa.Table | None]:
     """Read files of vertices; return how many rows repeat a vertex, and the table, or None where there are no files."""
     if not paths:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +19,7 @@ from whitewater.pagerank.graph_folder import GraphFolder, open_graph
 from whitewater.pagerank.power_iteration import Iteration, Vectors, power_iteration
 from whitewater.pagerank.recurrences import Recurrence, recurrence_of
 from whitewater.step import Run
-
-if TYPE_CHECKING:
-    from distributed import Client
+from whitewater.workers import Workers
 
 # Below, workers would take longer to start than the iteration takes.
 SMALL_EDGES = 1 << 20
@@ -114,10 +112,9 @@ def solve(run: Run[Pagerank], problem: Problem) -> Solution:
     if problem.folder.edges < SMALL_EDGES:
         return solve_alone(problem)
     with run.cluster() as client:
-        workers = client.nthreads()
-        problem = replace(problem, threads=min(workers.values()))
-        if len(workers) > 1:
-            return _solve_together(run, problem, client, list(workers))
+        problem = replace(problem, threads=min(client.threads))
+        if len(client.threads) > 1:
+            return _solve_together(run, problem, client)
         return next(run.map(solve_alone, [problem], client=client, label="power iteration"))
 
 
@@ -201,16 +198,13 @@ def pull_held(held: HeldEdges, *, shares: npt.NDArray[np.float64]) -> npt.NDArra
     return held.pull(shares)
 
 
-def _solve_together(run: Run[Pagerank], problem: Problem, client: Client, workers: list[str]) -> Solution:
+def _solve_together(run: Run[Pagerank], problem: Problem, client: Workers) -> Solution:
     """Follow the recurrence with the vectors in this process and a range of the edges at each worker."""
     host, recurrence = resolve("cpu"), problem.recurrence
     start, name = problem.start()
     vectors = Vectors(problem.strength(), recurrence.restart, host.xp, host.slice_rows)
-    ranges = problem.folder.ranges(at_most=len(workers))
-    held = [
-        client.submit(HeldEdges, problem, *each, workers=[worker], allow_other_workers=True, pure=False)
-        for each, worker in zip(ranges, workers, strict=False)
-    ]
+    ranges = problem.folder.ranges(at_most=len(client.threads))
+    held = client.hold(HeldEdges, [(problem, *each) for each in ranges])
 
     def pull(shares: Array, sums: Array) -> None:
         found = run.map(

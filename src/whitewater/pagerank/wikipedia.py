@@ -26,13 +26,12 @@ from whitewater.pagerank.edges_folder import EdgesFolder, EdgesWriter, finish_ed
 from whitewater.pagerank.wikipedia_titles import TARGET, Dump, Titles, find_dumps, read_titles, resolve_redirects
 
 if TYPE_CHECKING:
-    from distributed import Client
-
     from whitewater.config.pagerank import EdgeRules
     from whitewater.devices.protocol import Array
     from whitewater.pagerank.pages import PagesFolder
     from whitewater.pagerank.wikipedia_sql import Rows
     from whitewater.step import Run
+    from whitewater.workers import Workers
 
 
 @dataclass(frozen=True)
@@ -133,7 +132,7 @@ def _each_file(dump: Dump) -> list[Dump]:
 
 
 def _read_wiki(
-    run: Run[EdgeRules], dumps: Mapping[str, Dump], namespaces: tuple[int, ...], client: Client
+    run: Run[EdgeRules], dumps: Mapping[str, Dump], namespaces: tuple[int, ...], client: Workers
 ) -> tuple[Wiki, pa.Table, int]:
     """Read the tables of pages, redirects and targets; return also the articles with names, and redirects in loops."""
     tables = [dumps[table] for table in ("page", "redirect", "linktarget") if table in dumps]

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -37,9 +37,7 @@ from whitewater.taxi.schema import Service
 from whitewater.taxi.search import FoldScore, choose, report, search
 from whitewater.taxi.train import Split, Trained, reason_to_skip, split_by_time, train_service
 from whitewater.taxi.zones import Zones, read_zones
-
-if TYPE_CHECKING:
-    from distributed import Client
+from whitewater.workers import Workers
 
 logger = logging.getLogger(__name__)
 # What a task of the sampling holds for each row of a row group: a dozen columns as they are read, and a block of them.
@@ -153,7 +151,7 @@ def _splits(
 
 
 def _train(
-    splits: Mapping[Service, Split], run: Run[Model], *, which: FeatureSet, client: Client, run_tasks: RunTasks
+    splits: Mapping[Service, Split], run: Run[Model], *, which: FeatureSet, client: Workers, run_tasks: RunTasks
 ) -> tuple[dict[Service, list[FoldScore]], dict[Service, Trained]]:
     """Place the trips on the workers once, then search, fit and test there."""
     placed = {service: _place(split, run, client) for service, split in splits.items()}
@@ -166,12 +164,11 @@ def _train(
     return found, {service: trained[service] for service in placed}
 
 
-def _place(split: Split, run: Run[Model], client: Client) -> tuple[Any, Any, Any, Any, Any, Any]:
+def _place(split: Split, run: Run[Model], client: Workers) -> tuple[Any, Any, Any, Any, Any, Any]:
     """Put features, target and pickup times of both parts on every worker, as arrays of its device."""
-    arrays = [
-        run.device.from_host(array)
+    features, target, pickup, *held_out = (
+        client.place(run.device.from_host(array))
         for part in (split.training, split.held_out)
         for array in (part.features, part.target, part.pickup)
-    ]
-    features, target, pickup, *held_out = client.scatter(arrays, broadcast=True, hash=False)
+    )
     return features, target, pickup, held_out[0], held_out[1], held_out[2]

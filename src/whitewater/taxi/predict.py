@@ -40,7 +40,7 @@ def predict(run: Run[Predict], *, trips: Path, zones: Path, model: Path, predict
     predictions.mkdir()
     counts: Counter[str] = Counter()
     with run.cluster() as client:
-        placed = client.scatter(stored, broadcast=True)
+        placed = client.place(stored)
         tasks = [(number, group, placed) for number, group in enumerate(groups)]
         for each in run.map(work, tasks, client=client, label="predict"):
             counts.update(each)

@@ -49,7 +49,7 @@ Result = TypeVar("Result")
 
 
 class RunTasks(Protocol):
-    """Applies a function to tasks, on Dask workers or here, and yields the results in any order."""
+    """Applies a function to tasks, on workers or here, and yields the results in any order."""
 
     def __call__(
         self, function: Callable[[Task], Result], tasks: Sequence[Task], *, label: str

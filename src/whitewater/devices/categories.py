@@ -1,0 +1,100 @@
+"""Integers as categories, and counts and sums of rows by their codes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from whitewater.arrow_arrays import to_arrow
+from whitewater.devices.protocol import Array
+from whitewater.errors import IntegrityError
+from whitewater.recsys.columns import Categories
+
+
+def cpu_factorize(values: Array, valid: Array | None) -> Categories:
+    """Return integers as categories.
+
+    Parameters
+    ----------
+    values
+        int64 (rows,).
+    valid
+        bool (rows,), False where the row is null; None where none is.
+
+    Returns
+    -------
+    Categories
+        Its dictionary has each value that occurs, once, in the order of first sight (on a GPU: ascending).
+    """
+    from whitewater.devices.category_kernels import number_values
+
+    slots = np.zeros(1 << max(2 * len(values) - 1, 1).bit_length(), np.int32)
+    distinct, codes = np.empty(len(values), np.int64), np.empty(len(values), np.int32)
+    present = np.empty(0, np.bool_) if valid is None else valid
+    size = number_values(_input(values), _input(present), slots, distinct, codes)
+    return Categories(codes, to_arrow(distinct[:size].copy()))
+
+
+def cpu_count_codes(codes: Array, size: int) -> Array:
+    """Count the rows of each code below ``size``, int32 (rows,) -> int64 (size,); those of code -1 are not counted.
+
+    Raises
+    ------
+    IntegrityError
+        If there is another code.
+    """
+    from whitewater.devices.category_kernels import count_codes
+
+    counts = np.zeros(size, np.int64)
+    _check(count_codes(_input(codes), counts), size)
+    return counts
+
+
+def cpu_sum_by_code(codes: Array, weights: Array, size: int) -> Array:
+    """Add up float64 (rows,) by code as `cpu_count_codes` counts, in the order of the rows: float64 (size,)."""
+    from whitewater.devices.category_kernels import sum_by_code
+
+    sums = np.zeros(size)
+    _check(sum_by_code(_input(codes), _input(weights), sums), size)
+    return sums
+
+
+def _input(values: Array) -> Array:
+    """Return an array as kernels take it, so that each is compiled once: contiguous, and read-only."""
+    view = np.ascontiguousarray(values).view()
+    view.flags.writeable = False
+    return view
+
+
+def _check(outside: int, size: int) -> None:
+    if outside:
+        raise IntegrityError(f"{outside} rows have a code that is not below {size}. This is an error of the program.")
+
+
+def gpu_factorize(values: Array, valid: Array | None) -> Categories:
+    """Return integers as categories; see `cpu_factorize`."""
+    import cupy
+
+    present = values if valid is None else values[valid]
+    dictionary, found = cupy.unique(present, return_inverse=True)
+    if valid is None:
+        codes = found.astype("int32")
+    else:
+        codes = cupy.full(len(values), -1, "int32")
+        codes[valid] = found
+    return Categories(codes, to_arrow(cupy.asnumpy(dictionary)))
+
+
+def gpu_count_codes(codes: Array, size: int) -> Array:
+    """Count rows by code; see `cpu_count_codes`."""
+    import cupy
+
+    counts: Array = cupy.bincount(codes + 1, minlength=size + 1)[1:]
+    return counts
+
+
+def gpu_sum_by_code(codes: Array, weights: Array, size: int) -> Array:
+    """Add up by code; see `cpu_sum_by_code`. The order, and so the last bits, may be another each time."""
+    import cupy
+
+    sums: Array = cupy.bincount(codes + 1, weights, minlength=size + 1)[1:]
+    return sums

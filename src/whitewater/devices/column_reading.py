@@ -1,0 +1,258 @@
+"""Columns of a Parquet file as they are stored: numbers, categories and lists.
+
+The dictionary of a column of text stays a dictionary, so that a row costs one code, and no text becomes an object of
+Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from whitewater.devices.column_chunk import read_chunk
+from whitewater.devices.parquet import faults_of, opened, position_of
+from whitewater.devices.parquet_chunk import described
+from whitewater.devices.protocol import Array
+from whitewater.recsys.columns import Categories, Column, Lists, Numbers
+
+if TYPE_CHECKING:
+    import cudf
+
+_NULL = -1
+_CUDF_FLOATS = (pa.float32(), pa.float64())
+
+
+def cpu_read_columns(
+    path: Path, row_group: int, names: Sequence[str], *, start: int = 0, rows: int | None = None
+) -> dict[str, Column]:
+    """Read columns of one row group, or of some rows of it.
+
+    Parameters
+    ----------
+    path
+        A Parquet file.
+    row_group
+        Index of the row group.
+    names
+        The columns to read.
+    start, rows
+        The first row of the row group to read, and how many; all that follow if None.
+
+    Returns
+    -------
+    dict
+        The columns in the order asked for, all of one length. Text becomes `Categories` of its dictionary; what is not
+        dictionary encoded has each of its values there. Integers and floats keep their width. Arrow's null type is
+        float64, all NaN.
+
+    Raises
+    ------
+    InputError
+        If the file is not Parquet, is cut off or corrupted, lacks a column, or has one of another type.
+    """
+    columns: dict[str, Column] = {}
+    with opened(path) as file, path.open("rb", buffering=0) as data:
+        total = file.metadata.row_group(row_group).num_rows
+        wanted = range(total)[start : None if rows is None else start + rows]
+        schema = file.schema_arrow
+        for name in names:
+            with faults_of(path, row_group, name):
+                position = position_of(schema, name)
+                chunk = described(file, row_group, position, schema.types[position])
+                if chunk is None or pa.types.is_timestamp(chunk.type):
+                    columns[name] = _read_by_arrow(path, row_group, name, wanted)
+                else:
+                    columns[name] = read_chunk(data, chunk, wanted)
+    return columns
+
+
+def _read_by_arrow(path: Path, row_group: int, name: str, wanted: range) -> Column:
+    with pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False) as file:
+        column = file.read_row_group(row_group, [name], use_threads=False).column(0)
+    return column_of(column.slice(wanted.start, len(wanted)))
+
+
+def column_of(column: pa.ChunkedArray | pa.Array) -> Column:
+    """Return a column of Arrow as one of ours.
+
+    Raises
+    ------
+    ValueError
+        If it is of a type that is neither numbers nor text nor lists of them; the message completes a sentence about
+        the column.
+    """
+    values = _one_array(column)
+    type_ = values.type
+    if pa.types.is_dictionary(type_):
+        return _categories(values) if _is_text(type_.value_type) else column_of(values.dictionary_decode())
+    if _is_text(type_):
+        return _categories(values.dictionary_encode())
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        return _lists(values)
+    return _numbers(values)
+
+
+def _one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    if isinstance(column, pa.Array):
+        return column
+    if pa.types.is_dictionary(column.type):
+        column = column.unify_dictionaries()
+    combined = column.combine_chunks()
+    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    if pa.types.is_dictionary(type_):
+        return _is_text(type_.value_type)
+    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_))
+
+
+def _categories(values: pa.DictionaryArray) -> Categories:
+    indices = values.indices.cast(pa.int32())
+    codes = np.from_dlpack(indices.fill_null(_NULL) if indices.null_count else indices)
+    dictionary = values.dictionary.cast(pa.string())
+    if dictionary.null_count == 0:
+        return Categories(codes, dictionary)
+    # A dictionary may name null as a value.
+    present = np.from_dlpack(dictionary.is_valid().cast(pa.int8())).view(bool)
+    table = np.append(np.where(present, np.cumsum(present) - 1, _NULL), _NULL).astype(np.int32)
+    return Categories(table[codes], dictionary.drop_null())
+
+
+def _lists(values: pa.Array) -> Lists:
+    if values.null_count:
+        values = pc.if_else(values.is_valid(), values, pa.scalar([], values.type))
+    offsets = np.from_dlpack(values.offsets.cast(pa.int64()))
+    items = column_of(values.flatten())
+    if isinstance(items, Lists):
+        raise ValueError("is of lists of lists, which no operator takes; flatten it")
+    return Lists(offsets - offsets[0], items)
+
+
+def _numbers(values: pa.Array) -> Numbers:
+    type_ = values.type
+    if pa.types.is_null(type_):
+        return Numbers(np.full(len(values), np.nan))
+    if pa.types.is_floating(type_):
+        if pa.types.is_float16(type_):
+            values = values.cast(pa.float32())
+        return Numbers(np.from_dlpack(values.fill_null(np.nan) if values.null_count else values))
+    if pa.types.is_boolean(type_):
+        bits = values.cast(pa.int8())
+        return Numbers(np.from_dlpack(bits.fill_null(0)).view(bool), _valid(values))
+    if not pa.types.is_integer(type_):
+        raise ValueError(f"is of type {type_}; columns are of numbers, text, or lists of them: convert it")
+    return Numbers(np.from_dlpack(values.fill_null(0) if values.null_count else values), _valid(values))
+
+
+def _valid(values: pa.Array) -> Array | None:
+    if values.null_count == 0:
+        return None
+    return np.from_dlpack(values.is_valid().cast(pa.int8())).view(bool)
+
+
+def gpu_read_columns(
+    path: Path, row_group: int, names: Sequence[str], *, start: int = 0, rows: int | None = None
+) -> dict[str, Column]:
+    """Read columns of one row group with cuDF; see `cpu_read_columns`. The GPU holds the whole row group."""
+    import cudf
+
+    direct = _read_by_cudf(path, row_group, names)
+    columns: dict[str, Column] = {}
+    try:
+        if direct:
+            # By default cuDF reads columns off the names of directories, and fails at Hive's name for null.
+            unpartitioned = {"partitioning": None}
+            frame = cudf.read_parquet(path, columns=list(direct), row_groups=[row_group], dataset_kwargs=unpartitioned)
+            columns = {name: _part(_of_series(frame[name], type_), start, rows) for name, type_ in direct.items()}
+    except RuntimeError:
+        # libcudf has one error for everything. The host's reader names the column, if it is the file that is at fault.
+        cpu_read_columns(path, row_group, names)
+        raise
+    others = [name for name in names if name not in direct]
+    for name, column in cpu_read_columns(path, row_group, others, start=start, rows=rows).items():
+        columns[name] = _on_gpu(column)
+    return {name: columns[name] for name in names}
+
+
+def _read_by_cudf(path: Path, row_group: int, names: Sequence[str]) -> dict[str, pa.DataType]:
+    """Return the types of the columns that cuDF reads as they are stored; the others take the way over the host."""
+    with opened(path) as file:
+        schema = file.schema_arrow
+    direct: dict[str, pa.DataType] = {}
+    for name in names:
+        with faults_of(path, row_group, name):
+            type_ = schema.types[position_of(schema, name)]
+            values = type_.value_type if pa.types.is_list(type_) else type_
+            number = pa.types.is_integer(values) or pa.types.is_boolean(values) or values in _CUDF_FLOATS
+            if number or pa.types.is_string(values) or pa.types.is_large_string(values):
+                direct[name] = type_
+    return direct
+
+
+def _of_series(series: cudf.Series, type_: pa.DataType) -> Column:
+    """Return a column of cuDF, whose type in Arrow is given."""
+    import cupy
+
+    if pa.types.is_list(type_):
+        lengths = series.list.len().fillna(0).to_cupy()
+        offsets = cupy.zeros(len(lengths) + 1, "int64")
+        offsets[1:] = cupy.cumsum(lengths.astype("int64"))
+        return Lists(offsets, _values_of_series(series.list.leaves, type_.value_type))
+    return _values_of_series(series, type_)
+
+
+def _values_of_series(series: cudf.Series, type_: pa.DataType) -> Numbers | Categories:
+    import cupy
+
+    if _is_text(type_):
+        codes, words = series.factorize()
+        return Categories(codes.astype("int32"), words.to_arrow().cast(pa.string()))
+    nulls = series.isna().to_cupy()
+    values = series.fillna(False if pa.types.is_boolean(type_) else 0).to_cupy()
+    if not bool(nulls.any()):
+        return Numbers(values)
+    if pa.types.is_floating(type_):
+        values[nulls] = cupy.nan
+        return Numbers(values)
+    return Numbers(values, ~nulls)
+
+
+def _part(column: Column, start: int, rows: int | None) -> Column:
+    """Return some rows of a column."""
+    wanted = range(len(column))[start : None if rows is None else start + rows]
+    if not isinstance(column, Lists):
+        return _rows(column, wanted.start, wanted.stop)
+    offsets = column.offsets[wanted.start : wanted.stop + 1]
+    return Lists(offsets - offsets[0], _rows(column.values, int(offsets[0]), int(offsets[-1])))
+
+
+def _rows(column: Numbers | Categories, start: int, stop: int) -> Numbers | Categories:
+    if isinstance(column, Categories):
+        return Categories(column.codes[start:stop], column.dictionary)
+    return Numbers(column.values[start:stop], None if column.valid is None else column.valid[start:stop])
+
+
+def _on_gpu(column: Column) -> Column:
+    if isinstance(column, Lists):
+        return Lists(_copied(column.offsets), _values_on_gpu(column.values))
+    return _values_on_gpu(column)
+
+
+def _values_on_gpu(column: Numbers | Categories) -> Numbers | Categories:
+    if isinstance(column, Categories):
+        return Categories(_copied(column.codes), column.dictionary)
+    return Numbers(_copied(column.values), None if column.valid is None else _copied(column.valid))
+
+
+def _copied(array: Any) -> Array:
+    import cupy
+
+    on_gpu: Array = cupy.asarray(array)
+    return on_gpu

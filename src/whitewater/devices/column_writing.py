@@ -1,0 +1,117 @@
+"""Columns as a Parquet file that is quick to load: plain values, neither encoded nor compressed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from whitewater.devices.protocol import Array
+from whitewater.errors import InputError
+from whitewater.recsys.columns import Categories, Column, Lists, Numbers
+from whitewater.recsys.schema import Field, Schema
+
+# One page for each column chunk, up to 1 GiB.
+_LARGE_PAGES = {"data_page_size": 1 << 30, "max_rows_per_page": 1 << 30, "write_batch_size": 1 << 16}
+
+_MOST_VALUES = 2**31 - 1
+
+
+def cpu_write_columns(block: Mapping[str, Column], path: Path, schema: Schema, *, row_group_rows: int) -> None:
+    """Write columns of one length as a Parquet file of plain pages.
+
+    Parameters
+    ----------
+    block
+        Columns with at least the names of the schema.
+    path
+        The file, which is replaced if it exists.
+    schema
+        The columns to write, in the order of the file, and their types: integers, floats, bool, string, or a list of
+        these. Numbers are converted. A null of a float is written as NaN.
+    row_group_rows
+        Rows of a row group, at least 1.
+
+    Raises
+    ------
+    InputError
+        If the values of a column cannot be of its type.
+    """
+    arrays = [_array(block[field.name], field) for field in schema]
+    # Columns without nulls are required ones: their pages are the values and nothing else, at the speed of the disk.
+    fields = [
+        pa.field(field.name, field.type, array.null_count > 0) for field, array in zip(schema, arrays, strict=True)
+    ]
+    pq.write_table(
+        pa.Table.from_arrays(arrays, schema=pa.schema(fields)), path, row_group_size=row_group_rows, compression="none",
+        use_dictionary=False, write_statistics=False, store_schema=False, **_LARGE_PAGES
+    )  # fmt: skip
+
+
+def _array(column: Column, field: Field) -> pa.Array:
+    try:
+        return arrow_of(column, field.type)
+    except (pa.ArrowException, ValueError) as error:
+        raise InputError(f"column {field.name!r} cannot be written as {field.type}: {error}.") from error
+
+
+def arrow_of(column: Column, type_: pa.DataType) -> pa.Array:
+    """Return a column of the host as an Arrow array of a type, with nulls as nulls, but NaN in floats.
+
+    Raises
+    ------
+    ValueError
+        If its values cannot be of the type.
+    """
+    if isinstance(column, Lists):
+        if int(column.offsets[-1]) > _MOST_VALUES:
+            raise ValueError(f"lists of more than {_MOST_VALUES} values in all do not fit one block")
+        items = arrow_of(column.values, type_.value_type)
+        offsets = _plain(column.offsets.astype(np.int32), None)
+        return pa.ListArray.from_arrays(offsets, items, type=type_)
+    if isinstance(column, Categories):
+        indices = _plain(np.ascontiguousarray(column.codes), column.codes >= 0)
+        return column.dictionary.take(indices).cast(type_)
+    return _numbers(column, type_)
+
+
+def _numbers(column: Numbers, type_: pa.DataType) -> pa.Array:
+    values, valid = column.values, column.valid
+    if pa.types.is_floating(type_):
+        floats = values.astype(type_.to_pandas_dtype(), copy=False)
+        return _plain(floats if valid is None else np.where(valid, floats, floats.dtype.type(np.nan)), None)
+    if values.dtype.kind == "f":
+        present = ~np.isnan(values)
+        valid = present if valid is None else valid & present
+    if valid is not None:
+        values = np.where(valid, values, values.dtype.type(0))
+    return _plain(values, valid).cast(type_)
+
+
+def _plain(values: Array, valid: Array | None) -> pa.Array:
+    nulls = None if valid is None or valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    if values.dtype == np.bool_:
+        bits = pa.py_buffer(np.packbits(values, bitorder="little"))
+        return pa.Array.from_buffers(pa.bool_(), len(values), [nulls, bits])
+    data = pa.py_buffer(np.ascontiguousarray(values))
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [nulls, data])
+
+
+def gpu_write_columns(block: Mapping[str, Column], path: Path, schema: Schema, *, row_group_rows: int) -> None:
+    """Write columns; see `cpu_write_columns`. Rows go over the host, whose writer is as fast as the disk."""
+    on_host = {field.name: _to_host(block[field.name]) for field in schema}
+    cpu_write_columns(on_host, path, schema, row_group_rows=row_group_rows)
+
+
+def _to_host(column: Any) -> Any:
+    import cupy
+
+    if isinstance(column, Lists):
+        return Lists(cupy.asnumpy(column.offsets), _to_host(column.values))
+    if isinstance(column, Categories):
+        return Categories(cupy.asnumpy(column.codes), column.dictionary)
+    return Numbers(cupy.asnumpy(column.values), None if column.valid is None else cupy.asnumpy(column.valid))

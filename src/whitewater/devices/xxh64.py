@@ -1,0 +1,81 @@
+"""XXH64 of bytes, as a part of kernels.
+
+Source: Y. Collet, "xxHash fast digest algorithm", version 0.8.2, section XXH64.
+"""
+
+from __future__ import annotations
+
+from whitewater.devices.kernel import part, uint64
+from whitewater.devices.protocol import Array
+
+_PRIME_1 = uint64(0x9E3779B185EBCA87)
+_PRIME_2 = uint64(0xC2B2AE3D27D4EB4F)
+_PRIME_3 = uint64(0x165667B19E3779F9)
+_PRIME_4 = uint64(0x85EBCA77C2B2AE63)
+_PRIME_5 = uint64(0x27D4EB2F165667C5)
+_STRIPE, _LANE, _HALF, _ONE = uint64(32), uint64(8), uint64(4), uint64(1)
+
+
+@part
+def xxh64(data: Array, begin: int, end: int, seed: int) -> int:
+    """Return XXH64 of ``data[begin:end]``, uint8; all numbers are uint64."""
+    position = begin
+    state = seed + _PRIME_5
+    if end - begin >= _STRIPE:
+        state, position = _stripes(data, begin, end, seed)
+    state += end - begin
+    while position + _LANE <= end:
+        state = _rotate(state ^ _round(uint64(0), eight_bytes(data, position)), 27) * _PRIME_1 + _PRIME_4
+        position += _LANE
+    if position + _HALF <= end:
+        state = _rotate(state ^ (_four_bytes(data, position) * _PRIME_1), 23) * _PRIME_2 + _PRIME_3
+        position += _HALF
+    while position < end:
+        state = _rotate(state ^ (uint64(data[position]) * _PRIME_5), 11) * _PRIME_1
+        position += _ONE
+    state = (state ^ (state >> uint64(33))) * _PRIME_2
+    state = (state ^ (state >> uint64(29))) * _PRIME_3
+    return state ^ (state >> uint64(32))
+
+
+@part
+def _stripes(data: Array, position: int, end: int, seed: int) -> tuple[int, int]:
+    """Consume 32 bytes at a time, eight to each of four accumulators; return the state and the position."""
+    first, second, third, fourth = seed + _PRIME_1 + _PRIME_2, seed + _PRIME_2, seed, seed - _PRIME_1
+    while position + _STRIPE <= end:
+        first = _round(first, eight_bytes(data, position))
+        second = _round(second, eight_bytes(data, position + uint64(8)))
+        third = _round(third, eight_bytes(data, position + uint64(16)))
+        fourth = _round(fourth, eight_bytes(data, position + uint64(24)))
+        position += _STRIPE
+    state = _rotate(first, 1) + _rotate(second, 7) + _rotate(third, 12) + _rotate(fourth, 18)
+    for accumulator in (first, second, third, fourth):
+        state = (state ^ _round(uint64(0), accumulator)) * _PRIME_1 + _PRIME_4
+    return state, position
+
+
+@part
+def _round(accumulator: int, lane: int) -> int:
+    return _rotate(accumulator + lane * _PRIME_2, 31) * _PRIME_1
+
+
+@part
+def _rotate(value: int, bits: int) -> int:
+    return (value << uint64(bits)) | (value >> uint64(64 - bits))
+
+
+@part
+def eight_bytes(data: Array, position: int) -> int:
+    """Return a little-endian word; ``position`` is uint64, so that the loads become one instruction."""
+    word = uint64(0)
+    for byte in range(8):
+        word |= uint64(data[position + uint64(byte)]) << uint64(8 * byte)
+    return word
+
+
+@part
+def _four_bytes(data: Array, position: int) -> int:
+    word = uint64(0)
+    for byte in range(4):
+        word |= uint64(data[position + uint64(byte)]) << uint64(8 * byte)
+    return word
