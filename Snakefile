@@ -7,6 +7,7 @@ configfile: "config/config.yaml"
 configfile: "config/taxi.yaml"
 configfile: "config/genomics.yaml"
 configfile: "config/pagerank.yaml"
+configfile: "config/recsys.yaml"
 
 
 include: "workflows/foundation.smk"
@@ -42,12 +43,23 @@ module pagerank:
 use rule * from pagerank as pagerank_*
 
 
+module recsys:
+    snakefile:
+        "workflows/recsys/Snakefile"
+    config:
+        config
+
+
+use rule * from recsys as recsys_*
+
+
 rule all:
     default_target: True
     input:
         rules.taxi_all.input,
         rules.genomics_all.input,
         rules.pagerank_all.input,
+        rules.recsys_all.input,
 
 
 rule taxi:
@@ -63,3 +75,8 @@ rule genomics:
 rule pagerank:
     input:
         rules.pagerank_all.input,
+
+
+rule recsys:
+    input:
+        rules.recsys_all.input,

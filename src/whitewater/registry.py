@@ -10,7 +10,7 @@ from typing import Any
 
 from whitewater.config.base import Section
 
-APPLICATIONS = ("taxi", "genomics", "pagerank")
+APPLICATIONS = ("taxi", "genomics", "pagerank", "recsys")
 
 
 def load(location: str) -> Callable[..., Any]:

@@ -9,6 +9,7 @@ from typing import Any
 from whitewater.check import Check, few
 from whitewater.config.genomics import Genomics, Vcz
 from whitewater.config.pagerank import PageRank
+from whitewater.config.recsys import Recsys
 from whitewater.errors import WhitewaterError
 from whitewater.reachability import unreachable
 from whitewater.redaction import redacted
@@ -151,6 +152,34 @@ def _first_page(folder: Path) -> list[str]:
     """Return a page of the folder, or, where it has none, what is looked for."""
     found = sorted(path for path in folder.rglob("*.*") if path.suffix in {".html", ".htm", ".xhtml"})
     return [str(found[0] if found else folder / "*.html")]
+
+
+def check_recsys_source(recsys: Mapping[str, Any]) -> Check:
+    """Read the first byte of each file that the configured source of clicks or ratings names."""
+    fetch = Recsys.model_validate(recsys).fetch
+    name = f"recsys source: {fetch.source}"
+    if fetch.source == "generated":
+        return Check(name, "ok", MADE_HERE)
+    places = {
+        "criteo": fetch.criteo.files,
+        "movielens": _release(fetch.movielens.path),
+        "files": fetch.files.files,
+    }[fetch.source]
+    if not places:
+        return Check(name, "fail", "no file is named", f"Set recsys.fetch.{fetch.source}.")
+    problems = _not_read([str(local_path(place) or place) for place in places], anonymous=fetch.anonymous)
+    if problems:
+        fix = "Correct recsys.fetch; a private bucket needs anonymous: false and credentials of its own tools."
+        return Check(name, "fail", few(problems), fix)
+    return Check(name, "ok", f"read the first byte of each: {few([redacted(place) for place in places])}")
+
+
+def _release(path: str) -> list[str]:
+    """Return the release's zip file, or, where it is a folder, a file in it."""
+    folder = local_path(path) if path else None
+    if folder is None or not folder.is_dir():
+        return [path] if path else []
+    return [str(each) for each in sorted(folder.glob("*.*"))[:1]] or [str(folder / "ratings.csv")]
 
 
 def _not_read(files: Iterable[str], *, anonymous: bool = True) -> list[str]:

@@ -52,6 +52,7 @@ def test_devices_import_nothing_of_ours_but_what_has_no_dependency() -> None:
         "whitewater.errors",
         "whitewater.versions",
         "whitewater.cluster",
+        "whitewater.workers",
         "whitewater.config",
     )
     imported = {

@@ -158,3 +158,37 @@ def test_start_page_that_does_not_answer_is_named(served: tuple[str, Path]) -> N
     assert source_checks.check_pagerank_source(section).status == "fail"
     (folder / "start.html").write_text("<p>")
     assert source_checks.check_pagerank_source(section).status == "ok"
+
+
+def recsys_of(**fetch: Any) -> dict[str, Any]:
+    section: dict[str, Any] = resolve({"recsys": {"fetch": fetch}})["recsys"]
+    return section
+
+
+def test_simulated_log_needs_nothing() -> None:
+    check = source_checks.check_recsys_source(recsys_of())
+    assert (check.name, check.status) == ("recsys source: generated", "ok")
+
+
+@pytest.mark.parametrize("source", ["criteo", "movielens", "files"])
+def test_source_without_files_names_its_key(source: str) -> None:
+    check = source_checks.check_recsys_source(recsys_of(source=source))
+    assert (check.status, f"recsys.fetch.{source}" in str(check.fix)) == ("fail", True)
+
+
+def test_each_day_of_clicks_is_read(tmp_path: Path) -> None:
+    section = recsys_of(source="criteo", criteo={"files": [str(tmp_path / "day_0"), str(tmp_path / "day_1")]})
+    (tmp_path / "day_0").write_text("1\t\n")
+    check = source_checks.check_recsys_source(section)
+    assert ("day_0" in check.found, "day_1" in check.found) == (False, True)
+    (tmp_path / "day_1").write_text("0\t\n")
+    assert source_checks.check_recsys_source(section).status == "ok"
+
+
+def test_release_may_be_a_folder_or_a_file(tmp_path: Path) -> None:
+    section = recsys_of(source="movielens", movielens={"path": str(tmp_path)})
+    assert "ratings.csv" in source_checks.check_recsys_source(section).found
+    (tmp_path / "u.data").write_text("1\t1\t5\t0\n")
+    assert source_checks.check_recsys_source(section).status == "ok"
+    missing = recsys_of(source="movielens", movielens={"path": str(tmp_path / "ml.zip")})
+    assert source_checks.check_recsys_source(missing).status == "fail"

@@ -36,6 +36,10 @@ TINY: dict[str, dict[str, Any]] = {
         "umap": {"neighbors": 5},
     },
     "pagerank": {"simulate": {"pages": 60, "words": 40, "topics": 3}},
+    "recsys": {
+        "simulate": {"rows": 2000, "continuous": 3, "categorical": 4, "largest_cardinality": 50},
+        "train": {"trees": 5, "depth": 3, "without_each_group": False},
+    },
 }
 DEADLINE = 400.0
 POLL = 0.005

@@ -104,6 +104,14 @@ class Operator(Section, ABC):
         """Whether the output has other rows than the input."""
         return False
 
+    @property
+    def mixes_columns(self) -> bool:
+        """Whether a column that comes out depends on inputs that do not tell in its name or type.
+
+        Where not, and `output` has for each input alone what it has for all, inputs are transformed one by one.
+        """
+        return False
+
     @abstractmethod
     def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> Sequence[Field]:
         """Return the columns that come out.

@@ -1,0 +1,112 @@
+"""Measure the recsys benchmarks: `python -m benchmarks.recsys --case features`; see benchmarks/README.md."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from benchmarks.measure import Variant, measure, this_python
+from benchmarks.process_tree import MeasurementError
+from benchmarks.recsys import click_log, features_variant
+from benchmarks.report import Plan, Report, Size, table
+
+TOOLS = {
+    "features": ("whitewater", "polars", "duckdb", "sklearn"),
+    "load": ("whitewater", "pyarrow", "rows"),
+}
+ORACLES = {"features": "duckdb", "load": "pyarrow"}
+PACKAGES = ("polars", "duckdb", "scikit-learn", "pandas", "pyarrow")
+SEED = 1
+# Statistics in float64, written as float32.
+TOLERANCE = 1e-5
+
+
+def features(arguments: Any, log: click_log.ClickLog) -> Report:
+    """Measure the making of features, and return the report."""
+    options = ["--events", str(log.folder), "--threads", str(arguments.threads)]
+    if arguments.memory_limit:
+        options += ["--memory-limit", str(arguments.memory_limit)]
+    limit = f", {arguments.memory_limit / 1e9:g} GB of data at most" if arguments.memory_limit else ""
+    return measure(
+        f"recsys: features of {log.rows:,} rows x 39 columns{limit}",
+        [_variant("features", name, options, arguments.data / "written" / name) for name in arguments.tools],
+        oracle=arguments.oracle,
+        plan=_plan(arguments),
+        size=Size(rows=log.rows, bytes=log.file_bytes, basis="file"),
+        parameters={
+            "rows": log.rows,
+            "largest_cardinality": arguments.cardinality,
+            "memory_limit": arguments.memory_limit,
+            "seed": SEED,
+        },
+        packages=PACKAGES,
+    )
+
+
+def _variant(case: str, name: str, options: list[str], folder: Path) -> Variant:
+    return Variant(
+        name,
+        (this_python(), "-m", f"benchmarks.recsys.{case}_with_{name}", *options, "--folder", str(folder)),
+        environment={"PYTHONPATH": "src"},
+        outputs=(folder,),
+        inspect=partial(features_variant.inspect, folder),
+    )
+
+
+def _plan(arguments: Any) -> Plan:
+    return Plan(rounds=arguments.rounds, seconds=arguments.seconds, threads=arguments.threads, tolerance=TOLERANCE)
+
+
+def _arguments() -> Any:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.recsys", description="Run in the root of the repository."
+    )
+    parser.add_argument(
+        "--case", choices=tuple(TOOLS), default="features", help="make features, or load them (features)"
+    )
+    parser.add_argument("--rows", type=int, default=2_000_000, help="rows of the log (2000000)")
+    parser.add_argument("--cardinality", type=int, default=1_000_000, help="values of the largest column (1000000)")
+    parser.add_argument("--memory-limit", type=int, help="features: bytes of data that each process may have")
+    parser.add_argument("--rounds", type=int, default=6, help="rounds at most (6)")
+    parser.add_argument("--seconds", type=float, help="begin no round that would end later; at least 3 rounds are made")
+    parser.add_argument("--threads", type=int, default=2, help="threads of each tool (2)")
+    parser.add_argument("--tools", nargs="+", help="tools to measure; must hold the oracle")
+    parser.add_argument("--oracle", help="tool whose answer is right (features: duckdb, load: pyarrow)")
+    parser.add_argument("--data", type=Path, default=Path("data/benchmarks/recsys"), help="directory of the files")
+    parser.add_argument("--results", type=Path, default=Path("benchmarks/results"), help="directory of the reports")
+    arguments = parser.parse_args()
+    arguments.tools = arguments.tools or TOOLS[arguments.case]
+    arguments.oracle = arguments.oracle or ORACLES[arguments.case]
+    if unknown := set(arguments.tools) - set(TOOLS[arguments.case]):
+        parser.error(f"no tools of case {arguments.case}: {', '.join(sorted(unknown))}")
+    return arguments
+
+
+def main() -> int:
+    """Measure, write a report, and return 1 if any answer was wrong."""
+    arguments = _arguments()
+    log = click_log.prepare(
+        arguments.data,
+        rows=arguments.rows,
+        largest_cardinality=arguments.cardinality,
+        seed=SEED,
+        threads=arguments.threads,
+    )
+    try:
+        report = features(arguments, log)
+    except MeasurementError as error:
+        sys.exit(f"recsys: {error}")
+    finally:
+        shutil.rmtree(arguments.data / "written", ignore_errors=True)
+    limit = f"-limit-{arguments.memory_limit}" if arguments.memory_limit else ""
+    report.write(arguments.results / f"recsys-{arguments.case}-{log.rows}{limit}.json")
+    print(table(report), flush=True)
+    return report.exit_status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,171 @@
+"""Ids of categories: from the dictionary on the host to the rows on the device, and for one row."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from whitewater.errors import ConfigError, InputError
+from whitewater.recsys.categories import as_categories
+from whitewater.recsys.columns import Categories, Column, Lists, Numbers
+from whitewater.recsys.schema import Field
+
+if TYPE_CHECKING:
+    from whitewater.devices.protocol import Device
+    from whitewater.recsys.operators.operator import Inputs, Row, RowFunction, Value
+
+TAG = "categorical"
+_KINDS = (
+    (pa.types.is_integer, pa.int64()),
+    (pa.types.is_boolean, pa.int64()),
+    (pa.types.is_string, pa.string()),
+    (pa.types.is_large_string, pa.string()),
+    # Nothing is known of a column of nulls, and nothing will be learnt from it.
+    (pa.types.is_null, pa.string()),
+)
+
+
+def single_columns(inputs: Inputs, taker: str) -> tuple[str, ...]:
+    """Return inputs that are all columns.
+
+    Raises
+    ------
+    ConfigError
+        If one is a combination of columns.
+    """
+    for each in inputs:
+        if not isinstance(each, str):
+            raise ConfigError(
+                f"{taker} takes columns, but was given the combination {list(each)}. Give the columns one by one, or "
+                "use HashedCross or Categorify(encode_type='combo')."
+            )
+    return tuple(each for each in inputs if isinstance(each, str))
+
+
+def is_list(type_: pa.DataType) -> bool:
+    """Whether a column is one of lists."""
+    return bool(pa.types.is_list(type_) or pa.types.is_large_list(type_))
+
+
+def category_type(field: Field) -> pa.DataType:
+    """Return the type of a column's categories, or of its lists' elements: string, or int64 for every integer.
+
+    Raises
+    ------
+    ConfigError
+        If the column has other values.
+    """
+    type_ = field.type.value_type if is_list(field.type) else field.type
+    type_ = type_.value_type if pa.types.is_dictionary(type_) else type_
+    for belongs, kind in _KINDS:
+        if belongs(type_):
+            return kind
+    raise ConfigError(
+        f"column {field.name} is of type {field.type}, but categories are text or integers. "
+        "Cut numbers into categories by Bucketize, or leave the column out."
+    )
+
+
+def id_type(cardinality: int) -> npt.DTypeLike:
+    """Return the NumPy type of ids below ``cardinality``: int32 where that suffices."""
+    return np.int32 if cardinality <= 2**31 else np.int64
+
+
+def id_field(field: Field, cardinality: int) -> Field:
+    """Return a column of categories, or of lists of them, as that of its ids, which are below ``cardinality``.
+
+    Raises
+    ------
+    ConfigError
+        If the column has other values.
+    """
+    category_type(field)
+    return with_cardinality(Field(field.name, field.type, field.tags), cardinality).tagged(TAG)
+
+
+def with_cardinality(field: Field, cardinality: int) -> Field:
+    """Return a column, or one of lists, as one of ids below ``cardinality``."""
+    type_ = pa.from_numpy_dtype(id_type(cardinality))
+    properties = {**field.properties, "cardinality": cardinality}
+    return replace(field, type=pa.list_(type_) if is_list(field.type) else type_, properties=properties)
+
+
+def known_categories(column: Column, device: Device) -> Categories:
+    """Return a column as categories; floats that are all NaN are what a column of nulls is read as.
+
+    Raises
+    ------
+    ConfigError
+        If it is of other floats.
+    """
+    if isinstance(column, Numbers) and column.values.dtype.kind == "f":
+        xp = device.xp
+        there = ~xp.isnan(column.values) if column.valid is None else ~xp.isnan(column.values) & column.valid
+        if not there.any():
+            return Categories(xp.full(len(column), -1, np.int32), pa.array([], pa.string()))
+    return as_categories(column, device)
+
+
+def ids_of_rows(
+    column: Column, ids_of: Callable[[pa.Array], npt.NDArray[Any]], *, null: int, cardinality: int, device: Device
+) -> Column:
+    """Return the id of each row, int32 or int64 by `id_type`; of lists, lists of ids.
+
+    Parameters
+    ----------
+    column
+        Text or integers, or lists of them.
+    ids_of
+        Gives the integers (values,), on the host, for the values of a dictionary, an Arrow array without nulls.
+    null
+        Id of a null.
+    cardinality
+        Number of ids.
+    """
+    if isinstance(column, Lists):
+        values = ids_of_rows(column.values, ids_of, null=null, cardinality=cardinality, device=device)
+        return Lists(column.offsets, cast("Numbers", values))
+    categories = known_categories(column, device)
+    # The code of a null, -1, takes the last one.
+    ids = np.append(ids_of(categories.dictionary), null).astype(id_type(cardinality), copy=False)
+    return Numbers(device.from_host(ids)[categories.codes])
+
+
+def row_of_ids(names: Sequence[str], id_of: Mapping[str, Callable[[Value], int]]) -> RowFunction:
+    """Return `ids_of_rows` for one row: the function of a column's name gives the id of a value, and of None."""
+    functions = [(name, id_of[name]) for name in names]
+
+    def ids(row: Row) -> dict[str, Value]:
+        return {name: _id_or_ids(row[name], function) for name, function in functions}
+
+    return ids
+
+
+def _id_or_ids(value: Value, id_of: Callable[[Value], int]) -> Value:
+    return [id_of(each) for each in value] if isinstance(value, list | tuple) else id_of(value)
+
+
+def scalar(value: Value, name: str, kind: pa.DataType | None = None) -> str | int | None:
+    """Return a value of one row as text or integer, and None for None and NaN.
+
+    Raises
+    ------
+    InputError
+        If it is of another type than ``kind``, string or int64, or, without that, is neither.
+    """
+    # NaN alone is not equal to itself.
+    if value is None or value != value:  # noqa: PLR0124
+        return None
+    if isinstance(value, str):
+        if kind is None or pa.types.is_string(kind):
+            return value
+    elif hasattr(value, "__index__") and (kind is None or pa.types.is_integer(kind)):
+        return operator.index(value)
+    wanted = "text or an integer" if kind is None else "text" if pa.types.is_string(kind) else "an integer"
+    raise InputError(f"column {name}: {value!r} is not {wanted}, as in the data that was fitted on. Give such values.")

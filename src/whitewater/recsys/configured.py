@@ -1,0 +1,119 @@
+"""The graph of the groups of features that a configuration names."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from functools import reduce
+from operator import add
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from whitewater.config.recsys import Feature, Role
+from whitewater.errors import ConfigError
+from whitewater.recsys.graph import Node, applied, as_node
+from whitewater.recsys.operators import OPERATORS
+
+if TYPE_CHECKING:
+    from whitewater.recsys.operators.operator import Inputs, Operator
+
+NOT_FEATURES = ("label", "time", "key")
+_WILD = frozenset("*?[")
+
+
+def graph_of(features: Sequence[Feature], columns: Mapping[str, Role]) -> Node:
+    """Return the features of all groups; each column that comes out has its group's name as a tag.
+
+    Parameters
+    ----------
+    features
+        Groups, at least one.
+    columns
+        Role of each column of the log. No glob matches a label, a time or a key.
+
+    Raises
+    ------
+    ConfigError
+        Naming the group whose columns or operators are wrong.
+    """
+    nodes = []
+    for feature in features:
+        try:
+            nodes.append(_group(feature, columns))
+        except ConfigError as error:
+            raise ConfigError(f"recsys.fit.features, group {feature.name!r}: {error}") from None
+    return reduce(add, nodes)
+
+
+def operators_of(feature: Feature) -> list[Operator]:
+    """Return the operators of a group in order.
+
+    Raises
+    ------
+    ConfigError
+        If an operator is unknown or a parameter wrong.
+    """
+    found = []
+    for each in feature.operators:
+        named = {each: {}} if isinstance(each, str) else each
+        if len(named) != 1:
+            raise ConfigError(
+                f"{each} is not one operator. Write each as an entry of its own: - Clip: {{min_value: 0}}."
+            )
+        found += [_operator(name, parameters or {}) for name, parameters in named.items()]
+    return found
+
+
+def _group(feature: Feature, columns: Mapping[str, Role]) -> Node:
+    node = as_node(_columns(feature.columns, columns))
+    for operator in operators_of(feature):
+        node = applied(operator, node)
+    return applied(OPERATORS["AddMetadata"](tags=(feature.name,)), node)  # type: ignore[call-arg]
+
+
+def _operator(name: str, parameters: Mapping[str, Any]) -> Operator:
+    if name not in OPERATORS:
+        near = difflib.get_close_matches(name, OPERATORS, n=1)
+        raise ConfigError(
+            f"there is no operator {name!r}{f'; did you mean {near[0]!r}?' if near else '.'} The operators are "
+            f"{', '.join(OPERATORS)}."
+        )
+    try:
+        return OPERATORS[name](**parameters)
+    except ValidationError as error:
+        wrong = [f"{'.'.join(map(str, each['loc'])) or name}: {each['msg']}" for each in error.errors()]
+        raise ConfigError(f"{name}: {'; '.join(wrong)}") from None
+
+
+def _columns(wanted: Iterable[str | tuple[str, ...]], columns: Mapping[str, Role]) -> Inputs:
+    found: list[str | tuple[str, ...]] = []
+    for each in wanted:
+        if isinstance(each, tuple):
+            found.append(tuple(_known(name, columns) for name in each))
+        elif _WILD.isdisjoint(each) or each in columns:
+            found.append(_known(each, columns))
+        else:
+            found += _matching(each, columns)
+    return tuple(dict.fromkeys(found))
+
+
+def _known(name: str, columns: Mapping[str, Role]) -> str:
+    if name not in columns:
+        near = difflib.get_close_matches(name, columns, n=1)
+        raise ConfigError(
+            f"the log has no column {name!r}{f'; did you mean {near[0]!r}?' if near else '.'} Its columns are "
+            f"{', '.join(columns)}."
+        )
+    if columns[name] == "label":
+        raise ConfigError(f"{name!r} is the label: a feature of it would tell the answer. Leave it out.")
+    return name
+
+
+def _matching(glob: str, columns: Mapping[str, Role]) -> list[str]:
+    names = [name for name, role in columns.items() if role not in NOT_FEATURES]
+    found = [name for name in names if fnmatchcase(name, glob)]
+    if not found:
+        raise ConfigError(f"no column matches {glob!r}. The columns are {', '.join(names)}.")
+    return found

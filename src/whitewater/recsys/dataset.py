@@ -1,0 +1,270 @@
+"""The rows that a workflow is fitted on or applied to: files or tables, in parts that fit into memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from whitewater.errors import InputError
+from whitewater.recsys.log_folder import open_log
+from whitewater.recsys.rows import as_fitted, joined, on_device
+from whitewater.recsys.schema import Field, Schema, kind, plain, wider
+
+if TYPE_CHECKING:
+    from whitewater.devices.protocol import Device
+    from whitewater.recsys.columns import Block
+
+# Rows of a table in memory that are worked on at once; those of a file are its row groups.
+PART_ROWS = 524_288
+# Row groups that follow one another are read together up to so many rows: work on few rows is mostly its beginning.
+FEW_ROWS = 131_072
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Rows of a row group of a file, or, where ``source`` is a number, of that batch of a table."""
+
+    source: Path | int
+    row_group: int
+    start: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows that are read together: pieces, one behind the other."""
+
+    pieces: tuple[Piece, ...]
+
+    @property
+    def rows(self) -> int:
+        return sum(each.rows for each in self.pieces)
+
+
+Span = tuple[Part, ...]
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Rows in order, in parts.
+
+    Parameters
+    ----------
+    source
+        A Parquet file, a folder of them, or several files; or a table of Arrow, a frame of pandas or cuDF, or a mapping
+        of arrays or lists.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, or files differ in their columns. Columns that are neither of numbers nor of text nor
+        of lists of these are left aside.
+    """
+
+    source: Any
+    _cut: tuple[Part, ...] | None = field(default=None, repr=False)
+
+    @property
+    def schema(self) -> Schema:
+        """The columns; of files, those that all of them have."""
+        return self._stored.schema
+
+    def parts(self) -> tuple[Part, ...]:
+        """Return the parts, which depend on the data only."""
+        return self._stored.parts if self._cut is None else self._cut
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return sum(part.rows for part in self.parts())
+
+    def read(self, part: Part, names: Sequence[str], device: Device) -> Block:
+        """Read columns of a part.
+
+        Raises
+        ------
+        InputError
+            If a file is damaged, or a column is not there.
+        """
+        types = {name: self.schema[name].type for name in names}
+        return joined(
+            [as_fitted(self._stored.read(piece, names, device), types, device) for piece in part.pieces], device
+        )
+
+    def cut(self, parts: Sequence[Part]) -> Dataset:
+        """Return the same rows in other parts."""
+        changed = Dataset(self.source, tuple(parts))
+        changed.__dict__["_stored"] = self._stored
+        return changed
+
+    def stored_bytes(self, names: Sequence[str]) -> dict[str, int]:
+        """Return the bytes of columns as stored, which tell how long it takes to read them."""
+        return self._stored.sizes(names)
+
+    @cached_property
+    def _stored(self) -> _Files | _Table:
+        if isinstance(self.source, (str, Path)):
+            return _Files(_files(Path(self.source)))
+        if isinstance(self.source, Sequence) and self.source and isinstance(self.source[0], (str, Path)):
+            return _Files(tuple(map(Path, self.source)))
+        return _Table(_as_table(self.source))
+
+
+@dataclass(frozen=True)
+class _Files:
+    paths: tuple[Path, ...]
+
+    @cached_property
+    def schema(self) -> Schema:
+        first, *others = self.paths
+        schema = _schema(self._footers[first].schema.to_arrow_schema())
+        for path in others:
+            schema = _common(schema, first, _schema(self._footers[path].schema.to_arrow_schema()), path)
+        return schema
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        return _together(
+            Piece(path, number, 0, footer.row_group(number).num_rows)
+            for path, footer in self._footers.items()
+            for number in range(footer.num_row_groups)
+        )
+
+    @cached_property
+    def _footers(self) -> dict[Path, Any]:
+        from whitewater.devices.parquet import opened
+
+        footers = {}
+        for path in self.paths:
+            with opened(path) as file:
+                footers[path] = file.metadata
+        return footers
+
+    def read(self, piece: Piece, names: Sequence[str], device: Device) -> Block:
+        return device.read_columns(Path(str(piece.source)), piece.row_group, names, start=piece.start, rows=piece.rows)
+
+    def sizes(self, names: Sequence[str]) -> dict[str, int]:
+        sizes = dict.fromkeys(names, 0)
+        for footer in self._footers.values():
+            for group in map(footer.row_group, range(footer.num_row_groups)):
+                for chunk in map(group.column, range(group.num_columns)):
+                    name = chunk.path_in_schema.partition(".")[0]
+                    if name in sizes:
+                        sizes[name] += chunk.total_uncompressed_size
+        return sizes
+
+
+@dataclass(frozen=True)
+class _Table:
+    table: pa.Table
+
+    @cached_property
+    def schema(self) -> Schema:
+        return _schema(self.table.schema)
+
+    @cached_property
+    def batches(self) -> list[pa.RecordBatch]:
+        return [batch for batch in self.table.to_batches(max_chunksize=PART_ROWS) if batch.num_rows]
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        return _together(Piece(number, 0, 0, batch.num_rows) for number, batch in enumerate(self.batches))
+
+    def read(self, piece: Piece, names: Sequence[str], device: Device) -> Block:
+        from whitewater.devices.column_reading import column_of
+
+        batch = self.batches[int(str(piece.source))].slice(piece.start, piece.rows)
+        return {name: on_device(column_of(batch.column(name)), device) for name in names}
+
+    def sizes(self, names: Sequence[str]) -> dict[str, int]:
+        return {name: self.table.column(name).nbytes for name in names}
+
+
+def _together(pieces: Iterable[Piece]) -> tuple[Part, ...]:
+    """Return pieces as parts; small ones that follow one another are one part."""
+    parts: list[Part] = []
+    for piece in pieces:
+        if parts and parts[-1].rows + piece.rows <= FEW_ROWS:
+            parts[-1] = Part((*parts[-1].pieces, piece))
+        elif piece.rows:
+            parts.append(Part((piece,)))
+    return tuple(parts)
+
+
+def _files(path: Path) -> tuple[Path, ...]:
+    if not path.is_dir():
+        return (path,)
+    if (path / "log.json").exists():
+        return tuple(path / file.name for file in open_log(path).files)
+    found = tuple(sorted(path.glob("*.parquet")))
+    if not found:
+        raise InputError(f"{path} has no Parquet files (*.parquet). Name a folder that has, or a file.")
+    return found
+
+
+def _as_table(source: Any) -> pa.Table:
+    if isinstance(source, pa.Table):
+        return source
+    if hasattr(source, "to_arrow"):  # a frame of cuDF
+        return source.to_arrow(preserve_index=False)
+    if isinstance(source, Mapping):
+        return pa.table({name: _as_array(name, values) for name, values in source.items()})
+    if hasattr(source, "columns"):
+        return pa.Table.from_pandas(source, preserve_index=False)
+    raise InputError(
+        f"{type(source).__name__} is no data. Give paths, a table of Arrow, a frame, or a mapping of arrays."
+    )
+
+
+def _as_array(name: str, values: Any) -> Any:
+    if isinstance(values, (pa.Array, pa.ChunkedArray)):
+        return values
+    try:
+        return pa.array(values)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise InputError(f"column {name!r} is no column of numbers, text or lists: {error}.") from error
+
+
+def _schema(schema: pa.Schema) -> Schema:
+    fields, unusable = [], {}
+    for each in schema:
+        try:
+            fields.append(Field(each.name, plain(each.type)))
+        except ValueError as error:
+            unusable[each.name] = str(error)
+    return Schema(tuple(fields), unusable)
+
+
+def _common(schema: Schema, first: Path, other: Schema, path: Path) -> Schema:
+    """Return the columns of the first file, each with a type that holds the values of both files."""
+    known = {each.name: each for each in other}
+    fields = []
+    for each in schema:
+        if each.name not in known:
+            raise InputError(
+                f"{path} has no column {each.name!r}, which {first} has. Files must have the same columns."
+            )
+        kinds = kind(each.type), kind(known[each.name].type)
+        if kinds[0] != kinds[1] and "nulls" not in kinds:
+            raise InputError(
+                f"column {each.name!r} is of {kinds[1]} in {path}, but of {kinds[0]} in {first}. Make them the same."
+            )
+        fields.append(replace(each, type=wider(each.type, known[each.name].type)))
+    return Schema(tuple(fields), schema.unusable)
+
+
+def spans(parts: Sequence[Part], *, rows: int) -> Iterator[Span]:
+    """Yield parts that follow one another, in spans of about so many rows."""
+    span: list[Part] = []
+    for part in parts:
+        span.append(part)
+        if sum(each.rows for each in span) >= rows:
+            yield tuple(span)
+            span = []
+    if span:
+        yield tuple(span)

@@ -1,0 +1,220 @@
+"""Step `drift`: how the columns of a log change from its first day, the reference, to each later day.
+
+``drift.json``:
+
+========================= =============================================================================================
+``reference``             day and rows of the reference
+``thresholds``            the settings: what is above them is reported
+``days``                  of each day: ``day``, ``rows``, ``label_rate``, the share of rows with label 1
+``days_without_rows``     how many days between the first and the last have no rows, and so are not compared
+``columns``               of each column ``name``, ``role``, ``nulls``, the share of rows of the reference without a
+                          value; of categories ``known``, how many the reference has; ``verdict``, the worst of its
+                          days; and ``days``
+``summary``               the names of the columns by verdict
+========================= =============================================================================================
+
+Of each column and later day:
+
+========================= =============================================================================================
+``nulls``                 share of the rows without a value (of lists: without an element)
+``psi``                   population stability index over the bins of the column, nulls among them
+``jensen_shannon``        Jensen-Shannon distance (base 2, 0 to 1) over the same bins
+``ks``                    of numbers: Kolmogorov-Smirnov distance (0 to 1) of the values that are not null
+``ks_error``              by how much the true distance may be larger; 0 where the reference has few values
+``new_categories``        of categories: share of the rows with a category that the reference has not
+``chance``                of each measure the limit that it exceeds by chance alone in about one of a thousand columns
+                          that do not change
+``above``                 the measures above their threshold and above chance
+``verdict``               ``drift`` if there are any; else ``chance`` if a measure is above its threshold, but of so few
+                          rows that it tells nothing; else ``stable``
+========================= =============================================================================================
+
+A measure is null where a day has nothing to compare. The measures are those of `whitewater.recsys.drift_measures`, the
+bins those of `whitewater.recsys.drift_bins`. All rows are counted, so nothing depends on how the log is cut. Only where
+the bins of numbers end is taken from a sample of the reference, if it has more rows than `SAMPLE`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from whitewater.arrow_arrays import to_arrow
+from whitewater.config.recsys import Drift
+from whitewater.recsys.categories import CategoryCounter, as_floats
+from whitewater.recsys.drift_bins import SAMPLE, Bins, category_bins, elements, number_bins
+from whitewater.recsys.drift_report import described
+from whitewater.recsys.log_folder import Log, open_log
+from whitewater.step import Output, Run
+from whitewater.store import write_json
+
+if TYPE_CHECKING:
+    from whitewater.devices import Device
+    from whitewater.recsys.columns import Column
+    from whitewater.recsys.drift_measures import Counts
+    from whitewater.workers import Workers
+
+logger = logging.getLogger(__name__)
+
+_CATEGORIES = ("categorical", "list")
+
+
+@dataclass(frozen=True)
+class Group:
+    """A row group: where it is, its day, and the number of its first row in the day."""
+
+    path: Path
+    number: int
+    day: int
+    first: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class DayCounts:
+    """What was counted on a day: rows, rows with label 1, and rows of each column at each place of its bins."""
+
+    rows: int
+    clicks: int
+    columns: Mapping[str, Counts]
+
+    def __add__(self, other: DayCounts) -> DayCounts:
+        columns = {name: counts + other.columns[name] for name, counts in self.columns.items()}
+        return DayCounts(self.rows + other.rows, self.clicks + other.clicks, columns)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a row group of the reference tells: a sample of each column of numbers, and the categories of the others."""
+
+    samples: Mapping[str, npt.NDArray[np.float64]]
+    categories: Mapping[str, tuple[pa.Array, Counts]]
+
+
+@dataclass
+class _Categories:
+    """The categories of a column of the reference, and the rows of each."""
+
+    counter: CategoryCounter
+    rows: Counts = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def add(self, values: pa.Array, rows: Counts) -> None:
+        numbers = self.counter.add(values)
+        self.rows = np.append(self.rows, np.zeros(self.counter.size - len(self.rows), np.int64))
+        np.add.at(self.rows, numbers, rows)
+
+
+def drift(run: Run[Drift], *, events: Path, drift: Output) -> None:
+    """Compare each day with the first.
+
+    Memory is that of a row group for each thread, of the categories of the first day, and of one histogram for each
+    column and day.
+
+    Raises
+    ------
+    InputError
+        If a file of the log is missing or damaged.
+    """
+    log = open_log(events)
+    groups = _groups(log)
+    with run.cluster() as client:
+        bins = _learn(run, log, groups, client=client)
+        days = _count(run, log, groups, bins, client=client)
+    if len(days) == 1:
+        logger.warning("%s has one day only: there is nothing to compare it with", events)
+    report = described(log, days, bins, run.settings)
+    write_json(drift, report)
+    run.note(days=len(days), columns=len(bins), **{verdict: len(names) for verdict, names in report["summary"].items()})
+    logger.info("drift of %d columns over %d days: %s", len(bins), len(days), ", ".join(report["summary"]["drift"]))
+
+
+def _groups(log: Log) -> list[Group]:
+    days = {log.path / file.name: file.day for file in log.files}
+    rows_of = dict.fromkeys(days.values(), 0)
+    groups = []
+    for path, number, rows in log.row_groups():
+        day = days[path]
+        groups.append(Group(path, number, day, rows_of[day], rows))
+        rows_of[day] += rows
+    return groups
+
+
+def _learn(run: Run[Drift], log: Log, groups: Sequence[Group], *, client: Workers) -> dict[str, Bins]:
+    """Return the bins of each column, from the first day."""
+    reference = [group for group in groups if group.day == groups[0].day]
+    step = -(-sum(group.rows for group in reference) // SAMPLE)
+    numbers, categories = _columns(log)
+    found = {name: _Categories(CategoryCounter(_value_type(log.types[name]))) for name in categories}
+    samples: dict[str, list[npt.NDArray[np.float64]]] = {name: [] for name in numbers}
+    shared = {"numbers": numbers, "categories": categories, "step": step, "device": run.device}
+    for seen in run.map(see, reference, client=client, label="learning the first day", ordered=True, shared=shared):
+        for name, sample in seen.samples.items():
+            samples[name].append(sample)
+        for name, (values, rows) in seen.categories.items():
+            found[name].add(values, rows)
+    settings = run.settings
+    return {
+        **{name: number_bins(np.concatenate(each), bins=settings.bins) for name, each in samples.items()},
+        **{
+            name: category_bins(each.counter, each.rows, categories=settings.categories) for name, each in found.items()
+        },
+    }
+
+
+def see(group: Group, *, numbers: Sequence[str], categories: Sequence[str], step: int, device: Device) -> Seen:
+    """Return what a row group tells of its columns; of numbers each row of the day whose number ``step`` divides."""
+    columns = device.read_columns(group.path, group.number, [*numbers, *categories])
+    first = -group.first % step
+    return Seen(
+        samples={name: _values(columns[name], device, first=first, step=step) for name in numbers},
+        categories={name: _present(columns[name], device) for name in categories},
+    )
+
+
+def _values(column: Column, device: Device, *, first: int, step: int) -> npt.NDArray[np.float64]:
+    values = device.to_host(as_floats(column, device)[first::step])
+    return values[~np.isnan(values)]
+
+
+def _present(column: Column, device: Device) -> tuple[pa.Array, Counts]:
+    """Return the entries of the dictionary that occur, and the rows of each."""
+    categories, _ = elements(column, device)
+    rows = device.to_host(device.count_codes(categories.codes, len(categories.dictionary)))
+    present = np.flatnonzero(rows)
+    return categories.dictionary.take(to_arrow(present)), rows[present]
+
+
+def _count(
+    run: Run[Drift], log: Log, groups: Sequence[Group], bins: Mapping[str, Bins], *, client: Workers
+) -> dict[int, DayCounts]:
+    """Return the counts of each day, ascending."""
+    days: dict[int, DayCounts] = {}
+    shared = {"bins": bins, "label": log.label, "device": run.device}
+    for day, counts in run.map(count, groups, client=client, label="counting", shared=shared):
+        days[day] = days[day] + counts if day in days else counts
+    return dict(sorted(days.items()))
+
+
+def count(group: Group, *, bins: Mapping[str, Bins], label: str, device: Device) -> tuple[int, DayCounts]:
+    """Return the day of a row group, and what is counted in it."""
+    columns = device.read_columns(group.path, group.number, [label, *bins])
+    clicks = int((as_floats(columns[label], device) == 1).sum())
+    counts = {name: each.count(columns[name], device) for name, each in bins.items()}
+    return group.day, DayCounts(group.rows, clicks, counts)
+
+
+def _columns(log: Log) -> tuple[list[str], list[str]]:
+    """Return the names of the columns of numbers, and of categories."""
+    numbers = [name for name, role in log.columns.items() if role == "continuous"]
+    return numbers, [name for name, role in log.columns.items() if role in _CATEGORIES]
+
+
+def _value_type(type_: pa.DataType) -> pa.DataType:
+    return type_.value_type if pa.types.is_list(type_) else type_

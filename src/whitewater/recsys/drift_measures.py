@@ -1,0 +1,119 @@
+"""How far two histograms over the same bins are apart, and how far chance alone drives them apart.
+
+A histogram is an array of counts, int64 (bins,), on the host. Its shares are its counts over their sum. A histogram
+without counts has no shares, and no distance to another one: None.
+
+Few rows in many bins are apart although nothing has changed. So each measure has a limit that it exceeds
+in about one of a thousand comparisons of samples of one distribution, somewhat more often where bins hold few rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log, sqrt
+
+import numpy as np
+import numpy.typing as npt
+
+Counts = npt.NDArray[np.int64]
+
+# An empty bin counts as half a row, so that it is neither infinitely far from a full one, nor nearer in more rows.
+EMPTY = 0.5
+# Of the standard normal, and of Kolmogorov's distribution, one in a thousand is above.
+_NORMAL = 3.0902
+_KOLMOGOROV = 1.9495
+
+
+@dataclass(frozen=True)
+class Chance:
+    """What the measures do not exceed by chance."""
+
+    psi: float
+    jensen_shannon: float
+
+
+def psi(reference: Counts, counts: Counts) -> float | None:
+    """Return the population stability index: the sum of (q - p) log(q / p) over the bins.
+
+    p and q are the shares in the reference and now. A bin that is empty in one of them counts as `EMPTY` rows there,
+    one that is empty in both does not count. By convention a change is small below 0.1, and large above 0.25 (Siddiqi,
+    Credit Risk Scorecards, 2006).
+    """
+    if not reference.sum() or not counts.sum():
+        return None
+    some = (reference > 0) | (counts > 0)
+    before = np.maximum(reference[some], EMPTY) / reference.sum()
+    now = np.maximum(counts[some], EMPTY) / counts.sum()
+    return float(((now - before) * np.log(now / before)).sum())
+
+
+def jensen_shannon(reference: Counts, counts: Counts) -> float | None:
+    """Return the Jensen-Shannon distance: the root of the divergence to the base 2, from 0 to 1.
+
+    The divergence is the mean of those of Kullback and Leibler of both from their mean (Lin 1991); its root is a metric
+    (Endres and Schindelin 2003).
+    """
+    if not reference.sum() or not counts.sum():
+        return None
+    before, now = reference / reference.sum(), counts / counts.sum()
+    mean = (before + now) / 2
+    divergence = (_divergence(before, mean) + _divergence(now, mean)) / 2
+    return sqrt(min(max(divergence, 0.0), 1.0))
+
+
+def _divergence(shares: npt.NDArray[np.float64], of: npt.NDArray[np.float64]) -> float:
+    some = shares > 0
+    return float((shares[some] * np.log2(shares[some] / of[some])).sum())
+
+
+def kolmogorov_smirnov(reference: Counts, counts: Counts) -> tuple[float, float] | None:
+    """Return the Kolmogorov-Smirnov distance that histograms tell, and by how much the true one may be larger.
+
+    The bins are ascending, by turns an open interval and the single value at its end: interval, value, ..., interval.
+    So the distribution functions are known on both sides of each value; within an interval they can differ by no more
+    than at its ends and the smaller of their shares in it. If no interval has rows of the reference, the distance is
+    exact.
+    """
+    if not reference.sum() or not counts.sum():
+        return None
+    before, now = reference / reference.sum(), counts / counts.sum()
+    ends = np.abs(np.cumsum(reference) / reference.sum() - np.cumsum(counts) / counts.sum())
+    distance = float(ends.max())
+    at_interval = np.maximum(ends, np.concatenate([[0.0], ends[:-1]]))[::2]
+    largest = float((at_interval + np.minimum(before, now)[::2]).max())
+    return distance, max(largest - distance, 0.0)
+
+
+def chance(reference: Counts, counts: Counts) -> Chance:
+    """Return limits of `psi` and `jensen_shannon` for so many rows in so many bins.
+
+    Both grow with the chi-square statistic of the histograms, whose quantile is that of Wilson and Hilferty (1931): the
+    index is about (1/n + 1/m) times it (Yurdakul and Naranjo 2020), the squared distance 1 / (8 log 2) of that. Where
+    bins expect less than a row the approximation is rough.
+    """
+    freedom = int(((reference > 0) | (counts > 0)).sum()) - 1
+    if freedom < 1 or not reference.sum() or not counts.sum():
+        return Chance(0.0, 0.0)
+    spread = 2 / (9 * freedom)
+    chi_square = freedom * (1 - spread + _NORMAL * sqrt(spread)) ** 3
+    expected = chi_square * (1 / int(reference.sum()) + 1 / int(counts.sum()))
+    return Chance(psi=expected, jensen_shannon=min(sqrt(expected / (8 * log(2))), 1.0))
+
+
+def chance_of_ks(reference: int, rows: int) -> float:
+    """Return the limit of `kolmogorov_smirnov` for so many values (Smirnov 1948)."""
+    if not reference or not rows:
+        return 1.0
+    return min(_KOLMOGOROV * sqrt(1 / reference + 1 / rows), 1.0)
+
+
+def chance_of_new_categories(once: int, *, reference: int, rows: int) -> float:
+    """Return the limit of the share of rows with a category that the reference lacks.
+
+    Of ``reference`` rows with a category ``once`` have one that no other has: by about their share the next row has a
+    category not seen yet (Good 1953). Three more are what may be seen where there were none (the rule of three).
+    """
+    if not reference or not rows:
+        return 1.0
+    share = (once + 3) / reference
+    return min(share + _NORMAL * sqrt(share * (1 / reference + 1 / rows)), 1.0)

@@ -1,0 +1,95 @@
+"""Step `features`: the three parts of the log through the fitted workflow; the training rows in shuffled order."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from whitewater.config.recsys import Features
+from whitewater.recsys.artefact import load
+from whitewater.recsys.dataset import Dataset
+from whitewater.recsys.feature_folder import write_features
+from whitewater.recsys.log_folder import ROW_ID, Log, open_log
+from whitewater.recsys.shuffling import Shuffle, buckets_of, gather, scatter
+from whitewater.recsys.writing import check_rows, tagged, write_in_order
+from whitewater.step import Output, Run
+
+if TYPE_CHECKING:
+    from whitewater.recsys.transforming import Transformation
+    from whitewater.workers import Workers
+
+
+def features(
+    run: Run[Features],
+    *,
+    train: Path,
+    valid: Path,
+    test: Path,
+    workflow: Path,
+    train_features: Output,
+    valid_features: Output,
+    test_features: Output,
+) -> None:
+    """Transform the training rows, shuffled, with statistics that leave their own fold out, and the others in order.
+
+    Raises
+    ------
+    InputError
+        If a log or the workflow is missing or damaged, or a log lacks a column of the workflow.
+    IntegrityError
+        If a row is lost.
+    ResourceError
+        If row groups do not fit into memory.
+    """
+    fitted = load(workflow)
+    with run.cluster() as client:
+        counts = {
+            "train": write_shuffled(fitted, open_log(train), train_features, run=run, client=client),
+            "valid": _write_in_order(fitted, open_log(valid), valid_features, run=run, client=client),
+            "test": _write_in_order(fitted, open_log(test), test_features, run=run, client=client),
+        }
+    run.note(rows=counts)
+
+
+def write_shuffled(fitted: Transformation, log: Log, folder: Path, *, run: Run[Features], client: Workers) -> int:
+    """Write the features of training rows, shuffled; return how many there are."""
+    settings = run.settings
+    dataset, shared = fitted.prepared(Dataset(log.path), run=run, client=client, training=True)
+    scratch = folder / "scratch"
+    scratch.mkdir(parents=True)
+    shuffle = Shuffle(
+        key=ROW_ID,
+        seed=settings.seed,
+        buckets=buckets_of(log.rows),
+        scratch=scratch,
+        schema=tagged(fitted, dataset, _tags(log)),
+        row_group_rows=settings.row_group_rows,
+    )
+    paths = list(
+        run.map(
+            scatter, list(enumerate(dataset.parts())),
+            client=client, label="transform train", ordered=True, shared={**shared, "shuffle": shuffle},
+        )
+    )  # fmt: skip
+    gathered = run.map(
+        gather, range(shuffle.buckets), client=client, label="shuffle train", ordered=True,
+        shared={"paths": paths, "shuffle": shuffle, "device": run.device, "folder": folder},
+    )  # fmt: skip
+    files = list(gathered)
+    shutil.rmtree(scratch)
+    written = sum(file.rows for file in files)
+    check_rows(written, log.rows, folder)
+    write_features(folder, shuffle.schema, [file for file in files if file.rows], seed=settings.seed)
+    return written
+
+
+def _write_in_order(fitted: Transformation, log: Log, folder: Path, *, run: Run[Features], client: Workers) -> int:
+    size = run.settings.row_group_rows
+    return write_in_order(
+        fitted, Dataset(log.path), folder, run=run, client=client, row_group_rows=size, tags=_tags(log)
+    )
+
+
+def _tags(log: Log) -> dict[str, str]:
+    return {log.label: "label", ROW_ID: "key"}

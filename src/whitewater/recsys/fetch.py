@@ -1,0 +1,80 @@
+"""Step `fetch`: the log, from a simulation, Criteo's days, a MovieLens release, or files whose columns are declared.
+
+Whatever the source, the log is one folder in one layout. Files of the user are read where they are; others are
+downloaded, once, and what was read is written down with checksums.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+from whitewater.config.recsys import Fetch
+from whitewater.download import read_registry
+from whitewater.errors import InputError
+from whitewater.places import Downloads, Input
+from whitewater.recsys.log_folder import open_log
+from whitewater.recsys.sources.criteo import read_criteo
+from whitewater.recsys.sources.files import read_files
+from whitewater.recsys.sources.generated import read_generated
+from whitewater.recsys.sources.movielens import read_movielens
+from whitewater.recsys.sources.movielens_release import release_files
+from whitewater.recsys.sources.named_files import NamedFiles
+from whitewater.step import Inputs, Output, Run
+from whitewater.store import exclusive, write_json
+
+REGISTRY = Path("config/datasets.csv")
+SIMULATED_DAYS = "day-*.parquet"
+READERS = {"generated": read_generated, "criteo": read_criteo, "movielens": read_movielens, "files": read_files}
+
+
+def fetch(run: Run[Fetch], *, simulated: Inputs, events: Output, inputs: Output) -> None:
+    """Write the log, and the list of the files that were read.
+
+    Downloads are kept beside the outputs, in ``downloads``, so that a run that was broken off goes on where it stopped.
+
+    Parameters
+    ----------
+    run
+        The step, with the settings of the sources.
+    simulated
+        For the source ``generated``: the folder of simulated days.
+    events
+        The log; see `whitewater.recsys.log_folder`.
+    inputs
+        JSON: the source, the number of rows, and ``files`` with path, origin, bytes and SHA-256 of each.
+
+    Raises
+    ------
+    InputError
+        If a file is missing, cannot be read, is cut or has no rows; a download fails; columns are missing or of a wrong
+        type; or too many lines are malformed.
+    """
+    source = run.settings.source
+    place = events.parent
+    place.mkdir(parents=True, exist_ok=True)
+    with exclusive(place / ".fetch.lock"):
+        named = NamedFiles(Downloads(place, read_registry(REGISTRY)), run.settings.anonymous, run.threads)
+        files = _found(run.settings, named, simulated)
+        counts = READERS[source](files, events, run=run)
+    rows = open_log(events).rows
+    write_json(inputs, {"source": source, "rows": rows, "files": [asdict(each) for each in files]})
+    run.note(source=source, rows=rows, files=len(files), counts=dict(counts))
+
+
+def _found(settings: Fetch, named: NamedFiles, simulated: Inputs) -> list[Input]:
+    match settings.source:
+        case "generated":
+            return named.find(_simulated(simulated), key="recsys.simulate", example="day-00.parquet")
+        case "criteo":
+            return named.find(settings.criteo.files, key="recsys.fetch.criteo.files", example="day_*.gz")
+        case "movielens":
+            return named.find(release_files(settings.movielens), key="recsys.fetch.movielens.path", example="ml.zip")
+        case "files":
+            return named.find(settings.files.files, key="recsys.fetch.files.files", example="*.parquet")
+
+
+def _simulated(simulated: Inputs) -> list[str]:
+    if not simulated:
+        raise InputError("There are no simulated days: the source is generated. Run the step simulate before.")
+    return [str(folder / SIMULATED_DAYS) for folder in simulated.values()]

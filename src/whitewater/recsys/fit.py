@@ -1,0 +1,79 @@
+"""Step `fit`: learns from the training rows what the features need."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from whitewater.config.recsys import Feature, Fit
+from whitewater.errors import ConfigError
+from whitewater.recsys import artefact
+from whitewater.recsys.configured import graph_of, operators_of
+from whitewater.recsys.dataset import Dataset
+from whitewater.recsys.log_folder import ROW_ID, Log, open_log
+from whitewater.recsys.schema import described
+from whitewater.recsys.transforming import Transformation
+from whitewater.recsys.workflow import Workflow
+from whitewater.step import Output, Run
+from whitewater.store import write_json
+
+
+def fit(run: Run[Fit], *, train: Path, workflow: Output, statistics: Output) -> None:
+    """Fit the workflow of the configured features on the training rows.
+
+    Raises
+    ------
+    ConfigError
+        If the features cannot be made of the log's columns.
+    InputError
+        If the log is missing or damaged.
+    ResourceError
+        If its row groups do not fit into memory.
+    """
+    for feature in run.settings.features:
+        operators_of(feature)
+    log = open_log(train)
+    groups = run.settings.features or _default_features(log)
+    made = Workflow(graph_of(groups, log.columns), carry=(log.label, ROW_ID))
+    scratch = workflow / "scratch"
+    scratch.mkdir(parents=True)
+    with run.cluster() as client:
+        made.fit_on(Dataset(train), run=run, client=client, scratch=scratch, memory_share=run.settings.memory_share)
+    shutil.rmtree(scratch)
+    artefact.write(made.fitted, workflow)
+    write_json(statistics, summary(made.fitted, [group.name for group in groups], rows=log.rows))
+    run.note(rows=log.rows, features=len(made.output_schema.names))
+
+
+def summary(fitted: Transformation, groups: list[str], *, rows: int) -> dict[str, Any]:
+    """Return what was learnt, in brief: of each group of features its columns, and its operators with their facts."""
+    return {"format": 1, "rows": rows, "groups": {name: _group(fitted, name) for name in groups}}
+
+
+def _group(fitted: Transformation, name: str) -> dict[str, Any]:
+    plan = fitted.plan
+    outputs = {each: origin for each, origin in plan.outputs.items() if name in plan.field_of(each, origin).tags}
+    stages = [
+        _stage(type(plan.stages[number].operator).__name__, plan.stages[number].inputs, fitted.learnt[number] or {})
+        for number in sorted({number for number, _ in plan.work(outputs)})
+    ]
+    columns = [described(plan.field_of(each, origin)) for each, origin in outputs.items()]
+    return {"columns": columns, "operators": [stage for stage in stages if stage["operator"] != "AddMetadata"]}
+
+
+def _stage(operator: str, inputs: Any, learnt: Mapping[str, Any]) -> dict[str, Any]:
+    return {"operator": operator, "inputs": inputs, "learnt": {name: each.facts() for name, each in learnt.items()}}
+
+
+def _default_features(log: Log) -> tuple[Feature, ...]:
+    from whitewater.recsys.default_features import features
+
+    found: tuple[Feature, ...] = tuple(features(log.source, log.columns))
+    if not found:
+        raise ConfigError(
+            f"recsys.fit.features is empty, and there are no default features for the source {log.source!r}. List "
+            "groups of columns and operators."
+        )
+    return found

@@ -1,0 +1,262 @@
+"""Values for nulls: a constant, or the median of what is known."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from pydantic import Field as Parameter
+from pydantic import FiniteFloat
+
+from whitewater.errors import InputError, IntegrityError
+from whitewater.recsys.categories import as_floats
+from whitewater.recsys.columns import Numbers
+from whitewater.recsys.medians import Runs, merged, runs_of, runs_of_integers, value_of
+from whitewater.recsys.operators.numeric import (
+    column_names,
+    finite,
+    holding,
+    holding_dtype,
+    is_null,
+    nulls,
+    number_fields,
+    numbers_of,
+    plain_number,
+)
+from whitewater.recsys.operators.operator import (
+    Applying,
+    Fitted,
+    Fitting,
+    Inputs,
+    Operator,
+    Row,
+    RowFunction,
+    Statistic,
+)
+from whitewater.recsys.schema import Field
+
+if TYPE_CHECKING:
+    from whitewater.devices.protocol import Array, Device
+    from whitewater.recsys.columns import Block
+
+
+class _Fill(Operator):
+    """Puts a value in the place of nulls, and says where, if asked."""
+
+    add_binary_cols: bool = Parameter(
+        False, description="Add a column of booleans, <name>_filled: true where the value was null."
+    )
+
+    @abstractmethod
+    def _type(self, type_: pa.DataType) -> pa.DataType:
+        """Return the type that a column gets."""
+
+    @abstractmethod
+    def _dtype(self, column: Numbers) -> np.dtype[Any]:
+        """Return the dtype of `_type`."""
+
+    @abstractmethod
+    def _value(self, fitted: Fitted | None) -> float:
+        """Return what nulls become."""
+
+    def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
+        """Return each input, followed by the column that says where it was null, if asked for."""
+        made = []
+        for field in number_fields(self, inputs, fields):
+            made.append(replace(field, type=self._type(field.type)))
+            if self.add_binary_cols:
+                made.append(Field(_marker(field.name), pa.bool_(), field.tags))
+        return made
+
+    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], applying: Applying) -> Block:
+        """Return the columns without nulls."""
+        device = applying.device
+        made = {}
+        for name in column_names(self, inputs):
+            column = numbers_of(self, name, block[name])
+            dtype = self._dtype(column)
+            missing = nulls(column, device)
+            value = dtype.type(self._value(fitted.get(name)))
+            made[name] = Numbers(device.xp.where(missing, value, column.values.astype(dtype, copy=False)))
+            if self.add_binary_cols:
+                made[_marker(name)] = Numbers(missing)
+        return made
+
+    def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
+        """Return the values without nulls."""
+        values = [(name, plain_number(self._value(fitted.get(name)))) for name in column_names(self, inputs)]
+
+        def compute(row: Row) -> dict[str, Any]:
+            made: dict[str, Any] = {}
+            for name, instead in values:
+                value = row[name]
+                missing = is_null(value)
+                made[name] = instead if missing else value
+                if self.add_binary_cols:
+                    made[_marker(name)] = missing
+            return made
+
+        return compute
+
+
+class FillMissing(_Fill):
+    """Null becomes ``fill_val``.
+
+    The type stays that of the column if it holds that value, and is float64 otherwise; booleans become int8.
+    """
+
+    fill_val: FiniteFloat = Parameter(0.0, description="What nulls become.")
+
+    def _type(self, type_: pa.DataType) -> pa.DataType:
+        return holding(type_, self.fill_val)
+
+    def _dtype(self, column: Numbers) -> np.dtype[Any]:
+        return holding_dtype(column, self.fill_val)
+
+    def _value(self, fitted: Fitted | None) -> float:
+        del fitted
+        return self.fill_val
+
+
+class FillMedian(_Fill):
+    """Null becomes the median of the column in the data that the workflow was fitted on.
+
+    It is exact: the value in the middle, or the mean of the two there, as numpy.median computes it. A column without
+    values has none and is refused. Type: float64, which holds values and median.
+    """
+
+    def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[MedianOf]:
+        """Return the median of each column."""
+        del fields
+        return [MedianOf(name, (name,)) for name in column_names(self, inputs)]
+
+    def restored(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Median:
+        """Return the median of a column."""
+        del inputs, tables
+        return Median(finite(facts, "median"), int(finite(facts, "count")))
+
+    def _type(self, type_: pa.DataType) -> pa.DataType:
+        del type_
+        return pa.float64()
+
+    def _dtype(self, column: Numbers) -> np.dtype[Any]:
+        del column
+        return np.dtype(np.float64)
+
+    def _value(self, fitted: Fitted | None) -> float:
+        assert isinstance(fitted, Median)  # noqa: S101 (what `statistics` learnt)
+        return fitted.median
+
+
+@dataclass(frozen=True)
+class Median(Fitted):
+    """The median of ``count`` values."""
+
+    median: float
+    count: int
+
+    def facts(self) -> dict[str, Any]:
+        """Return both."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class Window:
+    """Values between bounds, both included: those of the ranks ``below`` to before ``below + count`` of ``total``."""
+
+    low: float
+    high: float
+    below: int
+    count: int
+    total: int
+
+
+@dataclass(frozen=True)
+class MedianOf(Statistic):
+    """Learns the median of the column ``name``; in a later pass among the values of a window."""
+
+    name: str
+    columns: tuple[str, ...]
+    window: Window | None = None
+
+    def observe(self, blocks: Iterator[Block], fitting: Fitting) -> Runs:
+        """Return the runs of one part of the data."""
+        found = Runs.none()
+        for block in blocks:
+            found = merged([found, self._runs(block, fitting.device)]).few()
+        return found
+
+    def _runs(self, block: Block, device: Device) -> Runs:
+        column = block[self.name]
+        if self.window is None and isinstance(column, Numbers) and column.values.dtype.kind in "iub":
+            return runs_of_integers(column.values if column.valid is None else column.values[column.valid], device)
+        values = as_floats(column, device)
+        return runs_of(values[self._chosen(values, device)], device)
+
+    def _chosen(self, values: Array, device: Device) -> Array:
+        known: Array = ~device.xp.isnan(values)
+        if self.window is not None:
+            known &= (values >= self.window.low) & (values <= self.window.high)
+        return known
+
+    def combine(self, parts: Sequence[Runs], fitting: Fitting) -> Median | MedianOf:
+        """Return the median of all parts, or what looks closer.
+
+        Raises
+        ------
+        InputError
+            If there is no value, or the median is infinite.
+        """
+        del fitting
+        runs = merged(list(parts))
+        window = self._looked_at(int(runs.count.sum()))
+        ends = window.below + np.cumsum(runs.count)
+        first, second = (int(np.searchsorted(ends, rank, "right")) for rank in middle(window.total))
+        if first == second and runs.least[first] != runs.most[first]:
+            low, high = value_of(int(runs.least[first])), value_of(int(runs.most[first]))
+            count = int(runs.count[first])
+            closer = Window(low, high, int(ends[first]) - count, count, window.total)
+            return replace(self, window=closer)
+        return self._median(value_of(int(runs.most[first])), value_of(int(runs.least[second])), window.total)
+
+    def _looked_at(self, count: int) -> Window:
+        if self.window is None:
+            if not count:
+                raise InputError(
+                    f"FillMedian: the column {self.name!r} has no value in the data that the workflow is fitted on, so "
+                    "it has no median. Leave it out, or use FillMissing."
+                )
+            return Window(-math.inf, math.inf, 0, count, count)
+        if count != self.window.count:
+            raise IntegrityError(
+                f"FillMedian: the column {self.name!r} had {self.window.count} values from {self.window.low!r} to "
+                f"{self.window.high!r} in one pass over the data and {count} in the next. Fit again, without changing "
+                "the data meanwhile."
+            )
+        return self.window
+
+    def _median(self, lower: float, upper: float, count: int) -> Median:
+        median = (lower + upper) / 2
+        if math.isinf(median):
+            # The sum of two large values may be too large.
+            median = lower / 2 + upper / 2
+        if not math.isfinite(median):
+            raise InputError(
+                f"FillMedian: the median of the column {self.name!r} is not finite, it has too many infinite values. "
+                "Put Clip with min_value and max_value before."
+            )
+        return Median(median, count)
+
+
+def middle(count: int) -> tuple[int, int]:
+    """Return the ranks, from 0, of the values in the middle of so many, which are one if their number is odd."""
+    return (count - 1) // 2, count // 2
+
+
+def _marker(name: str) -> str:
+    return f"{name}_filled"

@@ -1,0 +1,192 @@
+"""Statistics of numbers by category, joined to the rows of the category."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pydantic import Field as Setting
+from pydantic import model_validator
+
+from whitewater.errors import InputError
+from whitewater.recsys.categories import as_floats, count
+from whitewater.recsys.category_groups import Grouping, Groups, grown, read_categories, read_numbers, table_of
+from whitewater.recsys.group_statistic import Gathering
+from whitewater.recsys.moments import Moments, grouped_moments
+from whitewater.recsys.operators.by_category import ByCategory, LearntByCategory, spread
+
+if TYPE_CHECKING:
+    from whitewater.devices.protocol import Array, Device
+    from whitewater.recsys.columns import Block, Categories
+    from whitewater.recsys.operators.operator import Applying, Row, Value
+
+Stat = Literal["count", "sum", "mean", "std", "var", "min", "max"]
+ROWS = "rows"
+MOMENTS = tuple(each.name for each in fields(Moments))
+
+
+class JoinGroupby(ByCategory):
+    """Statistics of numbers over all rows of fitting that are of the same category.
+
+    ``count`` is of rows. The others are of the numbers that are not null: ``sum``, ``mean``, ``min``, ``max``, and the
+    sample variance ``var``, the sum of squared deviations from the mean by the number of values less 1, with its root
+    ``std``. No digits are lost where numbers are large and close to each other.
+
+    A row's own number is among them, and so are those of later rows. Of what is to be predicted, or is known afterwards
+    only, take `TargetEncoding` or `PastMean`.
+
+    Null is a category of its own. An unseen category has count 0, sum 0, and null for the others; so has a category
+    whose numbers are all null. ``var`` and ``std`` of one value are null.
+
+    Output: ``<column>_count``, int64, and ``<column>_<number>_<stat>``, float32, for each column or combination.
+    """
+
+    cont_cols: tuple[str, ...] = Setting((), description="Columns of numbers.")
+    stats: tuple[Stat, ...] = Setting(("count",), min_length=1, description="Statistics of each category.")
+
+    @model_validator(mode="after")
+    def _numbers_and_statistics_of_them(self) -> Self:
+        if bool(self.cont_cols) != bool(set(self.stats) - {"count"}):
+            raise ValueError(
+                f"cont_cols are {list(self.cont_cols)} and stats {list(self.stats)}: count is of rows, the others are "
+                f"of numbers. Name columns of numbers and any of {', '.join(get_args(Stat)[1:])}, or neither"
+            )
+        return self
+
+    def dependencies(self, *, fitting: bool, training: bool) -> tuple[str, ...]:
+        """Return the columns of numbers, to fit."""
+        del training
+        return self.cont_cols if fitting else ()
+
+    def columns_of(self, name: str) -> dict[str, pa.DataType]:
+        """Return the count, if it is asked for, and the statistics of each number."""
+        of_numbers = {f"{name}_{number}_{stat}": pa.float32() for number, stat in self.of_numbers()}
+        return ({f"{name}_count": pa.int64()} if "count" in self.stats else {}) | of_numbers
+
+    def of_numbers(self) -> list[tuple[str, Stat]]:
+        """Return numbers and the statistics of them, in the order of the columns."""
+        return [(number, stat) for number in self.cont_cols for stat in self.stats if stat != "count"]
+
+    def gathering(self, grouping: Grouping) -> NumbersByCategory:
+        """Return counts and moments of no rows."""
+        return NumbersByCategory(self.cont_cols, grouping)
+
+    def learnt(self, grouping: Grouping, table: pa.Table) -> CategoryStatistics:
+        """Return the statistics that counts and moments tell."""
+        return CategoryStatistics(self, grouping, table)
+
+
+class NumbersByCategory(Gathering):
+    """Rows int64 (groups,), and the moments (groups,) of each number."""
+
+    def __init__(self, numbers: Sequence[str], grouping: Grouping) -> None:
+        self._grouping = grouping
+        self.groups = Groups(grouping.type)
+        self._rows = np.zeros(1, np.int64)
+        self._moments = {number: Moments.none() for number in numbers}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it takes."""
+        return self.groups.nbytes + self._rows.nbytes * (1 + len(MOMENTS) * len(self._moments))
+
+    def add(self, block: Block, device: Device) -> None:
+        """Add the rows of a block."""
+        here = self.groups.add(self._grouping.categories(block, device), device)
+        self._grow()
+        self._rows[here.groups] += device.to_host(count(here.codes, len(here.groups), device))
+        for number, moments in self._moments.items():
+            found = grouped_moments(here.codes, as_floats(block[number], device), len(here.groups), device)
+            moments[here.groups] = moments[here.groups].merged(found)
+
+    def merge(self, table: pa.Table) -> None:
+        """Add what another table tells."""
+        groups = np.append(0, self.groups.number(read_categories(table)))
+        self._grow()
+        self._rows[groups] += read_numbers(table, [ROWS])[ROWS]
+        for number, moments in self._moments.items():
+            moments[groups] = moments[groups].merged(_moments(table, number))
+
+    def _grow(self) -> None:
+        self._rows = grown(self._rows, len(self.groups))
+        self._moments = {number: _grown(moments, len(self._rows)) for number, moments in self._moments.items()}
+
+    def table(self) -> pa.Table:
+        """Return what was gathered."""
+        groups = slice(len(self.groups))
+        of_numbers = {
+            f"{number}_{name}": getattr(moments, name)[groups]
+            for number, moments in self._moments.items()
+            for name in MOMENTS
+        }
+        return table_of(self.groups.values(), {ROWS: self._rows[groups], **of_numbers})
+
+
+def _grown(moments: Moments, groups: int) -> Moments:
+    if groups == len(moments):
+        return moments
+    larger = Moments.none(groups)
+    larger[: len(moments)] = moments
+    return larger
+
+
+def _moments(table: pa.Table, number: str) -> Moments:
+    columns = read_numbers(table, [f"{number}_{name}" for name in MOMENTS])
+    return Moments(**{name: columns[f"{number}_{name}"] for name in MOMENTS})
+
+
+class CategoryStatistics(LearntByCategory):
+    """What a `JoinGroupby` learnt of one column or combination.
+
+    Raises
+    ------
+    InputError
+        If a number is infinite.
+    """
+
+    def __init__(self, operator: JoinGroupby, grouping: Grouping, table: pa.Table) -> None:
+        super().__init__(grouping, table)
+        rows = read_numbers(table, [ROWS])[ROWS].astype(np.int64)
+        # The last entry is of categories that were not seen.
+        self._columns: list[npt.NDArray[Any]] = [np.append(rows, 0)] if "count" in operator.stats else []
+        moments = {number: _moments(table, number) for number in operator.cont_cols}
+        for number, each in moments.items():
+            if np.any((each.maximum == np.inf) | (each.minimum == -np.inf)):
+                raise InputError(
+                    f"JoinGroupby: the column {number!r} has infinite values. Clip it before, or leave it out."
+                )
+        found = {number: _statistics(_grown(each, len(rows) + 1)) for number, each in moments.items()}
+        self._columns += [found[number][stat].astype(np.float32) for number, stat in operator.of_numbers()]
+
+    def numbers(self, categories: Categories, of_rows: Array | None, applying: Applying) -> list[Array]:
+        """Return the statistics of the rows' categories."""
+        groups = self.lookup.groups(categories.dictionary)
+        return [spread(column[groups], categories.codes, applying.device) for column in self._columns]
+
+    def numbers_of_row(self) -> Callable[[Row], Sequence[Value]]:
+        """Return the statistics of the category of one row."""
+        group_of = self.lookup.group_of_row()
+        columns = self._columns
+
+        def numbers(row: Row) -> list[Value]:
+            group = group_of(row)
+            found = [column[group].item() for column in columns]
+            return [None if np.isnan(each) else each for each in found]
+
+        return numbers
+
+
+def _statistics(moments: Moments) -> dict[Stat, npt.NDArray[np.float64]]:
+    some = moments.count > 0
+    return {
+        "sum": moments.count * moments.mean + moments.count * moments.rest,
+        "mean": np.where(some, moments.mean, np.nan),
+        "std": moments.standard_deviation(ddof=1),
+        "var": moments.variance(ddof=1),
+        "min": np.where(some, moments.minimum, np.nan),
+        "max": np.where(some, moments.maximum, np.nan),
+    }

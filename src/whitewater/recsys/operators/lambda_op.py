@@ -1,0 +1,119 @@
+"""Functions of one's own, by the names that they are registered under."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from pydantic import Field as Parameter
+from pydantic import model_validator
+
+from whitewater.errors import ConfigError, InputError
+from whitewater.recsys.categories import as_floats
+from whitewater.recsys.columns import Numbers
+from whitewater.recsys.functions import Function, registered
+from whitewater.recsys.operators.numeric import column_names, is_null, number_fields, numbers_of
+from whitewater.recsys.operators.operator import Applying, Fitted, Inputs, Operator, Row, RowFunction
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from whitewater.devices.protocol import Array, Device
+    from whitewater.recsys.columns import Block
+    from whitewater.recsys.schema import Field
+
+
+class LambdaOp(Operator):
+    """A registered function of each value; see `whitewater.recsys.functions`.
+
+    Null stays null and never reaches the function. Where a function of floats has no result, the NaN is null. Type:
+    that which the function is registered with. The artefact holds the name and the version, no code.
+    """
+
+    function: str = Parameter(description="The name that the function is registered under.")
+    version: int = Parameter(0, description="Its version; by default the one that is registered.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _version_of_today(cls, values: Any) -> Any:
+        if isinstance(values, Mapping) and isinstance(name := values.get("function"), str):
+            found = registered(name)
+            if (values.get("version") or found.version) != found.version:
+                raise ConfigError(
+                    f"LambdaOp: version {values['version']} of the function {name!r} is wanted, but {found.version} is "
+                    "registered. Import the version that the workflow was fitted with, or fit it again."
+                )
+            return {**values, "version": found.version}
+        return values
+
+    @property
+    def _function(self) -> Function:
+        return registered(self.function)
+
+    def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
+        """Return each input with the function's type."""
+        return [replace(field, type=self._function.output) for field in number_fields(self, inputs, fields)]
+
+    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], applying: Applying) -> Block:
+        """Return the function's results."""
+        del fitted
+        made = {}
+        for name in column_names(self, inputs):
+            values = as_floats(numbers_of(self, name, block[name]), applying.device)
+            made[name] = self._computed(name, values, applying.device)
+        return made
+
+    def _computed(self, name: str, values: Array, device: Device) -> Numbers:
+        xp = device.xp
+        known = ~xp.isnan(values)
+        results = self._results(name, values[known], xp)
+        dtype = np.dtype(self._function.output.to_pandas_dtype())
+        column = xp.zeros(len(values), dtype)
+        column[known] = results.astype(dtype)
+        return Numbers(column, known)
+
+    def _results(self, name: str, values: Array, xp: ModuleType) -> Array:
+        results = self._function.compute(values, xp)
+        if results.shape != values.shape:
+            raise InputError(
+                f"LambdaOp: the function {self.function!r} made {results.shape} of {values.shape} values of the column "
+                f"{name!r}. It must return one number for each value."
+            )
+        if self._is_of_integers and results.dtype.kind == "f" and not bool(self._fits(results, xp)):
+            raise InputError(
+                f"LambdaOp: the function {self.function!r} made numbers of the column {name!r} that are not of its "
+                f"type {self._function.output}: not whole, not finite or too large. Register it with another type, or "
+                "put Clip before it."
+            )
+        return results
+
+    @property
+    def _is_of_integers(self) -> bool:
+        return bool(pa.types.is_integer(self._function.output))
+
+    def _fits(self, results: Array, xp: ModuleType) -> Any:
+        limits = np.iinfo(self._function.output.to_pandas_dtype())
+        # The largest integer of 64 bits is no double; the next one is too large.
+        below = float(limits.max) + (limits.bits < 64)
+        return ((results >= float(limits.min)) & (results < below) & (results == xp.floor(results))).all()
+
+    def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
+        """Return the function's result for each value."""
+        del fitted
+        functions = [(name, self._of_value(name)) for name in column_names(self, inputs)]
+
+        def compute(row: Row) -> dict[str, Any]:
+            made: dict[str, Any] = {}
+            for name, function in functions:
+                value = row[name]
+                made[name] = None if is_null(value) else function(value)
+            return made
+
+        return compute
+
+    def _of_value(self, name: str) -> Callable[[Any], Any]:
+        dtype = np.dtype(self._function.output.to_pandas_dtype())
+        return lambda value: self._results(name, np.array([value], np.float64), np).astype(dtype)[0].item()

@@ -1,0 +1,276 @@
+"""Categories as the mean of a target: out of fold in training, of all rows in serving."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pydantic import Field as Setting
+
+from whitewater.errors import ConfigError, InputError
+from whitewater.recsys.categories import add_up, as_floats, count
+from whitewater.recsys.category_groups import (
+    Grouping,
+    Groups,
+    columns_of,
+    grown,
+    read_categories,
+    read_numbers,
+    table_of,
+)
+from whitewater.recsys.group_statistic import Gathering
+from whitewater.recsys.hashing import row_hash
+from whitewater.recsys.operators.by_category import ByCategory, LearntByCategory, spread
+
+if TYPE_CHECKING:
+    from whitewater.devices.protocol import Array, Device
+    from whitewater.recsys.columns import Block, Categories
+    from whitewater.recsys.operators.operator import Applying, Row, Value
+
+Floats = npt.NDArray[np.float64]
+Counts = npt.NDArray[np.int64]
+
+
+class TargetEncoding(ByCategory):
+    """The smoothed mean of a target over the rows of the same category.
+
+    ``(sum + p_smooth * mean) / (count + p_smooth)``: sum and count over the rows of the category whose target is not
+    null, mean over all rows whose target is not null; just the mean where count and ``p_smooth`` are 0.
+
+    In serving, sum, count and mean are of all rows of fitting, whatever the data. In training, they are of the rows of
+    the other folds, so that no row knows its own target. A row's fold is a hash of its key, whatever the order and the
+    partitions of the rows. Training is for the rows of fitting: their keys tell which fold they were in.
+
+    Null is a category of its own. An unseen category is the mean. Rows whose target is null count nowhere, and the
+    statistics say how many there are. Sums of integers are exact.
+
+    Output: ``TE_<column>_<target>`` for each column or combination and each target, of ``out_dtype``.
+
+    Source: D. Micci-Barreca, "A preprocessing scheme for high-cardinality categorical attributes in classification and
+    prediction problems", SIGKDD Explorations 3 (1), 2001.
+    """
+
+    target: str | tuple[str, ...] = Setting(min_length=1, description="Column, or columns, whose mean is taken.")
+    kfold: int = Setting(5, ge=1, le=100, description="Folds; with 1 the operator can serve, but not train.")
+    fold_seed: int = Setting(42, ge=0, lt=2**31, description="Seed of the hash that tells a row's fold.")
+    p_smooth: float = Setting(20.0, ge=0, description="Rows of the mean that each category has in addition to its own.")
+    row_key: str | tuple[str, ...] = Setting(
+        "row_id", min_length=1, description="Column, or columns, that tell rows apart; rows of one key are in one fold."
+    )
+    target_mean: float | None = Setting(None, description="What to take for the mean; null: that of the data.")
+    out_dtype: Literal["float32", "float64"] = Setting("float32", description="Type of the output.")
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The columns whose means are taken."""
+        return columns_of(self.target)
+
+    def dependencies(self, *, fitting: bool, training: bool) -> tuple[str, ...]:
+        """Return targets and key to fit, the key in training, and nothing in serving."""
+        key = columns_of(self.row_key) if self.kfold > 1 and (fitting or training) else ()
+        return (*(self.targets if fitting else ()), *key)
+
+    def columns_of(self, name: str) -> dict[str, pa.DataType]:
+        """Return a column for each target."""
+        type_ = pa.from_numpy_dtype(np.dtype(self.out_dtype))
+        return {f"TE_{name}_{target}": type_ for target in self.targets}
+
+    def gathering(self, grouping: Grouping) -> TargetSums:
+        """Return counts and sums of no rows."""
+        return TargetSums(self, grouping)
+
+    def learnt(self, grouping: Grouping, table: pa.Table) -> TargetMeans:
+        """Return the means of counts and sums."""
+        return TargetMeans(self, grouping, table)
+
+    def of_rows(self, block: Block, applying: Applying) -> Array | None:
+        """Return the rows' folds in training."""
+        if not applying.training:
+            return None
+        if self.kfold == 1:
+            raise ConfigError(
+                "TargetEncoding with kfold=1 has nothing to train with: each row would know its own target. Set kfold "
+                "to 2 or more."
+            )
+        return self.folds(block, applying.device)
+
+    def folds(self, block: Block, device: Device) -> Array:
+        """Return the fold of each row, int64 (rows,), on the device."""
+        hashes = row_hash([block[column] for column in columns_of(self.row_key)], self.fold_seed, device)
+        folds: Array = (hashes % np.uint64(self.kfold)).astype(np.int64)
+        return folds
+
+    def tabulated(self) -> dict[str, tuple[str, int, int]]:
+        """Return the columns of the table that is learnt: what, of which target, in which fold."""
+        folded = [(kind, fold) for kind in ("count", "sum") for fold in range(self.kfold)]
+        return {
+            f"{target}_{kind}_{fold}": (kind, place, fold)
+            for place, target in enumerate(self.targets)
+            for kind, fold in [*folded, ("null", 0)]
+        }
+
+
+class _Totals:
+    """Of groups: ``counts`` int64 and ``sums`` float64, (groups, targets, folds); ``nulls`` int64 (groups, targets, 1).
+
+    ``nulls`` are rows whose target is null, which the others do not know.
+    """
+
+    def __init__(self, operator: TargetEncoding, groups: int) -> None:
+        self._operator = operator
+        shape = (groups, len(operator.targets), operator.kfold)
+        self.counts, self.sums = np.zeros(shape, np.int64), np.zeros(shape)
+        self.nulls = np.zeros((*shape[:2], 1), np.int64)
+
+    @classmethod
+    def of(cls, operator: TargetEncoding, table: pa.Table) -> _Totals:
+        """Return those of a table."""
+        totals = cls(operator, len(table))
+        for name, numbers in read_numbers(table, list(operator.tabulated())).items():
+            totals.column(name)[:] = numbers
+        return totals
+
+    def column(self, name: str) -> npt.NDArray[Any]:
+        """Return a column of the table, (groups,), which writes through."""
+        kind, target, fold = self._operator.tabulated()[name]
+        numbers: npt.NDArray[Any] = {"count": self.counts, "sum": self.sums, "null": self.nulls}[kind]
+        return numbers[:, target, fold]
+
+    def grow(self, groups: int) -> None:
+        """Make room."""
+        self.counts, self.sums = grown(self.counts, groups), grown(self.sums, groups)
+        self.nulls = grown(self.nulls, groups)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that they take."""
+        return self.counts.nbytes + self.sums.nbytes + self.nulls.nbytes
+
+
+class TargetSums(Gathering):
+    """Counts and sums of the targets by category and fold."""
+
+    def __init__(self, operator: TargetEncoding, grouping: Grouping) -> None:
+        self._operator, self._grouping = operator, grouping
+        self.groups = Groups(grouping.type)
+        self._totals = _Totals(operator, 1)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it takes."""
+        return self.groups.nbytes + self._totals.nbytes
+
+    def add(self, block: Block, device: Device) -> None:
+        """Add the rows of a block."""
+        here = self.groups.add(self._grouping.categories(block, device), device)
+        folds = self._operator.kfold
+        cells = here.codes * folds + self._operator.folds(block, device) if folds > 1 else here.codes
+        shape = (len(here.groups), folds)
+        totals, xp = self._totals, device.xp
+        totals.grow(len(self.groups))
+        for place, target in enumerate(self._operator.targets):
+            values = as_floats(block[target], device)
+            null = xp.isnan(values)
+            known = xp.where(null, -1, cells)
+            totals.counts[here.groups, place] += device.to_host(count(known, shape[0] * folds, device)).reshape(shape)
+            sums = add_up(known, xp.where(null, 0.0, values), shape[0] * folds, device)
+            totals.sums[here.groups, place] += device.to_host(sums).reshape(shape)
+            missing = count(xp.where(null, here.codes, -1), shape[0], device)
+            totals.nulls[here.groups, place, 0] += device.to_host(missing)
+
+    def merge(self, table: pa.Table) -> None:
+        """Add what another table tells."""
+        groups = np.append(0, self.groups.number(read_categories(table)))
+        other = _Totals.of(self._operator, table)
+        self._totals.grow(len(self.groups))
+        self._totals.counts[groups] += other.counts
+        self._totals.sums[groups] += other.sums
+        self._totals.nulls[groups] += other.nulls
+
+    def table(self) -> pa.Table:
+        """Return what was gathered."""
+        columns = {name: self._totals.column(name)[: len(self.groups)] for name in self._operator.tabulated()}
+        return table_of(self.groups.values(), columns)
+
+
+class TargetMeans(LearntByCategory):
+    """What a `TargetEncoding` learnt of one column or combination.
+
+    Raises
+    ------
+    InputError
+        If a target is null in all rows, or infinite in one.
+    """
+
+    def __init__(self, operator: TargetEncoding, grouping: Grouping, table: pa.Table) -> None:
+        super().__init__(grouping, table)
+        self._operator = operator
+        self._totals = _Totals.of(operator, table)
+        self._counts, self._sums = self._totals.counts.sum(axis=0), self._totals.sums.sum(axis=0)
+        self._refuse_useless_targets()
+        # One group more, without rows: that of categories that were not seen.
+        self._totals.grow(len(table) + 1)
+
+    def _refuse_useless_targets(self) -> None:
+        for target, rows, total in zip(self._operator.targets, self._counts, self._sums, strict=True):
+            if not rows.any():
+                raise InputError(f"TargetEncoding: the target {target!r} is null in all rows of fitting. Give another.")
+            if not np.isfinite(total).all():
+                raise InputError(
+                    f"TargetEncoding: the target {target!r} has infinite values. Clip it, or give another."
+                )
+
+    def facts(self) -> dict[str, Any]:
+        """Return what is small: besides the categories, of each target its rows, mean and nulls."""
+        rows, sums, nulls = self._counts.sum(axis=1), self._sums.sum(axis=1), self._totals.nulls.sum(axis=(0, 2))
+        of_targets = {
+            target: {"rows": rows[place].item(), "mean": (sums / rows)[place].item(), "null_rows": nulls[place].item()}
+            for place, target in enumerate(self._operator.targets)
+        }
+        return super().facts() | {"targets": of_targets}
+
+    def numbers(self, categories: Categories, of_rows: Array | None, applying: Applying) -> list[Array]:
+        """Return the encoded rows: out of fold where their folds are given."""
+        groups = self.lookup.groups(categories.dictionary)
+        if of_rows is None:
+            return [spread(each, categories.codes, applying.device) for each in self._of_all_folds(groups)]
+        codes = categories.codes.astype(np.int64) * self._operator.kfold + of_rows
+        return [spread(each, codes, applying.device) for each in self._of_other_folds(groups)]
+
+    def _of_all_folds(self, groups: Counts) -> list[npt.NDArray[Any]]:
+        """Return what serves: an array (groups,) of each target."""
+        mean = self._sums.sum(axis=1) / self._counts.sum(axis=1)
+        totals = self._totals
+        return self._smoothed(totals.counts[groups].sum(axis=2), totals.sums[groups].sum(axis=2), mean)
+
+    def _of_other_folds(self, groups: Counts) -> list[npt.NDArray[Any]]:
+        """Return what trains: an array (groups * folds,) of each target.
+
+        The other folds are added up; a fold taken from the sum of all would leave its trace in the last digits.
+        """
+        others = 1 - np.eye(self._operator.kfold, dtype=np.int64)
+        rows = self._counts @ others
+        if self._operator.target_mean is None and not rows.all():
+            raise InputError(
+                "TargetEncoding: all rows of fitting whose target is not null are in one fold, so that there is no "
+                "mean of others for it. Fit on more rows, or set target_mean."
+            )
+        mean = self._sums @ others / np.maximum(rows, 1)
+        return self._smoothed(self._totals.counts[groups] @ others, self._totals.sums[groups] @ others, mean)
+
+    def _smoothed(self, counts: Counts, sums: Floats, mean: Floats) -> list[npt.NDArray[Any]]:
+        """Return the encodings of counts and sums (groups, targets, ...), whose mean is (targets, ...)."""
+        smoothing, given = self._operator.p_smooth, self._operator.target_mean
+        prior = np.broadcast_to(mean if given is None else np.float64(given), counts.shape)
+        weight = counts + smoothing
+        encoded = np.divide(sums + smoothing * prior, weight, out=prior.copy(), where=weight > 0)
+        return [encoded[:, place].astype(self._operator.out_dtype).ravel() for place in range(counts.shape[1])]
+
+    def numbers_of_row(self) -> Callable[[Row], Sequence[Value]]:
+        """Return the encoding of one row in serving."""
+        group_of = self.lookup.group_of_row()
+        encoded = np.stack(self._of_all_folds(np.arange(self.lookup.unseen + 1)), axis=1)
+        return lambda row: encoded[group_of(row)].tolist()

@@ -1,0 +1,102 @@
+"""How good predicted probabilities are: discrimination and calibration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.floating]
+_BINS = 10
+# A probability of 0 or 1 that is wrong would cost infinitely much.
+_NEAREST = 1e-7
+
+
+@dataclass(frozen=True)
+class CalibrationBin:
+    """Rows of about equal predicted probability: how many, the mean prediction, and the share of positive labels."""
+
+    rows: int
+    predicted: float
+    observed: float
+
+
+@dataclass(frozen=True)
+class Quality:
+    """Quality of the predictions of some rows.
+
+    Attributes
+    ----------
+    auc
+        Area under the ROC curve: how likely a positive row is predicted above a negative one, ties counting half. None
+        where the rows are all of one label.
+    auc_standard_error
+        Over draws of test rows: E. R. DeLong, D. M. DeLong and D. L. Clarke-Pearson, "Comparing the areas under two
+        or more correlated receiver operating characteristic curves", Biometrics 44, 1988.
+    log_loss
+        Mean of -log of the probability of what happened, in nats.
+    calibration_error
+        Expected calibration error: mean distance of predicted and observed over bins of equally many rows, weighted
+        by their rows.
+    calibration
+        The bins, in ascending order of the prediction.
+    """
+
+    auc: float | None
+    auc_standard_error: float | None
+    log_loss: float
+    calibration_error: float
+    calibration: tuple[CalibrationBin, ...]
+
+
+def quality(labels: Floats, predictions: Floats) -> Quality:
+    """Return the quality of predicted probabilities, (rows,), for labels of 0 and 1, (rows,); at least one row."""
+    positive = labels > 0.5
+    bins = _calibration(positive, predictions)
+    auc, error = area_under_curve(positive, predictions)
+    certain = np.clip(predictions.astype(np.float64), _NEAREST, 1 - _NEAREST)
+    return Quality(
+        auc,
+        error,
+        float(-np.mean(np.where(positive, np.log(certain), np.log1p(-certain)))),
+        sum(each.rows * abs(each.predicted - each.observed) for each in bins) / len(labels),
+        bins,
+    )
+
+
+def area_under_curve(positive: npt.NDArray[np.bool_], predictions: Floats) -> tuple[float | None, float | None]:
+    """Return the area under the ROC curve and its standard error, or None where there is one label, or one row of it.
+
+    The area is the mean, over positive rows, of the share of negative rows that are predicted below.
+    """
+    positives, negatives = int(positive.sum()), int((~positive).sum())
+    if not positives or not negatives:
+        return None, None
+    ranks = _ranks(predictions)
+    below = (ranks[positive] - _ranks(predictions[positive])) / negatives
+    above = 1 - (ranks[~positive] - _ranks(predictions[~positive])) / positives
+    auc = float(below.mean())
+    if min(positives, negatives) < 2:
+        return auc, None
+    return auc, float(np.sqrt(below.var(ddof=1) / positives + above.var(ddof=1) / negatives))
+
+
+def _ranks(values: Floats) -> npt.NDArray[np.float64]:
+    """Return ranks from 1; equal values have their mean rank."""
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+    stops = np.append(starts[1:], len(values))
+    ranks = np.empty(len(values))
+    ranks[order] = np.repeat((starts + 1 + stops) / 2, stops - starts)
+    return ranks
+
+
+def _calibration(positive: npt.NDArray[np.bool_], predictions: Floats) -> tuple[CalibrationBin, ...]:
+    order = np.argsort(predictions, kind="stable")
+    groups = [group for group in np.array_split(order, _BINS) if len(group)]
+    return tuple(
+        CalibrationBin(len(group), float(predictions[group].mean(dtype=np.float64)), float(positive[group].mean()))
+        for group in groups
+    )

@@ -1,0 +1,143 @@
+"""Columns of rows from several places: put one behind the other, cut, and moved between host and device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, cast
+
+import pyarrow as pa
+
+from whitewater.errors import InputError
+from whitewater.recsys.columns import Block, Categories, Column, Lists, Numbers
+
+if TYPE_CHECKING:
+    from whitewater.devices.protocol import Array, Device
+
+
+_WHOLE = 2.0**53
+
+
+def rows_of(block: Block) -> int:
+    """Return the number of rows of a block, which has a column at least."""
+    return len(next(iter(block.values())))
+
+
+def joined(blocks: Sequence[Block], device: Device) -> Block:
+    """Return the rows of blocks of the same columns, one behind the other."""
+    if len(blocks) == 1:
+        return blocks[0]
+    return {name: _joined([block[name] for block in blocks], device) for name in blocks[0]}
+
+
+def _joined(columns: Sequence[Column], device: Device) -> Column:
+    first = columns[0]
+    if isinstance(first, Lists):
+        return _joined_lists(cast("Sequence[Lists]", columns), device)
+    if isinstance(first, Categories):
+        return _joined_categories(cast("Sequence[Categories]", columns), device)
+    return _joined_numbers(cast("Sequence[Numbers]", columns), device)
+
+
+def _joined_numbers(columns: Sequence[Numbers], device: Device) -> Numbers:
+    xp = device.xp
+    values = xp.concatenate([each.values for each in columns])
+    if all(each.valid is None for each in columns):
+        return Numbers(values)
+    valid = [xp.ones(len(each), bool) if each.valid is None else each.valid for each in columns]
+    return Numbers(values, xp.concatenate(valid))
+
+
+def _joined_categories(columns: Sequence[Categories], device: Device) -> Categories:
+    xp = device.xp
+    codes, start = [], 0
+    for each in columns:
+        codes.append(xp.where(each.codes < 0, each.codes, each.codes + start).astype(each.codes.dtype))
+        start += len(each.dictionary)
+    return Categories(xp.concatenate(codes), pa.concat_arrays([each.dictionary for each in columns]))
+
+
+def _joined_lists(columns: Sequence[Lists], device: Device) -> Lists:
+    xp = device.xp
+    offsets, start = [xp.zeros(1, xp.int64)], 0
+    for each in columns:
+        offsets.append(each.offsets[1:] + start)
+        start += len(each.values)
+    values = _joined([each.values for each in columns], device)
+    return Lists(xp.concatenate(offsets), cast("Numbers | Categories", values))
+
+
+def as_fitted(block: Block, types: Mapping[str, pa.DataType], device: Device) -> Block:
+    """Return columns as they were when a workflow was fitted, where they hold the same: nulls, and whole numbers.
+
+    A column of nulls only, or of integers in which some are null, may come as one of floats.
+
+    Raises
+    ------
+    InputError
+        If a column of integers has a number with a fraction.
+    """
+    return {name: _as_fitted(name, column, types[name], device) for name, column in block.items()}
+
+
+def _as_fitted(name: str, column: Column, type_: pa.DataType, device: Device) -> Column:
+    if not isinstance(column, Numbers) or column.values.dtype.kind != "f" or pa.types.is_floating(type_):
+        return column
+    xp = device.xp
+    if pa.types.is_string(type_):
+        return Categories(xp.full(len(column), -1, xp.int32), pa.nulls(0, pa.string()))
+    if pa.types.is_list(type_):
+        nothing = pa.nulls(0, type_.value_type)
+        return Lists(xp.zeros(len(column) + 1, xp.int64), _of_nothing(nothing, device))
+    if pa.types.is_null(type_):
+        return column
+    return _as_integers(name, column, device)
+
+
+def _of_nothing(nothing: pa.Array, device: Device) -> Numbers | Categories:
+    from whitewater.devices.column_reading import column_of
+
+    return cast("Numbers | Categories", on_device(column_of(nothing), device))
+
+
+def _as_integers(name: str, column: Numbers, device: Device) -> Numbers:
+    xp = device.xp
+    valid = ~xp.isnan(column.values) if column.valid is None else column.valid & ~xp.isnan(column.values)
+    values = xp.where(valid, column.values, 0)
+    # Above 2**53 floats are not every integer, so that a category would be another one.
+    if bool(((values != xp.floor(values)) | (xp.abs(values) > _WHOLE)).any()):
+        raise InputError(
+            f"column {name!r} has numbers that are not whole, or too large to be exact, but was of integers when the "
+            "workflow was fitted. Give it integers."
+        )
+    return Numbers(values.astype(xp.int64), valid)
+
+
+def on_device(column: Column, device: Device) -> Column:
+    """Return a column of the host on the device."""
+    return _moved(column, device.from_host)
+
+
+def on_host(column: Column, device: Device) -> Column:
+    """Return a column of the device on the host."""
+    return _moved(column, device.to_host)
+
+
+def _moved(column: Column, move: Callable[[Array], Array]) -> Column:
+    if isinstance(column, Numbers):
+        return Numbers(move(column.values), None if column.valid is None else move(column.valid))
+    if isinstance(column, Categories):
+        return Categories(move(column.codes), column.dictionary)
+    return Lists(move(column.offsets), cast("Numbers | Categories", _moved(column.values, move)))
+
+
+def as_table(block: Block, types: Mapping[str, pa.DataType], device: Device) -> pa.Table:
+    """Return columns as a table of Arrow; nulls are nulls, but NaN in floats."""
+    from whitewater.devices.column_writing import arrow_of
+
+    arrays = [arrow_of(on_host(block[name], device), type_) for name, type_ in types.items()]
+    return pa.Table.from_arrays(arrays, schema=arrow_schema(types))
+
+
+def arrow_schema(types: Mapping[str, pa.DataType]) -> pa.Schema:
+    """Return the columns of results: floats are never null, because a null is NaN there."""
+    return pa.schema([pa.field(name, type_, not pa.types.is_floating(type_)) for name, type_ in types.items()])

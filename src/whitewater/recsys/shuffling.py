@@ -1,0 +1,115 @@
+"""Rows in an order that looks random and depends on a seed and the rows' numbers only.
+
+The order is that of the hash of each row's number, with the seed. Rows are parted by the first bits of the hash into
+buckets on disk, and each bucket is sorted: a part of the data, or a bucket, for each thread is in memory at a time.
+Neither the order nor the parts of the data, nor threads, change what comes out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from whitewater.arrow_arrays import to_arrow, to_numpy
+from whitewater.devices.column_reading import column_of
+from whitewater.errors import IntegrityError
+from whitewater.recsys.dataset import Dataset, Part
+from whitewater.recsys.feature_folder import FeatureFile, file_name
+from whitewater.recsys.hashing import row_hash
+from whitewater.recsys.rows import as_table, on_device
+from whitewater.recsys.writing import even
+
+if TYPE_CHECKING:
+    from whitewater.devices.protocol import Array, Device
+    from whitewater.recsys.operators.operator import Applying
+    from whitewater.recsys.schema import Schema
+    from whitewater.recsys.transforming import Transformation
+
+# Rows of a bucket, about: of 40 columns of four bytes, 84 MB.
+BUCKET_ROWS = 524_288
+_HASH = "hash"
+
+
+@dataclass(frozen=True)
+class Shuffle:
+    """How rows are shuffled: ``key`` is the column of their numbers, of which each is there once."""
+
+    key: str
+    seed: int
+    buckets: int
+    scratch: Path
+    schema: Schema
+    row_group_rows: int
+
+
+def buckets_of(rows: int) -> int:
+    """Return the number of buckets for so many rows."""
+    return max(1, -(-rows // BUCKET_ROWS))
+
+
+def scatter(
+    task: tuple[int, Part], *, shuffle: Shuffle, transformation: Transformation, dataset: Dataset, applying: Applying
+) -> Path:
+    """Transform a part; write its rows by bucket, in the order of their hashes; return the file."""
+    number, part = task
+    device, xp = applying.device, applying.device.xp
+    block = transformation.part_block(part, dataset, applying)
+    key = block[shuffle.key]
+    hashes = row_hash([key], shuffle.seed, device)
+    order = xp.argsort(hashes)
+    sorted_hashes = device.to_host(hashes[order])
+    bounds = np.searchsorted(_bucket(sorted_hashes, shuffle.buckets), np.arange(shuffle.buckets + 1))
+    types = {each.name: each.type for each in shuffle.schema}
+    rows = as_table(block, types, device).take(to_arrow(device.to_host(order)))
+    rows = rows.append_column(_HASH, to_arrow(sorted_hashes)).combine_chunks()
+    path = shuffle.scratch / f"{number:06d}.arrow"
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, rows.schema) as writer:
+        for start, stop in pairwise(bounds):
+            writer.write_batch(_one_batch(rows.slice(int(start), int(stop - start))))
+    return path
+
+
+def gather(bucket: int, *, paths: Sequence[Path], shuffle: Shuffle, device: Device, folder: Path) -> FeatureFile:
+    """Sort the rows of a bucket and write them as a file.
+
+    Raises
+    ------
+    IntegrityError
+        If two rows have one number.
+    """
+    rows = pa.Table.from_batches([_batch(path, bucket) for path in paths])
+    hashes = to_numpy(rows[_HASH])
+    order = np.argsort(hashes)
+    if len(order) > 1 and not np.diff(hashes[order]).all():
+        raise IntegrityError(
+            f"the column {shuffle.key!r} has a number twice, so the rows have no order. Make the log again."
+        )
+    sorted_rows = rows.drop_columns([_HASH]).combine_chunks().take(to_arrow(order))
+    block = {name: on_device(column_of(sorted_rows[name]), device) for name in shuffle.schema.names}
+    name = file_name(bucket)
+    if len(order):
+        device.write_columns(
+            block, folder / name, shuffle.schema, row_group_rows=even(len(order), shuffle.row_group_rows)
+        )
+    return FeatureFile(name, len(order))
+
+
+def _bucket(hashes: Array, buckets: int) -> Array:
+    """Return the bucket of each hash; it ascends with the hash."""
+    return (hashes >> np.uint64(32)) * np.uint64(buckets) >> np.uint64(32)
+
+
+def _one_batch(rows: pa.Table) -> pa.RecordBatch:
+    batches = rows.to_batches()
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=rows.schema)
+
+
+def _batch(path: Path, number: int) -> pa.RecordBatch:
+    with pa.ipc.open_file(pa.memory_map(str(path))) as file:
+        return file.get_batch(number)

@@ -1,0 +1,1 @@
+"""The parts of the simulated click log; see `whitewater.recsys.simulate`."""

@@ -1,0 +1,50 @@
+"""Source `generated`: the simulated log, a Parquet file a day."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from whitewater.config.recsys import FileColumn
+from whitewater.errors import InputError
+from whitewater.places import Input
+from whitewater.recsys.log_folder import LABEL, TIME, LogWriter
+from whitewater.recsys.sources.declared import layout_of
+from whitewater.recsys.sources.parquet import parquet_schema, parquet_spans
+from whitewater.recsys.sources.spans import write_spans
+from whitewater.step import Run
+
+_CONTINUOUS, _CATEGORICAL = re.compile(r"I\d+"), re.compile(r"C\d+")
+
+
+def read_generated(files: Sequence[Input], log: Path, *, run: Run[Any]) -> Mapping[str, int]:
+    """Write the log of simulated days, given in their order; see `whitewater.recsys.sources.spans.write_spans`.
+
+    Raises
+    ------
+    InputError
+        If there are none, or they are not what the step simulate writes.
+    """
+    if not files:
+        raise InputError("There are no simulated days: the source is generated. Run the step simulate before.")
+    schemas = {file.origin: parquet_schema(file) for file in files}
+    columns = simulated_columns(schemas[files[0].origin])
+    layout = layout_of(columns, schemas, positive=None)
+    writer = LogWriter(log, "generated", layout.log_columns, "seconds", run.settings.row_group_rows)
+    spans = [span for number, file in enumerate(files) for span in parquet_spans(file, number)]
+    return write_spans(spans, layout, writer, run=run)
+
+
+def simulated_columns(schema: pa.Schema) -> tuple[FileColumn, ...]:
+    """Return the columns of a simulated day with their roles."""
+    columns = [FileColumn(name=TIME, role="time"), FileColumn(name=LABEL, role="label")]
+    for name in schema.names:
+        if _CONTINUOUS.fullmatch(name):
+            columns.append(FileColumn(name=name, role="continuous"))
+        elif _CATEGORICAL.fullmatch(name):
+            columns.append(FileColumn(name=name, role="categorical"))
+    return tuple(columns)

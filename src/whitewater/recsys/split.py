@@ -1,0 +1,273 @@
+"""Step `split`: training, validation and test rows, each after the other in time.
+
+Files of which all rows are in one part are hard links, so that a split costs no space but at the boundaries.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from whitewater.arrow_arrays import to_arrow, to_numpy
+from whitewater.config.recsys import Split
+from whitewater.errors import InputError
+from whitewater.recsys.log_folder import FIRST, LABEL, TIME, Log, LogFile, explained, footer_of, like, open_log
+from whitewater.step import Output, Run
+from whitewater.store import write_json
+
+PARTS = ("train", "valid", "test")
+BINS = 1 << 16
+_BATCH_ROWS = 1 << 16
+# Of the column of time among the columns of a file.
+_TIME_PLACE = [each.name for each in FIRST].index(TIME)
+
+
+@dataclass(frozen=True)
+class Group:
+    """A row group, with the times of its first and last row in time."""
+
+    path: Path
+    number: int
+    day: int
+    rows: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Part:
+    """Where the rows go whose time is at least ``begin`` and below ``end``."""
+
+    name: str
+    folder: Path
+    begin: int
+    end: int
+
+    def contains(self, first: int, last: int) -> bool:
+        """Say whether all times from ``first`` to ``last`` are in the part."""
+        return self.begin <= first and last < self.end
+
+    def touches(self, first: int, last: int) -> bool:
+        """Say whether a time from ``first`` to ``last`` is in the part."""
+        return self.begin <= last and first < self.end
+
+
+@dataclass(frozen=True)
+class Task:
+    """A file of the log of which all rows, or those in its times, go to a part."""
+
+    file: LogFile
+    part: Part
+    whole: bool
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A file in a part, and what is told of its rows."""
+
+    file: LogFile
+    clicks: int
+    first: int
+    last: int
+
+
+def split(run: Run[Split], *, events: Path, train: Output, valid: Output, test: Output, summary: Output) -> None:
+    """Split the log by time; rows of one time are in one part, and no row is in a part before that of an earlier row.
+
+    A boundary is where the shares of the rows ask for it, ``round(rows * share)``. With ``whole_days`` it moves to the
+    nearest day if both boundaries can do so by less than half of the smallest part that is asked for; else it stays at
+    the row. Rows with the time of the row at the boundary go to the later part. So it depends on the times alone, not
+    on files and row groups.
+
+    Parameters
+    ----------
+    run
+        The step, with the shares.
+    events
+        The log; see `whitewater.recsys.log_folder`.
+    train, valid, test
+        Logs with the rows of the parts, in the order of the log. A part with the share 0 has no rows.
+    summary
+        JSON: the unit of time, whether the boundaries are at days, the first time of validation and test, and rows,
+        files, days, first and last time, and share of label 1 of each part.
+
+    Raises
+    ------
+    InputError
+        If a part would have no rows though it is to have a share of them.
+    """
+    log = open_log(events)
+    groups = _groups(log)
+    whole_days, boundaries = _boundaries(run.settings, groups)
+    folders = dict(zip(PARTS, (train, valid, test), strict=True))
+    parts = [Part(name, folders[name], *times) for name, times in zip(PARTS, pairwise(boundaries), strict=True)]
+    placed = _place(log, parts, groups, run=run)
+    shares = (1.0, run.settings.valid_share, run.settings.test_share)
+    for part, share in zip(parts, shares, strict=True):
+        if share and not placed[part.name]:
+            raise InputError(f"{part.name} would have no rows: the {log.rows:,} rows of {log.path} have too few times. "
+                             "Change the shares in recsys.split, or fetch more rows.")  # fmt: skip
+        like(log, part.folder).finish([each.file for each in placed[part.name]])
+    begins = {part.name: part.begin for part in parts if placed[part.name]}
+    described = {name: _described(files) for name, files in placed.items()}
+    write_json(summary, {"unit": log.time.unit, "whole_days": whole_days, "begins": begins, "parts": described})
+    run.note(rows={name: each["rows"] for name, each in described.items()}, whole_days=whole_days)
+
+
+def _groups(log: Log) -> list[Group]:
+    """Return the row groups; Parquet's statistics tell their times."""
+    days = {log.path / file.name: file.day for file in log.files}
+    found = []
+    for path, number, rows in log.row_groups():
+        times = footer_of(path).row_group(number).column(_TIME_PLACE).statistics
+        found.append(Group(path, number, days[path], rows, times.min, times.max))
+    return found
+
+
+def _boundaries(settings: Split, groups: Sequence[Group]) -> tuple[bool, list[int]]:
+    """Return whether the parts begin with days, and the times with which they begin, and that after the last row."""
+    rows = sum(group.rows for group in groups)
+    ranks = [rows - round(rows * share) for share in (settings.valid_share + settings.test_share, settings.test_share)]
+    smallest = min(stop - start for start, stop in pairwise([0, *ranks, rows]) if stop > start)
+    begin, end = min(group.first for group in groups), max(group.last for group in groups) + 1
+    days = _nearest_days(ranks, groups, end=end, below=smallest / 2) if settings.whole_days else None
+    return days is not None, [begin, *(days or [time_of_rank(groups, rank) for rank in ranks]), end]
+
+
+def _nearest_days(ranks: Sequence[int], groups: Sequence[Group], *, end: int, below: float) -> list[int] | None:
+    """Return the first times of the days that are nearest to the ranks; None if one is not nearer than ``below``."""
+    begins: dict[int, int] = {}
+    rows: dict[int, int] = {}
+    for group in groups:
+        begins[group.day] = min(group.first, begins.get(group.day, group.first))
+        rows[group.day] = rows.get(group.day, 0) + group.rows
+    before = np.array([0, *accumulate(rows.values())])
+    nearest = [int(np.abs(before - rank).argmin()) for rank in ranks]
+    if any(abs(int(before[place]) - rank) >= below for place, rank in zip(nearest, ranks, strict=True)):
+        return None
+    times = [*begins.values(), end]
+    return [times[place] for place in nearest]
+
+
+def time_of_rank(groups: Sequence[Group], rank: int) -> int:
+    """Return the time of the row before which ``rank`` rows come when they are ordered by time.
+
+    Where the log is in order, one row group is read or two; else the times are counted in finer and finer bins, so
+    that memory does not grow with the rows. A rank of all rows gives the time after the last one.
+    """
+    if rank >= sum(group.rows for group in groups):
+        return max(group.last for group in groups) + 1
+    low, high = _bounds(groups, rank)
+    while low < high:
+        width = -(-(high - low + 1) // BINS)
+        before, counts = 0, np.zeros(BINS, np.int64)
+        for group in groups:
+            if group.last < low:
+                before += group.rows
+            elif group.first <= high:
+                times = _times(group)
+                before += int(np.count_nonzero(times < low))
+                inside = times[(times >= low) & (times <= high)]
+                counts += np.bincount((inside - low) // width, minlength=BINS)
+        place = int(np.searchsorted(before + np.cumsum(counts), rank, side="right"))
+        low, high = low + place * width, min(low + (place + 1) * width - 1, high)
+    return low
+
+
+def _bounds(groups: Sequence[Group], rank: int) -> tuple[int, int]:
+    """Return times between which that of a rank is, from the first and last times of the row groups alone."""
+    firsts, lasts = (np.array([getattr(group, name) for group in groups]) for name in ("first", "last"))
+    rows = np.array([group.rows for group in groups])
+    by_last, by_first = np.argsort(lasts, kind="stable"), np.argsort(firsts, kind="stable")[::-1]
+    at_most, at_least = np.cumsum(rows[by_last]), np.cumsum(rows[by_first])
+    high = lasts[by_last][np.searchsorted(at_most, rank, side="right")]
+    low = firsts[by_first][np.searchsorted(at_least, rows.sum() - rank, side="left")]
+    return int(low), int(high)
+
+
+def _times(group: Group) -> npt.NDArray[np.int64]:
+    with explained(group.path), pq.ParquetFile(group.path) as file:
+        return to_numpy(file.read_row_group(group.number, columns=[TIME], use_threads=False).column(TIME))
+
+
+def _place(log: Log, parts: Sequence[Part], groups: Sequence[Group], *, run: Run[Any]) -> dict[str, list[Placed]]:
+    """Write the files of the parts; return those that have rows by part, in the order of the log."""
+    own: dict[str, list[Group]] = {}
+    for group in groups:
+        own.setdefault(group.path.name, []).append(group)
+    times = {name: (min(each.first for each in found), max(each.last for each in found)) for name, found in own.items()}
+    tasks = [
+        Task(file, part, whole=part.contains(*times[file.name]))
+        for file in log.files
+        for part in parts
+        if part.touches(*times[file.name])
+    ]
+    placed: dict[str, list[Placed]] = {part.name: [] for part in parts}
+    with run.cluster() as client:
+        found = run.map(place_file, tasks, client=client, label="files split", ordered=True, shared={"log": log})
+        for task, each in zip(tasks, found, strict=True):
+            if each:
+                placed[task.part.name].append(each)
+    return placed
+
+
+def place_file(task: Task, *, log: Log) -> Placed | None:
+    """Bring the rows of a file to a part, by a link if they are all, else those with its times; None: there is none."""
+    target = task.part.folder / task.file.name
+    task.part.folder.mkdir(parents=True, exist_ok=True)
+    if task.whole:
+        _link(log.path / task.file.name, target)
+        return _placed(task.file, target)
+    with like(log, task.part.folder).file(task.file.name, day=task.file.day) as file:
+        for table in _tables(log.path / task.file.name):
+            time = to_numpy(table.column(TIME))
+            inside = (time >= task.part.begin) & (time < task.part.end)
+            file.write(table.take(to_arrow(np.flatnonzero(inside))))
+    if not file.file.rows:
+        target.unlink()
+        return None
+    return _placed(file.file, target)
+
+
+def _placed(file: LogFile, path: Path) -> Placed:
+    footer = footer_of(path)
+    times = [footer.row_group(group).column(_TIME_PLACE).statistics for group in range(footer.num_row_groups)]
+    clicks = sum(pc.sum(table.column(LABEL)).as_py() for table in _tables(path, [LABEL]))
+    return Placed(file, clicks, min(each.min for each in times), max(each.max for each in times))
+
+
+def _tables(path: Path, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+    with explained(path), pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(_BATCH_ROWS, columns=columns, use_threads=False):
+            yield pa.Table.from_batches([batch])
+
+
+def _link(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except OSError:
+        # Some file systems have no hard links.
+        shutil.copyfile(source, target)
+
+
+def _described(files: Sequence[Placed]) -> dict[str, Any]:
+    rows = sum(each.file.rows for each in files)
+    return {
+        "rows": rows,
+        "files": len(files),
+        "days": sorted({each.file.day for each in files}),
+        "first_time": min((each.first for each in files), default=None),
+        "last_time": max((each.last for each in files), default=None),
+        "label_rate": sum(each.clicks for each in files) / rows if rows else None,
+    }

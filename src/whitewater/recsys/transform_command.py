@@ -1,0 +1,85 @@
+"""Command `transform`: a stored workflow applied to a file."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from whitewater.config.recsys import Fit
+from whitewater.config.resolve import describe_auto, missing_gpu
+from whitewater.devices import resolve
+from whitewater.errors import ConfigError, IntegrityError
+from whitewater.recsys.artefact import load
+from whitewater.recsys.dataset import Dataset
+from whitewater.recsys.rows import arrow_schema
+from whitewater.step import Run
+from whitewater.store import staged
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Transform a file and return the exit status.
+
+    Raises
+    ------
+    ConfigError
+        If an argument cannot be used.
+    InputError
+        If the workflow or the file is missing or damaged, or the file lacks a column or has one of another kind.
+    DeviceError
+        If the device is not usable here.
+    """
+    given = _parser().parse_args(list(arguments))
+    if given.threads < 1:
+        raise ConfigError(f"--threads is {given.threads}; give 1 or more.")
+    if given.output.resolve() == given.input.resolve():
+        raise ConfigError(f"{given.output} is the file that is read. Write to another one.")
+    rows = transform(given.workflow, given.input, given.output, device=_device(given.device), threads=given.threads)
+    print(f"{rows:,} rows: {given.output}")
+    return 0
+
+
+def transform(workflow: Path, source: Path, target: Path, *, device: str, threads: int) -> int:
+    """Write the features of a Parquet file, or of a folder of them, as one; return the number of rows."""
+    fitted, dataset = load(workflow), Dataset(source)
+    run = Run("recsys", "transform", resolve(device), Fit(), threads)
+    fitted.check(dataset.schema, training=False)
+    schema = arrow_schema({each.name: each.type for each in fitted.fields(dataset.schema)})
+    written = 0
+    owner = target.with_name(f".{target.name}.owner")
+    with staged({"features": target}, owner=owner) as paths, run.cluster() as client:
+        with pq.ParquetWriter(paths["features"], schema, compression="zstd", compression_level=1) as writer:
+            for table in fitted.tables(dataset, run=run, client=client, training=False):
+                writer.write_table(table)
+                written += table.num_rows
+        if written != dataset.rows and not fitted.changes_rows:
+            raise IntegrityError(f"{source} has {dataset.rows} rows, but {written} were made. Report this as a bug.")
+    return written
+
+
+def _device(name: str) -> str:
+    if name != "auto":
+        return name
+    found = "cpu" if missing_gpu() else "gpu"
+    print(describe_auto(found), file=sys.stderr)
+    return found
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m whitewater recsys transform",
+        description="Make the features of a Parquet file with a workflow that was fitted before.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("input", type=Path, help="the Parquet file to transform, or a folder of them")
+    parser.add_argument("output", type=Path, help="the Parquet file to write")
+    parser.add_argument("--workflow", type=Path, required=True, help="the folder of the fitted workflow")
+    parser.add_argument("--device", default="cpu", choices=("cpu", "gpu", "auto"), help="where it computes (cpu)")
+    parser.add_argument(
+        "--threads", type=int, default=len(os.sched_getaffinity(0)), help="threads (default: all cores)"
+    )
+    return parser

@@ -1,0 +1,215 @@
+"""A workflow: features that are fitted once and applied alike to training data, to new data and to one row.
+
+::
+
+    numbers = ["I1", "I2"] >> FillMedian() >> LogOp() >> Normalize()
+    categories = ["C1", "C2", ["C1", "C2"]] >> Categorify(freq_threshold=5)
+    workflow = Workflow(numbers + categories, carry=["label"])
+    workflow.fit(Dataset("train.parquet"))
+    workflow.save("workflow")
+    table = Workflow.load("workflow").transform(Dataset("today.parquet"))
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Self
+
+from whitewater.config.recsys import Fit
+from whitewater.devices import resolve
+from whitewater.errors import ConfigError
+from whitewater.recsys.columns import Categories, Lists, Numbers
+from whitewater.recsys.dataset import Dataset
+from whitewater.recsys.fitting import learn
+from whitewater.recsys.graph import Node, Selection, as_node
+from whitewater.recsys.operators.operator import Applying
+from whitewater.recsys.plan import bind
+from whitewater.recsys.runs import cut_between_runs
+from whitewater.recsys.schema import Schema
+from whitewater.recsys.transforming import Transformation, refuse_carried
+from whitewater.recsys.writing import write_in_order
+from whitewater.step import Run
+from whitewater.store import staged
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from whitewater.devices.protocol import Device
+    from whitewater.workers import Workers
+
+
+class Workflow:
+    """Features, and after `fit` what they learnt.
+
+    Parameters
+    ----------
+    features
+        The graph of the features, or names of columns of the data.
+    carry
+        Columns of the data that go along unchanged where the data have them, such as the label, which serving lacks.
+
+    Results do not depend on ``threads`` (by default all cores), nor on ``device`` (by default the CPU) but for the last
+    digits of floats.
+    """
+
+    def __init__(self, features: Node | Selection, *, carry: Sequence[str] = ()) -> None:
+        self._graph: Node | None = as_node(features)
+        self._carried = tuple(carry)
+        self._fitted: Transformation | None = None
+
+    @property
+    def fitted(self) -> Transformation:
+        """What was fitted.
+
+        Raises
+        ------
+        ConfigError
+            If nothing was.
+        """
+        if self._fitted is None:
+            raise ConfigError("the workflow is not fitted. Call fit with a dataset, or load one that is.")
+        return self._fitted
+
+    @property
+    def input_schema(self) -> Schema:
+        """The columns of the data that `transform` needs."""
+        return Schema(tuple(self.fitted.plan.schema[name] for name in self.fitted.columns(training=False)))
+
+    @property
+    def output_schema(self) -> Schema:
+        """The columns of the results, without those that are carried along."""
+        return Schema(self.fitted.plan.output_fields())
+
+    def fit(self, dataset: Any, *, threads: int | None = None, device: Device | None = None) -> Self:
+        """Learn from a dataset, or from what can be one.
+
+        Raises
+        ------
+        ConfigError
+            If the features cannot be made of these columns.
+        InputError
+            If there are no rows, or a file is damaged.
+        ResourceError
+            If row groups do not fit into memory.
+        """
+        run = _run("fit", threads, device)
+        with run.cluster() as client, TemporaryDirectory(prefix="whitewater-") as scratch:
+            self.fit_on(as_dataset(dataset), run=run, client=client, scratch=Path(scratch))
+        return self
+
+    def fit_on(
+        self, dataset: Dataset, *, run: Run[Any], client: Workers, scratch: Path, memory_share: float = 0.6
+    ) -> None:
+        """Learn as `fit` does, with workers that are there already; see `whitewater.recsys.fitting.learn`."""
+        if self._graph is None:
+            raise ConfigError("a loaded workflow is fitted already. Build it anew to fit it again.")
+        plan = bind(self._graph, dataset.schema)
+        refuse_carried(plan, self._carried)
+        if keys := plan.sequence():
+            dataset = cut_between_runs(dataset, keys, run=run, client=client)
+        plan, learnt = learn(plan, dataset, run=run, client=client, scratch=scratch, memory_share=memory_share)
+        self._fitted = Transformation(plan, learnt, self._carried)
+
+    def transform(
+        self, data: Any, *, training: bool = False, threads: int | None = None, device: Device | None = None
+    ) -> Any:
+        """Make the features of data.
+
+        Parameters
+        ----------
+        data
+            A dataset or what can be one, whose results are a table of Arrow; or a block, a mapping of names to columns
+            of `whitewater.recsys.columns`, whose results are one.
+        training
+            Whether the rows are those that were fitted on, in order to train a model: then statistics of the target
+            leave each row's own fold out.
+
+        Raises
+        ------
+        InputError
+            If a column is missing, or of another kind than in fitting.
+        """
+        if _is_block(data):
+            return self.fitted.block(data, Applying(device or resolve("cpu"), training))
+        import pyarrow as pa
+
+        run, dataset = _run("transform", threads, device), as_dataset(data)
+        with run.cluster() as client:
+            tables = list(self.fitted.tables(dataset, run=run, client=client, training=training))
+        if tables:
+            return pa.concat_tables(tables)
+        return pa.schema([(each.name, each.type) for each in self.fitted.fields(dataset.schema)]).empty_table()
+
+    def transform_to(
+        self,
+        folder: str | Path,
+        data: Any,
+        *,
+        training: bool = False,
+        row_group_rows: int = 131_072,
+        threads: int | None = None,
+        device: Device | None = None,
+    ) -> int:
+        """Make the features of data as `transform` does, and write them as a folder, whole or not at all.
+
+        Memory holds a part of the data for each thread, and never all of it. Returns the number of rows; see
+        `whitewater.recsys.feature_folder` for what is in the folder.
+        """
+        run, target = _run("transform", threads, device), Path(folder)
+        owner = target.with_name(f".{target.name}.owner")
+        with staged({"features": target}, owner=owner) as paths, run.cluster() as client:
+            return write_in_order(
+                self.fitted, as_dataset(data), paths["features"], run=run, client=client,
+                row_group_rows=row_group_rows, training=training,
+            )  # fmt: skip
+
+    def fit_transform(self, data: Any, *, threads: int | None = None, device: Device | None = None) -> pa.Table:
+        """Fit, and make the features of the same rows for training; see `transform`."""
+        self.fit(data, threads=threads, device=device)
+        return self.transform(data, training=True, threads=threads, device=device)
+
+    def save(self, directory: str | Path) -> None:
+        """Write the fitted workflow as a folder of JSON and Parquet, whole or not at all.
+
+        Raises
+        ------
+        ConfigError
+            If it is not fitted.
+        """
+        from whitewater.recsys.artefact import save
+
+        save(self.fitted, Path(directory))
+
+    @classmethod
+    def load(cls, directory: str | Path) -> Self:
+        """Read a fitted workflow.
+
+        Raises
+        ------
+        InputError
+            If there is none, or it is of a newer format.
+        IntegrityError
+            If it is damaged.
+        """
+        from whitewater.recsys.artefact import load
+
+        loaded = cls.__new__(cls)
+        loaded._graph, loaded._fitted = None, load(Path(directory))
+        loaded._carried = loaded._fitted.carried
+        return loaded
+
+
+def as_dataset(data: Any) -> Dataset:
+    """Return data as a dataset."""
+    return data if isinstance(data, Dataset) else Dataset(data)
+
+
+def _is_block(data: Any) -> bool:
+    return isinstance(data, Mapping) and all(isinstance(each, (Numbers, Categories, Lists)) for each in data.values())
+
+
+def _run(step: str, threads: int | None, device: Device | None) -> Run[Fit]:
+    return Run("recsys", step, device or resolve("cpu"), Fit(), threads or len(os.sched_getaffinity(0)))

@@ -1,0 +1,79 @@
+"""Buckets are those of numpy.digitize and of scikit-learn; null has none."""
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+from sklearn.preprocessing import KBinsDiscretizer
+
+from tests.recsys_operators import applied, applied_by_row, categories, fields_of, numbers, on_host
+from whitewater.devices import Device
+from whitewater.errors import ConfigError
+from whitewater.recsys.columns import Block, Numbers
+from whitewater.recsys.operators.bucketize import Bucketize
+
+BOUNDARIES = (0.0, 1.0, 10.0)
+VALUES = [-1.0, 0.0, 0.5, 1.0, None, 9.99, 10.0, 11.0, math.inf, -math.inf, math.nan, -0.0]
+
+
+@pytest.mark.parametrize("right", [False, True])
+def test_buckets_are_those_of_digitize_and_null_stays_null(right: bool, device: Device) -> None:
+    operator = Bucketize(boundaries=BOUNDARIES, right=right)
+    block: Block = {"x": numbers(VALUES, device=device)}
+    known = [value is not None and not math.isnan(value) for value in VALUES]
+    oracle = np.digitize([value or 0.0 for value in VALUES], BOUNDARIES, right=right).tolist()
+    expected = {"x": [bucket if there else None for bucket, there in zip(oracle, known, strict=True)]}
+    assert applied(operator, block, device=device) == expected
+    assert applied_by_row(operator, on_host(block, device)) == expected
+
+
+@given(
+    values=st.lists(st.floats(allow_nan=False) | st.integers(-3, 3), min_size=1),
+    boundaries=st.lists(st.integers(-3, 3) | st.floats(-1e9, 1e9), min_size=1, unique=True).map(sorted),
+    right=st.booleans(),
+)
+def test_a_bucket_holds_what_is_between_its_boundaries(
+    values: list[float], boundaries: list[float], right: bool
+) -> None:
+    operator = Bucketize(boundaries=tuple(boundaries), right=right)
+    block: Block = {"x": Numbers(np.array(values, np.float64))}
+    found = applied(operator, block)
+    reached = [sum((value > each) if right else (value >= each) for each in boundaries) for value in values]
+    assert found == {"x": reached}
+    assert applied_by_row(operator, block) == found
+
+
+def test_quantiles_of_scikit_learn_are_boundaries() -> None:
+    values = np.random.default_rng(0).normal(0, 1, 300)
+    bins = KBinsDiscretizer(8, encode="ordinal", strategy="quantile", quantile_method="averaged_inverted_cdf")
+    oracle = bins.fit_transform(values[:, None])[:, 0]
+    inner = tuple(bins.bin_edges_[0][1:-1].tolist())
+    assert applied(Bucketize(boundaries=inner), {"x": Numbers(values)})["x"] == oracle.tolist()
+
+
+def test_each_column_has_its_boundaries_and_cardinality() -> None:
+    operator = Bucketize(boundaries={"a": (5,), "b": (0, 2)})
+    block: Block = {"a": numbers([4, 5], "int32"), "b": numbers([2, None], "int64")}
+    assert applied(operator, block) == {"a": [0, 1], "b": [2, None]}
+    fields = operator.output(("a", "b"), fields_of(block))
+    assert [(field.type, field.properties["cardinality"]) for field in fields] == [(pa.int32(), 2), (pa.int32(), 3)]
+
+
+def test_columns_and_boundaries_that_do_not_meet_are_named() -> None:
+    fields = fields_of({"a": numbers([1]), "c": categories(["x"])})
+    with pytest.raises(ConfigError, match=r"no boundaries for a\."):
+        Bucketize(boundaries={"b": (1,)}).output(("a",), fields)
+    with pytest.raises(ConfigError, match=r"boundaries for b, which it is not given"):
+        Bucketize(boundaries={"a": (1,), "b": (1,)}).output(("a",), fields)
+    with pytest.raises(ConfigError, match="'c' is of type string"):
+        Bucketize(boundaries=(1,)).output(("c",), fields)
+
+
+@pytest.mark.parametrize("boundaries", [(), (1, 1), (2, 1), (0, math.nan), (0, math.inf)])
+def test_boundaries_ascend_and_are_finite(boundaries: tuple[float, ...]) -> None:
+    with pytest.raises(ValidationError, match="boundaries"):
+        Bucketize(boundaries=boundaries)

@@ -1,0 +1,194 @@
+"""Counts and means of the past against a loop over all pairs of rows."""
+
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.real_data import needs_real_data, real_data
+from tests.recsys_frames import learnt
+from whitewater.errors import ConfigError, InputError, IntegrityError
+from whitewater.recsys.operators.past import PastCount, PastMean
+
+INPUTS = ("city", ("city", "item"))
+SMOOTH, FIRST = 3.0, 0.25
+
+
+def log_of(rows: int, *, seed: int, days: float, null_targets: float = 0.2) -> pd.DataFrame:
+    """Return rows in no order of time, some of it before 1970."""
+    draw = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "time": (draw.random(rows) * days * 86_400).astype(np.int64) - 86_400,
+            "city": np.array(["Ulm", "Zürich", "", None], object)[draw.integers(0, 4, rows)],
+            "item": draw.integers(0, 3, rows),
+            "spent": np.where(draw.random(rows) < null_targets, np.nan, draw.normal(30, 9, rows)),
+            "clicked": draw.integers(0, 2, rows).astype(np.int8),
+        }
+    )
+
+
+def past_by_loop(known: pd.DataFrame, rows: pd.DataFrame, columns: list[str], target: str | None, period: int) -> Any:
+    """Return count and mean of each row, from all pairs of it and a row that is known."""
+
+    def category(row: pd.Series) -> tuple[Any, ...]:
+        return tuple(None if pd.isna(row[name]) else row[name] for name in columns)
+
+    seen = [
+        (row["time"] // period, category(row), 0.0 if target is None else row[target]) for _, row in known.iterrows()
+    ]
+    found = []
+    for _, row in rows.iterrows():
+        before = [each for each in seen if each[0] < row["time"] // period and not np.isnan(each[2])]
+        same = [value for _, other, value in before if other == category(row)]
+        prior = sum(value for _, _, value in before) / len(before) if before else FIRST
+        found.append((len(same), (sum(same) + SMOOTH * prior) / (len(same) + SMOOTH)))
+    return np.array(found).T
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    rows=st.integers(1, 60), seed=st.integers(0, 999), days=st.sampled_from([0.1, 1.0, 5.0, 4000.0]),
+    period=st.sampled_from([1, 3600, 86_400, 10**9]), parts=st.integers(1, 5)
+)  # fmt: skip
+def test_only_rows_of_earlier_periods_count(
+    tmp_path_factory: pytest.TempPathFactory, rows: int, seed: int, days: float, period: int, parts: int
+) -> None:
+    known, new = log_of(rows, seed=seed, days=days), log_of(30, seed=seed + 1, days=2 * days)
+    known.loc[0, "spent"] = 7
+    new.loc[:3, "city"] = "Aleppo"
+    scratch = tmp_path_factory.mktemp("scratch")
+    counting = PastCount(period=period)
+    averaging = PastMean(target="spent", period=period, p_smooth=SMOOTH, first_mean=FIRST)
+    for given_, (each, columns) in product((known, new), [("city", ["city"]), (("city", "item"), ["city", "item"])]):
+        name = "_".join(columns)
+        counts = learnt(counting, known, (each,), scratch=scratch, parts=parts).applied(given_)
+        means = learnt(averaging, known, (each,), scratch=scratch, parts=parts, blocks=2).applied(given_)
+        np.testing.assert_array_equal(
+            counts[f"{name}_past_count"], past_by_loop(known, given_, columns, None, period)[0]
+        )
+        np.testing.assert_allclose(
+            means[f"{name}_past_mean_spent"], past_by_loop(known, given_, columns, "spent", period)[1], rtol=1e-6
+        )
+
+
+@settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 999), day=st.integers(-1, 4), huge=st.sampled_from([1e15, -3e7, 0.1]))
+def test_targets_from_a_day_on_change_nothing_up_to_it_not_even_the_last_digit(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, day: int, huge: float
+) -> None:
+    log = log_of(300, seed=seed, days=7, null_targets=0)
+    later = (log["time"] // 86_400 >= day).to_numpy()
+    changed = log.assign(spent=np.where(later, log["spent"] * huge, log["spent"]))
+    operator, scratch = PastMean(target="spent"), tmp_path_factory.mktemp("scratch")
+    before, after = (learnt(operator, each, INPUTS, scratch=scratch).applied(each) for each in (log, changed))
+    up_to = (log["time"] // 86_400 <= day).to_numpy()
+    pd.testing.assert_frame_equal(after[up_to], before[up_to], check_exact=True)
+    assert (after[~up_to] != before[~up_to]).any(axis=None)
+
+
+@settings(max_examples=10, deadline=None)
+@given(parts=st.integers(1, 64), blocks=st.integers(1, 3), seed=st.integers(0, 99))
+def test_the_past_does_not_depend_on_partitions_or_order(
+    tmp_path_factory: pytest.TempPathFactory, parts: int, blocks: int, seed: int
+) -> None:
+    log, scratch = log_of(400, seed=1, days=9), tmp_path_factory.mktemp("scratch")
+    shuffled = log.sample(frac=1, random_state=seed)
+    for operator in (PastCount(), PastMean(target="clicked")):
+        whole = learnt(operator, log, INPUTS, scratch=scratch).applied(log)
+        parted = learnt(operator, shuffled, INPUTS, scratch=scratch, parts=parts, blocks=blocks).applied(shuffled)
+        pd.testing.assert_frame_equal(parted.sort_index(), whole, check_exact=True)
+
+
+def test_training_and_serving_are_one_function(tmp_path: Path) -> None:
+    log = log_of(200, seed=2, days=5)
+    past = learnt(PastMean(target="clicked"), log, INPUTS, scratch=tmp_path)
+    pd.testing.assert_frame_equal(past.applied(log, training=True), past.applied(log), check_exact=True)
+
+
+@pytest.mark.parametrize("operator", [PastCount(), PastMean(target="clicked"), PastMean(target="spent", p_smooth=0)])
+def test_one_row_is_as_in_a_batch(tmp_path: Path, operator: PastCount | PastMean) -> None:
+    log = log_of(300, seed=3, days=5)
+    new = log_of(100, seed=4, days=8)
+    new.loc[:5, "city"] = "Aleppo"
+    past = learnt(operator, log, INPUTS, scratch=tmp_path)
+    pd.testing.assert_frame_equal(past.applied_by_row(new), past.applied(new), check_exact=True)
+
+
+def test_a_row_after_all_of_fitting_knows_all_of_it(tmp_path: Path) -> None:
+    log = log_of(300, seed=5, days=5)
+    past = learnt(PastCount(), log, ("city",), scratch=tmp_path)
+    late = past.applied(pd.DataFrame({"city": ["Ulm", "Aleppo"], "time": [10**12, 10**12]}))
+    assert late["city_past_count"].tolist() == [(log["city"] == "Ulm").sum(), 0]
+
+
+def test_serving_needs_the_time_but_no_target() -> None:
+    operator = PastMean(target="clicked", time="seen_at")
+    assert operator.dependencies(fitting=True, training=False) == ("seen_at", "clicked")
+    assert operator.dependencies(fitting=False, training=True) == ("seen_at",)
+
+
+def test_rows_with_a_null_target_count_nowhere_and_are_told(tmp_path: Path) -> None:
+    log = log_of(300, seed=6, days=5)
+    facts = learnt(PastMean(target="spent"), log, ("city",), scratch=tmp_path, parts=4).fitted["city"].facts()
+    assert facts["null_rows"] == log["spent"].isna().sum() > 0
+
+
+def test_a_null_time_is_refused_in_fitting_in_a_batch_and_in_a_row(tmp_path: Path) -> None:
+    log = log_of(50, seed=7, days=5)
+    past = learnt(PastCount(), log, ("city",), scratch=tmp_path)
+    log["time"] = log["time"].astype("Int64")
+    log.loc[3:4, "time"] = pd.NA
+    for attempt in (past.applied, lambda rows: learnt(PastCount(), rows, ("city",), scratch=tmp_path)):
+        with pytest.raises(InputError, match="the time 'time' is null in 2 of 50 rows"):
+            attempt(log)
+    with pytest.raises(InputError, match="the time 'time' is None"):
+        past.operator.row(past.inputs, past.fitted)({"city": "Ulm", "time": None})
+
+
+def test_a_time_of_floats_is_refused(tmp_path: Path) -> None:
+    log = log_of(50, seed=8, days=5)
+    with pytest.raises(ConfigError, match="the time 'spent' is of type double"):
+        learnt(PastCount(time="spent"), log, ("city",), scratch=tmp_path)
+
+
+@pytest.mark.parametrize(("target", "complaint"), [([np.nan] * 4, "null in all"), ([1, 2, np.inf, 0], "infinite")])
+def test_a_target_without_a_mean_is_refused(tmp_path: Path, target: list[float], complaint: str) -> None:
+    frame = pd.DataFrame({"time": range(4), "city": list("abab"), "spent": target})
+    with pytest.raises(InputError, match=complaint):
+        learnt(PastMean(target="spent"), frame, ("city",), scratch=tmp_path)
+
+
+def test_more_categories_than_memory_are_learnt_by_way_of_the_disk(tmp_path: Path) -> None:
+    log = log_of(2000, seed=9, days=5).assign(item=np.arange(2000) // 3)
+    operator = PastMean(target="clicked")
+    whole = learnt(operator, log, ("item",), scratch=tmp_path)
+    spilled = learnt(operator, log, ("item",), scratch=tmp_path, parts=2, blocks=40, memory=250_000)
+    pd.testing.assert_frame_equal(spilled.applied(log), whole.applied(log), check_exact=True)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_table_of_another_form_is_refused(tmp_path: Path) -> None:
+    past = learnt(PastMean(target="clicked"), log_of(50, seed=10, days=5), ("city",), scratch=tmp_path)
+    fitted = past.fitted["city"]
+    table = fitted.tables()["categories"]
+    emptied = table.set_column(2, "periods", table["periods"].combine_chunks().take([1, 0, *range(2, len(table))]))
+    for changed in (table.drop_columns(["sums"]), table.drop_columns(["null_rows"]), emptied):
+        with pytest.raises(IntegrityError, match="Fit again"):
+            past.operator.restored(("city",), fitted.facts(), {"categories": changed})
+
+
+@needs_real_data
+def test_criteos_sample_has_the_past_of_the_loop(tmp_path: Path) -> None:
+    sample = pd.read_csv(real_data("recsys/criteo_sample.txt"))[["label", "C9", "C23"]].assign(time=range(200))
+    operator = PastMean(target="label", period=20, p_smooth=SMOOTH, first_mean=FIRST)
+    found = learnt(operator, sample, ("C9", ("C9", "C23")), scratch=tmp_path, parts=3).applied(sample)
+    for columns in (["C9"], ["C9", "C23"]):
+        expected: npt.NDArray[np.float64] = past_by_loop(sample, sample, columns, "label", 20)[1]
+        np.testing.assert_allclose(found[f"{'_'.join(columns)}_past_mean_label"], expected, rtol=1e-6)

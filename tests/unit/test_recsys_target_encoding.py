@@ -1,0 +1,277 @@
+"""Target encoding against pandas, and against what spoils models elsewhere: leaks and skew."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+
+from tests.real_data import needs_real_data, real_data
+from tests.recsys_frames import learnt
+from whitewater.errors import ConfigError, InputError, IntegrityError, ResourceError
+from whitewater.recsys.hashing import row_hash_one
+from whitewater.recsys.operators.target_encoding import TargetEncoding
+
+FOLDS, SEED, SMOOTH = 5, 42, 20.0
+INPUTS = ("city", "item", ("city", "item"))
+TARGETS = ("clicked", "spent")
+
+
+@pytest.fixture(scope="module")
+def log() -> pd.DataFrame:
+    """Text and integers with nulls, a target of 0 and 1, and one of floats with nulls."""
+    draw = np.random.default_rng(5)
+    rows = 2000
+    city = np.array(["", "Ulm", "Zürich", "Köln", "N/A", None], object)[draw.integers(0, 6, rows)]
+    item = pd.array(draw.zipf(1.5, rows) % 50, "Int64")
+    item[draw.random(rows) < 0.1] = pd.NA
+    spent = np.where(draw.random(rows) < 0.2, np.nan, draw.normal(30, 9, rows))
+    clicked = (draw.random(rows) < 0.2 + 0.3 * (city == "Ulm")).astype(np.int8)
+    return pd.DataFrame(
+        {"row_id": np.arange(rows) + 2**40, "city": city, "item": item, "clicked": clicked, "spent": spent}
+    )
+
+
+def fold_of(frame: pd.DataFrame, folds: int = FOLDS) -> npt.NDArray[np.int64]:
+    return np.array([row_hash_one([int(key)], SEED) % folds for key in frame["row_id"]])
+
+
+def category_of(frame: pd.DataFrame, columns: str | tuple[str, ...]) -> pd.Series:
+    names = [columns] if isinstance(columns, str) else list(columns)
+    return frame[names].astype(object).where(frame[names].notna(), None).apply(tuple, axis=1)
+
+
+def encoded_by_pandas(
+    known: pd.DataFrame, rows: pd.DataFrame, columns: str | tuple[str, ...], target: str
+) -> pd.Series:
+    known = known[known[target].notna()]
+    groups = known[target].astype(float).groupby(category_of(known, columns))
+    sums, counts = (found.reindex(category_of(rows, columns)).fillna(0) for found in (groups.sum(), groups.count()))
+    return pd.Series(((sums + SMOOTH * known[target].mean()) / (counts + SMOOTH)).to_numpy(), rows.index)
+
+
+def name_of(columns: str | tuple[str, ...], target: str) -> str:
+    return f"TE_{columns if isinstance(columns, str) else '_'.join(columns)}_{target}"
+
+
+@pytest.mark.parametrize("columns", INPUTS)
+@pytest.mark.parametrize("target", TARGETS)
+def test_in_serving_an_encoding_is_of_all_rows(
+    log: pd.DataFrame, tmp_path: Path, columns: str | tuple[str, ...], target: str
+) -> None:
+    rows = log.copy()
+    rows.loc[:9, "city"], rows.loc[:9, "item"] = "Aleppo", 777
+    found = learnt(TargetEncoding(target=TARGETS), log, INPUTS, scratch=tmp_path, parts=3).applied(rows)
+    expected = encoded_by_pandas(log, rows, columns, target)
+    assert list(found) == [name_of(each, of) for each in INPUTS for of in TARGETS]
+    np.testing.assert_allclose(found[name_of(columns, target)], expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("columns", INPUTS)
+@pytest.mark.parametrize("target", TARGETS)
+def test_in_training_an_encoding_is_of_the_rows_of_other_folds(
+    log: pd.DataFrame, tmp_path: Path, columns: str | tuple[str, ...], target: str
+) -> None:
+    found = learnt(TargetEncoding(target=TARGETS), log, INPUTS, scratch=tmp_path).applied(log, training=True)
+    folds = fold_of(log)
+    expected = pd.concat(
+        encoded_by_pandas(log[folds != fold], log[folds == fold], columns, target) for fold in range(FOLDS)
+    )
+    np.testing.assert_allclose(found[name_of(columns, target)], expected.sort_index(), rtol=1e-6)
+
+
+def test_new_data_are_encoded_alike_whatever_their_keys_and_company(log: pd.DataFrame, tmp_path: Path) -> None:
+    # NVTabular applies the sums of some fold whenever it transforms: the same row gets other values in serving.
+    encoding = learnt(TargetEncoding(target="clicked"), log, ("city",), scratch=tmp_path)
+    serving = encoding.applied(log)
+    alone = pd.concat(encoding.applied(log.iloc[[place]]) for place in range(20))
+    pd.testing.assert_frame_equal(alone, serving.iloc[:20])
+    assert (serving.groupby(category_of(log, "city")).nunique() == 1).all(axis=None)
+
+
+@settings(max_examples=12, deadline=None)
+@given(parts=st.integers(1, 64), blocks=st.integers(1, 3), seed=st.integers(0, 99))
+def test_folds_and_encodings_do_not_depend_on_partitions_or_order(
+    log: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory, parts: int, blocks: int, seed: int
+) -> None:
+    # NVTabular draws folds anew in each partition, so that its results depend on the partitions.
+    operator = TargetEncoding(target="clicked")
+    small = log.head(500)
+    scratch = tmp_path_factory.mktemp("scratch")
+    shuffled = small.sample(frac=1, random_state=seed)
+    whole = learnt(operator, small, INPUTS, scratch=scratch)
+    parted = learnt(operator, shuffled, INPUTS, scratch=scratch, parts=parts, blocks=blocks)
+    for training in (True, False):
+        found = parted.applied(shuffled, training=training).sort_index()
+        pd.testing.assert_frame_equal(found, whole.applied(small, training=training), check_exact=True)
+
+
+def test_a_row_does_not_know_its_own_target_not_even_its_last_digit(log: pd.DataFrame, tmp_path: Path) -> None:
+    operator = TargetEncoding(target="spent", out_dtype="float64")
+    huge = log.head(300).copy()
+    row = huge.index[huge["spent"].notna()][7]
+    huge.loc[row, "spent"] = 1e14
+    before = learnt(operator, log.head(300), INPUTS, scratch=tmp_path).applied(huge, training=True)
+    after = learnt(operator, huge, INPUTS, scratch=tmp_path).applied(huge, training=True)
+    own = fold_of(huge) == fold_of(huge)[row]
+    pd.testing.assert_frame_equal(after[own], before[own], check_exact=True)
+    assert (after[~own] != before[~own]).any(axis=None)
+
+
+def _auc_gains(
+    noise: npt.NDArray[Any], signal: npt.NDArray[Any], label: npt.NDArray[Any], train: slice, test: slice
+) -> Any:
+    """Return by how much the noise column raises the AUC of a model on the rows of training, and on others."""
+    both = np.column_stack([signal, noise])
+    models = [LogisticRegression().fit(features[train], label[train]) for features in (both[:, :1], both)]
+    return [
+        roc_auc_score(label[rows], models[1].predict_proba(both[rows])[:, 1])
+        - roc_auc_score(label[rows], models[0].predict_proba(both[rows, :1])[:, 1])
+        for rows in (train, test)
+    ]
+
+
+def test_a_noise_column_of_high_cardinality_gains_nothing_out_of_fold(tmp_path: Path) -> None:
+    draw = np.random.default_rng(3)
+    rows, train, test = 12_000, slice(0, 8000), slice(8000, None)
+    signal = draw.normal(size=rows)
+    label = (draw.random(rows) < 1 / (1 + np.exp(1 - signal))).astype(np.int8)
+    frame = pd.DataFrame({"row_id": np.arange(rows), "noise": draw.integers(0, 4000, rows), "label": label})
+    encoding = learnt(TargetEncoding(target="label", p_smooth=1), frame[train], ("noise",), scratch=tmp_path)
+    serving, training = encoding.applied(frame), encoding.applied(frame[train], training=True)
+    out_of_fold = np.concatenate([training["TE_noise_label"], serving["TE_noise_label"][test]])
+    assert max(_auc_gains(out_of_fold, signal, label, train, test)) <= 0.01
+    # Encoded by all rows in training as well, which a naive encoding is, the column tells its label and spoils the model.
+    gained, lost = _auc_gains(serving["TE_noise_label"].to_numpy(), signal, label, train, test)
+    assert gained > 0.1
+    assert lost < -0.01
+
+
+def test_null_is_a_category_and_an_unseen_one_is_the_mean(tmp_path: Path) -> None:
+    seen = pd.DataFrame({"row_id": range(6), "city": ["a", "a", None, None, None, "b"], "label": [1, 0, 1, 1, 1, 0]})
+    new = pd.DataFrame({"city": [None, "c", "a", ""]})
+    found = learnt(TargetEncoding(target="label", p_smooth=1), seen, ("city",), scratch=tmp_path).applied(new)
+    mean = 4 / 6
+    expected = [(3 + mean) / 4, mean, (1 + mean) / 3, mean]
+    np.testing.assert_allclose(found["TE_city_label"], expected, rtol=1e-6)
+
+
+def test_null_was_not_seen_if_no_row_had_it(tmp_path: Path) -> None:
+    seen = pd.DataFrame({"row_id": range(4), "city": ["a", "a", "b", "b"], "label": [1, 0, 1, 1]})
+    encoding = learnt(TargetEncoding(target="label", p_smooth=0), seen, ("city",), scratch=tmp_path)
+    found = encoding.applied(pd.DataFrame({"city": np.array([None, "c", "b"], object)}))
+    np.testing.assert_allclose(found["TE_city_label"], [0.75, 0.75, 1])
+
+
+def test_one_row_is_encoded_as_in_a_batch(log: pd.DataFrame, tmp_path: Path) -> None:
+    rows = log.head(200).copy()
+    rows.loc[:20, "city"], rows.loc[:20, "item"] = "Aleppo", 777
+    encoding = learnt(TargetEncoding(target=TARGETS), log, INPUTS, scratch=tmp_path)
+    pd.testing.assert_frame_equal(encoding.applied_by_row(rows), encoding.applied(rows), check_exact=True)
+
+
+def test_rows_with_a_null_target_count_nowhere_and_are_told(log: pd.DataFrame, tmp_path: Path) -> None:
+    encoding = learnt(TargetEncoding(target="spent"), log, ("city",), scratch=tmp_path, parts=3)
+    told = encoding.fitted["city"].facts()["targets"]["spent"]
+    assert told["null_rows"] == log["spent"].isna().sum() > 0
+    assert told["rows"] == log["spent"].notna().sum()
+    assert told["mean"] == pytest.approx(log["spent"].mean(), rel=1e-12)
+
+
+def test_serving_needs_neither_target_nor_key() -> None:
+    operator = TargetEncoding(target=TARGETS, row_key=("user", "time"))
+    assert operator.dependencies(fitting=True, training=False) == (*TARGETS, "user", "time")
+    assert operator.dependencies(fitting=False, training=True) == ("user", "time")
+    assert operator.dependencies(fitting=False, training=False) == ()
+
+
+def test_a_given_mean_is_taken_for_that_of_the_data(log: pd.DataFrame, tmp_path: Path) -> None:
+    operator = TargetEncoding(target="clicked", target_mean=0.9, p_smooth=4)
+    found = learnt(operator, log, ("city",), scratch=tmp_path).applied(log.head(1))
+    same = log.loc[category_of(log, "city") == category_of(log, "city")[0], "clicked"]
+    np.testing.assert_allclose(found["TE_city_clicked"], (same.sum() + 4 * 0.9) / (len(same) + 4), rtol=1e-6)
+
+
+def test_without_folds_it_serves_but_does_not_train(log: pd.DataFrame, tmp_path: Path) -> None:
+    folded = learnt(TargetEncoding(target="clicked"), log, ("city",), scratch=tmp_path)
+    unfolded = learnt(
+        TargetEncoding(target="clicked", kfold=1), log.drop(columns="row_id"), ("city",), scratch=tmp_path
+    )
+    pd.testing.assert_frame_equal(unfolded.applied(log), folded.applied(log), check_exact=True)
+    with pytest.raises(ConfigError, match="kfold=1"):
+        unfolded.applied(log, training=True)
+
+
+def test_rows_of_one_fold_only_have_no_others_to_learn_from(tmp_path: Path) -> None:
+    one = pd.DataFrame({"row_id": [1], "city": ["a"], "label": [1]})
+    encoding = learnt(TargetEncoding(target="label"), one, ("city",), scratch=tmp_path)
+    with pytest.raises(InputError, match="one fold"):
+        encoding.applied(one, training=True)
+    given = learnt(TargetEncoding(target="label", target_mean=0.25), one, ("city",), scratch=tmp_path)
+    assert given.applied(one, training=True)["TE_city_label"].tolist() == [0.25]
+
+
+@pytest.mark.parametrize(("target", "complaint"), [([np.nan] * 4, "null in all"), ([1, 2, np.inf, 0], "infinite")])
+def test_a_target_without_a_mean_is_refused(tmp_path: Path, target: list[float], complaint: str) -> None:
+    frame = pd.DataFrame({"row_id": range(4), "city": list("abab"), "spent": target})
+    with pytest.raises(InputError, match=complaint):
+        learnt(TargetEncoding(target="spent"), frame, ("city",), scratch=tmp_path)
+
+
+def test_a_column_of_floats_is_no_category(log: pd.DataFrame, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="column spent is of type double"):
+        learnt(TargetEncoding(target="clicked"), log, ("spent",), scratch=tmp_path)
+
+
+def test_more_categories_than_memory_are_learnt_by_way_of_the_disk(
+    log: pd.DataFrame, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "whitewater")
+    many = log.assign(item=np.arange(len(log)) // 2, city=None)
+    operator = TargetEncoding(target="clicked")
+    whole = learnt(operator, many, ("item",), scratch=tmp_path)
+    spilled = learnt(operator, many, ("item",), scratch=tmp_path, parts=2, blocks=40, memory=250_000)
+    for training in (True, False):
+        pd.testing.assert_frame_equal(
+            spilled.applied(many, training=training), whole.applied(many, training=training), check_exact=True
+        )
+    assert "categories take" in caplog.text
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_table_that_does_not_fit_into_memory_is_refused_with_its_size(log: pd.DataFrame, tmp_path: Path) -> None:
+    many = log.assign(item=np.arange(len(log)))
+    with pytest.raises(ResourceError, match=r"item: the table of its categories takes [\d.]+ MB .*memory_share"):
+        learnt(TargetEncoding(target="clicked"), many, ("item",), scratch=tmp_path, blocks=10, memory=100_000)
+
+
+def test_a_table_of_another_form_is_refused(log: pd.DataFrame, tmp_path: Path) -> None:
+    encoding = learnt(TargetEncoding(target="clicked"), log, ("city",), scratch=tmp_path)
+    fitted = encoding.fitted["city"]
+    table = fitted.tables()["categories"]
+    changes: list[tuple[dict[str, Any], Any]] = [
+        ({}, table.drop_columns(["clicked_sum_3"])),
+        ({}, table.slice(1)),
+        ({"of": ["item"]}, table),
+        ({"kinds": ["float"]}, table),
+    ]
+    for facts, changed in changes:
+        with pytest.raises(IntegrityError, match="Fit again"):
+            encoding.operator.restored(("city",), fitted.facts() | facts, {"categories": changed})
+
+
+@needs_real_data
+def test_criteos_sample_is_encoded_as_by_pandas(tmp_path: Path) -> None:
+    sample = pd.read_csv(real_data("recsys/criteo_sample.txt"))
+    sample = sample.assign(row_id=np.arange(len(sample))).astype({"C3": object, "C26": object})
+    sample = sample.where(sample.notna(), None).astype({"label": np.int8, "row_id": np.int64})
+    found = learnt(TargetEncoding(target="label"), sample, ("C26", ("C3", "C26")), scratch=tmp_path, parts=3)
+    for columns in found.inputs:
+        expected = encoded_by_pandas(sample, sample, columns, "label")
+        np.testing.assert_allclose(found.applied(sample)[name_of(columns, "label")], expected, rtol=1e-6)
