@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -25,11 +26,11 @@ def block_of(frame: pd.DataFrame, device: Device = CPU) -> Block:
 def _column(series: pd.Series, device: Device) -> Column:
     if not pd.api.types.is_numeric_dtype(series):
         known = [None if null else value for value, null in zip(series, series.isna(), strict=True)]
-        # Dictionaries of files hold what other rows have, and need not be in order.
-        dictionary = [*dict.fromkeys(value for value in known if value is not None), "of another row"][::-1]
-        places = {value: place for place, value in enumerate(dictionary)} | {None: -1}
-        codes = np.array([places[value] for value in known], np.int32)
-        return Categories(device.from_host(codes), pa.array(dictionary, pa.string()))
+        # As dictionaries of files may, it has what no row has, is in no order, and has each entry twice.
+        entries = [*dict.fromkeys(value for value in known if value is not None), "of another row"][::-1]
+        places = {value: place for place, value in enumerate(entries)}
+        codes = [-1 if value is None else places[value] + row % 2 * len(entries) for row, value in enumerate(known)]
+        return Categories(device.from_host(np.array(codes, np.int32)), pa.array(entries * 2, pa.string()))
     if series.dtype == "Int64":
         valid = device.from_host(series.notna().to_numpy())
         return Numbers(device.from_host(series.fillna(-7).to_numpy(np.int64)), valid)
@@ -46,7 +47,7 @@ def fields_of(frame: pd.DataFrame) -> dict[str, Field]:
 
 def _number_type(column: Column) -> pa.DataType:
     assert isinstance(column, Numbers)
-    return pa.from_numpy_dtype(column.values.dtype)
+    return pa.from_numpy_dtype(column.values.dtype)  # noqa: PD011 (a block's column)
 
 
 @dataclass(frozen=True)
@@ -64,15 +65,16 @@ class Learnt:
         made = self.operator.transform(self.inputs, block, self.fitted, Applying(device, training))
         promised = {field.name: field.type for field in self.operator.output(self.inputs, fields_of(frame))}
         assert promised == {name: _number_type(column) for name, column in made.items()}
-        columns = {name: column.values for name, column in made.items() if isinstance(column, Numbers)}
+        columns = {name: column.values for name, column in made.items() if isinstance(column, Numbers)}  # noqa: PD011
         return pd.DataFrame({name: device.to_host(values) for name, values in columns.items()}, index=frame.index)
 
     def applied_by_row(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return `applied` of one row after the other, in the types of the columns."""
-        needed = [*_columns(self.inputs), *self.operator.dependencies(fitting=False, training=False)]
+        needed = self.operator.dependencies(fitting=False, training=False)
+        names = [*dict.fromkeys([*_columns(self.inputs), *needed])]
+        values = frame[names].astype(object).where(frame[names].notna(), None).to_numpy()
         compute = self.operator.row(self.inputs, self.fitted)
-        values = frame[[*dict.fromkeys(needed)]].astype(object)
-        rows = [compute(dict(zip(values, row, strict=True))) for row in values.where(values.notna(), None).to_numpy()]
+        rows = [compute(dict(zip(names, row, strict=True))) for row in values]
         types = {
             field.name: field.type.to_pandas_dtype() for field in self.operator.output(self.inputs, fields_of(frame))
         }
@@ -114,7 +116,7 @@ def _fitted(statistic: Statistic, frame: pd.DataFrame, parts: int, blocks: int, 
 
 def _split(frame: pd.DataFrame, parts: int) -> list[pd.DataFrame]:
     bounds = np.linspace(0, len(frame), parts + 1).astype(int)
-    return [frame.iloc[start:stop] for start, stop in zip(bounds[:-1], bounds[1:], strict=True)]
+    return [frame.iloc[start:stop] for start, stop in pairwise(bounds)]
 
 
 def _columns(inputs: Inputs) -> list[str]:

@@ -1,4 +1,4 @@
-"""Small logs of clicks with what logs have: nulls, long tails, empty texts, a constant column, and one of nulls only."""
+"""Small logs of clicks with what logs have: nulls, long tails, empty texts, a constant column, one of nulls only."""
 
 from __future__ import annotations
 

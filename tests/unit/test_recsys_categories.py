@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from whitewater.devices import Array
 from whitewater.devices.cpu import CpuDevice
 from whitewater.errors import ConfigError, InputError, IntegrityError
-from whitewater.recsys import categories
+from whitewater.recsys import byte_strings, categories
 from whitewater.recsys.byte_strings import ByteStrings
 from whitewater.recsys.categories import CategoryCounter, CategoryTable, order_by_frequency
 from whitewater.recsys.columns import Categories, Column, Lists, Numbers
@@ -94,6 +94,15 @@ def test_a_value_longer_than_all_the_room_is_kept() -> None:
     assert counter.values().to_pylist() == words[:2]
 
 
+def test_text_past_the_offsets_of_arrows_strings_is_of_its_large_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(byte_strings, "_MOST_BYTES", 3)
+    counter = CategoryCounter(pa.string())
+    counter.add(pa.array(["a", "bc"]))
+    assert counter.values().equals(pa.array(["a", "bc"]))
+    counter.add(pa.array(["d"]))
+    assert counter.values().equals(pa.array(["a", "bc", "d"], pa.large_string()))
+
+
 def test_values_stay_what_they_were_when_more_are_added() -> None:
     counter = CategoryCounter(pa.string())
     counter.add(pa.array(["a", "b"]))
@@ -114,7 +123,8 @@ def test_slices_and_large_text_are_the_same_values() -> None:
 @given(data=st.data(), type_=TYPES)
 def test_the_most_frequent_come_first_and_equal_ones_by_their_bytes(data: st.DataObject, type_: pa.DataType) -> None:
     values = data.draw(st.lists(VALUES[type_], max_size=40, unique=True))
-    counts = data.draw(st.lists(st.integers(0, 3), min_size=len(values), max_size=len(values)))
+    numbers = st.sampled_from([0, 1, 2, 2**16 - 1, 2**16, 2**40])
+    counts = data.draw(st.lists(numbers, min_size=len(values), max_size=len(values)))
     order = order_by_frequency(np.array(counts, np.int64), pa.array(values, type_))
     ranked = sorted(zip(counts, values, strict=True), key=lambda pair: (-pair[0], sortable(pair[1])))
     assert [values[place] for place in order] == [value for _, value in ranked]

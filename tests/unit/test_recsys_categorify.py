@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.contract.strict_device import StrictDevice
+from tests.real_data import needs_real_data, real_data
 from tests.recsys_operators import (
     CPU,
     applied,
@@ -28,6 +29,7 @@ from tests.recsys_operators import (
     fitted_on,
     lists,
     numbers,
+    rows_of,
     values_of,
 )
 from whitewater.devices import Device
@@ -181,6 +183,7 @@ def test_values_of_a_dictionary_that_do_not_occur_are_not_learnt() -> None:
     column = Categories(np.array([1, 1, -1], np.int32), pa.array(["never", "a", "nor this"]))
     fitted = fitted_on(Categorify(), [{"C": column}])
     assert fitted["C"].tables()["vocabulary"]["value"].to_pylist() == ["a"]
+    assert fitted["C"].facts()["out_of_vocabulary_values"] == 0
 
 
 def test_joint_columns_share_a_vocabulary_whose_counts_are_added() -> None:
@@ -363,8 +366,32 @@ def test_a_vocabulary_survives_the_way_to_another_process() -> None:
     assert again.ids(pa.array(["b", "q", "a"])).tolist() == [3, OUT, 4]
 
 
+def test_an_empty_given_vocabulary_leaves_everything_out() -> None:
+    operator = Categorify(vocabs={"I": ()})
+    block: Block = {"I": numbers([1, None], "int64")}
+    assert applied(operator, block, fitted_on(operator, [block])) == {"I": [OUT, NULL]}
+
+
 def test_many_buckets_take_no_memory() -> None:
     operator = Categorify(vocabs={"C": ("a", "b")}, num_buckets=2**60)
     fitted = fitted_on(operator, [{"C": categories(["b", "c", "b"])}])
     assert fitted["C"].tables()["vocabulary"]["count"].to_pylist() == [0, 2]
     assert applied(operator, {"C": categories(["a"])}, fitted) == {"C": [2**60 + 2]}
+
+
+@needs_real_data
+@pytest.mark.parametrize("threshold", [0, 3])
+def test_criteos_sample_is_pandas(threshold: int) -> None:
+    names = [f"C{number}" for number in range(1, 27)]
+    frame = pd.read_csv(real_data("recsys", "criteo_sample.txt"), usecols=names, dtype="str")
+    block = {name: column_of([None if pd.isna(value) else value for value in frame[name]], str) for name in names}
+    operator = Categorify(freq_threshold=threshold, num_buckets=10)
+    fitted = fitted_on(operator, [rows_of(block, rows) for rows in (slice(0, 77), slice(77, None))])
+    found = applied(operator, block, fitted)
+    for name in names:
+        counts = frame[name].value_counts().rename_axis("value").reset_index()
+        order = counts.sort_values(["count", "value"], ascending=[False, True])
+        kept = order[order["count"] >= threshold]["value"].tolist()
+        own = dict(zip(kept, range(12, 12 + len(kept)), strict=True))
+        expected = [NULL if pd.isna(value) else own.get(value, OUT + bucket(str(value), 10)) for value in frame[name]]
+        assert found[name] == expected

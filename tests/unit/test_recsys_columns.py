@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import numpy as np
@@ -22,6 +26,7 @@ from whitewater.recsys.columns import Categories, Column, Lists, Numbers
 from whitewater.recsys.schema import Field, Schema
 
 CPU = CpuDevice()
+SOURCES = Path(__file__).parents[2] / "src"
 FROM_A_FIXTURE = [HealthCheck.function_scoped_fixture]
 
 
@@ -231,6 +236,12 @@ def test_spoilt_bytes_without_checksum_never_do_worse_than_other_values(
         assert {len(column) for column in read(path).values()} == {200}
 
 
+def test_a_file_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
+    for values in ([1, 2, 3], [3, 2, 1], [4, 5]):
+        pq.write_table(pa.table({"n": values}), tmp_path / "file")
+        assert values_of(CPU.read_columns(tmp_path / "file", 0, ["n"])["n"]) == values
+
+
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.999])
 def test_a_cut_off_file_is_refused(tmp_path: Path, share: float) -> None:
     whole = written(tmp_path / "log.parquet")
@@ -312,3 +323,33 @@ def test_values_that_cannot_be_of_their_type_are_named(tmp_path: Path, column: C
     schema = Schema((Field("TE_C1", type_),))
     with pytest.raises(InputError, match="column 'TE_C1' cannot be written as int"):
         CPU.write_columns({"TE_C1": column}, tmp_path / "file", schema, row_group_rows=10)
+
+
+def test_pandas_which_takes_a_quarter_of_a_second_is_not_imported(tmp_path: Path) -> None:
+    log = pa.table({"s": ["a", None], "i": [1, None], "f": [0.5, None], "b": [True, None], "l": [["a"], None]})
+    pq.write_table(log, tmp_path / "log.parquet")
+    program = """
+        import sys
+        from pathlib import Path
+        import pyarrow.parquet as pq
+        from whitewater.devices.cpu import CpuDevice
+        from whitewater.recsys import categories, combinations, hashing
+        from whitewater.recsys.schema import Field, Schema
+
+        device, path = CpuDevice(), Path(sys.argv[1])
+        schema = Schema(tuple(Field(field.name, field.type) for field in pq.read_schema(path)))
+        block = device.read_columns(path, 0, schema.names)
+        device.write_columns(block, path, schema, row_group_rows=1)
+        columns = [categories.as_categories(block[name], device) for name in "sib"]
+        hashing.row_hash(columns, 0, device)
+        dictionary = combinations.combine(columns, device).dictionary
+        counter = categories.CategoryCounter(dictionary.type)
+        counter.add(dictionary)
+        categories.CategoryTable(counter.values()).look_up(dictionary)
+        categories.order_by_frequency(categories.count(columns[0].codes, 1, device), columns[0].dictionary)
+        print("pandas" in sys.modules)
+        """
+    command = [sys.executable, "-c", dedent(program), str(tmp_path / "log.parquet")]
+    environment = {**os.environ, "PYTHONPATH": str(SOURCES)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("False\n", "")

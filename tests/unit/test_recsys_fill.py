@@ -22,7 +22,7 @@ from whitewater.recsys.operators.fill import FillMedian, FillMissing, Median
 from whitewater.recsys.operators.operator import Applying, Fitting
 
 CPU = resolve("cpu")
-FINITE = st.floats(-1e300, 1e300)
+FINITE = st.floats(-1e300, 1e300) | st.floats(1, 2)
 
 
 def median_of(values: npt.NDArray[np.float64], cuts: list[int], device: Device = CPU) -> float:
@@ -50,7 +50,7 @@ def test_the_median_is_numpys_to_the_bit_in_any_number_of_parts_and_passes(
 
 
 @pytest.mark.parametrize("rows", [99_999, 100_000])
-@pytest.mark.parametrize("kind", ["normal", "long tail", "few", "close together"])
+@pytest.mark.parametrize("kind", ["normal", "long tail", "few", "close together", "two humps", "infinite"])
 def test_the_median_of_many_values_is_found(kind: str, rows: int, device: Device) -> None:
     random = np.random.default_rng(rows)
     values = {
@@ -58,6 +58,8 @@ def test_the_median_of_many_values_is_found(kind: str, rows: int, device: Device
         "long tail": np.exp(random.normal(0, 3, rows)).round(2),
         "few": random.integers(0, 50, rows).astype(np.float64),
         "close together": 1.7e9 + random.random(rows),
+        "two humps": np.append(1 + random.random(rows // 2), 4 + random.random(rows - rows // 2)),
+        "infinite": np.where(random.random(rows) < 0.4, -np.inf, np.exp(random.normal(0, 50, rows))),
     }[kind]
     assert median_of(values, [10, 30_000, 60_000], device) == np.median(values)
 
@@ -176,8 +178,11 @@ def test_columns_without_a_median_are_refused_by_name() -> None:
     empty: Block = {"I3": numbers([None, math.nan, None])}
     with pytest.raises(InputError, match=r"'I3' has no value.*FillMissing"):
         fitted_on(FillMedian(), [empty, empty])
-    with pytest.raises(InputError, match=r"'I3' is not finite.*Clip"):
-        fitted_on(FillMedian(), [{"I3": numbers([math.inf, math.inf, 1.0])}])
+    many = np.random.default_rng(0).random(100_000)
+    for infinite in (-math.inf, math.inf):
+        for values in (np.array([infinite, infinite, 1.0]), np.append(many, np.full(100_001, infinite))):
+            with pytest.raises(InputError, match=r"'I3' is not finite.*Clip"):
+                fitted_on(FillMedian(), [{"I3": Numbers(values)}])
 
 
 @pytest.mark.parametrize("operator", [FillMissing(), FillMedian(), Clip(min_value=0), LogOp()])

@@ -71,7 +71,7 @@ def test_operators_are_applied_in_the_order_that_they_are_written_in() -> None:
         ((["I1", "I2"] >> LogOp())[["I2", "I1"]] >> Rename(postfix="_x"), ["I2_x", "I1_x"]),
         (["C1", ["C1", "C2"]] >> Categorify(encode_type="combo"), ["C1", "C1_C2"]),
         ((as_node(["C1", "C2", "C3"]))[[["C1", "C3"]]] >> Categorify(encode_type="combo"), ["C1_C3"]),
-        (as_node(["C1"]) + ["C1"], ["C1"]),
+        (as_node("C1") + "C1", ["C1"]),
     ],
 )
 def test_columns_are_joined_picked_and_left_out_by_name(node: Node, expected: list[str]) -> None:

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.recsys_operators import applied, applied_by_row, categories, numbers
+from tests.recsys_operators import CPU, applied, applied_by_row, categories, numbers, values_of
 from whitewater.errors import ConfigError, InputError
 from whitewater.recsys.columns import Categories
 from whitewater.recsys.operators.hashed_cross import HashedCross
+from whitewater.recsys.operators.operator import Applying
 from whitewater.recsys.schema import Field
 
 PAIR = (("A", "B"),)
@@ -61,6 +62,18 @@ def test_three_columns_are_crossed_and_several_crosses_are_made() -> None:
     made = applied(HashedCross(num_buckets=99), block, inputs=(("A", "B", "C"), ("C", "A")))
     assert list(made) == ["A_X_B_X_C", "C_X_A"]
     assert applied_by_row(HashedCross(num_buckets=99), block, inputs=(("A", "B", "C"), ("C", "A"))) == made
+
+
+def test_a_column_of_nulls_is_read_as_floats_and_crossed_as_nulls() -> None:
+    made = HashedCross(num_buckets=99).transform(
+        PAIR, {"A": categories(["a", "b"]), "B": numbers([np.nan, np.nan])}, {}, Applying(CPU)
+    )
+    assert (
+        values_of(made["A_X_B"])
+        == applied(
+            HashedCross(num_buckets=99), {"A": categories(["a", "b"]), "B": categories([None, None])}, inputs=PAIR
+        )["A_X_B"]
+    )
 
 
 def test_the_output_says_what_its_ids_are_below() -> None:

@@ -93,15 +93,16 @@ def test_an_empty_table_matches_nothing(tmp_path: Path) -> None:
     assert applied(operator, block, fitted) == applied_by_row(operator, block, fitted) == {"price": [None, None]}
 
 
-def test_many_keys_find_their_rows(tmp_path: Path) -> None:
+@pytest.mark.parametrize("on", [("user",), ("user", "shop")])
+def test_many_keys_find_their_rows(on: tuple[str, ...], tmp_path: Path) -> None:
     random = np.random.default_rng(0)
-    keys = random.permutation(5000)
-    path = written({"user": keys, "double": 2 * keys}, tmp_path)
-    operator = JoinExternal(table=path, on="user", columns=("double",))
+    users = random.permutation(5000)
+    path = written({"user": users, "shop": users % 7, "double": 2 * users}, tmp_path)
+    operator = JoinExternal(table=path, on=on, columns=("double",))
     wanted = random.integers(0, 7000, 3000)
-    block: Block = {"user": numbers(wanted.tolist(), "int32")}
-    found = applied(operator, block, fitted_on(operator, [block]))["double"]
-    assert found == [2 * key if key < 5000 else None for key in wanted.tolist()]
+    block: Block = {"user": numbers(wanted.tolist(), "int32"), "shop": numbers((wanted % 7).tolist(), "int8")}
+    found = applied(operator, block, fitted_on(operator, [block], on), on)["double"]
+    assert found == [2 * user if user < 5000 else None for user in wanted.tolist()]
 
 
 def test_keys_that_are_null_are_refused(tmp_path: Path) -> None:

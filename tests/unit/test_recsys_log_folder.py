@@ -129,7 +129,7 @@ def test_files_that_were_changed_are_refused(tmp_path: Path) -> None:
     with pytest.raises(IntegrityError, match="has 1 rows, not 37"):
         log.row_groups()
     first.write_bytes(last.read_bytes()[:-5])
-    with pytest.raises(InputError, match="day-00000-0000.parquet cannot be read"):
+    with pytest.raises(InputError, match=r"day-00000-0000\.parquet cannot be read"):
         log.row_groups()
 
 

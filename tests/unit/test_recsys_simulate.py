@@ -18,9 +18,9 @@ from scipy import stats
 from whitewater.config.recsys import Simulate
 from whitewater.devices import resolve
 from whitewater.recsys.simulate import simulate
-from whitewater.recsys.simulation.days import BLOCK_ROWS, Plan, day, plan
+from whitewater.recsys.simulation.days import Plan, day, plan
 from whitewater.recsys.simulation.effects import roles
-from whitewater.recsys.simulation.popularity import Popularity, cardinalities
+from whitewater.recsys.simulation.popularity import Popularity, cardinalities, popularity
 from whitewater.recsys.simulation.texts import AWKWARD, texts_of
 from whitewater.step import Output, Run
 
@@ -83,21 +83,24 @@ def test_columns_are_as_many_as_asked_for_and_texts_are_no_dictionaries(tmp_path
     assert {schema.field(f"I{i + 1}").type for i in range(15)} == {pa.int32(), pa.int64(), pa.float64()}
 
 
-def test_days_without_rows_have_files_without_rows(tmp_path: Path) -> None:
+def test_days_without_rows_have_files_without_rows_and_names_are_in_order(tmp_path: Path) -> None:
     files = simulated(
         Simulate(rows=100, days=120, continuous=1, categorical=2, largest_cardinality=10), tmp_path / "days"
     )
     rows = [pq.read_metadata(path).num_rows for path in files]
+    days = [pq.read_table(path)["time"][0].as_py() // 86_400 for path, count in zip(files, rows, strict=True) if count]
 
     assert (len(rows), sum(rows), min(rows)) == (120, 100, 0)
+    assert days == sorted(days)
 
 
-def test_blocks_of_a_day_are_different_rows_of_the_same_values() -> None:
-    first, second = day(plan(SMALL), 1, rows=BLOCK_ROWS + 1000).blocks()
+def test_blocks_of_a_day_are_different_rows_of_the_same_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("whitewater.recsys.simulation.days.BLOCK_ROWS", 1000)
+    first, second, third = day(plan(SMALL), 1, rows=2010).blocks()
 
-    assert (len(first), len(second)) == (BLOCK_ROWS, 1000)
-    assert first["C1"].chunk(0)[:1000] != second["C1"].chunk(0)
-    assert set(second["C1"].unique().to_pylist()) <= set(first["C1"].unique().to_pylist())
+    assert (len(first), len(second), len(third)) == (1000, 1000, 10)
+    assert first["I5"].to_pylist() != second["I5"].to_pylist()
+    assert set(first["C5"].to_pylist()) == set(second["C5"].to_pylist())
     assert first["time"][-1].as_py() <= second["time"][0].as_py()
 
 
@@ -163,17 +166,39 @@ def test_the_label_depends_on_a_pair_of_columns_more_than_on_each_of_them() -> N
     assert dependence(pairs[2]) < min(dependence(pairs[0]), dependence(pairs[1])) ** 2
 
 
-def test_the_label_depends_on_what_was_popular_the_day_before() -> None:
-    made = plan(Simulate(largest_cardinality=500, days=4, drift=3.0))
+def test_the_label_depends_on_what_was_popular_the_day_before_more_than_on_the_same_day() -> None:
+    made = plan(Simulate(largest_cardinality=500, days=4, drift=20.0))
     name = f"C{(made.roles.popularity or 0) + 1}"
-    before, today = (next(day(made, number, rows=100_000).blocks()) for number in (1, 2))
-    popular = Counter(before[name].to_pylist())
-    values = today[name].to_pylist()
-    count = np.array([popular[value] for value in values])
-    chosen = np.array([value is not None for value in values])
+    before, today = (next(day(made, number, rows=100_000).blocks()).select([name, "label"]) for number in (1, 2))
+    known = today.drop_null()
+    values = known[name].to_pylist()
 
-    labels = today["label"].to_numpy()
-    assert stats.spearmanr(count[chosen], labels[chosen]).statistic > 0.05
+    def correlation(counted: pa.Table) -> float:
+        rows = Counter(counted[name].to_pylist())
+        return float(stats.spearmanr([rows[value] for value in values], known["label"].to_numpy()).statistic)
+
+    assert correlation(before) > 0.05
+    assert correlation(before) > 1.2 * correlation(today)
+
+
+def test_popularity_moves_from_day_to_day_with_the_drift() -> None:
+    def orders(drift: float) -> list[list[int]]:
+        chosen = Simulate(drift=drift)
+        days = [popularity(chosen, column=0, cardinality=25, day=number) for number in (0, 1, 6)]
+        return [each.order.tolist() for each in days]
+
+    assert orders(0.0) == [list(range(25))] * 3
+    still, near, far = orders(1.0)
+    assert still == list(range(25)) == sorted(near) == sorted(far)
+    assert stats.kendalltau(still, far).statistic < stats.kendalltau(still, near).statistic < 1
+
+
+def test_categories_are_missing_in_some_columns_and_the_empty_text_is_a_value() -> None:
+    table = first_day()[1]
+
+    assert table["C16"].null_count / len(table) == pytest.approx(0.44, abs=0.01)
+    assert table["C1"].null_count == 0
+    assert "" in table["C2"].unique().to_pylist()
 
 
 def test_numbers_are_long_tailed_missing_as_often_as_criteo_s_and_awkward() -> None:

@@ -32,7 +32,7 @@ CPU = resolve("cpu")
 FIELDS = (
     Field("I1_plain", pa.float32(), ("plain",)),
     Field("I1", pa.float32(), ("numbers",)),
-    Field("C1", pa.int32(), ("ids",)),
+    Field("C1", pa.int32(), ("categorical", "ids")),
     Field("words", pa.list_(pa.int32()), ("lists",)),
     Field("label", pa.int8()),
     Field("row_id", pa.int64()),

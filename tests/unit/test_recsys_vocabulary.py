@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import pickle
 import subprocess
 import sys
 from collections import Counter
@@ -186,6 +187,17 @@ def test_files_give_back_what_was_written(values: list[Any], tmp_path: Path) -> 
     assert mapped.wide().equals(counts.wide())
 
 
+def test_another_process_maps_the_files_while_they_are_there(tmp_path: Path) -> None:
+    counts = counted(["b", "", "aé"], [1, 2, 3])
+    mapped = stored(counts, tmp_path)
+    there = pickle.dumps(mapped)
+    assert pairs(pickle.loads(there).slice(0, 3)) == pairs(counts)  # noqa: S301
+    mapped.remove()
+    gone = pickle.dumps(mapped)
+    assert pairs(pickle.loads(gone).slice(0, 3)) == pairs(counts)  # noqa: S301
+    assert ["aé".encode() in data for data in (there, gone)] == [False, True]
+
+
 @pytest.mark.parametrize("kind", list(KINDS.values()), ids=str)
 def test_nothing_is_written_and_mapped(kind: pa.DataType, tmp_path: Path) -> None:
     mapped = stored(Counted(pa.array([], kind), np.empty(0, np.int64)), tmp_path)
@@ -201,6 +213,7 @@ def test_nothing_is_written_and_mapped(kind: pa.DataType, tmp_path: Path) -> Non
 def test_a_mapped_table_finds_what_one_in_memory_finds(known: list[str], wanted: list[str], collide: bool) -> None:
     values = pa.array([*wanted, *known], pa.string())
     with in_folder() as scratch, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(value_table, "_PIECE", 3)
         if collide:
             patch.setattr(value_table, "hashes_of", lambda strings: np.full(len(strings), 2**63 + 5, np.uint64))
         table = MappedTable(stored(counted(known, [1] * len(known)), scratch))

@@ -18,7 +18,7 @@ Role = Literal["label", "continuous", "categorical", "list", "time", "key"]
 class Simulate(Section):
     """A click log by day: long-tailed numbers, categories of Zipf's law, a label that depends on them, drift, dirt."""
 
-    rows: int = Field(60_000, ge=100, description="Rows of all days.")
+    rows: int = Field(40_000, ge=100, description="Rows of all days.")
     days: int = Field(7, ge=3, le=366, description="Days.")
     continuous: int = Field(13, ge=1, le=200, description="Columns of numbers, I1 and following.")
     categorical: int = Field(26, ge=2, le=200, description="Columns of categories, C1 and following.")
@@ -65,6 +65,8 @@ class Files(Section):
 
     @model_validator(mode="after")
     def _columns_suit_a_log(self) -> Self:
+        if not self.delimiter.isascii():
+            raise ValueError(f"delimiter is {self.delimiter!r}, which is none of ASCII")
         roles = [column.role for column in self.columns]
         names = [column.name for column in self.columns]
         own = [column.name for column in self.columns if column.name in LOG_COLUMNS and column.name != column.role]
@@ -164,9 +166,9 @@ class Train(Section):
     """A baseline, to see what the features are worth."""
 
     maximum_rows: int = Field(2_000_000, ge=1000, description="Training rows at most, drawn evenly; said if fewer.")
-    trees: int = Field(60, ge=1, description="Boosted trees at most; they stop where validation no longer improves.")
-    depth: int = Field(6, ge=1, le=16, description="Depth of a tree.")
-    learning_rate: float = Field(0.2, gt=0, le=1, description="Learning rate of the trees.")
+    trees: int = Field(40, ge=1, description="Boosted trees at most; they stop where validation no longer improves.")
+    depth: int = Field(5, ge=1, le=16, description="Depth of a tree.")
+    learning_rate: float = Field(0.3, gt=0, le=1, description="Learning rate of the trees.")
     penalty: float = Field(1.0, gt=0, description="L2 penalty of the logistic regression (1 / C).")
     without_each_group: bool = Field(True, description="Train again without each group of features.")
     seed: int = Field(42, ge=0, lt=2**31, description="Seed of the trees.")

@@ -89,6 +89,7 @@ def gpu_count_codes(codes: Array, size: int) -> Array:
     import cupy
 
     counts: Array = cupy.bincount(codes + 1, minlength=size + 1)[1:]
+    _check(int((codes >= size).sum()) if len(counts) > size else 0, size)
     return counts
 
 
@@ -97,4 +98,5 @@ def gpu_sum_by_code(codes: Array, weights: Array, size: int) -> Array:
     import cupy
 
     sums: Array = cupy.bincount(codes + 1, weights, minlength=size + 1)[1:]
+    _check(int((codes >= size).sum()) if len(sums) > size else 0, size)
     return sums

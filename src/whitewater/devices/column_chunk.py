@@ -83,7 +83,7 @@ class _Texts:
 
     def __init__(self, chunk: Chunk) -> None:
         self._optional = chunk.optional
-        self._dictionaries = [pa.array([], pa.string())]
+        self._dictionaries = [pa.nulls(0, pa.string())]
         self._entries = 0
         self._table = np.array([_NULL_CODE], self.dtype)
 

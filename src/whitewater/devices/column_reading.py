@@ -7,6 +7,8 @@ Python.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
+from io import SEEK_END, FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +21,15 @@ from whitewater.devices.column_chunk import read_chunk
 from whitewater.devices.parquet import faults_of, opened, position_of
 from whitewater.devices.parquet_chunk import described
 from whitewater.devices.protocol import Array
+from whitewater.errors import InputError
 from whitewater.recsys.columns import Categories, Column, Lists, Numbers
 
 if TYPE_CHECKING:
     import cudf
 
 _NULL = -1
+# The last bytes of a file: the length of its footer, and four letters.
+_END = b"\0\0\0\0PAR1"
 _CUDF_FLOATS = (pa.float32(), pa.float64())
 
 
@@ -57,19 +62,42 @@ def cpu_read_columns(
         If the file is not Parquet, is cut off or corrupted, lacks a column, or has one of another type.
     """
     columns: dict[str, Column] = {}
-    with opened(path) as file, path.open("rb", buffering=0) as data:
-        total = file.metadata.row_group(row_group).num_rows
+    with _opened(path) as data:
+        footer, schema = _footer(path, data)
+        total = footer.row_group(row_group).num_rows
         wanted = range(total)[start : None if rows is None else start + rows]
-        schema = file.schema_arrow
         for name in names:
             with faults_of(path, row_group, name):
                 position = position_of(schema, name)
-                chunk = described(file, row_group, position, schema.types[position])
+                chunk = described(footer, row_group, position, schema.types[position])
                 if chunk is None or pa.types.is_timestamp(chunk.type):
                     columns[name] = _read_by_arrow(path, row_group, name, wanted)
                 else:
                     columns[name] = read_chunk(data, chunk, wanted)
     return columns
+
+
+def _opened(path: Path) -> FileIO:
+    try:
+        return path.open("rb", buffering=0)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error}. Get it again, or leave it out.") from error
+
+
+def _footer(path: Path, data: FileIO) -> tuple[pq.FileMetaData, pa.Schema]:
+    """Return what a file's footer says, which is parsed once for all reads: it grows with row groups times columns."""
+    size = data.seek(0, SEEK_END)
+    data.seek(max(0, size - len(_END)))
+    end = data.read(len(_END))
+    length = int.from_bytes(end[:4], "little") + len(_END) if end[4:] == _END[4:] else 0
+    data.seek(max(0, size - length))
+    return _parsed(path, data.read(length))
+
+
+@lru_cache(maxsize=16)
+def _parsed(path: Path, _: bytes) -> tuple[pq.FileMetaData, pa.Schema]:
+    with opened(path) as file:
+        return file.metadata, file.schema_arrow
 
 
 def _read_by_arrow(path: Path, row_group: int, name: str, wanted: range) -> Column:
@@ -114,25 +142,22 @@ def _is_text(type_: pa.DataType) -> bool:
 
 
 def _categories(values: pa.DictionaryArray) -> Categories:
-    indices = values.indices.cast(pa.int32())
-    codes = np.from_dlpack(indices.fill_null(_NULL) if indices.null_count else indices)
+    codes = _filled(values.indices.cast(pa.int32()), _NULL)
     dictionary = values.dictionary.cast(pa.string())
     if dictionary.null_count == 0:
         return Categories(codes, dictionary)
     # A dictionary may name null as a value.
-    present = np.from_dlpack(dictionary.is_valid().cast(pa.int8())).view(bool)
+    present = _present(dictionary)
     table = np.append(np.where(present, np.cumsum(present) - 1, _NULL), _NULL).astype(np.int32)
     return Categories(table[codes], dictionary.drop_null())
 
 
 def _lists(values: pa.Array) -> Lists:
-    if values.null_count:
-        values = pc.if_else(values.is_valid(), values, pa.scalar([], values.type))
-    offsets = np.from_dlpack(values.offsets.cast(pa.int64()))
     items = column_of(values.flatten())
     if isinstance(items, Lists):
         raise ValueError("is of lists of lists, which no operator takes; flatten it")
-    return Lists(offsets - offsets[0], items)
+    lengths = _filled(pc.list_value_length(values), 0)
+    return Lists(np.append(0, np.cumsum(lengths, dtype=np.int64)), items)
 
 
 def _numbers(values: pa.Array) -> Numbers:
@@ -140,20 +165,26 @@ def _numbers(values: pa.Array) -> Numbers:
     if pa.types.is_null(type_):
         return Numbers(np.full(len(values), np.nan))
     if pa.types.is_floating(type_):
-        if pa.types.is_float16(type_):
-            values = values.cast(pa.float32())
-        return Numbers(np.from_dlpack(values.fill_null(np.nan) if values.null_count else values))
+        return Numbers(_filled(values.cast(pa.float32()) if pa.types.is_float16(type_) else values, np.nan))
+    valid = _present(values) if values.null_count else None
     if pa.types.is_boolean(type_):
-        bits = values.cast(pa.int8())
-        return Numbers(np.from_dlpack(bits.fill_null(0)).view(bool), _valid(values))
+        return Numbers(_filled(values.cast(pa.int8()), 0).view(bool), valid)
     if not pa.types.is_integer(type_):
         raise ValueError(f"is of type {type_}; columns are of numbers, text, or lists of them: convert it")
-    return Numbers(np.from_dlpack(values.fill_null(0) if values.null_count else values), _valid(values))
+    return Numbers(_filled(values, 0), valid)
 
 
-def _valid(values: pa.Array) -> Array | None:
+def _filled(values: pa.Array, null: float) -> Array:
+    """Return numbers as NumPy's; Arrow's own `fill_null` would import pandas."""
     if values.null_count == 0:
-        return None
+        return np.from_dlpack(values)
+    _, data = values.buffers()
+    plain = pa.Array.from_buffers(values.type, len(values), [None, data], offset=values.offset)
+    numbers = np.from_dlpack(plain)
+    return np.where(_present(values), numbers, np.array(null).astype(numbers.dtype))
+
+
+def _present(values: pa.Array) -> Array:
     return np.from_dlpack(values.is_valid().cast(pa.int8())).view(bool)
 
 

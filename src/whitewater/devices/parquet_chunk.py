@@ -97,17 +97,18 @@ def chunk_reader(data: FileIO, file: pq.ParquetFile, row_group: int, column: int
     kind
         What the values become.
     """
-    chunk = described(file, row_group, column, file.schema_arrow.field(column).type)
+    chunk = described(file.metadata, row_group, column, file.schema_arrow.field(column).type)
     return None if chunk is None else ChunkReader(data, chunk, kind)
 
 
-def described(file: pq.ParquetFile, row_group: int, column: int, type_: pa.DataType) -> Chunk | None:
+def described(footer: pq.FileMetaData, row_group: int, column: int, type_: pa.DataType) -> Chunk | None:
     """Return what a footer says of a column chunk, or None where it is of a form that only pyarrow reads.
 
     ``type_`` is the column's type in Arrow.
     """
-    chunk = file.metadata.row_group(row_group).column(column)
-    declared = file.schema.column(column)
+    group = footer.row_group(row_group)
+    chunk = group.column(column)
+    declared = footer.schema.column(column)
     if pa.types.is_dictionary(type_):
         type_ = type_.value_type
     flat = declared.max_repetition_level == 0 and declared.max_definition_level <= 1
@@ -118,7 +119,7 @@ def described(file: pq.ParquetFile, row_group: int, column: int, type_: pa.DataT
     return Chunk(
         min(starts, default=0),
         chunk.total_compressed_size,
-        file.metadata.row_group(row_group).num_rows,
+        group.num_rows,
         chunk.compression,
         declared.max_definition_level == 1,
         declared.physical_type,

@@ -174,7 +174,12 @@ def _operator(name: str, parameters: Mapping[str, Any]) -> Operator:
 
 
 def _learnt(stage: Stage, node: Mapping[str, Any], tables: _Tables) -> dict[str, Fitted]:
-    found = {}
+    found: dict[str, Fitted] = {}
+    wanted = sorted(each.name for each in stage.operator.statistics(stage.inputs, stage.fields))
+    if wanted != sorted(node["statistics"]):
+        raise IntegrityError(
+            f"what {stage.label} learnt is of {sorted(node['statistics'])}, but it needs that of {wanted}. {_AGAIN}"
+        )
     for name, stored in node["statistics"].items():
         read = {table: tables.read(file) for table, file in stored["tables"].items()}
         try:
@@ -190,7 +195,7 @@ def _written_node(
     number: int, stage: Stage, learnt: Mapping[str, Fitted], directory: Path, files: dict[str, str]
 ) -> dict[str, Any]:
     statistics = {}
-    for index, (name, fitted) in enumerate(learnt.items()):
+    for index, (name, fitted) in enumerate(sorted(learnt.items())):
         tables = {}
         for table, content in fitted.tables().items():
             file = f"{number:03d}-{stage.label}/{index}.{table}.parquet"

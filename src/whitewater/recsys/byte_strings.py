@@ -58,10 +58,10 @@ class ByteStrings:
         """Return the values, of string, binary or int64; where 2 GiB of text do not fit, of the large type."""
         if pa.types.is_int64(type_):
             return to_arrow(self.data[: self.offsets[-1]].view(np.int64))
-        small = int(self.offsets[-1]) <= _MOST_BYTES
+        small = type_ in _LARGE and int(self.offsets[-1]) <= _MOST_BYTES
         offsets = self.offsets.astype(np.int32) if small else self.offsets
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(self.data)]
-        return pa.Array.from_buffers(type_ if small else _LARGE[type_], len(self), buffers)
+        return pa.Array.from_buffers(type_ if small else _LARGE.get(type_, type_), len(self), buffers)
 
 
 def _read_only(data: Array) -> Array:

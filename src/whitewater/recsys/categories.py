@@ -23,6 +23,7 @@ _LEAST_SLOTS, _LEAST_BYTES = 1 << 10, 1 << 12
 # The half of a hash that a slot keeps, see `whitewater.recsys.category_kernels`.
 _TAG = np.uint64(0xFFFFFFFF00000000)
 _REST = np.uint64(255)
+_RANKS = 2**16 - 1
 
 
 def as_categories(column: Column, device: Device) -> Categories:
@@ -69,7 +70,7 @@ def as_floats(column: Column, device: Device) -> Array:
         found: Array = xp.take(device.from_host(table), column.codes)
         return found
     kind = "lists" if isinstance(column, Lists) else "text"
-    raise InputError(f"is a column of {kind} where numbers are needed. Convert it, or give another column.")
+    raise InputError(f"a column of {kind} is where numbers are needed. Convert it, or give another column.")
 
 
 def count(codes: Array, size: int, device: Device) -> Array:
@@ -205,18 +206,37 @@ def order_by_frequency(counts: Array, values: pa.Array) -> npt.NDArray[np.int64]
         int64 (values,): positions.
     """
     if pa.types.is_int64(values.type):
-        return np.lexsort((np.from_dlpack(values), -counts))
-    strings = ByteStrings.of(values)
-    order = np.arange(len(values))
-    tied, groups, depth = order.copy(), -counts, 0
+        return _by_count(np.argsort(np.from_dlpack(values)), counts)
+    strings, rows = ByteStrings.of(values), np.arange(len(values))
+    words = _words(strings, rows, 0)
+    order = _by_count(np.argsort(words), counts)
+    tied, groups = _still_tied(rows, counts[order], words[order])
+    depth = WORD_BYTES
     while len(tied):
         rows = order[tied]
-        words = np.empty(len(rows), np.uint64)
-        cut_words(strings.spans, rows, depth, words)
+        words = _words(strings, rows, depth)
         sequence = np.lexsort((words, groups))
         order[tied] = rows[sequence]
         tied, groups = _still_tied(tied, groups[sequence], words[sequence])
         depth += WORD_BYTES
+    return order
+
+
+def _words(strings: ByteStrings, rows: Array, depth: int) -> Array:
+    words = np.empty(len(rows), np.uint64)
+    cut_words(strings.spans, rows, depth, words)
+    return words
+
+
+def _by_count(order: Array, counts: Array) -> Array:
+    """Sort an order by descending count, and leave it as it is where counts are equal.
+
+    Nearly all counts fit 16 bits, which NumPy sorts ten times faster than 64.
+    """
+    ranks = (_RANKS - np.minimum(counts, _RANKS)).astype(np.uint16)
+    order = order[np.argsort(ranks[order], kind="stable")]
+    frequent = order[: int((ranks == 0).sum())]
+    frequent[:] = frequent[np.argsort(-counts[frequent], kind="stable")]
     return order
 
 

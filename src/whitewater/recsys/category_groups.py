@@ -65,8 +65,8 @@ class Grouping:
         for column in columns_of(each):
             if is_list(fields[column].type):
                 raise ConfigError(
-                    f"{operator} groups rows by the column {column!r}, which is one of lists: a row would be in several "
-                    "groups. Give it another column."
+                    f"{operator} groups rows by the column {column!r}, which is one of lists: a row would be in "
+                    "several groups. Give it another column."
                 )
         return cls(each, tuple(category_type(fields[column]) for column in columns_of(each)))
 
@@ -117,7 +117,7 @@ class Grouping:
 class Grouped:
     """Rows by group: row *i* is in ``groups[codes[i]]``.
 
-    ``codes`` int64 (rows,) on the device; ``groups`` int64 (codes,), each once, on the host.
+    ``codes`` int32 (rows,) on the device; ``groups`` int64 (codes,), each once, on the host.
     """
 
     codes: Array
@@ -151,7 +151,7 @@ class Groups:
         """Return the rows by group."""
         codes, groups = self._distinct(self.number(column.dictionary))
         # The code of null, -1, takes the last one.
-        of_code = np.append(codes + 1, NULL)
+        of_code = np.append(codes + 1, NULL).astype(np.int32)
         return Grouped(device.xp.take(device.from_host(of_code), column.codes), np.concatenate(([NULL], groups)))
 
     def _distinct(self, numbers: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -189,12 +189,12 @@ class GroupTable:
     def __init__(self, grouping: Grouping, values: pa.Array) -> None:
         self.grouping = grouping
         self.unseen = len(values) + 1
-        self._values = values
+        self.values = values
         self._table = CategoryTable(values)
 
     def __len__(self) -> int:
         """How many categories there are, without null."""
-        return len(self._values)
+        return len(self.values)
 
     def groups(self, dictionary: pa.Array) -> npt.NDArray[np.int64]:
         """Return the groups, int64, of the entries of a dictionary, and then of null, so that code -1 takes that."""
@@ -203,7 +203,7 @@ class GroupTable:
 
     def group_of_row(self) -> Callable[[Row], int]:
         """Return what tells the group of one row."""
-        groups = {None: NULL} | {value: group for group, value in enumerate(self._values.to_pylist(), start=1)}
+        groups = {None: NULL} | {value: group for group, value in enumerate(self.values.to_pylist(), start=1)}
         grouping, unseen = self.grouping, self.unseen
         return lambda row: groups.get(grouping.category(row), unseen)
 

@@ -134,7 +134,7 @@ def ids_of_rows(
     categories = known_categories(column, device)
     # The code of a null, -1, takes the last one.
     ids = np.append(ids_of(categories.dictionary), null).astype(id_type(cardinality), copy=False)
-    return Numbers(device.from_host(ids)[categories.codes])
+    return Numbers(device.xp.take(device.from_host(ids), categories.codes))
 
 
 def row_of_ids(names: Sequence[str], id_of: Mapping[str, Callable[[Value], int]]) -> RowFunction:

@@ -15,15 +15,17 @@ from whitewater.config.recsys import Feature, Role
 from whitewater.errors import ConfigError
 from whitewater.recsys.graph import Node, applied, as_node
 from whitewater.recsys.operators import OPERATORS
+from whitewater.recsys.plan import bind
 
 if TYPE_CHECKING:
     from whitewater.recsys.operators.operator import Inputs, Operator
+    from whitewater.recsys.schema import Schema
 
 NOT_FEATURES = ("label", "time", "key")
 _WILD = frozenset("*?[")
 
 
-def graph_of(features: Sequence[Feature], columns: Mapping[str, Role]) -> Node:
+def graph_of(features: Sequence[Feature], columns: Mapping[str, Role], schema: Schema) -> Node:
     """Return the features of all groups; each column that comes out has its group's name as a tag.
 
     Parameters
@@ -32,29 +34,25 @@ def graph_of(features: Sequence[Feature], columns: Mapping[str, Role]) -> Node:
         Groups, at least one.
     columns
         Role of each column of the log. No glob matches a label, a time or a key.
+    schema
+        The columns of the log.
 
     Raises
     ------
     ConfigError
-        Naming the group whose columns or operators are wrong.
+        Naming the group whose columns, operators or parameters are wrong.
     """
     nodes = []
     for feature in features:
         try:
             nodes.append(_group(feature, columns))
+            bind(nodes[-1], schema)
         except ConfigError as error:
             raise ConfigError(f"recsys.fit.features, group {feature.name!r}: {error}") from None
     return reduce(add, nodes)
 
 
-def operators_of(feature: Feature) -> list[Operator]:
-    """Return the operators of a group in order.
-
-    Raises
-    ------
-    ConfigError
-        If an operator is unknown or a parameter wrong.
-    """
+def _operators(feature: Feature) -> list[Operator]:
     found = []
     for each in feature.operators:
         named = {each: {}} if isinstance(each, str) else each
@@ -68,7 +66,7 @@ def operators_of(feature: Feature) -> list[Operator]:
 
 def _group(feature: Feature, columns: Mapping[str, Role]) -> Node:
     node = as_node(_columns(feature.columns, columns))
-    for operator in operators_of(feature):
+    for operator in _operators(feature):
         node = applied(operator, node)
     return applied(OPERATORS["AddMetadata"](tags=(feature.name,)), node)  # type: ignore[call-arg]
 

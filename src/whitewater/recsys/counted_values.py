@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
@@ -58,13 +58,23 @@ class Counted:
 
 @dataclass(frozen=True)
 class MappedCounts:
-    """Values of ``kind``, string, binary or int64, and their counts, in a folder of files; sliced like `Counted`."""
+    """Values of ``kind``, string, binary or int64, and their counts, in a folder of files; sliced like `Counted`.
+
+    ``for_look_up`` tells whether they are mapped for a `whitewater.recsys.value_table.MappedTable`.
+    """
 
     folder: Path
     kind: pa.DataType
+    for_look_up: bool
     counts: Integers
     offsets: Integers
     data: npt.NDArray[np.uint8]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process maps the files itself, if they are still there."""
+        if self.folder.exists():
+            return _opened, (self.folder, self.kind, self.for_look_up)
+        return MappedCounts, tuple(getattr(self, each.name) for each in fields(self))
 
     def __len__(self) -> int:
         return len(self.counts)
@@ -136,13 +146,13 @@ class CountsWriter:
 
     def mapped(self, *, for_look_up: bool = False) -> MappedCounts:
         """Return what was written; if it is for a `whitewater.recsys.value_table.MappedTable`, with files left open."""
-        return _opened(self._folder, self._kind, for_look_up=for_look_up)
+        return _opened(self._folder, self._kind, for_look_up)
 
 
-def _opened(folder: Path, kind: pa.DataType, *, for_look_up: bool) -> MappedCounts:
+def _opened(folder: Path, kind: pa.DataType, for_look_up: bool) -> MappedCounts:
     mapped = _mapped_for_look_up if for_look_up else _mapped
     counts, offsets = (mapped(folder / name, np.int64) for name in ("counts", "offsets"))
-    return MappedCounts(folder, kind, counts, offsets, mapped(folder / "data", np.uint8))
+    return MappedCounts(folder, kind, for_look_up, counts, offsets, mapped(folder / "data", np.uint8))
 
 
 def _mapped(path: Path, dtype: npt.DTypeLike) -> npt.NDArray[Any]:

@@ -38,7 +38,7 @@ def numeric_columns(folder: FeatureFolder) -> list[str]:
     return [
         field.name
         for field in folder.schema
-        if field.name not in (LABEL, KEY) and (pa.types.is_integer(field.type) or pa.types.is_floating(field.type))
+        if field.name not in (LABEL, KEY) and pa.types.is_primitive(field.type) and not pa.types.is_temporal(field.type)
     ]
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from whitewater.config.recsys import Feature, Fit
-from whitewater.errors import ConfigError
+from whitewater.config.recsys import Feature, Fit, Source
 from whitewater.recsys import artefact
-from whitewater.recsys.configured import graph_of, operators_of
+from whitewater.recsys.configured import graph_of
 from whitewater.recsys.dataset import Dataset
 from whitewater.recsys.log_folder import ROW_ID, Log, open_log
 from whitewater.recsys.schema import described
@@ -32,15 +31,14 @@ def fit(run: Run[Fit], *, train: Path, workflow: Output, statistics: Output) -> 
     ResourceError
         If its row groups do not fit into memory.
     """
-    for feature in run.settings.features:
-        operators_of(feature)
     log = open_log(train)
     groups = run.settings.features or _default_features(log)
-    made = Workflow(graph_of(groups, log.columns), carry=(log.label, ROW_ID))
+    dataset = Dataset(train)
+    made = Workflow(graph_of(groups, log.columns, dataset.schema), carry=(log.label, ROW_ID))
     scratch = workflow / "scratch"
     scratch.mkdir(parents=True)
     with run.cluster() as client:
-        made.fit_on(Dataset(train), run=run, client=client, scratch=scratch, memory_share=run.settings.memory_share)
+        made.fit_on(dataset, run=run, client=client, scratch=scratch, memory_share=run.settings.memory_share)
     shutil.rmtree(scratch)
     artefact.write(made.fitted, workflow)
     write_json(statistics, summary(made.fitted, [group.name for group in groups], rows=log.rows))
@@ -70,10 +68,4 @@ def _stage(operator: str, inputs: Any, learnt: Mapping[str, Any]) -> dict[str, A
 def _default_features(log: Log) -> tuple[Feature, ...]:
     from whitewater.recsys.default_features import features
 
-    found: tuple[Feature, ...] = tuple(features(log.source, log.columns))
-    if not found:
-        raise ConfigError(
-            f"recsys.fit.features is empty, and there are no default features for the source {log.source!r}. List "
-            "groups of columns and operators."
-        )
-    return found
+    return features(cast("Source", log.source), log.columns)

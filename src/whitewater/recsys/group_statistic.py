@@ -91,8 +91,8 @@ class GroupStatistic(Statistic):
             If the merged table does not fit into the memory.
         """
         waiting = [each for part in parts for each in part]
-        if len(waiting) == 1 and isinstance(waiting[0], pa.Table):
-            return self.operator.learnt(self.grouping, waiting[0])
+        if len(waiting) == 1:
+            return self.operator.learnt(self.grouping, _taken(waiting[0]))
         gathering = self.operator.gathering(self.grouping)
         for number, each in enumerate(waiting, start=1):
             gathering.merge(_mapped(each) if isinstance(each, Path) else each)
@@ -116,6 +116,16 @@ def _stored(table: pa.Table, fitting: Fitting) -> Path:
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table)
     return path
+
+
+def _taken(waiting: pa.Table | Path) -> pa.Table:
+    """Return a table that waited, in memory."""
+    if isinstance(waiting, pa.Table):
+        return waiting
+    with pa.OSFile(str(waiting)) as source:
+        table = pa.ipc.open_file(source).read_all()
+    waiting.unlink()
+    return table
 
 
 def _mapped(path: Path) -> pa.Table:

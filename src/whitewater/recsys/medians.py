@@ -4,6 +4,8 @@ Doubles are mapped to integers of 64 bits in the same order. A part is told as r
 bits, with as many bits left out as makes the runs few; where there are few distinct values, none is left out, and the
 median is found at once. Otherwise the run that it is in is known, with its bounds, and another pass over the data looks
 at the values between them only: selection by radix (Knuth, The Art of Computer Programming, volume 3, section 5.2.5).
+
+To be quick, the first pass over many distinct values counts their leading 20 bits, without sorting them.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ RUNS = 2**14
 """Of one part at most, 32 bytes each."""
 NARROW = 2**20
 """Integers are counted one by one, without sorting, if they span fewer values than this."""
+COUNTED_BITS = 20
 _SIGN = 2**63
 Keys = npt.NDArray[np.uint64]
 
@@ -29,14 +32,15 @@ Keys = npt.NDArray[np.uint64]
 class Runs:
     """Values in ascending order, as runs of those whose keys agree but for the last ``shift`` bits; on the host.
 
-    ``least`` and ``most``, uint64 (runs,), are the keys of the smallest and the largest value of each run; ``count``
-    int64 (runs,).
+    ``least`` and ``most``, uint64 (runs,), are the keys of the smallest and the largest value of each run, or, unless
+    ``exact``, keys that these are between; ``count`` int64 (runs,).
     """
 
     shift: int
     least: Keys
     most: Keys
     count: npt.NDArray[np.int64]
+    exact: bool = True
 
     @classmethod
     def none(cls) -> Runs:
@@ -47,10 +51,8 @@ class Runs:
     def coarser(self, shift: int) -> Runs:
         """Return longer runs."""
         starts = _starts(self.least, shift, np)
-        if len(starts) == len(self.count):
-            return Runs(shift, self.least, self.most, self.count)
         ends = np.append(starts[1:], len(self.least)) - 1
-        return Runs(shift, self.least[starts], self.most[ends], np.add.reduceat(self.count, starts))
+        return Runs(shift, self.least[starts], self.most[ends], np.add.reduceat(self.count, starts), self.exact)
 
     def few(self) -> Runs:
         """Return as many runs as `RUNS` allows."""
@@ -69,11 +71,38 @@ def merged(parts: list[Runs]) -> Runs:
     order = np.argsort(least, kind="stable")
     least, most, count = least[order], most[order], count[order]
     starts = _starts(least, shift, np)
-    return Runs(shift, least[starts], np.maximum.reduceat(most, starts), np.add.reduceat(count, starts))
+    exact = all(part.exact for part in parts)
+    return Runs(shift, least[starts], np.maximum.reduceat(most, starts), np.add.reduceat(count, starts), exact)
 
 
 def runs_of(values: Array, device: Device) -> Runs:
-    """Return the runs of float64 (values,), without NaN, on the device."""
+    """Return the runs of float64 (values,), without NaN, on the device; `exact` but of many distinct values."""
+    return _counted(values, device) if _many(values, device.xp) else exact_runs_of(values, device)
+
+
+def _many(values: Array, xp: Any) -> bool:
+    """Tell whether the first values are enough to expect more distinct ones than there may be runs."""
+    if len(values) <= 4 * RUNS:
+        return False
+    ordered = xp.sort(values[:RUNS])
+    return int((ordered[1:] != ordered[:-1]).sum()) >= RUNS // 4
+
+
+def _counted(values: Array, device: Device) -> Runs:
+    """Return the runs of values with the same leading bits."""
+    xp = device.xp
+    shift = 64 - COUNTED_BITS
+    counts = device.to_host(xp.bincount((_keys(values, xp) >> xp.uint64(shift)).astype(xp.int64)))
+    found = np.flatnonzero(counts)
+    first = found.astype(np.uint64) << np.uint64(shift)
+    # Beyond the infinities there are only the keys of NaN.
+    infinities = keys_of(np.array([-np.inf, np.inf]))
+    least, most = np.maximum(first, infinities[0]), np.minimum(first | np.uint64(2**shift - 1), infinities[1])
+    return Runs(shift, least, most, counts[found].astype(np.int64), exact=False).few()
+
+
+def exact_runs_of(values: Array, device: Device) -> Runs:
+    """Return the runs of float64 (values,), without NaN, on the device, with their smallest and largest values."""
     if not len(values):
         return Runs.none()
     xp = device.xp

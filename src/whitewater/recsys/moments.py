@@ -95,7 +95,8 @@ def moments_of(values: Array, device: Device) -> Moments:
     Infinite values count for the extremes only, by which they are noticed.
     """
     xp = device.xp
-    known = values[~xp.isnan(values)]
+    missing = xp.isnan(values)
+    known = values[~missing] if bool(missing.any()) else values
     if not len(known):
         return Moments.none()
     least, most = float(known.min()), float(known.max())

@@ -20,7 +20,7 @@ def add_up_runs(values: Array, starts: Array, totals: Array) -> None:
         float64 (values,), filled: the sum of the run up to and with the value.
     """
     for run in range(len(starts) - 1):
-        total = totals[starts[run] - 1] if run else 0.0
+        total = 0.0
         for place in range(starts[run], starts[run + 1]):
             total += values[place]
             totals[place] = total

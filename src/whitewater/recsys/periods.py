@@ -33,7 +33,7 @@ class RowCells:
 
 
 def cells_of(codes: Array, size: int, periods: Array, device: Device) -> RowCells:
-    """Return the cells of rows, whose codes, int64 (rows,), are below ``size``; periods are int64 (rows,)."""
+    """Return the cells of rows, whose codes, int32 (rows,), are below ``size``; periods are int64 (rows,)."""
     xp = device.xp
     if not len(codes):
         nothing = np.empty(0, np.int64)
@@ -42,9 +42,9 @@ def cells_of(codes: Array, size: int, periods: Array, device: Device) -> RowCell
     width = last - first + 1
     if size * width <= DENSE * len(codes):
         cells = np.arange(size * width)
-        return RowCells(codes * width + (periods - first), cells // width, first + cells % width)
+        return RowCells(codes * np.int64(width) + (periods - first), cells // width, first + cells % width)
     distinct, rank = xp.unique(periods, return_inverse=True)
-    keys, of_row = xp.unique(codes * len(distinct) + rank, return_inverse=True)
+    keys, of_row = xp.unique(codes * np.int64(len(distinct)) + rank, return_inverse=True)
     found = device.to_host(keys)
     return RowCells(of_row, found // len(distinct), device.to_host(distinct)[found % len(distinct)])
 

@@ -44,7 +44,9 @@ def simulate(run: Run[Simulate], *, simulated: Output) -> None:
     simulated.mkdir()
     of = plan(run.settings)
     rows = rows_of_days(run.settings)
-    tasks = [(number, rows[number], simulated / f"day-{number:02d}.parquet") for number in range(run.settings.days)]
+    # As many digits as the last day needs: names are then in the order of the days.
+    digits = max(2, len(str(len(rows) - 1)))
+    tasks = [(number, each, simulated / f"day-{number:0{digits}d}.parquet") for number, each in enumerate(rows)]
     with run.cluster() as client:
         clicks = sum(run.map(write_day, tasks, client=client, label="simulating days", shared={"of": of}))
     run.note(rows=sum(rows), clicks=clicks, cardinalities=list(of.cardinalities), roles=_named(of.roles))

@@ -13,8 +13,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from whitewater.errors import InputError
 from whitewater.recsys.feature_folder import FeatureFolder, open_features
 from whitewater.recsys.feature_matrix import FeatureMatrix, load_matrix, numeric_columns
@@ -28,6 +26,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 PLAIN = "plain"
+# The tag of ids of categories, whose order means nothing.
+CATEGORICAL = "categorical"
 
 
 @dataclass(frozen=True)
@@ -78,9 +78,9 @@ def train(run: Run[Train], *, train: Path, valid: Path, test: Path, metrics: Out
     others = [group for group in groups if group != PLAIN]
     if run.settings.without_each_group and len(others) > 1:
         sets |= {f"without {group}": [name for name in engineered if name not in groups[group]] for group in others}
-    floats = {field.name for field in folders[0].schema if pa.types.is_floating(field.type)}
+    measured = {field.name for field in folders[0].schema if CATEGORICAL not in field.tags}
     found = {
-        "logistic_regression": _qualities(parts, _only(sets, floats), _fit_regression, run),
+        "logistic_regression": _qualities(parts, _only(sets, measured), _fit_regression, run),
         "boosted_trees": _qualities(parts, sets, _fit_trees, run),
     }
     write_json(metrics, {"parts": _parts(parts), "groups": groups, "models": found})
@@ -125,7 +125,7 @@ def _refuse_what_tells_nothing(parts: Parts) -> None:
 
 
 def _only(sets: Mapping[str, Sequence[str]], names: set[str]) -> dict[str, list[str]]:
-    """Return the sets of features with some names only: a regression cannot use ids, whose order means nothing."""
+    """Return the sets of features with some names only, without those that come to the same as all."""
     chosen = {key: [name for name in each if name in names] for key, each in sets.items()}
     kept = {key: each for key, each in chosen.items() if each}
     everything = kept.get("all")

@@ -36,8 +36,8 @@ PIECE = 1 << 16
 FEWEST = 1 << 12
 # A counter hands over its texts as one array of Arrow, which has at most 2**31 bytes.
 _MOST_BYTES = 1 << 30
-# Of the memory, for a vocabulary that did not fit: its table of look-ups takes more, and it is not the only one.
-_RESULT_SHARE = 16
+# Of the memory, for what is kept at the end: a table of look-ups takes more, and other columns have theirs.
+RESULT_SHARE = 64
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ def ordered(tally: Tally, choice: Choice) -> Ordered:
 
 def _together(parts: Sequence[MappedCounts], choice: Choice, tally: Tally) -> Counted | MappedCounts:
     rows, nbytes = sum(map(len, parts)), sum(part.nbytes for part in parts)
-    if nbytes <= tally.memory // _RESULT_SHARE:
+    if nbytes <= tally.memory // RESULT_SHARE:
         return choice.of(together(part.slice(0, len(part)) for part in parts))
     sequence = merged(parts, rows * (tally.memory // 3) // nbytes)
     return _written(sequence if choice.most is None else _first(sequence, choice.most), tally, for_look_up=True)

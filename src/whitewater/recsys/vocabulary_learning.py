@@ -15,7 +15,7 @@ from whitewater.recsys.columns import Block, Categories, Column, Lists
 from whitewater.recsys.combinations import combine
 from whitewater.recsys.counted_values import Counted, CountsWriter, Integers, MappedCounts
 from whitewater.recsys.operators.operator import Fitted, Fitting, Statistic
-from whitewater.recsys.value_counting import Choice, Ordered, Run, Tally, in_order, ordered
+from whitewater.recsys.value_counting import RESULT_SHARE, Choice, Ordered, Run, Tally, in_order, ordered
 from whitewater.recsys.vocabulary import Vocabulary, VocabularyFacts
 
 if TYPE_CHECKING:
@@ -92,27 +92,29 @@ class LearntVocabulary(Statistic):
     def combine(self, parts: Sequence[PartOfValues], fitting: Fitting) -> Vocabulary:
         """Return the vocabulary of all parts."""
         found = self._ordered(parts, fitting)
-        rows, nulls = sum(part.rows for part in parts), sum(part.nulls for part in parts)
-        about = VocabularyFacts(
-            columns=self.group.outputs, kind=str(self.kind), num_buckets=self.num_buckets,
-            values=len(found.kept), rows=rows, nulls=nulls,
-            out_of_vocabulary_rows=found.rows - int(found.kept.counts.sum()),
-            out_of_vocabulary_values=found.values - len(found.kept),
-        )  # fmt: skip
-        return Vocabulary(about, found.kept)
-
-    def _ordered(self, parts: Sequence[PartOfValues], fitting: Fitting) -> Ordered:
-        tally = self._tally(fitting)
-        for part in parts:
-            tally.runs += part.runs
-            if len(parts) > 1 or part.runs:
-                tally.add(part.values)
-        one = parts[0].values
-        found = ordered(tally, self.choice) if tally.runs or len(parts) > 1 else in_order(one, self.choice)
+        kept = found.kept
+        if isinstance(kept, Counted) and kept.nbytes > fitting.memory // RESULT_SHARE:
+            kept = _stored(kept, self.kind, fitting, for_look_up=True)
         for part in parts:
             if isinstance(part.values, MappedCounts):
                 part.values.remove()
-        return found
+        rows, nulls = sum(part.rows for part in parts), sum(part.nulls for part in parts)
+        about = VocabularyFacts(
+            columns=self.group.outputs, kind=str(self.kind), num_buckets=self.num_buckets,
+            values=len(kept), rows=rows, nulls=nulls,
+            out_of_vocabulary_rows=found.rows - int(kept.counts.sum()),
+            out_of_vocabulary_values=found.values - len(kept),
+        )  # fmt: skip
+        return Vocabulary(about, kept)
+
+    def _ordered(self, parts: Sequence[PartOfValues], fitting: Fitting) -> Ordered:
+        if len(parts) == 1 and not parts[0].runs:
+            return in_order(parts[0].values, self.choice)
+        tally = self._tally(fitting)
+        for part in parts:
+            tally.runs += part.runs
+            tally.add(part.values)
+        return ordered(tally, self.choice)
 
     def _tally(self, fitting: Fitting) -> Tally:
         return Tally(self.name, self.kind, memory=fitting.memory, scratch=fitting.scratch)
@@ -123,10 +125,10 @@ def _counts(categories: Categories, device: Device) -> Integers:
     return counts
 
 
-def _stored(values: Counted, kind: pa.DataType, fitting: Fitting) -> MappedCounts:
+def _stored(values: Counted, kind: pa.DataType, fitting: Fitting, *, for_look_up: bool = False) -> MappedCounts:
     with CountsWriter(fitting.scratch, kind) as writer:
         writer.add(values)
-    return writer.mapped()
+    return writer.mapped(for_look_up=for_look_up)
 
 
 @dataclass(frozen=True)

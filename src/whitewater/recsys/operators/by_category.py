@@ -45,7 +45,7 @@ class ByCategory(Operator):
         """Return what was learnt, from the table of all of the data."""
 
     def of_rows(self, block: Block, applying: Applying) -> Array | None:
-        """Return what besides its categories must be known of each row, int64 (rows,) on the device."""
+        """Return what besides its categories must be known of each row, integers (rows,) on the device."""
         del block, applying
         return None
 
@@ -104,7 +104,6 @@ class LearntByCategory(Fitted):
 
     def __init__(self, grouping: Grouping, table: pa.Table) -> None:
         self.lookup = GroupTable(grouping, read_categories(table))
-        self._table = table
 
     def facts(self) -> dict[str, Any]:
         """Return what is small."""
@@ -112,7 +111,11 @@ class LearntByCategory(Fitted):
 
     def tables(self) -> dict[str, pa.Table]:
         """Return the table of categories."""
-        return {TABLE: self._table}
+        return {TABLE: self.table()}
+
+    @abstractmethod
+    def table(self) -> pa.Table:
+        """Return the table that it was made of."""
 
     @abstractmethod
     def numbers(self, categories: Categories, of_rows: Array | None, applying: Applying) -> Sequence[Array]:

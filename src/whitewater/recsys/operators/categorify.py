@@ -227,7 +227,7 @@ def _given(group: Group, given: Given, kind: pa.DataType, num_buckets: int) -> V
     """
     if group.combined:
         raise ConfigError(f"Categorify: vocabs cannot be given for {group.name}, a combination. Leave it out.")
-    found = _read(Path(given)) if isinstance(given, str) else pa.array(given)
+    found = _read(Path(given)) if isinstance(given, str) else pa.array(given, None if given else kind)
     values = found.cast(kind) if category_type(Field(group.name, found.type)) == kind else found
     if values.type != kind:
         raise ConfigError(f"Categorify: vocabs gives {group.name} values of type {values.type}, but it has {kind}.")

@@ -16,7 +16,7 @@ from pydantic import FiniteFloat
 from whitewater.errors import InputError, IntegrityError
 from whitewater.recsys.categories import as_floats
 from whitewater.recsys.columns import Numbers
-from whitewater.recsys.medians import Runs, merged, runs_of, runs_of_integers, value_of
+from whitewater.recsys.medians import Runs, exact_runs_of, merged, runs_of, runs_of_integers, value_of
 from whitewater.recsys.operators.numeric import (
     column_names,
     finite,
@@ -41,7 +41,7 @@ from whitewater.recsys.operators.operator import (
 from whitewater.recsys.schema import Field
 
 if TYPE_CHECKING:
-    from whitewater.devices.protocol import Array, Device
+    from whitewater.devices.protocol import Device
     from whitewater.recsys.columns import Block
 
 
@@ -196,13 +196,9 @@ class MedianOf(Statistic):
         if self.window is None and isinstance(column, Numbers) and column.values.dtype.kind in "iub":
             return runs_of_integers(column.values if column.valid is None else column.values[column.valid], device)
         values = as_floats(column, device)
-        return runs_of(values[self._chosen(values, device)], device)
-
-    def _chosen(self, values: Array, device: Device) -> Array:
-        known: Array = ~device.xp.isnan(values)
-        if self.window is not None:
-            known &= (values >= self.window.low) & (values <= self.window.high)
-        return known
+        if self.window is None:
+            return runs_of(values[~device.xp.isnan(values)], device)
+        return exact_runs_of(values[(values >= self.window.low) & (values <= self.window.high)], device)
 
     def combine(self, parts: Sequence[Runs], fitting: Fitting) -> Median | MedianOf:
         """Return the median of all parts, or what looks closer.
@@ -217,12 +213,12 @@ class MedianOf(Statistic):
         window = self._looked_at(int(runs.count.sum()))
         ends = window.below + np.cumsum(runs.count)
         first, second = (int(np.searchsorted(ends, rank, "right")) for rank in middle(window.total))
-        if first == second and runs.least[first] != runs.most[first]:
-            low, high = value_of(int(runs.least[first])), value_of(int(runs.most[first]))
-            count = int(runs.count[first])
-            closer = Window(low, high, int(ends[first]) - count, count, window.total)
-            return replace(self, window=closer)
-        return self._median(value_of(int(runs.most[first])), value_of(int(runs.least[second])), window.total)
+        least, most = int(runs.least[first]), int(runs.most[second])
+        if least == most or (runs.exact and first != second):
+            return self._median(value_of(int(runs.most[first])), value_of(int(runs.least[second])), window.total)
+        count = int(runs.count[first : second + 1].sum())
+        closer = Window(value_of(least), value_of(most), int(ends[second]) - count, count, window.total)
+        return replace(self, window=closer)
 
     def _looked_at(self, count: int) -> Window:
         if self.window is None:

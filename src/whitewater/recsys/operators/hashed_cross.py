@@ -10,7 +10,7 @@ import pyarrow as pa
 from pydantic import Field as Setting
 
 from whitewater.errors import ConfigError
-from whitewater.recsys.category_ids import TAG, category_type, id_type, is_list, scalar
+from whitewater.recsys.category_ids import TAG, category_type, id_type, is_list, known_categories, scalar
 from whitewater.recsys.columns import Numbers
 from whitewater.recsys.hashing import row_hash, row_hash_one
 from whitewater.recsys.operators.operator import Operator
@@ -69,7 +69,8 @@ class HashedCross(Operator):
         return Field(SEPARATOR.join(cross), type_, (TAG,), {"cardinality": self.num_buckets})
 
     def _buckets(self, columns: Sequence[Column], applying: Applying) -> Numbers:
-        hashes = row_hash(columns, SEED, applying.device)
+        categories = [known_categories(column, applying.device) for column in columns]
+        hashes = row_hash(categories, SEED, applying.device)
         return Numbers((hashes % np.uint64(self.num_buckets)).astype(id_type(self.num_buckets)))
 
     def _bucket(self, row: Row, cross: tuple[str, ...]) -> int:

@@ -150,6 +150,7 @@ class CategoryStatistics(LearntByCategory):
 
     def __init__(self, operator: JoinGroupby, grouping: Grouping, table: pa.Table) -> None:
         super().__init__(grouping, table)
+        self._table = table
         rows = read_numbers(table, [ROWS])[ROWS].astype(np.int64)
         # The last entry is of categories that were not seen.
         self._columns: list[npt.NDArray[Any]] = [np.append(rows, 0)] if "count" in operator.stats else []
@@ -161,6 +162,10 @@ class CategoryStatistics(LearntByCategory):
                 )
         found = {number: _statistics(_grown(each, len(rows) + 1)) for number, each in moments.items()}
         self._columns += [found[number][stat].astype(np.float32) for number, stat in operator.of_numbers()]
+
+    def table(self) -> pa.Table:
+        """Return the table of moments."""
+        return self._table
 
     def numbers(self, categories: Categories, of_rows: Array | None, applying: Applying) -> list[Array]:
         """Return the statistics of the rows' categories."""

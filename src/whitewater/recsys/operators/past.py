@@ -203,16 +203,18 @@ class PastCells(Gathering):
         """Add the rows of a block."""
         here = self.groups.add(self._grouping.categories(block, device), device)
         cells = cells_of(here.codes, len(here.groups), self._operator.periods(block, device), device)
-        values, xp = self._operator.counted(block, device), device.xp
+        values, known, xp = self._operator.counted(block, device), cells.of_row, device.xp
+        self._nulls = grown(self._nulls, len(self.groups))
         null = xp.isnan(values)
-        known = xp.where(null, -1, cells.of_row)
+        if bool(null.any()):
+            values, known = xp.where(null, 0.0, values), xp.where(null, -1, known)
+            missing = count(xp.where(null, here.codes, -1), len(here.groups), device)
+            self._nulls[here.groups] += device.to_host(missing)
         rows = device.to_host(count(known, len(cells), device))
-        sums = device.to_host(add_up(known, xp.where(null, 0.0, values), len(cells), device))
+        sums = device.to_host(add_up(known, values, len(cells), device))
         some = np.flatnonzero(rows)
         numbers = {ROWS: rows[some], SUMS: sums[some]}
         self._add(Cells(here.groups[cells.codes[some]], cells.periods[some], numbers))
-        self._nulls = grown(self._nulls, len(self.groups))
-        self._nulls[here.groups] += device.to_host(count(xp.where(null, here.codes, -1), len(here.groups), device))
 
     def merge(self, table: pa.Table) -> None:
         """Add what another table tells."""
@@ -274,7 +276,7 @@ class _LearntPast(LearntByCategory):
 
     def __init__(self, operator: _Past, grouping: Grouping, table: pa.Table) -> None:
         super().__init__(grouping, table)
-        self.operator = operator
+        self.operator, self._table = operator, table
         self.cells = _read(table, operator.kept)
         self._null_rows = int(read_numbers(table, [NULLS])[NULLS].sum())
         self.periods = np.unique(self.cells.periods)
@@ -289,6 +291,10 @@ class _LearntPast(LearntByCategory):
         add_up_runs(numbers.astype(np.float64), self.starts, totals[1:])
         return totals
 
+    def table(self) -> pa.Table:
+        """Return the table of cells."""
+        return self._table
+
     def facts(self) -> dict[str, Any]:
         """Return what is small."""
         return super().facts() | {"periods": len(self.periods), "null_rows": self._null_rows}
@@ -299,7 +305,7 @@ class _LearntPast(LearntByCategory):
         device = applying.device
         groups = self.lookup.groups(categories.dictionary)
         # Code 0 is null's.
-        cells = cells_of(categories.codes.astype(np.int64) + 1, len(groups), of_rows, device)
+        cells = cells_of(categories.codes + 1, len(groups), of_rows, device)
         found = self._before(np.roll(groups, 1)[cells.codes], cells.periods)
         return [spread(found, cells.of_row, device)]
 

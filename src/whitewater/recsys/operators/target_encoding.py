@@ -98,9 +98,9 @@ class TargetEncoding(ByCategory):
         return self.folds(block, applying.device)
 
     def folds(self, block: Block, device: Device) -> Array:
-        """Return the fold of each row, int64 (rows,), on the device."""
+        """Return the fold of each row, int32 (rows,), on the device."""
         hashes = row_hash([block[column] for column in columns_of(self.row_key)], self.fold_seed, device)
-        folds: Array = (hashes % np.uint64(self.kfold)).astype(np.int64)
+        folds: Array = (hashes % np.uint64(self.kfold)).astype(np.int32)
         return folds
 
     def tabulated(self) -> dict[str, tuple[str, int, int]]:
@@ -127,10 +127,10 @@ class _Totals:
 
     @classmethod
     def of(cls, operator: TargetEncoding, table: pa.Table) -> _Totals:
-        """Return those of a table."""
-        totals = cls(operator, len(table))
+        """Return those of a table, and of one group more, without rows."""
+        totals = cls(operator, len(table) + 1)
         for name, numbers in read_numbers(table, list(operator.tabulated())).items():
-            totals.column(name)[:] = numbers
+            totals.column(name)[:-1] = numbers
         return totals
 
     def column(self, name: str) -> npt.NDArray[Any]:
@@ -138,6 +138,11 @@ class _Totals:
         kind, target, fold = self._operator.tabulated()[name]
         numbers: npt.NDArray[Any] = {"count": self.counts, "sum": self.sums, "null": self.nulls}[kind]
         return numbers[:, target, fold]
+
+    def table(self, categories: pa.Array) -> pa.Table:
+        """Return the table of null and these categories."""
+        groups = slice(len(categories) + 1)
+        return table_of(categories, {name: self.column(name)[groups] for name in self._operator.tabulated()})
 
     def grow(self, groups: int) -> None:
         """Make room."""
@@ -172,28 +177,29 @@ class TargetSums(Gathering):
         totals, xp = self._totals, device.xp
         totals.grow(len(self.groups))
         for place, target in enumerate(self._operator.targets):
-            values = as_floats(block[target], device)
+            values, known = as_floats(block[target], device), cells
             null = xp.isnan(values)
-            known = xp.where(null, -1, cells)
-            totals.counts[here.groups, place] += device.to_host(count(known, shape[0] * folds, device)).reshape(shape)
-            sums = add_up(known, xp.where(null, 0.0, values), shape[0] * folds, device)
-            totals.sums[here.groups, place] += device.to_host(sums).reshape(shape)
-            missing = count(xp.where(null, here.codes, -1), shape[0], device)
-            totals.nulls[here.groups, place, 0] += device.to_host(missing)
+            if bool(null.any()):
+                values, known = xp.where(null, 0.0, values), xp.where(null, -1, cells)
+                missing = count(xp.where(null, here.codes, -1), shape[0], device)
+                totals.nulls[here.groups, place, 0] += device.to_host(missing)
+            counts = device.to_host(count(known, shape[0] * folds, device))
+            sums = device.to_host(add_up(known, values, shape[0] * folds, device))
+            totals.counts[here.groups, place] += counts.reshape(shape)
+            totals.sums[here.groups, place] += sums.reshape(shape)
 
     def merge(self, table: pa.Table) -> None:
         """Add what another table tells."""
         groups = np.append(0, self.groups.number(read_categories(table)))
         other = _Totals.of(self._operator, table)
         self._totals.grow(len(self.groups))
-        self._totals.counts[groups] += other.counts
-        self._totals.sums[groups] += other.sums
-        self._totals.nulls[groups] += other.nulls
+        self._totals.counts[groups] += other.counts[:-1]
+        self._totals.sums[groups] += other.sums[:-1]
+        self._totals.nulls[groups] += other.nulls[:-1]
 
     def table(self) -> pa.Table:
         """Return what was gathered."""
-        columns = {name: self._totals.column(name)[: len(self.groups)] for name in self._operator.tabulated()}
-        return table_of(self.groups.values(), columns)
+        return self._totals.table(self.groups.values())
 
 
 class TargetMeans(LearntByCategory):
@@ -208,11 +214,10 @@ class TargetMeans(LearntByCategory):
     def __init__(self, operator: TargetEncoding, grouping: Grouping, table: pa.Table) -> None:
         super().__init__(grouping, table)
         self._operator = operator
+        # It has one group more, without rows: that of categories that were not seen.
         self._totals = _Totals.of(operator, table)
         self._counts, self._sums = self._totals.counts.sum(axis=0), self._totals.sums.sum(axis=0)
         self._refuse_useless_targets()
-        # One group more, without rows: that of categories that were not seen.
-        self._totals.grow(len(table) + 1)
 
     def _refuse_useless_targets(self) -> None:
         for target, rows, total in zip(self._operator.targets, self._counts, self._sums, strict=True):
@@ -222,6 +227,10 @@ class TargetMeans(LearntByCategory):
                 raise InputError(
                     f"TargetEncoding: the target {target!r} has infinite values. Clip it, or give another."
                 )
+
+    def table(self) -> pa.Table:
+        """Return the table of counts and sums."""
+        return self._totals.table(self.lookup.values)
 
     def facts(self) -> dict[str, Any]:
         """Return what is small: besides the categories, of each target its rows, mean and nulls."""
@@ -237,7 +246,7 @@ class TargetMeans(LearntByCategory):
         groups = self.lookup.groups(categories.dictionary)
         if of_rows is None:
             return [spread(each, categories.codes, applying.device) for each in self._of_all_folds(groups)]
-        codes = categories.codes.astype(np.int64) * self._operator.kfold + of_rows
+        codes = categories.codes * self._operator.kfold + of_rows
         return [spread(each, codes, applying.device) for each in self._of_other_folds(groups)]
 
     def _of_all_folds(self, groups: Counts) -> list[npt.NDArray[Any]]:
@@ -247,19 +256,16 @@ class TargetMeans(LearntByCategory):
         return self._smoothed(totals.counts[groups].sum(axis=2), totals.sums[groups].sum(axis=2), mean)
 
     def _of_other_folds(self, groups: Counts) -> list[npt.NDArray[Any]]:
-        """Return what trains: an array (groups * folds,) of each target.
-
-        The other folds are added up; a fold taken from the sum of all would leave its trace in the last digits.
-        """
-        others = 1 - np.eye(self._operator.kfold, dtype=np.int64)
-        rows = self._counts @ others
+        """Return what trains: an array (groups * folds,) of each target."""
+        rows = _of_others(self._counts)
         if self._operator.target_mean is None and not rows.all():
             raise InputError(
                 "TargetEncoding: all rows of fitting whose target is not null are in one fold, so that there is no "
                 "mean of others for it. Fit on more rows, or set target_mean."
             )
-        mean = self._sums @ others / np.maximum(rows, 1)
-        return self._smoothed(self._totals.counts[groups] @ others, self._totals.sums[groups] @ others, mean)
+        mean = _of_others(self._sums) / np.maximum(rows, 1)
+        totals = self._totals
+        return self._smoothed(_of_others(totals.counts[groups]), _of_others(totals.sums[groups]), mean)
 
     def _smoothed(self, counts: Counts, sums: Floats, mean: Floats) -> list[npt.NDArray[Any]]:
         """Return the encodings of counts and sums (groups, targets, ...), whose mean is (targets, ...)."""
@@ -274,3 +280,14 @@ class TargetMeans(LearntByCategory):
         group_of = self.lookup.group_of_row()
         encoded = np.stack(self._of_all_folds(np.arange(self.lookup.unseen + 1)), axis=1)
         return lambda row: encoded[group_of(row)].tolist()
+
+
+def _of_others(folded: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the sum over the other folds, from and to (..., folds).
+
+    Those before and those after are added up. A fold that is taken from the sum of all leaves its trace in the last digits.
+    """
+    others = np.zeros_like(folded)
+    others[..., 1:] += np.cumsum(folded, axis=-1)[..., :-1]
+    others[..., :-1] += np.cumsum(folded[..., ::-1], axis=-1)[..., -2::-1]
+    return others

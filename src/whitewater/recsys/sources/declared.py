@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -21,7 +21,9 @@ _WANTED = {
 }
 
 
-def layout_of(columns: Sequence[FileColumn], schemas: Mapping[str, pa.Schema], *, positive: float | None) -> Layout:
+def layout_of(
+    columns: Sequence[FileColumn], schemas: Sequence[tuple[str, pa.Schema]], *, positive: float | None
+) -> Layout:
     """Return the layout of files.
 
     Parameters
@@ -29,7 +31,7 @@ def layout_of(columns: Sequence[FileColumn], schemas: Mapping[str, pa.Schema], *
     columns
         The columns to read.
     schemas
-        Of each file, by what the user calls it.
+        What the user calls each file, and its columns.
     positive
         See `Layout`.
 
@@ -41,7 +43,7 @@ def layout_of(columns: Sequence[FileColumn], schemas: Mapping[str, pa.Schema], *
     """
     types: dict[str, str] = {}
     for column in columns:
-        found = _type(column, [(origin, _field(schema, column.name, origin)) for origin, schema in schemas.items()])
+        found = _type(column, [(origin, _field(schema, column.name, origin)) for origin, schema in schemas])
         if column.role not in ("label", "time"):
             types[column.name] = found
     return Layout(tuple(columns), types, positive)

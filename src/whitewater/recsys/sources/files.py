@@ -44,21 +44,21 @@ def read_files(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Mapping
         If a list is declared, and a file is text.
     """
     settings = run.settings.files
-    heads = {file.origin: head_of(file, settings.delimiter) for file in files if not is_parquet(file)}
-    schemas = {
-        file.origin: _schema(file, heads[file.origin], settings) if file.origin in heads else parquet_schema(file)
-        for file in files
-    }
-    layout = layout_of(settings.columns, schemas, positive=settings.positive)
+    heads = [None if is_parquet(file) else head_of(file, settings.delimiter) for file in files]
+    schemas = [
+        parquet_schema(file) if head is None else _schema(file, head, settings)
+        for file, head in zip(files, heads, strict=True)
+    ]
+    named = [(file.origin, schema) for file, schema in zip(files, schemas, strict=True)]
+    layout = layout_of(settings.columns, named, positive=settings.positive)
     spans: list[Span] = []
-    for number, file in enumerate(files):
-        if file.origin not in heads:
+    for number, (file, head, schema) in enumerate(zip(files, heads, schemas, strict=True)):
+        if head is None:
             spans += parquet_spans(file, number)
-            continue
-        schema, head = schemas[file.origin], heads[file.origin]
-        types = {name: schema.field(name).type for name in layout.names}
-        format_ = Format(settings.delimiter, quoted=True, types=(types,))
-        spans += text_spans(file, number, names=head.fields, format_=format_, header=True, head=head)
+        else:
+            types = {name: schema.field(name).type for name in layout.names}
+            format_ = Format(settings.delimiter, quoted=True, types=(types,))
+            spans += text_spans(file, number, names=head.fields, format_=format_, header=True, head=head)
     unit: Unit = "seconds" if layout.time else "position"
     writer = LogWriter(log, "files", layout.log_columns, unit, run.settings.row_group_rows)
     return write_spans(spans, layout, writer, run=run, days_of_time=layout.time is not None)

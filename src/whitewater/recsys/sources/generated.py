@@ -31,8 +31,8 @@ def read_generated(files: Sequence[Input], log: Path, *, run: Run[Any]) -> Mappi
     """
     if not files:
         raise InputError("There are no simulated days: the source is generated. Run the step simulate before.")
-    schemas = {file.origin: parquet_schema(file) for file in files}
-    columns = simulated_columns(schemas[files[0].origin])
+    schemas = [(file.origin, parquet_schema(file)) for file in files]
+    columns = simulated_columns(schemas[0][1])
     layout = layout_of(columns, schemas, positive=None)
     writer = LogWriter(log, "generated", layout.log_columns, "seconds", run.settings.row_group_rows)
     spans = [span for number, file in enumerate(files) for span in parquet_spans(file, number)]

@@ -54,7 +54,7 @@ COLUMNS = (
 )
 # Several times what the largest release has.
 LARGEST_RATINGS = 4 << 30
-_HEADER = b"userId,movieId,rating,timestamp"
+_HEADER = b"userId\tmovieId\trating\ttimestamp"
 _ROW_BYTES, _SHORTEST_LINE = 48, 18
 _FIELDS = ("user", "item", "rating", "timestamp")
 _IDS = {"user": "int32", "item": "int32"}
@@ -111,15 +111,11 @@ def _ratings(release: Release, ratings: Member, positive: float) -> tuple[Rating
     refuse_size(ratings, LARGEST_RATINGS)
     forecast(ratings.size // _SHORTEST_LINE * _ROW_BYTES, what="Sorting the ratings by time",
              remedy="Use a smaller release.")  # fmt: skip
-    given = blocks(ratings.stream, ratings.origin)
-    separator = release.separator
-    if len(separator) > 1:
-        given = (block.replace(separator, b"\t") for block in given)
-        separator = b"\t"
+    given = _with_tabs(blocks(ratings.stream, ratings.origin), release.separator)
     if release.header:
         given = _after_header(given, ratings.origin)
     layout = Layout(_READ_COLUMNS, _IDS, positive, frozenset(_IDS))
-    parser = Parser(_FIELDS, Format(separator.decode(), quoted=False, types=(_TYPES,)), layout)
+    parser = Parser(_FIELDS, Format("\t", quoted=False, types=(_TYPES,)), layout)
     tally = Tally()
     parts = [rows.columns for rows in parser.read(given, tally, origin=ratings.origin, header=int(release.header))]
     refuse_malformed(ratings.origin, [tally])
@@ -135,11 +131,17 @@ def _in_order(parts: Sequence[Mapping[str, Values]]) -> Ratings:
     return Ratings(user, item, label, time)
 
 
+def _with_tabs(given: Iterator[bytes], separator: bytes) -> Iterator[bytes]:
+    """Replace what separates the fields, of which all are numbers."""
+    return (block.replace(separator, b"\t") for block in given)
+
+
 def _after_header(given: Iterator[bytes], origin: str) -> Iterator[bytes]:
     first = next(given, b"")
     line, _, rest = first.partition(b"\n")
     if line.strip().removeprefix(BYTE_ORDER_MARK) != _HEADER:
-        raise InputError(f"{origin} does not begin with {_HEADER.decode()}, but with {line[:80]!r}. Check {KEY}.")
+        wanted = ", ".join(_HEADER.decode().split())
+        raise InputError(f"{origin} does not begin with {wanted}, but with {line[:80]!r}. Check {KEY}.")
     if rest:
         yield rest
     yield from given

@@ -137,14 +137,22 @@ def open_release(files: Sequence[Input]) -> Iterator[tuple[Release, Member, Memb
             if len(files) == 1:
                 yield _members(stack.enter_context(zipfile.ZipFile(files[0].path)), origin, stack)
             else:
-                release = next(each for each in RELEASES if each.ratings == Path(files[0].path).name)
-                ratings, movies = (
+                members = [
                     Member(stack.enter_context(Path(file.path).open("rb")), file.bytes, file.origin) for file in files
-                )
-                yield release, ratings, movies
+                ]
+                yield _release_of(files), members[0], members[1]
     # RuntimeError and NotImplementedError: a member is encrypted, or compressed in an unknown way.
     except (OSError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError) as error:
         raise InputError(f"{origin} is cut, damaged, or no release of MovieLens: {error}. Check {KEY}.") from error
+
+
+def _release_of(files: Sequence[Input]) -> Release:
+    names = [Path(file.path).name for file in files]
+    for release in RELEASES:
+        if names == [release.ratings, release.movies]:
+            return release
+    raise InputError(f"{', '.join(file.origin for file in files)} are no release of MovieLens. Name one zip file, or a "
+                     f"folder, in {KEY}.")  # fmt: skip
 
 
 def _members(archive: zipfile.ZipFile, origin: str, stack: ExitStack) -> tuple[Release, Member, Member]:

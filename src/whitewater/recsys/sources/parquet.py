@@ -43,8 +43,9 @@ class ParquetSpan:
                         tally.lines += batch.num_rows
                         yield Rows(places, layout.convert(pa.Table.from_batches([batch])))
         except _FAULTS as error:
-            raise InputError(f"{self.origin} cannot be read, near row {tally.lines:,}: {error}. Correct the file, or "
-                             "what recsys.fetch says of it.") from error  # fmt: skip
+            row = tally.before + tally.lines + 1
+            raise InputError(f"{self.origin} cannot be read, near row {row:,}: {error}. Correct the file, or what "
+                             "recsys.fetch says of it.") from error  # fmt: skip
 
 
 def is_parquet(file: Input) -> bool:

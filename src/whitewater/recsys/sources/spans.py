@@ -39,7 +39,7 @@ class Rows:
 class Tally:
     """What was met in a span: its lines or rows, empty lines, and malformed ones, of which the first are told.
 
-    ``before`` it there are so many in the file.
+    In the file there are ``before`` lines or rows before those of the span.
     """
 
     before: int = 0
@@ -114,6 +114,8 @@ def write_spans(
         If there are no rows, more than `MALFORMED_SHARE` of the lines of a file are malformed, or a row is of an
         earlier day than the row before.
     """
+    if not spans:
+        raise InputError("The files have no rows. Check recsys.fetch.")
     with run.cluster() as client:
         # Of the last one nothing has to be known beforehand.
         counts = list(run.map(_count, spans[:-1], client=client, label="files counted", ordered=True))

@@ -102,6 +102,8 @@ class Parser:
         self._parse = pa.csv.ParseOptions(
             delimiter=format_.delimiter, quote_char='"' if format_.quoted else False, ignore_empty_lines=True
         )
+        # A row after the last one: a quote that does not end takes it in, which nothing else would tell.
+        self._last = b'""' + format_.delimiter.encode() * (len(self._names) - 1) + b"\n" if format_.quoted else b""
         self._usual = 0
 
     def read(self, given: Iterable[bytes], tally: Tally, *, origin: str, header: int) -> Iterator[Rows]:
@@ -134,14 +136,16 @@ class Parser:
         while waiting:
             first, data = waiting.pop()
             lines = data.count(b"\n")
+            found: Rows | str
             try:
-                yield first, lines, self._rows(data, first)
+                found = self._rows(data, first)
             except ValueError as error:
-                if lines == 1:
-                    yield first, 1, _ROW.sub("", str(error))[:_REASON_LENGTH]
-                else:
+                if lines > 1:
                     cut = int(_ends(data)[lines // 2 - 1])
                     waiting += [(first + lines // 2, data[cut:]), (first, data[:cut])]
+                    continue
+                found = _ROW.sub("", str(error))[:_REASON_LENGTH]
+            yield first, lines, found
 
     def _rows(self, data: bytes, first: int) -> Rows:
         """Return the rows of some lines, none of those that are empty. Raises ValueError if one is malformed."""
@@ -171,14 +175,16 @@ class Parser:
         raise faults[max(faults)]
 
     def _read(self, data: bytes, types: Mapping[str, pa.DataType]) -> pa.Table:
-        return pa.csv.read_csv(
-            pa.BufferReader(data),
-            read_options=pa.csv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=self._names),
+        text = data + self._last
+        table = pa.csv.read_csv(
+            pa.BufferReader(text),
+            read_options=pa.csv.ReadOptions(use_threads=False, block_size=len(text) + 1, column_names=self._names),
             parse_options=self._parse,
             convert_options=pa.csv.ConvertOptions(
                 include_columns=self._layout.names, column_types=types, null_values=[""], strings_can_be_null=True
             ),
         )
+        return table.slice(0, len(table) - 1) if self._last else table
 
 
 def head_of(file: Input, delimiter: str) -> Head:
@@ -190,8 +196,8 @@ def head_of(file: Input, delimiter: str) -> Head:
         raise InputError(f"{file.origin} is empty. Fetch it again, or leave it out.")
     lines = start[begin:].splitlines(keepends=True)
     try:
-        fields, *second = csv.reader([line.decode() for line in lines[:2]], delimiter=delimiter)
-    except (ValueError, csv.Error) as error:
+        fields, *second = csv.reader([line.decode(errors="replace") for line in lines[:2]], delimiter=delimiter)
+    except csv.Error as error:
         raise InputError(f"{file.origin}: the first lines are no text: {error}. Check recsys.fetch.") from error
     values = second[0] if second else []
     return Head(fields, dict(zip(fields, values, strict=False)), begin, begin + len(lines[0]))

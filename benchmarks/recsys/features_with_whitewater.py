@@ -1,0 +1,37 @@
+"""Whitewater: a workflow of operators, fitted and applied as the steps fit and features do.
+
+It ends as Whitewater's command line does.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from benchmarks.recsys.features_variant import CATEGORICAL, CONTINUOUS, THRESHOLD, Work, main
+from whitewater.config.recsys import Fit
+from whitewater.devices import resolve
+from whitewater.process import leave
+from whitewater.recsys.dataset import Dataset
+from whitewater.recsys.operators import Categorify, Clip, FillMissing, LogOp, Normalize
+from whitewater.recsys.workflow import Workflow
+from whitewater.recsys.writing import write_in_order
+from whitewater.step import Run
+
+ROW_GROUP_ROWS = 131_072
+
+
+def make(work: Work) -> None:
+    """Make the features."""
+    numbers = CONTINUOUS >> FillMissing(fill_val=0) >> Clip(min_value=0) >> LogOp() >> Normalize()
+    workflow = Workflow(numbers + (CATEGORICAL >> Categorify(freq_threshold=THRESHOLD)))
+    run, dataset = Run("recsys", "fit", resolve("cpu"), Fit(), work.threads), Dataset(work.files)
+    work.folder.rmdir()
+    with run.cluster() as client, TemporaryDirectory(dir=work.folder.parent) as scratch:
+        workflow.fit_on(dataset, run=run, client=client, scratch=Path(scratch))
+        write_in_order(workflow.fitted, dataset, work.folder, run=run, client=client, row_group_rows=ROW_GROUP_ROWS)
+
+
+if __name__ == "__main__":
+    main(make)
+    leave(0)
