@@ -57,14 +57,16 @@ class Learnt:
     operator: Operator
     inputs: Inputs
     fitted: Mapping[str, Fitted]
+    output: Sequence[Field]
 
     def applied(self, frame: pd.DataFrame, *, training: bool = False, device: Device = CPU) -> pd.DataFrame:
         """Return the columns that come out; those that are not needed do not go in."""
         needed = self.operator.dependencies(fitting=False, training=training)
         block = block_of(frame[[*dict.fromkeys([*_columns(self.inputs), *needed])]], device)
         made = self.operator.transform(self.inputs, block, self.fitted, Applying(device, training))
-        promised = {field.name: field.type for field in self.operator.output(self.inputs, fields_of(frame))}
-        assert promised == {name: _number_type(column) for name, column in made.items()}
+        assert {field.name: field.type for field in self.output} == {
+            name: _number_type(column) for name, column in made.items()
+        }
         columns = {name: column.values for name, column in made.items() if isinstance(column, Numbers)}  # noqa: PD011
         return pd.DataFrame({name: device.to_host(values) for name, values in columns.items()}, index=frame.index)
 
@@ -75,9 +77,7 @@ class Learnt:
         values = frame[names].astype(object).where(frame[names].notna(), None).to_numpy()
         compute = self.operator.row(self.inputs, self.fitted)
         rows = [compute(dict(zip(names, row, strict=True))) for row in values]
-        types = {
-            field.name: field.type.to_pandas_dtype() for field in self.operator.output(self.inputs, fields_of(frame))
-        }
+        types = {field.name: field.type.to_pandas_dtype() for field in self.output}
         return pd.DataFrame({name: np.array([row[name] for row in rows], types[name]) for name in types}, frame.index)
 
 
@@ -95,14 +95,14 @@ def learnt(
     """Return what an operator learns of a frame in parts of the rows, each of some blocks; by way of an artefact."""
     given = tuple(inputs)
     fitting = Fitting(device, memory, scratch)
-    assert operator.output(given, fields_of(frame))
+    output = operator.output(given, fields_of(frame))
     # What an artefact keeps is all that is needed.
     restored = {
         statistic.name: operator.restored(given, found.facts(), found.tables())
         for statistic in operator.statistics(given, fields_of(frame))
         for found in [_fitted(statistic, frame, parts, blocks, fitting)]
     }
-    return Learnt(operator, given, restored)
+    return Learnt(operator, given, restored, output)
 
 
 def _fitted(statistic: Statistic, frame: pd.DataFrame, parts: int, blocks: int, fitting: Fitting) -> Fitted:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,15 +12,28 @@ import pyarrow.parquet as pq
 from whitewater.recsys.graph import Node
 from whitewater.recsys.log_folder import LogColumn, LogWriter, file_name
 from whitewater.recsys.operators import (
+    AddMetadata,
+    Bucketize,
     Categorify,
     Clip,
     FillMedian,
     FillMissing,
     HashBucket,
     HashedCross,
+    JoinExternal,
+    JoinGroupby,
+    LambdaOp,
+    ListSlice,
     LogOp,
     Normalize,
+    NormalizeMinMax,
+    PastCount,
+    PastMean,
     Rename,
+    TagAsItemFeatures,
+    TagAsItemID,
+    TagAsUserFeatures,
+    TagAsUserID,
     TargetEncoding,
 )
 
@@ -31,6 +45,8 @@ OWN = (
     LogColumn("C2", "categorical", "string"),
     LogColumn("C3", "categorical", "int64"),
     LogColumn("C4", "categorical", "string"),
+    LogColumn("L1", "list", "list<string>"),
+    LogColumn("L2", "list", "list<int64>"),
 )
 
 
@@ -54,8 +70,17 @@ def clicks(rows: int, *, seed: int = 0) -> pa.Table:
                 generator.zipf(1.5, rows).clip(max=2**40) - 2, pa.int64(), mask=generator.random(rows) < 0.1
             ),
             "C4": pa.nulls(rows, pa.string()),
+            "L1": pa.array(
+                [_list(words[: 1 + number % 4].tolist(), number) for number in range(rows)], pa.list_(pa.string())
+            ),
+            "L2": pa.array([_list(list(range(number % 4)), number) for number in range(rows)], pa.list_(pa.int64())),
         }
     )
+
+
+def _list(items: list[Any], number: int) -> list[Any] | None:
+    """Some lists are null, and some of their items."""
+    return None if number % 13 == 5 else [None if number % 17 == 4 else item for item in items]
 
 
 def write_log(table: pa.Table, folder: Path, *, row_group_rows: int = 1000) -> Path:
@@ -93,3 +118,26 @@ def features() -> Node:
     encoded = ["C1", ["C1", "C2"]] >> TargetEncoding(target="label", kfold=4, p_smooth=5)
     filled = ["I2"] >> FillMissing(fill_val=-1) >> Rename(postfix="_filled")
     return numbers + categories + hashed + encoded + filled
+
+
+def other_features(table: Path) -> Node:
+    """Return features by the operators that `features` has not, but those that need other rows.
+
+    ``table`` is a place for the file that is joined.
+    """
+    pq.write_table(pa.table({"C2": ["", "a", "bb"], "price": [1.5, None, 2.5]}), table)
+    numbers = (
+        (["I1"] >> NormalizeMinMax() >> Rename(postfix="_ranged"))
+        + (["I2"] >> Bucketize(boundaries=(0.5, 2, 10)) >> Rename(postfix="_bucket"))
+        + (["time"] >> LambdaOp(function="hour_of_day"))
+    )
+    of_categories = (
+        (["C1", ["C1", "C2"]] >> JoinGroupby(cont_cols=("I1",), stats=("count", "mean", "std")))
+        + (["C1"] >> PastCount(period=5000))
+        + (["C1", ["C1", "C2"]] >> PastMean(target="label", period=5000))
+        + (["C2"] >> JoinExternal(table=str(table), on="C2", columns=("price",)))
+    )
+    lists = (["L1"] >> Categorify() >> ListSlice(start=0, end=2, pad=True)) + (["L2"] >> ListSlice(start=-2))
+    tagged = (["C3"] >> TagAsUserID()) + (["C2"] >> TagAsItemID() >> AddMetadata(tags=("x",), properties={"a": [1]}))
+    users = ["I3"] >> TagAsUserFeatures() >> TagAsItemFeatures()
+    return numbers + of_categories + lists + tagged[["C3"]] + (users >> Rename(name="constant"))

@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks.measure import Variant, measure, this_python
 from benchmarks.process_tree import MeasurementError
-from benchmarks.recsys import click_log, features_variant
+from benchmarks.recsys import click_log, feature_rows, features_variant, load_variant
 from benchmarks.report import Plan, Report, Size, table
 
 TOOLS = {
@@ -43,6 +43,28 @@ def features(arguments: Any, log: click_log.ClickLog) -> Report:
             "memory_limit": arguments.memory_limit,
             "seed": SEED,
         },
+        packages=PACKAGES,
+    )
+
+
+def load(arguments: Any, log: click_log.ClickLog) -> Report:
+    """Measure the loading of batches, and return the report; an epoch is what is computed."""
+    rows = feature_rows.prepare(arguments.data, log, threads=arguments.threads)
+    command = ("--features", str(rows.folder), "--threads", str(arguments.threads))
+    return measure(
+        f"recsys: batches of {rows.rows:,} rows x 39 columns, an epoch",
+        [
+            Variant(
+                name,
+                (this_python(), "-m", f"benchmarks.recsys.load_with_{name}", *command),
+                environment={"PYTHONPATH": "src"},
+            )
+            for name in arguments.tools
+        ],
+        oracle=arguments.oracle,
+        plan=_plan(arguments),
+        size=Size(rows=rows.rows, bytes=rows.file_bytes, basis="file"),
+        parameters={"rows": rows.rows, "batch_rows": load_variant.BATCH_ROWS, "window_rows": load_variant.WINDOW_ROWS},
         packages=PACKAGES,
     )
 
@@ -97,7 +119,7 @@ def main() -> int:
         threads=arguments.threads,
     )
     try:
-        report = features(arguments, log)
+        report = {"features": features, "load": load}[arguments.case](arguments, log)
     except MeasurementError as error:
         sys.exit(f"recsys: {error}")
     finally:

@@ -15,12 +15,14 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from tests.contract.device_array import DeviceArray, Namespace, record
 from whitewater.devices import Array, Block, Encoded, GroupStatistics, Kind, Parsed, RawBlock, gpu_kernels
 from whitewater.devices.cpu import CpuDevice
 from whitewater.devices.gpu import GpuDevice
+from whitewater.recsys.columns import Categories, Lists, Numbers
 
 if TYPE_CHECKING:
     from whitewater.config.root import Cluster
@@ -36,7 +38,9 @@ if TYPE_CHECKING:
     from whitewater.devices.elementwise import Bounds, Clock
     from whitewater.devices.genotypes import Genotypes
     from whitewater.devices.in_edges import Edges, InEdges
-    from whitewater.devices.protocol import Embedding
+    from whitewater.devices.protocol import BoostedTrees, Classifier, Embedding
+    from whitewater.recsys.columns import Column
+    from whitewater.recsys.schema import Schema
     from whitewater.workers import Workers
 
 CPU, GPU = CpuDevice(), GpuDevice()
@@ -158,8 +162,38 @@ class StrictDevice:
     def free_memory(self) -> int | None:
         return 2**30
 
+    def read_columns(
+        self, path: Path, row_group: int, names: Sequence[str], *, start: int = 0, rows: int | None = None
+    ) -> dict[str, Column]:
+        columns = CPU.read_columns(path, row_group, names, start=start, rows=rows)
+        return {name: column_on_device(as_cudf_has_it(column)) for name, column in columns.items()}
+
+    def write_columns(self, block: Mapping[str, Column], path: Path, schema: Schema, *, row_group_rows: int) -> None:
+        on_device_only = {field.name: checked(block[field.name]) for field in schema}
+        GPU.write_columns(on_device_only, path, schema, row_group_rows=row_group_rows)
+
+    def factorize(self, values: Array, valid: Array | None) -> Categories:
+        on_host(values, "int64")
+        return GPU.factorize(values, valid)
+
+    def count_codes(self, codes: Array, size: int) -> Array:
+        on_host(codes, "int32")
+        return GPU.count_codes(codes, size)
+
+    def sum_by_code(self, codes: Array, weights: Array, size: int) -> Array:
+        on_host(codes, "int32"), on_host(weights, "float64")
+        return GPU.sum_by_code(codes, weights, size)
+
     def umap(self, *, neighbors: int, minimum_distance: float, seed: int) -> StrictEmbedding:
         return StrictEmbedding(CPU.umap(neighbors=neighbors, minimum_distance=minimum_distance, seed=seed))
+
+    def logistic_regression(self, *, penalty: float) -> StrictClassifier:
+        return StrictClassifier(CPU.logistic_regression(penalty=penalty), "cuml.linear_model.LogisticRegression")
+
+    def boosted_trees(self, *, trees: int, depth: int, learning_rate: float, seed: int, threads: int) -> StrictTrees:
+        return StrictTrees(
+            CPU.boosted_trees(trees=trees, depth=depth, learning_rate=learning_rate, seed=seed, threads=threads)
+        )
 
     def ridge(self, *, alpha: float) -> StrictEstimator:
         return StrictEstimator(CPU.ridge(alpha=alpha), "cuml.linear_model.Ridge")
@@ -238,6 +272,37 @@ class StrictEstimator:
         return on_device(value) if isinstance(value, np.ndarray) and name not in self.HOST else value
 
 
+class StrictClassifier:
+    """A classifier of scikit-learn that takes and returns arrays of the device, as the one of cuML does."""
+
+    def __init__(self, classifier: Classifier, name: str) -> None:
+        self._on_cpu, self._name = classifier, name
+
+    def fit(self, X: Array, y: Array) -> StrictClassifier:
+        record(f"{self._name}.fit", 2)
+        self._on_cpu.fit(on_host(X, *FLOATS), on_host(y, *FLOATS))
+        return self
+
+    def predict_proba(self, X: Array) -> Array:
+        record(f"{self._name}.predict_proba", 1)
+        rows = on_host(X, *FLOATS)
+        return on_device(self._on_cpu.predict_proba(rows).astype(rows.dtype))
+
+
+class StrictTrees:
+    """Boosted trees that take and return arrays of the device."""
+
+    def __init__(self, trees: BoostedTrees) -> None:
+        self._on_cpu = trees
+
+    def fit(self, X: Array, y: Array, later: tuple[Array, Array]) -> int:
+        rows, labels = (on_host(each, "float32") for each in later)
+        return self._on_cpu.fit(on_host(X, "float32"), on_host(y, "float32"), (rows, labels))
+
+    def predict(self, X: Array) -> Array:
+        return on_device(self._on_cpu.predict(on_host(X, "float32")))
+
+
 class StrictEmbedding:
     """UMAP that takes and returns arrays of the device."""
 
@@ -309,6 +374,42 @@ def on_host(array: Any, *dtypes: str) -> Array:
 def on_device(array: Array) -> Array:
     """Return an array of the device around a NumPy array."""
     return cast(Array, DeviceArray(array))
+
+
+def column_on_device(column: Column) -> Column:
+    """Return a column of arrays of the device."""
+    return moved(column, StrictDevice().from_host)
+
+
+def as_cudf_has_it(column: Column) -> Column:
+    """Return text as cuDF gives it: each word that occurs once, in the order of first sight; not as it is stored."""
+    if isinstance(column, Lists):
+        return Lists(column.offsets, cast("Numbers | Categories", as_cudf_has_it(column.values)))
+    if not isinstance(column, Categories):
+        return column
+    words = column.dictionary.take(pa.array(column.codes, mask=column.codes < 0)).dictionary_encode()
+    codes = words.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
+    return Categories(codes, words.dictionary)
+
+
+def checked(column: Column) -> Column:
+    """Return a column whose rows are arrays of the device.
+
+    Raises
+    ------
+    TypeError
+        If some are of the host.
+    """
+    return moved(column, lambda array: on_device(on_host(array, array.dtype.name)))
+
+
+def moved(column: Column, move: Callable[[Any], Array]) -> Column:
+    """Return a column whose arrays are moved."""
+    if isinstance(column, Lists):
+        return Lists(move(column.offsets), cast("Numbers | Categories", moved(column.values, move)))
+    if isinstance(column, Categories):
+        return Categories(move(column.codes), column.dictionary)
+    return Numbers(move(column.values), None if column.valid is None else move(column.valid))
 
 
 def genotypes_on_host(genotypes: Genotypes) -> Genotypes:

@@ -26,10 +26,11 @@ from tests.graphs import Graph, random_graph
 from whitewater import devices, style
 from whitewater.config.pagerank import Plot
 from whitewater.errors import InputError
+from whitewater.lettering import NO_LETTER
 from whitewater.pagerank import figures
 from whitewater.pagerank.figures.degrees import at_least, binned
 from whitewater.pagerank.figures.layout import place_vertices
-from whitewater.pagerank.figures.names import NO_LETTER, shown_names
+from whitewater.pagerank.figures.names import shown_names
 from whitewater.pagerank.figures.neighbourhood import Neighbourhood, find_neighbourhood, top_vertices
 from whitewater.pagerank.plot import plot
 from whitewater.pagerank.vertex_table import read_names

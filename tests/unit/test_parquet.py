@@ -307,6 +307,12 @@ def test_blocks_can_be_changed_in_place(tmp_path: Path) -> None:
     assert all(values.flags.writeable for values in block.values() if isinstance(values, np.ndarray))
 
 
+def test_structs_beside_a_column_do_not_displace_it(tmp_path: Path) -> None:
+    trips = pa.table({"before": pa.array([{"x": 7, "y": 8}]), "n": [1], "between": pa.array([{"z": 9}]), "m": [2]})
+    pq.write_table(trips, tmp_path / "file")
+    assert read(tmp_path / "file", {"n": "int64", "m": "int64"}) == {"n": [1], "m": [2]}
+
+
 def test_missing_and_repeated_columns_and_files_are_named(tmp_path: Path) -> None:
     twice = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["tip", "tip"])
     pq.write_table(twice, tmp_path / "file")

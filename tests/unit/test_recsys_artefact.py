@@ -75,7 +75,7 @@ def test_saving_replaces_a_workflow_as_a_whole(stored: Path) -> None:
 def test_every_damaged_byte_is_found(stored: Path) -> None:
     for path in files(stored):
         data = path.read_bytes()
-        places = {0, 4, len(data) // 3, len(data) // 2, len(data) - 9, len(data) - 1}
+        places = {0, 4, data.find(b" "), data.find(b"\n"), len(data) // 3, len(data) // 2, len(data) - 9, len(data) - 1}
         for place in places:
             damaged = bytearray(data)
             damaged[place] ^= 0x10

@@ -271,7 +271,9 @@ def test_text_and_integers_are_not_taken_for_each_other() -> None:
 
 def test_a_column_of_nulls_is_learnt_and_everything_is_unseen() -> None:
     fitted = fitted_on(Categorify(), [{"C": categories([None, None])}])
-    assert applied(Categorify(), {"C": categories(["a", None])}, fitted)["C"] == [OUT, NULL]
+    for later in (["a", None], [7, None]):
+        assert applied(Categorify(), {"C": categories(later)}, fitted)["C"] == [OUT, NULL]
+        assert applied_by_row(Categorify(), {"C": categories(later)}, fitted)["C"] == [OUT, NULL]
     nulls = {"C": numbers([np.nan, np.nan])}
     (statistic,) = Categorify().statistics(("C",), {"C": Field("C", pa.null())})
     assert statistic.columns == ("C",)

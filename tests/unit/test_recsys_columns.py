@@ -236,6 +236,14 @@ def test_spoilt_bytes_without_checksum_never_do_worse_than_other_values(
         assert {len(column) for column in read(path).values()} == {200}
 
 
+def test_structs_beside_a_column_do_not_displace_it(tmp_path: Path) -> None:
+    several, one = pa.array([{"x": 7, "y": 8}]), pa.array([{"n": 9}])
+    log = pa.table({"before": several, "n": [1], "s": ["a"], "between": one, "m": [2]})
+    pq.write_table(log, tmp_path / "log.parquet")
+    block = CPU.read_columns(tmp_path / "log.parquet", 0, ["n", "s", "m"])
+    assert [values_of(column) for column in block.values()] == [[1], ["a"], [2]]
+
+
 def test_a_file_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
     for values in ([1, 2, 3], [3, 2, 1], [4, 5]):
         pq.write_table(pa.table({"n": values}), tmp_path / "file")

@@ -190,6 +190,15 @@ def test_a_malformed_line_is_left_out_counted_and_told(
     assert json.loads(Path("logs/fetch.json").read_text())["facts"]["counts"]["malformed"] == 1
 
 
+def test_two_lines_in_one_are_no_rows_even_beside_an_empty_line(folder: Path) -> None:
+    lines = lines_of(clicks(250)).splitlines()
+    lines[100:100] = [f"{lines[0]}\r{lines[1]}", ""]
+    write(folder / "day", "\n".join(lines))
+    log = run_fetch("criteo", files=["day"])
+    assert log.counts == {"lines": 252, "empty": 1, "malformed": 1}
+    assert column(log, "row_id") == [*range(100), *range(102, 252)]
+
+
 def test_empty_lines_are_counted_and_are_no_rows(folder: Path) -> None:
     lines = lines_of(clicks(6)).splitlines()
     write(folder / "day", "\n".join(["", *lines[:3], "", "\r", *lines[3:], "", ""]))

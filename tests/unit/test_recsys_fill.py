@@ -51,7 +51,10 @@ def test_the_median_is_numpys_to_the_bit_in_any_number_of_parts_and_passes(
 
 @pytest.mark.parametrize("rows", [99_999, 100_000])
 @pytest.mark.parametrize("kind", ["normal", "long tail", "few", "close together", "two humps", "infinite"])
-def test_the_median_of_many_values_is_found(kind: str, rows: int, device: Device) -> None:
+def test_the_median_of_many_values_is_found(
+    kind: str, rows: int, device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(medians, "RUNS", 1000)
     random = np.random.default_rng(rows)
     values = {
         "normal": random.normal(0, 1, rows),

@@ -139,6 +139,11 @@ def test_a_column_of_floats_is_no_category(log: pd.DataFrame, tmp_path: Path) ->
         learnt(JoinGroupby(), log, ("price",), scratch=tmp_path)
 
 
+def test_text_is_no_number(log: pd.DataFrame, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="the column 'city' is of type string"):
+        learnt(JoinGroupby(cont_cols=("city",), stats=("mean",)), log, ("item",), scratch=tmp_path)
+
+
 def test_more_categories_than_memory_are_learnt_by_way_of_the_disk(log: pd.DataFrame, tmp_path: Path) -> None:
     many = log.assign(item=np.arange(len(log)) // 2)
     whole = learnt(EVERYTHING, many, ("item",), scratch=tmp_path)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from whitewater.devices import Device, resolve
@@ -57,10 +57,13 @@ def test_unix_timestamps_with_a_deviation_of_1_keep_it_which_nvtabular_turns_int
     assert merged(values, [1_000, 5_000], device).variance()[0] == pytest.approx(exact(values)[1], rel=1e-9)
 
 
-def test_equal_values_have_no_variance_where_rounding_of_their_mean_would_leave_some() -> None:
-    values = np.full(1001, 0.1)
-    assert np.var(values) > 0
-    assert merged(values, [7, 400]).variance()[0] == 0
+@given(value=st.floats(-1e12, 1e12), rows=st.integers(1, 3000), cuts=st.lists(st.integers(0, 3000), max_size=7))
+@example(value=0.1, rows=1001, cuts=[7, 400])
+def test_equal_values_have_no_variance_at_all(value: float, rows: int, cuts: list[int]) -> None:
+    values = np.full(rows, value)
+    assert merged(values, cuts).variance()[0] == 0
+    groups = np.zeros(rows, np.int32)
+    assert grouped_moments(groups, values, 1, CPU).merged(moments_of(values, CPU)).variance()[0] == 0
 
 
 def test_no_values_are_no_moments_and_change_none() -> None:

@@ -48,6 +48,7 @@ FILMS = (
     Film(2, 'Misérables, Les: "the film" (1998)', 1998, ("Drama",)),
     Film(7, "2001: A Space Odyssey (1968) ", 1968, ("Sci-Fi",)),
     Film(30, "Untitled", None, ()),
+    Film(32, "Death Note: Desu n\xf4to (2006\u20132007)", 2006, ("Mystery",)),
     Film(31, "Nikita (La Femme Nikita) (1990)", 1990, ("Action", "Western")),
 )
 UNKNOWN_ITEM = 99
@@ -69,6 +70,11 @@ def ratings(rows: int = 300, *, halves: bool = False) -> list[Rating]:
     ]
 
 
+def latin_1(text: str) -> bytes:
+    """Encode a text as the old releases do, which have no dashes."""
+    return text.replace("\u2013", "-").encode("latin-1")
+
+
 def release_100k(given: Sequence[Rating]) -> dict[str, bytes]:
     films = "".join(
         f"{film.item}|{film.title}|01-Jan-1995||http://x|"
@@ -76,17 +82,26 @@ def release_100k(given: Sequence[Rating]) -> dict[str, bytes]:
         for film in FILMS
     )  # fmt: skip
     lines = "".join(f"{each.user}\t{each.item}\t{each.rating:g}\t{each.time}\n" for each in given)
-    return {"u.data": lines.encode(), "u.item": films.encode("latin-1"), "u1.base": b"no ratings", "README": b""}
+    return {
+        "u.data": lines.encode(),
+        "u.item": films.replace("\u2013", "-").encode("latin-1"),
+        "u1.base": b"no ratings",
+        "README": b"",
+    }
 
 
-def release_1m(given: Sequence[Rating], encoding: str = "latin-1") -> dict[str, bytes]:
-    films = "".join(f"{film.item}::{film.title}::{'|'.join(film.genres)}\n" for film in FILMS)
-    lines = "".join(f"{each.user}::{each.item}::{each.rating:g}::{each.time}\n" for each in given)
-    return {"ratings.dat": lines.encode(), "movies.dat": films.encode(encoding), "users.dat": b"1::F::1::10::48067\n"}
+def release_1m(given: Sequence[Rating]) -> dict[str, bytes]:
+    return with_colons(given, latin_1)
 
 
 def release_10m(given: Sequence[Rating]) -> dict[str, bytes]:
-    return release_1m(given, "utf-8")
+    return with_colons(given, str.encode)
+
+
+def with_colons(given: Sequence[Rating], encode: Callable[[str], bytes]) -> dict[str, bytes]:
+    films = "".join(f"{film.item}::{film.title}::{'|'.join(film.genres)}\n" for film in FILMS)
+    lines = "".join(f"{each.user}::{each.item}::{each.rating:g}::{each.time}\n" for each in given)
+    return {"ratings.dat": lines.encode(), "movies.dat": encode(films), "users.dat": b"1::F::1::10::48067\n"}
 
 
 def release_25m(given: Sequence[Rating]) -> dict[str, bytes]:

@@ -169,6 +169,21 @@ def test_null_was_not_seen_if_no_row_had_it(tmp_path: Path) -> None:
     np.testing.assert_allclose(found["TE_city_label"], [0.75, 0.75, 1])
 
 
+def test_a_column_of_nulls_is_one_category(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"row_id": range(40), "city": np.full(40, None), "label": [0, 1, 1, 1] * 10})
+    encoding = learnt(TargetEncoding(target="label"), frame, ("city",), scratch=tmp_path, parts=3)
+    np.testing.assert_allclose(encoding.applied(frame)["TE_city_label"], 0.75)
+    labels, folds = frame["label"], fold_of(frame)
+    expected = [labels[folds != fold].mean() for fold in folds]
+    np.testing.assert_allclose(encoding.applied(frame, training=True)["TE_city_label"], expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_no_rows_make_no_encodings(log: pd.DataFrame, tmp_path: Path, training: bool) -> None:
+    encoding = learnt(TargetEncoding(target=TARGETS), log, INPUTS, scratch=tmp_path)
+    assert encoding.applied(log.head(0), training=training).shape == (0, 6)
+
+
 def test_one_row_is_encoded_as_in_a_batch(log: pd.DataFrame, tmp_path: Path) -> None:
     rows = log.head(200).copy()
     rows.loc[:20, "city"], rows.loc[:20, "item"] = "Aleppo", 777
@@ -227,6 +242,11 @@ def test_a_target_without_a_mean_is_refused(tmp_path: Path, target: list[float],
 def test_a_column_of_floats_is_no_category(log: pd.DataFrame, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="column spent is of type double"):
         learnt(TargetEncoding(target="clicked"), log, ("spent",), scratch=tmp_path)
+
+
+def test_text_is_no_number(log: pd.DataFrame, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="the column 'city' is of type string"):
+        learnt(TargetEncoding(target="city"), log, ("item",), scratch=tmp_path)
 
 
 def test_more_categories_than_memory_are_learnt_by_way_of_the_disk(

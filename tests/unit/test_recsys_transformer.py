@@ -13,9 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.recsys_logs import clicks, features
+from tests.recsys_logs import clicks, features, other_features
 from whitewater.errors import ConfigError, InputError
-from whitewater.recsys.operators import Categorify, DifferenceLag, FillMissing, LogOp, Rename
+from whitewater.recsys.dataset import Dataset
+from whitewater.recsys.operators import OPERATORS, Categorify, DifferenceLag, FillMissing, LogOp, Normalize, Rename
+from whitewater.recsys.plan import bind
 from whitewater.recsys.transformer import Transformer
 from whitewater.recsys.workflow import Workflow
 
@@ -37,6 +39,22 @@ def test_rows_of_the_data_that_it_was_fitted_on_are_those_of_the_table() -> None
     expected = WORKFLOW.transform(CLICKS).to_pylist()
     for row, wanted in zip(CLICKS.to_pylist(), expected, strict=True):
         assert same(TRANSFORM(row), wanted)
+
+
+def test_so_are_those_of_the_other_operators(tmp_path: Path) -> None:
+    workflow = Workflow(other_features(tmp_path / "prices.parquet")).fit(CLICKS)
+    workflow.save(tmp_path / "workflow")
+    unseen = clicks(200, seed=8)
+    for transform in (Transformer(workflow), Transformer.load(tmp_path / "workflow")):
+        for data in (CLICKS, unseen):
+            for row, wanted in zip(data.to_pylist(), workflow.transform(data).to_pylist(), strict=True):
+                assert same(transform(row), wanted)
+
+
+def test_every_operator_is_tried_or_needs_other_rows(tmp_path: Path) -> None:
+    plans = [bind(graph, Dataset(CLICKS).schema) for graph in (features(), other_features(tmp_path / "prices.parquet"))]
+    tried = {stage.label for plan in plans for stage in plan.stages}
+    assert tried | {"DifferenceLag", "Groupby"} == set(OPERATORS)
 
 
 words = st.one_of(st.none(), st.sampled_from(["", "a", "bb", "é", "日本", "w1"]), st.text(max_size=3))
@@ -101,11 +119,11 @@ def test_columns_of_different_operators_meet_in_one() -> None:
 
 
 def test_float32_columns_are_rounded_as_they_are_in_a_table() -> None:
-    table = pa.table({"I": pa.array([0.1, 0.7], pa.float32())})
-    workflow = Workflow(["I"] >> LogOp()).fit(table)
-    assert [Transformer(workflow)({"I": value})["I"] for value in (0.1, 0.7)] == workflow.transform(table)[
-        "I"
-    ].to_pylist()
+    values = [2_000_000.06, 2_000_000.2, 1_999_999.9]
+    table = pa.table({"I": pa.array(values, pa.float32())})
+    workflow = Workflow(["I"] >> Normalize()).fit(table)
+    transform = Transformer(workflow)
+    assert [transform({"I": value})["I"] for value in values] == workflow.transform(table)["I"].to_pylist()
 
 
 def test_an_operator_that_needs_other_rows_is_refused() -> None:

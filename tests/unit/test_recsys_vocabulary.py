@@ -101,6 +101,17 @@ def test_little_memory_gives_the_same_vocabulary(settings_: dict[str, Any], whol
     assert [little.id_of()(value) for value in values if whole is str] == [known(v) for v in values if whole is str]
 
 
+def test_a_vocabulary_that_leaves_others_little_room_is_counted_in_memory_and_kept_in_files(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    block = {"C": categories([f"{number % 900}" for number in range(1000)])}
+    little, plenty = (learnt(Categorify(), [block, block], memory) for memory in (500_000, PLENTY))
+    assert [type(each._counted) for each in (little, plenty)] == [MappedCounts, Counted]
+    assert little.tables() == plenty.tables()
+    assert applied(Categorify(), block, {"C": little}) == applied(Categorify(), block, {"C": plenty})
+    assert not caplog.records
+
+
 @pytest.mark.usefixtures("_small_files")
 def test_combinations_go_to_files_too() -> None:
     values = long_tail(2, 900)

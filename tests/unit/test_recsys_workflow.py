@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -160,6 +161,29 @@ def test_a_statistic_may_ask_for_more_passes(threads: int, monkeypatch: pytest.M
     assert made.to_pydict() == {"a": [2.0], "b": [2.0]}
 
 
+class Watching(LessThirdLargest):
+    """Adds 1, and counts which of the columns that it ever saw are still there."""
+
+    seen: ClassVar[list[weakref.ref[Any]]] = []
+    alive: ClassVar[list[int]] = []
+
+    def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> Sequence[Statistic]:
+        return []
+
+    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], applying: Applying) -> Block:
+        ((name, column),) = block.items()
+        assert isinstance(column, Numbers)
+        self.seen.append(weakref.ref(column))
+        self.alive.append(sum(each() is not None for each in self.seen))
+        return {name: Numbers(column.values + 1)}
+
+
+def test_a_column_is_let_go_after_its_last_use() -> None:
+    workflow = Workflow(["a", "b"] >> Watching() >> Watching() >> Watching()).fit({"a": [1], "b": [2]})
+    assert workflow.transform({"a": [1], "b": [2]}).to_pydict() == {"a": [4], "b": [5]}
+    assert Watching.alive == [1] * 6
+
+
 def test_row_groups_that_do_not_fit_into_memory_are_refused_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "available", lambda: 1000)
     for work in (fitted, WHOLE.transform):
@@ -174,6 +198,15 @@ def test_files_a_folder_of_them_and_a_log_are_read_as_the_table_is(tmp_path: Pat
     sources: Sequence[Any] = [several, log, str(tmp_path / "one.parquet"), sorted(several.iterdir())]
     for source in sources:
         assert_same(fitted(source).transform(source), SERVED)
+
+
+def test_large_row_groups_are_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pq.write_table(CLICKS, tmp_path / "one.parquet")
+    monkeypatch.setattr(dataset, "PART_ROWS", 130)
+    monkeypatch.setattr(dataset, "FEW_ROWS", 0)
+    data = Dataset(tmp_path / "one.parquet")
+    assert [part.rows for part in data.parts()] == [130, 130, 130, 130, 80]
+    assert_same(fitted(data).transform(data), SERVED)
 
 
 def test_frames_and_mappings_are_read_as_the_table_is() -> None:
@@ -197,6 +230,8 @@ def test_a_block_becomes_a_block(device: Device) -> None:
     np.testing.assert_array_equal(device.to_host(made["C"].values), [4, 1])
     with pytest.raises(InputError, match="column 'C' is missing"):
         workflow.transform({"I": block["I"]}, device=device)
+    with pytest.raises(InputError, match="column 'C' is of numbers, but was of text"):
+        workflow.transform({"I": block["I"], "C": block["I"]}, device=device)
 
 
 def test_transforming_in_parts_writes_what_transforming_at_once_returns(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def cpu_read_columns(
         for name in names:
             with faults_of(path, row_group, name):
                 position = position_of(schema, name)
-                chunk = described(footer, row_group, position, schema.types[position])
+                chunk = described(footer, row_group, position, schema.field(position))
                 if chunk is None or pa.types.is_timestamp(chunk.type):
                     columns[name] = _read_by_arrow(path, row_group, name, wanted)
                 else:

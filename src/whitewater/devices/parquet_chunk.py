@@ -97,20 +97,22 @@ def chunk_reader(data: FileIO, file: pq.ParquetFile, row_group: int, column: int
     kind
         What the values become.
     """
-    chunk = described(file.metadata, row_group, column, file.schema_arrow.field(column).type)
+    chunk = described(file.metadata, row_group, column, file.schema_arrow.field(column))
     return None if chunk is None else ChunkReader(data, chunk, kind)
 
 
-def described(footer: pq.FileMetaData, row_group: int, column: int, type_: pa.DataType) -> Chunk | None:
+def described(footer: pq.FileMetaData, row_group: int, column: int, field: pa.Field) -> Chunk | None:
     """Return what a footer says of a column chunk, or None where it is of a form that only pyarrow reads.
 
-    ``type_`` is the column's type in Arrow.
+    ``column`` is the index of the column in Arrow's schema, and ``field`` what it has there.
     """
+    leaf = _leaf(footer.schema, column, field.name)
+    if leaf is None:
+        return None
     group = footer.row_group(row_group)
-    chunk = group.column(column)
-    declared = footer.schema.column(column)
-    if pa.types.is_dictionary(type_):
-        type_ = type_.value_type
+    chunk = group.column(leaf)
+    declared = footer.schema.column(leaf)
+    type_ = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
     flat = declared.max_repetition_level == 0 and declared.max_definition_level <= 1
     covered = flat and set(chunk.encodings) <= _ENCODINGS and chunk.compression in _CODECS
     if not covered or not _is_stored_plainly(type_, declared):
@@ -125,6 +127,12 @@ def described(footer: pq.FileMetaData, row_group: int, column: int, type_: pa.Da
         declared.physical_type,
         type_,
     )
+
+
+def _leaf(schema: pq.ParquetSchema, column: int, name: str) -> int | None:
+    """Return the index of a flat column among the leaves of the schema: a struct before it has several, or none."""
+    places = [column, *range(len(schema))] if column < len(schema) else range(len(schema))
+    return next((place for place in places if schema.column(place).path == name), None)
 
 
 def _is_stored_plainly(type_: pa.DataType, declared: pq.ColumnSchema) -> bool:

@@ -13,8 +13,8 @@ from pydantic import ValidationError
 
 from whitewater.config.pagerank import Search
 from whitewater.errors import ConfigError, InputError
+from whitewater.last_run import is_of_last_run
 from whitewater.pagerank.index_folder import open_index
-from whitewater.pagerank.last_run import is_of_last_run
 from whitewater.pagerank.searcher import Searcher
 from whitewater.pagerank.snippets import printable
 

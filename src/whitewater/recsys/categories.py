@@ -205,6 +205,8 @@ def order_by_frequency(counts: Array, values: pa.Array) -> npt.NDArray[np.int64]
     ndarray
         int64 (values,): positions.
     """
+    if len(values) == 0:
+        return np.empty(0, np.int64)
     if pa.types.is_int64(values.type):
         return _by_count(np.argsort(np.from_dlpack(values)), counts)
     strings, rows = ByteStrings.of(values), np.arange(len(values))

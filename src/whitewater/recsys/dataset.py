@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from whitewater.devices.protocol import Device
     from whitewater.recsys.columns import Block
 
-# Rows of a table in memory that are worked on at once; those of a file are its row groups.
+# Rows that are worked on at once: those of a row group, or of so much of it or of a table in memory.
 PART_ROWS = 524_288
 # Row groups that follow one another are read together up to so many rows: work on few rows is mostly its beginning.
 FEW_ROWS = 131_072
@@ -56,8 +56,8 @@ class Dataset:
     Parameters
     ----------
     source
-        A Parquet file, a folder of them, or several files; or a table of Arrow, a frame of pandas or cuDF, or a mapping
-        of arrays or lists.
+        A Parquet file, a folder of them, or several files; or a table of Arrow, a frame of pandas, cuDF or Polars, or a
+        mapping of arrays or lists.
 
     Raises
     ------
@@ -130,9 +130,10 @@ class _Files:
     @cached_property
     def parts(self) -> tuple[Part, ...]:
         return _together(
-            Piece(path, number, 0, footer.row_group(number).num_rows)
+            Piece(path, number, start, rows)
             for path, footer in self._footers.items()
             for number in range(footer.num_row_groups)
+            for start, rows in _cut(footer.row_group(number).num_rows)
         )
 
     @cached_property
@@ -146,7 +147,9 @@ class _Files:
         return footers
 
     def read(self, piece: Piece, names: Sequence[str], device: Device) -> Block:
-        return device.read_columns(Path(str(piece.source)), piece.row_group, names, start=piece.start, rows=piece.rows)
+        return device.read_columns(
+            cast("Path", piece.source), piece.row_group, names, start=piece.start, rows=piece.rows
+        )
 
     def sizes(self, names: Sequence[str]) -> dict[str, int]:
         sizes = dict.fromkeys(names, 0)
@@ -178,11 +181,18 @@ class _Table:
     def read(self, piece: Piece, names: Sequence[str], device: Device) -> Block:
         from whitewater.devices.column_reading import column_of
 
-        batch = self.batches[int(str(piece.source))].slice(piece.start, piece.rows)
+        batch = self.batches[cast("int", piece.source)].slice(piece.start, piece.rows)
         return {name: on_device(column_of(batch.column(name)), device) for name in names}
 
     def sizes(self, names: Sequence[str]) -> dict[str, int]:
         return {name: self.table.column(name).nbytes for name in names}
+
+
+def _cut(rows: int) -> Iterator[tuple[int, int]]:
+    """Yield first row and rows of the pieces of a row group: one, unless it is far larger than a part should be."""
+    size = rows if rows <= 2 * PART_ROWS else PART_ROWS
+    for start in range(0, rows, max(size, 1)):
+        yield start, min(size, rows - start)
 
 
 def _together(pieces: Iterable[Piece]) -> tuple[Part, ...]:
@@ -210,8 +220,8 @@ def _files(path: Path) -> tuple[Path, ...]:
 def _as_table(source: Any) -> pa.Table:
     if isinstance(source, pa.Table):
         return source
-    if hasattr(source, "to_arrow"):  # a frame of cuDF
-        return source.to_arrow(preserve_index=False)
+    if hasattr(source, "to_arrow"):  # a frame of cuDF, or of Polars, which has no index
+        return source.to_arrow(preserve_index=False) if hasattr(source, "index") else source.to_arrow()
     if isinstance(source, Mapping):
         return pa.table({name: _as_array(name, values) for name, values in source.items()})
     if hasattr(source, "columns"):

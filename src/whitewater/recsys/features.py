@@ -6,12 +6,13 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from whitewater import memory
 from whitewater.config.recsys import Features
 from whitewater.recsys.artefact import load
 from whitewater.recsys.dataset import Dataset
 from whitewater.recsys.feature_folder import write_features
 from whitewater.recsys.log_folder import ROW_ID, Log, open_log
-from whitewater.recsys.shuffling import Shuffle, buckets_of, gather, scatter
+from whitewater.recsys.shuffling import ROW_BYTES, Shuffle, buckets_of, gather, scatter
 from whitewater.recsys.writing import check_rows, tagged, write_in_order
 from whitewater.step import Output, Run
 
@@ -65,6 +66,11 @@ def write_shuffled(fitted: Transformation, log: Log, folder: Path, *, run: Run[F
         scratch=scratch,
         schema=tagged(fitted, dataset, _tags(log)),
         row_group_rows=settings.row_group_rows,
+    )
+    memory.forecast(
+        min(run.threads, shuffle.buckets) * log.rows // shuffle.buckets * len(shuffle.schema.fields) * ROW_BYTES,
+        what=f"shuffling {log.rows:,} rows in {shuffle.buckets} buckets",
+        remedy="Take fewer threads.",
     )
     paths = list(
         run.map(

@@ -175,9 +175,16 @@ def _longest_first(lessons: Sequence[Lesson], material: Material) -> list[Lesson
 
 def _forecast(plan: Plan, dataset: Dataset, threads: int) -> None:
     rows = max(part.rows for part in dataset.parts())
-    columns = max((len(stage.fields) for stage in plan.stages), default=0)
+    read = [
+        {
+            *plan.data_columns(dict.fromkeys(share.outputs, number), training=True),
+            *stage.operator.dependencies(fitting=True, training=True),
+        }
+        for number, stage in enumerate(plan.stages)
+        for share in stage.shares
+    ]
     memory.forecast(
-        min(threads, max(1, len(plan.stages))) * rows * columns * ROW_BYTES,
+        min(threads, len(read)) * rows * max(map(len, read), default=0) * ROW_BYTES,
         what=f"fitting on row groups of up to {rows:,} rows",
         remedy="Make smaller row groups (recsys.fetch.row_group_rows), or take fewer threads.",
     )

@@ -100,7 +100,9 @@ class GroupStatistic(Statistic):
                 raise self._too_large(gathering, fitting, merged=number / len(waiting))
             if isinstance(each, Path):
                 each.unlink()
-        return self.operator.learnt(self.grouping, gathering.table())
+        table = gathering.table()
+        del gathering  # which is as large again as what is made of it
+        return self.operator.learnt(self.grouping, table)
 
     def _too_large(self, gathering: Gathering, fitting: Fitting, *, merged: float) -> ResourceError:
         return ResourceError(

@@ -92,7 +92,11 @@ def _counted(values: Array, device: Device) -> Runs:
     """Return the runs of values with the same leading bits."""
     xp = device.xp
     shift = 64 - COUNTED_BITS
-    counts = device.to_host(xp.bincount((_keys(values, xp) >> xp.uint64(shift)).astype(xp.int64)))
+    leading = xp.empty(len(values), xp.int64)
+    for start in range(0, len(values), device.slice_rows):
+        rows = slice(start, start + device.slice_rows)
+        leading[rows] = (_keys(values[rows], xp) >> xp.uint64(shift)).astype(xp.int64)
+    counts = device.to_host(xp.bincount(leading))
     found = np.flatnonzero(counts)
     first = found.astype(np.uint64) << np.uint64(shift)
     # Beyond the infinities there are only the keys of NaN.

@@ -78,11 +78,11 @@ class Moments:
     def variance(self, *, ddof: int = 0) -> Floats:
         """Return the sum of squared deviations by the count less ``ddof``; NaN where that is not above 0.
 
-        It is exactly 0 where all values are equal, for which rounding of the mean might leave more.
+        It is exactly 0 where all values are equal: their deviations are one small multiple of the last digit, so that
+        the correction by what is left of their sum takes away all of it.
         """
         divisor = self.count - ddof
-        variance = np.where(self.minimum == self.maximum, 0.0, self.deviation / np.maximum(divisor, 1))
-        return np.where(divisor > 0, variance, np.nan)
+        return np.where(divisor > 0, self.deviation / np.maximum(divisor, 1), np.nan)
 
     def standard_deviation(self, *, ddof: int = 0) -> Floats:
         """Return the root of `variance`."""

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from whitewater.errors import InputError
 from whitewater.recsys.columns import Block, Categories, Column, Lists, Numbers
+from whitewater.recsys.schema import kind
 
 if TYPE_CHECKING:
     from whitewater.devices.protocol import Array, Device
@@ -74,7 +75,7 @@ def as_fitted(block: Block, types: Mapping[str, pa.DataType], device: Device) ->
     Raises
     ------
     InputError
-        If a column of integers has a number with a fraction.
+        If a column of integers has a number with a fraction, or one of text or lists has numbers.
     """
     return {name: _as_fitted(name, column, types[name], device) for name, column in block.items()}
 
@@ -82,15 +83,20 @@ def as_fitted(block: Block, types: Mapping[str, pa.DataType], device: Device) ->
 def _as_fitted(name: str, column: Column, type_: pa.DataType, device: Device) -> Column:
     if not isinstance(column, Numbers) or column.values.dtype.kind != "f" or pa.types.is_floating(type_):
         return column
-    xp = device.xp
-    if pa.types.is_string(type_):
-        return Categories(xp.full(len(column), -1, xp.int32), pa.nulls(0, pa.string()))
-    if pa.types.is_list(type_):
-        nothing = pa.nulls(0, type_.value_type)
-        return Lists(xp.zeros(len(column) + 1, xp.int64), _of_nothing(nothing, device))
     if pa.types.is_null(type_):
         return column
+    if pa.types.is_string(type_) or pa.types.is_list(type_):
+        return _all_null(name, column, type_, device)
     return _as_integers(name, column, device)
+
+
+def _all_null(name: str, column: Numbers, type_: pa.DataType, device: Device) -> Categories | Lists:
+    xp = device.xp
+    if not bool(xp.isnan(column.values).all()):
+        raise InputError(f"column {name!r} is of numbers, but was of {kind(type_)} when the workflow was fitted.")
+    if pa.types.is_string(type_):
+        return Categories(xp.full(len(column), -1, xp.int32), pa.nulls(0, pa.string()))
+    return Lists(xp.zeros(len(column) + 1, xp.int64), _of_nothing(pa.nulls(0, type_.value_type), device))
 
 
 def _of_nothing(nothing: pa.Array, device: Device) -> Numbers | Categories:
@@ -110,6 +116,15 @@ def _as_integers(name: str, column: Numbers, device: Device) -> Numbers:
             "workflow was fitted. Give it integers."
         )
     return Numbers(values.astype(xp.int64), valid)
+
+
+def type_of(column: Column) -> pa.DataType:
+    """Return the plain type of a column."""
+    if isinstance(column, Numbers):
+        return pa.from_numpy_dtype(column.values.dtype)
+    if isinstance(column, Lists):
+        return pa.list_(type_of(column.values))
+    return column.dictionary.type
 
 
 def on_device(column: Column, device: Device) -> Column:

@@ -100,8 +100,8 @@ def _check(names: npt.NDArray[np.uint64], starts: npt.NDArray[np.int64], keys: S
 
 def _parts(parts: Sequence[Part], firsts: npt.NDArray[np.int64], begins: npt.NDArray[np.int64]) -> list[Part]:
     """Cut at the first run that begins in each part; a part without one joins the part before."""
-    cuts = begins[np.searchsorted(begins, firsts[:-1])[np.searchsorted(begins, firsts[:-1]) < len(begins)]]
-    bounds = np.unique(np.append(cuts, firsts[-1]))
+    following = np.searchsorted(begins, firsts[:-1])
+    bounds = np.unique(np.append(begins[following[following < len(begins)]], firsts[-1]))
     pieces = [(int(first), piece) for first, piece in _pieces(parts)]
     return [Part(tuple(_within(pieces, int(start), int(stop)))) for start, stop in pairwise(bounds)]
 

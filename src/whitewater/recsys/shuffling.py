@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 # Rows of a bucket, about: of 40 columns of four bytes, 84 MB.
 BUCKET_ROWS = 524_288
+# Of a bucket, for each row and column: as read, in order, and as written.
+ROW_BYTES = 24
 _HASH = "hash"
 
 

@@ -54,7 +54,8 @@ class Transformer:
         Parameters
         ----------
         row
-            Values by column: None or NaN is null. Columns that no feature needs are left aside.
+            Values by column: None or NaN is null, and a null list is an empty one. Columns that no feature needs are
+            left aside.
 
         Raises
         ------
@@ -120,6 +121,7 @@ def _check(name: str, type_: pa.DataType) -> Callable[[Row], Value]:
     wanted = kind(type_)
     types = kinds.get(wanted, (list, tuple))
     narrow = pa.types.is_float32(type_)
+    is_list = pa.types.is_list(type_)
 
     def check(row: Row) -> Value:
         try:
@@ -128,12 +130,13 @@ def _check(name: str, type_: pa.DataType) -> Callable[[Row], Value]:
             raise InputError(
                 f"the row has no column {name!r}, which the workflow needs. Give it, as None if it is null."
             ) from None
-        if value is None or isinstance(value, types):
-            return ctypes.c_float(value).value if narrow and value is not None else value  # type: ignore[arg-type]
-        if hasattr(value, "item"):  # a scalar of NumPy
-            return check({name: value.item()})
-        if value != value:  # noqa: PLR0124 (NaN is null, in a column of text, too)
-            return None
+        if isinstance(value, types):
+            return ctypes.c_float(value).value if narrow else value  # type: ignore[arg-type]
+        of_numpy = getattr(value, "tolist", None)
+        if of_numpy is not None:
+            return check({name: of_numpy()})
+        if value is None or value != value:  # noqa: PLR0124 (NaN is null, in a column of text, too)
+            return [] if is_list else None
         raise InputError(
             f"the row's {name!r} is {value!r}, but the column was of {wanted} when the workflow was fitted."
         )

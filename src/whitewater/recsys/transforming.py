@@ -15,7 +15,7 @@ from whitewater.recsys.dataset import Dataset, Part
 from whitewater.recsys.evaluating import Learnt, Read, evaluated
 from whitewater.recsys.operators.operator import Applying
 from whitewater.recsys.plan import Plan
-from whitewater.recsys.rows import as_fitted, as_table
+from whitewater.recsys.rows import as_fitted, as_table, type_of
 from whitewater.recsys.runs import check_runs, cut_between_runs
 from whitewater.recsys.schema import Field, Schema, kind
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 # Of a block, for each row and column: what is read, what is made of it, and what is written.
-ROW_BYTES = 32
+ROW_BYTES = 16
 
 
 @dataclass(frozen=True)
@@ -68,15 +68,14 @@ class Transformation:
 
     def block(self, block: Block, applying: Applying) -> Block:
         """Return the results for a block, which has the columns needed, of the kind that was fitted on."""
+        names = self.columns(training=applying.training)
+        given = Schema(tuple(Field(name, type_of(column)) for name, column in block.items()))
+        self.check(given, training=applying.training)
         if keys := self.plan.sequence():
             check_runs(block, keys, applying.device)
-        types = {name: self.plan.schema[name].type for name in self.columns(training=applying.training)}
-        faults = [f"column {name!r} is missing" for name in types if name not in block]
-        if faults:
-            raise InputError(f"the data do not suit the workflow: {'; '.join(faults)}.")
-        carried = [name for name in self.carried if name in block]
-        block = {**block, **as_fitted({name: block[name] for name in types}, types, applying.device)}
-        return self._evaluated(lambda names: {name: block[name] for name in names}, carried, applying)
+        types = {name: self.plan.schema[name].type for name in names}
+        block = {**block, **as_fitted({name: block[name] for name in names}, types, applying.device)}
+        return self._evaluated(lambda wanted: {name: block[name] for name in wanted}, self._carried(given), applying)
 
     def tables(self, dataset: Dataset, *, run: Run[Any], client: Workers, training: bool) -> Iterator[pa.Table]:
         """Yield the results part by part, in order; a few parts are in memory at a time."""
@@ -98,13 +97,14 @@ class Transformation:
 
     def part_block(self, part: Part, dataset: Dataset, applying: Applying) -> Block:
         """Return the results for a part of a dataset."""
-        types = {each.name: each.type for each in self.plan.schema}
-        types |= {name: dataset.schema[name].type for name in dataset.schema.names if name not in types}
+        carried = self._carried(dataset.schema)
+        types = {name: dataset.schema[name].type for name in carried}
+        types |= {name: self.plan.schema[name].type for name in self.columns(training=applying.training)}
 
         def read(names: Sequence[str]) -> Block:
             return as_fitted(dataset.read(part, names, applying.device), types, applying.device)
 
-        return self._evaluated(read, self._carried(dataset.schema), applying)
+        return self._evaluated(read, carried, applying)
 
     def _evaluated(self, read: Read, carried: Sequence[str], applying: Applying) -> Block:
         return evaluated(self.plan, self.learnt, read, {**self.plan.outputs, **dict.fromkeys(carried)}, applying)

@@ -34,6 +34,8 @@ SEED = 6151
 # Values that are added at once, and that are kept in memory whatever they may take: files of fewer would be many.
 PIECE = 1 << 16
 FEWEST = 1 << 12
+# Values that there is room for at first; columns of few values are many.
+_ROOM = 1 << 8
 # A counter hands over its texts as one array of Arrow, which has at most 2**31 bytes.
 _MOST_BYTES = 1 << 30
 # Of the memory, for what is kept at the end: a table of look-ups takes more, and other columns have theirs.
@@ -102,7 +104,7 @@ class Tally:
 
     def _begin(self) -> None:
         self._counter = CategoryCounter(self.kind)
-        self._counts = np.zeros(PIECE, np.int64)
+        self._counts = np.zeros(_ROOM, np.int64)
 
     def add(self, counted: Counted | MappedCounts) -> None:
         """Count values, which may repeat; those with a count of 0 do not occur."""

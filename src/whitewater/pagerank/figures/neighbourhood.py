@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from whitewater import style
+from whitewater.lettering import NO_LETTER
 from whitewater.pagerank.figures.layout import Places, place_vertices
-from whitewater.pagerank.figures.names import NO_LETTER, shown_names
+from whitewater.pagerank.figures.names import shown_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,6 +12,7 @@ from whitewater.errors import IntegrityError
 from whitewater.recsys.category_groups import Grouping, GroupTable, name_of, read_categories
 from whitewater.recsys.columns import Numbers
 from whitewater.recsys.group_statistic import Gathering, GroupStatistic
+from whitewater.recsys.operators.numeric import number_fields
 from whitewater.recsys.operators.operator import Fitted, Operator
 from whitewater.recsys.schema import Field
 
@@ -49,8 +50,20 @@ class ByCategory(Operator):
         del block, applying
         return None
 
+    @property
+    @abstractmethod
+    def of_numbers(self) -> tuple[str, ...]:
+        """The columns of the data that numbers are learnt of."""
+
     def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
-        """Return the columns of each input."""
+        """Return the columns of each input.
+
+        Raises
+        ------
+        ConfigError
+            If an input has no categories, or a column that numbers are learnt of has none.
+        """
+        number_fields(self, self.of_numbers, fields)
         names = [grouping.name for grouping in self._groupings(inputs, fields)]
         return [Field(column, type_, (TAG,)) for name in names for column, type_ in self.columns_of(name).items()]
 

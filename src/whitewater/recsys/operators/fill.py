@@ -127,7 +127,7 @@ class FillMedian(_Fill):
     """Null becomes the median of the column in the data that the workflow was fitted on.
 
     It is exact: the value in the middle, or the mean of the two there, as numpy.median computes it. A column without
-    values has none and is refused. Type: float64, which holds values and median.
+    values has none and is refused. Type: float32 stays, with the median rounded to it; else float64, which holds both.
     """
 
     def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[MedianOf]:
@@ -141,12 +141,11 @@ class FillMedian(_Fill):
         return Median(finite(facts, "median"), int(finite(facts, "count")))
 
     def _type(self, type_: pa.DataType) -> pa.DataType:
-        del type_
-        return pa.float64()
+        return type_ if pa.types.is_float32(type_) else pa.float64()
 
     def _dtype(self, column: Numbers) -> np.dtype[Any]:
-        del column
-        return np.dtype(np.float64)
+        narrow = np.dtype(np.float32)
+        return narrow if column.values.dtype == narrow else np.dtype(np.float64)
 
     def _value(self, fitted: Fitted | None) -> float:
         assert isinstance(fitted, Median)  # noqa: S101 (what `statistics` learnt)

@@ -57,6 +57,11 @@ class JoinGroupby(ByCategory):
             )
         return self
 
+    @property
+    def of_numbers(self) -> tuple[str, ...]:
+        """The columns of numbers."""
+        return self.cont_cols
+
     def dependencies(self, *, fitting: bool, training: bool) -> tuple[str, ...]:
         """Return the columns of numbers, to fit."""
         del training
@@ -64,10 +69,10 @@ class JoinGroupby(ByCategory):
 
     def columns_of(self, name: str) -> dict[str, pa.DataType]:
         """Return the count, if it is asked for, and the statistics of each number."""
-        of_numbers = {f"{name}_{number}_{stat}": pa.float32() for number, stat in self.of_numbers()}
+        of_numbers = {f"{name}_{number}_{stat}": pa.float32() for number, stat in self.statistics_of_numbers()}
         return ({f"{name}_count": pa.int64()} if "count" in self.stats else {}) | of_numbers
 
-    def of_numbers(self) -> list[tuple[str, Stat]]:
+    def statistics_of_numbers(self) -> list[tuple[str, Stat]]:
         """Return numbers and the statistics of them, in the order of the columns."""
         return [(number, stat) for number in self.cont_cols for stat in self.stats if stat != "count"]
 
@@ -161,7 +166,7 @@ class CategoryStatistics(LearntByCategory):
                     f"JoinGroupby: the column {number!r} has infinite values. Clip it before, or leave it out."
                 )
         found = {number: _statistics(_grown(each, len(rows) + 1)) for number, each in moments.items()}
-        self._columns += [found[number][stat].astype(np.float32) for number, stat in operator.of_numbers()]
+        self._columns += [found[number][stat].astype(np.float32) for number, stat in operator.statistics_of_numbers()]
 
     def table(self) -> pa.Table:
         """Return the table of moments."""
@@ -180,7 +185,8 @@ class CategoryStatistics(LearntByCategory):
         def numbers(row: Row) -> list[Value]:
             group = group_of(row)
             found = [column[group].item() for column in columns]
-            return [None if np.isnan(each) else each for each in found]
+            # NaN alone is not equal to itself.
+            return [each if each == each else None for each in found]  # noqa: PLR0124
 
         return numbers
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from operator import index
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -93,9 +94,10 @@ class _Past(ByCategory):
             If the time is no integer.
         """
         time = row[self.time]
-        if not isinstance(time, SupportsIndex):
-            raise InputError(f"{type(self).__name__}: the time {self.time!r} is {time!r}. Give an integer.")
-        return index(time) // self.period
+        try:
+            return index(cast("int", time)) // self.period
+        except TypeError:
+            raise InputError(f"{type(self).__name__}: the time {self.time!r} is {time!r}. Give an integer.") from None
 
     @abstractmethod
     def counted(self, block: Block, device: Device) -> Array:
@@ -122,6 +124,11 @@ class PastCount(_Past):
 
     Output: ``<column>_past_count``, int64, for each column or combination.
     """
+
+    @property
+    def of_numbers(self) -> tuple[str, ...]:
+        """No column: rows are counted."""
+        return ()
 
     def columns_of(self, name: str) -> dict[str, pa.DataType]:
         """Return the count."""
@@ -164,6 +171,11 @@ class PastMean(_Past):
         """Return the time, and the target to fit."""
         del training
         return (self.time, self.target) if fitting else (self.time,)
+
+    @property
+    def of_numbers(self) -> tuple[str, ...]:
+        """The target."""
+        return (self.target,)
 
     def columns_of(self, name: str) -> dict[str, pa.DataType]:
         """Return the mean."""
@@ -320,13 +332,21 @@ class _LearntPast(LearntByCategory):
     def number(self, earlier: Mapping[str, Floats], ranks: Integers) -> npt.NDArray[Any]:
         """Return what comes out of the numbers of earlier cells; ``ranks`` are how many periods are earlier."""
 
+    @abstractmethod
+    def number_of_row(self, earlier: Mapping[str, float], rank: int) -> Value:
+        """Return `number` of one row."""
+
     def numbers_of_row(self) -> Callable[[Row], Sequence[Value]]:
         """Return the number of one row."""
         group_of, period_of = self.lookup.group_of_row(), self.operator.period_of_row
+        periods = self.periods.tolist()
 
         def numbers(row: Row) -> list[Value]:
-            found = self._before(np.array([group_of(row)]), np.array([period_of(row)]))
-            return [found[0].item()]
+            group, period = group_of(row), period_of(row)
+            start, end = self.starts[group], self.starts[group + 1]
+            place = bisect_left(self.cells.periods, period, start, end)
+            earlier = {name: each[place].item() if place > start else 0.0 for name, each in self._up_to.items()}
+            return [self.number_of_row(earlier, bisect_left(periods, period))]
 
         return numbers
 
@@ -337,6 +357,10 @@ class PastRows(_LearntPast):
     def number(self, earlier: Mapping[str, Floats], ranks: Integers) -> Integers:
         """Return the rows."""
         return earlier[ROWS].astype(np.int64)
+
+    def number_of_row(self, earlier: Mapping[str, float], rank: int) -> int:
+        """Return the rows."""
+        return int(earlier[ROWS])
 
 
 class PastMeans(_LearntPast):
@@ -366,3 +390,9 @@ class PastMeans(_LearntPast):
         weight = earlier[ROWS] + smoothing
         means: Floats = np.divide(earlier[SUMS] + smoothing * prior, weight, out=prior.copy(), where=weight > 0)
         return means.astype(np.float32)
+
+    def number_of_row(self, earlier: Mapping[str, float], rank: int) -> float:
+        """Return the smoothed mean."""
+        smoothing, prior = self.operator.p_smooth, self._means[rank].item()
+        weight = earlier[ROWS] + smoothing
+        return float(np.float32((earlier[SUMS] + smoothing * prior) / weight if weight > 0 else prior))

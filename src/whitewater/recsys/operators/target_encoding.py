@@ -68,6 +68,11 @@ class TargetEncoding(ByCategory):
         """The columns whose means are taken."""
         return columns_of(self.target)
 
+    @property
+    def of_numbers(self) -> tuple[str, ...]:
+        """The columns whose means are taken."""
+        return self.targets
+
     def dependencies(self, *, fitting: bool, training: bool) -> tuple[str, ...]:
         """Return targets and key to fit, the key in training, and nothing in serving."""
         key = columns_of(self.row_key) if self.kfold > 1 and (fitting or training) else ()
@@ -285,7 +290,7 @@ class TargetMeans(LearntByCategory):
 def _of_others(folded: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return the sum over the other folds, from and to (..., folds).
 
-    Those before and those after are added up. A fold that is taken from the sum of all leaves its trace in the last digits.
+    Those before and those after are added up: a fold taken from the sum of all leaves its trace in the last digits.
     """
     others = np.zeros_like(folded)
     others[..., 1:] += np.cumsum(folded, axis=-1)[..., :-1]

@@ -1,0 +1,59 @@
+"""The input of loading: features of a click log, shuffled, as the steps `fit` and `features` make them, made once."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.recsys.click_log import CPU, ClickLog
+from benchmarks.recsys.features_variant import THRESHOLD
+from whitewater.config.recsys import Feature, Features, Fit
+from whitewater.recsys.artefact import load
+from whitewater.recsys.feature_folder import open_features
+from whitewater.recsys.features import write_shuffled
+from whitewater.recsys.fit import fit
+from whitewater.recsys.log_folder import open_log
+from whitewater.step import Output, Run
+
+FEATURES = (
+    Feature(
+        name="numbers", columns=("I*",), operators=("FillMissing", {"Clip": {"min_value": 0}}, "LogOp", "Normalize")
+    ),
+    Feature(name="ids", columns=("C*",), operators=({"Categorify": {"freq_threshold": THRESHOLD}},)),
+)
+
+
+@dataclass(frozen=True)
+class FeatureRows:
+    """A folder of features: 13 float32 and 26 int32, the label (int8) and the row's number (int64)."""
+
+    folder: Path
+    rows: int
+
+    @property
+    def file_bytes(self) -> int:
+        """Bytes of the files."""
+        return sum(path.stat().st_size for path in self.folder.glob("*.parquet"))
+
+
+def prepare(directory: Path, log: ClickLog, *, threads: int) -> FeatureRows:
+    """Make the features of a log as its training rows become, unless they are there."""
+    folder = directory / log.folder.name.replace("events", "features")
+    if not folder.exists():
+        scratch = directory / "scratch"
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir(parents=True)
+        workflow = scratch / "workflow"
+        fit(
+            Run("recsys", "fit", CPU, Fit(features=FEATURES), threads),
+            train=log.folder,
+            workflow=Output(workflow),
+            statistics=Output(scratch / "statistics.json"),
+        )
+        run = Run("recsys", "features", CPU, Features(), threads)
+        with run.cluster() as client:
+            write_shuffled(load(workflow), open_log(log.folder), Output(scratch / "train"), run=run, client=client)
+        (scratch / "train").rename(folder)
+        shutil.rmtree(scratch)
+    return FeatureRows(folder, open_features(folder).rows)

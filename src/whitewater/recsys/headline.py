@@ -1,0 +1,86 @@
+"""What a run of the recsys application found, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from whitewater.last_run import is_of_last_run
+from whitewater.store import read_json
+
+_MODELS = {"logistic_regression": "A logistic regression reaches", "boosted_trees": "Boosted trees reach"}
+_ALL, _PLAIN, _WITHOUT = "all", "plain", "without "
+# Standard errors on both sides of an estimate that hold 95 % of a normal distribution.
+_NORMAL = 1.96
+
+Qualities = Mapping[str, Mapping[str, Any]]
+
+
+def headline(results: Path) -> list[str]:
+    """Return what the results of one device say, one sentence a line; nothing of missing files and earlier runs.
+
+    Parameters
+    ----------
+    results
+        Directory of the results, such as ``results/recsys/cpu``.
+    """
+    sentences: list[str] = []
+    for name, tell in (("metrics.json", _worth), ("drift.json", _drift)):
+        path = results / name
+        if path.exists() and is_of_last_run(path):
+            sentences += tell(read_json(path))
+    return sentences
+
+
+def _worth(metrics: Mapping[str, Any]) -> list[str]:
+    """Say how good the better model is, and without which features it is worse."""
+    rows = metrics["parts"]["test"]["rows"]
+    models = {name: _measured(metrics["models"].get(name, {})) for name in _MODELS}
+    measured = {name: sets for name, sets in models.items() if _ALL in sets}
+    if not measured:
+        return [f"There is no AUC: the {rows:,} test rows are all of one label."]
+    best = max(measured, key=lambda name: measured[name][_ALL]["auc"])
+    sets = measured[best]
+    plain = f", {sets[_PLAIN]['auc']:.3f} with the plain numbers alone" if _PLAIN in sets else ""
+    error = sets[_ALL]["auc_standard_error"]
+    spread = f" ± {_NORMAL * error:.3f}" if error is not None else ""
+    first = (
+        f"{_MODELS[best]} an AUC of {sets[_ALL]['auc']:.3f}{spread} on {rows:,} later rows with the features{plain}."
+    )
+    return [first, *_loss(sets)]
+
+
+def _measured(sets: Qualities) -> dict[str, Mapping[str, Any]]:
+    return {key: each for key, each in sets.items() if each["auc"] is not None}
+
+
+def _loss(sets: Qualities) -> list[str]:
+    """Say without which group the most is lost."""
+    without = {key.removeprefix(_WITHOUT): each["auc"] for key, each in sets.items() if key.startswith(_WITHOUT)}
+    if not without:
+        return []
+    group = min(without, key=lambda name: (without[name], name))
+    if without[group] >= sets[_ALL]["auc"]:
+        return ["No group of features is missed: without any one of them the AUC is no lower."]
+    return [f"Most is lost without `{group}`: the AUC is {without[group]:.3f} then."]
+
+
+def _drift(found: Mapping[str, Any]) -> list[str]:
+    columns = found["columns"]
+    if not columns:
+        return []
+    if len(found["days"]) < 2:
+        return ["All rows are of one day, so that there is no drift to tell."]
+    drifting = [each for each in columns if each["verdict"] == "drift"]
+    number = f"{len(columns):,} column{'s' if len(columns) > 1 else ''}"
+    if not drifting:
+        return [f"None of {number} drifts from the first day."]
+    most = max(drifting, key=_greatest)
+    told = f", most {most['name']} (PSI {_greatest(most):.2f})" if _greatest(most) > 0 else ""
+    return [f"{len(drifting):,} of {number} drift{'s' if len(drifting) == 1 else ''} from the first day{told}."]
+
+
+def _greatest(column: Mapping[str, Any]) -> float:
+    """Return the greatest population stability index of a column, 0 where there is none."""
+    return max((each["psi"] for each in column["days"] if each["psi"] is not None), default=0.0)

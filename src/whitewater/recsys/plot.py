@@ -1,0 +1,66 @@
+"""Step `plot`: the pictures, each drawn once and written in every format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from whitewater import style
+from whitewater.recsys import figures
+from whitewater.recsys.feature_folder import open_features
+from whitewater.recsys.log_folder import open_log
+from whitewater.store import read_json
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from whitewater.config.recsys import Plot
+    from whitewater.step import Outputs, Run
+
+
+def plot(
+    run: Run[Plot],
+    *,
+    metrics: Path,
+    drift: Path,
+    statistics: Path,
+    workflow: Path,
+    events: Path,
+    test: Path,
+    plots: Outputs,
+) -> None:
+    """Draw what features are worth, the calibration, the drift, the categories, and a number before and after.
+
+    The name of a file says which picture it is, and in which format: ``auc.png``.
+
+    Parameters
+    ----------
+    run
+        The step.
+    metrics, drift, statistics
+        What the steps `train`, `drift` and `fit` wrote.
+    workflow
+        Folder of the fitted workflow.
+    events, test
+        Log of the test rows, and folder of their features.
+    plots
+        The pictures.
+
+    Raises
+    ------
+    InputError
+        If a folder is missing or is none of its kind, or there is no picture of a name.
+    """
+    draw: dict[str, Callable[[], Figure]] = {
+        "auc": lambda: figures.auc(read_json(metrics)),
+        "calibration": lambda: figures.calibration(read_json(metrics)),
+        "drift": lambda: figures.drift(read_json(drift)),
+        "categories": lambda: figures.categories(workflow),
+        "numbers": lambda: figures.numbers(
+            read_json(statistics), events=open_log(events), features=open_features(test)
+        ),
+    }
+    files = style.pictures(plots)
+    style.draw_all(draw, files)
+    run.note(pictures=sorted(files))
