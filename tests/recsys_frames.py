@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 
 from whitewater.devices import Device, resolve
-from whitewater.recsys.columns import Block, Categories, Column, Numbers
+from whitewater.devices.columns import Block, Categories, Column, Numbers
 from whitewater.recsys.operators.operator import Applying, Fitted, Fitting, Inputs, Operator, Statistic
 from whitewater.recsys.schema import Field
 

@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from whitewater.devices import Device, resolve
+from whitewater.devices.columns import Block, Categories, Column, Lists, Numbers
 from whitewater.recsys import rows
-from whitewater.recsys.columns import Block, Categories, Column, Lists, Numbers
 from whitewater.recsys.operators.numeric import is_null
 from whitewater.recsys.operators.operator import Applying, Fitted, Fitting, Inputs, Operator, Statistic
 from whitewater.recsys.schema import Field

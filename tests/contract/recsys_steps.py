@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -18,42 +17,34 @@ from tests.recsys_logs import clicks, features, other_features, write_log, write
 from whitewater.config.base import Section
 from whitewater.config.recsys import Drift, Feature, Features, Fit, Train
 from whitewater.devices import Device
-from whitewater.recsys import dataset, fitting, group_statistic, loading, medians, shuffling, transform_command
+from whitewater.recsys import dataset, fitting, loading, shuffling, transform_command
 from whitewater.recsys.drift import drift
 from whitewater.recsys.feature_folder import open_features
 from whitewater.recsys.features import features as features_step
 from whitewater.recsys.fit import fit
 from whitewater.recsys.graph import Node
 from whitewater.recsys.loading import Batches
-from whitewater.recsys.operators import (
-    Categorify,
-    DifferenceLag,
-    FillMedian,
-    Groupby,
-    JoinExternal,
-    JoinGroupby,
-    Normalize,
-    PastMean,
-    TargetEncoding,
-)
 from whitewater.recsys.train import train
 from whitewater.recsys.workflow import Workflow
 from whitewater.step import Output, Run
-from whitewater.store import read_json
 
 ROWS, ROW_GROUP = 420, 150
 ATOL = RTOL = 1e-6
 CLICKS = clicks(ROWS)
 GROUPS = (
-    Feature(name="plain", columns=("I*",), operators=({"Rename": {"postfix": "_plain"}},)),
+    Feature(name="plain", columns=("I2",), operators=({"Rename": {"postfix": "_plain"}},)),
     Feature(
         name="numbers", columns=("I*",), operators=("FillMedian", {"Clip": {"min_value": 0}}, "LogOp", "Normalize")
     ),
-    Feature(name="categories", columns=("C*", ("C1", "C3")), operators=({"Categorify": {"freq_threshold": 3}},)),
+    Feature(
+        name="categories",
+        columns=("C*", ("C1", "C3")),
+        operators=({"Categorify": {"freq_threshold": 3, "encode_type": "combo"}},),
+    ),
     Feature(
         name="lists",
         columns=("L*",),
-        operators=({"Categorify": {}}, {"ListSlice": {"end": 3, "pad": True}}),
+        operators=({"Categorify": {}}, {"ListSlice": {"start": 0, "end": 3, "pad": True}}),
     ),
     Feature(name="targets", columns=("C1", ("C1", "C2")), operators=({"TargetEncoding": {"target": "label"}},)),
     Feature(name="past", columns=("C2",), operators=({"PastMean": {"target": "label", "period": 5000}},)),
@@ -156,6 +147,12 @@ def assert_same_table(found: Path, expected: Path) -> None:
     for name in other.column_names:
         left, right = one[name].combine_chunks(), other[name].combine_chunks()
         if pa.types.is_floating(right.type):
-            np.testing.assert_allclose(left.to_numpy(zero_copy_only=False), right.to_numpy(zero_copy_only=False), rtol=RTOL, atol=ATOL, err_msg=name)
+            np.testing.assert_allclose(
+                left.to_numpy(zero_copy_only=False),
+                right.to_numpy(zero_copy_only=False),
+                rtol=RTOL,
+                atol=ATOL,
+                err_msg=name,
+            )
         else:
             assert left.equals(right), name

@@ -20,12 +20,13 @@ import pytest
 
 from tests.contract.device_array import DeviceArray, Namespace, record
 from whitewater.devices import Array, Block, Encoded, GroupStatistics, Kind, Parsed, RawBlock, gpu_kernels
+from whitewater.devices.columns import Categories, Column, Lists, Numbers
 from whitewater.devices.cpu import CpuDevice
 from whitewater.devices.gpu import GpuDevice
-from whitewater.recsys.columns import Categories, Lists, Numbers
 
 if TYPE_CHECKING:
     from whitewater.config.root import Cluster
+    from whitewater.devices.columns import Column
     from whitewater.devices.edge_keys import (
         BucketedEdges,
         CodeNumbers,
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
     from whitewater.devices.genotypes import Genotypes
     from whitewater.devices.in_edges import Edges, InEdges
     from whitewater.devices.protocol import BoostedTrees, Classifier, Embedding
-    from whitewater.recsys.columns import Column
-    from whitewater.recsys.schema import Schema
     from whitewater.workers import Workers
 
 CPU, GPU = CpuDevice(), GpuDevice()
@@ -168,9 +167,11 @@ class StrictDevice:
         columns = CPU.read_columns(path, row_group, names, start=start, rows=rows)
         return {name: column_on_device(as_cudf_has_it(column)) for name, column in columns.items()}
 
-    def write_columns(self, block: Mapping[str, Column], path: Path, schema: Schema, *, row_group_rows: int) -> None:
-        on_device_only = {field.name: checked(block[field.name]) for field in schema}
-        GPU.write_columns(on_device_only, path, schema, row_group_rows=row_group_rows)
+    def write_columns(
+        self, block: Mapping[str, Column], path: Path, types: Mapping[str, pa.DataType], *, row_group_rows: int
+    ) -> None:
+        on_device_only = {name: checked(block[name]) for name in types}
+        GPU.write_columns(on_device_only, path, types, row_group_rows=row_group_rows)
 
     def factorize(self, values: Array, valid: Array | None) -> Categories:
         on_host(values, "int64")

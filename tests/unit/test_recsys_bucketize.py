@@ -12,8 +12,8 @@ from sklearn.preprocessing import KBinsDiscretizer
 
 from tests.recsys_operators import applied, applied_by_row, categories, fields_of, numbers, on_host
 from whitewater.devices import Device
+from whitewater.devices.columns import Block, Numbers
 from whitewater.errors import ConfigError
-from whitewater.recsys.columns import Block, Numbers
 from whitewater.recsys.operators.bucketize import Bucketize
 
 BOUNDARIES = (0.0, 1.0, 10.0)

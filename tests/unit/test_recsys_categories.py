@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whitewater.devices import Array
+from whitewater.devices.columns import Categories, Column, Lists, Numbers
 from whitewater.devices.cpu import CpuDevice
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.recsys import byte_strings, categories
 from whitewater.recsys.byte_strings import ByteStrings
 from whitewater.recsys.categories import CategoryCounter, CategoryTable, order_by_frequency
-from whitewater.recsys.columns import Categories, Column, Lists, Numbers
 
 CPU = CpuDevice()
 WORDS = st.sampled_from(["", "\0", "a", "a\0", "a\0\0\0\0\0\0\0\0b", "naïve", "68fd1e64", "68fd1e65", "x" * 300])

@@ -33,8 +33,8 @@ from tests.recsys_operators import (
     values_of,
 )
 from whitewater.devices import Device
+from whitewater.devices.columns import Block, Categories
 from whitewater.errors import ConfigError, InputError, IntegrityError
-from whitewater.recsys.columns import Block, Categories
 from whitewater.recsys.operators.categorify import Categorify
 from whitewater.recsys.operators.operator import Applying, Inputs
 from whitewater.recsys.schema import Field

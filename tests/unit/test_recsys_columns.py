@@ -20,10 +20,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from whitewater.devices import column_reading
+from whitewater.devices.columns import Categories, Column, Lists, Numbers
 from whitewater.devices.cpu import CpuDevice
 from whitewater.errors import InputError
-from whitewater.recsys.columns import Categories, Column, Lists, Numbers
-from whitewater.recsys.schema import Field, Schema
 
 CPU = CpuDevice()
 SOURCES = Path(__file__).parents[2] / "src"
@@ -273,8 +272,7 @@ def test_what_was_written_is_plain_uncompressed_and_in_row_groups_and_pyarrow_re
         "s": pa.string(), "id": pa.int32(), "f": pa.float32(), "n": pa.int64(), "b": pa.bool_(), "c": pa.int64(),
         "l": pa.list_(pa.int64()),
     }  # fmt: skip
-    schema = Schema(tuple(Field(name, type_) for name, type_ in types.items()))
-    CPU.write_columns(block, tmp_path / "file", schema, row_group_rows=2)
+    CPU.write_columns(block, tmp_path / "file", types, row_group_rows=2)
     table = pq.read_table(tmp_path / "file")
     assert {name: without_nan(column.to_pylist()) for name, column in zip(table.column_names, table, strict=True)} == {
         "s": ["b", None, "a"],
@@ -295,9 +293,7 @@ def test_what_was_written_is_plain_uncompressed_and_in_row_groups_and_pyarrow_re
 
 def test_a_column_without_nulls_is_its_bytes_in_the_file(tmp_path: Path) -> None:
     values = np.arange(100_000, dtype=np.int32)
-    CPU.write_columns(
-        {"n": Numbers(values)}, tmp_path / "file", Schema((Field("n", pa.int32()),)), row_group_rows=10**6
-    )
+    CPU.write_columns({"n": Numbers(values)}, tmp_path / "file", {"n": pa.int32()}, row_group_rows=10**6)
     assert values.tobytes() in (tmp_path / "file").read_bytes()
 
 
@@ -310,8 +306,7 @@ def test_what_is_written_is_read_back(tmp_path: Path, data: st.DataObject, rows:
         for name, type_ in types.items()
     }
     block = {name: column_reading.column_of(pa.array(drawn[name], type_)) for name, type_ in types.items()}
-    schema = Schema(tuple(Field(name, type_) for name, type_ in types.items()))
-    CPU.write_columns(block, tmp_path / "file", schema, row_group_rows=row_group_rows)
+    CPU.write_columns(block, tmp_path / "file", types, row_group_rows=row_group_rows)
     found: dict[str, list[Any]] = {name: [] for name in types}
     for group in range(pq.read_metadata(tmp_path / "file").num_row_groups):
         for name, column in CPU.read_columns(tmp_path / "file", group, list(types)).items():
@@ -328,9 +323,8 @@ def test_what_is_written_is_read_back(tmp_path: Path, data: st.DataObject, rows:
     ],
 )
 def test_values_that_cannot_be_of_their_type_are_named(tmp_path: Path, column: Column, type_: pa.DataType) -> None:
-    schema = Schema((Field("TE_C1", type_),))
     with pytest.raises(InputError, match="column 'TE_C1' cannot be written as int"):
-        CPU.write_columns({"TE_C1": column}, tmp_path / "file", schema, row_group_rows=10)
+        CPU.write_columns({"TE_C1": column}, tmp_path / "file", {"TE_C1": type_}, row_group_rows=10)
 
 
 def test_pandas_which_takes_a_quarter_of_a_second_is_not_imported(tmp_path: Path) -> None:
@@ -345,9 +339,9 @@ def test_pandas_which_takes_a_quarter_of_a_second_is_not_imported(tmp_path: Path
         from whitewater.recsys.schema import Field, Schema
 
         device, path = CpuDevice(), Path(sys.argv[1])
-        schema = Schema(tuple(Field(field.name, field.type) for field in pq.read_schema(path)))
-        block = device.read_columns(path, 0, schema.names)
-        device.write_columns(block, path, schema, row_group_rows=1)
+        types = {field.name: field.type for field in pq.read_schema(path)}
+        block = device.read_columns(path, 0, list(types))
+        device.write_columns(block, path, types, row_group_rows=1)
         columns = [categories.as_categories(block[name], device) for name in "sib"]
         hashing.row_hash(columns, 0, device)
         dictionary = combinations.combine(columns, device).dictionary

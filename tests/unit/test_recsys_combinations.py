@@ -10,9 +10,9 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from whitewater.devices.columns import Categories, Numbers
 from whitewater.devices.cpu import CpuDevice
 from whitewater.recsys.categories import as_categories
-from whitewater.recsys.columns import Categories, Numbers
 from whitewater.recsys.combinations import combine, combine_one
 
 CPU = CpuDevice()

@@ -11,8 +11,8 @@ from pydantic import ValidationError
 
 from tests.recsys_operators import categories, fields_of, numbers, values_of
 from whitewater.devices import Device, resolve
+from whitewater.devices.columns import Block
 from whitewater.errors import ConfigError, InputError
-from whitewater.recsys.columns import Block
 from whitewater.recsys.operators.difference_lag import DifferenceLag
 from whitewater.recsys.operators.operator import Applying
 

@@ -14,9 +14,9 @@ from pydantic import ValidationError
 
 from tests.recsys_operators import applied, applied_by_row, categories, fields_of, fitted_on, numbers, on_host, rows_of
 from whitewater.devices import Device, resolve
+from whitewater.devices.columns import Block, Numbers
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.recsys import medians
-from whitewater.recsys.columns import Block, Numbers
 from whitewater.recsys.operators.arithmetic import Clip, LogOp
 from whitewater.recsys.operators.fill import FillMedian, FillMissing, Median
 from whitewater.recsys.operators.operator import Applying, Fitting

@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from whitewater.devices.columns import Block
 from whitewater.errors import ConfigError
-from whitewater.recsys.columns import Block
 from whitewater.recsys.graph import Node, as_node
 from whitewater.recsys.operators import Categorify, FillMissing, LogOp, Normalize, Rename, TargetEncoding
 from whitewater.recsys.operators.operator import Applying, Fitted, Inputs, Operator

@@ -13,8 +13,8 @@ from pydantic import ValidationError
 
 from tests.recsys_operators import categories, fields_of, lists, numbers, type_of, values_of
 from whitewater.devices import Device, resolve
+from whitewater.devices.columns import Block
 from whitewater.errors import ConfigError
-from whitewater.recsys.columns import Block
 from whitewater.recsys.operators.groupby import Groupby
 from whitewater.recsys.operators.numeric import is_null
 from whitewater.recsys.operators.operator import Applying

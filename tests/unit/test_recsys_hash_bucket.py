@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tests.contract.strict_device import StrictDevice
 from tests.recsys_operators import CPU, applied, applied_by_row, categories, lists, numbers, values_of
 from whitewater.devices import Device
+from whitewater.devices.columns import Block, Categories
 from whitewater.errors import ConfigError, InputError
-from whitewater.recsys.columns import Block, Categories
 from whitewater.recsys.operators.hash_bucket import HashBucket
 from whitewater.recsys.operators.operator import Applying
 from whitewater.recsys.schema import Field

@@ -14,11 +14,11 @@ import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from whitewater.devices.columns import Categories, Column, Lists, Numbers
 from whitewater.devices.cpu import CpuDevice
 from whitewater.errors import ConfigError
 from whitewater.recsys import hashing
 from whitewater.recsys.categories import as_categories
-from whitewater.recsys.columns import Categories, Column, Lists, Numbers
 
 CPU = CpuDevice()
 SEEDS = st.sampled_from([0, 1, 42, 2**63, 2**64 - 1])

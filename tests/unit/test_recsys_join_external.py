@@ -13,8 +13,8 @@ from pydantic import ValidationError
 
 from tests.recsys_operators import applied, applied_by_row, categories, fields_of, fitted_on, numbers, on_host
 from whitewater.devices import Device
+from whitewater.devices.columns import Block
 from whitewater.errors import ConfigError, InputError, IntegrityError
-from whitewater.recsys.columns import Block
 from whitewater.recsys.operators.join_external import JoinExternal
 
 ITEMS = {

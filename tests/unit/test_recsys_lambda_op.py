@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from tests.recsys_operators import applied, applied_by_row, categories, fields_of, numbers, on_host
 from whitewater.devices import Array, Device
+from whitewater.devices.columns import Block, Numbers
 from whitewater.errors import ConfigError, InputError
 from whitewater.recsys import functions
-from whitewater.recsys.columns import Block, Numbers
 from whitewater.recsys.functions import register, registered
 from whitewater.recsys.operators.lambda_op import LambdaOp
 

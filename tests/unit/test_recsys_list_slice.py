@@ -10,8 +10,8 @@ from pydantic import ValidationError
 
 from tests.recsys_operators import applied, applied_by_row, fields_of, lists, numbers
 from whitewater.devices import Device
+from whitewater.devices.columns import Block
 from whitewater.errors import ConfigError
-from whitewater.recsys.columns import Block
 from whitewater.recsys.operators.list_slice import ListSlice
 
 ROWS = [[1, 2, 3, 4], [], [5], [6, 7], [8, 9, 10]]

@@ -77,7 +77,7 @@ def folder_of(
         part = table.slice(start, stop - start)
         if len(part):
             block = {field.name: column_of(part[field.name]) for field in fields}
-            CPU.write_columns(block, path / file_name(number), Schema(fields), row_group_rows=row_group_rows)
+            CPU.write_columns(block, path / file_name(number), Schema(fields).types, row_group_rows=row_group_rows)
             written.append(FeatureFile(file_name(number), len(part)))
     write_features(path, Schema(fields), written, seed=None)
     return open_features(path)

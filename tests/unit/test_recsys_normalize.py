@@ -15,8 +15,8 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from tests.real_data import needs_real_data, real_data
 from tests.recsys_operators import applied, applied_by_row, categories, fields_of, fitted_on, numbers, on_host, rows_of
 from whitewater.devices import Device, resolve
+from whitewater.devices.columns import Block, Numbers
 from whitewater.errors import ConfigError, InputError, IntegrityError
-from whitewater.recsys.columns import Block, Numbers
 from whitewater.recsys.operators import Bucketize, Clip, FillMedian, FillMissing, LogOp, Rename
 from whitewater.recsys.operators.normalize import Normalize, NormalizeMinMax
 from whitewater.recsys.workflow import Workflow

@@ -4,8 +4,8 @@ import pytest
 from pydantic import ValidationError
 
 from tests.recsys_operators import applied, applied_by_row, categories, fields_of, lists, numbers
+from whitewater.devices.columns import Block
 from whitewater.errors import ConfigError
-from whitewater.recsys.columns import Block
 from whitewater.recsys.operators.operator import Operator
 from whitewater.recsys.operators.tags import (
     AddMetadata,

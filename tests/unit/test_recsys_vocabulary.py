@@ -22,10 +22,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.recsys_operators import CPU, applied, categories, fields_of, rows_of
+from whitewater.devices.columns import Block
 from whitewater.errors import ResourceError
 from whitewater.recsys import value_counting, value_table, vocabulary
 from whitewater.recsys.categories import CategoryTable
-from whitewater.recsys.columns import Block
 from whitewater.recsys.counted_values import Counted, CountsWriter, MappedCounts
 from whitewater.recsys.operators.categorify import Categorify
 from whitewater.recsys.operators.operator import Fitting
@@ -272,7 +272,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 from whitewater.devices import resolve
-from whitewater.recsys.columns import Categories
+from whitewater.devices.columns import Categories
 from whitewater.recsys.operators.categorify import Categorify
 from whitewater.recsys.operators.operator import Applying, Fitting
 from whitewater.recsys.schema import Field

@@ -20,9 +20,9 @@ from tests.recsys_logs import clicks, features, write_log, write_parts
 from whitewater import memory
 from whitewater.config.recsys import Fit
 from whitewater.devices import Device, resolve
+from whitewater.devices.columns import Block, Categories, Numbers
 from whitewater.errors import ConfigError, InputError, ResourceError
 from whitewater.recsys import dataset, fitting
-from whitewater.recsys.columns import Block, Categories, Numbers
 from whitewater.recsys.dataset import Dataset
 from whitewater.recsys.feature_folder import open_features
 from whitewater.recsys.operators import Categorify, FillMedian, FillMissing, LogOp, Normalize, Rename, TargetEncoding

@@ -49,6 +49,7 @@ def test_applications_do_not_import_each_other_and_nothing_below_them_imports_th
 def test_devices_import_nothing_of_ours_but_what_has_no_dependency() -> None:
     allowed = (
         "whitewater.devices",
+        "whitewater.arrow_arrays",
         "whitewater.errors",
         "whitewater.versions",
         "whitewater.cluster",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from whitewater.arrow_arrays import to_arrow
+from whitewater.devices.columns import Categories
 from whitewater.devices.protocol import Array
 from whitewater.errors import IntegrityError
-from whitewater.recsys.columns import Categories
 
 
 def cpu_factorize(values: Array, valid: Array | None) -> Categories:

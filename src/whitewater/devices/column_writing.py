@@ -10,10 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from whitewater.devices.columns import Categories, Column, Lists, Numbers
 from whitewater.devices.protocol import Array
 from whitewater.errors import InputError
-from whitewater.recsys.columns import Categories, Column, Lists, Numbers
-from whitewater.recsys.schema import Field, Schema
 
 # One page for each column chunk, up to 1 GiB.
 _LARGE_PAGES = {"data_page_size": 1 << 30, "max_rows_per_page": 1 << 30, "write_batch_size": 1 << 16}
@@ -21,16 +20,18 @@ _LARGE_PAGES = {"data_page_size": 1 << 30, "max_rows_per_page": 1 << 30, "write_
 _MOST_VALUES = 2**31 - 1
 
 
-def cpu_write_columns(block: Mapping[str, Column], path: Path, schema: Schema, *, row_group_rows: int) -> None:
+def cpu_write_columns(
+    block: Mapping[str, Column], path: Path, types: Mapping[str, pa.DataType], *, row_group_rows: int
+) -> None:
     """Write columns of one length as a Parquet file of plain pages.
 
     Parameters
     ----------
     block
-        Columns with at least the names of the schema.
+        Columns with at least these names.
     path
         The file, which is replaced if it exists.
-    schema
+    types
         The columns to write, in the order of the file, and their types: integers, floats, bool, string, or a list of
         these. Numbers are converted. A null of a float is written as NaN.
     row_group_rows
@@ -41,10 +42,10 @@ def cpu_write_columns(block: Mapping[str, Column], path: Path, schema: Schema, *
     InputError
         If the values of a column cannot be of its type.
     """
-    arrays = [_array(block[field.name], field) for field in schema]
+    arrays = [_array(block[name], name, type_) for name, type_ in types.items()]
     # Columns without nulls are required ones: their pages are the values and nothing else, at the speed of the disk.
     fields = [
-        pa.field(field.name, field.type, array.null_count > 0) for field, array in zip(schema, arrays, strict=True)
+        pa.field(name, type_, array.null_count > 0) for (name, type_), array in zip(types.items(), arrays, strict=True)
     ]
     pq.write_table(
         pa.Table.from_arrays(arrays, schema=pa.schema(fields)), path, row_group_size=row_group_rows, compression="none",
@@ -52,11 +53,11 @@ def cpu_write_columns(block: Mapping[str, Column], path: Path, schema: Schema, *
     )  # fmt: skip
 
 
-def _array(column: Column, field: Field) -> pa.Array:
+def _array(column: Column, name: str, type_: pa.DataType) -> pa.Array:
     try:
-        return arrow_of(column, field.type)
+        return arrow_of(column, type_)
     except (pa.ArrowException, ValueError) as error:
-        raise InputError(f"column {field.name!r} cannot be written as {field.type}: {error}.") from error
+        raise InputError(f"column {name!r} cannot be written as {type_}: {error}.") from error
 
 
 def arrow_of(column: Column, type_: pa.DataType) -> pa.Array:
@@ -101,10 +102,12 @@ def _plain(values: Array, valid: Array | None) -> pa.Array:
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [nulls, data])
 
 
-def gpu_write_columns(block: Mapping[str, Column], path: Path, schema: Schema, *, row_group_rows: int) -> None:
+def gpu_write_columns(
+    block: Mapping[str, Column], path: Path, types: Mapping[str, pa.DataType], *, row_group_rows: int
+) -> None:
     """Write columns; see `cpu_write_columns`. Rows go over the host, whose writer is as fast as the disk."""
-    on_host = {field.name: _to_host(block[field.name]) for field in schema}
-    cpu_write_columns(on_host, path, schema, row_group_rows=row_group_rows)
+    on_host = {name: _to_host(block[name]) for name in types}
+    cpu_write_columns(on_host, path, types, row_group_rows=row_group_rows)
 
 
 def _to_host(column: Any) -> Any:

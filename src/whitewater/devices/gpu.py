@@ -27,7 +27,10 @@ from whitewater.errors import DeviceError
 from whitewater.versions import versions
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from whitewater.config.root import Cluster
+    from whitewater.devices.columns import Categories, Column
     from whitewater.devices.edge_keys import (
         BucketedEdges,
         CodeNumbers,
@@ -40,8 +43,6 @@ if TYPE_CHECKING:
     from whitewater.devices.elementwise import Bounds, Clock
     from whitewater.devices.genotypes import Genotypes
     from whitewater.devices.in_edges import Edges, InEdges
-    from whitewater.recsys.columns import Categories, Column
-    from whitewater.recsys.schema import Schema
     from whitewater.workers import Workers
 
 PACKAGES = ("cudf", "cupy", "cuml", "dask_cuda")
@@ -218,10 +219,12 @@ class GpuDevice:
 
         return gpu_read_columns(path, row_group, names, start=start, rows=rows)
 
-    def write_columns(self, block: Mapping[str, Column], path: Path, schema: Schema, *, row_group_rows: int) -> None:
+    def write_columns(
+        self, block: Mapping[str, Column], path: Path, types: Mapping[str, pa.DataType], *, row_group_rows: int
+    ) -> None:
         from whitewater.devices.column_writing import gpu_write_columns
 
-        gpu_write_columns(block, path, schema, row_group_rows=row_group_rows)
+        gpu_write_columns(block, path, types, row_group_rows=row_group_rows)
 
     def factorize(self, values: Array, valid: Array | None) -> Categories:
         from whitewater.devices.categories import gpu_factorize

@@ -30,7 +30,10 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from whitewater.config.root import Cluster
+    from whitewater.devices.columns import Categories, Column
     from whitewater.devices.edge_keys import (
         BucketedEdges,
         CodeNumbers,
@@ -43,8 +46,6 @@ if TYPE_CHECKING:
     from whitewater.devices.elementwise import Bounds, Clock
     from whitewater.devices.genotypes import Genotypes
     from whitewater.devices.in_edges import Edges, InEdges
-    from whitewater.recsys.columns import Categories, Column
-    from whitewater.recsys.schema import Schema
     from whitewater.workers import Workers
 
 Kind = Literal["timestamp", "float64", "int8", "int16", "int32", "int64", "id", "text"]
@@ -298,7 +299,9 @@ class Device(Hashable, Protocol):
         Raises InputError where the file is damaged, or a column is missing or of another type.
         """
 
-    def write_columns(self, block: Mapping[str, Column], path: Path, schema: Schema, *, row_group_rows: int) -> None:
+    def write_columns(
+        self, block: Mapping[str, Column], path: Path, types: Mapping[str, pa.DataType], *, row_group_rows: int
+    ) -> None:
         """Write columns as a Parquet file of plain, uncompressed pages; NaN stands for null in floats.
 
         Raises InputError where a column cannot be of its type.

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from whitewater.devices.columns import Categories, Column, Lists, Numbers
 from whitewater.errors import ConfigError, InputError
 from whitewater.recsys.byte_strings import ByteStrings
 from whitewater.recsys.category_kernels import MORE, WORD_BYTES, cut_words, find, place_slots
-from whitewater.recsys.columns import Categories, Column, Lists, Numbers
 
 if TYPE_CHECKING:
     from whitewater.devices.protocol import Array, Device

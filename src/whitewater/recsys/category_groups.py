@@ -16,15 +16,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from whitewater.arrow_arrays import to_arrow, to_numpy
+from whitewater.devices.columns import Categories
 from whitewater.errors import ConfigError, IntegrityError
 from whitewater.recsys.categories import CategoryCounter, CategoryTable, as_categories
 from whitewater.recsys.category_ids import category_type, is_list, scalar
-from whitewater.recsys.columns import Categories
 from whitewater.recsys.combinations import combine, combine_one
 
 if TYPE_CHECKING:
+    from whitewater.devices.columns import Block
     from whitewater.devices.protocol import Array, Device
-    from whitewater.recsys.columns import Block
     from whitewater.recsys.operators.operator import Row
     from whitewater.recsys.schema import Field
 

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from whitewater.devices.columns import Categories, Column, Lists, Numbers
 from whitewater.errors import ConfigError, InputError
 from whitewater.recsys.categories import as_categories
-from whitewater.recsys.columns import Categories, Column, Lists, Numbers
 from whitewater.recsys.schema import Field
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from whitewater.devices.columns import Categories
 from whitewater.recsys.byte_strings import ByteStrings
 from whitewater.recsys.category_kernels import HEAD_BYTES, write_parts
-from whitewater.recsys.columns import Categories
 
 if TYPE_CHECKING:
     from whitewater.devices.protocol import Array, Device

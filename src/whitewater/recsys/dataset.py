@@ -16,8 +16,8 @@ from whitewater.recsys.rows import as_fitted, joined, on_device
 from whitewater.recsys.schema import Field, Schema, kind, plain, wider
 
 if TYPE_CHECKING:
+    from whitewater.devices.columns import Block
     from whitewater.devices.protocol import Device
-    from whitewater.recsys.columns import Block
 
 # Rows that are worked on at once: those of a row group, or of so much of it or of a table in memory.
 PART_ROWS = 524_288

@@ -57,7 +57,7 @@ from whitewater.store import write_json
 
 if TYPE_CHECKING:
     from whitewater.devices import Device
-    from whitewater.recsys.columns import Column
+    from whitewater.devices.columns import Column
     from whitewater.recsys.drift_measures import Counts
     from whitewater.workers import Workers
 

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from whitewater.arrow_arrays import to_arrow
+from whitewater.devices.columns import Categories, Column, Lists
 from whitewater.recsys.categories import CategoryCounter, CategoryTable, as_categories, as_floats, order_by_frequency
-from whitewater.recsys.columns import Categories, Column, Lists
 
 if TYPE_CHECKING:
     from whitewater.devices import Array, Device

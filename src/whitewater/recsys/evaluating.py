@@ -9,7 +9,7 @@ from whitewater.errors import IntegrityError
 from whitewater.recsys.rows import rows_of
 
 if TYPE_CHECKING:
-    from whitewater.recsys.columns import Block, Column
+    from whitewater.devices.columns import Block, Column
     from whitewater.recsys.operators.operator import Applying, Fitted
     from whitewater.recsys.plan import Origin, Plan, Share, Stage
 

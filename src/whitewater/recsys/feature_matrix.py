@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from whitewater import memory
+from whitewater.devices.columns import Numbers
 from whitewater.errors import InputError
-from whitewater.recsys.columns import Numbers
 
 if TYPE_CHECKING:
     from whitewater.devices.protocol import Array, Device

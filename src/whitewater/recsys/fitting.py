@@ -22,7 +22,7 @@ from whitewater.recsys.operators.operator import Applying, Fitted, Fitting, Stat
 from whitewater.recsys.plan import Origin, Plan
 
 if TYPE_CHECKING:
-    from whitewater.recsys.columns import Block
+    from whitewater.devices.columns import Block
     from whitewater.step import Run
     from whitewater.workers import Workers
 

@@ -22,9 +22,9 @@ from whitewater.recsys.category_groups import Groups
 from whitewater.recsys.operators.operator import Fitted, Fitting, Statistic
 
 if TYPE_CHECKING:
+    from whitewater.devices.columns import Block
     from whitewater.devices.protocol import Device
     from whitewater.recsys.category_groups import Grouping
-    from whitewater.recsys.columns import Block
     from whitewater.recsys.operators.by_category import ByCategory
 
 logger = logging.getLogger(__name__)

@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
+from whitewater.devices.columns import Categories, Column
 from whitewater.recsys.byte_strings import ByteStrings
 from whitewater.recsys.categories import as_integers
-from whitewater.recsys.columns import Categories, Column
 
 if TYPE_CHECKING:
     from whitewater.devices.protocol import Array, Device

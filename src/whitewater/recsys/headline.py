@@ -42,13 +42,15 @@ def _worth(metrics: Mapping[str, Any]) -> list[str]:
         return [f"There is no AUC: the {rows:,} test rows are all of one label."]
     best = max(measured, key=lambda name: measured[name][_ALL]["auc"])
     sets = measured[best]
-    plain = f", {sets[_PLAIN]['auc']:.3f} with the plain numbers alone" if _PLAIN in sets else ""
-    error = sets[_ALL]["auc_standard_error"]
-    spread = f" ± {_NORMAL * error:.3f}" if error is not None else ""
-    first = (
-        f"{_MODELS[best]} an AUC of {sets[_ALL]['auc']:.3f}{spread} on {rows:,} later rows with the features{plain}."
-    )
+    plain = f", {_estimate(sets[_PLAIN])} with the plain numbers alone" if _PLAIN in sets else ""
+    first = f"{_MODELS[best]} an AUC of {_estimate(sets[_ALL])} on {rows:,} later rows with the features{plain}."
     return [first, *_loss(sets)]
+
+
+def _estimate(quality: Mapping[str, Any]) -> str:
+    """Return an area under the curve with half its interval of 95 %."""
+    error = quality["auc_standard_error"]
+    return f"{quality['auc']:.3f}" + (f" ± {_NORMAL * error:.3f}" if error is not None else "")
 
 
 def _measured(sets: Qualities) -> dict[str, Mapping[str, Any]]:
@@ -57,13 +59,13 @@ def _measured(sets: Qualities) -> dict[str, Mapping[str, Any]]:
 
 def _loss(sets: Qualities) -> list[str]:
     """Say without which group the most is lost."""
-    without = {key.removeprefix(_WITHOUT): each["auc"] for key, each in sets.items() if key.startswith(_WITHOUT)}
+    without = {key.removeprefix(_WITHOUT): each for key, each in sets.items() if key.startswith(_WITHOUT)}
     if not without:
         return []
-    group = min(without, key=lambda name: (without[name], name))
-    if without[group] >= sets[_ALL]["auc"]:
+    group = min(without, key=lambda name: (without[name]["auc"], name))
+    if without[group]["auc"] >= sets[_ALL]["auc"]:
         return ["No group of features is missed: without any one of them the AUC is no lower."]
-    return [f"Most is lost without `{group}`: the AUC is {without[group]:.3f} then."]
+    return [f"Most is lost without `{group}`: the AUC is {_estimate(without[group])} then."]
 
 
 def _drift(found: Mapping[str, Any]) -> list[str]:

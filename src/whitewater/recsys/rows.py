@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 
+from whitewater.devices.columns import Block, Categories, Column, Lists, Numbers
 from whitewater.errors import InputError
-from whitewater.recsys.columns import Block, Categories, Column, Lists, Numbers
 from whitewater.recsys.schema import kind
 
 if TYPE_CHECKING:

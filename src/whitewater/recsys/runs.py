@@ -20,8 +20,8 @@ from whitewater.recsys.hashing import row_hash
 from whitewater.recsys.rows import rows_of
 
 if TYPE_CHECKING:
+    from whitewater.devices.columns import Block
     from whitewater.devices.protocol import Device
-    from whitewater.recsys.columns import Block
     from whitewater.step import Run
     from whitewater.workers import Workers
 

@@ -58,6 +58,11 @@ class Schema:
     def names(self) -> list[str]:
         return [each.name for each in self.fields]
 
+    @property
+    def types(self) -> dict[str, pa.DataType]:
+        """The type of each column by its name."""
+        return {each.name: each.type for each in self.fields}
+
     def __iter__(self) -> Iterator[Field]:
         return iter(self.fields)
 

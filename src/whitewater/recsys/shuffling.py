@@ -97,7 +97,7 @@ def gather(bucket: int, *, paths: Sequence[Path], shuffle: Shuffle, device: Devi
     name = file_name(bucket)
     if len(order):
         device.write_columns(
-            block, folder / name, shuffle.schema, row_group_rows=even(len(order), shuffle.row_group_rows)
+            block, folder / name, shuffle.schema.types, row_group_rows=even(len(order), shuffle.row_group_rows)
         )
     return FeatureFile(name, len(order))
 

@@ -20,7 +20,7 @@ from whitewater.recsys.runs import check_runs, cut_between_runs
 from whitewater.recsys.schema import Field, Schema, kind
 
 if TYPE_CHECKING:
-    from whitewater.recsys.columns import Block
+    from whitewater.devices.columns import Block
     from whitewater.step import Run
     from whitewater.workers import Workers
 

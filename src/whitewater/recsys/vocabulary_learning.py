@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from whitewater.devices.columns import Block, Categories, Column, Lists
 from whitewater.recsys.categories import count
 from whitewater.recsys.category_ids import known_categories
-from whitewater.recsys.columns import Block, Categories, Column, Lists
 from whitewater.recsys.combinations import combine
 from whitewater.recsys.counted_values import Counted, CountsWriter, Integers, MappedCounts
 from whitewater.recsys.operators.operator import Fitted, Fitting, Statistic

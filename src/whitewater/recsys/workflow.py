@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from whitewater.config.recsys import Fit
 from whitewater.devices import resolve
+from whitewater.devices.columns import Categories, Lists, Numbers
 from whitewater.errors import ConfigError
-from whitewater.recsys.columns import Categories, Lists, Numbers
 from whitewater.recsys.dataset import Dataset
 from whitewater.recsys.fitting import learn
 from whitewater.recsys.graph import Node, Selection, as_node
@@ -122,7 +122,7 @@ class Workflow:
         ----------
         data
             A dataset or what can be one, whose results are a table of Arrow; or a block, a mapping of names to columns
-            of `whitewater.recsys.columns`, whose results are one.
+            of `whitewater.devices.columns`, whose results are one.
         training
             Whether the rows are those that were fitted on, in order to train a model: then statistics of the target
             leave each row's own fold out.

@@ -89,7 +89,7 @@ def _write(
     block = transformation.part_block(part, dataset, applying)
     file = FeatureFile(file_name(number), rows_of(block))
     size = even(file.rows, row_group_rows)
-    applying.device.write_columns(block, folder / file.name, schema, row_group_rows=size)
+    applying.device.write_columns(block, folder / file.name, schema.types, row_group_rows=size)
     return file
 
 

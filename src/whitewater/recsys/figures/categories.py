@@ -40,11 +40,11 @@ def categories(workflow: Path) -> Figure:
     shown = bars[:_MOST_BARS]
     subtitle = (
         f"{_counted(learnt)} of {style.count(max(each.rows for each in learnt))} training rows. Left: how often the "
-        f"values with an id of their own occur, {'of some columns' if len(learnt) > 3 else 'by column'}; right: how many "
-        "rows have them."
+        f"values with an id of their own occur, {'of some columns' if len(learnt) > 3 else 'by column'}; right: how "
+        "many rows have them."
     )
     figure, body = style.titled(
-        9, max(4.2, 1.1 + 0.19 * len(shown)), title=_TITLE, subtitle=subtitle, notes=_notes(learnt, shown)
+        9, max(4.6, 1.7 + 0.19 * len(shown)), title=_TITLE, subtitle=subtitle, notes=_notes(learnt, shown)
     )
     left, right = body.subplots(1, 2)
     _draw_frequencies(left, learnt)

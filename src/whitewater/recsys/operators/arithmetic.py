@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Self
 from pydantic import Field as Parameter
 from pydantic import FiniteFloat, model_validator
 
+from whitewater.devices.columns import Numbers
 from whitewater.errors import InputError
-from whitewater.recsys.columns import Numbers
 from whitewater.recsys.operators.numeric import (
     ColumnOfNumbers,
     column_names,
@@ -25,8 +25,8 @@ from whitewater.recsys.operators.numeric import (
 from whitewater.recsys.operators.operator import Applying, Fitted, Inputs, Operator, Row, RowFunction
 
 if TYPE_CHECKING:
+    from whitewater.devices.columns import Block
     from whitewater.devices.protocol import Array, Device
-    from whitewater.recsys.columns import Block
     from whitewater.recsys.schema import Field
 
 

@@ -13,14 +13,14 @@ import pyarrow as pa
 from pydantic import AfterValidator, FiniteFloat
 from pydantic import Field as Parameter
 
+from whitewater.devices.columns import Numbers
 from whitewater.errors import ConfigError
 from whitewater.recsys.categories import as_floats
-from whitewater.recsys.columns import Numbers
 from whitewater.recsys.operators.numeric import column_names, is_null, number_fields, numbers_of
 from whitewater.recsys.operators.operator import Applying, Fitted, Inputs, Operator, Row, RowFunction
 
 if TYPE_CHECKING:
-    from whitewater.recsys.columns import Block
+    from whitewater.devices.columns import Block
     from whitewater.recsys.schema import Field
 
 

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
+from whitewater.devices.columns import Numbers
 from whitewater.errors import IntegrityError
 from whitewater.recsys.category_groups import Grouping, GroupTable, name_of, read_categories
-from whitewater.recsys.columns import Numbers
 from whitewater.recsys.group_statistic import Gathering, GroupStatistic
 from whitewater.recsys.operators.numeric import number_fields
 from whitewater.recsys.operators.operator import Fitted, Operator
 from whitewater.recsys.schema import Field
 
 if TYPE_CHECKING:
+    from whitewater.devices.columns import Block, Categories
     from whitewater.devices.protocol import Array, Device
-    from whitewater.recsys.columns import Block, Categories
     from whitewater.recsys.operators.operator import Applying, Inputs, Row, RowFunction, Value
 
 TABLE = "categories"

@@ -38,7 +38,7 @@ from whitewater.recsys.vocabulary import (
 from whitewater.recsys.vocabulary_learning import GivenVocabulary, Group, LearntVocabulary
 
 if TYPE_CHECKING:
-    from whitewater.recsys.columns import Block, Column
+    from whitewater.devices.columns import Block, Column
     from whitewater.recsys.operators.operator import Applying, Fitted, Inputs, Row, RowFunction, Statistic, Value
 
 Given = str | tuple[str, ...] | tuple[int, ...]

@@ -11,16 +11,16 @@ import pyarrow as pa
 from pydantic import AfterValidator
 from pydantic import Field as Parameter
 
+from whitewater.devices.columns import Numbers
 from whitewater.errors import ConfigError, InputError
 from whitewater.recsys.categories import as_floats
-from whitewater.recsys.columns import Numbers
 from whitewater.recsys.hashing import row_hash
 from whitewater.recsys.operators.numeric import column_names, is_number, number_fields, numbers_of
 from whitewater.recsys.operators.operator import Applying, Fitted, Inputs, Operator
 
 if TYPE_CHECKING:
+    from whitewater.devices.columns import Block
     from whitewater.devices.protocol import Array, Device
-    from whitewater.recsys.columns import Block
     from whitewater.recsys.schema import Field
 
 Names = tuple[str, ...]

@@ -13,9 +13,9 @@ import pyarrow as pa
 from pydantic import Field as Parameter
 from pydantic import FiniteFloat
 
+from whitewater.devices.columns import Numbers
 from whitewater.errors import InputError, IntegrityError
 from whitewater.recsys.categories import as_floats
-from whitewater.recsys.columns import Numbers
 from whitewater.recsys.medians import Runs, exact_runs_of, merged, runs_of, runs_of_integers, value_of
 from whitewater.recsys.operators.numeric import (
     column_names,
@@ -41,8 +41,8 @@ from whitewater.recsys.operators.operator import (
 from whitewater.recsys.schema import Field
 
 if TYPE_CHECKING:
+    from whitewater.devices.columns import Block
     from whitewater.devices.protocol import Device
-    from whitewater.recsys.columns import Block
 
 
 class _Fill(Operator):

@@ -10,16 +10,16 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field as Parameter
 
+from whitewater.devices.columns import Categories, Column, Lists, Numbers
 from whitewater.errors import ConfigError, InputError
 from whitewater.recsys.categories import add_up, as_floats, count
-from whitewater.recsys.columns import Categories, Column, Lists, Numbers
 from whitewater.recsys.hashing import row_hash
 from whitewater.recsys.operators.numeric import column_names, is_number, nulls, numbers_of
 from whitewater.recsys.operators.operator import Applying, Fitted, Inputs, Operator
 
 if TYPE_CHECKING:
+    from whitewater.devices.columns import Block
     from whitewater.devices.protocol import Array, Device
-    from whitewater.recsys.columns import Block
     from whitewater.recsys.schema import Field
 
 Names = tuple[str, ...]

@@ -23,7 +23,7 @@ from whitewater.recsys.operators.operator import Operator
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from whitewater.recsys.columns import Block
+    from whitewater.devices.columns import Block
     from whitewater.recsys.operators.operator import Applying, Fitted, Inputs, RowFunction, Value
     from whitewater.recsys.schema import Field
 

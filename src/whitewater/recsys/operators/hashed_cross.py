@@ -9,15 +9,15 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field as Setting
 
+from whitewater.devices.columns import Numbers
 from whitewater.errors import ConfigError
 from whitewater.recsys.category_ids import TAG, category_type, id_type, is_list, known_categories, scalar
-from whitewater.recsys.columns import Numbers
 from whitewater.recsys.hashing import row_hash, row_hash_one
 from whitewater.recsys.operators.operator import Operator
 from whitewater.recsys.schema import Field
 
 if TYPE_CHECKING:
-    from whitewater.recsys.columns import Block, Column
+    from whitewater.devices.columns import Block, Column
     from whitewater.recsys.operators.operator import Applying, Fitted, Inputs, Row, RowFunction, Value
 
 SEED = 0

@@ -17,9 +17,9 @@ from pydantic import model_validator
 
 from whitewater.arrow_arrays import to_numpy
 from whitewater.devices import resolve
+from whitewater.devices.columns import Categories, Column, Numbers
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.recsys.categories import CategoryTable, as_categories
-from whitewater.recsys.columns import Categories, Column, Numbers
 from whitewater.recsys.combinations import combine
 from whitewater.recsys.operators.numeric import column_names, is_number
 from whitewater.recsys.operators.operator import (
@@ -35,8 +35,8 @@ from whitewater.recsys.operators.operator import (
 from whitewater.recsys.schema import Field, plain, type_named
 
 if TYPE_CHECKING:
+    from whitewater.devices.columns import Block
     from whitewater.devices.protocol import Array, Device
-    from whitewater.recsys.columns import Block
 
 TABLE = "table"
 Names = tuple[str, ...]

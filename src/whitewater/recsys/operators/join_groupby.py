@@ -20,8 +20,8 @@ from whitewater.recsys.moments import Moments, grouped_moments
 from whitewater.recsys.operators.by_category import ByCategory, LearntByCategory, spread
 
 if TYPE_CHECKING:
+    from whitewater.devices.columns import Block, Categories
     from whitewater.devices.protocol import Array, Device
-    from whitewater.recsys.columns import Block, Categories
     from whitewater.recsys.operators.operator import Applying, Row, Value
 
 Stat = Literal["count", "sum", "mean", "std", "var", "min", "max"]

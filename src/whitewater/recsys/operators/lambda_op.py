@@ -11,9 +11,9 @@ import pyarrow as pa
 from pydantic import Field as Parameter
 from pydantic import model_validator
 
+from whitewater.devices.columns import Numbers
 from whitewater.errors import ConfigError, InputError
 from whitewater.recsys.categories import as_floats
-from whitewater.recsys.columns import Numbers
 from whitewater.recsys.functions import Function, registered
 from whitewater.recsys.operators.numeric import column_names, is_null, number_fields, numbers_of
 from whitewater.recsys.operators.operator import Applying, Fitted, Inputs, Operator, Row, RowFunction
@@ -21,8 +21,8 @@ from whitewater.recsys.operators.operator import Applying, Fitted, Inputs, Opera
 if TYPE_CHECKING:
     from types import ModuleType
 
+    from whitewater.devices.columns import Block
     from whitewater.devices.protocol import Array, Device
-    from whitewater.recsys.columns import Block
     from whitewater.recsys.schema import Field
 
 

@@ -10,14 +10,14 @@ import pyarrow as pa
 from pydantic import Field as Parameter
 from pydantic import FiniteFloat, model_validator
 
+from whitewater.devices.columns import Categories, Lists, Numbers
 from whitewater.errors import ConfigError, InputError
-from whitewater.recsys.columns import Categories, Lists, Numbers
 from whitewater.recsys.operators.numeric import column_names, holding, holding_dtype, is_number, plain_number
 from whitewater.recsys.operators.operator import Applying, Fitted, Inputs, Operator, Row, RowFunction
 
 if TYPE_CHECKING:
+    from whitewater.devices.columns import Block
     from whitewater.devices.protocol import Array, Device
-    from whitewater.recsys.columns import Block
     from whitewater.recsys.schema import Field
 
 

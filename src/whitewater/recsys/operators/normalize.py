@@ -18,8 +18,8 @@ from whitewater.recsys.operators.operator import Fitted, Fitting, Inputs, Statis
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from whitewater.devices.columns import Block
     from whitewater.devices.protocol import Array, Device
-    from whitewater.recsys.columns import Block
     from whitewater.recsys.schema import Field
 
 

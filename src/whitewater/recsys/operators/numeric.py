@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from whitewater.devices.columns import Numbers
 from whitewater.errors import ConfigError, InputError
 from whitewater.recsys.categories import as_floats
-from whitewater.recsys.columns import Numbers
 from whitewater.recsys.operators.operator import Applying, Fitted, Inputs, Operator, Row, RowFunction
 
 if TYPE_CHECKING:
+    from whitewater.devices.columns import Block, Column
     from whitewater.devices.protocol import Array, Device
-    from whitewater.recsys.columns import Block, Column
     from whitewater.recsys.schema import Field
 
 

@@ -18,8 +18,8 @@ from whitewater.config.base import Section
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from whitewater.devices.columns import Block
     from whitewater.devices.protocol import Device
-    from whitewater.recsys.columns import Block
     from whitewater.recsys.graph import Node, Selection
     from whitewater.recsys.schema import Field
 

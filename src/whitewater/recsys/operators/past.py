@@ -14,10 +14,10 @@ import pyarrow as pa
 from pydantic import Field as Setting
 
 from whitewater.arrow_arrays import to_arrow, to_numpy
+from whitewater.devices.columns import Numbers
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.recsys.categories import add_up, as_floats, count
 from whitewater.recsys.category_groups import Grouping, Groups, grown, read_categories, read_numbers, table_of
-from whitewater.recsys.columns import Numbers
 from whitewater.recsys.group_statistic import Gathering
 from whitewater.recsys.operators.by_category import ByCategory, LearntByCategory, spread
 from whitewater.recsys.past_kernels import add_up_runs
@@ -26,8 +26,8 @@ from whitewater.recsys.periods import Cells, cells_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from whitewater.devices.columns import Block, Categories
     from whitewater.devices.protocol import Array, Device
-    from whitewater.recsys.columns import Block, Categories
     from whitewater.recsys.operators.operator import Applying, Inputs, Row, Value
     from whitewater.recsys.schema import Field
 

@@ -14,7 +14,7 @@ from whitewater.recsys.operators.numeric import column_names
 from whitewater.recsys.operators.operator import Applying, Fitted, Inputs, Operator, Row, RowFunction
 
 if TYPE_CHECKING:
-    from whitewater.recsys.columns import Block
+    from whitewater.devices.columns import Block
     from whitewater.recsys.schema import Field
 
 

@@ -26,8 +26,8 @@ from whitewater.recsys.hashing import row_hash
 from whitewater.recsys.operators.by_category import ByCategory, LearntByCategory, spread
 
 if TYPE_CHECKING:
+    from whitewater.devices.columns import Block, Categories
     from whitewater.devices.protocol import Array, Device
-    from whitewater.recsys.columns import Block, Categories
     from whitewater.recsys.operators.operator import Applying, Row, Value
 
 Floats = npt.NDArray[np.float64]
