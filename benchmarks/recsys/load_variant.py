@@ -27,7 +27,7 @@ from benchmarks.recsys.features_variant import CATEGORICAL, CONTINUOUS
 
 BATCH_ROWS = 65_536
 # Rows that are shuffled together by variants that do not have all of them in memory.
-WINDOW_ROWS = 8 * BATCH_ROWS
+WINDOW_ROWS = 4 * BATCH_ROWS
 EPOCHS = 5
 
 Batch = Mapping[str, npt.NDArray[Any]]

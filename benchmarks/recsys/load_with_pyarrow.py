@@ -1,4 +1,4 @@
-"""pyarrow: row groups read in random order, some of them put together as matrices, of which rows are taken by index."""
+"""pyarrow: row groups read in random order, some of them put together, and rows taken by index for each batch."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ def open_batches(work: Work) -> Epoch:
 
 def batches_of(table: pa.Table, generator: np.random.Generator) -> Iterator[Batch]:
     """Yield the rows of a table as batches, in random order."""
-    arrays = {
-        "continuous": np.stack([table[name].to_numpy() for name in CONTINUOUS], axis=1),
-        "categorical": np.stack([table[name].to_numpy() for name in CATEGORICAL], axis=1),
-        "label": table["label"].to_numpy().astype(np.float32),
-        "row_id": table["row_id"].to_numpy(),
-    }
-    order = generator.permutation(len(table))
+    whole = table.combine_chunks()
+    order = generator.permutation(len(whole))
     for start in range(0, len(order), BATCH_ROWS):
-        chosen = order[start : start + BATCH_ROWS]
-        yield {name: array.take(chosen, axis=0) for name, array in arrays.items()}
+        rows = whole.take(pa.array(order[start : start + BATCH_ROWS]))
+        yield {
+            "continuous": np.stack([rows[name].to_numpy() for name in CONTINUOUS], axis=1),
+            "categorical": np.stack([rows[name].to_numpy() for name in CATEGORICAL], axis=1),
+            "label": rows["label"].to_numpy().astype(np.float32),
+            "row_id": rows["row_id"].to_numpy(),
+        }
 
 
 if __name__ == "__main__":

@@ -19,9 +19,9 @@ from whitewater.recsys.sources.generated import simulated_columns
 from whitewater.recsys.sources.movielens import COLUMNS
 
 GROUPS = {
-    "generated": ["numeric", "offsets", "categories", "targets", "crosses", "past_counts"],
-    "criteo": ["numeric", "categories", "targets", "crosses", "past_counts"],
-    "movielens": ["users", "items", "genres", "year", "targets", "past_counts", "past_means"],
+    "generated": ["plain", "numeric", "offsets", "categories", "targets", "crosses", "past_counts"],
+    "criteo": ["plain", "numeric", "categories", "targets", "crosses", "past_counts"],
+    "movielens": ["users", "items", "genres", "plain", "year", "targets", "past_counts", "past_means"],
 }
 KINDS: Mapping[Role, str] = {"continuous": "float64", "categorical": "string"}
 

@@ -146,7 +146,7 @@ class Batches:
         drop_last: bool = False,
         prefetch: int = 2,
         threads: int = 1,
-        window_rows: int = 524_288,
+        window_rows: int = 262_144,
         device: Device | None = None,
     ) -> None:
         _check(batch_rows=batch_rows, prefetch=prefetch, threads=threads, window_rows=window_rows, shards=shard[1])
@@ -161,6 +161,8 @@ class Batches:
         self._batch_rows, self._window_rows = batch_rows, -(-window_rows // batch_rows) * batch_rows
         self._prefetch, self._threads = prefetch, threads
         self._rows = _span(int(groups[:, 2].sum()), shard, batch_rows if drop_last else None)
+        # Where the numbers of each row group are, once it was read; no file may change as long as this is used.
+        self._tables: dict[int, list[Array]] = {}
         self._forecast()
 
     @property
@@ -189,7 +191,7 @@ class Batches:
         """
         key = mix_one(mix_one(self._seed) ^ number)
         pieces = _Order(self._blocks, key if self._shuffle else None)
-        reader = _Reader(self._files, self._groups, self._matrices, self._device)
+        reader = _Reader(self._files, self._groups, self._matrices, self._tables, self._device)
         starts = range(self._rows.start, self._rows.stop, self._window_rows)
         spans = [range(start, min(start + self._window_rows, self._rows.stop)) for start in starts]
         for window in _ahead(partial(_window, pieces, reader), spans, prefetch=self._prefetch, threads=self._threads):
@@ -340,12 +342,16 @@ class _Reader:
     """Reads pieces of row groups into matrices; several threads may use it."""
 
     def __init__(
-        self, files: Sequence[FeatureFile], groups: Array, matrices: Sequence[_Matrix], device: Device
+        self,
+        files: Sequence[FeatureFile],
+        groups: Array,
+        matrices: Sequence[_Matrix],
+        tables: dict[int, list[Array]],
+        device: Device,
     ) -> None:
-        self._files, self._groups = files, groups.tolist()
+        self._files, self._groups, self._tables = files, groups.tolist(), tables
         self.matrices, self.device = matrices, device
         self._mapped: Callable[[int], MappedFile] = lru_cache(_MAPPED_FILES)(lambda file: files[file].mapped())
-        self._tables: dict[int, list[Array]] = {}
 
     def read(self, piece: tuple[int, int, int], places: Array, targets: Sequence[Array]) -> None:
         """Write the rows of a piece to their places in each matrix."""

@@ -21,7 +21,7 @@ DENSE = 4
 class RowCells:
     """Row *i* is in cell ``of_row[i]``, which has a code and a period.
 
-    ``of_row`` int64 (rows,) on the device; ``codes`` and ``periods`` int64 (cells,) on the host. Cells may be empty.
+    ``of_row`` int32 (rows,) on the device; ``codes`` and ``periods`` int64 (cells,) on the host. Cells may be empty.
     """
 
     of_row: Array
@@ -37,16 +37,17 @@ def cells_of(codes: Array, size: int, periods: Array, device: Device) -> RowCell
     xp = device.xp
     if not len(codes):
         nothing = np.empty(0, np.int64)
-        return RowCells(device.from_host(nothing), nothing, nothing)
+        return RowCells(device.from_host(nothing.astype(np.int32)), nothing, nothing)
     first, last = int(periods.min()), int(periods.max())
     width = last - first + 1
     if size * width <= DENSE * len(codes):
         cells = np.arange(size * width)
-        return RowCells(codes * np.int64(width) + (periods - first), cells // width, first + cells % width)
+        of_row = codes * np.int64(width) + (periods - first)
+        return RowCells(of_row.astype(np.int32), cells // width, first + cells % width)
     distinct, rank = xp.unique(periods, return_inverse=True)
     keys, of_row = xp.unique(codes * np.int64(len(distinct)) + rank, return_inverse=True)
     found = device.to_host(keys)
-    return RowCells(of_row, found // len(distinct), device.to_host(distinct)[found % len(distinct)])
+    return RowCells(of_row.astype(np.int32), found // len(distinct), device.to_host(distinct)[found % len(distinct)])
 
 
 @dataclass(frozen=True)

@@ -62,13 +62,11 @@ def scatter(
     number, part = task
     device, xp = applying.device, applying.device.xp
     block = transformation.part_block(part, dataset, applying)
-    key = block[shuffle.key]
-    hashes = row_hash([key], shuffle.seed, device)
+    hashes = row_hash([block[shuffle.key]], shuffle.seed, device)
     order = xp.argsort(hashes)
     sorted_hashes = device.to_host(hashes[order])
     bounds = np.searchsorted(_bucket(sorted_hashes, shuffle.buckets), np.arange(shuffle.buckets + 1))
-    types = {each.name: each.type for each in shuffle.schema}
-    rows = as_table(block, types, device).take(to_arrow(device.to_host(order)))
+    rows = as_table(block, shuffle.schema.types, device).take(to_arrow(device.to_host(order)))
     rows = rows.append_column(_HASH, to_arrow(sorted_hashes)).combine_chunks()
     path = shuffle.scratch / f"{number:06d}.arrow"
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, rows.schema) as writer:

@@ -13,7 +13,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from whitewater.errors import InputError
+from whitewater.recsys.default_features import PLAIN
 from whitewater.recsys.feature_folder import FeatureFolder, open_features
 from whitewater.recsys.feature_matrix import FeatureMatrix, load_matrix, numeric_columns
 from whitewater.recsys.prediction_quality import quality
@@ -21,11 +24,10 @@ from whitewater.store import write_json
 
 if TYPE_CHECKING:
     from whitewater.config.recsys import Train
-    from whitewater.devices.protocol import Array
+    from whitewater.devices.protocol import Array, Device
     from whitewater.step import Output, Run
 
 logger = logging.getLogger(__name__)
-PLAIN = "plain"
 # The tag of ids of categories, whose order means nothing.
 CATEGORICAL = "categorical"
 
@@ -39,9 +41,9 @@ class Parts:
     valid: FeatureMatrix
     test: FeatureMatrix
 
-    def choose(self, names: Sequence[str]) -> Parts:
+    def choose(self, names: Sequence[str], device: Device) -> Parts:
         """Return some of the features."""
-        places = [self.names.index(name) for name in names]
+        places = device.from_host(np.array([self.names.index(name) for name in names]))
         chosen = [FeatureMatrix(part.X[:, places], part.y, part.of) for part in (self.train, self.valid, self.test)]
         return Parts(tuple(names), *chosen)
 
@@ -139,7 +141,7 @@ def _qualities(parts: Parts, sets: Mapping[str, Sequence[str]], fit: Fit, run: R
     """Return for each set of features the quality on the test rows."""
     found: dict[str, Any] = {}
     for key, names in sets.items():
-        chosen = parts.choose(names)
+        chosen = parts.choose(names, run.device)
         predict, facts = fit(chosen, run)
         predicted = run.device.to_host(predict(chosen.test.X))
         found[key] = {
