@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
+from whitewater.config.cluster import Cluster
 from whitewater.config.pagerank import Pagerank
-from whitewater.config.root import Cluster
 from whitewater.devices import Device
 from whitewater.devices.cpu import CpuDevice
 from whitewater.pagerank.graph_folder import GraphFolder, GraphWriter, open_graph

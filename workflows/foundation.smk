@@ -10,7 +10,8 @@ ROOT = Path(workflow.current_basedir).parent
 if str(ROOT / "src") not in sys.path:
     sys.path.insert(0, str(ROOT / "src"))
 
-from whitewater.config import Source, describe_auto, require_device, resolve
+from whitewater.config.gpu import describe_auto, require_device
+from whitewater.config.resolve import Source, resolve
 from whitewater.errors import WhitewaterError
 from snakemake.exceptions import WorkflowError
 

@@ -106,7 +106,7 @@ def _execute(application: str, name: str, step: registry.Step, arguments: Sequen
     flags = registry.flags(function)
     given = _parser(f"{application} {name}", function.__doc__ or "", flags).parse_args(list(arguments))
     from whitewater import devices
-    from whitewater.config.root import Cluster
+    from whitewater.config.cluster import Cluster
     from whitewater.step import Run, execute
 
     values = {flag.name: _value(flag, getattr(given, flag.name)) for flag in flags}

@@ -13,7 +13,7 @@ from whitewater.workers import DaskWorkers, Workers, thread_workers
 if TYPE_CHECKING:
     from distributed import Client
 
-    from whitewater.config.root import Cluster
+    from whitewater.config.cluster import Cluster
 
 LOOPBACK = "127.0.0.1"
 CONNECT_SECONDS = 20

@@ -20,8 +20,9 @@ from typing import Any, Literal
 
 from whitewater import memory
 from whitewater.check import Check, few
-from whitewater.config import Cluster, Source, resolve
-from whitewater.config.resolve import missing_gpu
+from whitewater.config.cluster import Cluster
+from whitewater.config.gpu import missing_gpu
+from whitewater.config.resolve import Source, resolve
 from whitewater.errors import ConfigError, WhitewaterError
 from whitewater.source_checks import (
     check_genomics_source,

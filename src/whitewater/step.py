@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Generic, NewType, TypeVar
 import whitewater
 from whitewater import memory
 from whitewater.config.base import Section
-from whitewater.config.root import Cluster
+from whitewater.config.cluster import Cluster
 from whitewater.devices import Device
 from whitewater.redaction import without_secrets
 from whitewater.store import digests, staged, write_json

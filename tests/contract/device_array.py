@@ -24,6 +24,9 @@ from tests.contract.signatures import Call
 DTYPES = "biufc"
 SOURCE = f"{Path('src') / 'whitewater'}/"
 DASK = f"{Path('site-packages') / 'dask'}/"
+# The universal functions with a method ``at``, and the dtypes that it takes.
+_EXTREMES = ("int32", "uint32", "uint64", "float32", "float64")
+AT = {"add": (*_EXTREMES, "int64"), "maximum": _EXTREMES, "minimum": _EXTREMES}
 _RECORDINGS: list[dict[Call, list[str]]] = []
 
 
@@ -206,9 +209,13 @@ class Function:
         return wrap(tuple(result) if isinstance(result, tuple) and ".linalg." in self._name else result)
 
     def at(self, *arguments: Any) -> None:
-        """Apply in place; of the methods of universal functions, CuPy has hardly more than ``add.at``."""
-        record("cupy.ufunc.at" if self._name == "cupy.add" else f"{self._name}.at", len(arguments))
-        self._function.at(*unwrap(arguments))
+        """Apply in place; of the methods of universal functions, CuPy has hardly more than this one, of a few."""
+        name = self._name.removeprefix("cupy.")
+        record("cupy.ufunc.at" if name in AT else f"{self._name}.at", len(arguments))
+        target, *others = unwrap(arguments)
+        if target.dtype.name not in AT.get(name, target.dtype.name):
+            raise TypeError(f"CuPy has no {name}.at of {target.dtype}, but of {', '.join(AT[name])}")
+        self._function.at(target, *others)
 
 
 def _place() -> str:

@@ -20,7 +20,7 @@ from tests.genotype_stores import Sites, write_plink
 from tests.genotype_structures import simulate
 from whitewater.config import genomics
 from whitewater.config.base import Section
-from whitewater.config.root import Cluster
+from whitewater.config.cluster import Cluster
 from whitewater.devices import Device, resolve
 from whitewater.genomics import genotype_folder, kinship
 from whitewater.genomics.convergence import Progress

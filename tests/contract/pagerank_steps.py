@@ -18,7 +18,7 @@ from distributed import Client
 from tests.graphs import Graph
 from whitewater.config import pagerank as config
 from whitewater.config.base import Section
-from whitewater.config.root import Cluster
+from whitewater.config.cluster import Cluster
 from whitewater.devices import Device
 from whitewater.pagerank import communities as communities_step
 from whitewater.pagerank import edge_plan, edge_work, power_iteration, solving

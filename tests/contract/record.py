@@ -43,6 +43,7 @@ NAMESPACES = {
     "cuml.ensemble": "cuml.ensemble",
     "cuml.ensemble.RandomForestRegressor": "cuml.ensemble:RandomForestRegressor",
     "cuml.linear_model": "cuml.linear_model",
+    "cuml.linear_model.LogisticRegression": "cuml.linear_model:LogisticRegression",
     "cuml.linear_model.Ridge": "cuml.linear_model:Ridge",
     "cuml.manifold": "cuml.manifold",
     "cuml.manifold.UMAP": "cuml.manifold:UMAP",

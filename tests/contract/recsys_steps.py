@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -17,87 +18,209 @@ from tests.recsys_logs import clicks, features, other_features, write_log, write
 from whitewater.config.base import Section
 from whitewater.config.recsys import Drift, Feature, Features, Fit, Train
 from whitewater.devices import Device
-from whitewater.recsys import dataset, fitting, loading, shuffling, transform_command
+from whitewater.devices.columns import Block, Categories, Column, Lists, Numbers
+from whitewater.recsys import (
+    dataset,
+    fitting,
+    group_statistic,
+    loading,
+    medians,
+    shuffling,
+    transform_command,
+    value_counting,
+)
+from whitewater.recsys.dataset import Dataset
 from whitewater.recsys.drift import drift
 from whitewater.recsys.feature_folder import open_features
 from whitewater.recsys.features import features as features_step
 from whitewater.recsys.fit import fit
 from whitewater.recsys.graph import Node
 from whitewater.recsys.loading import Batches
+from whitewater.recsys.operators import (
+    Categorify,
+    DifferenceLag,
+    FillMedian,
+    FillMissing,
+    Groupby,
+    JoinExternal,
+    JoinGroupby,
+    LambdaOp,
+    ListSlice,
+    Normalize,
+    PastCount,
+    PastMean,
+    Rename,
+    TargetEncoding,
+)
+from whitewater.recsys.rows import as_table
 from whitewater.recsys.train import train
 from whitewater.recsys.workflow import Workflow
 from whitewater.step import Output, Run
+from whitewater.store import read_json
 
-ROWS, ROW_GROUP = 420, 150
-ATOL = RTOL = 1e-6
-CLICKS = clicks(ROWS)
+ROWS, ROW_GROUP = 420, 70
+TOLERANCE = 1e-6
 GROUPS = (
     Feature(name="plain", columns=("I2",), operators=({"Rename": {"postfix": "_plain"}},)),
-    Feature(
-        name="numbers", columns=("I*",), operators=("FillMedian", {"Clip": {"min_value": 0}}, "LogOp", "Normalize")
-    ),
-    Feature(
-        name="categories",
-        columns=("C*", ("C1", "C3")),
-        operators=({"Categorify": {"freq_threshold": 3, "encode_type": "combo"}},),
-    ),
-    Feature(
-        name="lists",
-        columns=("L*",),
-        operators=({"Categorify": {}}, {"ListSlice": {"start": 0, "end": 3, "pad": True}}),
-    ),
+    Feature(name="numbers", columns=("I*",), operators=("FillMedian", {"Clip": {"min_value": 0}}, "LogOp", "Normalize")),
+    Feature(name="categories", columns=("C*", ("C1", "C3")),
+            operators=({"Categorify": {"freq_threshold": 3, "encode_type": "combo"}},)),
+    Feature(name="lists", columns=("L*",),
+            operators=("Categorify", {"ListSlice": {"start": 0, "end": 3, "pad": True}})),
     Feature(name="targets", columns=("C1", ("C1", "C2")), operators=({"TargetEncoding": {"target": "label"}},)),
     Feature(name="past", columns=("C2",), operators=({"PastMean": {"target": "label", "period": 5000}},)),
-)
+)  # fmt: skip
+# Columns of clicks that come otherwise than they were fitted on, as they may where some are null.
+COME_AS_FLOATS = ("I1", "C3")
 
 
 @dataclass(frozen=True)
 class WorkflowCase:
-    """Features of a file of `write_inputs`, given the folder of these; and what goes along with them."""
+    """A workflow of the data ``clicks`` or ``visits``; what the features are may lie in files beside them."""
 
     data: str
     features: Callable[[Path], Node]
     carry: tuple[str, ...] = ()
-    memory_share: float = 0.6
+    little_memory: bool = False
+
+
+def _wide(inputs: Path) -> Node:
+    """Return what options of operators do beyond `features` and `other_features`."""
+    words = pa.table({"word": ["bb", "", "é"]})
+    pq.write_table(words, inputs / "words.parquet")
+    shops = {"C1": ["", "a", "bb"], "C3": [-1, 0, 1], "city": ["x", None, "y"], "open": [True, None, False]}
+    pq.write_table(pa.table({**shops, "score": [1, 2, 3]}), inputs / "shops.parquet")
+    times = (
+        (["time"] >> LambdaOp(function="day_of_week") >> Rename(postfix="_weekday"))
+        + (["time"] >> LambdaOp(function="seconds_of_day"))
+        + (["I1"] >> LambdaOp(function="squared_logarithm_bucket") >> Rename(postfix="_bucket"))
+    )
+    vocabularies = (
+        ([["C1", "C2"]] >> Categorify(max_size=9, num_buckets=4) >> Rename(postfix="_joint"))
+        + (["C1"] >> Categorify(vocabs={"C1": str(inputs / "words.parquet")}, num_buckets=5))
+        + (["C3"] >> Categorify(vocabs={"C3": (0, 1)}))
+        + (["nothing"] >> Categorify())
+    )
+    filled = (
+        (["I1", "I2"] >> FillMedian(add_binary_cols=True) >> Rename(postfix="_median"))
+        + (["flag", "I2"] >> FillMissing(fill_val=0.5, add_binary_cols=True))
+        + (["late"] >> Normalize())
+    )
+    of_categories = (
+        (["C1", ["C1", "C3"]] >> JoinGroupby(cont_cols=("late", "I1"), stats=("sum", "var", "min", "max")))
+        + (["C2"] >> TargetEncoding(target="I2"))
+        + (["C1"] >> PastMean(target="I2", period=1))
+        + ([["C1", "C2"]] >> PastCount(period=700))
+        + (["C1", "C3"] >> JoinExternal(table=str(inputs / "shops.parquet"), on=("C1", "C3"),
+                                        columns=("city", "open", "score")))
+    )  # fmt: skip
+    lists = (["L2"] >> ListSlice(start=1, end=3, pad=True, pad_value=-1)) + (["L1"] >> ListSlice(start=-1))
+    return times + vocabularies + filled + of_categories + lists
+
+
+def _little_memory(_: Path) -> Node:
+    categories = ["C1", "C3", ["C1", "C2"]] >> Categorify(encode_type="combo")
+    return categories + (["C1"] >> TargetEncoding(target="label")) + (["C3"] >> PastCount(period=5000))
 
 
 WORKFLOWS = {
-    "many": WorkflowCase("clicks", lambda _: features(), ("label", "L1", "L2")),
+    "many": WorkflowCase("clicks", lambda _: features(), ("label", "L1", "L2", "nothing")),
     "others": WorkflowCase("clicks", lambda inputs: other_features(inputs / "prices.parquet")),
+    "wide": WorkflowCase("clicks", _wide),
+    "little_memory": WorkflowCase("clicks", _little_memory, little_memory=True),
+    "differences": WorkflowCase(
+        "visits",
+        lambda _: ["price", "count"] >> DifferenceLag(partition_cols="user", order="time", shift=(1, -2, 1000)),
+        ("user",),
+    ),
+    "sessions": WorkflowCase(
+        "visits",
+        lambda _: (
+            ["price", "count", "size", "word"]
+            >> Groupby(
+                groupby_cols=("user", "day"),
+                sort_cols=("day", "price"),
+                aggs={
+                    **dict.fromkeys(("price", "count"), ("sum", "mean", "min", "max", "list", "count")),
+                    "size": ("min", "max"),
+                    "word": ("first", "last", "list", "count"),
+                },
+            )
+        ),
+    ),
 }
+TABLES = ("training", "serving", "in_memory", "of_nothing", "otherwise", "block", "empty_block")
 
 
 def write_inputs(directory: Path) -> Path:
-    """Write a log, and its rows in files."""
+    """Write a log, whose first day lacks a column's values, and rows of clicks and of visits in files."""
     folder = directory / "inputs"
     folder.mkdir()
-    write_log(CLICKS, folder / "log", row_group_rows=ROW_GROUP)
-    write_parts(CLICKS, folder / "clicks", [ROW_GROUP, ROWS - ROW_GROUP])
+    log = clicks(ROWS)
+    missing = pc.if_else(pc.equal(log["day"], 0), None, log["I3"])
+    write_log(log.set_column(log.column_names.index("I3"), "I3", missing), folder / "log", row_group_rows=ROW_GROUP)
+    write_parts(data("clicks"), folder / "clicks", [40, 30, 150, ROWS - 220])
+    write_parts(data("visits"), folder / "visits", [17, 40, 3, ROWS - 60])
     return folder
+
+
+def data(name: str) -> pa.Table:
+    """Return the rows of a workflow."""
+    random = np.random.default_rng(5)
+    if name == "clicks":
+        late = pa.array(np.arange(ROWS) * 1e6, mask=np.arange(ROWS) < ROWS // 2)
+        flags = pa.array(random.random(ROWS) < 0.5, mask=random.random(ROWS) < 0.1)
+        table = clicks(ROWS).append_column("late", late).append_column("flag", flags)
+        return table.append_column("nothing", pa.nulls(ROWS))
+    users = np.sort(random.integers(0, 60, ROWS))
+    return pa.table(
+        {
+            "user": pa.array([None if user == 59 else f"u{user * 37 % 60}" for user in users]),
+            "day": users // 30,
+            "time": np.arange(ROWS) // 3,
+            "price": pa.array(random.integers(-50, 50, ROWS) / 4, mask=random.random(ROWS) < 0.2),
+            "count": pa.array(random.integers(-(2**40), 2**40, ROWS), mask=random.random(ROWS) < 0.1),
+            "size": random.integers(0, 200, ROWS).astype(np.uint8),
+            "word": pa.array(np.array(["a", "b", "c"])[random.integers(0, 3, ROWS)], mask=random.random(ROWS) < 0.1),
+        }
+    )
 
 
 @contextmanager
 def spread_out() -> Iterator[None]:
-    """Let so little data be worked on in several parts, spans, buckets and blocks."""
+    """Let so little data be worked on in several parts, spans, passes, buckets and blocks."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dataset, "FEW_ROWS", 0)
-        patch.setattr(fitting, "SPAN_ROWS", ROW_GROUP)
+        patch.setattr(dataset, "FEW_ROWS", ROW_GROUP)
+        patch.setattr(fitting, "SPAN_ROWS", ROWS // 3)
+        patch.setattr(medians, "RUNS", 8)
+        patch.setattr(medians, "NARROW", 16)
         patch.setattr(shuffling, "BUCKET_ROWS", ROWS // 3)
         patch.setattr(loading, "_BLOCK_ROWS", 64)
         yield
 
 
+@contextmanager
+def _little() -> Iterator[None]:
+    """Let what is learnt of categories go to disk."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(group_statistic, "WAITING_BYTES", 0)
+        patch.setattr(group_statistic, "GATHERING_SHARE", 2**60)
+        patch.setattr(value_counting, "_MOST_BYTES", 0)
+        patch.setattr(value_counting, "FEWEST", 40)
+        yield
+
+
 def run_steps(device: Device, *, inputs: Path, results: Path) -> Path:
-    """Run steps, workflows and batches; return the folder of their outputs."""
+    """Run steps, batches and workflows; return the folder of their outputs."""
     results.mkdir(parents=True)
-    _run_steps(device, inputs=inputs, results=results)
+    _run_steps(device, log=inputs / "log", results=results)
+    _load(device, results)
     for name, case in WORKFLOWS.items():
         _run_workflow(case, device, inputs=inputs, folder=results / name)
     return results
 
 
-def _run_steps(device: Device, *, inputs: Path, results: Path) -> None:
-    log = inputs / "log"
+def _run_steps(device: Device, *, log: Path, results: Path) -> None:
     fit(
         _run("fit", device, Fit(features=GROUPS)), train=log, workflow=Output(results / "workflow"),
         statistics=Output(results / "statistics.json"),
@@ -108,32 +231,91 @@ def _run_steps(device: Device, *, inputs: Path, results: Path) -> None:
         valid_features=Output(results / "valid"), test_features=Output(results / "test"),
     )  # fmt: skip
     drift(_run("drift", device, Drift()), events=log, drift=Output(results / "drift.json"))
+    few = Train(trees=5, depth=3).model_copy(update={"maximum_rows": 300})
     train(
-        _run("train", device, Train(trees=5, depth=3)), train=results / "train", valid=results / "valid",
-        test=results / "test", metrics=Output(results / "metrics.json"),
+        _run("train", device, few), train=results / "train", valid=results / "valid", test=results / "test",
+        metrics=Output(results / "metrics.json"),
     )  # fmt: skip
-    batches = Batches(open_features(results / "train"), batch_rows=100, window_rows=200, seed=1, device=device)
-    found: dict[str, list[Any]] = {}
-    for batch in batches.epoch():
-        for name, array in batch.items():
-            found.setdefault(name, []).append(device.to_host(array))
-    np.savez(results / "batches.npz", **{name: np.concatenate(each) for name, each in found.items()})
+
+
+def _load(device: Device, results: Path) -> None:
+    for shuffle in (False, True):
+        folder = open_features(results / "train")
+        batches = Batches(folder, batch_rows=100, window_rows=200, shuffle=shuffle, device=device)
+        found = [{name: device.to_host(array) for name, array in batch.items()} for batch in batches.epoch()]
+        of_names = {name: np.concatenate([batch[name] for batch in found]) for name in found[0]}
+        np.savez(results / f"batches_{shuffle}.npz", allow_pickle=False, **of_names)
 
 
 def _run_workflow(case: WorkflowCase, device: Device, *, inputs: Path, folder: Path) -> None:
     folder.mkdir()
     workflow = Workflow(case.features(inputs), carry=case.carry)
-    made = workflow.fit_transform(inputs / case.data, threads=2, device=device)
+    with ExitStack() as stack:
+        if case.little_memory:
+            stack.enter_context(_little())
+        made = workflow.fit_transform(inputs / case.data, threads=2, device=device)
     pq.write_table(made, folder / "training.parquet")
     workflow.save(folder / "workflow")
-    serve(folder / "workflow", device, case, inputs=inputs, target=folder / "serving.parquet")
+    serve(folder / "workflow", device, case, inputs=inputs, folder=folder)
+    workflow.transform_to(folder / "features", inputs / case.data, threads=2, device=device)
 
 
-def serve(workflow: Path, device: Device, case: WorkflowCase, *, inputs: Path, target: Path) -> None:
-    """Transform the data of a case by the command, on a device."""
+def serve(workflow: Path, device: Device, case: WorkflowCase, *, inputs: Path, folder: Path) -> None:
+    """Transform data on a device with a stored workflow: by the command, in memory, and as a block."""
+    folder.mkdir(exist_ok=True)
+    command = ["--workflow", str(workflow), str(inputs / case.data), str(folder / "serving.parquet"), "--threads", "2"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(transform_command, "resolve", lambda _: device)
-        transform_command.main(["--workflow", str(workflow), str(inputs / case.data), str(target), "--threads", "2"])
+        transform_command.main(command)
+    loaded, table = Workflow.load(workflow), data(case.data)
+    as_mapping = dict(zip(table.column_names, table.columns, strict=True))
+    in_memory = {"in_memory": as_mapping, "of_nothing": table.slice(0, 0), "otherwise": _otherwise(table)}
+    for name, given in in_memory.items():
+        pq.write_table(loaded.transform(given, threads=2, device=device), folder / f"{name}.parquet")
+    for name, rows in {"block": table, "empty_block": table.slice(0, 0)}.items():
+        made = loaded.transform(_block_of(rows, device), device=device)
+        types = {field.name: field.type for field in loaded.output_schema}
+        pq.write_table(as_table(made, types, device), folder / f"{name}.parquet")
+
+
+def _otherwise(table: pa.Table) -> pa.Table:
+    """Return clicks whose columns of one text and of lists are null, and whose integers come as floats."""
+    for name in {*COME_AS_FLOATS, "C1", "L1"} & set(table.column_names):
+        column = table[name].cast(pa.float64()) if name in COME_AS_FLOATS else pa.nulls(len(table))
+        table = table.set_column(table.column_names.index(name), name, column)
+    return table
+
+
+def _block_of(table: pa.Table, device: Device) -> Block:
+    """Return a table as a block of the device, one of its columns of integers as categories."""
+    found = Dataset(table)
+    parts = found.parts()
+    names = found.schema.names
+    block = dict(found.read(parts[0], names, device)) if parts else _empty_block(table, device)
+    if "C3" in block:
+        block["C3"] = _as_categories(table["C3"].combine_chunks(), device)
+    return block
+
+
+def _as_categories(values: pa.Array, device: Device) -> Categories:
+    encoded = values.dictionary_encode()
+    codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
+    return Categories(device.from_host(codes), encoded.dictionary)
+
+
+def _empty_block(table: pa.Table, device: Device) -> dict[str, Column]:
+    return {field.name: _empty_column(field.type, device) for field in table.schema}
+
+
+def _empty_column(type_: pa.DataType, device: Device) -> Column:
+    xp = device.xp
+    if pa.types.is_list(type_):
+        inside = _empty_column(type_.value_type, device)
+        assert not isinstance(inside, Lists)
+        return Lists(xp.zeros(1, "int64"), inside)
+    if pa.types.is_string(type_):
+        return Categories(xp.zeros(0, "int32"), pa.array([], type_))
+    return Numbers(xp.zeros(0, "float64" if pa.types.is_null(type_) else type_.to_pandas_dtype()))
 
 
 def _run(step: str, device: Device, settings: Section) -> Run[Any]:
@@ -141,18 +323,51 @@ def _run(step: str, device: Device, settings: Section) -> Run[Any]:
 
 
 def assert_same_table(found: Path, expected: Path) -> None:
-    """Compare tables: integers, text and lists exactly, floats but for their last digits."""
+    """Compare tables: integers, text and where nulls are exactly, floats but for their last digits."""
     one, other = pq.read_table(found), pq.read_table(expected)
     assert one.schema.equals(other.schema)
     for name in other.column_names:
-        left, right = one[name].combine_chunks(), other[name].combine_chunks()
-        if pa.types.is_floating(right.type):
-            np.testing.assert_allclose(
-                left.to_numpy(zero_copy_only=False),
-                right.to_numpy(zero_copy_only=False),
-                rtol=RTOL,
-                atol=ATOL,
-                err_msg=name,
-            )
-        else:
-            assert left.equals(right), name
+        _assert_same(one[name].combine_chunks(), other[name].combine_chunks(), name)
+
+
+def _assert_same(found: pa.Array, expected: pa.Array, name: str) -> None:
+    if pa.types.is_list(expected.type):
+        assert found.value_lengths().equals(expected.value_lengths()), name
+        _assert_same(found.flatten(), expected.flatten(), name)
+    elif pa.types.is_floating(expected.type):
+        pair = [each.to_numpy(zero_copy_only=False) for each in (found, expected)]
+        np.testing.assert_allclose(*pair, rtol=TOLERANCE, atol=TOLERANCE, err_msg=name)
+    else:
+        assert found.equals(expected), name
+
+
+def assert_same_features(found: Path, expected: Path) -> None:
+    """Compare folders of features: rows in the same order, and what is said of the columns."""
+    assert read_json(found / "features.json") == read_json(expected / "features.json")
+    for path in sorted(expected.glob("*.parquet")):
+        assert_same_table(found / path.name, path)
+
+
+def assert_same_batches(found: Path, expected: Path) -> None:
+    """Compare the arrays of all batches."""
+    with np.load(found) as one, np.load(expected) as other:
+        assert set(one) == set(other)
+        for name in other:
+            assert one[name].dtype == other[name].dtype
+            np.testing.assert_allclose(one[name], other[name], rtol=TOLERANCE, atol=TOLERANCE, err_msg=name)
+
+
+def assert_same_values(found: Any, expected: Any) -> None:
+    """Compare values of JSON: all but floats exactly."""
+    if isinstance(expected, Mapping):
+        assert list(found) == list(expected)
+        for key in expected:
+            assert_same_values(found[key], expected[key])
+    elif isinstance(expected, list):
+        assert len(found) == len(expected)
+        for one, other in zip(found, expected, strict=True):
+            assert_same_values(one, other)
+    elif isinstance(expected, float):
+        assert found == pytest.approx(expected, rel=TOLERANCE, abs=TOLERANCE)
+    else:
+        assert found == expected

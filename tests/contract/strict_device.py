@@ -25,7 +25,7 @@ from whitewater.devices.cpu import CpuDevice
 from whitewater.devices.gpu import GpuDevice
 
 if TYPE_CHECKING:
-    from whitewater.config.root import Cluster
+    from whitewater.config.cluster import Cluster
     from whitewater.devices.columns import Column
     from whitewater.devices.edge_keys import (
         BucketedEdges,

@@ -16,7 +16,7 @@ from pyarrow import dataset
 from tests.contract.raw_trips import WITHOUT_FAULTS
 from whitewater.config import taxi
 from whitewater.config.base import Section
-from whitewater.config.root import Cluster
+from whitewater.config.cluster import Cluster
 from whitewater.devices import Device
 from whitewater.step import Run
 from whitewater.store import read_json

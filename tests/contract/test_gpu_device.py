@@ -11,8 +11,8 @@ import pytest
 from distributed import Client, LocalCluster
 
 from tests.contract.simulated_gpu import numpy_as_cupy
-from whitewater.config.resolve import missing_gpu
-from whitewater.config.root import Cluster
+from whitewater.config.cluster import Cluster
+from whitewater.config.gpu import missing_gpu
 from whitewater.devices import resolve
 from whitewater.devices.gpu import PACKAGES, GpuDevice
 from whitewater.devices.gpu_cluster import gpu_cluster, peak_allocated

@@ -26,8 +26,8 @@ from tests.contract.pagerank_steps import (
 )
 from tests.gpu.conftest import Both, on_both
 from tests.graphs import Graph
+from whitewater.config.cluster import Cluster
 from whitewater.config.pagerank import Pagerank
-from whitewater.config.root import Cluster
 from whitewater.devices import Device, resolve
 from whitewater.devices.communities import Method
 from whitewater.devices.edge_keys import CodeNumbers, KeyedEdges, Rule

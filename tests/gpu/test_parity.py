@@ -13,7 +13,7 @@ import pytest
 from tests.contract.raw_trips import write_inputs
 from tests.contract.taxi_steps import TABLES, Results, read, run_steps
 from tests.gpu.conftest import Both, on_both
-from whitewater.config.root import Cluster
+from whitewater.config.cluster import Cluster
 from whitewater.devices import Device
 from whitewater.devices.gpu_cluster import peak_allocated
 

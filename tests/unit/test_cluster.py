@@ -15,7 +15,7 @@ import pytest
 from distributed import LocalCluster
 
 from whitewater.cluster import attach, cpu_cluster
-from whitewater.config import Cluster
+from whitewater.config.cluster import Cluster
 from whitewater.errors import ConfigError, InputError
 from whitewater.workers import Workers
 

@@ -4,7 +4,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from whitewater.config import Source, document, require_device, resolve
+from whitewater.config import document
+from whitewater.config.gpu import require_device
+from whitewater.config.resolve import Source, resolve
 from whitewater.errors import ConfigError, DeviceError
 
 

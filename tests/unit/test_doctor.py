@@ -8,8 +8,9 @@ import numpy
 import pytest
 
 from whitewater import doctor, memory
-from whitewater.config import Cluster, resolve
-from whitewater.config.resolve import missing_gpu
+from whitewater.config.cluster import Cluster
+from whitewater.config.gpu import missing_gpu
+from whitewater.config.resolve import resolve
 from whitewater.reachability import unreachable
 
 ROOT = Path(__file__).parents[2]

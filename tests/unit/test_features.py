@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from tests.cleaned_trips import BOROUGHS, trips, write_parts, zones
-from whitewater.config import resolve as resolve_config
+from whitewater.config.resolve import resolve as resolve_config
 from whitewater.config.taxi import Model
 from whitewater.devices import Block, resolve
 from whitewater.errors import ConfigError

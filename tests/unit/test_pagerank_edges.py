@@ -18,8 +18,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.real_data import needs_real_data, real_data
+from whitewater.config.cluster import Cluster
 from whitewater.config.pagerank import EdgeRules, Edges
-from whitewater.config.root import Cluster
 from whitewater.devices import resolve
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.pagerank.documents import ALIASES, finish_documents, write_documents

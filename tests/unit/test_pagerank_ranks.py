@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from tests.graphs import Graph, from_pairs, random_graph, rank, read_adjacency, read_vertex_values
 from tests.real_data import needs_real_data, real_data
-from whitewater.config.root import Cluster
+from whitewater.config.cluster import Cluster
 from whitewater.devices.cpu import CpuDevice
 from whitewater.devices.in_edges import Edges
 from whitewater.errors import InputError, IntegrityError, ResourceError

@@ -22,8 +22,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.real_data import needs_real_data, real_data
+from whitewater.config.cluster import Cluster
 from whitewater.config.pagerank import Renumber
-from whitewater.config.root import Cluster
 from whitewater.devices import Device, resolve
 from whitewater.errors import ConfigError, InputError, IntegrityError, ResourceError
 from whitewater.pagerank import edge_plan, edge_work

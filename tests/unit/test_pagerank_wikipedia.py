@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from whitewater.config.cluster import Cluster
 from whitewater.config.pagerank import EdgeRules, Wikipedia
-from whitewater.config.root import Cluster
 from whitewater.devices import resolve
 from whitewater.errors import InputError
 from whitewater.pagerank.documents import open_documents

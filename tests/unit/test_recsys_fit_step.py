@@ -154,10 +154,10 @@ def test_other_rows_are_in_order_and_without_their_labels_in_them(log: Path, out
 
 def test_columns_have_the_tag_of_their_group(log: Path, out: Path) -> None:
     folder = made(log, out)
-    assert [field.name for field in folder.tagged("numbers")] == ["I1", "I2", "I3"]
-    assert [field.name for field in folder.tagged("targets")] == ["TE_C1_label", "TE_C1_C2_label"]
-    assert [field.name for field in folder.tagged("label")] == ["label"]
-    assert [field.name for field in folder.tagged("key")] == ["row_id"]
+    tags = {field.name: field.tags[-1] for field in folder.schema}
+    assert [name for name, tag in tags.items() if tag == "numbers"] == ["I1", "I2", "I3"]
+    assert [name for name, tag in tags.items() if tag == "targets"] == ["TE_C1_label", "TE_C1_C2_label"]
+    assert (tags["label"], tags["row_id"]) == ("label", "key")
     assert folder.schema["C1"].properties["cardinality"] == 1 + table(out / "valid")["C1"].max()
 
 

@@ -7,7 +7,7 @@ import pytest
 import zarr
 
 from whitewater import source_checks
-from whitewater.config import resolve
+from whitewater.config.resolve import resolve
 
 
 def test_generated_source_needs_nothing() -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from whitewater import memory, registry
 from whitewater.__main__ import main
-from whitewater.config.root import Cluster
+from whitewater.config.cluster import Cluster
 from whitewater.config.taxi import Tips
 from whitewater.devices import resolve
 from whitewater.errors import IntegrityError, ResourceError

@@ -166,8 +166,8 @@ class Train(Section):
     """A baseline, to see what the features are worth."""
 
     maximum_rows: int = Field(2_000_000, ge=1000, description="Training rows at most, drawn evenly; said if fewer.")
-    trees: int = Field(40, ge=1, description="Boosted trees at most; they stop where validation no longer improves.")
-    depth: int = Field(5, ge=1, le=16, description="Depth of a tree.")
+    trees: int = Field(80, ge=1, description="Boosted trees at most; they stop where validation no longer improves.")
+    depth: int = Field(4, ge=1, le=16, description="Depth of a tree.")
     learning_rate: float = Field(0.3, gt=0, le=1, description="Learning rate of the trees.")
     penalty: float = Field(1.0, gt=0, description="L2 penalty of the logistic regression (1 / C).")
     without_each_group: bool = Field(True, description="Train again without each group of features.")

@@ -120,7 +120,9 @@ def column_of(column: pa.ChunkedArray | pa.Array) -> Column:
     if pa.types.is_dictionary(type_):
         return _categories(values) if _is_text(type_.value_type) else column_of(values.dictionary_decode())
     if _is_text(type_):
-        return _categories(values.dictionary_encode())
+        # Arrow has no dictionaries of views.
+        text = values.cast(pa.large_string()) if pa.types.is_string_view(type_) else values
+        return _categories(text.dictionary_encode())
     if pa.types.is_list(type_) or pa.types.is_large_list(type_):
         return _lists(values)
     return _numbers(values)
@@ -138,7 +140,7 @@ def _one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
 def _is_text(type_: pa.DataType) -> bool:
     if pa.types.is_dictionary(type_):
         return _is_text(type_.value_type)
-    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_))
+    return any(each(type_) for each in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))
 
 
 def _categories(values: pa.DictionaryArray) -> Categories:

@@ -77,7 +77,16 @@ def arrow_of(column: Column, type_: pa.DataType) -> pa.Array:
     if isinstance(column, Categories):
         indices = _plain(np.ascontiguousarray(column.codes), column.codes >= 0)
         return column.dictionary.take(indices).cast(type_)
+    if pa.types.is_null(type_):
+        return _only_nulls(column)
     return _numbers(column, type_)
+
+
+def _only_nulls(column: Numbers) -> pa.Array:
+    """Return a column as one of Arrow's nulls, which is read as NaN."""
+    if column.values.dtype.kind != "f" or not np.isnan(column.values).all():
+        raise ValueError("it has values")
+    return pa.nulls(len(column))
 
 
 def _numbers(column: Numbers, type_: pa.DataType) -> pa.Array:

@@ -27,7 +27,7 @@ from whitewater.versions import versions
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from whitewater.config.root import Cluster
+    from whitewater.config.cluster import Cluster
     from whitewater.devices.columns import Categories, Column
     from whitewater.devices.edge_keys import (
         BucketedEdges,

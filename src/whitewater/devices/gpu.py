@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
-from whitewater.config.resolve import missing_gpu
+from whitewater.config.gpu import missing_gpu
 from whitewater.devices.protocol import (
     Array,
     Block,
@@ -29,7 +29,7 @@ from whitewater.versions import versions
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from whitewater.config.root import Cluster
+    from whitewater.config.cluster import Cluster
     from whitewater.devices.columns import Categories, Column
     from whitewater.devices.edge_keys import (
         BucketedEdges,

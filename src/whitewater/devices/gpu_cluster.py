@@ -16,7 +16,7 @@ from whitewater.workers import DaskWorkers
 if TYPE_CHECKING:
     from distributed import Client
 
-    from whitewater.config.root import Cluster
+    from whitewater.config.cluster import Cluster
 
 # Dask's default shuffle, p2p, turns every partition into Arrow tables on the host; this one leaves them on the GPU.
 DASK_SETTINGS = {"dataframe.shuffle.method": "tasks"}

@@ -32,7 +32,7 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from whitewater.config.root import Cluster
+    from whitewater.config.cluster import Cluster
     from whitewater.devices.columns import Categories, Column
     from whitewater.devices.edge_keys import (
         BucketedEdges,

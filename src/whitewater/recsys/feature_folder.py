@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from whitewater.errors import InputError, IntegrityError
-from whitewater.recsys.schema import Field, Schema, described, field_of
+from whitewater.recsys.schema import Schema, described, field_of
 from whitewater.store import read_json, write_json
 
 FORMAT = 1
@@ -59,10 +59,6 @@ class FeatureFolder:
     def shuffled(self) -> bool:
         """Whether the rows are shuffled."""
         return self.seed is not None
-
-    def tagged(self, tag: str) -> list[Field]:
-        """Return the columns that have a tag."""
-        return [field for field in self.schema if tag in field.tags]
 
     def row_groups(self) -> list[tuple[Path, int, int]]:
         """Return file, number and rows of each row group, in the order of the rows.

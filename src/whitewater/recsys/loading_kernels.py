@@ -10,8 +10,8 @@ from whitewater.devices.protocol import Array
 # How a number is stored, where it is not just copied; and the columns of a table of places.
 COPIED, INT32, INT64, FLOAT64, BIT = range(5)
 OFFSET, STRIDE, STORED, PLACE = range(4)
-# Rows put together before they are written: 64 of 40 numbers stay in the nearest cache of a core.
-_TILE = 64
+# Rows put together before they are written: 128 of 40 numbers stay in the nearest cache of a core.
+_TILE = 128
 _GOLDEN = 0x9E3779B97F4A7C15
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
+from whitewater.config.gpu import describe_auto, missing_gpu
 from whitewater.config.recsys import Fit
-from whitewater.config.resolve import describe_auto, missing_gpu
 from whitewater.devices import resolve
 from whitewater.errors import ConfigError, IntegrityError
 from whitewater.recsys.artefact import load
@@ -36,8 +36,7 @@ def main(arguments: Sequence[str]) -> int:
     given = _parser().parse_args(list(arguments))
     if given.threads < 1:
         raise ConfigError(f"--threads is {given.threads}; give 1 or more.")
-    if given.output.resolve() == given.input.resolve():
-        raise ConfigError(f"{given.output} is the file that is read. Write to another one.")
+    _check_output(given.output, given.input)
     rows = transform(given.workflow, given.input, given.output, device=_device(given.device), threads=given.threads)
     print(f"{rows:,} rows: {given.output}")
     return 0
@@ -59,6 +58,16 @@ def transform(workflow: Path, source: Path, target: Path, *, device: str, thread
         if written != dataset.rows and not fitted.changes_rows:
             raise IntegrityError(f"{source} has {dataset.rows} rows, but {written} were made. Report this as a bug.")
     return written
+
+
+def _check_output(output: Path, source: Path) -> None:
+    if output.exists() and not output.is_file():
+        # What is there would be replaced, a folder with all that is in it.
+        raise ConfigError(f"{output} is there and no file. Name the file to write.")
+    if output.resolve() == source.resolve():
+        raise ConfigError(f"{output} is the file that is read. Write to another one.")
+    if source.resolve() in output.resolve().parents:
+        raise ConfigError(f"{output} is in the folder that is read, {source}. Write to another folder.")
 
 
 def _device(name: str) -> str:

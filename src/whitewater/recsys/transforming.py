@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from whitewater.step import Run
     from whitewater.workers import Workers
 
-logger = logging.getLogger(__name__)
 # Of a block, for each row and column: what is read, what is made of it, and what is written.
 ROW_BYTES = 16
 
@@ -64,7 +62,9 @@ class Transformation:
         """
         faults = check_columns(self.plan.schema, schema, self.columns(training=training))
         if faults:
-            raise InputError(f"the data do not suit the workflow: {'; '.join(faults)}.")
+            raise InputError(
+                f"the data do not suit the workflow: {'; '.join(faults)}. Give columns as those that it was fitted on."
+            )
 
     def block(self, block: Block, applying: Applying) -> Block:
         """Return the results for a block, which has the columns needed, of the kind that was fitted on."""

@@ -101,7 +101,13 @@ class Workflow:
         return self
 
     def fit_on(
-        self, dataset: Dataset, *, run: Run[Any], client: Workers, scratch: Path, memory_share: float = 0.6
+        self,
+        dataset: Dataset,
+        *,
+        run: Run[Any],
+        client: Workers,
+        scratch: Path,
+        memory_share: float = Fit().memory_share,
     ) -> None:
         """Learn as `fit` does, with workers that are there already; see `whitewater.recsys.fitting.learn`."""
         if self._graph is None:

@@ -110,7 +110,7 @@ def _draw_model(axes: Axes, qualities: Sequence[Mapping[str, Any] | None], look:
         capsize=2.5, label=look.name,
     )  # fmt: skip
     if qualities[0]:
-        axes.axvline(qualities[0]["auc"], color=look.colour, linestyle="--", linewidth=0.9, alpha=0.7, zorder=0)
+        axes.axvline(qualities[0]["auc"], color=look.colour, linestyle="--", linewidth=0.9, alpha=0.8, zorder=1)
     for (y, each), width in zip(drawn, half, strict=True):
         error = f" ± {width:.3f}" if each["auc_standard_error"] is not None else ""
         axes.annotate(

@@ -35,7 +35,7 @@ def calibration(metrics: Mapping[str, Any]) -> Figure:
     bins = [each for found in models.values() for each in found["calibration"]]
     subtitle = (
         f"{test_rows(metrics)}; models with all features. A point stands for {_rows(bins)} of about equal prediction; "
-        "lines: intervals of 95 % (Wilson)."
+        "lines: intervals of 95 % (Wilson); dashed: where predictions mean what they say."
     )
     figure, body = style.titled(9, 4.2, title=_TITLE, subtitle=subtitle)
     panels = body.subplots(1, 2, sharex=True, sharey=True)
@@ -70,7 +70,7 @@ def _draw_model(axes: Axes, found: Mapping[str, Any], look: Look, *, most: float
     bins = found["calibration"]
     predicted, observed = (np.array([each[name] for each in bins]) for name in ("predicted", "observed"))
     low, high = np.array([_wilson(each) for each in bins]).T
-    axes.plot([0, 1], [0, 1], color=style.GREY, linestyle="--", linewidth=1.2, label="perfect", zorder=0)
+    axes.plot([0, 1], [0, 1], color=style.GREY, linestyle="--", linewidth=1.2, zorder=0)
     axes.errorbar(
         predicted, observed, yerr=(observed - low, high - observed), fmt=look.mark, color=look.colour, markersize=5.5,
         linewidth=1.3, capsize=2.5, label="test rows",
@@ -80,9 +80,8 @@ def _draw_model(axes: Axes, found: Mapping[str, Any], look: Look, *, most: float
     axes.set(
         xlabel="Mean prediction",
         ylabel="Share of rows with the label 1",
-        xlim=(0, most),
-        ylim=(0, most),
+        xlim=(-0.03 * most, most),
+        ylim=(-0.03 * most, most),
         aspect="equal",
     )
     style.in_percent(axes.xaxis, axes.yaxis)
-    axes.legend(loc="upper left")

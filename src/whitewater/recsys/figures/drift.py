@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 _TITLE = "Drift from the first day"
 _MOST_COLUMNS = 40
+# Inches of a row; of fewer rows, these are higher.
+_ROW = 0.215
+_LEAST_ROWS = 3
 # Cells beside each other; of more days, several are one cell.
 _MOST_CELLS = 60
 # In so many there is room for the number.
@@ -59,14 +62,14 @@ def drift(found: Mapping[str, Any]) -> Figure:
         return style.explained(_TITLE, "All rows are of one day: there is no later one to compare with it.")
     shown = sorted(found["columns"], key=_worst)[:_MOST_COLUMNS]
     cells = _cells(shown)
-    height = 1.75 + 0.215 * len(shown)
+    height = 1.9 + _ROW * max(len(shown), _LEAST_ROWS)
     figure, body = style.titled(9, height, title=_TITLE, subtitle=_told(found), notes=_notes(found, cells, shown))
-    axes = body.subplots()
+    axes, below = body.subplots(2, 1, height_ratios=[_ROW * max(len(shown), _LEAST_ROWS), 0.14])
     threshold = found["thresholds"]["psi"]
     mesh = _draw_cells(axes, cells, threshold=threshold)
     _mark(axes, cells)
     _label(axes, shown, cells)
-    _draw_scale(axes, mesh, threshold=threshold)
+    _draw_scale(below, mesh, threshold=threshold)
     return figure
 
 
@@ -95,10 +98,10 @@ def _cells(columns: Sequence[Mapping[str, Any]]) -> _Cells:
 def _told(found: Mapping[str, Any]) -> str:
     drifting, chance = (len(found["summary"][verdict]) for verdict in ("drift", "chance"))
     limits = ", ".join(f"{short} {found['thresholds'][name]:g}" for name, short in _SHORT.items())
-    other = f" Of {style.count(chance)} more it is above, but no further than chance brings it." if chance else ""
+    other = f" Above it, but by no more than chance: {style.count(chance)}." if chance else ""
     return (
-        f"{style.count(drifting)} of {style.count(len(found['columns']))} columns drift: on some day a measure is "
-        f"above its threshold ({limits}) and further than chance brings it.{other} Reference: day "
+        f"A column drifts where on some day a measure is above its threshold ({limits}) and further than chance brings "
+        f"it: {style.count(drifting)} of {style.count(len(found['columns']))}.{other} Reference: day "
         f"{found['reference']['day']} with {style.count(found['reference']['rows'])} rows."
     )
 
@@ -136,7 +139,7 @@ def _draw_cells(axes: Axes, cells: _Cells, *, threshold: float) -> QuadMesh:
     if columns <= _MOST_WRITTEN:
         for (row, column), value in np.ndenumerate(cells.psi):
             if not np.isnan(value):
-                colour = "white" if value > 2 * threshold else "black"
+                colour = "white" if value > 1.5 * threshold else "black"
                 axes.text(column, row, f"{value:.2f}", ha="center", va="center_baseline", size=7.5, color=colour)
     return mesh
 
@@ -170,11 +173,14 @@ def _label(axes: Axes, columns: Sequence[Mapping[str, Any]], cells: _Cells) -> N
         told = ", ".join(short for name, short in _SHORT.items() if name in above)
         axes.text(1.012, row, told, transform=beside, ha="left", va="center", size=8, color=style.TEXT_GREY)
     if any(each["verdict"] == "drift" for each in columns):
-        axes.text(1.012, -0.75, "drifts by", transform=beside, ha="left", va="bottom", size=8, color=style.TEXT_GREY)
+        axes.annotate(
+            "drifts by", (1.012, 1), xycoords="axes fraction", xytext=(0, 3), textcoords="offset points", size=8,
+            color=style.TEXT_GREY,
+        )  # fmt: skip
 
 
 def _draw_scale(axes: Axes, mesh: QuadMesh, *, threshold: float) -> None:
-    scale = axes.figure.colorbar(mesh, ax=axes, location="bottom", aspect=50, extend="both", pad=0.02)
+    scale = axes.figure.colorbar(mesh, cax=axes, orientation="horizontal", extend="both", extendfrac=0.03)
     ticks = [threshold / 100, threshold / 10, threshold, threshold * 10]
     names = [f"{tick:.3g}" for tick in ticks]
     names[2] = f"threshold: {names[2]}"

@@ -141,7 +141,10 @@ class Operator(Section, ABC):
 
     @abstractmethod
     def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], applying: Applying) -> Block:
-        """Return the columns that come out, in the order of `output`, for the rows of the block."""
+        """Return the columns that come out, in the order of `output`, for the rows of the block.
+
+        ``inputs`` are all that the operator was given or, where none is mixed with others, some of them.
+        """
 
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
         """Return `transform` for one row (in serving, not in training), compiled to look-ups.

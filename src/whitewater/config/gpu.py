@@ -1,0 +1,65 @@
+"""Whether this machine has a GPU that can be used, and what it lacks; without importing a GPU's package."""
+
+from __future__ import annotations
+
+import ctypes
+
+from whitewater.errors import DeviceError
+
+
+def require_device(name: str) -> None:
+    """Refuse ``gpu`` where no GPU is usable; called when a run starts, so that dry runs and reports work anywhere.
+
+    Raises
+    ------
+    DeviceError
+        Naming what was looked for, what was found, and what to do.
+    """
+    if name == "gpu" and (problem := missing_gpu()):
+        raise DeviceError(
+            f"device=gpu, but no usable NVIDIA GPU was found. {problem} Remove device=gpu (or set device=cpu) to "
+            "compute on the CPU, or run where `nvidia-smi` lists a GPU and envs/gpu.lock is installed; "
+            "`python -m whitewater doctor` checks both."
+        )
+
+
+def describe_auto(taken: str) -> str:
+    """Say which device ``auto`` took, and why."""
+    return f"device=auto took {taken}: {missing_gpu() or 'a usable GPU was found.'}"
+
+
+def missing_gpu() -> str | None:
+    """Say what a GPU run lacks on this machine, or return None when a driver answers with at least one GPU."""
+    looked = "Looked for the NVIDIA driver (libcuda.so.1) and for a device that it lists, and for the package cudf"
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return f"{looked}: the driver is not installed; {_packages()}."
+    count, version = ctypes.c_int(0), ctypes.c_int(0)
+    status = driver.cuInit(0)
+    driver.cuDriverGetVersion(ctypes.byref(version))
+    found = f"driver for CUDA {version.value // 1000}.{version.value % 1000 // 10}"
+    if status != 0:
+        return f"{looked}: {found}, but it does not start (cuInit gives error {status}); {_packages()}."
+    driver.cuDeviceGetCount(ctypes.byref(count))
+    if count.value == 0:
+        return f"{looked}: {found}, but it lists no device (is CUDA_VISIBLE_DEVICES empty?); {_packages()}."
+    if _version("cudf-cu13", "cudf") is None:
+        return f"{looked}: {found} with {count.value} device(s); {_packages()}."
+    return None
+
+
+def _packages() -> str:
+    names = (("cudf-cu13", "cudf"), ("cupy-cuda13x", "cupy"), ("cuml-cu13", "cuml"), ("dask-cuda",))
+    return "packages: " + ", ".join(f"{name[-1]} {_version(*name) or 'not installed'}" for name in names)
+
+
+def _version(*distributions: str) -> str | None:
+    from importlib import metadata
+
+    for distribution in distributions:
+        try:
+            return metadata.version(distribution)
+        except metadata.PackageNotFoundError:
+            continue
+    return None
