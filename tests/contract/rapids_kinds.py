@@ -49,7 +49,7 @@ class Other:
 Kind = Name | Instance | Items | Several | Other
 HOST, UNKNOWN = Other(), Other(known=False)
 ARRAY, FRAME, SERIES = Instance("cupy.ndarray"), Instance("cudf.DataFrame"), Instance("cudf.Series")
-INDEX, GENOTYPES = Instance("cudf.Index"), Instance("Genotypes")
+INDEX, GENOTYPES, COLUMN = Instance("cudf.Index"), Instance("Genotypes"), Instance("Column")
 
 # What annotations of our own types mean in GPU code.
 ANNOTATIONS: dict[str, Kind] = {
@@ -63,6 +63,7 @@ ANNOTATIONS: dict[str, Kind] = {
     "Array | Encoded": ARRAY,
     "cupy.ndarray": ARRAY,
     "Genotypes": GENOTYPES,
+    **dict.fromkeys(("Column", "Numbers | Categories", "Numbers", "Categories", "Lists"), COLUMN),
     "tuple[Array, Array]": Items(ARRAY),
 }
 # Parameters of GPU functions that any object may be, by function and parameter.
@@ -78,6 +79,8 @@ ON_HOST = frozenset(
 # Fields of our own objects; `Encoded` may stand where an array does.
 FIELDS: dict[Kind, dict[str, Kind]] = {
     ARRAY: {"codes": ARRAY, "vocabulary": HOST},
+    # The values of lists are a column, but asked for its arrays as if they were one.
+    COLUMN: {"dictionary": HOST, **dict.fromkeys(("codes", "values", "valid", "offsets"), ARRAY)},
     GENOTYPES: {"codes": ARRAY, **dict.fromkeys(("samples", "ploidy", "packed", "variants", "columns"), HOST)},
 }
 # What calls give, and attributes hold. A call that is not listed gives what the last line for its namespace says.

@@ -29,6 +29,7 @@ from whitewater.recsys import (
     transform_command,
     value_counting,
 )
+from whitewater.recsys.categories import as_floats
 from whitewater.recsys.dataset import Dataset
 from whitewater.recsys.drift import drift
 from whitewater.recsys.feature_folder import open_features
@@ -192,7 +193,7 @@ def spread_out() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dataset, "FEW_ROWS", ROW_GROUP)
         patch.setattr(fitting, "SPAN_ROWS", ROWS // 3)
-        patch.setattr(medians, "RUNS", 8)
+        patch.setattr(medians, "RUNS", 16)
         patch.setattr(medians, "NARROW", 16)
         patch.setattr(shuffling, "BUCKET_ROWS", ROWS // 3)
         patch.setattr(loading, "_BLOCK_ROWS", 64)
@@ -215,6 +216,8 @@ def run_steps(device: Device, *, inputs: Path, results: Path) -> Path:
     results.mkdir(parents=True)
     _run_steps(device, log=inputs / "log", results=results)
     _load(device, results)
+    integers = as_floats(_as_categories(pa.array([2**40, None, -3, 2**40]), device), device)
+    np.save(results / "integers.npy", device.to_host(integers))
     for name, case in WORKFLOWS.items():
         _run_workflow(case, device, inputs=inputs, folder=results / name)
     return results
@@ -268,7 +271,8 @@ def serve(workflow: Path, device: Device, case: WorkflowCase, *, inputs: Path, f
         patch.setattr(transform_command, "resolve", lambda _: device)
         transform_command.main(command)
     loaded, table = Workflow.load(workflow), data(case.data)
-    as_mapping = dict(zip(table.column_names, table.columns, strict=True))
+    times = table["time"].combine_chunks()
+    as_mapping = {**dict(zip(table.column_names, table.columns, strict=True)), "time": np.from_dlpack(times)}
     in_memory = {"in_memory": as_mapping, "of_nothing": table.slice(0, 0), "otherwise": _otherwise(table)}
     for name, given in in_memory.items():
         pq.write_table(loaded.transform(given, threads=2, device=device), folder / f"{name}.parquet")

@@ -286,8 +286,8 @@ class StrictClassifier:
 
     def predict_proba(self, X: Array) -> Array:
         record(f"{self._name}.predict_proba", 1)
-        rows = on_host(X, *FLOATS)
-        return on_device(self._on_cpu.predict_proba(rows).astype(rows.dtype))
+        # Of whatever floats, unlike scikit-learn's.
+        return on_device(self._on_cpu.predict_proba(on_host(X, *FLOATS)).astype("float64"))
 
 
 class StrictTrees:

@@ -101,6 +101,16 @@ def test_log_loss_and_calibration_are_those_of_scikit_learn() -> None:
     assert found.calibration_error == pytest.approx(np.abs(observed - predicted).mean(), abs=0.003)
 
 
+def test_equal_predictions_are_in_one_bin_so_that_the_order_of_rows_tells_nothing() -> None:
+    labels = np.append(np.ones(500), np.zeros(500))
+    alike = quality(labels, np.full(1000, 0.5))
+    assert (len(alike.calibration), alike.calibration_error) == (1, 0.0)
+    leaves = np.random.default_rng(3).integers(0, 4, 1000) / 4
+    order = np.random.default_rng(4).permutation(1000)
+    assert quality(labels, leaves).calibration == quality(labels[order], leaves[order]).calibration
+    assert [each.predicted for each in quality(labels, leaves).calibration] == [0, 0.25, 0.5, 0.75]
+
+
 def test_standard_error_of_the_auc_is_the_spread_over_samples() -> None:
     generator = np.random.default_rng(2)
     samples = []

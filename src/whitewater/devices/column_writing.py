@@ -74,17 +74,21 @@ def arrow_of(column: Column, type_: pa.DataType) -> pa.Array:
         items = arrow_of(column.values, type_.value_type)
         offsets = _plain(column.offsets.astype(np.int32), None)
         return pa.ListArray.from_arrays(offsets, items, type=type_)
+    if pa.types.is_null(type_):
+        return _only_nulls(column)
     if isinstance(column, Categories):
         indices = _plain(np.ascontiguousarray(column.codes), column.codes >= 0)
         return column.dictionary.take(indices).cast(type_)
-    if pa.types.is_null(type_):
-        return _only_nulls(column)
     return _numbers(column, type_)
 
 
-def _only_nulls(column: Numbers) -> pa.Array:
-    """Return a column as one of Arrow's nulls, which is read as NaN."""
-    if column.values.dtype.kind != "f" or not np.isnan(column.values).all():
+def _only_nulls(column: Numbers | Categories) -> pa.Array:
+    """Return a column as one of Arrow's nulls."""
+    if isinstance(column, Categories):
+        null = column.codes < 0
+    else:
+        null = np.isnan(np.from_dlpack(_numbers(column, pa.float64())))
+    if not null.all():
         raise ValueError("it has values")
     return pa.nulls(len(column))
 

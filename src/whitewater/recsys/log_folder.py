@@ -232,6 +232,7 @@ class LogWriter:
             use_dictionary=[_leaf(self.schema, name) for name in self._encoded],
             dictionary_pagesize_limit=_DICTIONARY_BYTES,
             write_statistics=[each.name for each in FIRST],
+            write_page_checksum=True,
         ) as writer:
             file = LogFileWriter(writer, name=name, day=day, row_group_rows=self.row_group_rows)
             yield file

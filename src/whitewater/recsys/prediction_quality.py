@@ -37,8 +37,8 @@ class Quality:
     log_loss
         Mean of -log of the probability of what happened, in nats.
     calibration_error
-        Expected calibration error: mean distance of predicted and observed over bins of equally many rows, weighted
-        by their rows.
+        Expected calibration error: mean distance of predicted and observed over ten bins of about equally many rows,
+        weighted by their rows. Rows of equal predictions are in one bin, so there may be fewer.
     calibration
         The bins, in ascending order of the prediction.
     """
@@ -94,9 +94,10 @@ def _ranks(values: Floats) -> npt.NDArray[np.float64]:
 
 
 def _calibration(positive: npt.NDArray[np.bool_], predictions: Floats) -> tuple[CalibrationBin, ...]:
-    order = np.argsort(predictions, kind="stable")
-    groups = [group for group in np.array_split(order, _BINS) if len(group)]
+    bins = ((_ranks(predictions) - 0.5) * _BINS / len(predictions)).astype(np.int64)
+    groups = [np.flatnonzero(bins == number) for number in range(_BINS)]
     return tuple(
         CalibrationBin(len(group), float(predictions[group].mean(dtype=np.float64)), float(positive[group].mean()))
         for group in groups
+        if len(group)
     )

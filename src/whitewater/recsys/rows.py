@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
+import numpy as np
 import pyarrow as pa
 
 from whitewater.devices.columns import Block, Categories, Column, Lists, Numbers
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 
 _WHOLE = 2.0**53
+_MOST = 2**63 - 1
 
 
 def rows_of(block: Block) -> int:
@@ -70,24 +72,61 @@ def _joined_lists(columns: Sequence[Lists], device: Device) -> Lists:
 def as_fitted(block: Block, types: Mapping[str, pa.DataType], device: Device) -> Block:
     """Return columns as they were when a workflow was fitted, where they hold the same: nulls, and whole numbers.
 
-    A column of nulls only, or of integers in which some are null, may come as one of floats.
+    A column of nulls only, or of integers in which some are null, may come as one of floats; floats get the width that
+    they had.
 
     Raises
     ------
     InputError
-        If a column of integers has a number with a fraction, or one of text or lists has numbers.
+        If a column of integers has a number with a fraction, or one above 2**63 - 1, one of booleans has other numbers
+        than 0 and 1, one of text or lists has numbers, or one that had no value, and so no type, floats or lists.
     """
     return {name: _as_fitted(name, column, types[name], device) for name, column in block.items()}
 
 
 def _as_fitted(name: str, column: Column, type_: pa.DataType, device: Device) -> Column:
-    if not isinstance(column, Numbers) or column.values.dtype.kind != "f" or pa.types.is_floating(type_):
-        return column
     if pa.types.is_null(type_):
+        return _of_no_type(name, column, device)
+    if not isinstance(column, Numbers):
         return column
-    if pa.types.is_string(type_) or pa.types.is_list(type_):
-        return _all_null(name, column, type_, device)
-    return _as_integers(name, column, device)
+    if pa.types.is_floating(type_):
+        return Numbers(column.values.astype(type_.to_pandas_dtype(), copy=False), column.valid)
+    if column.values.dtype.kind == "f":
+        if pa.types.is_string(type_) or pa.types.is_list(type_):
+            return _all_null(name, column, type_, device)
+        column = _as_integers(name, column, device)
+    return _as_wide(name, column, type_, device)
+
+
+def _of_no_type(name: str, column: Column, device: Device) -> Column:
+    is_float = isinstance(column, Numbers) and column.values.dtype.kind == "f"
+    if isinstance(column, Lists) or (is_float and not bool(device.xp.isnan(column.values).all())):
+        raise InputError(
+            f"column {name!r} has values that are neither text nor integers, but it had none when the workflow was "
+            "fitted. Fit it again, or leave the values out."
+        )
+    return column
+
+
+def _as_wide(name: str, column: Numbers, type_: pa.DataType, device: Device) -> Numbers:
+    """Return integers, once they were found to be some that the type can mean."""
+    values = column.values
+    if pa.types.is_boolean(type_) and values.dtype.kind != "b":
+        values = values if column.valid is None else device.xp.where(column.valid, values, 0)
+        if bool(((values != 0) & (values != 1)).any()):
+            raise InputError(
+                f"column {name!r} has numbers other than 0 and 1, but was of booleans when the workflow was fitted. "
+                "Give it booleans."
+            )
+        return Numbers(values.astype(bool), column.valid)
+    if values.dtype == np.uint64 and not pa.types.is_uint64(type_) and len(values):
+        if int(values.max()) > _MOST:
+            raise InputError(
+                f"column {name!r} has integers above 2**63 - 1, but was of {type_} when the workflow was fitted. Give "
+                "it integers of 64 bits with sign."
+            )
+        return Numbers(values.astype(np.int64), column.valid)
+    return column
 
 
 def _all_null(name: str, column: Numbers, type_: pa.DataType, device: Device) -> Categories | Lists:
@@ -146,11 +185,27 @@ def _moved(column: Column, move: Callable[[Array], Array]) -> Column:
 
 
 def as_table(block: Block, types: Mapping[str, pa.DataType], device: Device) -> pa.Table:
-    """Return columns as a table of Arrow; nulls are nulls, but NaN in floats."""
+    """Return columns as a table of Arrow; nulls are nulls, but NaN in floats.
+
+    Raises
+    ------
+    InputError
+        If the values of a column cannot be of its type.
+    """
+    arrays = [_arrow_of(name, on_host(block[name], device), type_) for name, type_ in types.items()]
+    return pa.Table.from_arrays(arrays, schema=arrow_schema(types))
+
+
+def _arrow_of(name: str, column: Column, type_: pa.DataType) -> pa.Array:
     from whitewater.devices.column_writing import arrow_of
 
-    arrays = [arrow_of(on_host(block[name], device), type_) for name, type_ in types.items()]
-    return pa.Table.from_arrays(arrays, schema=arrow_schema(types))
+    try:
+        return arrow_of(column, type_)
+    except (pa.ArrowException, ValueError) as error:
+        raise InputError(
+            f"column {name!r} cannot be of type {type_}, as it was when the workflow was fitted: {error}. Give it such "
+            "values, or fit the workflow again."
+        ) from error
 
 
 def arrow_schema(types: Mapping[str, pa.DataType]) -> pa.Schema:
