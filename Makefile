@@ -56,6 +56,8 @@ bench: .venv/.bench ## Measure the applications against their peers (long: see b
 	$(DEV) python -m benchmarks.genomics --seconds 900
 	$(DEV) python -m benchmarks.pagerank --case rank --seconds 900
 	$(DEV) python -m benchmarks.pagerank --case index
+	$(DEV) python -m benchmarks.recsys --case features --seconds 600
+	$(DEV) python -m benchmarks.recsys --case load
 
 clean: ## Remove results, data (generated and downloaded), logs and caches; the environments stay
 	rm -rf results data logs .snakemake .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -8,9 +8,10 @@ import pytest
 
 from whitewater.errors import ConfigError, InputError
 from whitewater.recsys import transform_command
+from whitewater.recsys.graph import Node
 from whitewater.recsys.log_folder import LogColumn, LogWriter, file_name
-from whitewater.recsys.dataset import Dataset
 from whitewater.recsys.operators import (
+    Bucketize,
     Categorify,
     FillMissing,
     JoinGroupby,
@@ -41,7 +42,7 @@ def with_column(values: pa.Array) -> pa.Table:
         ["awkward"] >> PastCount(period=10),
     ],
 )
-def test_a_column_without_values_is_one_category(features: Workflow) -> None:
+def test_a_column_without_values_is_one_category(features: Node) -> None:
     without_type = Workflow(features).fit_transform(with_column(pa.nulls(ROWS)))
 
     of_text = Workflow(features).fit_transform(with_column(pa.nulls(ROWS, pa.string())))
@@ -86,9 +87,7 @@ def test_views_of_text_are_text() -> None:
         (pa.array([0, 1] * 20, pa.uint64()), pa.array([0, -1] * 20), "uint64"),
     ],
 )
-def test_integers_that_the_fitted_type_cannot_mean_are_refused(
-    fitted: pa.Array, served: pa.Array, told: str
-) -> None:
+def test_integers_that_the_fitted_type_cannot_mean_are_refused(fitted: pa.Array, served: pa.Array, told: str) -> None:
     workflow = Workflow(["awkward"] >> FillMissing()).fit(with_column(fitted))
 
     with pytest.raises(InputError, match=f"'awkward'.*{told}"):
@@ -113,8 +112,9 @@ def test_floats_are_as_wide_as_they_were() -> None:
 
 def test_a_byte_of_a_log_that_changed_is_found(tmp_path: Path) -> None:
     writer = LogWriter(tmp_path / "log", "files", (LogColumn("text", "categorical", "string"),), "seconds", 1000)
-    with writer.file(file_name(0, 0), day=0) as file:
-        file.write(pa.table({**{name: CLICKS[name] for name in ("row_id", "time")}, "day": [0] * ROWS}))
+    columns = {**CLICKS, "day": [0] * ROWS, "text": ["needle", "hay"] * (ROWS // 2)}
+    with writer.file(file_name(0), day=0) as file:
+        file.write(pa.table([columns[name] for name in writer.schema.names], schema=writer.schema))
     log = writer.finish([file.file])
     path = log.path / log.files[0].name
     data = bytearray(path.read_bytes())
