@@ -13,7 +13,10 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2] / "src" / "whitewater"
 # What tells that a function handles arrays of a device: it is given the device, its namespace, or such arrays.
-DEVICE_WORDS = frozenset({"device", "xp", "Array", "Block", "RawBlock", "Encoded", "Genotypes", "Planes"})
+DEVICE_WORDS = frozenset(
+    {"device", "xp", "Array", "Block", "RawBlock", "Encoded", "Genotypes", "Planes"}
+    | {"Column", "Numbers", "Categories", "Lists"}
+)
 # File, qualified name of the function (a lambda is one of its own), and number.
 Line = tuple[str, str, int]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -17,12 +17,14 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 import pyarrow as pa
 import pytest
+from distributed.protocol.pickle import dumps, loads
 
 from tests.contract.device_array import DeviceArray, Namespace, record
 from whitewater.devices import Array, Block, Encoded, GroupStatistics, Kind, Parsed, RawBlock, gpu_kernels
 from whitewater.devices.columns import Categories, Column, Lists, Numbers
 from whitewater.devices.cpu import CpuDevice
 from whitewater.devices.gpu import GpuDevice
+from whitewater.workers import Threads
 
 if TYPE_CHECKING:
     from whitewater.config.cluster import Cluster
@@ -210,14 +212,54 @@ class StrictDevice:
         predict = CPU.forest_from_treelite(serialised)
         return lambda rows: on_device(predict(on_host(rows, "float32")))
 
-    def cluster(self, settings: Cluster, *, threads: int, large: bool) -> AbstractContextManager[Workers]:
-        return CPU.cluster(settings, threads=threads, large=large)
+    @contextmanager
+    def cluster(self, settings: Cluster, *, threads: int, large: bool) -> Iterator[Workers]:
+        with CPU.cluster(settings, threads=threads, large=large) as workers:
+            yield OtherProcess(workers) if isinstance(workers, Threads) else workers
 
     def describe(self) -> dict[str, Any]:
         return CPU.describe()
 
     def peak_memory(self) -> int | None:
         return CPU.peak_memory()
+
+
+@dataclass(frozen=True)
+class OtherProcess:
+    """Threads that are given copies only, and give such, as the processes are that work with GPUs."""
+
+    of_this_process: Threads
+
+    @property
+    def threads(self) -> Sequence[int]:
+        return self.of_this_process.threads
+
+    @property
+    def hosts(self) -> Sequence[str]:
+        return self.of_this_process.hosts
+
+    def place(self, value: Any) -> Any:
+        return loads(dumps(value))
+
+    def hold(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        return self.of_this_process.hold(function, [self.place(each) for each in arguments])
+
+    def completed(
+        self, function: Callable[..., Any], tasks: Sequence[Any], shared: Mapping[str, Any]
+    ) -> Iterator[tuple[int, Any]]:
+        sent = [dumps((function, task)) for task in tasks]
+        for place, result in self.of_this_process.completed(called_elsewhere, sent, {"shared": self.place(shared)}):
+            yield place, loads(result)
+
+    def call_on_each(self, function: Callable[[], Any]) -> list[Any]:
+        return self.of_this_process.call_on_each(self.place(function))
+
+
+def called_elsewhere(sent: bytes, *, shared: Mapping[str, Any]) -> bytes:
+    """Return what a task gives, as another process sends it."""
+    function, task = loads(sent)
+    given: bytes = dumps(function(task, **shared))
+    return given
 
 
 class StrictInEdges:

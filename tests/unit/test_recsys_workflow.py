@@ -246,6 +246,12 @@ def test_transforming_in_parts_writes_what_transforming_at_once_returns(tmp_path
     assert not folder.shuffled
 
 
+def test_carried_columns_are_tagged_for_loaders(tmp_path: Path) -> None:
+    WHOLE.transform_to(tmp_path / "made", CLICKS, tags={"label": "label", "row_id": "key"})
+    schema = open_features(tmp_path / "made").schema
+    assert (schema["label"].tags, schema["row_id"].tags) == (("label",), ("key",))
+
+
 def test_training_leaves_the_own_fold_out_and_serving_does_not() -> None:
     assert not np.allclose(TRAINED["TE_C1_label"].to_numpy(), SERVED["TE_C1_label"].to_numpy())
     assert_same(Workflow(features(), carry=KEYS).fit_transform(CLICKS), TRAINED, tolerance=0)

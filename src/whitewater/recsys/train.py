@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from whitewater.step import Output, Run
 
 logger = logging.getLogger(__name__)
+# Threads with less to do wait for each other, on busy cores for long; the trees are the same.
+CELLS_OF_A_THREAD = 10_000_000
 # The tag of ids of categories, whose order means nothing.
 CATEGORICAL = "categorical"
 
@@ -178,7 +180,7 @@ def _fit_trees(parts: Parts, run: Run[Train]) -> tuple[Callable[[Array], Array],
         depth=settings.depth,
         learning_rate=settings.learning_rate,
         seed=settings.seed,
-        threads=run.threads,
+        threads=max(1, min(run.threads, parts.train.X.size // CELLS_OF_A_THREAD)),
     )
     trees = model.fit(parts.train.X, parts.train.y, (parts.valid.X, parts.valid.y))
     return model.predict, {"trees": trees}

@@ -49,7 +49,7 @@ class Transformer:
         return transformer
 
     def __call__(self, row: Row) -> dict[str, Value]:
-        """Return the features of a row.
+        """Return the features of a row; a null is None, or NaN where an operator computes floats.
 
         Parameters
         ----------

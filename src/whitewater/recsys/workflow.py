@@ -155,11 +155,14 @@ class Workflow:
         data: Any,
         *,
         training: bool = False,
+        tags: Mapping[str, str] | None = None,
         row_group_rows: int = 131_072,
         threads: int | None = None,
         device: Device | None = None,
     ) -> int:
         """Make the features of data as `transform` does, and write them as a folder, whole or not at all.
+
+        ``tags`` say what carried columns are for: ``{"clicked": "label", "row": "key"}``, so that loaders know them.
 
         Memory holds a part of the data for each thread, and never all of it. Returns the number of rows; see
         `whitewater.recsys.feature_folder` for what is in the folder.
@@ -169,7 +172,7 @@ class Workflow:
         with staged({"features": target}, owner=owner) as paths, run.cluster() as client:
             return write_in_order(
                 self.fitted, as_dataset(data), paths["features"], run=run, client=client,
-                row_group_rows=row_group_rows, training=training,
+                row_group_rows=row_group_rows, tags=tags, training=training,
             )  # fmt: skip
 
     def fit_transform(self, data: Any, *, threads: int | None = None, device: Device | None = None) -> pa.Table:
