@@ -23,6 +23,8 @@ ONE_THREAD = (
     "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "NUMEXPR_NUM_THREADS",
 )  # fmt: skip
 CLUSTER_VARIABLE = "WHITEWATER_CLUSTER"
+# As a shell tells of a process that a signal ended: 128 and the number of SIGINT.
+INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -78,7 +80,11 @@ def _of_application(application: str, arguments: Sequence[str]) -> int:
     os.environ.update(dict.fromkeys(ONE_THREAD, "1"))
     commands = registry.commands(application)
     if name in commands:
-        status: int = registry.load(commands[name])(list(arguments[1:]))
+        try:
+            status: int = registry.load(commands[name])(list(arguments[1:]))
+        except KeyboardInterrupt:
+            print(f"{application} {name} was interrupted and left nothing unfinished.", file=sys.stderr)
+            return INTERRUPTED
         return status
     return _step(application, arguments)
 

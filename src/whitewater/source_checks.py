@@ -165,8 +165,6 @@ def check_recsys_source(recsys: Mapping[str, Any]) -> Check:
         "movielens": _release(fetch.movielens.path),
         "files": fetch.files.files,
     }[fetch.source]
-    if not places:
-        return Check(name, "fail", "no file is named", f"Set recsys.fetch.{fetch.source}.")
     problems = _not_read([str(local_path(place) or place) for place in places], anonymous=fetch.anonymous)
     if problems:
         fix = "Correct recsys.fetch; a private bucket needs anonymous: false and credentials of its own tools."
@@ -176,9 +174,9 @@ def check_recsys_source(recsys: Mapping[str, Any]) -> Check:
 
 def _release(path: str) -> list[str]:
     """Return the release's zip file, or, where it is a folder, a file in it."""
-    folder = local_path(path) if path else None
+    folder = local_path(path)
     if folder is None or not folder.is_dir():
-        return [path] if path else []
+        return [path]
     return [str(each) for each in sorted(folder.glob("*.*"))[:1]] or [str(folder / "ratings.csv")]
 
 

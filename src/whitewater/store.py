@@ -22,7 +22,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from whitewater.errors import InputError, IntegrityError, ResourceError
+from whitewater.errors import ConfigError, InputError, IntegrityError, ResourceError
 
 logger = logging.getLogger(__name__)
 
@@ -132,6 +132,23 @@ def put_in_place(written: Path, final: Path) -> None:
     _synchronise(written)
     written.replace(final)
     _fsync(final.parent)
+
+
+def check_replaceable(directory: Path, *, sign: str) -> None:
+    """Check that a folder which a user named for an output may be replaced, with all that is in it.
+
+    Raises
+    ------
+    ConfigError
+        If it is there, neither empty nor one that has the file ``sign``, as those that were written before have.
+    """
+    if not os.path.lexists(directory) or (directory / sign).is_file():
+        return
+    if not directory.is_dir() or any(directory.iterdir()):
+        raise ConfigError(
+            f"{directory} is there, and would be replaced with all that is in it, but it has no {sign}, as outputs of "
+            "this kind have. Name another folder, or remove it."
+        )
 
 
 @contextmanager

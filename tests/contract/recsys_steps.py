@@ -13,9 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from distributed import Client
 
 from tests.recsys_logs import clicks, features, other_features, write_log, write_parts
 from whitewater.config.base import Section
+from whitewater.config.cluster import Cluster
 from whitewater.config.recsys import Drift, Feature, Features, Fit, Train
 from whitewater.devices import Device
 from whitewater.devices.columns import Block, Categories, Column, Lists, Numbers
@@ -63,7 +65,8 @@ ROWS, ROW_GROUP = 420, 70
 TOLERANCE = 1e-6
 GROUPS = (
     Feature(name="plain", columns=("I2",), operators=({"Rename": {"postfix": "_plain"}},)),
-    Feature(name="numbers", columns=("I*",), operators=("FillMedian", {"Clip": {"min_value": 0}}, "LogOp", "Normalize")),
+    Feature(name="numbers", columns=("I*",),
+            operators=("FillMedian", {"Clip": {"min_value": 0}}, "LogOp", "Normalize")),
     Feature(name="categories", columns=("C*", ("C1", "C3")),
             operators=({"Categorify": {"freq_threshold": 3, "encode_type": "combo"}},)),
     Feature(name="lists", columns=("L*",),
@@ -71,8 +74,9 @@ GROUPS = (
     Feature(name="targets", columns=("C1", ("C1", "C2")), operators=({"TargetEncoding": {"target": "label"}},)),
     Feature(name="past", columns=("C2",), operators=({"PastMean": {"target": "label", "period": 5000}},)),
 )  # fmt: skip
-# Columns of clicks that come otherwise than they were fitted on, as they may where some are null.
-COME_AS_FLOATS = ("I1", "C3")
+# Of columns of clicks, other types than they were fitted on that mean the same.
+COME_AS = {"I1": pa.float64(), "C1": pa.null(), "C3": pa.float64(), "L1": pa.null(), "flag": pa.int8(),
+           "time": pa.uint64()}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -211,10 +215,10 @@ def _little() -> Iterator[None]:
         yield
 
 
-def run_steps(device: Device, *, inputs: Path, results: Path) -> Path:
-    """Run steps, batches and workflows; return the folder of their outputs."""
+def run_steps(device: Device, *, inputs: Path, results: Path, client: Client) -> Path:
+    """Run steps, on the workers of a client, batches and workflows; return the folder of their outputs."""
     results.mkdir(parents=True)
-    _run_steps(device, log=inputs / "log", results=results)
+    _run_steps(device, log=inputs / "log", results=results, client=client)
     _load(device, results)
     integers = as_floats(_as_categories(pa.array([2**40, None, -3, 2**40]), device), device)
     np.save(results / "integers.npy", device.to_host(integers))
@@ -223,20 +227,20 @@ def run_steps(device: Device, *, inputs: Path, results: Path) -> Path:
     return results
 
 
-def _run_steps(device: Device, *, log: Path, results: Path) -> None:
+def _run_steps(device: Device, *, log: Path, results: Path, client: Client) -> None:
     fit(
-        _run("fit", device, Fit(features=GROUPS)), train=log, workflow=Output(results / "workflow"),
+        _run("fit", device, Fit(features=GROUPS), client), train=log, workflow=Output(results / "workflow"),
         statistics=Output(results / "statistics.json"),
     )  # fmt: skip
     features_step(
-        _run("features", device, Features(row_group_rows=100)), train=log, valid=log, test=log,
+        _run("features", device, Features(row_group_rows=100), client), train=log, valid=log, test=log,
         workflow=results / "workflow", train_features=Output(results / "train"),
         valid_features=Output(results / "valid"), test_features=Output(results / "test"),
     )  # fmt: skip
-    drift(_run("drift", device, Drift()), events=log, drift=Output(results / "drift.json"))
+    drift(_run("drift", device, Drift(), client), events=log, drift=Output(results / "drift.json"))
     few = Train(trees=5, depth=3).model_copy(update={"maximum_rows": 300})
     train(
-        _run("train", device, few), train=results / "train", valid=results / "valid", test=results / "test",
+        _run("train", device, few, client), train=results / "train", valid=results / "valid", test=results / "test",
         metrics=Output(results / "metrics.json"),
     )  # fmt: skip
 
@@ -283,9 +287,10 @@ def serve(workflow: Path, device: Device, case: WorkflowCase, *, inputs: Path, f
 
 
 def _otherwise(table: pa.Table) -> pa.Table:
-    """Return clicks whose columns of one text and of lists are null, and whose integers come as floats."""
-    for name in {*COME_AS_FLOATS, "C1", "L1"} & set(table.column_names):
-        column = table[name].cast(pa.float64()) if name in COME_AS_FLOATS else pa.nulls(len(table))
+    """Return clicks of other types: floats for integers, integers for booleans, and nulls for text and lists."""
+    for name in set(COME_AS) & set(table.column_names):
+        type_ = COME_AS[name]
+        column = pa.nulls(len(table)) if pa.types.is_null(type_) else table[name].cast(type_)
         table = table.set_column(table.column_names.index(name), name, column)
     return table
 
@@ -322,8 +327,9 @@ def _empty_column(type_: pa.DataType, device: Device) -> Column:
     return Numbers(xp.zeros(0, "float64" if pa.types.is_null(type_) else type_.to_pandas_dtype()))
 
 
-def _run(step: str, device: Device, settings: Section) -> Run[Any]:
-    return Run("recsys", step, device, settings, threads=2)
+def _run(step: str, device: Device, settings: Section, client: Client) -> Run[Any]:
+    workers = Cluster(kind="attach", address=client.scheduler_info()["address"])
+    return Run("recsys", step, device, settings, threads=2, cluster_settings=workers)
 
 
 def assert_same_table(found: Path, expected: Path) -> None:
@@ -339,8 +345,8 @@ def _assert_same(found: pa.Array, expected: pa.Array, name: str) -> None:
         assert found.value_lengths().equals(expected.value_lengths()), name
         _assert_same(found.flatten(), expected.flatten(), name)
     elif pa.types.is_floating(expected.type):
-        pair = [each.to_numpy(zero_copy_only=False) for each in (found, expected)]
-        np.testing.assert_allclose(*pair, rtol=TOLERANCE, atol=TOLERANCE, err_msg=name)
+        one, other = (each.to_numpy(zero_copy_only=False) for each in (found, expected))
+        np.testing.assert_allclose(one, other, rtol=TOLERANCE, atol=TOLERANCE, err_msg=name)
     else:
         assert found.equals(expected), name
 

@@ -10,7 +10,12 @@ SOURCE = """
 def doubled(values, device):
     if device is None:
         raise ValueError("no device")
-    later = lambda: values * 2
+    try:
+        later = lambda: values * 2
+    except KeyError as error:
+        raise ValueError("no key") from error
+    except TypeError:
+        later = None
     return later()
 
 
@@ -27,10 +32,12 @@ def test_lines_of_device_code_that_did_not_run_are_named(tmp_path: Path) -> None
     path = tmp_path / "steps.py"
     path.write_text(SOURCE)
     assert handles_arrays(path)
-    run = {(str(path), "doubled", line) for line in (3, 5, 6)}
-    # The lambda was made, not called; the other function never began. Raising lines and host functions are left out.
-    assert never_run(path, run) == ["steps.py:5: later = lambda: values * 2", "steps.py:10: return values * 3"]
-    everything = {*run, (str(path), "doubled.<locals>.<lambda>", 5), (str(path), "tripled", 10)}
+    run = {(str(path), "doubled", line) for line in (3, 5, 6, 9, 10, 11)}
+    # The lambda was made, not called; the other function never began. Lines that raise, or lead to nothing else, and
+    # functions of the host are left out.
+    assert never_run(path, run) == ["steps.py:6: later = lambda: values * 2", "steps.py:15: return values * 3"]
+    assert "steps.py:9: except TypeError:" in never_run(path, run - {(str(path), "doubled", 9)})
+    everything = {*run, (str(path), "doubled.<locals>.<lambda>", 6), (str(path), "tripled", 15)}
     assert never_run(path, everything) == []
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+from pickle import PicklingError
 from typing import Any
 
 import dask.array as da
@@ -15,9 +18,11 @@ import pytest
 from dask.delayed import delayed
 from distributed.protocol.serialize import deserialize, serialize
 
-from tests.contract.device_array import DeviceArray, recording
-from tests.contract.signatures import Describe, problems
+from tests.contract.conftest import NOT_INSTALLED
+from tests.contract.device_array import AT, DeviceArray, recording
+from tests.contract.signatures import Describe, problems, recorded
 from tests.contract.strict_device import StrictDevice, on_device
+from whitewater.config.cluster import Cluster
 from whitewater.devices import Genotypes
 from whitewater.devices.genotype_bits import lanes_of
 from whitewater.devices.genotypes import rows_in_column_order, rows_in_sample_order
@@ -107,6 +112,39 @@ def test_dtypes_that_cupy_lacks_are_refused(dtype: str) -> None:
 def test_what_a_gpu_leaves_undefined_or_does_otherwise_is_refused(undefined: Callable[[Any], Any]) -> None:
     with pytest.raises(ValueError, match=r"undefined|otherwise|ties|differ"):
         undefined(array())
+
+
+def test_what_cupy_has_of_changes_in_place_at_indices_is_there_and_no_more() -> None:
+    values, places = DEVICE.from_host(np.array([4, 1, 9], np.uint64)), DEVICE.from_host(np.array([1, 1]))
+    XP.maximum.at(values, places, DEVICE.from_host(np.array([7, 5], np.uint64)))
+    assert DEVICE.to_host(values).tolist() == [4, 7, 9]
+    with pytest.raises(TypeError, match=r"no maximum\.at of int64"):
+        XP.maximum.at(array(), places, array()[:2])
+    with recording() as calls:
+        XP.multiply.at(values, places, places)
+    assert problems(calls, recorded().get) != []
+
+
+@pytest.mark.rapids
+@pytest.mark.skipif(find_spec("cupy") is None, reason=NOT_INSTALLED)
+def test_cupy_changes_in_place_at_indices_by_these_functions() -> None:
+    cupy: Any = import_module("cupy")
+    assert {name for name in (*AT, "multiply") if getattr(cupy, name)._scatter_op} == set(AT)
+
+
+def test_tasks_are_given_copies_as_other_processes_are() -> None:
+    given = [array()]
+    with DEVICE.cluster(Cluster(), threads=1, large=False) as workers:
+        [(_, found)] = workers.completed(_same, given, {"beside": given})
+        with pytest.raises((TypeError, AttributeError, PicklingError)):
+            list(workers.completed(_same, [XP], {"beside": 0}))
+    assert isinstance(found[0], DeviceArray)
+    assert found[0] is not given[0]
+    assert DEVICE.to_host(found[1][0]).tolist() == HOST.tolist()
+
+
+def _same(task: Any, *, beside: Any) -> tuple[Any, Any]:
+    return task, beside
 
 
 def test_nothing_cannot_be_counted_as_in_cupy() -> None:

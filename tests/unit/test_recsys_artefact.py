@@ -8,11 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from tests.recsys_logs import clicks, features
 from whitewater.errors import InputError, IntegrityError
+from whitewater.recsys.operators import Categorify, JoinExternal, Rename
 from whitewater.recsys.workflow import Workflow
 
 CLICKS = clicks(400)
@@ -138,6 +140,7 @@ def test_wrong_parameters_are_refused(stored: Path, change: Any) -> None:
     "change",
     [
         lambda value: value.pop("nodes"),
+        lambda value: value.pop("files"),
         lambda value: value["nodes"][0].pop("inputs"),
         lambda value: value["nodes"][1].update({"from": {"I1": 40, "I2": 40, "I3": 40}}),
         lambda value: value["nodes"][0]["statistics"].clear(),
@@ -156,3 +159,25 @@ def test_what_is_no_workflow_is_refused(stored: Path, change: Any) -> None:
 def test_a_folder_without_a_workflow_is_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="holds no fitted workflow"):
         Workflow.load(tmp_path)
+
+
+def test_json_of_a_million_brackets_is_refused(stored: Path) -> None:
+    (stored / "workflow.json").write_text("[" * 10**6)
+
+    with pytest.raises(IntegrityError, match="no JSON"):
+        Workflow.load(stored)
+
+
+def test_files_that_were_given_to_fit_are_not_needed_any_more(tmp_path: Path) -> None:
+    """Of a vocabulary, and of a table to join."""
+    vocabulary, prices = tmp_path / "vocabulary.parquet", tmp_path / "prices.parquet"
+    pq.write_table(pa.table({"item": ["b", "a"]}), vocabulary)
+    pq.write_table(pa.table({"item": ["b", "a"], "price": [1, 2]}), prices)
+    rows = pa.table({"item": ["a", "b", "c", None]})
+    ids = ["item"] >> Categorify(vocabs={"item": str(vocabulary)}) >> Rename(postfix="_id")
+    workflow = Workflow(ids + (["item"] >> JoinExternal(table=str(prices), on="item", columns=("price",)))).fit(rows)
+    workflow.save(tmp_path / "workflow")
+    vocabulary.unlink()
+    prices.unlink()
+
+    assert Workflow.load(tmp_path / "workflow").transform(rows).equals(workflow.transform(rows))

@@ -1,8 +1,10 @@
 """Columns that nobody plans for: of nulls only, of types that pandas or Polars chose, of other numbers than before."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -19,10 +21,12 @@ from whitewater.recsys.operators import (
     TagAsItemID,
     TargetEncoding,
 )
+from whitewater.recsys.operators.operator import Value
+from whitewater.recsys.transformer import Transformer
 from whitewater.recsys.workflow import Workflow
 
 ROWS = 40
-CLICKS = {
+CLICKS: dict[str, Any] = {
     "row_id": np.arange(ROWS),
     "label": np.arange(ROWS) % 2,
     "time": np.arange(ROWS),
@@ -101,6 +105,14 @@ def test_a_time_above_63_bits_is_refused_rather_than_turned_negative() -> None:
         workflow.transform(with_column(pa.array([2**64 - 1] * ROWS, pa.uint64())))
 
 
+def test_periods_of_unsigned_times_are_those_of_the_times() -> None:
+    late = pa.array([2**63 + each * 10 for each in range(ROWS)], pa.uint64())
+
+    made = Workflow(["text"] >> PastCount(time="awkward", period=10)).fit_transform(with_column(late))
+
+    assert made["text_past_count"].to_pylist() == [row // 2 for row in range(ROWS)]
+
+
 def test_floats_are_as_wide_as_they_were() -> None:
     """0.7 is below the boundary in 32 bits, and at it in 64."""
     narrow = pa.array([0.7] * ROWS, pa.float32())
@@ -140,3 +152,83 @@ def test_the_command_replaces_no_folder(folder: str, tmp_path: Path) -> None:
 def test_the_command_writes_nothing_into_the_folder_that_it_reads(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="folder that is read"):
         transform_command.main(["--workflow", "workflow", str(tmp_path), str(tmp_path / "out.parquet")])
+
+
+def served(workflow: Workflow, value: Any) -> Value:
+    return Transformer(workflow)({**{name: values[0] for name, values in CLICKS.items()}, "awkward": value})["awkward"]
+
+
+@pytest.mark.parametrize("type_", [pa.int8(), pa.int64(), pa.uint64(), pa.bool_()])
+def test_a_row_of_pandas_has_floats_where_the_column_has_integers(type_: pa.DataType) -> None:
+    workflow = Workflow(["awkward"] >> Categorify()).fit(with_column(pa.array([0, 1, 1, 1] * 10).cast(type_)))
+
+    of_integers = [served(workflow, value) for value in (0, 1, None)]
+
+    assert [served(workflow, value) for value in (0.0, np.float64(1.0), np.nan)] == of_integers
+    assert [served(workflow, value) for value in (np.int8(0), pd.Series([1.0, None])[0], pd.NA)] == of_integers
+
+
+@pytest.mark.parametrize(
+    ("values", "value"),
+    [
+        (pa.array([0, 1] * 20), 0.5),
+        (pa.array([0, 1] * 20), 2.0**60),
+        (pa.array([0, 1] * 20), np.inf),
+        (pa.array([0, 1] * 20), 2**63),
+        (pa.array([0, 1] * 20, pa.uint64()), 2**64 - 1),
+        (pa.array([True, False] * 20), -3),
+        (pa.array([0.5] * ROWS), "0.5"),
+        (pa.array([0.5] * ROWS, pa.float32()), 10**400),
+        (pa.array(["a"] * ROWS), 5),
+        (pa.array(["a"] * ROWS), b"a"),
+        (pa.array(["a"] * ROWS), False),
+        (pa.array(["a"] * ROWS), "\ud800"),
+        (pa.array([["a"]] * ROWS), [5]),
+        (pa.array([[1]] * ROWS), ["a"]),
+        (pa.array([[1]] * ROWS), 1),
+        (pa.nulls(ROWS), 0.5),
+        (pa.nulls(ROWS), [1]),
+    ],
+)
+def test_a_row_is_refused_what_a_table_is(values: pa.Array, value: object) -> None:
+    is_category = not pa.types.is_floating(values.type)
+    workflow = Workflow(["awkward"] >> (Categorify() if is_category else TagAsItemID())).fit(with_column(values))
+
+    with pytest.raises(InputError, match="awkward"):
+        served(workflow, value)
+
+
+def test_a_long_value_is_told_in_brief() -> None:
+    workflow = Workflow(["awkward"]).fit(with_column(pa.array([0] * ROWS)))
+
+    with pytest.raises(InputError) as told:
+        served(workflow, "x" * 10**6)
+
+    assert len(str(told.value)) < 300
+
+
+@pytest.mark.parametrize("name", ["mine", "mine/kept", "."])
+def test_only_a_folder_of_its_kind_is_replaced(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    kept = Path("mine/kept")
+    kept.parent.mkdir()
+    kept.write_text("kept")
+    workflow = Workflow(["awkward"]).fit(with_column(pa.array([0] * ROWS)))
+
+    with pytest.raises(ConfigError, match="Name another folder"):
+        workflow.save(name)
+    with pytest.raises(ConfigError, match="Name another folder"):
+        workflow.transform_to(name, CLICKS)
+
+    assert kept.read_text() == "kept"
+
+
+def test_an_empty_folder_and_one_of_its_kind_are_replaced(tmp_path: Path) -> None:
+    table = with_column(pa.array([0] * ROWS))
+    workflow = Workflow(["awkward"]).fit(table)
+    (tmp_path / "workflow").mkdir()
+    for _ in range(2):
+        workflow.save(tmp_path / "workflow")
+        assert workflow.transform_to(tmp_path / "features", table) == ROWS
+
+    assert Workflow.load(tmp_path / "workflow").transform(table).equals(workflow.transform(table))

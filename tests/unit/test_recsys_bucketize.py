@@ -47,6 +47,12 @@ def test_a_bucket_holds_what_is_between_its_boundaries(
     assert applied_by_row(operator, block) == found
 
 
+def test_a_row_has_the_bucket_of_the_float_of_an_integer_that_no_float_is() -> None:
+    operator = Bucketize(boundaries=(2.0**53 + 4,))
+    block: Block = {"x": numbers([2**53 + 3, 2**53 + 1], "int64")}
+    assert applied(operator, block) == applied_by_row(operator, block) == {"x": [1, 0]}
+
+
 def test_quantiles_of_scikit_learn_are_boundaries() -> None:
     values = np.random.default_rng(0).normal(0, 1, 300)
     bins = KBinsDiscretizer(8, encode="ordinal", strategy="quantile", quantile_method="averaged_inverted_cdf")

@@ -123,6 +123,13 @@ def test_fill_median_fills_nulls_and_nan_and_says_where(device: Device) -> None:
     assert applied_by_row(operator, on_host(block, device), fitted) == found
 
 
+@pytest.mark.parametrize("operator", [FillMedian(), FillMissing(fill_val=0.5)])
+def test_a_row_has_the_float_of_an_integer_that_no_float_is(operator: FillMedian | FillMissing) -> None:
+    block: Block = {"x": numbers([2**53 + 1, 2**53 + 3, 5, None], "int64")}
+    fitted = fitted_on(operator, [block])
+    assert applied(operator, block, fitted) == applied_by_row(operator, block, fitted)
+
+
 def test_fill_missing_keeps_the_type_where_it_holds_the_value(device: Device) -> None:
     block: Block = {"a": numbers([7, None], "int64", device), "b": numbers([math.nan, 0.1], "float32", device)}
     exact = FillMissing(fill_val=-1)

@@ -1,5 +1,6 @@
 """Functions are named, not stored: those of the calendar are pandas', and what is not registered is refused."""
 
+import json
 import math
 from types import ModuleType
 from typing import Any
@@ -69,6 +70,12 @@ def test_nulls_never_reach_a_function() -> None:
 def test_unknown_functions_are_refused_with_those_that_are_known() -> None:
     with pytest.raises(ConfigError, match=r"no function 'hour' is registered; there are day_of_week, hour_of_day"):
         LambdaOp(function="hour")
+
+
+@pytest.mark.parametrize("name", ["math.sqrt", "builtins.eval", "whitewater.recsys.functions.hour_of_day"])
+def test_a_function_is_not_imported_by_its_path_as_nvtabular_does(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"no function '{name}' is registered"):
+        LambdaOp.model_validate_json(json.dumps({"function": name, "version": 1}))
 
 
 def test_the_version_goes_along_and_another_one_is_refused() -> None:

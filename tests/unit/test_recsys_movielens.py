@@ -244,6 +244,13 @@ def test_a_zip_file_with_two_releases_or_none_is_refused(tmp_path: Path) -> None
         run_fetch(put(tmp_path / "empty", {"ratings.csv": b""}), tmp_path)
 
 
+def test_a_folder_with_two_releases_is_refused(tmp_path: Path) -> None:
+    put(tmp_path / "ml" / "one", release_1m(ratings(5)))
+    put(tmp_path / "ml" / "two", release_25m(ratings(5)))
+    with pytest.raises(InputError, match=r"several releases of MovieLens: .*one.*two.*Name the folder of one"):
+        run_fetch(tmp_path / "ml", tmp_path)
+
+
 def test_several_files_are_no_release(tmp_path: Path) -> None:
     for name in ("a.zip", "b.zip"):
         zipped(tmp_path / name, release_1m(ratings(5)))

@@ -100,6 +100,16 @@ def test_what_is_learnt_is_told() -> None:
 
 
 @pytest.mark.parametrize("operator", [Normalize(), NormalizeMinMax()])
+def test_values_too_large_for_a_deviation_are_refused_by_name_and_not_all_made_0(operator: Normalize) -> None:
+    block: Block = {"x": Numbers(np.array([1e300, -1e300, 0.0]))}
+    with pytest.raises(InputError, match=r"'x' has values of up to 1e\+300.* Put Clip"):
+        fitted_on(operator, [block])
+    parts: list[Block] = [{"x": Numbers(np.array([value]))} for value in (1e300, -1e300)]
+    with pytest.raises(InputError, match="Put Clip"):
+        fitted_on(operator, parts)
+
+
+@pytest.mark.parametrize("operator", [Normalize(), NormalizeMinMax()])
 def test_columns_without_a_scale_are_refused_by_name(operator: Normalize) -> None:
     name = type(operator).__name__
     with pytest.raises(InputError, match=f"{name}: the column 'I3' has no value"):

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
@@ -151,6 +152,31 @@ def test_a_noise_column_of_high_cardinality_gains_nothing_out_of_fold(tmp_path: 
     gained, lost = _auc_gains(serving["TE_noise_label"].to_numpy(), signal, label, train, test)
     assert gained > 0.1
     assert lost < -0.01
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_trees_gain_no_more_by_a_noise_column_than_by_random_numbers(tmp_path: Path, seed: int) -> None:
+    # Trees find what a line does not, such as the fold that a mean was taken without.
+    draw = np.random.default_rng(seed)
+    rows, train, test = 9000, slice(0, 6000), slice(6000, None)
+    signal, random = draw.normal(size=(2, rows))
+    label = (draw.random(rows) < 1 / (1 + np.exp(1 - signal))).astype(np.int8)
+    frame = pd.DataFrame({"row_id": np.arange(rows), "noise": draw.integers(0, 3000, rows), "label": label})
+    encoding = learnt(TargetEncoding(target="label"), frame[train], ("noise",), scratch=tmp_path)
+    serving, training = encoding.applied(frame)["TE_noise_label"], encoding.applied(frame[train], training=True)
+    out_of_fold = np.concatenate([training["TE_noise_label"], serving[test]])
+
+    def areas(*columns: Any) -> npt.NDArray[np.float64]:
+        features = np.column_stack([signal, *columns])
+        trees = GradientBoostingClassifier(n_estimators=20, max_depth=4, random_state=seed).fit(
+            features[train], label[train]
+        )
+        predicted = trees.predict_proba(features)[:, 1]
+        return np.array([roc_auc_score(label[part], predicted[part]) for part in (train, test)])
+
+    assert (areas(out_of_fold) - areas(random) <= 0.01).all()
+    assert (areas(out_of_fold) - areas())[1] <= 0.01
+    assert (areas(serving) - areas(random))[0] > 0.05
 
 
 def test_null_is_a_category_and_an_unseen_one_is_the_mean(tmp_path: Path) -> None:

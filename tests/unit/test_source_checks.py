@@ -170,12 +170,6 @@ def test_simulated_log_needs_nothing() -> None:
     assert (check.name, check.status) == ("recsys source: generated", "ok")
 
 
-@pytest.mark.parametrize("source", ["criteo", "movielens", "files"])
-def test_source_without_files_names_its_key(source: str) -> None:
-    check = source_checks.check_recsys_source(recsys_of(source=source))
-    assert (check.status, f"recsys.fetch.{source}" in str(check.fix)) == ("fail", True)
-
-
 def test_each_day_of_clicks_is_read(tmp_path: Path) -> None:
     section = recsys_of(source="criteo", criteo={"files": [str(tmp_path / "day_0"), str(tmp_path / "day_1")]})
     (tmp_path / "day_0").write_text("1\t\n")

@@ -176,6 +176,20 @@ def test_the_manifest_gathers_records_and_misses_lost_outputs(tmp_path: Path) ->
         gather(manifest=Output(tmp_path / "again.json"))
 
 
+def test_an_interrupted_command_says_so_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(arguments: list[str]) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(registry, "load", lambda _: interrupted)
+    monkeypatch.setattr(os, "environ", dict(os.environ))  # a command sets its threads there
+
+    assert main(["recsys", "transform"]) == 130
+
+    assert capsys.readouterr().err == "recsys transform was interrupted and left nothing unfinished.\n"
+
+
 def test_an_unknown_command_shows_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["txai"]) == 2
     assert "doctor" in capsys.readouterr().err

@@ -88,9 +88,7 @@ def gpu_count_codes(codes: Array, size: int) -> Array:
     """Count rows by code; see `cpu_count_codes`."""
     import cupy
 
-    if not len(codes):
-        return cupy.zeros(size, "int64")
-    counts: Array = cupy.bincount(codes + 1, minlength=size + 1)[1:]
+    counts: Array = cupy.bincount(codes + 1, minlength=size + 1)[1:] if len(codes) else cupy.zeros(size, "int64")
     _check(int((codes >= size).sum()) if len(counts) > size else 0, size)
     return counts
 
@@ -100,8 +98,8 @@ def gpu_sum_by_code(codes: Array, weights: Array, size: int) -> Array:
     import cupy
 
     # Of nothing, CuPy's sums are integers.
-    if not len(codes):
-        return cupy.zeros(size, "float64")
-    sums: Array = cupy.bincount(codes + 1, weights, minlength=size + 1)[1:]
+    sums: Array = (
+        cupy.bincount(codes + 1, weights, minlength=size + 1)[1:] if len(codes) else cupy.zeros(size, "float64")
+    )
     _check(int((codes >= size).sum()) if len(sums) > size else 0, size)
     return sums

@@ -26,7 +26,7 @@ from whitewater.recsys.operators import OPERATORS
 from whitewater.recsys.plan import Plan, Stage, staged_operator
 from whitewater.recsys.schema import Schema, described, field_of
 from whitewater.recsys.transforming import Transformation
-from whitewater.store import staged, write_json
+from whitewater.store import check_replaceable, staged, write_json
 
 if TYPE_CHECKING:
     from whitewater.recsys.operators.operator import Fitted, Operator
@@ -37,7 +37,15 @@ _AGAIN = "Fit the workflow and save it again, or copy the folder again."
 
 
 def save(fitted: Transformation, directory: Path) -> None:
-    """Write a fitted workflow as a folder, whole or not at all; one that is there is replaced."""
+    """Write a fitted workflow as a folder, whole or not at all; one that is there is replaced.
+
+    Raises
+    ------
+    ConfigError
+        If another folder or file is there.
+    """
+    directory = directory.absolute()
+    check_replaceable(directory, sign=NAME)
     with staged({"workflow": directory}, owner=directory.with_name(f".{directory.name}.owner")) as paths:
         write(fitted, paths["workflow"])
 
@@ -74,9 +82,8 @@ def load(directory: Path) -> Transformation:
         If a byte is not as it was written, or what is written is no workflow.
     """
     value = _checked(directory)
-    tables = _Tables(directory, value["files"])
     try:
-        return _restored(value, tables)
+        return _restored(value, _Tables(directory, value["files"]))
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise IntegrityError(
             f"{directory / NAME} describes no workflow ({type(error).__name__}: {error}). {_AGAIN}"
@@ -94,7 +101,7 @@ def _checked(directory: Path) -> dict[str, Any]:
         ) from error
     try:
         value = json.loads(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise IntegrityError(f"{path} is damaged: it is no JSON ({error}). {_AGAIN}") from error
     version = value.get("format") if isinstance(value, dict) else None
     if isinstance(version, int) and version > FORMAT:
@@ -175,7 +182,7 @@ def _operator(name: str, parameters: Mapping[str, Any]) -> Operator:
 
 def _learnt(stage: Stage, node: Mapping[str, Any], tables: _Tables) -> dict[str, Fitted]:
     found: dict[str, Fitted] = {}
-    wanted = sorted(each.name for each in stage.operator.statistics(stage.inputs, stage.fields))
+    wanted = sorted(stage.operator.learnt_names(stage.inputs, stage.fields))
     if wanted != sorted(node["statistics"]):
         raise IntegrityError(
             f"what {stage.label} learnt is of {sorted(node['statistics'])}, but it needs that of {wanted}. {_AGAIN}"

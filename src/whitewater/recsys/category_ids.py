@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from whitewater.recsys.operators.operator import Inputs, Row, RowFunction, Value
 
 TAG = "categorical"
+_LEAST, _MOST = -(2**63), 2**63 - 1
 _KINDS = (
     (pa.types.is_integer, pa.int64()),
     (pa.types.is_boolean, pa.int64()),
@@ -166,6 +167,9 @@ def scalar(value: Value, name: str, kind: pa.DataType | None = None) -> str | in
         if kind is None or pa.types.is_string(kind):
             return value
     elif hasattr(value, "__index__") and (kind is None or pa.types.is_integer(kind)):
-        return operator.index(value)
-    wanted = "text or an integer" if kind is None else "text" if pa.types.is_string(kind) else "an integer"
+        integer = operator.index(value)
+        if _LEAST <= integer <= _MOST:
+            return integer
+    wanted = "text" if kind is not None and pa.types.is_string(kind) else "an integer of 64 bits with sign"
+    wanted = f"text or {wanted}" if kind is None else wanted
     raise InputError(f"column {name}: {value!r} is not {wanted}, as in the data that was fitted on. Give such values.")

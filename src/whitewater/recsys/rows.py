@@ -99,8 +99,8 @@ def _as_fitted(name: str, column: Column, type_: pa.DataType, device: Device) ->
 
 
 def _of_no_type(name: str, column: Column, device: Device) -> Column:
-    is_float = isinstance(column, Numbers) and column.values.dtype.kind == "f"
-    if isinstance(column, Lists) or (is_float and not bool(device.xp.isnan(column.values).all())):
+    floats = column.values if isinstance(column, Numbers) and column.values.dtype.kind == "f" else None
+    if isinstance(column, Lists) or (floats is not None and not bool(device.xp.isnan(floats).all())):
         raise InputError(
             f"column {name!r} has values that are neither text nor integers, but it had none when the workflow was "
             "fitted. Fit it again, or leave the values out."

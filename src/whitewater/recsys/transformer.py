@@ -6,6 +6,7 @@ It makes of a row what the workflow makes of it in a table.
 from __future__ import annotations
 
 import ctypes
+import reprlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from whitewater.recsys.plan import Origin, Stage
     from whitewater.recsys.transforming import Transformation
     from whitewater.recsys.workflow import Workflow
+
+# Up to it a float of 64 bits is every integer.
+_WHOLE = 2**53
 
 
 class Transformer:
@@ -116,12 +120,8 @@ def _rounding(stage: Stage, inputs: Inputs, learnt: Mapping[str, Any]) -> RowFun
 
 
 def _check(name: str, type_: pa.DataType) -> Callable[[Row], Value]:
-    """Return what takes a column's value from a row, or refuses it."""
-    kinds: dict[str, tuple[type, ...]] = {"text": (str,), "numbers": (int, float), "nulls": (object,)}
-    wanted = kind(type_)
-    types = kinds.get(wanted, (list, tuple))
-    narrow = pa.types.is_float32(type_)
-    is_list = pa.types.is_list(type_)
+    """Return what takes a column's value from a row as a block of the data would have it, or refuses it."""
+    convert = _converter(type_)
 
     def check(row: Row) -> Value:
         try:
@@ -130,15 +130,93 @@ def _check(name: str, type_: pa.DataType) -> Callable[[Row], Value]:
             raise InputError(
                 f"the row has no column {name!r}, which the workflow needs. Give it, as None if it is null."
             ) from None
-        if isinstance(value, types):
-            return ctypes.c_float(value).value if narrow else value  # type: ignore[arg-type]
-        of_numpy = getattr(value, "tolist", None)
-        if of_numpy is not None:
-            return check({name: of_numpy()})
-        if value is None or value != value:  # noqa: PLR0124 (NaN is null, in a column of text, too)
-            return [] if is_list else None
-        raise InputError(
-            f"the row's {name!r} is {value!r}, but the column was of {wanted} when the workflow was fitted."
-        )
+        try:
+            return convert(value)
+        except (TypeError, ValueError, OverflowError):
+            raise InputError(
+                f"the row's {name!r} is {reprlib.repr(value)}, but the column was of {_told(type_)} when the workflow "
+                "was fitted. Give such a value, or None."
+            ) from None
 
     return check
+
+
+def _told(type_: pa.DataType) -> str:
+    found = kind(type_)
+    return f"numbers ({type_})" if found == "numbers" else found
+
+
+def _converter(type_: pa.DataType) -> Callable[[Any], Value]:
+    """Return what gives a value the type of a column, or raises TypeError, ValueError or OverflowError."""
+    if pa.types.is_list(type_):
+        return _list_of(_converter(type_.value_type))
+    return next(convert for is_of, convert in _CONVERTERS if is_of(type_))
+
+
+def _text(value: Any) -> Value:
+    if not isinstance(value, str):
+        return _null_or(_text, value)
+    if not value.isascii():
+        value.encode()  # half of a surrogate pair, which JSON can name, is no text, and refused
+    return value
+
+
+def _float_64(value: Any) -> Value:
+    return float(value) if isinstance(value, (float, int)) else _null_or(_float_64, value)
+
+
+def _float_32(value: Any) -> Value:
+    return ctypes.c_float(value).value if isinstance(value, (float, int)) else _null_or(_float_32, value)
+
+
+def _integer_between(least: int, most: int, made: type[int]) -> Callable[[Any], Value]:
+    def convert(value: Any) -> Value:
+        if isinstance(value, float):
+            # pandas makes floats of integers some of which are null; above 2**53 they are not every integer.
+            if value != value:  # noqa: PLR0124 (NaN)
+                return None
+            if abs(value) > _WHOLE or not value.is_integer():
+                raise ValueError
+        elif not isinstance(value, int):
+            return _null_or(convert, value)
+        if least <= value <= most:
+            return made(value)
+        raise ValueError
+
+    return convert
+
+
+def _list_of(convert: Callable[[Any], Value]) -> Callable[[Any], Value]:
+    def convert_list(value: Any) -> Value:
+        if isinstance(value, (list, tuple)):
+            return [convert(each) for each in value]
+        found = _null_or(convert_list, value)
+        return [] if found is None else found
+
+    return convert_list
+
+
+def _of_no_type(value: Any) -> Value:
+    return value if isinstance(value, (str, int)) else _null_or(_of_no_type, value)
+
+
+def _null_or(convert: Callable[[Any], Value], value: Any) -> Value:
+    """Return None for a null, and for what is of NumPy what `convert` makes of it as one of Python."""
+    of_numpy = getattr(value, "tolist", None)
+    if of_numpy is not None:
+        return convert(of_numpy())
+    # NaN, in a column of text, too, is not equal to itself, and pandas' NA is neither equal nor unequal.
+    if value is None or (value != value) is not False:  # noqa: PLR0124
+        return None
+    raise TypeError
+
+
+_CONVERTERS = (
+    (pa.types.is_string, _text),
+    (pa.types.is_float32, _float_32),
+    (pa.types.is_floating, _float_64),
+    (pa.types.is_boolean, _integer_between(0, 1, bool)),
+    (pa.types.is_uint64, _integer_between(-(2**63), 2**64 - 1, int)),
+    (pa.types.is_integer, _integer_between(-(2**63), 2**63 - 1, int)),
+    (pa.types.is_null, _of_no_type),
+)

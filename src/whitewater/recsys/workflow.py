@@ -23,6 +23,7 @@ from whitewater.devices import resolve
 from whitewater.devices.columns import Categories, Lists, Numbers
 from whitewater.errors import ConfigError
 from whitewater.recsys.dataset import Dataset
+from whitewater.recsys.feature_folder import NAME
 from whitewater.recsys.fitting import learn
 from whitewater.recsys.graph import Node, Selection, as_node
 from whitewater.recsys.operators.operator import Applying
@@ -32,7 +33,7 @@ from whitewater.recsys.schema import Schema
 from whitewater.recsys.transforming import Transformation, refuse_carried
 from whitewater.recsys.writing import write_in_order
 from whitewater.step import Run
-from whitewater.store import staged
+from whitewater.store import check_replaceable, staged
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -165,9 +166,15 @@ class Workflow:
         ``tags`` say what carried columns are for: ``{"clicked": "label", "row": "key"}``, so that loaders know them.
 
         Memory holds a part of the data for each thread, and never all of it. Returns the number of rows; see
-        `whitewater.recsys.feature_folder` for what is in the folder.
+        `whitewater.recsys.feature_folder` for what is in the folder. One that is there is replaced.
+
+        Raises
+        ------
+        ConfigError
+            If another folder or file is there.
         """
-        run, target = _run("transform", threads, device), Path(folder)
+        run, target = _run("transform", threads, device), Path(folder).absolute()
+        check_replaceable(target, sign=NAME)
         owner = target.with_name(f".{target.name}.owner")
         with staged({"features": target}, owner=owner) as paths, run.cluster() as client:
             return write_in_order(
@@ -181,12 +188,12 @@ class Workflow:
         return self.transform(data, training=True, threads=threads, device=device)
 
     def save(self, directory: str | Path) -> None:
-        """Write the fitted workflow as a folder of JSON and Parquet, whole or not at all.
+        """Write the fitted workflow as a folder, whole or not at all; one that is there is replaced.
 
         Raises
         ------
         ConfigError
-            If it is not fitted.
+            If it is not fitted, or another folder or file is there.
         """
         from whitewater.recsys.artefact import save
 

@@ -90,7 +90,7 @@ class Bucketize(Operator):
             made: dict[str, Any] = {}
             for name, bounds in boundaries:
                 value: Any = row[name]
-                made[name] = None if is_null(value) else bisect(bounds, value)
+                made[name] = None if is_null(value) else bisect(bounds, float(value))
             return made
 
         return compute

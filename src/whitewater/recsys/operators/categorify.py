@@ -108,6 +108,11 @@ class Categorify(Operator):
             )
         return [self._statistic(group, _kind(group, fields)) for group in groups]
 
+    def learnt_names(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[str]:
+        # A file of a given vocabulary is not needed once the vocabulary is learnt.
+        del fields
+        return [group.name for group in self._groups(inputs)]
+
     def restored(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Vocabulary:
         del inputs
         return restored_vocabulary(facts, tables)

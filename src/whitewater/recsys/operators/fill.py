@@ -90,13 +90,15 @@ class _Fill(Operator):
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
         """Return the values without nulls."""
         values = [(name, plain_number(self._value(fitted.get(name)))) for name in column_names(self, inputs)]
+        # A column of floats does not hold each integer of 64 bits.
+        makes_floats = pa.types.is_floating(self._type(pa.int64()))
 
         def compute(row: Row) -> dict[str, Any]:
             made: dict[str, Any] = {}
             for name, instead in values:
-                value = row[name]
+                value: Any = row[name]
                 missing = is_null(value)
-                made[name] = instead if missing else value
+                made[name] = instead if missing else float(value) if makes_floats else value
                 if self.add_binary_cols:
                     made[_marker(name)] = missing
             return made

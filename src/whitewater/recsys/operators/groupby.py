@@ -209,7 +209,8 @@ def _extreme(column: Numbers, groups: Groups, device: Device, *, largest: bool) 
     dtype = column.values.dtype
     known = ~nulls(column, device)
     keys = _keys(column.values[known])
-    limits = (-np.inf, np.inf) if keys.dtype.kind == "f" else (0, 2**64 - 1)
+    # With its type, which an integer of Python of 64 bits would be given by the library.
+    limits = (-np.inf, np.inf) if keys.dtype.kind == "f" else (np.uint64(0), np.uint64(2**64 - 1))
     found = xp.full(len(groups.starts), limits[0] if largest else limits[1], keys.dtype)
     extreme = xp.maximum if largest else xp.minimum
     extreme.at(found, groups.group[known], keys)

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from whitewater.errors import InputError
 from whitewater.recsys.categories import as_floats
 from whitewater.recsys.moments import Moments, moments_of
@@ -55,7 +57,9 @@ class SpreadOf(Statistic):
         """Return the moments of one part of the data."""
         device = fitting.device
         found = (moments_of(as_floats(block[self.name], device), device) for block in blocks)
-        return reduce(Moments.merged, found, Moments.none())
+        # A square that is too large is noticed by what comes of it.
+        with np.errstate(over="ignore", invalid="ignore"):
+            return reduce(Moments.merged, found, Moments.none())
 
     def combine(self, parts: Sequence[Moments], fitting: Fitting) -> Spread:
         """Return the spread of all parts.
@@ -63,10 +67,11 @@ class SpreadOf(Statistic):
         Raises
         ------
         InputError
-            If there is no value, or an infinite one.
+            If there is no value, an infinite one, or one so large that its square is.
         """
         del fitting
-        total = reduce(Moments.merged, parts, Moments.none())
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = reduce(Moments.merged, parts, Moments.none())
         least, most = float(total.minimum[0]), float(total.maximum[0])
         if least > most:
             raise InputError(
@@ -79,6 +84,11 @@ class SpreadOf(Statistic):
                 "before."
             )
         mean, rest, deviation = (float(each[0]) for each in (total.mean, total.rest, total.standard_deviation()))
+        if not math.isfinite(deviation):
+            raise InputError(
+                f"{self.operator}: the column {self.name!r} has values of up to {max(-least, most):g}, whose squares "
+                "are too large for a number. Put Clip with min_value and max_value before."
+            )
         return Spread(int(total.count[0]), mean, rest, deviation, least, most)
 
 

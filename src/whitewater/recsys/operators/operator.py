@@ -124,6 +124,10 @@ class Operator(Section, ABC):
         del inputs, fields
         return ()
 
+    def learnt_names(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[str]:
+        """Return the names of what `statistics` returns, without looking at anything outside."""
+        return [each.name for each in self.statistics(inputs, fields)]
+
     def restored(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Fitted:
         """Return what one statistic learnt, from its `Fitted.facts` and `Fitted.tables`.
 

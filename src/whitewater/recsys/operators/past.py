@@ -82,7 +82,9 @@ class _Past(ByCategory):
                 f"{type(self).__name__}: the time {self.time!r} is null in {nulls} of {len(column)} rows, and what is "
                 "before them is not known. Leave them out, or give them a time."
             )
-        periods: Array = column.values.astype(np.int64) // self.period
+        # Of unsigned times beyond the signed ones, the periods are not.
+        wide = np.uint64 if column.values.dtype == np.uint64 else np.int64
+        periods: Array = (column.values.astype(wide) // self.period).astype(np.int64)
         return periods
 
     def period_of_row(self, row: Row) -> int:

@@ -108,16 +108,25 @@ def release_files(settings: Movielens) -> list[str]:
     Raises
     ------
     InputError
-        If a folder holds no release.
+        If a folder holds no release, or several.
     """
     folder = Path(settings.path).expanduser()
     if "://" in settings.path or not folder.is_dir():
         return [settings.path]
-    for release in RELEASES:
-        for place in [folder, *sorted(each for each in folder.iterdir() if each.is_dir())]:
-            if (place / release.ratings).is_file() and (place / release.movies).is_file():
-                return [str(place / release.ratings), str(place / release.movies)]
+    below = sorted(each for each in folder.iterdir() if each.is_dir())
+    found = _pairs([folder]) or _pairs(below)
+    if len(found) > 1:
+        raise InputError(f"{settings.path} holds several releases of MovieLens: "
+                         f"{', '.join(ratings for ratings, _ in found)}. Name the folder of one in {KEY}.")  # fmt: skip
+    if found:
+        return list(found[0])
     raise InputError(f"{settings.path} holds no release of MovieLens, which is {_known()}. Check {KEY}.")
+
+
+def _pairs(places: Sequence[Path]) -> list[tuple[str, str]]:
+    """Return the ratings and movies that are in folders."""
+    pairs = [(place / release.ratings, place / release.movies) for place in places for release in RELEASES]
+    return [(str(ratings), str(movies)) for ratings, movies in pairs if ratings.is_file() and movies.is_file()]
 
 
 @contextmanager
