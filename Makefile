@@ -89,6 +89,9 @@ endef
 	$(install)
 %/.dev: envs/dev.lock %/.uv
 	$(install)
+	@# XGBoost without a GPU, of the lock for development, has the same files as that with one: they are put back.
+	@[ ! -e $*/.gpu ] || $*/bin/uv pip install --quiet --python $*/bin/python --require-hashes \
+		--reinstall-package xgboost --requirement envs/gpu.lock
 %/.bench: envs/bench.lock %/.uv
 	$(install)
 %/.gpu: envs/gpu.lock %/.uv

@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import xgboost
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.calibration import calibration_curve
@@ -20,7 +21,8 @@ from sklearn.metrics import log_loss, roc_auc_score
 
 from whitewater.config.recsys import Train
 from whitewater.devices import resolve
-from whitewater.errors import InputError
+from whitewater.devices.classifiers import XgboostTrees
+from whitewater.errors import DeviceError, InputError
 from whitewater.recsys.feature_folder import FeatureFile, open_features, write_features
 from whitewater.recsys.feature_matrix import load_matrix, numeric_columns
 from whitewater.recsys.prediction_quality import area_under_curve, quality
@@ -195,3 +197,11 @@ def test_validation_rows_without_any_leave_all_trees(tmp_path: Path) -> None:
     for seed, (part, rows) in enumerate({"train": 500, "valid": 0, "test": 500}.items()):
         folder(tmp_path / part, rows, seed=seed)
     assert trained(tmp_path)["models"]["boosted_trees"]["all"]["trees"] == 20
+
+
+@pytest.mark.skipif(xgboost.build_info()["USE_CUDA"], reason="this XGBoost computes on GPUs")
+def test_trees_for_a_gpu_are_refused_by_an_xgboost_for_cpus() -> None:
+    trees = XgboostTrees("cuda", trees=1, depth=1, learning_rate=0.1, seed=0, threads=1)
+    rows = np.zeros((2, 1), np.float32), np.array([0, 1], np.float32)
+    with pytest.raises(DeviceError, match="xgboost-cpu"):
+        trees.fit(*rows, rows)

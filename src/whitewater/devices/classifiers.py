@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from whitewater.devices.protocol import Array, Classifier
+from whitewater.errors import DeviceError
 
 _ITERATIONS = 1000
 # Rounds without a better log loss on the validation rows, after which no tree is added.
@@ -58,6 +59,11 @@ class XgboostTrees:
     def fit(self, X: Array, y: Array, later: tuple[Array, Array]) -> int:
         import xgboost
 
+        if self._parameters["device"] == "cuda" and not xgboost.build_info()["USE_CUDA"]:
+            raise DeviceError(
+                "device gpu: the installed XGBoost computes on CPUs only. Install envs/gpu.lock again: its package is "
+                "xgboost, not xgboost-cpu: both have the same files."
+            )
         rows = xgboost.QuantileDMatrix(X, label=y, nthread=self._threads)
         watched: dict[str, Any] = {}
         if len(later[1]):

@@ -5,7 +5,7 @@ one scale. Nulls are filled last, so that neither mean nor deviation counts what
 a feature too. Columns that are no counts but values about a large offset, such as Unix times, would lose what tells
 them apart by the logarithm, so they go on one scale as they are; in the generated log these are known.
 
-The group ``plain`` has the numbers as they came: what the others are worth is told against it.
+The group ``plain`` has the numbers as they came, on one scale: what the others are worth is told against it.
 
 What is learnt of labels is learnt safely: target encoding out of fold, counts and means of the past by earlier periods.
 """
@@ -24,7 +24,7 @@ Operators = tuple[str | dict[str, dict[str, Any]], ...]
 # Pairs of columns with few values, of the generated log and of Criteo's.
 PAIRS = (("C8", "C10"), ("C9", "C17"), ("C6", "C20"))
 PLAIN = "plain"
-_PLAIN = {"Rename": {"postfix": "_plain"}}
+_PLAIN: Operators = ({"Rename": {"postfix": "_plain"}}, "Normalize")
 _LAST: Operators = ("Normalize", {"FillMedian": {"add_binary_cols": True}})
 _COUNTS: Operators = ({"Clip": {"min_value": 0}}, "LogOp", *_LAST)
 _TARGETS: Operators = ({"TargetEncoding": {"target": LABEL, "kfold": 5, "p_smooth": 20}},)
@@ -73,7 +73,7 @@ def _of_clicks(source: Source, columns: Mapping[str, Role]) -> Iterator[Feature]
     pairs = [pair for pair in PAIRS if set(pair) <= set(categories)]
     # The days of Criteo's files are known, but not their times.
     past = {} if source == "generated" else {"time": DAY, "period": 1}
-    yield from _group(PLAIN, numbers, _PLAIN)
+    yield from _group(PLAIN, numbers, *_PLAIN)
     yield from _group("numeric", counts, *_COUNTS)
     yield from _group("offsets", shifted, *_LAST)
     yield from _group("categories", categories, {"Categorify": {"freq_threshold": 5}})
@@ -87,7 +87,7 @@ def _of_ratings() -> Iterator[Feature]:
     yield from _group("users", ["user"], {"Categorify": {"freq_threshold": 5}}, "TagAsUserID")
     yield from _group("items", ["item"], {"Categorify": {"freq_threshold": 5}}, "TagAsItemID")
     yield from _group("genres", ["genres"], "Categorify", "TagAsItemFeatures")
-    yield from _group(PLAIN, ["year"], _PLAIN)
+    yield from _group(PLAIN, ["year"], *_PLAIN)
     yield from _group("year", ["year"], *_LAST, "TagAsItemFeatures")
     yield from _group("targets", ids, *_TARGETS)
     yield from _group("past_counts", ids, "PastCount", "LogOp", "Normalize")
