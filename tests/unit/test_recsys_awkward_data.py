@@ -7,7 +7,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from pydantic import ValidationError
 
+from whitewater.config.recsys import Feature, Fit
 from whitewater.errors import ConfigError, InputError
 from whitewater.recsys import transform_command
 from whitewater.recsys.graph import Node
@@ -15,6 +17,7 @@ from whitewater.recsys.log_folder import LogColumn, LogWriter, file_name
 from whitewater.recsys.operators import (
     Bucketize,
     Categorify,
+    DifferenceLag,
     FillMissing,
     JoinGroupby,
     PastCount,
@@ -232,3 +235,37 @@ def test_an_empty_folder_and_one_of_its_kind_are_replaced(tmp_path: Path) -> Non
         assert workflow.transform_to(tmp_path / "features", table) == ROWS
 
     assert Workflow.load(tmp_path / "workflow").transform(table).equals(workflow.transform(table))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"awkward": [1, 2], "text": ["a"]},
+        pd.DataFrame({"awkward": [1, "a"]}),
+        pd.DataFrame({"awkward": [1j, 2j]}),
+        pd.DataFrame([[1, 2]], columns=["awkward", "awkward"]),
+    ],
+)
+def test_what_is_no_table_is_refused(data: Any) -> None:
+    with pytest.raises(InputError, match="is no table"):
+        Workflow(["awkward"]).fit(data)
+
+
+@pytest.mark.parametrize("threads", [0, -1])
+def test_no_threads_are_refused(threads: int) -> None:
+    with pytest.raises(ConfigError, match="give 1 or more"):
+        Workflow(["awkward"]).fit(with_column(pa.array([0] * ROWS)), threads=threads)
+
+
+def test_a_key_of_runs_that_is_no_category_is_named() -> None:
+    features = ["time"] >> DifferenceLag(partition_cols="awkward", order="time")
+
+    with pytest.raises(ConfigError, match="column awkward is of type double"):
+        Workflow(features).fit(with_column(pa.array([0.5] * ROWS)))
+
+
+def test_two_groups_of_features_have_two_names() -> None:
+    group = Feature(name="same", columns=("text",), operators=("Categorify",))
+
+    with pytest.raises(ValidationError, match="more than one group named same"):
+        Fit(features=(group, group))

@@ -141,6 +141,13 @@ class Fit(Section):
         0.6, gt=0, le=1, description="Share of the available memory that may be used before categories go to disk."
     )
 
+    @model_validator(mode="after")
+    def _groups_have_names_of_their_own(self) -> Self:
+        names = [feature.name for feature in self.features]
+        if repeated := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"features has more than one group named {', '.join(repeated)}: give each another name")
+        return self
+
 
 class Features(Section):
     """The three parts of the log through the fitted workflow, shuffled, for training."""

@@ -218,6 +218,15 @@ def _files(path: Path) -> tuple[Path, ...]:
 
 
 def _as_table(source: Any) -> pa.Table:
+    try:
+        return _converted(source)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise InputError(
+            f"{type(source).__name__} is no table: {error}. Give columns of one length and type each."
+        ) from error
+
+
+def _converted(source: Any) -> pa.Table:
     if isinstance(source, pa.Table):
         return source
     if hasattr(source, "to_arrow"):  # a frame of cuDF, or of Polars, which has no index

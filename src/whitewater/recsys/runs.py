@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from whitewater.errors import InputError
+from whitewater.recsys.category_ids import category_type
 from whitewater.recsys.dataset import Dataset, Part, Piece
 from whitewater.recsys.hashing import row_hash
 from whitewater.recsys.rows import rows_of
@@ -55,9 +56,13 @@ def cut_between_runs(dataset: Dataset, keys: Sequence[str], *, run: Run[Any], cl
 
     Raises
     ------
+    ConfigError
+        If a key is neither text nor integers.
     InputError
         If a key has rows in more than one run.
     """
+    for key in keys:
+        category_type(dataset.schema[key])
     parts = dataset.parts()
     shared = {"dataset": dataset, "keys": tuple(keys), "device": run.device}
     found = list(run.map(_runs_of_part, parts, client=client, label="runs of rows", ordered=True, shared=shared))

@@ -125,7 +125,10 @@ def _refuse_what_tells_nothing(parts: Parts) -> None:
             raise InputError(f"there are no {name} rows. Check recsys.split.")
     rate = float(parts.train.y.mean())
     if rate in (0.0, 1.0):
-        raise InputError(f"all {len(parts.train.y):,} training rows have the label {rate:g}: nothing can be learnt.")
+        raise InputError(
+            f"all {len(parts.train.y):,} training rows have the label {rate:g}: nothing can be learnt. Check the label "
+            "in recsys.fetch, or split elsewhere (recsys.split)."
+        )
 
 
 def _only(sets: Mapping[str, Sequence[str]], names: set[str]) -> dict[str, list[str]]:
