@@ -1,7 +1,7 @@
 """What every variant that makes features has in common: its arguments, the rules of the work, its line of output.
 
-The work: read 13 columns of numbers and 26 of categories, and write, in the order of the rows, one or more Parquet
-files without compression:
+The work: read 13 columns of numbers and 26 of categories, and write, with the number of each row, `KEY`, one or more
+Parquet files without compression, in any order of the rows:
 
 - a number: null becomes 0, negative becomes 0, then log(1 + x), less its mean, divided by its standard deviation (of
   the population), all in float64; float32 is written.
@@ -24,6 +24,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from pydantic import JsonValue
 
+KEY = "row_id"
 CONTINUOUS = [f"I{number}" for number in range(1, 14)]
 CATEGORICAL = [f"C{number}" for number in range(1, 27)]
 THRESHOLD = 5
@@ -32,7 +33,7 @@ NULL, RARE = 1, 2
 
 @dataclass(frozen=True)
 class Work:
-    """What a variant is to do: read ``files``, and write ``*.parquet``, in the order of their names, to ``folder``."""
+    """What a variant is to do: read ``files``, and write ``*.parquet`` to ``folder``."""
 
     events: Path
     threads: int
@@ -62,14 +63,14 @@ def main(make: Callable[[Work], None]) -> None:
 
 
 def inspect(folder: Path) -> JsonValue:
-    """Return sums of each column that depend on every value and on the order of the rows: exact ones of ids."""
+    """Return sums of each column that depend on every value and on the row that it is in: exact ones of ids."""
     rows = 0
     numbers, ids = dict.fromkeys(CONTINUOUS, 0.0), dict.fromkeys(CATEGORICAL, 0)
     for path in sorted(folder.glob("*.parquet")):
         file = pq.ParquetFile(path)
         for group in range(file.num_row_groups):
-            table = file.read_row_group(group, columns=[*CONTINUOUS, *CATEGORICAL])
-            place = np.arange(rows, rows + len(table)) % 1009 + 1
+            table = file.read_row_group(group, columns=[KEY, *CONTINUOUS, *CATEGORICAL])
+            place = table[KEY].to_numpy() % 1009 + 1
             for name in CONTINUOUS:
                 numbers[name] += float(place @ table[name].to_numpy().astype(np.float64))
             for name in CATEGORICAL:

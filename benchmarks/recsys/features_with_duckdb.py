@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import duckdb
 
-from benchmarks.recsys.features_variant import CATEGORICAL, CONTINUOUS, NULL, RARE, THRESHOLD, Work, main
+from benchmarks.recsys.features_variant import CATEGORICAL, CONTINUOUS, KEY, NULL, RARE, THRESHOLD, Work, main
 
 
 def make(work: Work) -> None:
     """Make the features."""
-    database = duckdb.connect(config={"threads": work.threads})
+    database = duckdb.connect(config={"threads": work.threads, "preserve_insertion_order": False})
     database.execute(f"create view events as select * from read_parquet({work.files!r})")
     numbers = {name: f"ln(1 + greatest(coalesce({name}, 0), 0)::double)" for name in CONTINUOUS}
     moments = ", ".join(f"avg({each}), stddev_pop({each})" for each in numbers.values())
@@ -35,7 +35,7 @@ def make(work: Work) -> None:
         for name in CATEGORICAL
     ]
     joins = " ".join(f"left join ids_{name} on events.{name} = ids_{name}.{name}" for name in CATEGORICAL)
-    features = database.sql(f"select {', '.join([*scaled, *ids])} from events {joins}")
+    features = database.sql(f"select {KEY}, {', '.join([*scaled, *ids])} from events {joins}")
     features.write_parquet(str(work.folder / "features.parquet"), compression="uncompressed")
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import polars as pl
 
-from benchmarks.recsys.features_variant import CATEGORICAL, CONTINUOUS, NULL, RARE, THRESHOLD, Work, main
+from benchmarks.recsys.features_variant import CATEGORICAL, CONTINUOUS, KEY, NULL, RARE, THRESHOLD, Work, main
 
 
 def make(work: Work) -> None:
     """Make the features."""
-    frame = pl.read_parquet(work.files, columns=[*CONTINUOUS, *CATEGORICAL])
+    frame = pl.read_parquet(work.files, columns=[KEY, *CONTINUOUS, *CATEGORICAL])
     numbers = [pl.col(name).cast(pl.Float64).fill_null(0).clip(lower_bound=0).log1p() for name in CONTINUOUS]
     scaled = [((each - each.mean()) / each.std(ddof=0)).cast(pl.Float32) for each in numbers]
     ids = pl.collect_all([vocabulary(frame.lazy(), name) for name in CATEGORICAL])
@@ -21,7 +21,7 @@ def make(work: Work) -> None:
         .alias(name)
         for name, table in zip(CATEGORICAL, ids, strict=True)
     ]
-    frame.select(*scaled, *lookups).write_parquet(work.folder / "features.parquet", compression="uncompressed")
+    frame.select(KEY, *scaled, *lookups).write_parquet(work.folder / "features.parquet", compression="uncompressed")
 
 
 def vocabulary(frame: pl.LazyFrame, name: str) -> pl.LazyFrame:

@@ -6,18 +6,20 @@ import numpy as np
 import pandas as pd
 from sklearn.preprocessing import FunctionTransformer, OrdinalEncoder, StandardScaler
 
-from benchmarks.recsys.features_variant import CATEGORICAL, CONTINUOUS, NULL, RARE, THRESHOLD, Work, main
+from benchmarks.recsys.features_variant import CATEGORICAL, CONTINUOUS, KEY, NULL, RARE, THRESHOLD, Work, main
 
 
 def make(work: Work) -> None:
     """Make the features."""
-    columns = [*CONTINUOUS, *CATEGORICAL]
+    columns = [KEY, *CONTINUOUS, *CATEGORICAL]
     frame = pd.concat([pd.read_parquet(file, columns=columns) for file in work.files], ignore_index=True)
     logarithm = FunctionTransformer(lambda values: np.log1p(np.maximum(np.nan_to_num(values), 0)))
     numbers = StandardScaler().fit_transform(
         logarithm.fit_transform(frame[CONTINUOUS].to_numpy(np.float64, na_value=np.nan))
     )
-    features = {name: numbers[:, place].astype(np.float32) for place, name in enumerate(CONTINUOUS)}
+    features = {KEY: frame[KEY].to_numpy()} | {
+        name: numbers[:, place].astype(np.float32) for place, name in enumerate(CONTINUOUS)
+    }
     for name in CATEGORICAL:
         encoder = OrdinalEncoder(encoded_missing_value=-1, dtype=np.int64)
         codes = encoder.fit_transform(frame[[name]].astype(object).where(frame[[name]].notna(), np.nan))[:, 0]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks.recsys.features_variant import CATEGORICAL, CONTINUOUS, THRESHOLD, Work, main
+from benchmarks.recsys.features_variant import CATEGORICAL, CONTINUOUS, KEY, THRESHOLD, Work, main
 from whitewater.config.recsys import Fit
 from whitewater.devices import resolve
 from whitewater.process import leave
@@ -24,7 +24,7 @@ ROW_GROUP_ROWS = 131_072
 def make(work: Work) -> None:
     """Make the features."""
     numbers = CONTINUOUS >> FillMissing(fill_val=0) >> Clip(min_value=0) >> LogOp() >> Normalize()
-    workflow = Workflow(numbers + (CATEGORICAL >> Categorify(freq_threshold=THRESHOLD)))
+    workflow = Workflow(numbers + (CATEGORICAL >> Categorify(freq_threshold=THRESHOLD)), carry=[KEY])
     run, dataset = Run("recsys", "fit", resolve("cpu"), Fit(), work.threads), Dataset(work.files)
     work.folder.rmdir()
     with run.cluster() as client, TemporaryDirectory(dir=work.folder.parent) as scratch:
