@@ -8,6 +8,7 @@ configfile: "config/taxi.yaml"
 configfile: "config/genomics.yaml"
 configfile: "config/pagerank.yaml"
 configfile: "config/recsys.yaml"
+configfile: "config/benchmarks.yaml"
 
 
 include: "workflows/foundation.smk"
@@ -53,6 +54,16 @@ module recsys:
 use rule * from recsys as recsys_*
 
 
+module benchmarks:
+    snakefile:
+        "workflows/benchmarks/Snakefile"
+    config:
+        config
+
+
+use rule * from benchmarks as benchmarks_*
+
+
 rule all:
     default_target: True
     input:
@@ -80,3 +91,9 @@ rule pagerank:
 rule recsys:
     input:
         rules.recsys_all.input,
+
+
+# No part of `all`: it measures this machine, for minutes.
+rule benchmarks:
+    input:
+        rules.benchmarks_all.input,

@@ -1,9 +1,10 @@
 """The harness of all benchmarks: variants of one computation, interleaved in one run.
 
 Every sample is a fresh process, measured from outside; it prints as its last line one JSON object with the seconds of
-the computation proper, without imports, its answer, and perhaps the seconds of its phases (see `Printed`). All answers
-are compared with the oracle's.
-After one warm-up process for each variant, rounds follow a Williams design: over the rounds every variant takes every
+the computation proper, without imports, its answer, and perhaps the seconds of its phases (see `Printed`). Or it is a
+call: then each variant is a process that is set up once and answers each call with such a line (see `served`). All
+answers are compared with the oracle's.
+After one warm-up for each variant, rounds follow a Williams design: over the rounds every variant takes every
 place equally often and follows every other equally often, so that drift and after-effects (caches, heat, dirty pages)
 fall on all alike.
 """
@@ -16,15 +17,19 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from benchmarks.machine import describe_machine, installed_versions, revision
 from benchmarks.process_tree import Cost, MeasurementError, run
 from benchmarks.report import Outcome, Plan, Report, Sample, Size, paired_ratios, summarise
+from benchmarks.served import Served
 
 THREAD_VARIABLES = (
     "MKL_NUM_THREADS",
@@ -43,7 +48,8 @@ class Variant:
     """One way to compute the answer.
 
     ``outputs`` are removed before each sample. ``inspect`` is called after each, outside what is measured, and what it
-    returns is compared as part of the answer: the contents of files that were written, for example.
+    returns is compared as part of the answer: the contents of files that were written, for example. ``missing`` says
+    why the variant cannot be tried here.
     """
 
     name: str
@@ -51,16 +57,22 @@ class Variant:
     environment: Mapping[str, str] = field(default_factory=dict)
     outputs: tuple[Path, ...] = ()
     inspect: Callable[[], JsonValue] | None = None
+    missing: str | None = None
 
 
 class Printed(BaseModel):
-    """What a variant's process prints as its last line."""
+    """What a variant's process prints as its last line.
+
+    ``cpu_seconds`` are those of the process alone, where it measures them finer than the system does from outside.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     compute_seconds: float = Field(gt=0)
     answer: JsonValue
     phases: dict[str, float] = Field(default_factory=dict)
+    cpu_seconds: float | None = None
+    peak_device_bytes: int | None = None
 
 
 @dataclass
@@ -68,6 +80,7 @@ class _Progress:
     """What is known of a variant so far."""
 
     variant: Variant
+    sampler: Callable[[], Cost]
     void: str | None = None
     warm_up: Sample | None = None
     samples: list[Sample] = field(default_factory=list)
@@ -82,6 +95,8 @@ def measure(
     size: Size,
     parameters: Mapping[str, JsonValue],
     packages: Iterable[str] = (),
+    sampling: Literal["process", "call"] = "process",
+    operations: float | None = None,
 ) -> Report:
     """Measure variants of one computation against each other.
 
@@ -101,6 +116,10 @@ def measure(
         What else defines the work, for the record.
     packages
         Packages whose versions are recorded, beside those of Whitewater.
+    sampling
+        Whether a sample is a fresh process, or a call in a process that stays.
+    operations
+        Floating-point operations that the definition takes.
 
     Raises
     ------
@@ -109,14 +128,21 @@ def measure(
     """
     started = datetime.now(UTC).isoformat(timespec="seconds")
     machine, source = describe_machine(), revision(Path(__file__).parent)
-    progress = {variant.name: _Progress(variant) for variant in variants}
-    if oracle not in progress:
-        raise MeasurementError(f"The oracle {oracle!r} is not among the variants: {', '.join(progress)}.")
-    answer = _warm_up(progress, oracle=oracle, plan=plan)
-    _measure_rounds(list(progress.values()), answer=answer, plan=plan)
+    with ExitStack() as stack:
+        progress = {
+            each.name: _Progress(each, _sampler(each, plan=plan, sampling=sampling, stack=stack))
+            for each in variants
+            if each.missing is None
+        }
+        if oracle not in progress:
+            raise MeasurementError(f"The oracle {oracle!r} is not among the variants: {', '.join(progress)}.")
+        answer = _warm_up(progress, oracle=oracle, plan=plan)
+        _measure_rounds(list(progress.values()), answer=answer, plan=plan)
     subject = variants[0].name
     return Report(
         name=name,
+        sampling=sampling,
+        operations=operations,
         started=started,
         command=tuple(sys.orig_argv),
         size=size,
@@ -127,11 +153,11 @@ def measure(
         revision=source,
         oracle=oracle,
         answer=answer,
-        outcomes={each: _outcome(of, threads=plan.threads) for each, of in progress.items()},
+        outcomes={each.name: _outcome(each, progress.get(each.name), threads=plan.threads) for each in variants},
         ratios={
             each: paired_ratios(progress[subject].samples, of.samples)
             for each, of in progress.items()
-            if each != subject and not of.void and not progress[subject].void
+            if subject in progress and each != subject and not of.void and not progress[subject].void
         },
     )
 
@@ -186,7 +212,7 @@ def _warm_up(progress: Mapping[str, _Progress], *, oracle: str, plan: Plan) -> J
     for place, name in enumerate(names):
         of = progress[name]
         try:
-            of.warm_up, answer = _sample(of.variant, plan=plan, round_number=0, place=place)
+            of.warm_up, answer = _sample(of, round_number=0, place=place)
         except MeasurementError as error:
             if name == oracle:
                 raise
@@ -216,7 +242,7 @@ def _measure_round(progress: Sequence[_Progress], *, round_number: int, answer: 
         if of.void is not None:
             continue
         try:
-            sample, given = _sample(of.variant, plan=plan, round_number=round_number, place=place)
+            sample, given = _sample(of, round_number=round_number, place=place)
         except MeasurementError as error:
             of.void = str(error)
             continue
@@ -224,14 +250,29 @@ def _measure_round(progress: Sequence[_Progress], *, round_number: int, answer: 
         of.void = _disagreement(given, answer, tolerance=plan.tolerance)
 
 
-def _sample(variant: Variant, *, plan: Plan, round_number: int, place: int) -> tuple[Sample, JsonValue]:
+def _sampler(
+    variant: Variant, *, plan: Plan, sampling: Literal["process", "call"], stack: ExitStack
+) -> Callable[[], Cost]:
+    """Return what takes one sample; a process that answers calls is started by the first of them."""
+    environment = _environment(variant, threads=plan.threads)
+    if sampling == "call":
+        served = stack.enter_context(Served(variant.command, environment=environment, timeout=plan.timeout))
+        return served.call
+    return partial(run, variant.command, environment=environment, timeout=plan.timeout)
+
+
+def _environment(variant: Variant, *, threads: int) -> dict[str, str]:
+    return {**dict.fromkeys(THREAD_VARIABLES, str(threads)), **variant.environment}
+
+
+def _sample(of: _Progress, *, round_number: int, place: int) -> tuple[Sample, JsonValue]:
     """Run a variant once; return what it cost and its answer."""
+    variant = of.variant
     for output in variant.outputs:
         _remove(output)
     # Dirty pages that the previous sample left are written back now, not while this one is measured.
     os.sync()
-    environment = {**dict.fromkeys(THREAD_VARIABLES, str(plan.threads)), **variant.environment}
-    cost = run(variant.command, environment=environment, timeout=plan.timeout)
+    cost = of.sampler()
     printed = _printed(variant.name, cost)
     answer: JsonValue = printed.answer
     if variant.inspect is not None:
@@ -242,10 +283,11 @@ def _sample(variant: Variant, *, plan: Plan, round_number: int, place: int) -> t
         wall_seconds=cost.wall_seconds,
         compute_seconds=printed.compute_seconds,
         phases=printed.phases,
-        cpu_seconds=cost.cpu_seconds,
+        cpu_seconds=cost.cpu_seconds + (printed.cpu_seconds or 0.0),
         other_cpu_seconds=cost.other_cpu_seconds,
         peak_memory_bytes=cost.peak_memory_bytes,
         peak_anonymous_bytes=cost.peak_anonymous_bytes,
+        peak_device_bytes=printed.peak_device_bytes,
     )
     stage = f"round {round_number}" if round_number else "warm-up"
     print(f"{stage}: {variant.name}: {cost.wall_seconds:.3f} s", file=sys.stderr, flush=True)
@@ -277,12 +319,14 @@ def _remove(output: Path) -> None:
         output.unlink(missing_ok=True)
 
 
-def _outcome(of: _Progress, *, threads: int) -> Outcome:
+def _outcome(variant: Variant, of: _Progress | None, *, threads: int) -> Outcome:
+    samples = of.samples if of else []
     return Outcome(
-        command=of.variant.command,
-        environment={**dict.fromkeys(THREAD_VARIABLES, str(threads)), **of.variant.environment},
-        void=of.void,
-        warm_up=of.warm_up,
-        samples=tuple(of.samples),
-        summary=summarise(of.samples),
+        command=variant.command,
+        environment=_environment(variant, threads=threads),
+        void=of.void if of else None,
+        missing=variant.missing,
+        warm_up=of.warm_up if of else None,
+        samples=tuple(samples),
+        summary=summarise(samples),
     )

@@ -1,6 +1,6 @@
 """Run a command as a fresh process and measure all that it costs, with every process that it starts.
 
-Linux only: memory is read from ``/proc``.
+Linux only: memory and times are read from ``/proc``.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
+
+from whitewater.errors import WhitewaterError
 
 SAMPLING_INTERVAL = 0.02  # seconds; one look costs ~0.3 ms of a core that the command does not use
 MEMORY_FIELDS = ("VmRSS", "VmHWM", "RssAnon", "RssShmem")
@@ -42,7 +44,7 @@ class Cost:
     errors: str
 
 
-class MeasurementError(Exception):
+class MeasurementError(WhitewaterError):
     """A measurement cannot be made; the message says why."""
 
 
@@ -63,9 +65,9 @@ def run(command: Sequence[str], *, environment: Mapping[str, str], timeout: floa
     MeasurementError
         If the kernel does not list the children of a process.
     """
-    _require_proc()
+    require_proc()
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
-        busy_before = _machine_busy_seconds()
+        busy_before = machine_busy_seconds()
         start = time.perf_counter()
         process = subprocess.Popen(
             command,
@@ -78,34 +80,37 @@ def run(command: Sequence[str], *, environment: Mapping[str, str], timeout: floa
         try:
             peak = _watch(process.pid, deadline=start + timeout)
         finally:
-            _kill_session(process.pid)
+            kill_session(process.pid)
         _, status, usage = os.wait4(process.pid, 0)
         wall = time.perf_counter() - start
         process.returncode = os.waitstatus_to_exitcode(status)  # Popen must not wait for it a second time
         cpu = usage.ru_utime + usage.ru_stime
-        other = max(0.0, _machine_busy_seconds() - busy_before - cpu)
+        other = max(0.0, machine_busy_seconds() - busy_before - cpu)
         return Cost(process.returncode, wall, cpu, peak.resident, peak.anonymous, other, _text(output), _text(errors))
 
 
 @dataclass(frozen=True)
-class _Memory:
+class Memory:
+    """Bytes that processes hold in memory, and how many of them are not of mapped files."""
+
     resident: int = 0
     anonymous: int = 0
 
-    def at_least(self, other: _Memory) -> _Memory:
-        return _Memory(max(self.resident, other.resident), max(self.anonymous, other.anonymous))
+    def at_least(self, other: Memory) -> Memory:
+        """Return the larger of each."""
+        return Memory(max(self.resident, other.resident), max(self.anonymous, other.anonymous))
 
 
-def _watch(pid: int, *, deadline: float) -> _Memory:
+def _watch(pid: int, *, deadline: float) -> Memory:
     """Sample the tree's memory until the process has ended (it is left to be waited for) or the deadline is over."""
-    peak = _Memory()
+    peak = Memory()
     # The descriptor becomes readable the moment that the process ends, so that sampling adds nothing to the wall time.
     process = os.pidfd_open(pid)
     try:
         poll = select.poll()
         poll.register(process, select.POLLIN)
         while time.perf_counter() < deadline:
-            peak = peak.at_least(_tree_memory(pid))
+            peak = peak.at_least(tree_memory(pid))
             if poll.poll(SAMPLING_INTERVAL * 1000):
                 break
     finally:
@@ -113,21 +118,22 @@ def _watch(pid: int, *, deadline: float) -> _Memory:
     return peak
 
 
-def _tree_memory(pid: int) -> _Memory:
-    fields = [_memory_fields(member) for member in _tree(pid)]
+def tree_memory(pid: int) -> Memory:
+    """Return the memory of a process and its descendants, at least the peak of each."""
+    fields = [_memory_fields(member) for member in tree(pid)]
     largest = max((process["VmHWM"] for process in fields), default=0)
     resident = sum(process["VmRSS"] for process in fields)
     anonymous = sum(process["RssAnon"] + process["RssShmem"] for process in fields)
-    return _Memory(max(resident, largest), anonymous)
+    return Memory(max(resident, largest), anonymous)
 
 
-def _tree(pid: int) -> Iterator[int]:
+def tree(pid: int) -> Iterator[int]:
     """Yield the process and its descendants; one that ends meanwhile is left out."""
     yield pid
     with contextlib.suppress(OSError):
         for thread in Path(f"/proc/{pid}/task").iterdir():
             for child in (thread / "children").read_text().split():
-                yield from _tree(int(child))
+                yield from tree(int(child))
 
 
 def _memory_fields(pid: int) -> dict[str, int]:
@@ -141,13 +147,13 @@ def _memory_fields(pid: int) -> dict[str, int]:
     return found
 
 
-def _kill_session(pid: int) -> None:
-    """Kill what the command left behind (all of it after a timeout), which would disturb the next sample."""
+def kill_session(pid: int) -> None:
+    """Kill what a command left behind (all of it after a timeout), which would disturb the next sample."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
 
 
-def _machine_busy_seconds() -> float:
+def machine_busy_seconds() -> float:
     """Return the CPU seconds that all of the machine's processors have worked since it started."""
     user, nice, system, _idle, _iowait, irq, softirq, steal = map(
         int, Path("/proc/stat").read_text().split(maxsplit=9)[1:9]
@@ -155,7 +161,8 @@ def _machine_busy_seconds() -> float:
     return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
 
 
-def _require_proc() -> None:
+def require_proc() -> None:
+    """Raise MeasurementError where the kernel does not list the children of a process."""
     if not Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").exists():
         raise MeasurementError(
             "This system does not list the children of a process in /proc, so a process tree cannot be measured. "

@@ -54,10 +54,11 @@ class Size(Record):
 
 
 class Sample(Record):
-    """One fresh process of one variant; the fields that are not explained here are those of `process_tree.Cost`.
+    """One fresh process, or one call, of one variant; fields not explained here are those of `process_tree.Cost`.
 
     ``place`` is its place in the round, from 0. ``compute_seconds`` is what the process itself measured, without its
-    imports, and ``phases`` what it measured of parts of that, in seconds.
+    imports, and ``phases`` what it measured of parts of that, in seconds. ``peak_device_bytes`` is the most that it has
+    held on GPUs so far, if it used any.
     """
 
     round: int
@@ -69,28 +70,56 @@ class Sample(Record):
     other_cpu_seconds: float
     peak_memory_bytes: int
     peak_anonymous_bytes: int
+    peak_device_bytes: int | None = None
 
 
 class Outcome(Record):
-    """A variant's samples. ``void`` says why its figures do not count; ``warm_up`` was its first process."""
+    """A variant's samples.
+
+    ``void`` says why its figures do not count; ``missing`` why it could not be tried here, such as a package that is
+    not installed. ``warm_up`` was its first process or call.
+    """
 
     command: tuple[str, ...]
     environment: dict[str, str]
     void: str | None
+    missing: str | None = None
     warm_up: Sample | None
     samples: tuple[Sample, ...]
     summary: dict[Quantity, Spread]
 
 
-class Report(Record):
+class Stored(Record):
+    """A value that is kept as a file of JSON."""
+
+    def write(self, path: Path) -> None:
+        """Write it as JSON: the whole of it or nothing."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        staging = path.with_name(f".{path.name}.{os.getpid()}")
+        with staging.open("w") as file:
+            file.write(self.model_dump_json(indent=1) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        staging.replace(path)
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read what `write` wrote."""
+        return cls.model_validate_json(path.read_text())
+
+
+class Report(Stored):
     """All of a measurement.
 
     ``ratios`` holds, for every other variant, the first variant's figure divided by it, taken round by round: below 1
-    the first variant needs less.
+    the first variant needs less. ``sampling`` says what a sample is: a fresh process, start-up included, or a call in a
+    process that has its data in memory. ``operations`` are the floating-point operations of the definition, if counted.
     """
 
     format: Literal[1] = 1
     name: str
+    sampling: Literal["process", "call"] = "process"
+    operations: float | None = None
     started: str
     command: tuple[str, ...]
     size: Size
@@ -110,20 +139,17 @@ class Report(Record):
         """1 if a variant is void."""
         return 1 if any(outcome.void for outcome in self.outcomes.values()) else 0
 
-    def write(self, path: Path) -> None:
-        """Write the report as JSON: the whole of it or nothing."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        staging = path.with_name(f".{path.name}.{os.getpid()}")
-        with staging.open("w") as file:
-            file.write(self.model_dump_json(indent=1) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        staging.replace(path)
+    @property
+    def headline(self) -> Quantity:
+        """The quantity that a user waits for: the call alone, or the whole process."""
+        return "compute_seconds" if self.sampling == "call" else "wall_seconds"
 
-    @classmethod
-    def read(cls, path: Path) -> Self:
-        """Read a report that `write` wrote."""
-        return cls.model_validate_json(path.read_text())
+
+class Reports(Stored):
+    """The reports of the cases of one row of the published table, in one file."""
+
+    format: Literal[1] = 1
+    reports: tuple[Report, ...]
 
 
 def summarise(samples: Sequence[Sample]) -> dict[Quantity, Spread]:
@@ -165,6 +191,15 @@ def table(report: Report) -> str:
     return "\n".join(lines)
 
 
+def in_short(report: Report) -> str:
+    """Return the medians of the quantity that a user waits for, in one line."""
+    said = {
+        name: outcome.missing or outcome.void or f"{outcome.summary[report.headline].median:.3g} s"
+        for name, outcome in report.outcomes.items()
+    }
+    return f"{report.name}: {', '.join(f'{name} {figure}' for name, figure in said.items())}"
+
+
 def _disturbance(report: Report) -> float:
     """Return the share of the machine's cores that worked for something else while samples were taken."""
     samples = [sample for outcome in report.outcomes.values() for sample in outcome.samples]
@@ -173,6 +208,8 @@ def _disturbance(report: Report) -> float:
 
 
 def _row(name: str, outcome: Outcome, ratios: Mapping[Quantity, Spread]) -> str:
+    if outcome.missing is not None:
+        return f"{name:<20} not tried: {outcome.missing}"
     if outcome.void is not None:
         return f"{name:<20} void: {outcome.void}"
     summary = outcome.summary

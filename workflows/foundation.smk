@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 
 ROOT = Path(workflow.current_basedir).parent
-if str(ROOT / "src") not in sys.path:
-    sys.path.insert(0, str(ROOT / "src"))
+# The package, and beside it the benchmarks, which are no part of it.
+PACKAGES = [str(ROOT / "src"), str(ROOT)]
+sys.path[:0] = [folder for folder in PACKAGES if folder not in sys.path]
 
 from whitewater.config.gpu import describe_auto, require_device
 from whitewater.config.resolve import Source, resolve
@@ -37,7 +38,7 @@ except WhitewaterError as error:
 # After `source activate`, and kept by --sdm conda, which unsets an exported PYTHONPATH. The cluster is no parameter of a
 # rule, because nothing needs to run again when it changes.
 shell.prefix(
-    f"export PYTHONPATH={shlex.quote(str(ROOT / 'src'))}${{{{PYTHONPATH:+:$PYTHONPATH}}}}"
+    f"export PYTHONPATH={shlex.quote(':'.join(PACKAGES))}${{{{PYTHONPATH:+:$PYTHONPATH}}}}"
     f" WHITEWATER_CLUSTER={shlex.quote(json.dumps(config['cluster']).replace('{', '{{').replace('}', '}}'))}; "
 )
 

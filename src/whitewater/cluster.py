@@ -40,7 +40,31 @@ def cpu_cluster(settings: Cluster, *, threads: int, large: bool) -> Iterator[Wor
 
 
 @contextmanager
-def _local_cluster(settings: Cluster, *, threads: int, processes: bool) -> Iterator[Client]:
+def cpu_dask_client(settings: Cluster, *, threads: int, memory_limit: int | None = None) -> Iterator[Client]:
+    """Open a Dask cluster, on threads of this process where the settings ask for no processes.
+
+    A worker that holds more than ``memory_limit`` bytes of results writes those used least lately to disk. Memory that
+    is no result does not count.
+    """
+    import dask
+    import distributed  # noqa: F401, before its settings are changed: it sets its defaults when it is imported
+
+    # Only what a worker holds is looked at, which is as much on every machine, not how large its process has become.
+    spilling = {f"distributed.worker.memory.{name}": False for name in ("spill", "pause", "terminate")}
+    with dask.config.set({**spilling, "distributed.worker.memory.target": 1.0}):
+        if settings.kind == "attach":
+            with attach(settings) as client:
+                yield client
+        else:
+            processes = settings.kind == "processes"
+            with _local_cluster(settings, threads=threads, processes=processes, memory_limit=memory_limit) as client:
+                yield client
+
+
+@contextmanager
+def _local_cluster(
+    settings: Cluster, *, threads: int, processes: bool, memory_limit: int | None = None
+) -> Iterator[Client]:
     """Start a Dask cluster: one worker process a thread, or one worker on threads of this process."""
     import dask
     from distributed import Client, LocalCluster
@@ -59,7 +83,7 @@ def _local_cluster(settings: Cluster, *, threads: int, processes: bool) -> Itera
             worker_dashboard_address=f"{LOOPBACK}:0",
             # The pages of the dashboard, which nobody looks at, take half a second to import.
             scheduler_kwargs={"dashboard": False},
-            memory_limit=None,
+            memory_limit=memory_limit,
         ) as cluster,
         Client(cluster) as client,
     ):
@@ -83,7 +107,8 @@ def attach(settings: Cluster) -> Iterator[Client]:
         raise ConfigError("cluster.kind is 'attach': set cluster.address or cluster.scheduler_file.")
     if settings.scheduler_file and not Path(settings.scheduler_file).exists():
         raise InputError(f"cluster.scheduler_file {settings.scheduler_file} does not exist. Start the scheduler with "
-                         f"`dask scheduler --host {LOOPBACK} --scheduler-file {settings.scheduler_file}`.")  # fmt: skip
+                         f"`dask scheduler --host {LOOPBACK} --dashboard-address {LOOPBACK}:0 --scheduler-file "
+                         f"{settings.scheduler_file}`; see docs/clusters.md.")  # fmt: skip
     where = settings.address or settings.scheduler_file
     try:
         client = Client(
@@ -95,6 +120,8 @@ def attach(settings: Cluster) -> Iterator[Client]:
         ) from error
     with client:
         if not client.scheduler_info()["workers"]:
-            raise InputError(f"the Dask scheduler at {where} has no workers. Start some with `dask worker`.")
+            raise InputError(
+                f"the Dask scheduler at {where} has no workers. Start some with `dask worker`; see docs/clusters.md."
+            )
         client.get_versions(check=True)
         yield client

@@ -1,10 +1,11 @@
-"""The whole configuration: the device, the cluster, and a section for each application."""
+"""The whole configuration: the device, the cluster, and a section for each application and for the benchmarks."""
 
 from typing import Literal
 
 from pydantic import Field
 
 from whitewater.config.base import Section
+from whitewater.config.benchmarks import Benchmarks
 from whitewater.config.cluster import Cluster
 from whitewater.config.genomics import Genomics
 from whitewater.config.pagerank import PageRank
@@ -23,3 +24,4 @@ class Config(Section):
     genomics: Genomics = Genomics()
     pagerank: PageRank = PageRank()
     recsys: Recsys = Recsys()
+    benchmarks: Benchmarks = Benchmarks()

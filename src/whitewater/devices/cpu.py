@@ -26,6 +26,7 @@ from whitewater.versions import versions
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from distributed import Client
 
     from whitewater.config.cluster import Cluster
     from whitewater.devices.columns import Categories, Column
@@ -57,6 +58,12 @@ class CpuDevice:
         import numpy
 
         return numpy
+
+    @property
+    def frames(self) -> ModuleType:
+        import pandas
+
+        return pandas
 
     @property
     def slice_rows(self) -> int:
@@ -245,6 +252,16 @@ class CpuDevice:
         from whitewater.cluster import cpu_cluster
 
         return cpu_cluster(settings, threads=threads, large=large)
+
+    def dask_client(
+        self, settings: Cluster, *, threads: int, memory_limit: int | None = None
+    ) -> AbstractContextManager[Client]:
+        from whitewater.cluster import cpu_dask_client
+
+        return cpu_dask_client(settings, threads=threads, memory_limit=memory_limit)
+
+    def synchronize(self) -> None:
+        """Return at once: what the host computes is done when its call returns."""
 
     def describe(self) -> dict[str, Any]:
         return {

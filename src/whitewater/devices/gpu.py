@@ -28,6 +28,7 @@ from whitewater.versions import versions
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from distributed import Client
 
     from whitewater.config.cluster import Cluster
     from whitewater.devices.columns import Categories, Column
@@ -81,6 +82,13 @@ class GpuDevice:
         import cupy
 
         module: ModuleType = cupy
+        return module
+
+    @property
+    def frames(self) -> ModuleType:
+        import cudf
+
+        module: ModuleType = cudf
         return module
 
     @property
@@ -280,6 +288,18 @@ class GpuDevice:
         from whitewater.devices.gpu_cluster import gpu_cluster
 
         return gpu_cluster(settings)
+
+    def dask_client(
+        self, settings: Cluster, *, threads: int, memory_limit: int | None = None
+    ) -> AbstractContextManager[Client]:
+        from whitewater.devices.gpu_cluster import gpu_dask_client
+
+        return gpu_dask_client(settings, memory_limit=memory_limit)
+
+    def synchronize(self) -> None:
+        import cupy
+
+        cupy.cuda.runtime.deviceSynchronize()
 
     def describe(self) -> dict[str, Any]:
         import cupy

@@ -23,11 +23,11 @@ DASK_SETTINGS = {"dataframe.shuffle.method": "tasks"}
 
 
 @contextmanager
-def gpu_cluster(settings: Cluster) -> Iterator[DaskWorkers]:
+def gpu_cluster(settings: Cluster, *, memory_limit: int | None = None) -> Iterator[DaskWorkers]:
     """Open one worker process for each visible GPU, or connect to a cluster whose workers have GPUs already.
 
     Memory comes from CUDA's asynchronous pool through RMM, for CuPy as for cuDF; cuDF spills to the host when it runs
-    out. Workers talk over TCP on the loopback interface, and no dashboard is opened.
+    out, or at ``memory_limit`` bytes. Workers talk over TCP on the loopback interface, and no dashboard is opened.
 
     Raises
     ------
@@ -55,6 +55,7 @@ def gpu_cluster(settings: Cluster) -> Iterator[DaskWorkers]:
                 host=LOOPBACK,
                 dashboard_address=None,
                 rmm_async=True,
+                rmm_maximum_pool_size=memory_limit,
                 rmm_allocator_external_lib_list=["cupy"],
                 enable_cudf_spill=True,
                 pre_import="cudf",
@@ -63,6 +64,16 @@ def gpu_cluster(settings: Cluster) -> Iterator[DaskWorkers]:
         ):
             client.register_plugin(CountAllocations())
             yield DaskWorkers(client)
+
+
+@contextmanager
+def gpu_dask_client(settings: Cluster, *, memory_limit: int | None) -> Iterator[Client]:
+    """Open the workers of `gpu_cluster`, on which Dask's collections are made of CuPy's arrays and cuDF's frames."""
+    with (
+        dask.config.set({"array.backend": "cupy", "dataframe.backend": "cudf"}),
+        gpu_cluster(settings, memory_limit=memory_limit) as workers,
+    ):
+        yield workers.client
 
 
 class CountAllocations(WorkerPlugin):

@@ -31,6 +31,7 @@ import numpy.typing as npt
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from distributed import Client
 
     from whitewater.config.cluster import Cluster
     from whitewater.devices.columns import Categories, Column
@@ -154,6 +155,10 @@ class Device(Hashable, Protocol):
     @property
     def xp(self) -> ModuleType:
         """The array namespace: numpy or cupy."""
+
+    @property
+    def frames(self) -> ModuleType:
+        """The library of data frames: pandas or cudf."""
 
     @property
     def slice_rows(self) -> int:
@@ -339,6 +344,18 @@ class Device(Hashable, Protocol):
 
     def cluster(self, settings: Cluster, *, threads: int, large: bool) -> AbstractContextManager[Workers]:
         """Open the workers of one step; ``large`` asks for processes where kind is auto."""
+
+    def dask_client(
+        self, settings: Cluster, *, threads: int, memory_limit: int | None = None
+    ) -> AbstractContextManager[Client]:
+        """Open Dask workers, on which Dask's own collections are made of this device's arrays and frames.
+
+        ``memory_limit`` is the bytes of results that one worker holds, before it spills some: to disk on the CPU, to
+        the host on a GPU.
+        """
+
+    def synchronize(self) -> None:
+        """Wait until all that was begun on the device is done."""
 
     def describe(self) -> dict[str, Any]:
         """Return the hardware and the versions of the packages that compute, for the manifest."""
