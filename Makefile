@@ -48,16 +48,13 @@ lint: .venv/.dev ## Check style, types and workflows
 	$(DEV) ruff check
 	$(DEV) ruff format --check
 	$(DEV) mypy
+	$(DEV) python -m whitewater idioms src benchmarks notebooks envs
 	$(DEV) snakefmt --check $(SNAKEFILES)
 	$(DEV) snakemake --lint
 
-bench: .venv/.bench ## Measure the applications against their peers (long: see benchmarks/)
-	$(DEV) python -m benchmarks.taxi
-	$(DEV) python -m benchmarks.genomics --seconds 900
-	$(DEV) python -m benchmarks.pagerank --case rank --seconds 900
-	$(DEV) python -m benchmarks.pagerank --case index
-	$(DEV) python -m benchmarks.recsys --case features --seconds 600
-	$(DEV) python -m benchmarks.recsys --case load
+bench: $(ENVIRONMENT) $(if $(HAS_GPU),,.venv/.bench) ## Run the published tables again, beside their peers, about 5 minutes: make bench [DEVICE=gpu]
+	@$(SNAKEMAKE) --forceall benchmarks
+	@cat results/benchmarks/$(if $(HAS_GPU),gpu,cpu)/table.md
 
 clean: ## Remove results, data (generated and downloaded), logs and caches; the environments stay
 	rm -rf results data logs .snakemake .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,4 +1,4 @@
-"""`python -m whitewater <application> <step>`, `doctor`, `results`, `config`."""
+"""`python -m whitewater <application> <step>`, `doctor`, `results`, `config`, `idioms`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,6 +23,13 @@ S = TypeVar("S", bound=Section)
 ONE_THREAD = (
     "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "NUMEXPR_NUM_THREADS",
 )  # fmt: skip
+# Modules with a function `main`, imported when they are asked for.
+COMMANDS = {
+    "doctor": "whitewater.doctor",
+    "results": "whitewater.results",
+    "config": "whitewater.config.document",
+    "idioms": "whitewater.idioms",
+}
 CLUSTER_VARIABLE = "WHITEWATER_CLUSTER"
 # As a shell tells of a process that a signal ended: 128 and the number of SIGINT.
 INTERRUPTED = 130
@@ -34,18 +42,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if command in registry.APPLICATIONS:
             return _of_application(command, given[1:])
-        if command == "doctor":
-            from whitewater import doctor
-
-            return doctor.main(given[1:])
-        if command == "results":
-            from whitewater import results
-
-            return results.main(given[1:])
-        if command == "config":
-            from whitewater.config import document
-
-            return document.main(given[1:])
+        if command in COMMANDS:
+            status: int = import_module(COMMANDS[command]).main(given[1:])
+            return status
     except WhitewaterError as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 1
@@ -58,7 +57,8 @@ def _usage(command: str) -> int:
         f"usage: python -m whitewater <command> [options]\n\n{names}\n"
         "  doctor        what this machine can run, each line tried\n"
         "  results       what the last run made, and where it is\n"
-        "  config        write the JSON schema and the page of the configuration"
+        "  config        write the JSON schema and the page of the configuration\n"
+        "  idioms        find slow idioms in your Python files and notebooks"
     )
     asked = command in {"-h", "--help", "help"}
     print(text if asked else f"no command {command!r}\n{text}", file=sys.stdout if asked else sys.stderr)

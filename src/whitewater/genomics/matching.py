@@ -44,7 +44,7 @@ def match(first: pd.DataFrame, second: pd.DataFrame, *, keep_ambiguous: bool) ->
     alleles = _alleles(second)
     rows, others, swaps = [], [], []
     outcomes: Counter[str] = Counter()
-    for row, (key, place, pair) in enumerate(zip(first["id"], _keys(first), _alleles(first), strict=True)):
+    for row, (key, place, pair) in enumerate(zip(first["id"].tolist(), _keys(first), _alleles(first), strict=True)):
         candidates = by_id.get(key) or by_place.get(place, [])
         outcome, other = _outcome(pair, candidates, alleles, keep_ambiguous=keep_ambiguous)
         outcomes[outcome] += 1
@@ -89,7 +89,7 @@ def _places(
     """Return rows by id, and by contig and position those whose id is not ``elsewhere``."""
     by_id: dict[str, list[int]] = {}
     by_place: dict[tuple[str, int], list[int]] = {}
-    for row, (key, place) in enumerate(zip(table["id"], _keys(table), strict=True)):
+    for row, (key, place) in enumerate(zip(table["id"].tolist(), _keys(table), strict=True)):
         by_id.setdefault(key, []).append(row)
         if key not in elsewhere:
             by_place.setdefault(place, []).append(row)

@@ -110,7 +110,7 @@ def variant_quality(variants: pd.DataFrame) -> Figure:
 def _counted(counts: pd.Series) -> dict[str, int]:
     """Return the number of each reason, the most frequent first; where there are many, the last ones as one."""
     ordered = sorted(
-        ((str(name), int(number)) for name, number in counts.items()), key=lambda each: (-each[1], each[0])
+        ((str(name), int(number)) for name, number in counts.to_dict().items()), key=lambda each: (-each[1], each[0])
     )
     if len(ordered) <= _MOST_REASONS:
         return dict(ordered)

@@ -127,7 +127,7 @@ def _draw_ranking(axes: Axes, places: pd.DataFrame, labels: Sequence[str], *, ro
         mean, low, high = (places.loc[here, name].to_numpy(float) for name in ("mean", "mean_low", "mean_high"))
         error = np.nan_to_num(np.stack([mean - low, high - mean]))
         axes.errorbar(mean, position[here], xerr=error, color=colour, marker=mark, linestyle="none", elinewidth=1.5)
-    for where, trips in zip(position, places["trips"], strict=True):
+    for where, trips in zip(position, places["trips"].tolist(), strict=True):
         axes.annotate(
             style.count(int(trips)), (1, where), xycoords=("axes fraction", "data"), xytext=(4, 0),
             textcoords="offset points", va="center", size=8, color=style.TEXT_GREY,
@@ -163,7 +163,7 @@ def _zone_names(rows: pd.DataFrame) -> list[str]:
     """Return the name of each zone, cut where it is long; its number where it has none."""
     numbers = "zone " + rows["location_id"].astype(int).astype(str)
     names = rows["zone"].fillna(numbers)
-    return [name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…" for name in names]
+    return [name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…" for name in names.tolist()]
 
 
 def _nothing(table: pd.DataFrame, minimum_trips: int) -> str:
