@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from whitewater.config.base import Section
 
@@ -73,24 +73,24 @@ class Benchmarks(Section):
     array_elementwise: Row = row(0.05)
     frame: Row = row(0.05)
     csv_read: Row = row(0.02)
-    csv_sum: Row = row(0.01)
-    groupby_dask: Row = row(0.005)
+    csv_sum: Row = row(0.006)
+    groupby_dask: Row = row(0.003)
     join_dask: Row = row(0.0005)
     array_random: Row = row(0.0001)
-    svd_tall: Row = row(0.05)
+    svd_tall: Row = row(0.02)
     svd_compressed: Row = row(0.001)
-    svd_genotypes: Row = row(0.0005)
-    svd_zarr: SvdZarr = SvdZarr(scale=0.001)
-    packing: Row = row(0.0005)
+    svd_genotypes: Row = row(0.0003, seconds=3.0)
+    svd_zarr: SvdZarr = SvdZarr(scale=0.0015)
+    packing: Row = row(0.0003, seconds=2.5)
     ridge_fit: Row = row(0.05)
-    grid_search: Row = row(0.2)
-    forest_search: Row = row(0.00001)
+    grid_search: Row = row(0.2, seconds=2.0)
+    forest_search: Row = row(0.000005)
     umap: Row = row(0.002)
-    taxi_tips: Row = row(0.002)
-    pagerank: Row = row(0.001)
-    recsys_features: Row = row(0.0001)
-    joblib_forest: Row = row(0.1)
-    futures: Row = row(0.1)
+    taxi_tips: Row = row(0.0005, rounds=3)
+    pagerank: Row = row(0.002, rounds=3)
+    recsys_features: Row = row(0.0005)
+    joblib_forest: Row = row(0.025)
+    futures: Row = row(0.003)
     scaling: Scaling = Scaling()
 
     @model_validator(mode="before")
@@ -99,10 +99,19 @@ class Benchmarks(Section):
         """Hand `COMMON` to the rows that do not set their own, and each row its own defaults."""
         if not isinstance(given, dict):
             return given
-        common = {key: given[key] for key in COMMON if given.get(key) is not None}
+        common = {key: given[key] for key in COMMON if given.get(key) is not None and _is_valid(key, given[key])}
         filled = dict(given)
         for name, field in cls.model_fields.items():
             own = given.get(name, {})
             if isinstance(field.default, Row) and isinstance(own, dict):
                 filled[name] = {**field.default.model_dump(), **common, **own}
         return filled
+
+
+def _is_valid(key: str, value: Any) -> bool:
+    """Whether a row takes the value; one that it refuses is an error of the section, and not of each row as well."""
+    try:
+        Row.model_validate({key: value})
+    except ValidationError:
+        return False
+    return True

@@ -1,0 +1,50 @@
+"""The configuration of the published tables: one section a row, each with a size of its own."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from benchmarks.published.row import NAMES, load
+from whitewater.config.benchmarks import Benchmarks, Row
+from whitewater.config.resolve import resolve
+from whitewater.errors import ConfigError
+
+SNAKEFILE = Path("workflows/benchmarks/Snakefile")
+
+
+def test_rows_rules_and_sections_have_the_same_names() -> None:
+    sections = [name for name, field in Benchmarks.model_fields.items() if isinstance(field.default, Row)]
+    measured = re.findall(r"python -m benchmarks\.published (\w+) ", SNAKEFILE.read_text())
+    assert list(NAMES) == sections == measured
+    assert set(measured) <= set(re.findall(r"^rule (\w+):", SNAKEFILE.read_text(), re.MULTILINE))
+
+
+def test_rows_are_numbered_in_their_order() -> None:
+    assert [load(name).id for name in NAMES] == [f"R{number}" for number in range(1, 22)]
+    assert [load(name).name for name in NAMES] == list(NAMES)
+
+
+def test_a_scale_for_all_rows_leaves_those_alone_that_set_their_own() -> None:
+    section = resolve({"benchmarks": {"scale": "1", "frame": {"scale": 0.5}}})["benchmarks"]
+    assert section["frame"]["scale"] == 0.5
+    assert section["csv_read"]["scale"] == section["svd_zarr"]["scale"] == 1.0
+
+
+def test_a_row_that_sets_one_key_keeps_its_other_defaults() -> None:
+    section = resolve({"benchmarks": {"frame": {"seconds": 1}}})["benchmarks"]
+    assert section["frame"] == {**Benchmarks().frame.model_dump(), "seconds": 1.0}
+    assert section["frame"]["scale"] < 1
+
+
+def test_resolving_twice_changes_nothing() -> None:
+    once = resolve({"benchmarks": {"scale": 0.25, "rounds": 4, "umap": {"rounds": 3}}})
+    assert resolve(once) == once
+
+
+def test_a_wrong_scale_for_all_rows_is_one_error() -> None:
+    with pytest.raises(ConfigError) as error:
+        resolve({"benchmarks": {"scale": -1, "frames": {}}})
+    assert len(str(error.value).splitlines()) == 2
+    assert "benchmarks.scale = -1" in str(error.value)
+    assert "did you mean 'frame'" in str(error.value)
