@@ -45,7 +45,8 @@ def cpu_parse_delimited(data: bytes, names: Sequence[str], columns: Mapping[str,
     """
     text = _with_last_newline(data)
     plan = _plan(names, columns)
-    lines = data.count(b"\n") + 1
+    # `bytes.count` is three times slower, and holds the interpreter's lock.
+    lines = int(np.count_nonzero(text == delimited_lines.NEWLINE))
     arrays = {name: empty(lines, dtype_of(kind)) for name, kind in columns.items()}
     words = {name: Words(text) for name, kind in columns.items() if kind == "text"}
     malformed: list[str] = []

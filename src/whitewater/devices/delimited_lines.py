@@ -19,7 +19,7 @@ from whitewater.devices.delimited_fields import (
     trimmed,
     whole,
 )
-from whitewater.devices.kernel import int64, kernel, part
+from whitewater.devices.kernel import int64, kernel, part, uint64
 from whitewater.devices.protocol import Array
 
 # How a field is parsed.
@@ -35,11 +35,22 @@ NULL_SPAN = -1
 LENGTH = 2**32 - 1
 _COMMA, NEWLINE, _RETURN, _QUOTE = b',\n\r"'
 _KIND_BITS = 3
+# Eight bytes at once: one of each, and the bits of each but its highest one.
+_WORD, _SHIFT = 8, uint64(8)
+_ONES, _LOW_BITS = uint64(0x0101010101010101), uint64(0x7F7F7F7F7F7F7F7F)
+_COMMAS, _NEWLINES, _QUOTES = uint64(_COMMA) * _ONES, uint64(NEWLINE) * _ONES, uint64(_QUOTE) * _ONES
 
 
 def plan_of(kinds: Array, slots: Array) -> Array:
-    """Pack how each field is parsed, and which row takes it, into one integer."""
-    plan: Array = kinds | slots << _KIND_BITS
+    """Pack how each field is parsed, and which row takes it, into one integer.
+
+    The slot of a field that is skipped is how many are from it to the next one that is not.
+    """
+    packed, run = slots.copy(), 0
+    for field in range(len(kinds) - 1, -1, -1):
+        run = run + 1 if kinds[field] == SKIPPED else 0
+        packed[field] = run or slots[field]
+    plan: Array = kinds | packed << _KIND_BITS
     return plan
 
 
@@ -67,8 +78,15 @@ def parse_line(data: Array, at: tuple[int, int], plan: Array, integers: Array, f
     """
     position, line = at
     integers[LONG, line] = 0
-    for field in range(len(plan)):
+    field = 0
+    while field < len(plan):
         kind, slot = plan[field] & ((1 << _KIND_BITS) - 1), plan[field] >> _KIND_BITS
+        if kind == SKIPPED:
+            field += slot
+            position = _after_fields(data, position, slot, field == len(plan))
+            if position == 0:
+                return 0
+            continue
         value, real, following = _plain_field(data, position, kind)
         is_long = False
         if following == 0:
@@ -80,9 +98,10 @@ def parse_line(data: Array, at: tuple[int, int], plan: Array, integers: Array, f
             integers[LONG, line] |= int64(1) << slot
         if kind == FLOAT and not is_long:
             floats[slot, line] = real
-        elif kind != SKIPPED:
+        else:
             integers[slot, line] = value
         position = following
+        field += 1
     return position
 
 
@@ -93,6 +112,77 @@ def is_blank(data: Array, start: int) -> bool:
         start += 1
     blank: bool = data[start] == NEWLINE
     return blank
+
+
+@part
+def _after_fields(data: Array, start: int, fields: int, are_last: bool) -> int:
+    """Return the position after fields and the delimiter of the last of them, or 0 where the line is malformed."""
+    position, fields = _over_words(data, start, fields, are_last)
+    while fields > 0:
+        if data[position] == _QUOTE and (position == start or data[position - 1] == _COMMA):
+            position = field_at(data, position)[2]
+        else:
+            position = _end_of_field(data, position, position)[1]
+        fields -= 1
+        if position == 0 or (data[position - 1] == NEWLINE) != (are_last and fields == 0):
+            return 0
+        position, fields = _over_words(data, position, fields, are_last)
+    return position
+
+
+@part
+def _over_words(data: Array, position: int, fields: int, are_last: bool) -> tuple[int, int]:
+    """Go over fields by eight bytes at once, until there is a quote in them or the data end.
+
+    Returns the position, which may be within a field, and the number of fields left, that one included. If none is
+    left, the position is 0 where the line is malformed.
+    """
+    while fields > 0 and position + _WORD <= len(data):
+        word = _word_at(data, position)
+        newlines = _bytes_equal(word, _NEWLINES)
+        ends = newlines | _bytes_equal(word, _COMMAS)
+        if _bytes_equal(word, _QUOTES) != 0:
+            break
+        count = _count(ends)
+        if count >= fields:
+            for _ in range(fields - 1):
+                ends &= ends - uint64(1)
+            before = (ends - uint64(1)) & ~ends
+            is_end_of_line = newlines & ends & ~(ends - uint64(1)) != 0
+            is_sound = newlines & before == 0 and is_end_of_line == are_last
+            return (position + _count(before & _ONES) + 1 if is_sound else 0), 0
+        if newlines != 0:
+            return 0, 0
+        fields -= count
+        position += _WORD
+    return position, fields
+
+
+@part
+def _word_at(data: Array, position: int) -> int:
+    """Return eight bytes, the first one in the lowest bits."""
+    # Unsigned, so that no index may count from the end: the compiler then reads the eight at once.
+    at, word = uint64(position), uint64(0)
+    for place in range(_WORD):
+        word |= uint64(data[at + uint64(place)]) << (uint64(place) * _SHIFT)
+    return word
+
+
+@part
+def _bytes_equal(word: int, repeated: int) -> int:
+    """Return a word whose byte is 1 where the bytes of both words are equal, and else 0."""
+    differing = word ^ repeated
+    # The sum carries into the highest bit of a byte, and no further, unless its lower bits are zero.
+    return (~((differing & _LOW_BITS) + _LOW_BITS | differing) >> uint64(7)) & _ONES
+
+
+@part
+def _count(ones: int) -> int:
+    """Return the sum of the bytes of a word, each of which is 0 or 1."""
+    ones += ones >> uint64(32)
+    ones += ones >> uint64(16)
+    ones += ones >> uint64(8)
+    return int64(ones & uint64(15))
 
 
 @part
