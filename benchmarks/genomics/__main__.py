@@ -37,7 +37,7 @@ def run_benchmark(arguments: Any) -> Report:
         with_plink="plink2" in arguments.tools,
         threads=arguments.threads,
     )
-    exact = reference(stored, threads=arguments.threads)
+    exact = reference(stored.store, file=stored.store.with_name("reference.npz"), threads=arguments.threads)
     floor = _floor(stored, kept=exact.variants, threads=arguments.threads)
     written = arguments.data / "written"
     try:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import zarr
 from pydantic import JsonValue
 
-from benchmarks.genomics.simulated_store import SIGNAL, Stored
+from benchmarks.genomics.simulated_store import SIGNAL
 from benchmarks.genomics.variant import dosages_of, passing, scaled
 
 LEAST = 0.9999
@@ -30,11 +30,10 @@ class Reference:
     variants: int
 
 
-def reference(stored: Stored, *, threads: int) -> Reference:
-    """Return the exact answer for a store, from a file beside it where it was computed before."""
-    file = stored.store.with_name("reference.npz")
+def reference(store: str | Path, *, file: Path, threads: int) -> Reference:
+    """Return the exact answer for a store, from a file where it was computed before."""
     if not file.exists():
-        covariance, variants = _covariance(stored, threads=threads)
+        covariance, variants = _covariance(store, threads=threads)
         eigenvalues, eigenvectors = np.linalg.eigh(covariance)
         leading = eigenvectors[:, ::-1][:, :SIGNAL]
         np.savez(file, covariance=covariance, eigenvalues=eigenvalues[::-1], eigenvectors=leading, variants=variants)
@@ -42,16 +41,16 @@ def reference(stored: Stored, *, threads: int) -> Reference:
         return Reference(found["covariance"], found["eigenvalues"], found["eigenvectors"], int(found["variants"]))
 
 
-def _covariance(stored: Stored, *, threads: int) -> tuple[npt.NDArray[np.float64], int]:
-    calls: Any = zarr.open_group(stored.store, mode="r")["call_genotype"]
+def _covariance(store: str | Path, *, threads: int) -> tuple[npt.NDArray[np.float64], int]:
+    calls: Any = zarr.open_group(store, mode="r")["call_genotype"]
 
     def slab(start: int) -> npt.NDArray[np.float32]:
         dosages = dosages_of(calls[start : start + _SLAB])
         return scaled(dosages[passing(dosages)])
 
-    total, variants = np.zeros((stored.samples, stored.samples)), 0
+    total, variants = np.zeros((calls.shape[1], calls.shape[1])), 0
     with ThreadPoolExecutor(threads) as pool:
-        starts = range(0, stored.variants, _SLAB)
+        starts = range(0, calls.shape[0], _SLAB)
         for first in range(0, len(starts), threads):
             for values in pool.map(slab, starts[first : first + threads]):
                 total += values.T @ values

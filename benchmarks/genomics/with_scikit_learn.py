@@ -16,8 +16,12 @@ POWER_ITERATIONS = 3
 
 def compute(work: Work) -> int:
     """Compute the components and return the number of variants."""
-    values = scaled(load_dosages(work))
-    _, _, components = randomized_svd(values, COMPONENTS, n_iter=POWER_ITERATIONS, random_state=0)
+    with work.phase("load_seconds"):
+        dosages = load_dosages(work)
+    with work.phase("preprocess_seconds"):
+        values = scaled(dosages)
+    with work.phase("svd_seconds"):
+        _, _, components = randomized_svd(values, COMPONENTS, n_iter=POWER_ITERATIONS, random_state=0)
     np.save(work.output, components.T)
     return len(values)
 

@@ -15,6 +15,7 @@ from benchmarks.genomics.variant import CALL_RATE, COMPONENTS, MINOR_ALLELE_FREQ
 from whitewater import devices
 from whitewater.config import genomics
 from whitewater.config.base import Section
+from whitewater.config.cluster import Cluster
 from whitewater.genomics.ingest import ingest
 from whitewater.genomics.pack import pack
 from whitewater.genomics.pca import pca
@@ -28,26 +29,30 @@ def compute(work: Work) -> int:
     """Compute the components and return the number of variants."""
     folder = work.output.parent
     genotypes, variants, packed, samples = (folder / name for name in ("all", "variants.parquet", "kept", "samples"))
-    source = genomics.Ingest(source="vcz", vcz=genomics.Vcz(store=str(work.store)))
+    source = genomics.Ingest(source="vcz", vcz=genomics.Vcz(store=work.store))
     rules = genomics.VariantQc(minimum_call_rate=CALL_RATE, minimum_allele_frequency=MINOR_ALLELE_FREQUENCY)
-    ingest(
-        _run(work, "ingest", source),
-        simulated=Inputs({}),
-        genotypes=Output(genotypes),
-        inputs=Output(folder / "inputs.json"),
-    )
-    variant_qc(_run(work, "variant_qc", rules), genotypes=genotypes, variants=Output(variants))
-    pack(_run(work, "pack", genomics.Pack()), genotypes=genotypes, variants=variants, packed=Output(packed))
-    _use_all(packed, samples)
+    with work.phase("load_seconds"):
+        ingest(
+            _run(work, "ingest", source),
+            simulated=Inputs({}),
+            genotypes=Output(genotypes),
+            inputs=Output(folder / "inputs.json"),
+        )
+    with work.phase("preprocess_seconds"):
+        variant_qc(_run(work, "variant_qc", rules), genotypes=genotypes, variants=Output(variants))
+        pack(_run(work, "pack", genomics.Pack()), genotypes=genotypes, variants=variants, packed=Output(packed))
+        _use_all(packed, samples)
     outputs = {name: Output(folder / name) for name in ("pcs", "eigenvalues", "loadings", "selected")}
-    pca(_run(work, "pca", genomics.Pca(components=COMPONENTS)), packed=packed, samples=samples, **outputs)
+    with work.phase("svd_seconds"):
+        pca(_run(work, "pca", genomics.Pca(components=COMPONENTS)), packed=packed, samples=samples, **outputs)
     scores = pd.read_parquet(outputs["pcs"])
     np.save(work.output, scores[[f"PC{at + 1}" for at in range(COMPONENTS)]].to_numpy())
     return int(pd.read_parquet(variants, columns=["kept"])["kept"].sum())
 
 
 def _run(work: Work, step: str, settings: Settings) -> Run[Settings]:
-    return Run("genomics", step, devices.resolve("cpu"), settings, threads=work.threads)
+    cluster = Cluster.model_validate_json(work.cluster)
+    return Run("genomics", step, devices.resolve(work.device), settings, threads=work.threads, cluster_settings=cluster)
 
 
 def _use_all(packed: Path, samples: Path) -> None:

@@ -7,14 +7,14 @@ import json
 import shutil
 import statistics
 import sys
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import JsonValue
 
 from benchmarks.measure import Variant, measure, this_python
-from benchmarks.pagerank import corpus, index_variant, rmat
+from benchmarks.pagerank import corpus, rmat
+from benchmarks.pagerank.commands import variant
 from benchmarks.process_tree import MeasurementError, run
 from benchmarks.report import Plan, Report, Size, table
 
@@ -22,8 +22,10 @@ TOOLS = {
     "rank": ("whitewater", "scipy", "graphblas", "networkit", "igraph", "duckdb"),
     "index": ("whitewater", "duckdb", "polars"),
 }
+# Measured only when they are asked for.
+SLOW_TOOLS = {"rank": ("networkx",), "index": ()}
 ORACLES = {"rank": "scipy", "index": "duckdb"}
-PACKAGES = ("networkit", "python-graphblas", "suitesparse-graphblas", "igraph", "duckdb", "polars")
+PACKAGES = ("networkx", "networkit", "python-graphblas", "suitesparse-graphblas", "igraph", "duckdb", "polars")
 SCALE = 20
 SEED = 1
 FLOOR_SAMPLES = 5
@@ -37,7 +39,7 @@ def rank(arguments: Any) -> Report:
     options = ["--edges", str(edges.folder), "--threads", str(arguments.threads)]
     return measure(
         f"pagerank: rank the vertices of {edges.edges:,} R-MAT edges, scale {arguments.scale}",
-        [_variant("rank", name, options, arguments.data / "written" / name) for name in arguments.tools],
+        _variants("rank", edges.folder, arguments),
         oracle=arguments.oracle,
         plan=_plan(arguments, tolerance=RANK_TOLERANCE),
         size=Size(rows=edges.edges, bytes=edges.file_bytes, basis="file"),
@@ -49,10 +51,9 @@ def rank(arguments: Any) -> Report:
 def index(arguments: Any) -> Report:
     """Make the documents, measure, and return the report."""
     documents = corpus.prepare(arguments.data, documents=arguments.documents, seed=SEED)
-    options = ["--documents", str(documents.folder), "--threads", str(arguments.threads)]
     return measure(
         f"pagerank: inverted index of {documents.documents:,} documents",
-        [_variant("index", name, options, arguments.data / "written" / name) for name in arguments.tools],
+        _variants("index", documents.folder, arguments),
         oracle=arguments.oracle,
         plan=_plan(arguments, tolerance=1e-9),
         size=Size(rows=documents.documents, bytes=documents.file_bytes, basis="file"),
@@ -61,14 +62,11 @@ def index(arguments: Any) -> Report:
     )
 
 
-def _variant(case: str, name: str, options: list[str], folder: Path) -> Variant:
-    return Variant(
-        name,
-        (this_python(), "-m", f"benchmarks.pagerank.{case}_with_{name}", *options, "--folder", str(folder)),
-        environment={"PYTHONPATH": "src"},
-        outputs=(folder,),
-        inspect=partial(index_variant.inspect, folder) if case == "index" else None,
-    )
+def _variants(case: Literal["rank", "index"], source: Path, arguments: Any) -> list[Variant]:
+    return [
+        variant(case, name, source, arguments.data / "written" / name, threads=arguments.threads)
+        for name in arguments.tools
+    ]
 
 
 def _plan(arguments: Any, *, tolerance: float) -> Plan:
@@ -115,7 +113,7 @@ def _arguments() -> Any:
     arguments = parser.parse_args()
     arguments.tools = arguments.tools or TOOLS[arguments.case]
     arguments.oracle = arguments.oracle or ORACLES[arguments.case]
-    if unknown := set(arguments.tools) - set(TOOLS[arguments.case]):
+    if unknown := set(arguments.tools) - {*TOOLS[arguments.case], *SLOW_TOOLS[arguments.case]}:
         parser.error(f"no tools of case {arguments.case}: {', '.join(sorted(unknown))}")
     return arguments
 

@@ -20,6 +20,8 @@ import numpy as np
 import pyarrow.parquet as pq
 from pydantic import JsonValue
 
+from benchmarks.placement import ON_CPU, Placement, add_options, placement_of
+
 TERMS, POSTINGS = "terms.parquet", "postings.parquet"
 
 
@@ -30,6 +32,7 @@ class Work:
     documents: Path
     threads: int
     folder: Path
+    placement: Placement = ON_CPU
 
     @property
     def files(self) -> list[str]:
@@ -37,14 +40,19 @@ class Work:
         return sorted(map(str, self.documents.glob("documents-*.parquet")))
 
 
-def main(build: Callable[[Work], None]) -> None:
-    """Read the command line, build the index, and print how long that took."""
+def main(build: Callable[[Work], None], *, is_placed: bool = False) -> None:
+    """Read the command line, build the index, and print how long that took.
+
+    Only a variant that ``is_placed`` has the options of `benchmarks.placement`.
+    """
     parser = argparse.ArgumentParser()
     parser.add_argument("--documents", type=Path, required=True)
     parser.add_argument("--threads", type=int, required=True)
     parser.add_argument("--folder", type=Path, required=True)
+    if is_placed:
+        add_options(parser)
     arguments: Any = parser.parse_args()
-    work = Work(arguments.documents, arguments.threads, arguments.folder)
+    work = Work(arguments.documents, arguments.threads, arguments.folder, placement_of(arguments))
     work.folder.mkdir(parents=True, exist_ok=True)
     start = time.perf_counter()
     build(work)

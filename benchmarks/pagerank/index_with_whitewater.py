@@ -1,34 +1,34 @@
 """Whitewater: what the step index builds and writes of terms and postings; the texts are not stored again.
 
-It ends as Whitewater's command line does.
+It ends as Whitewater's command line does. Words are cut and merged on the host, whatever the device, as the step does.
 """
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
-import pyarrow as pa
-import pyarrow.parquet as pq
+import numpy as np
 
 from benchmarks.pagerank.index_variant import Work, main
 from whitewater.config.pagerank import Index
+from whitewater.pagerank.index import row_groups, tokenise_groups
 from whitewater.pagerank.index_folder import IndexWriter
-from whitewater.pagerank.postings import build_postings
+from whitewater.pagerank.postings import BLOCK_BYTES, cut, merge
 from whitewater.process import leave
 
 
 def build(work: Work) -> None:
     """Build the index."""
-    pa.set_cpu_count(work.threads)
-    settings = Index(stop_words="none", title_weight=1)
-    with ThreadPoolExecutor(work.threads) as pool:
-        table = pa.concat_tables(pool.map(lambda file: pq.ParquetFile(file).read(["title", "text"]), work.files))
-    postings = build_postings(table["title"], table["text"], settings=settings, threads=work.threads)
-    writer = IndexWriter(work.folder, documents=len(table), settings=settings)
+    run = work.placement.run("pagerank", "index", Index(stop_words="none", title_weight=1), threads=work.threads)
+    groups = row_groups(work.documents)
+    tasks = [groups[start:stop] for start, stop in cut([group.size for group in groups], BLOCK_BYTES)]
+    with run.cluster() as workers:
+        blocks = list(run.map(tokenise_groups, tasks, client=workers, label="index", ordered=True))
+    documents = sum(group.rows for group in groups)
+    postings = merge(blocks, numbers=np.arange(documents), settings=run.settings, threads=work.threads)
+    writer = IndexWriter(work.folder, documents=documents, settings=run.settings)
     writer.write_postings(postings)
     writer.write_terms(postings)
 
 
 if __name__ == "__main__":
-    main(build)
+    main(build, is_placed=True)
     leave(0)

@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.placement import ON_CPU, Placement, add_options, placement_of
+
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
@@ -36,6 +38,7 @@ class Work:
     edges: Path
     threads: int
     folder: Path
+    placement: Placement = ON_CPU
     phases: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
@@ -62,14 +65,19 @@ class Ranked:
     iterations: int | None = None
 
 
-def main(rank: Callable[[Work], Ranked]) -> None:
-    """Read the command line, compute, and print how long that took and the answer."""
+def main(rank: Callable[[Work], Ranked], *, is_placed: bool = False) -> None:
+    """Read the command line, compute, and print how long that took and the answer.
+
+    Only a variant that ``is_placed`` has the options of `benchmarks.placement`.
+    """
     parser = argparse.ArgumentParser()
     parser.add_argument("--edges", type=Path, required=True)
     parser.add_argument("--threads", type=int, required=True)
     parser.add_argument("--folder", type=Path, required=True)
+    if is_placed:
+        add_options(parser)
     arguments: Any = parser.parse_args()
-    work = Work(arguments.edges, arguments.threads, arguments.folder)
+    work = Work(arguments.edges, arguments.threads, arguments.folder, placement_of(arguments))
     work.folder.mkdir(parents=True, exist_ok=True)
     start = time.perf_counter()
     ranked = rank(work)

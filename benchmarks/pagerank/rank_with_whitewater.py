@@ -5,35 +5,32 @@ It ends as Whitewater's command line does.
 
 from __future__ import annotations
 
-from typing import TypeVar
+from functools import partial
 
 import pyarrow.parquet as pq
 
 from benchmarks.pagerank.rank_variant import CHANGE, DAMPING, Ranked, Work, main, top
-from whitewater import devices
 from whitewater.arrow_arrays import to_numpy
 from whitewater.config import pagerank
-from whitewater.config.base import Section
 from whitewater.pagerank.graph_folder import open_graph
 from whitewater.pagerank.pagerank import pagerank as solve
 from whitewater.pagerank.renumber import renumber
 from whitewater.process import leave
-from whitewater.step import Output, Run
+from whitewater.step import Output
 from whitewater.store import read_json
-
-Settings = TypeVar("Settings", bound=Section)
 
 
 def rank(work: Work) -> Ranked:
     """Rank the vertices."""
+    run = partial(work.placement.run, "pagerank", threads=work.threads)
     graph, ranks, convergence = (work.folder / name for name in ("graph", "ranks.parquet", "convergence.json"))
     with work.phase("load_and_renumber"):
-        renumber(_run(work, "renumber", pagerank.Renumber()), edges=work.edges, graph=Output(graph),
+        renumber(run("renumber", pagerank.Renumber()), edges=work.edges, graph=Output(graph),
                  summary=Output(work.folder / "edges.json"))  # fmt: skip
     with work.phase("solve"):
         # The bound on the distance to the exact ranks that a change of `CHANGE` gives.
         rules = pagerank.Pagerank(damping=DAMPING, tolerance=CHANGE * DAMPING / (1 - DAMPING))
-        solve(_run(work, "pagerank", rules), graph=graph, ranks=Output(ranks), convergence=Output(convergence))
+        solve(run("pagerank", rules), graph=graph, ranks=Output(ranks), convergence=Output(convergence))
     with work.phase("join_back"):
         table = pq.ParquetFile(ranks).read()
         ids, values = to_numpy(table["vertex"]), to_numpy(table["rank"])
@@ -41,10 +38,6 @@ def rank(work: Work) -> Ranked:
         return top(ids, values, edges=open_graph(graph).edges, iterations=iterations)
 
 
-def _run(work: Work, step: str, settings: Settings) -> Run[Settings]:
-    return Run("pagerank", step, devices.resolve("cpu"), settings, threads=work.threads)
-
-
 if __name__ == "__main__":
-    main(rank)
+    main(rank, is_placed=True)
     leave(0)

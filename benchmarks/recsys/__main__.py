@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import Variant, measure, this_python
+from benchmarks.measure import measure
 from benchmarks.process_tree import MeasurementError
-from benchmarks.recsys import click_log, feature_rows, features_variant, load_variant
+from benchmarks.recsys import click_log, feature_rows, load_variant
+from benchmarks.recsys.commands import features_variant_of, load_variant_of
 from benchmarks.report import Plan, Report, Size, table
 
 TOOLS = {
@@ -27,13 +27,19 @@ TOLERANCE = 1e-5
 
 def features(arguments: Any, log: click_log.ClickLog) -> Report:
     """Measure the making of features, and return the report."""
-    options = ["--events", str(log.folder), "--threads", str(arguments.threads)]
-    if arguments.memory_limit:
-        options += ["--memory-limit", str(arguments.memory_limit)]
     limit = f", {arguments.memory_limit / 1e9:g} GB of data at most" if arguments.memory_limit else ""
     return measure(
         f"recsys: features of {log.rows:,} rows x 39 columns{limit}",
-        [_variant("features", name, options, arguments.data / "written" / name) for name in arguments.tools],
+        [
+            features_variant_of(
+                name,
+                log,
+                arguments.data / "written" / name,
+                threads=arguments.threads,
+                memory_limit=arguments.memory_limit,
+            )
+            for name in arguments.tools
+        ],
         oracle=arguments.oracle,
         plan=_plan(arguments),
         size=Size(rows=log.rows, bytes=log.file_bytes, basis="file"),
@@ -50,32 +56,14 @@ def features(arguments: Any, log: click_log.ClickLog) -> Report:
 def load(arguments: Any, log: click_log.ClickLog) -> Report:
     """Measure the loading of batches, and return the report; an epoch is what is computed."""
     rows = feature_rows.prepare(arguments.data, log, threads=arguments.threads)
-    command = ("--features", str(rows.folder), "--threads", str(arguments.threads))
     return measure(
         f"recsys: batches of {rows.rows:,} rows x 39 columns, an epoch",
-        [
-            Variant(
-                name,
-                (this_python(), "-m", f"benchmarks.recsys.load_with_{name}", *command),
-                environment={"PYTHONPATH": "src"},
-            )
-            for name in arguments.tools
-        ],
+        [load_variant_of(name, rows, threads=arguments.threads) for name in arguments.tools],
         oracle=arguments.oracle,
         plan=_plan(arguments),
         size=Size(rows=rows.rows, bytes=rows.file_bytes, basis="file"),
         parameters={"rows": rows.rows, "batch_rows": load_variant.BATCH_ROWS, "window_rows": load_variant.WINDOW_ROWS},
         packages=PACKAGES,
-    )
-
-
-def _variant(case: str, name: str, options: list[str], folder: Path) -> Variant:
-    return Variant(
-        name,
-        (this_python(), "-m", f"benchmarks.recsys.{case}_with_{name}", *options, "--folder", str(folder)),
-        environment={"PYTHONPATH": "src"},
-        outputs=(folder,),
-        inspect=partial(features_variant.inspect, folder),
     )
 
 

@@ -24,6 +24,8 @@ import numpy as np
 import pyarrow.parquet as pq
 from pydantic import JsonValue
 
+from benchmarks.placement import ON_CPU, Placement, add_options, placement_of
+
 KEY = "row_id"
 CONTINUOUS = [f"I{number}" for number in range(1, 14)]
 CATEGORICAL = [f"C{number}" for number in range(1, 27)]
@@ -38,6 +40,7 @@ class Work:
     events: Path
     threads: int
     folder: Path
+    placement: Placement = ON_CPU
 
     @property
     def files(self) -> list[str]:
@@ -45,17 +48,22 @@ class Work:
         return sorted(map(str, self.events.glob("*.parquet")))
 
 
-def main(make: Callable[[Work], None]) -> None:
-    """Read the command line, make the features, and print how long that took."""
+def main(make: Callable[[Work], None], *, is_placed: bool = False) -> None:
+    """Read the command line, make the features, and print how long that took.
+
+    Only a variant that ``is_placed`` has the options of `benchmarks.placement`.
+    """
     parser = argparse.ArgumentParser()
     parser.add_argument("--events", type=Path, required=True)
     parser.add_argument("--threads", type=int, required=True)
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--memory-limit", type=int, help="bytes of data that the process may have (ulimit -d)")
+    if is_placed:
+        add_options(parser)
     arguments: Any = parser.parse_args()
     if arguments.memory_limit:
         resource.setrlimit(resource.RLIMIT_DATA, (arguments.memory_limit, arguments.memory_limit))
-    work = Work(arguments.events, arguments.threads, arguments.folder)
+    work = Work(arguments.events, arguments.threads, arguments.folder, placement_of(arguments))
     work.folder.mkdir(parents=True, exist_ok=True)
     start = time.perf_counter()
     make(work)

@@ -10,13 +10,11 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.recsys.features_variant import CATEGORICAL, CONTINUOUS, KEY, THRESHOLD, Work, main
 from whitewater.config.recsys import Fit
-from whitewater.devices import resolve
 from whitewater.process import leave
 from whitewater.recsys.dataset import Dataset
 from whitewater.recsys.operators import Categorify, Clip, FillMissing, LogOp, Normalize
 from whitewater.recsys.workflow import Workflow
 from whitewater.recsys.writing import write_in_order
-from whitewater.step import Run
 
 ROW_GROUP_ROWS = 131_072
 
@@ -25,7 +23,7 @@ def make(work: Work) -> None:
     """Make the features."""
     numbers = CONTINUOUS >> FillMissing(fill_val=0) >> Clip(min_value=0) >> LogOp() >> Normalize()
     workflow = Workflow(numbers + (CATEGORICAL >> Categorify(freq_threshold=THRESHOLD)), carry=[KEY])
-    run, dataset = Run("recsys", "fit", resolve("cpu"), Fit(), work.threads), Dataset(work.files)
+    run, dataset = work.placement.run("recsys", "fit", Fit(), threads=work.threads), Dataset(work.files)
     work.folder.rmdir()
     with run.cluster() as client, TemporaryDirectory(dir=work.folder.parent) as scratch:
         workflow.fit_on(dataset, run=run, client=client, scratch=Path(scratch))
@@ -33,5 +31,5 @@ def make(work: Work) -> None:
 
 
 if __name__ == "__main__":
-    main(make)
+    main(make, is_placed=True)
     leave(0)

@@ -17,13 +17,17 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import JsonValue
 
+from benchmarks.placement import ON_CPU, Placement, add_options, placement_of
 from benchmarks.recsys.features_variant import CATEGORICAL, CONTINUOUS
+
+if TYPE_CHECKING:
+    from whitewater.devices import Device
 
 BATCH_ROWS = 65_536
 # Rows that are shuffled together by variants that do not have all of them in memory.
@@ -40,6 +44,7 @@ class Work:
 
     folder: Path
     threads: int
+    placement: Placement = ON_CPU
 
     @property
     def files(self) -> list[Path]:
@@ -47,21 +52,35 @@ class Work:
         return sorted(self.folder.glob("*.parquet"))
 
 
-def main(open_batches: Callable[[Work], Epoch], *, epochs: int = EPOCHS) -> None:
-    """Read the command line, load the batches of some epochs, and print how long one took, and the sums."""
+def main(open_batches: Callable[[Work], Epoch], *, epochs: int = EPOCHS, is_placed: bool = False) -> None:
+    """Read the command line, load the batches of some epochs, and print how long one took, and the sums.
+
+    Only a variant that ``is_placed`` has the options of `benchmarks.placement`; its batches are on its device.
+    """
     parser = argparse.ArgumentParser()
     parser.add_argument("--features", type=Path, required=True)
     parser.add_argument("--threads", type=int, required=True)
+    if is_placed:
+        add_options(parser)
     arguments: Any = parser.parse_args()
+    work = Work(arguments.features, arguments.threads, placement_of(arguments))
+    device = work.placement.resolve() if is_placed else None
     start = time.perf_counter()
-    epoch = open_batches(Work(arguments.features, arguments.threads))
+    epoch = open_batches(work)
     opened = time.perf_counter()
     for number in range(epochs):
         for _ in epoch(number):
             pass
+    if device:
+        device.synchronize()
     seconds = (time.perf_counter() - opened) / epochs
-    answer = sums(epoch, epochs)
+    answer = sums(on_host(epoch, device) if device else epoch, epochs)
     print(json.dumps({"compute_seconds": seconds, "phases": {"open": opened - start}, "answer": answer}))
+
+
+def on_host(epoch: Epoch, device: Device) -> Epoch:
+    """Return epochs of the same batches in the memory of the host."""
+    return lambda number: ({name: device.to_host(each) for name, each in batch.items()} for batch in epoch(number))
 
 
 def sums(epoch: Epoch, number: int) -> JsonValue:

@@ -12,8 +12,15 @@ def open_batches(work: Work) -> Epoch:
     """Return the epochs."""
     columns = [*CONTINUOUS, *CATEGORICAL, "label", "row_id"]
     folder = open_features(work.folder)
-    return Batches(folder, columns=columns, batch_rows=BATCH_ROWS, window_rows=WINDOW_ROWS, threads=work.threads).epoch
+    return Batches(
+        folder,
+        columns=columns,
+        batch_rows=BATCH_ROWS,
+        window_rows=WINDOW_ROWS,
+        threads=work.threads,
+        device=work.placement.resolve(),
+    ).epoch
 
 
 if __name__ == "__main__":
-    main(open_batches)
+    main(open_batches, is_placed=True)

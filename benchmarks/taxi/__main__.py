@@ -5,16 +5,14 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import Variant, measure, this_python
+from benchmarks.measure import measure
 from benchmarks.process_tree import MeasurementError
 from benchmarks.report import Plan, Report, Size, table
-from benchmarks.taxi.simulated_months import Months, prepare
-from benchmarks.taxi.written import inspect_written
+from benchmarks.taxi.commands import variant
+from benchmarks.taxi.simulated_months import prepare
 
 CASES = {"A": "aggregate Parquet", "B": "aggregate Parquet and write the cleaned trips", "C": "aggregate CSV"}
 VARIANTS = ("whitewater", "polars", "duckdb", "pandas", "dask_dataframe")
@@ -40,7 +38,7 @@ def run_case(case: str, arguments: Any) -> Report:
         return measure(
             f"taxi {case}: {CASES[case]}",
             [
-                _variant(name, files, months, threads=arguments.threads, output=written / name if case == "B" else None)
+                variant(name, files, months, threads=arguments.threads, output=written / name if case == "B" else None)
                 for name in arguments.variants
             ],
             oracle=ORACLE,
@@ -51,19 +49,6 @@ def run_case(case: str, arguments: Any) -> Report:
         )
     finally:
         shutil.rmtree(written, ignore_errors=True)
-
-
-def _variant(name: str, files: Sequence[Path], months: Months, *, threads: int, output: Path | None) -> Variant:
-    options = ["--zones", str(months.zones), "--threads", str(threads)]
-    if output is not None:
-        options += ["--output", str(output)]
-    return Variant(
-        name,
-        (this_python(), "-m", f"benchmarks.taxi.with_{name}", *options, *map(str, files)),
-        environment={"PYTHONPATH": "src"},
-        outputs=(output,) if output else (),
-        inspect=partial(inspect_written, output) if output else None,
-    )
 
 
 def _arguments() -> Any:

@@ -91,9 +91,12 @@ def prepare(directory: Path, *, months: int, rows: int, seed: int, with_csv: boo
     folder.mkdir(parents=True, exist_ok=True)
     names = list(_month_names(months))
     parquet = [folder / f"yellow_tripdata_{name}.parquet" for name in names]
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        digests = list(pool.map(partial(_prepare_month, rows=rows, seed=seed), parquet, names))
-        csv = list(pool.map(_prepare_csv, parquet)) if with_csv else []
+    csv = [path.with_suffix(".csv") for path in parquet] if with_csv else []
+    if not all(path.exists() for path in [*map(_known, parquet), *csv]):
+        with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+            list(pool.map(partial(_prepare_month, rows=rows, seed=seed), parquet, names))
+            list(pool.map(_prepare_csv, parquet, csv))
+    digests = [str(json.loads(_known(path).read_text())["sha256"]) for path in parquet]
     zones = folder / "zones.csv"
     staging = _staging(zones)
     pa_csv.write_csv(simulate_zones(), staging)
@@ -108,10 +111,14 @@ def _month_names(count: int) -> Iterator[str]:
         yield f"{FIRST_YEAR + index // 12}-{index % 12 + 1:02d}"
 
 
-def _prepare_month(path: Path, month: str, *, rows: int, seed: int) -> str:
-    """Write a month as Parquet unless it is there, and return its SHA-256, which is kept beside it."""
-    known = path.with_suffix(".json")
-    if not known.exists():
+def _known(path: Path) -> Path:
+    """Return where the SHA-256 of a month is kept; it is written when the month is complete."""
+    return path.with_suffix(".json")
+
+
+def _prepare_month(path: Path, month: str, *, rows: int, seed: int) -> None:
+    """Write a month as Parquet, and its SHA-256 beside it, unless they are there."""
+    if not _known(path).exists():
         trips = simulate_month("yellow", month, rows=rows, seed=seed)
         staging = _staging(path)
         trips = trips.rename_columns(SCHEMA.names).cast(SCHEMA)
@@ -120,13 +127,11 @@ def _prepare_month(path: Path, month: str, *, rows: int, seed: int) -> str:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         staging.replace(path)
         staging.write_text(json.dumps({"sha256": digest}))
-        staging.replace(known)
-    return str(json.loads(known.read_text())["sha256"])
+        staging.replace(_known(path))
 
 
-def _prepare_csv(parquet: Path) -> Path:
+def _prepare_csv(parquet: Path, path: Path) -> None:
     """Write a month as CSV unless it is there: nulls are empty, nothing is quoted."""
-    path = parquet.with_suffix(".csv")
     if not path.exists():
         staging = _staging(path)
         options = pa_csv.WriteOptions(quoting_style="none", quoting_header="none")
@@ -137,7 +142,6 @@ def _prepare_csv(parquet: Path) -> Path:
             for batch in source.iter_batches(columns=CSV_SCHEMA.names):
                 sink.write_table(pa.Table.from_batches([batch]).cast(CSV_SCHEMA))
         staging.replace(path)
-    return path
 
 
 def _model() -> str:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.placement import ON_CPU, Placement, add_options, placement_of
+
 Mean = list[float]  # trips, and the mean of their tip fractions
 Answer = dict[str, dict[str, Mean]]
 
@@ -60,6 +62,7 @@ class Work:
     zones: Path
     threads: int
     output: Path | None
+    placement: Placement = ON_CPU
 
     @property
     def csv(self) -> bool:
@@ -80,15 +83,21 @@ def answer(
     }
 
 
-def main(compute: Callable[[Work], Answer]) -> None:
-    """Read the command line, compute, and print how long that took and the answer."""
+def main(compute: Callable[[Work], Answer], *, is_placed: bool = False) -> None:
+    """Read the command line, compute, and print how long that took and the answer.
+
+    Only a variant that ``is_placed`` has the options of `benchmarks.placement`.
+    """
     parser = argparse.ArgumentParser()
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--zones", type=Path, required=True)
     parser.add_argument("--threads", type=int, required=True)
     parser.add_argument("--output", type=Path)
+    if is_placed:
+        add_options(parser)
     arguments: Any = parser.parse_args()
-    work = Work(tuple(arguments.files), arguments.zones, arguments.threads, arguments.output)
+    placement = placement_of(arguments)
+    work = Work(tuple(arguments.files), arguments.zones, arguments.threads, arguments.output, placement)
     start = time.perf_counter()
     found = compute(work)
     print(json.dumps({"compute_seconds": time.perf_counter() - start, "answer": found}))

@@ -1,25 +1,28 @@
-"""The taxi benchmark with the functions of Whitewater's steps: one pass, row groups as tasks on threads of Dask."""
+"""The taxi benchmark with the functions of Whitewater's steps: one pass, row groups dealt out to the workers of a step.
+
+It ends as Whitewater's command line does.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import reduce
 from operator import add
 from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
-from dask.threaded import get
 
 from benchmarks.taxi.variant import CARD, MAXIMUM_FARE, MAXIMUM_HOURS, MAXIMUM_MILES, Answer, Work, answer, main
-from whitewater.config.taxi import Clean, Range, Ranges
-from whitewater.devices import Array, Block, Device, GroupStatistics, resolve
+from whitewater.config.taxi import Clean, Range, Ranges, Tips
+from whitewater.devices import Array, Block, Device, GroupStatistics
 from whitewater.devices.protocol import GroupAccumulator
+from whitewater.process import leave
 from whitewater.taxi.blocks import slices
 from whitewater.taxi.calendar import HOURS_OF_WEEK, hour_of_week
 from whitewater.taxi.raw import Unit, blocks, open_raw, units
-from whitewater.taxi.rules import Rule, broken, rules
+from whitewater.taxi.rules import broken, rules
 from whitewater.taxi.schema import KINDS
 from whitewater.taxi.standardise import standardise_block
 from whitewater.taxi.zones import LOCATIONS, Zones, read_zones
@@ -54,26 +57,26 @@ Groups = tuple[GroupStatistics, ...]
 
 @dataclass(frozen=True)
 class Pass:
-    """What every task needs."""
+    """What every task needs; picklable, so rules are made where they are used."""
 
     device: Device
-    rules: tuple[Rule, ...]
+    zones: Zones
     output: Path | None
 
 
 def compute(work: Work) -> Answer:
     """Aggregate, and write the cleaned trips where that is asked for."""
-    device = resolve("cpu")
-    zones = read_zones(work.zones)
-    over = Pass(device, rules(CLEAN, zones, device, usual_months={}), work.output)
     if work.output is not None:
         work.output.mkdir(parents=True)
     every = [unit for file in work.files for unit in _units(file, projected=work.output is None)]
     tasks = TASKS_A_THREAD * work.threads
     shares = [list(enumerate(every))[first::tasks] for first in range(min(tasks, len(every)))]
-    graph = {number: (partial(_aggregate, share, over),) for number, share in enumerate(shares)}
-    made = get(graph, list(graph), num_workers=work.threads)
-    return _answer([reduce(add, partial) for partial in zip(*made, strict=True)], zones)
+    run = work.placement.run("taxi", "tips", Tips(), threads=work.threads)
+    over = Pass(run.device, read_zones(work.zones), work.output)
+    with run.cluster() as workers:
+        # In the order of the shares, so that sums do not depend on which worker was faster.
+        made = list(run.map(_aggregate, shares, client=workers, label="tips", ordered=True, shared={"over": over}))
+    return _answer([reduce(add, partial) for partial in zip(*made, strict=True)], over.zones)
 
 
 def _units(path: Path, *, projected: bool) -> list[Unit]:
@@ -84,10 +87,11 @@ def _units(path: Path, *, projected: bool) -> list[Unit]:
 
 def _aggregate(share: Sequence[tuple[int, Unit]], over: Pass) -> Groups:
     groups = over.device.group_accumulator([HOURS_OF_WEEK * ZONES], medians=False)
+    every = rules(CLEAN, over.zones, over.device, usual_months={})
     for number, unit in share:
         for part, parsed in enumerate(blocks(unit, over.device, block_rows=BLOCK_ROWS)):
             block = standardise_block(parsed.block, unit.file.era, over.device)
-            kept = broken(block, over.rules, over.device) == 0
+            kept = broken(block, every, over.device) == 0
             if over.output is not None:
                 _write(block, kept, over.output / f"{number:04d}-{part:04d}.parquet", over.device)
             for each in slices({**block, "kept": kept}, over.device):
@@ -131,4 +135,5 @@ def _means(groups: GroupStatistics, members: Array, keys: Sequence[Key]) -> Iter
 
 
 if __name__ == "__main__":
-    main(compute)
+    main(compute, is_placed=True)
+    leave(0)

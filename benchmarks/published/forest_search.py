@@ -1,0 +1,222 @@
+"""R15: a random search of 100 settings of a random forest by 5 folds, over 1e8 rows of 10 columns.
+
+The source gives neither the data nor the settings. Here the data are Jerome Friedman's first function ("Multivariate
+Adaptive Regression Splines", Annals of Statistics 19, 1991), which has 10 columns, five of which matter; the forests
+are small, so that 500 of them are fitted in the time of a benchmark. As published each fit is a Dask task that is sent
+its data and is scored on the host.
+
+Forests differ between libraries, so that the answer is what the search did and how good its models are, not their
+numbers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from pydantic import JsonValue
+
+from benchmarks.published.row import BOTH, ONE_BLAS_THREAD, SEED, CallCase, Row, Timed, Variant, Work
+from benchmarks.report import Size
+from whitewater import search
+from whitewater.devices import Device
+
+ROWS = 100_000_000
+COLUMNS = 10
+TRIES = 100
+FOLDS = 5
+SPACE: Mapping[str, list[Any]] = {
+    "trees": list(range(1, 7)),
+    "depth": [4, 6, 8, 10],
+    "sample_fraction": [0.4, 0.55, 0.7, 0.85, 1.0],
+}
+# The noise is a 25th of the variance of the target: no model can explain more. A constant explains 0.
+EXPLAINED = (0.4, 0.97)
+FEW_TREES, MANY_TREES = 2, 5
+
+Setting = dict[str, Any]
+Data = tuple[Any, Any]
+
+
+@dataclass(frozen=True)
+class Found:
+    """Scores, float64 (settings, folds), and the forest of the best setting, fitted on all rows."""
+
+    scores: Any
+    forest: Any
+
+
+def rows(work: Work) -> int:
+    """Return the number of rows, of which each fold needs some."""
+    return max(100, round(ROWS * work.scale))
+
+
+def draw(work: Work) -> Data:
+    """Return columns (rows, 10) and target (rows,), both float32, on the host."""
+    from sklearn.datasets import make_friedman1
+
+    x, y = make_friedman1(rows(work), n_features=COLUMNS, noise=1.0, random_state=SEED)
+    return x.astype(np.float32), y.astype(np.float32)
+
+
+def settings() -> list[Setting]:
+    """Return the settings that are tried: drawn without replacement, the same for a seed."""
+    from sklearn.model_selection import ParameterSampler
+
+    return list(ParameterSampler(SPACE, TRIES, random_state=SEED))
+
+
+def answer(found: Found) -> JsonValue:
+    """Return how many fits were scored, of which settings, and whether the scores are those of good forests."""
+    tried, means = settings(), found.scores.mean(axis=1)
+    trees = np.array([setting["trees"] for setting in tried])
+    least, most = EXPLAINED
+    return {
+        "fits": int(np.isfinite(found.scores).sum()),
+        "settings": hashlib.sha256(json.dumps(tried, sort_keys=True).encode()).hexdigest(),
+        "best_explains_most": bool(least < means.max() < most),
+        # One draw of the settings in the wrong order, and this does not hold.
+        "more_trees_are_better": bool(means[trees >= MANY_TREES].mean() > means[trees <= FEW_TREES].mean()),
+        "refitted": found.forest is not None,
+    }
+
+
+@contextmanager
+def as_published(work: Work) -> Iterator[Timed]:
+    """Each fit is a Dask task that is sent its rows from the host, and is scored on the host."""
+    from sklearn.model_selection import KFold
+
+    device = work.device
+    (x, y), tried = draw(work), settings()
+    with device.dask_client(work.cluster, threads=work.threads) as client:
+
+        def call() -> Found:
+            scores = [
+                client.submit(fit_and_score, device, setting, (x[train], y[train]), (x[test], y[test]), pure=False)
+                for setting in tried
+                for train, test in KFold(FOLDS).split(x)
+            ]
+            table = np.reshape(client.gather(scores), (len(tried), FOLDS))
+            best = tried[int(np.argmax(table.mean(axis=1)))]
+            return Found(table, client.submit(fit, device, best, (x, y), pure=False).result())
+
+        yield Timed(call, answer=answer)
+
+
+def fit(device: Device, setting: Setting, data: Data) -> Any:
+    """Move rows to the device and fit a forest."""
+    x, y = data
+    return device.random_forest(**setting, seed=SEED).fit(device.from_host(x), device.from_host(y))
+
+
+def fit_and_score(device: Device, setting: Setting, train: Data, test: Data) -> float:
+    """Move rows to the device, fit, predict there, and score on the host."""
+    from sklearn.metrics import r2_score
+
+    forest = fit(device, setting, train)
+    x, y = test
+    return float(r2_score(y, device.to_host(forest.predict(device.from_host(x)))))
+
+
+@contextmanager
+def each_fit(work: Work) -> Iterator[Timed]:
+    """`whitewater.search`: the data are sent to each worker once a call, and every score is computed on the device."""
+    device = work.device
+    data, tried = draw(work), settings()
+    with device.cluster(work.cluster, threads=work.threads, large=False) as workers:
+
+        def call() -> Found:
+            found = search.search(
+                partial(device.random_forest, seed=SEED), tried, data, folds=FOLDS, scorer=search.r2, device=device,
+                workers=workers,
+            )  # fmt: skip
+            return Found(found.scores, found.estimator)
+
+        yield Timed(call, answer=answer)
+
+
+@contextmanager
+def each_tree_once(work: Work) -> Iterator[Timed]:
+    """Of forests that differ in the number of trees alone only the largest is grown: the others are its first trees.
+
+    Their scores are those of forests grown alone, since scikit-learn draws the seeds of trees one after the other.
+    """
+    device = work.device
+    data, tried = draw(work), settings()
+    parts = search.fold_slices(len(data[1]), FOLDS)
+    largest = largest_forests(tried)
+    # The largest first: at the end no worker waits long for another.
+    tasks = sorted(
+        ((setting, fold.start, fold.stop) for setting in largest for fold in parts), key=lambda task: -cost(task[0])
+    )
+    with device.cluster(work.cluster, threads=work.threads, large=False) as workers:
+
+        def call() -> Found:
+            shared = {"device": device, "data": data}
+            of_task = {
+                (shape(tasks[place][0]), tasks[place][1]): scores
+                for place, scores in workers.completed(score_prefixes, tasks, shared)
+            }
+            scores = [
+                [of_task[shape(setting), fold.start][setting["trees"] - 1] for fold in parts] for setting in tried
+            ]
+            table = np.array(scores)
+            ((_, forest),) = workers.completed(refit, [tried[search.best_of(table)]], shared)
+            return Found(table, forest)
+
+        yield Timed(call, answer=answer)
+
+
+def shape(setting: Setting) -> tuple[int, float]:
+    """Return all of a setting but the number of its trees."""
+    return setting["depth"], setting["sample_fraction"]
+
+
+def cost(setting: Setting) -> float:
+    """Return about how long a forest grows, in any unit."""
+    return float(setting["trees"] * setting["depth"] * setting["sample_fraction"])
+
+
+def largest_forests(tried: list[Setting]) -> list[Setting]:
+    """Return, of the settings that are equal but for their trees, the one with most."""
+    return list({shape(setting): setting for setting in sorted(tried, key=lambda setting: setting["trees"])}.values())
+
+
+def score_prefixes(task: tuple[Setting, int, int], *, device: Device, data: Data) -> list[float]:
+    """Fit a forest without the rows of a fold, and score its first tree, its first two, ... on them."""
+    setting, start, stop = task
+    x, y = data
+    train = np.concatenate([x[:start], x[stop:]]), np.concatenate([y[:start], y[stop:]])
+    forest: Any = fit(device, setting, train)
+    sums = np.cumsum([tree.predict(x[start:stop]) for tree in forest.estimators_], axis=0)
+    return [float(search.r2(y[start:stop], of / (place + 1))) for place, of in enumerate(sums)]
+
+
+def refit(setting: Setting, *, device: Device, data: Data) -> Any:
+    """Fit a forest on all rows."""
+    return fit(device, setting, data)
+
+
+ROW = Row(
+    id="R15",
+    name="forest_search",
+    title="Random search of 100 settings of a random forest by 5 folds, 1e8 rows of 10 columns",
+    cases=(
+        CallCase(
+            name="",
+            variants=(
+                Variant("whitewater", each_fit, devices=BOTH, environment=ONE_BLAS_THREAD),
+                Variant("whitewater_prefixes", each_tree_once, environment=ONE_BLAS_THREAD),
+                Variant("as_published", as_published, devices=BOTH, environment=ONE_BLAS_THREAD),
+            ),
+            oracle="as_published",
+            size=lambda work: Size(rows=rows(work), bytes=4 * rows(work) * (COLUMNS + 1), basis="memory"),
+        ),
+    ),
+)

@@ -1,0 +1,161 @@
+"""R5: a mean by group of a year of CSV: ``groupby("passenger_count").trip_distance.mean()`` of a Dask DataFrame.
+
+As pandas defines it: trips without a number of passengers are in no group, and distances that are empty do not count.
+The year 2016 had 131 million trips. The layout of its first half holds for all of them here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from pydantic import JsonValue
+
+from benchmarks.published.csv_sum import MONTHS_OF_2016, block_bytes
+from benchmarks.published.row import BOTH, CallCase, Row, Timed, Variant, Work
+from benchmarks.published.yellow_csv import DTYPES, YellowCsv, counts, numbers, parse, units_of
+from whitewater.devices import NULL_INTEGER, Array, Device
+from whitewater.errors import InputError
+from whitewater.taxi.raw import Unit
+
+FILES = YellowCsv(months=MONTHS_OF_2016, rows=131_160_000)
+KEY, VALUE = "passenger_count", "trip_distance"
+# More than any number of passengers.
+GROUPS = 256
+
+
+def answer(means: Mapping[Any, Any]) -> JsonValue:
+    """Return the mean of each number of passengers."""
+    return {str(int(passengers)): float(mean) for passengers, mean in means.items()}
+
+
+@contextmanager
+def as_published(work: Work) -> Iterator[Timed]:
+    """Use a Dask DataFrame, of pandas' or cuDF's."""
+    import dask.dataframe as dd
+
+    paths = [str(path) for path in FILES.paths(work)]
+    blocksize = block_bytes(work, FILES)
+    with work.device.dask_client(work.cluster, threads=work.threads):
+        # Unless it is told to leave them out, as pandas does, Dask's mean has a group of those without a key.
+        def means() -> Any:
+            trips = dd.read_csv(paths, blocksize=blocksize, dtype=DTYPES)
+            return trips.groupby(KEY, dropna=True)[VALUE].mean().compute()
+
+        yield Timed(means, answer=answer_of_series)
+
+
+def answer_of_series(means: Any) -> JsonValue:
+    """Return the answer of a series of pandas' or cuDF's."""
+    return answer(dict(zip(means.index.to_numpy().tolist(), means.to_numpy().tolist(), strict=True)))
+
+
+@contextmanager
+def fused(work: Work) -> Iterator[Timed]:
+    """Parse only the two columns, range by range, and keep only counts and sums of the groups of each range."""
+    with work.device.cluster(work.cluster, threads=work.threads, large=False) as workers:
+
+        def means() -> dict[int, float]:
+            units = units_of(FILES.paths(work), work, {KEY: "int32", VALUE: "float64"})
+            count, total = np.zeros(GROUPS, np.int64), np.zeros(GROUPS)
+            for _, (counted, added) in workers.completed(groups, units, {"device": work.device}):
+                count += counted
+                total += added
+            return {group: total[group] / count[group] for group in count.nonzero()[0].tolist()}
+
+        yield Timed(means, answer=answer)
+
+
+def groups(unit: Unit, device: Device) -> tuple[Array, Array]:
+    """Return count and sum of the distances of each number of passengers: int64 and float64 (GROUPS,), on the host.
+
+    Raises
+    ------
+    InputError
+        If a number of passengers is not below `GROUPS`.
+    """
+    xp, count, total = device.xp, np.zeros(GROUPS, np.int64), np.zeros(GROUPS)
+    for block in parse(unit, device):
+        passengers, miles = counts(block, KEY, unit), numbers(block, VALUE)
+        if int(passengers.max()) >= GROUPS:
+            raise InputError(f"{unit.file.path} has a {KEY} above {GROUPS - 1}. "
+                             "Remove the file, so that it is made again.")  # fmt: skip
+        codes = xp.where(xp.isnan(miles), xp.int32(NULL_INTEGER), passengers)
+        count += device.to_host(device.count_codes(codes, GROUPS))
+        total += device.to_host(device.sum_by_code(codes, miles, GROUPS))
+    return count, total
+
+
+@contextmanager
+def with_pandas(work: Work) -> Iterator[Timed]:
+    """Read both columns of all files with pandas, then group."""
+    import pandas as pd
+
+    paths = FILES.paths(work)
+
+    def means() -> Any:
+        trips = pd.concat([pd.read_csv(path, usecols=[KEY, VALUE]) for path in paths], ignore_index=True)
+        return trips.groupby(KEY)[VALUE].mean()
+
+    yield Timed(means, answer=answer_of_series)
+
+
+@contextmanager
+def with_polars(work: Work) -> Iterator[Timed]:
+    """Stream with Polars."""
+    import polars as pl
+
+    means = pl.scan_csv(FILES.paths(work)).drop_nulls(KEY).group_by(KEY).agg(pl.col(VALUE).mean())
+    yield Timed(lambda: means.collect(engine="streaming"), answer=lambda frame: answer(dict(frame.rows())))
+
+
+@contextmanager
+def with_pyarrow(work: Work) -> Iterator[Timed]:
+    """Read a table with pyarrow's data set, then group."""
+    import pyarrow.dataset as ds
+
+    paths = [str(path) for path in FILES.paths(work)]
+
+    def means() -> Any:
+        table = ds.dataset(paths, format="csv").to_table(columns=[KEY, VALUE], filter=ds.field(KEY).is_valid())
+        return table.group_by(KEY).aggregate([(VALUE, "mean")])
+
+    yield Timed(means, answer=lambda found: answer({each[KEY]: each[f"{VALUE}_mean"] for each in found.to_pylist()}))
+
+
+@contextmanager
+def with_duckdb(work: Work) -> Iterator[Timed]:
+    """Query the files with DuckDB."""
+    import duckdb
+
+    paths = [str(path) for path in FILES.paths(work)]
+    query = f"SELECT {KEY}, avg({VALUE}) FROM read_csv($paths) WHERE {KEY} IS NOT NULL GROUP BY {KEY}"  # noqa: S608
+    with duckdb.connect(config={"threads": work.threads}) as connection:
+        yield Timed(
+            lambda: connection.execute(query, {"paths": paths}).fetchall(), answer=lambda rows: answer(dict(rows))
+        )
+
+
+ROW = Row(
+    id="R5",
+    name="groupby_dask",
+    title='`groupby("passenger_count").trip_distance.mean()` of the yellow-taxi CSV of 2016',
+    cases=(
+        CallCase(
+            name="",
+            variants=(
+                Variant("whitewater", fused, devices=BOTH),
+                Variant("as_published", as_published, devices=BOTH),
+                Variant("pandas", with_pandas),
+                Variant("polars", with_polars, packages=("polars",)),
+                Variant("pyarrow", with_pyarrow),
+                Variant("duckdb", with_duckdb, packages=("duckdb",)),
+            ),
+            oracle="pandas",
+            size=FILES.size,
+            prepare=FILES.make,
+        ),
+    ),
+)

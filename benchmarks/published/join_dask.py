@@ -1,0 +1,378 @@
+"""R6: an inner join of 1e9 rows with 1e7 rows on 5e6 keys, and the sum of a column.
+
+The left table has ``x``, float64 uniform in [0, 1), and ``id``, int64 uniform in [0, keys); the right one ``y`` and
+``id`` likewise. A key has two rows of the right table on average, so that the result, ``x``, ``id`` and ``y``, has
+twice as many rows as the left one. The join is done when the result is in memory, in any order.
+
+``spill`` is the same join where half of the bytes of both tables and the result are allowed in memory; what is above
+that is on disk, at every scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from itertools import count
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import JsonValue
+
+from benchmarks.published.array_join import matches
+from benchmarks.published.dask_spill import spilled_since_last
+from benchmarks.published.fingerprint import added, fingerprint
+from benchmarks.published.row import BOTH, SEED, CallCase, Published, Row, Timed, Variant, Work
+from benchmarks.report import Size
+from whitewater.devices import Device
+from whitewater.errors import ResourceError
+
+LEFT_ROWS, RIGHT_ROWS, KEYS = 1_000_000_000, 10_000_000, 5_000_000
+# Partitions of each table, at every scale, so that the graph of the tasks stays the same.
+PARTITIONS = 16
+TABLES = {"x": 0, "y": 1}
+INPUT_ROW_BYTES, OUTPUT_ROW_BYTES = 16, 24
+MEMORY_SHARE = 0.5
+
+
+def left_rows(work: Work) -> int:
+    """Return the rows of the left table."""
+    return scaled(LEFT_ROWS, work)
+
+
+def right_rows(work: Work) -> int:
+    """Return the rows of the right table."""
+    return scaled(RIGHT_ROWS, work)
+
+
+def keys(work: Work) -> int:
+    """Return the keys that there can be."""
+    return scaled(KEYS, work)
+
+
+def scaled(number: int, work: Work) -> int:
+    """Return a number at the scale of the work, at least 1."""
+    return max(1, round(number * work.scale))
+
+
+def memory_limit(work: Work) -> int:
+    """Return the bytes that the case ``spill`` allows in memory."""
+    pairs = left_rows(work) * right_rows(work) / keys(work)
+    rows = left_rows(work) + right_rows(work)
+    return round(MEMORY_SHARE * (INPUT_ROW_BYTES * rows + OUTPUT_ROW_BYTES * pairs))
+
+
+def draw_partition(
+    number: int, *, name: str, rows: int, keys: int
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+    """Return values and keys of a partition of the table whose values are called ``name``: the same anywhere."""
+    rng = np.random.default_rng([SEED, TABLES[name], number])
+    size = rows * (number + 1) // PARTITIONS - rows * number // PARTITIONS
+    return rng.random(size), rng.integers(0, keys, size)
+
+
+def frame_partition(number: int, *, device: Device, name: str, rows: int, keys: int) -> Any:
+    """Return a partition as a frame of the device; a task of a worker."""
+    values, ids = draw_partition(number, name=name, rows=rows, keys=keys)
+    return device.frames.DataFrame({name: device.from_host(values), "id": device.from_host(ids)})
+
+
+def draw(work: Work, name: str) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+    """Return values and keys of a whole table, on the host."""
+    rows = left_rows(work) if name == "x" else right_rows(work)
+    parts = [draw_partition(number, name=name, rows=rows, keys=keys(work)) for number in range(PARTITIONS)]
+    return np.concatenate([values for values, _ in parts]), np.concatenate([ids for _, ids in parts])
+
+
+def dask_table(work: Work, name: str) -> Any:
+    """Return a table as Dask's, not yet computed."""
+    import dask.dataframe as dd
+
+    rows = left_rows(work) if name == "x" else right_rows(work)
+    part = partial(frame_partition, device=work.device, name=name, rows=rows, keys=keys(work))
+    return dd.from_map(part, range(PARTITIONS), meta=frame_partition(0, device=work.device, name=name, rows=0, keys=1))
+
+
+def answer_of_columns(x: Any, ids: Any, y: Any) -> dict[str, int]:
+    """Return the number of rows, the sum of their keys, and a sum of hashes of whole rows."""
+    return {"rows": len(ids), "keys": int(ids.sum()), "fingerprint": fingerprint(ids, x, y)}
+
+
+def answer_of_table(table: Any) -> dict[str, int]:
+    """Return the answer of a table with the columns x, id and y, of any library; a task of a worker."""
+    return answer_of_columns(*(table[name].to_numpy() for name in ("x", "id", "y")))
+
+
+def answer_of_parts(answers: Any) -> JsonValue:
+    """Return the answer of a table, given that of each of its parts."""
+    parts = list(answers)
+    return {
+        "rows": sum(part["rows"] for part in parts),
+        "keys": sum(part["keys"] for part in parts),
+        "fingerprint": str(added(part["fingerprint"] for part in parts)),
+    }
+
+
+def answer_of_dask(client: Any, table: Any) -> JsonValue:
+    """Return the answer of a persisted table of Dask, whose partitions stay where they are, and release it."""
+    from dask.delayed import delayed
+    from distributed import futures_of
+
+    parts = [delayed(answer_of_table)(part) for part in table.to_delayed()]
+    answer = answer_of_parts(client.gather(client.compute(parts)))
+    # Its expressions refer to each other, so that Python would free it at some later call, which has no room for it.
+    for future in futures_of(table):
+        future.release()
+    return answer
+
+
+@contextmanager
+def dask_join(work: Work, *, limit: int | None = None) -> Iterator[tuple[Any, Callable[[], Any]]]:
+    """Open Dask's workers with both tables persisted; yield the client and the function that joins as published.
+
+    All workers together hold at most ``limit`` bytes in memory.
+    """
+    import dask
+    from distributed import wait
+
+    workers = work.threads if work.cluster.kind == "processes" else 1
+    each = None if limit is None else limit // workers
+    with (
+        # Spilled data are on the same disk as those of the other variants.
+        dask.config.set(temporary_directory=str(work.folder.resolve())),
+        work.device.dask_client(work.cluster, threads=work.threads, memory_limit=each) as client,
+    ):
+        left, right = dask_table(work, "x").persist(), dask_table(work, "y").persist()
+        wait([left, right])
+
+        calls = count()
+
+        def join() -> Any:
+            # Dask names a result after what it is computed from, and does not compute it again while anything holds it.
+            # The suffix, which no column gets, makes each call another one.
+            out = left.merge(right, on=["id"], suffixes=("_x", f"_y{next(calls)}")).persist()
+            wait(out)
+            return out
+
+        yield client, join
+
+
+@contextmanager
+def join_as_published(work: Work) -> Iterator[Timed]:
+    """Dask's merge, persisted in the memory of its workers."""
+    with dask_join(work) as (client, join):
+        yield Timed(join, answer=partial(answer_of_dask, client))
+
+
+@contextmanager
+def join_spilling(work: Work) -> Iterator[Timed]:
+    """Dask's merge on workers that are not allowed to hold all of it, each of which counts what it writes to disk."""
+    with dask_join(work, limit=memory_limit(work)) as (client, join):
+        spilled = spilled_since_last(client)
+        phases: dict[str, float] = {}
+
+        def answer(out: Any) -> JsonValue:
+            phases.update(spilled())
+            if not phases.get("spilled_bytes"):
+                raise ResourceError("the join was to spill, but no worker wrote to disk. Give the workers less memory.")
+            found = answer_of_dask(client, out)
+            # What is spilled while the answer is read does not belong to the next call.
+            spilled()
+            return found
+
+        spilled()
+        yield Timed(join, answer=answer, phases=lambda: phases)
+
+
+@contextmanager
+def join_on_threads(work: Work) -> Iterator[Timed]:
+    """Look up slices of the left table in an index of the right one, on threads, see `join_dask_kernels`."""
+    from benchmarks.published.limited_join import Left, join
+
+    left, (y, ids) = Left(*draw(work, "x")), draw(work, "y")
+    with ThreadPoolExecutor(work.threads) as pool:
+        yield Timed(
+            lambda: join(left, (ids, y), pool=pool),
+            answer=lambda columns: answer_of_parts([answer_of_columns(*columns)]),
+        )
+
+
+@contextmanager
+def join_within_limit(work: Work) -> Iterator[Timed]:
+    """Join the same way, but what is above the limit goes to a file, slice by slice; see `limited_join`."""
+    from benchmarks.published.limited_join import Joined, Left, join_within
+
+    left, (y, ids) = Left(*draw(work, "x")), draw(work, "y")
+    file = work.folder / "result"
+    phases: dict[str, float] = {}
+
+    def answer(joined: Joined) -> JsonValue:
+        phases.update(spilled_bytes=joined.file_bytes, held_bytes=joined.held_bytes)
+        return answer_of_parts(answer_of_columns(*part) for part in joined.parts())
+
+    with ThreadPoolExecutor(work.threads) as pool:
+        yield Timed(
+            lambda: join_within(left, (ids, y), pool=pool, threads=work.threads, limit=memory_limit(work), file=file),
+            answer=answer,
+            phases=lambda: phases,
+        )
+    file.unlink(missing_ok=True)
+
+
+@contextmanager
+def join_by_arrays(work: Work) -> Iterator[Timed]:
+    """Join by NumPy or CuPy, by sorting the right table and searching for the left one, see `array_join`."""
+    device = work.device
+    (x, left), (y, right) = (tuple(device.from_host(column) for column in draw(work, name)) for name in TABLES)
+
+    def joined() -> tuple[Any, Any, Any]:
+        of_left, of_right = matches(device.xp, left, right)
+        return x[of_left], left[of_left], y[of_right]
+
+    yield Timed(
+        joined,
+        answer=lambda pairs: answer_of_parts([answer_of_columns(*(device.to_host(column) for column in pairs))]),
+    )
+
+
+@contextmanager
+def join_by_pandas(work: Work) -> Iterator[Timed]:
+    """Pandas, on one thread."""
+    import pandas as pd
+
+    left, right = (pd.DataFrame(columns_of(work, name)) for name in TABLES)
+    yield Timed(lambda: left.merge(right, on="id"), answer=answer_of_whole)
+
+
+@contextmanager
+def join_by_polars(work: Work) -> Iterator[Timed]:
+    """Polars on all threads."""
+    import polars
+
+    left, right = (polars.DataFrame(columns_of(work, name)) for name in TABLES)
+    yield Timed(lambda: left.join(right, on="id"), answer=answer_of_whole)
+
+
+@contextmanager
+def join_by_duckdb(work: Work) -> Iterator[Timed]:
+    """Ask in SQL over Arrow's memory, for a table of Arrow."""
+    import duckdb
+    import pyarrow as pa
+
+    # The order of the rows, which nobody asks for, would cost memory and time.
+    with duckdb.connect(config={"threads": work.threads, "preserve_insertion_order": False}) as connection:
+        for table, name in (("lefts", "x"), ("rights", "y")):
+            connection.register(table, pa.table(columns_of(work, name)))
+        query = "select x, id, y from lefts join rights using (id)"
+        yield Timed(lambda: connection.sql(query).to_arrow_table(), answer=answer_of_whole)
+
+
+def columns_of(work: Work, name: str) -> dict[str, npt.NDArray[Any]]:
+    """Return a table as columns by name, on the host."""
+    values, ids = draw(work, name)
+    return {name: values, "id": ids}
+
+
+def answer_of_whole(table: Any) -> JsonValue:
+    """Return the answer of a table that is not in parts."""
+    return answer_of_parts([answer_of_table(table)])
+
+
+@contextmanager
+def sum_as_published(work: Work) -> Iterator[Timed]:
+    """Dask's sum of a column that its workers hold."""
+    from distributed import wait
+
+    with work.device.dask_client(work.cluster, threads=work.threads):
+        left = dask_table(work, "x").persist()
+        wait(left)
+        yield Timed(lambda: left.x.sum().compute(), answer=float)
+
+
+@contextmanager
+def sum_on_threads(work: Work) -> Iterator[Timed]:
+    """NumPy's or CuPy's sum of a part on each thread."""
+    xp = work.device.xp
+    parts = xp.array_split(work.device.from_host(draw(work, "x")[0]), work.threads)
+    with ThreadPoolExecutor(work.threads) as pool:
+        yield Timed(lambda: sum(float(part) for part in pool.map(xp.sum, parts)), answer=float)
+
+
+@contextmanager
+def sum_by_numpy(work: Work) -> Iterator[Timed]:
+    """NumPy, on one thread."""
+    yield Timed(draw(work, "x")[0].sum, answer=float)
+
+
+@contextmanager
+def sum_by_pandas(work: Work) -> Iterator[Timed]:
+    """Pandas, on one thread."""
+    import pandas as pd
+
+    yield Timed(pd.DataFrame(columns_of(work, "x"))["x"].sum, answer=float)
+
+
+@contextmanager
+def sum_by_polars(work: Work) -> Iterator[Timed]:
+    """Polars on all threads."""
+    import polars
+
+    yield Timed(polars.DataFrame(columns_of(work, "x"))["x"].sum, answer=float)
+
+
+def size(work: Work) -> Size:
+    """Return the size of both tables."""
+    return Size(rows=left_rows(work), bytes=INPUT_ROW_BYTES * (left_rows(work) + right_rows(work)), basis="memory")
+
+
+def size_of_sum(work: Work) -> Size:
+    """Return the size of the column that is added up."""
+    return Size(rows=left_rows(work), bytes=8 * left_rows(work), basis="memory")
+
+
+ROW = Row(
+    id="R6",
+    name="join_dask",
+    title="inner join of 1e9 rows with 1e7 rows on 5e6 keys, and `left.x.sum()`",
+    cases=(
+        CallCase(
+            name="join",
+            variants=(
+                Variant("whitewater", join_on_threads),
+                Variant("whitewater_arrays", join_by_arrays, devices=BOTH),
+                Variant("as_published", join_as_published, devices=BOTH),
+                Variant("pandas", join_by_pandas),
+                Variant("polars", join_by_polars, packages=("polars",)),
+                Variant("duckdb", join_by_duckdb, packages=("duckdb",)),
+            ),
+            oracle="pandas",
+            size=size,
+        ),
+        CallCase(
+            name="spill",
+            variants=(
+                Variant("whitewater", join_within_limit),
+                Variant("as_published", join_spilling),
+                Variant("as_published_in_memory", join_as_published),
+            ),
+            oracle="as_published_in_memory",
+            size=size,
+        ),
+        CallCase(
+            name="sum",
+            variants=(
+                Variant("whitewater", sum_on_threads, devices=BOTH),
+                Variant("as_published", sum_as_published, devices=BOTH),
+                Variant("numpy", sum_by_numpy),
+                Variant("pandas", sum_by_pandas),
+                Variant("polars", sum_by_polars, packages=("polars",)),
+            ),
+            oracle="numpy",
+            size=size_of_sum,
+            operations=lambda work: float(left_rows(work)),
+            published=(Published("Dask and cuDF, 8 GPUs", 0.25),),
+        ),
+    ),
+)

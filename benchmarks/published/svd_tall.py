@@ -1,0 +1,159 @@
+"""R8: the exact singular value decomposition of a matrix with many rows and 20 columns.
+
+1e7 x 20 float64, 1.6 GB, uniform in [0, 1), one chunk wide and 16 chunks long: ``da.linalg.svd(x)``. All variants are
+given the same numbers, and compute U, s and V'. The answer is the singular values, and whether U is orthogonal and the
+product of the factors is x as precisely as LAPACK makes them. At full scale each variant takes about 6 GB of memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from math import ceil, sqrt
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+from pydantic import JsonValue
+
+from benchmarks.published.row import BOTH, ONE_BLAS_THREAD, SEED, CallCase, Row, Timed, Variant, Work
+from benchmarks.published.tall_svd import TallSvd, tall_svd
+from benchmarks.report import Size
+
+ROWS, COLUMNS, CHUNKS = 10_000_000, 20, 16
+# Of U'U from the identity, and of U s V' from x, relative to x; LAPACK's own errors are about 1e-14.
+PRECISION = 1e-12
+
+Factors = tuple[Any, Any, Any]
+
+
+def rows(work: Work) -> int:
+    """Return the rows of the matrix, no fewer than its columns."""
+    return max(COLUMNS, round(ROWS * work.scale))
+
+
+def chunk_rows(work: Work) -> int:
+    """Return the rows of a chunk, no fewer than its columns, as Dask's algorithm needs."""
+    return max(COLUMNS, ceil(rows(work) / CHUNKS))
+
+
+def lazily_drawn(work: Work) -> Any:
+    """Return the matrix as an array of Dask, which NumPy draws whatever the device is: the same numbers everywhere."""
+    with dask.config.set({"array.backend": "numpy"}):
+        return da.random.default_rng(SEED).random((rows(work), COLUMNS), chunks=(chunk_rows(work), COLUMNS))
+
+
+def draw(work: Work) -> Any:
+    """Return the matrix, on the host."""
+    return lazily_drawn(work).compute(scheduler="threads", num_workers=work.threads)
+
+
+def accuracy(blocks: Iterable[tuple[Any, Any]], s: Any, vt: Any) -> JsonValue:
+    """Return the singular values, and whether the factors are what they should be.
+
+    ``blocks`` are the rows of x and of U; all arrays are on the host.
+    """
+    gram = np.zeros((len(s), len(s)))
+    residual = norm = 0.0
+    for x, u in blocks:
+        gram += u.T @ u
+        residual += float(np.square(x - (u * s) @ vt).sum())
+        norm += float(np.square(x).sum())
+    return {
+        "singular_values": [float(value) for value in s],
+        "orthogonal": bool(abs(gram - np.eye(len(s))).max() < PRECISION),
+        "product_is_x": sqrt(residual / norm) < PRECISION,
+    }
+
+
+def of_host(x: Any, chunk: int, factors: Factors) -> JsonValue:
+    """Return the answer, of factors on the host."""
+    u, s, vt = factors
+    starts = range(0, len(x), chunk)
+    return accuracy(((x[start : start + chunk], u[start : start + chunk]) for start in starts), s, vt)
+
+
+@contextmanager
+def as_published(work: Work) -> Iterator[Timed]:
+    """Dask, as it was written: the QR decomposition of each chunk, and of their factors R, stacked."""
+    from distributed import wait
+
+    device = work.device
+    with device.dask_client(work.cluster, threads=work.threads) as client:
+        x = lazily_drawn(work).map_blocks(device.from_host, meta=device.xp.empty((0, 0))).persist()
+        wait(x)
+
+        def call() -> Factors:
+            factors: Factors = client.persist(da.linalg.svd(x))
+            wait(factors)
+            return factors
+
+        def answer(factors: Factors) -> JsonValue:
+            u, s, vt = factors
+            chunks = ((on_host(x.blocks[i]), on_host(u.blocks[i])) for i in range(x.numblocks[0]))
+            return accuracy(chunks, on_host(s), on_host(vt))
+
+        def on_host(array: Any) -> Any:
+            return device.to_host(array.compute())
+
+        yield Timed(call, answer=answer)
+
+
+@contextmanager
+def cholesky(work: Work) -> Iterator[Timed]:
+    """CholeskyQR2 in blocks of rows on threads; the phases say whether it was, and the condition number."""
+    device, x = work.device, draw(work)
+    on_device = device.from_host(x)
+    used: dict[str, float] = {}
+
+    def answer(svd: TallSvd) -> JsonValue:
+        used.update(cholesky_qr2=float(svd.cholesky), condition=svd.condition)
+        return of_host(x, chunk_rows(work), (device.to_host(svd.u), device.to_host(svd.s), device.to_host(svd.vt)))
+
+    with ThreadPoolExecutor(work.threads) as pool:
+        call = partial(tall_svd, on_device, device=device, pool=pool, threads=work.threads)
+        yield Timed(call, answer=answer, phases=lambda: used)
+
+
+@contextmanager
+def numpy_svd(work: Work) -> Iterator[Timed]:
+    """LAPACK's divide and conquer, through NumPy."""
+    yield _lapack(work, partial(np.linalg.svd, full_matrices=False))
+
+
+@contextmanager
+def scipy_svd(work: Work) -> Iterator[Timed]:
+    """LAPACK's divide and conquer, through SciPy."""
+    from scipy import linalg
+
+    yield _lapack(work, partial(linalg.svd, full_matrices=False, lapack_driver="gesdd"))
+
+
+def _lapack(work: Work, svd: Callable[[Any], Factors]) -> Timed:
+    x = draw(work)
+    return Timed(partial(svd, x), answer=partial(of_host, x, chunk_rows(work)))
+
+
+ROW = Row(
+    id="R8",
+    name="svd_tall",
+    title="exact singular value decomposition of a 1e7 x 20 matrix",
+    cases=(
+        CallCase(
+            name="",
+            variants=(
+                Variant("whitewater", cholesky, devices=BOTH, environment=ONE_BLAS_THREAD),
+                Variant("as_published", as_published, devices=BOTH, environment=ONE_BLAS_THREAD),
+                Variant("numpy", numpy_svd),
+                Variant("scipy", scipy_svd),
+            ),
+            oracle="numpy",
+            size=lambda work: Size(rows=rows(work), bytes=8 * rows(work) * COLUMNS, basis="memory"),
+            # QR, Q and U, by Golub and Van Loan, Matrix Computations, 2013, figure 8.6.1.
+            operations=lambda work: 6.0 * rows(work) * COLUMNS**2 + 20.0 * COLUMNS**3,
+        ),
+    ),
+)

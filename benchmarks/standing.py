@@ -1,0 +1,48 @@
+"""How we stand in a report: our figure, that of the published code, the best peer, and the ratios between them."""
+
+from __future__ import annotations
+
+from benchmarks.report import Quantity, Report
+from benchmarks.spread import Spread, spread
+
+OURS, AS_PUBLISHED = "whitewater", "as_published"
+
+
+def why_none(report: Report, variant: str) -> str | None:
+    """Return why a variant has no figures that count, or None where it has some."""
+    outcome = report.outcomes.get(variant)
+    if outcome is None:
+        return "none"
+    if outcome.missing is not None:
+        return outcome.missing
+    if outcome.void is not None:
+        return f"void: {outcome.void}"
+    return None if outcome.samples else "no samples"
+
+
+def figure(report: Report, variant: str, quantity: Quantity | None = None) -> Spread | None:
+    """Return the spread of a quantity, by default of the headline; None where no figures of the variant count."""
+    if why_none(report, variant) is not None:
+        return None
+    return report.outcomes[variant].summary[quantity or report.headline]
+
+
+def is_peer(variant: str) -> bool:
+    """Return whether a variant is neither ours nor published code; further forms of these have longer names."""
+    return not variant.startswith((OURS, AS_PUBLISHED))
+
+
+def peers(report: Report, quantity: Quantity | None = None) -> dict[str, Spread]:
+    """Return the figures of all peers that count, the best first."""
+    found = {name: each for name in report.outcomes if is_peer(name) and (each := figure(report, name, quantity))}
+    return dict(sorted(found.items(), key=lambda item: item[1].median))
+
+
+def ratio(report: Report, other: str, quantity: Quantity | None = None) -> Spread | None:
+    """Return ours / other, taken round by round: below 1 ours needs less. None where one of them has no figures."""
+    if figure(report, OURS) is None or figure(report, other) is None:
+        return None
+    name = quantity or report.headline
+    theirs = {sample.round: getattr(sample, name) for sample in report.outcomes[other].samples}
+    ours = [(getattr(each, name), theirs[each.round]) for each in report.outcomes[OURS].samples if each.round in theirs]
+    return spread([mine / other for mine, other in ours]) if ours else None
