@@ -21,6 +21,11 @@ QUANTITIES: tuple[Quantity, ...] = (
     "peak_anonymous_bytes",
 )
 MEBIBYTE = 2**20
+# What the table calls the quantity that counts, which one stands beside it, and what that is called.
+_COLUMNS: Mapping[str, tuple[str, Quantity, str]] = {
+    "process": ("wall", "compute_seconds", "compute"),
+    "call": ("call", "wall_seconds", "wall"),
+}
 
 
 class Record(BaseModel):
@@ -172,10 +177,11 @@ def paired_ratios(subject: Sequence[Sample], peer: Sequence[Sample]) -> dict[Qua
 
 
 def table(report: Report) -> str:
-    """Return the medians, and the interval of the wall time and of its ratio, as text."""
+    """Return the medians, and the interval of the time that a user waits and of its ratio, as text."""
     rounds = max((len(outcome.samples) for outcome in report.outcomes.values()), default=0)
-    walls = [outcome.summary["wall_seconds"] for outcome in report.outcomes.values() if outcome.summary]
-    coverage = f"{min(wall.coverage for wall in walls):.1%} interval" if walls else "interval"
+    figures = [outcome.summary[report.headline] for outcome in report.outcomes.values() if outcome.summary]
+    coverage = f"{min(figure.coverage for figure in figures):.1%} interval" if figures else "interval"
+    name, other, label = _COLUMNS[report.sampling]
     machine = report.machine
     where = {"file": "files", "memory": "memory"}[report.size.basis]
     lines = [
@@ -184,10 +190,13 @@ def table(report: Report) -> str:
         f"{machine.processor}, {machine.cores} cores, {machine.memory_bytes / 2**30:.0f} GiB; "
         f"others used {_disturbance(report):.0%} of the cores",
         "",
-        f"{'variant':<20} {f'wall s ({coverage})':>26} {'compute s':>10} {'CPU s':>8} {'peak MiB':>9} "
-        f"{'anonymous':>9}  {'wall, first / this':>24}",
+        f"{'variant':<20} {f'{name} s ({coverage})':>26} {f'{label} s':>10} {'CPU s':>8} {'peak MiB':>9} "
+        f"{'anonymous':>9}  {f'{name}, first / this':>24}",
     ]
-    lines += [_row(name, outcome, report.ratios.get(name, {})) for name, outcome in report.outcomes.items()]
+    lines += [
+        _row(each, outcome, report.ratios.get(each, {}), columns=(report.headline, other))
+        for each, outcome in report.outcomes.items()
+    ]
     return "\n".join(lines)
 
 
@@ -207,16 +216,17 @@ def _disturbance(report: Report) -> float:
     return sum(sample.other_cpu_seconds for sample in samples) / available if samples else 0.0
 
 
-def _row(name: str, outcome: Outcome, ratios: Mapping[Quantity, Spread]) -> str:
+def _row(name: str, outcome: Outcome, ratios: Mapping[Quantity, Spread], *, columns: tuple[Quantity, Quantity]) -> str:
     if outcome.missing is not None:
         return f"{name:<20} not tried: {outcome.missing}"
     if outcome.void is not None:
         return f"{name:<20} void: {outcome.void}"
     summary = outcome.summary
     memory, anonymous = (summary[key].median / MEBIBYTE for key in ("peak_memory_bytes", "peak_anonymous_bytes"))
-    ratio = _interval(ratios["wall_seconds"]) if ratios else ""
+    first, second = columns
+    ratio = _interval(ratios[first]) if ratios else ""
     return (
-        f"{name:<20} {_interval(summary['wall_seconds']):>26} {summary['compute_seconds'].median:>10.3f} "
+        f"{name:<20} {_interval(summary[first]):>26} {summary[second].median:>10.3f} "
         f"{summary['cpu_seconds'].median:>8.2f} {memory:>9.0f} {anonymous:>9.0f}  {ratio:>24}"
     )
 

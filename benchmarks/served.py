@@ -1,7 +1,8 @@
 """A process that is set up once, with its data in memory, and then answers calls that are measured one by one.
 
-It prints a line ``ready`` when it is set up. For each line ``call`` that it reads it does its work once and prints one
-line, the JSON of `measure.Printed`; when there is nothing more to read it ends. `published.serve` is such a process.
+It prints a line ``ready`` when it is set up. For each line ``call`` that it reads it does its work once and prints
+``done``; for the line ``answer`` that follows it prints one line, the JSON of `measure.Printed`, and what that takes is
+not measured. When there is nothing more to read it ends. `published.serve` is such a process.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from benchmarks.process_tree import (
     tree_memory,
 )
 
-READY, CALL = "ready", "call"
+READY, CALL, DONE, ANSWER = "ready", "call", "done", "answer"
 RESET_PEAK = "5"  # what, written to clear_refs, sets a process's peak of memory to what it holds now; see proc(5)
 MESSAGE_LENGTH = 2000
 END_SECONDS = 10.0
@@ -91,12 +92,14 @@ class Served:
                 Path(f"/proc/{pid}/clear_refs").write_text(RESET_PEAK)
         busy, own, descendants = machine_busy_seconds(), *_cpu_seconds(process.pid)
         start = time.perf_counter()
-        self._ask(process)
-        line, peak = self._answer(process)
+        self._say(process, CALL)
+        peak = self._expect(process, DONE)
         wall = time.perf_counter() - start
         own_after, descendants_after = _cpu_seconds(process.pid)
         cpu = max(0.0, descendants_after - descendants)
         other = max(0.0, machine_busy_seconds() - busy - cpu - (own_after - own))
+        self._say(process, ANSWER)
+        line, _ = self._line(process)
         return Cost(0, wall, cpu, peak.resident, peak.anonymous, other, line, "")
 
     def _start(self) -> _Started:
@@ -110,19 +113,24 @@ class Served:
             start_new_session=True,
         )
         self._started = process = _Started(popen, cast(IO[bytes], popen.stdin), cast(IO[bytes], popen.stdout))
-        line, _ = self._answer(process)
-        if line != READY:
-            raise MeasurementError(f"{' '.join(self._command)} printed {line!r} instead of {READY!r}.")
+        self._expect(process, READY)
         return process
 
-    def _ask(self, process: _Started) -> None:
+    def _say(self, process: _Started, word: str) -> None:
         try:
-            process.input.write(f"{CALL}\n".encode())
+            process.input.write(f"{word}\n".encode())
             process.input.flush()
         except BrokenPipeError:
             raise self._failure(process) from None
 
-    def _answer(self, process: _Started) -> tuple[str, Memory]:
+    def _expect(self, process: _Started, word: str) -> Memory:
+        """Wait for a word, and return the most memory that the process's tree held meanwhile."""
+        line, peak = self._line(process)
+        if line != word:
+            raise MeasurementError(f"{' '.join(self._command)} printed {line!r} instead of {word!r}.")
+        return peak
+
+    def _line(self, process: _Started) -> tuple[str, Memory]:
         """Return the next line that the process prints, and the most memory that its tree held meanwhile."""
         output = process.output.fileno()
         peak, deadline = Memory(), time.perf_counter() + self._timeout

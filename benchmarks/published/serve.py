@@ -1,7 +1,7 @@
 """The process of one variant: set up once, then it answers calls; see `benchmarks.served`.
 
 ``python -m benchmarks.published.serve frame groupby polars --work '{"device": "cpu", ...}'``, then a line ``call`` for
-each call on the standard input.
+each call on the standard input, and ``answer`` for what it gave.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ import json
 import os
 import sys
 import time
+from dataclasses import dataclass
 from typing import IO, Any
 
 from benchmarks.published.row import CallCase, Timed, Work, load
 from benchmarks.published.work import read_work
-from benchmarks.served import CALL, READY
+from benchmarks.served import ANSWER, CALL, DONE, READY
 
 
 def main() -> None:
@@ -36,22 +37,42 @@ def main() -> None:
     work = read_work(given.work)
     with variant.prepare(work) as timed:
         _say(answers, READY)
+        called = None
         for line in sys.stdin:
             if line.strip() == CALL:
-                _say(answers, json.dumps(_called(timed, work)))
+                called = _call(timed, work)
+                _say(answers, DONE)
+            elif line.strip() == ANSWER and called is not None:
+                _say(answers, json.dumps(_answer(called, timed)))
+                # Its memory is not that of the next call.
+                called = None
 
 
-def _called(timed: Timed, work: Work) -> dict[str, Any]:
+@dataclass(frozen=True)
+class _Called:
+    """What a call returned, and what it took."""
+
+    result: Any
+    seconds: float
+    cpu_seconds: float
+    peak_device_bytes: int | None
+
+
+def _call(timed: Timed, work: Work) -> _Called:
     processor, start = time.process_time(), time.perf_counter()
     result = timed.call()
     work.device.synchronize()
     seconds, cpu = time.perf_counter() - start, time.process_time() - processor
+    return _Called(result, seconds, cpu, work.device.peak_memory())
+
+
+def _answer(called: _Called, timed: Timed) -> dict[str, Any]:
     return {
-        "compute_seconds": seconds,
-        "cpu_seconds": cpu,
-        "answer": timed.answer(result),
+        "compute_seconds": called.seconds,
+        "cpu_seconds": called.cpu_seconds,
+        "answer": timed.answer(called.result),
         "phases": timed.phases(),
-        "peak_device_bytes": work.device.peak_memory(),
+        "peak_device_bytes": called.peak_device_bytes,
     }
 
 

@@ -20,19 +20,23 @@ MEBIBYTE = 2**20
 SIZE = Size(rows=7, bytes=70, basis="memory")
 
 
-def python(work: str, *, before: str = "") -> tuple[str, ...]:
+def python(work: str, *, before: str = "", answering: str = "") -> tuple[str, ...]:
     source = f"""
 import json, os, subprocess, sys, time
 {before}
 print("ready", flush=True)
 calls = 0
 for line in sys.stdin:
+    if line == "answer\\n":
+        {answering}
+        print(json.dumps(dict(compute_seconds=0.5, cpu_seconds=cpu, answer=answer)), flush=True)
+        continue
     calls += 1
     start = time.process_time()
     answer = None
     {work}
     cpu = time.process_time() - start
-    print(json.dumps(dict(compute_seconds=0.5, cpu_seconds=cpu, answer=answer)), flush=True)
+    print("done", flush=True)
 """
     return (sys.executable, "-S", "-c", source)
 
@@ -89,6 +93,14 @@ for line in sys.stdin:
     while time.process_time() < 0.3: pass
     print(flush=True)
 """
+
+
+def test_what_the_answer_takes_does_not_count() -> None:
+    command = python("pass", answering="answer = len(bytearray(200 * 2**20))")
+    with Served(command, environment={}, timeout=60.0) as process:
+        cost = process.call()
+    assert json.loads(cost.output)["answer"] == 200 * MEBIBYTE
+    assert cost.peak_memory_bytes < 150 * MEBIBYTE
 
 
 @pytest.mark.parametrize("ends", [True, False])

@@ -1,0 +1,141 @@
+"""R16: a map of 439 MB of features by UMAP, with 5 neighbours and a spectral start.
+
+The source says no more of the features than their size; here they are 64 columns of float32, of which 256 bytes are a
+row, so that 1.0 is 1.7 million rows. They lie around 20 centres, about a surface of three dimensions of each, so that
+neighbours mean something. No two maps are the same, nor are they on two devices: what is compared is whether the
+neighbours on a map are neighbours in the features too, by their trustworthiness (Venna and Kaski 2001), on a sample.
+Maps that place points at random have about 0.5, and those of UMAP 0.97 to 0.99 at every size tried; the bound is 0.95.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import JsonValue
+
+from benchmarks.published.row import BOTH, ONE_BLAS_THREAD, SEED, CallCase, Published, Row, Timed, Variant, Work
+from benchmarks.report import Size
+
+BYTES = 439_000_000
+COLUMNS, CENTRES, SURFACE = 64, 20, 3
+NOISE = 0.05
+NEIGHBOURS, MINIMUM_DISTANCE = 5, 0.1
+MEASURED_ROWS = 2000
+TRUSTED = 0.95
+# Above these rows the products of all with all take longer than a search by descent, which finds nearly all neighbours.
+EXACT_ROWS = 100_000
+
+Floats = npt.NDArray[np.float32]
+
+
+def rows(work: Work) -> int:
+    """Return the number of rows."""
+    return max(NEIGHBOURS + 1, round(BYTES * work.scale / (4 * COLUMNS)))
+
+
+def draw(work: Work) -> Floats:
+    """Return the features, float32 (rows, 64), on the host."""
+    generator = np.random.default_rng(SEED)
+    centres = generator.normal(size=(CENTRES, COLUMNS))
+    surfaces = generator.normal(size=(CENTRES, SURFACE, COLUMNS)) / np.sqrt(SURFACE)
+    values = generator.normal(0, NOISE, (rows(work), COLUMNS)).astype(np.float32)
+    of_row = generator.integers(0, CENTRES, len(values))
+    for centre in range(CENTRES):
+        members = np.flatnonzero(of_row == centre)
+        coordinates = generator.uniform(-1, 1, (len(members), SURFACE))
+        values[members] += (4 * centres[centre] + coordinates @ surfaces[centre]).astype(np.float32)
+    return values
+
+
+@contextmanager
+def as_published(work: Work) -> Iterator[Timed]:
+    """umap-learn, without a seed, so that it uses all threads."""
+    from umap import UMAP
+
+    values = draw(work)
+    yield _timed(values, lambda: UMAP(n_neighbors=NEIGHBOURS, init="spectral").fit_transform(values))
+
+
+@contextmanager
+def whitewater(work: Work) -> Iterator[Timed]:
+    """Our kernels on threads of the CPU, see `umap_kernels`; on a GPU cuML's own, with exact neighbours."""
+    values = draw(work)
+    if work.device.name == "gpu":
+        on_device = work.device.from_host(values)
+        estimator = work.device.umap(neighbors=NEIGHBOURS, minimum_distance=MINIMUM_DISTANCE, seed=SEED)
+        yield _timed(values, lambda: work.device.to_host(estimator.fit_transform(on_device)))
+        return
+    with ThreadPoolExecutor(work.threads) as pool:
+        yield _timed(values, lambda: mapped(values, threads=work.threads, pool=pool))
+
+
+def mapped(values: Floats, *, threads: int, pool: Executor) -> Floats:
+    """Return the places of the rows on a map, float32 (rows, 2)."""
+    from umap.spectral import spectral_layout
+    from umap.umap_ import find_ab_params
+
+    from benchmarks.published.umap_kernels import fuzzy_graph, lay_out, nearest_neighbours
+
+    search = nearest_neighbours if len(values) <= EXACT_ROWS else _descent
+    graph = fuzzy_graph(*search(values, neighbours=NEIGHBOURS, pool=pool))
+    generator = np.random.RandomState(SEED)
+    start = spectral_layout(values, graph, 2, generator)
+    # As umap-learn: 10 wide, and no two points in the same place.
+    start = start * (10 / np.abs(start).max()) + generator.normal(scale=1e-4, size=start.shape)
+    start = 10 * (start - start.min(axis=0)) / np.ptp(start, axis=0)
+    a, b = find_ab_params(1.0, MINIMUM_DISTANCE)
+    return lay_out(graph, start.astype(np.float32), a=a, b=b, seed=SEED, threads=threads, pool=pool)
+
+
+def _descent(values: Floats, *, neighbours: int, pool: Executor) -> tuple[npt.NDArray[np.int32], Floats]:
+    """Return neighbours as `nearest_neighbours` does, nearly all of them exact; it has threads of its own."""
+    from umap.umap_ import nearest_neighbors
+
+    generator = np.random.RandomState(SEED)
+    numbers, distances, _ = nearest_neighbors(values, neighbours, "euclidean", {}, False, generator, n_jobs=-1)
+    return numbers, distances
+
+
+def _timed(values: Floats, call: Callable[[], Any]) -> Timed:
+    """Return the call, whose answer is the rows of the map, and whether it can be trusted."""
+    found: dict[str, float] = {}
+
+    def answer(places: Any) -> JsonValue:
+        found["trustworthiness"] = trust(values, places)
+        return {"rows": len(places), "columns": places.shape[1], "trusted": found["trustworthiness"] > TRUSTED}
+
+    return Timed(call, answer=answer, phases=lambda: found)
+
+
+def trust(values: Floats, places: Any) -> float:
+    """Return the trustworthiness of a map on a sample of its rows; 0 where a place is not a finite number."""
+    from sklearn.manifold import trustworthiness
+
+    if len(places) != len(values) or not np.isfinite(places).all():
+        return 0.0
+    chosen = np.random.default_rng(SEED).permutation(len(values))[:MEASURED_ROWS]
+    return float(trustworthiness(values[chosen], places[chosen], n_neighbors=NEIGHBOURS))
+
+
+ROW = Row(
+    id="R16",
+    name="umap",
+    title="UMAP of 439 MB of features, 5 neighbours, spectral start",
+    cases=(
+        CallCase(
+            name="",
+            variants=(
+                Variant("whitewater", whitewater, devices=BOTH, packages=("umap",), environment=ONE_BLAS_THREAD),
+                Variant("as_published", as_published, packages=("umap",)),
+            ),
+            oracle="as_published",
+            size=lambda work: Size(rows=rows(work), bytes=4 * COLUMNS * rows(work), basis="memory"),
+            published=(Published("umap-learn", 109.0), Published("cuML", 19.5)),
+        ),
+    ),
+)
