@@ -23,6 +23,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from benchmarks import json_argument
 from benchmarks.machine import Machine, Revision, describe_machine, installed_versions, revision
 from benchmarks.process_tree import MeasurementError
 from benchmarks.report import Record, Stored
@@ -352,7 +353,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--log", type=Path, help="file for everything printed")
     given: Any = parser.parse_args(arguments)
     with logged(given.log, name="benchmarks limits"):
-        settings = Settings.model_validate_json(given.settings)
+        settings = json_argument.read(Settings, given.settings, option="--settings")
         device = devices.resolve(given.device)
         limits = measure_limits(device, threads=given.threads, rounds=settings.rounds, file=FILE)
         for line in lines(limits):

@@ -129,11 +129,9 @@ def measure(
     started = datetime.now(UTC).isoformat(timespec="seconds")
     machine, source = describe_machine(), revision(Path(__file__).parent)
     with ExitStack() as stack:
-        progress = {
-            each.name: _Progress(each, _sampler(each, plan=plan, sampling=sampling, stack=stack))
-            for each in variants
-            if each.missing is None
-        }
+        tried = [each for each in variants if each.missing is None]
+        samplers = (_calls if sampling == "call" else _processes)(tried, plan=plan, stack=stack)
+        progress = {each.name: _Progress(each, sampler) for each, sampler in zip(tried, samplers, strict=True)}
         if oracle not in progress:
             raise MeasurementError(f"The oracle {oracle!r} is not among the variants: {', '.join(progress)}.")
         answer = _warm_up(progress, oracle=oracle, plan=plan)
@@ -250,15 +248,25 @@ def _measure_round(progress: Sequence[_Progress], *, round_number: int, answer: 
         of.void = _disagreement(given, answer, tolerance=plan.tolerance)
 
 
-def _sampler(
-    variant: Variant, *, plan: Plan, sampling: Literal["process", "call"], stack: ExitStack
-) -> Callable[[], Cost]:
-    """Return what takes one sample; a process that answers calls is started by the first of them."""
-    environment = _environment(variant, threads=plan.threads)
-    if sampling == "call":
-        served = stack.enter_context(Served(variant.command, environment=environment, timeout=plan.timeout))
-        return served.call
-    return partial(run, variant.command, environment=environment, timeout=plan.timeout)
+def _processes(variants: Sequence[Variant], *, plan: Plan, stack: ExitStack) -> list[Callable[[], Cost]]:
+    """Return what takes a sample of each variant: a fresh process."""
+    return [
+        partial(run, each.command, environment=_environment(each, threads=plan.threads), timeout=plan.timeout)
+        for each in variants
+    ]
+
+
+def _calls(variants: Sequence[Variant], *, plan: Plan, stack: ExitStack) -> list[Callable[[], Cost]]:
+    """Return what takes a sample of each variant: a call. The processes that answer are set up all at once."""
+    served = [
+        stack.enter_context(
+            Served(each.command, environment=_environment(each, threads=plan.threads), timeout=plan.timeout)
+        )
+        for each in variants
+    ]
+    for process in served:
+        process.wait()
+    return [process.call for process in served]
 
 
 def _environment(variant: Variant, *, threads: int) -> dict[str, str]:

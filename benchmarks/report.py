@@ -203,10 +203,18 @@ def table(report: Report) -> str:
 def in_short(report: Report) -> str:
     """Return the medians of the quantity that a user waits for, in one line."""
     said = {
-        name: outcome.missing or outcome.void or f"{outcome.summary[report.headline].median:.3g} s"
+        name: outcome.missing or _void(outcome) or f"{outcome.summary[report.headline].median:.3g} s"
         for name, outcome in report.outcomes.items()
     }
     return f"{report.name}: {', '.join(f'{name} {figure}' for name, figure in said.items())}"
+
+
+def _void(outcome: Outcome) -> str | None:
+    """Return the last line of why a variant is void: what went wrong, without the traceback and the command."""
+    if outcome.void is None:
+        return None
+    last = outcome.void.splitlines()[-1]
+    return f"void: {last[max(0, last.find('ended with status')) :]}"
 
 
 def _disturbance(report: Report) -> float:

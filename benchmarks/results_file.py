@@ -102,7 +102,8 @@ def read_reports(path: Path) -> dict[str, Report]:
     """
     try:
         text = path.read_text()
-        keys = json.loads(text)
+        value = json.loads(text)
+        keys = value if isinstance(value, dict) else {}
         if "cases" in keys:
             return {case.report.name: case.report for case in Results.model_validate_json(text).cases}
         if "reports" in keys:
@@ -128,8 +129,15 @@ def read(path: Path, kind: type[Kind]) -> Kind:
 
 
 def _unreadable(path: Path, error: Exception) -> MeasurementError:
-    said = error.strerror if isinstance(error, OSError) else str(error).splitlines()[0]
-    return MeasurementError(f"{path} cannot be read as a file of measurements: {said}. Make it again.")
+    return MeasurementError(f"{path} cannot be read as a file of measurements: {_said(error)}. Make it again.")
+
+
+def _said(error: Exception) -> str:
+    """Return what is wrong with a file; of several faults the first."""
+    if isinstance(error, ValidationError):
+        fault = error.errors(include_url=False)[0]
+        return ": ".join([".".join(map(str, fault["loc"])), fault["msg"]]).removeprefix(": ")
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def samples_table(results: Results) -> pa.Table:

@@ -51,28 +51,45 @@ class _Started:
 
 
 class Served:
-    """A process that answers calls; it is started by the first call, and ended with the context.
+    """A process that answers calls; it is started and ended with the context.
 
-    ``timeout`` bounds the set-up, and each call, in seconds.
+    Others may be started meanwhile; `wait` for each before the first call. ``timeout`` bounds the set-up, and each
+    call, in seconds.
     """
 
     def __init__(self, command: Sequence[str], *, environment: Mapping[str, str], timeout: float) -> None:
         self._command = tuple(command)
         self._environment = dict(environment)
         self._timeout = timeout
-        self._started: _Started | None = None
+        self._failed: MeasurementError | None = None
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115, closed with this context
         self._unread = b""
 
     def __enter__(self) -> Self:
+        require_proc()
+        process = subprocess.Popen(
+            self._command,
+            env={**os.environ, **self._environment},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            start_new_session=True,
+        )
+        self._started = _Started(process, cast(IO[bytes], process.stdin), cast(IO[bytes], process.stdout))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._started is not None:
-            _end(self._started)
+        _end(self._started)
         self._errors.close()
+
+    def wait(self) -> None:
+        """Wait until the process is set up; that it could not be is the error of its first call."""
+        try:
+            self._expect(self._started, READY)
+        except MeasurementError as error:
+            self._failed = error
 
     def call(self) -> Cost:
         """Let the process do its work once, and return what that cost; its output is the line that it printed.
@@ -83,9 +100,11 @@ class Served:
         Raises
         ------
         MeasurementError
-            If the process ends, or does not answer in time.
+            If the process could not be set up, ends, or does not answer in time.
         """
-        process = self._started or self._start()
+        if self._failed is not None:
+            raise self._failed
+        process = self._started
         for pid in tree(process.pid):
             # A process that has just ended has no peak to reset.
             with contextlib.suppress(OSError):
@@ -101,20 +120,6 @@ class Served:
         self._say(process, ANSWER)
         line, _ = self._line(process)
         return Cost(0, wall, cpu, peak.resident, peak.anonymous, other, line, "")
-
-    def _start(self) -> _Started:
-        require_proc()
-        popen = subprocess.Popen(
-            self._command,
-            env={**os.environ, **self._environment},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            start_new_session=True,
-        )
-        self._started = process = _Started(popen, cast(IO[bytes], popen.stdin), cast(IO[bytes], popen.stdout))
-        self._expect(process, READY)
-        return process
 
     def _say(self, process: _Started, word: str) -> None:
         try:

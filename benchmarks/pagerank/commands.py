@@ -31,7 +31,6 @@ def variant(
     return Variant(
         tool,
         (this_python(), "-m", f"benchmarks.pagerank.{case}_with_{tool}", *options, "--folder", str(folder)),
-        environment={"PYTHONPATH": "src"},
         outputs=(folder,),
         inspect=partial(index_variant.inspect, folder) if case == "index" else None,
     )

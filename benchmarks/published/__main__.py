@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks import json_argument
 from benchmarks.published import row as rows
-from benchmarks.published.measuring import measure_case
+from benchmarks.published.measuring import measure_case, prepare_case
 from benchmarks.report import Plan, Reports, in_short, table
 from whitewater import devices
 from whitewater.config.benchmarks import Benchmarks
@@ -31,17 +32,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _measure(given: Any) -> None:
-    settings = type(getattr(Benchmarks(), given.row)).model_validate_json(given.settings)
+    settings = json_argument.read(type(getattr(Benchmarks(), given.row)), given.settings, option="--settings")
     row = rows.load(given.row)
     work = rows.Work(
         device=devices.resolve(given.device),
         threads=given.threads,
         scale=settings.scale,
         folder=rows.folder(row.name, settings.scale),
-        cluster=Cluster.model_validate_json(given.cluster),
+        cluster=json_argument.read(Cluster, given.cluster, option="--cluster"),
         options=settings.model_dump(mode="json", exclude=set(Settings.model_fields)),
     )
     plan = Plan(rounds=settings.rounds, seconds=settings.seconds, threads=given.threads, timeout=settings.timeout)
+    # A place that cannot be written is told before minutes of measurements are lost.
+    given.report.parent.mkdir(parents=True, exist_ok=True)
+    # All cases first: that the last one has no room is told before the others have been measured.
+    for case in row.cases:
+        prepare_case(row, case, work)
     reports = []
     for case in row.cases:
         reports.append(measure_case(row, case, work, plan=plan))

@@ -1,8 +1,8 @@
 """R3: one file of CSV as a data frame: ``len(read_csv(yellow 2015-01))``, 12,748,986 rows of 19 columns.
 
-Every variant has all columns in memory afterwards. Times stay text in pandas, cuDF and Polars, which do not parse them
-unless they are told to, and take longer then; pyarrow, DuckDB and ours read them as times. Ours is told the kinds of
-the columns, the others infer them.
+Every variant has all columns in memory afterwards. Times stay text in pandas and Polars, which do not parse them unless
+they are told to, and take longer then; cuDF, pyarrow, DuckDB and ours read them as times. Ours is told the kinds of the
+columns, the others infer them.
 """
 
 from __future__ import annotations
@@ -187,11 +187,11 @@ ROW = Row(
         CallCase(
             name="",
             variants=(
-                Variant("whitewater", parsed_on_threads, devices=BOTH),
-                Variant("as_published", as_published, devices=BOTH),
-                Variant("polars", with_polars, packages=("polars",)),
-                Variant("pyarrow", with_pyarrow),
-                Variant("duckdb", with_duckdb, packages=("duckdb",)),
+                Variant("whitewater", parsed_on_threads, devices=BOTH, memory=1.5),
+                Variant("as_published", as_published, devices=BOTH, memory=4.0),
+                Variant("polars", with_polars, packages=("polars",), memory=2.5),
+                Variant("pyarrow", with_pyarrow, memory=3.0),
+                Variant("duckdb", with_duckdb, packages=("duckdb",), memory=3.0),
             ),
             oracle="as_published",
             size=FILES.size,

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from pydantic import JsonValue
 
-from benchmarks.published.row import BOTH, ONE_BLAS_THREAD, SEED, CallCase, Row, Timed, Variant, Work
+from benchmarks.published.row import BOTH, GPU, ONE_BLAS_THREAD, SEED, CallCase, Row, Timed, Variant, Work
 from benchmarks.report import Size
 from whitewater import search
 from whitewater.devices import Device
@@ -203,20 +203,25 @@ def refit(setting: Setting, *, device: Device, data: Data) -> Any:
     return fit(device, setting, data)
 
 
+def case(name: str, *, share: float) -> CallCase:
+    """Return the search in a share of the rows."""
+    return CallCase(
+        name=name,
+        variants=(
+            Variant("whitewater", each_tree_once, environment=ONE_BLAS_THREAD),
+            Variant("whitewater", each_fit, devices=GPU, environment=ONE_BLAS_THREAD),
+            Variant("whitewater_search", each_fit, environment=ONE_BLAS_THREAD),
+            Variant("as_published", as_published, devices=BOTH, environment=ONE_BLAS_THREAD),
+        ),
+        oracle="as_published",
+        size=lambda work: Size(rows=rows(work), bytes=4 * rows(work) * (COLUMNS + 1), basis="memory"),
+        share=share,
+    )
+
+
 ROW = Row(
     id="R15",
     name="forest_search",
     title="Random search of 100 settings of a random forest by 5 folds, 1e8 rows of 10 columns",
-    cases=(
-        CallCase(
-            name="",
-            variants=(
-                Variant("whitewater", each_fit, devices=BOTH, environment=ONE_BLAS_THREAD),
-                Variant("whitewater_prefixes", each_tree_once, environment=ONE_BLAS_THREAD),
-                Variant("as_published", as_published, devices=BOTH, environment=ONE_BLAS_THREAD),
-            ),
-            oracle="as_published",
-            size=lambda work: Size(rows=rows(work), bytes=4 * rows(work) * (COLUMNS + 1), basis="memory"),
-        ),
-    ),
+    cases=(case("", share=1.0), case("quarter", share=0.25)),
 )

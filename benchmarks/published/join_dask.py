@@ -22,7 +22,7 @@ import numpy.typing as npt
 from pydantic import JsonValue
 
 from benchmarks.published.array_join import matches
-from benchmarks.published.dask_spill import spilled_since_last
+from benchmarks.published.dask_spill import limited_client, spilled_since_last
 from benchmarks.published.fingerprint import added, fingerprint
 from benchmarks.published.row import BOTH, SEED, CallCase, Published, Row, Timed, Variant, Work
 from benchmarks.report import Size
@@ -134,16 +134,10 @@ def dask_join(work: Work, *, limit: int | None = None) -> Iterator[tuple[Any, Ca
 
     All workers together hold at most ``limit`` bytes in memory.
     """
-    import dask
     from distributed import wait
 
-    workers = work.threads if work.cluster.kind == "processes" else 1
-    each = None if limit is None else limit // workers
-    with (
-        # Spilled data are on the same disk as those of the other variants.
-        dask.config.set(temporary_directory=str(work.folder.resolve())),
-        work.device.dask_client(work.cluster, threads=work.threads, memory_limit=each) as client,
-    ):
+    unlimited = partial(work.device.dask_client, work.cluster, threads=work.threads)
+    with unlimited() if limit is None else limited_client(work, limit) as client:
         left, right = dask_table(work, "x").persist(), dask_table(work, "y").persist()
         wait([left, right])
 
@@ -340,12 +334,12 @@ ROW = Row(
         CallCase(
             name="join",
             variants=(
-                Variant("whitewater", join_on_threads),
-                Variant("whitewater_arrays", join_by_arrays, devices=BOTH),
-                Variant("as_published", join_as_published, devices=BOTH),
-                Variant("pandas", join_by_pandas),
-                Variant("polars", join_by_polars, packages=("polars",)),
-                Variant("duckdb", join_by_duckdb, packages=("duckdb",)),
+                Variant("whitewater", join_on_threads, memory=4.5),
+                Variant("whitewater_arrays", join_by_arrays, devices=BOTH, memory=7.0),
+                Variant("as_published", join_as_published, devices=BOTH, memory=8.0),
+                Variant("pandas", join_by_pandas, memory=7.0),
+                Variant("polars", join_by_polars, packages=("polars",), memory=6.0),
+                Variant("duckdb", join_by_duckdb, packages=("duckdb",), memory=6.0),
             ),
             oracle="pandas",
             size=size,
@@ -353,9 +347,9 @@ ROW = Row(
         CallCase(
             name="spill",
             variants=(
-                Variant("whitewater", join_within_limit),
-                Variant("as_published", join_spilling),
-                Variant("as_published_in_memory", join_as_published),
+                Variant("whitewater", join_within_limit, memory=2.0, disk=2.0),
+                Variant("as_published", join_spilling, memory=2.0, disk=6.0),
+                Variant("as_published_in_memory", join_as_published, memory=8.0),
             ),
             oracle="as_published_in_memory",
             size=size,
@@ -363,11 +357,11 @@ ROW = Row(
         CallCase(
             name="sum",
             variants=(
-                Variant("whitewater", sum_on_threads, devices=BOTH),
-                Variant("as_published", sum_as_published, devices=BOTH),
-                Variant("numpy", sum_by_numpy),
-                Variant("pandas", sum_by_pandas),
-                Variant("polars", sum_by_polars, packages=("polars",)),
+                Variant("whitewater", sum_on_threads, devices=BOTH, memory=2.0),
+                Variant("as_published", sum_as_published, devices=BOTH, memory=2.0),
+                Variant("numpy", sum_by_numpy, memory=2.0),
+                Variant("pandas", sum_by_pandas, memory=2.0),
+                Variant("polars", sum_by_polars, packages=("polars",), memory=2.0),
             ),
             oracle="numpy",
             size=size_of_sum,

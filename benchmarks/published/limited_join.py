@@ -19,6 +19,8 @@ from whitewater.errors import ResourceError
 # Rows of the large table in a task: their columns and those of their matches stay in the cache of a core.
 SLICE_ROWS = 1 << 16
 ROW_BYTES = 24
+# Of a limit, what the buffers of all threads take where each row of a slice has one match.
+BUFFER_SHARE = 1 / 32
 
 
 @dataclass(frozen=True)
@@ -54,14 +56,14 @@ class Left:
     values: Reals
     keys: Integers
 
-    def slices(self) -> list[slice]:
-        """Return the rows of each task."""
-        return [slice(start, start + SLICE_ROWS) for start in range(0, len(self.keys), SLICE_ROWS)]
+    def slices(self, rows: int) -> list[slice]:
+        """Return the rows of each task, ``rows`` at most."""
+        return [slice(start, start + rows) for start in range(0, len(self.keys), rows)]
 
 
 def join(left: Left, right: tuple[Integers, Reals], *, pool: Executor) -> Columns:
     """Join tables, all in memory: return the left values, the keys and the right values of the result."""
-    by_key, slices = index(*right), left.slices()
+    by_key, slices = index(*right), left.slices(SLICE_ROWS)
     counts = list(pool.map(lambda rows: by_key.count(left.keys[rows]), slices))
     return _join_in_memory(by_key, left, slices, counts, pool=pool)
 
@@ -72,14 +74,16 @@ def join_within(
     """Join tables while all arrays together, the tables included, take at most ``limit`` bytes of memory.
 
     What does not fit is written to a file. The arrays are counted before they are made: the index, a buffer for each
-    thread that holds the largest slice of the result, and as much of the result as is left room for.
+    thread that holds the largest slice of the result, and as much of the result as is left room for. Slices are the
+    smaller the more threads there are for a limit.
 
     Raises
     ------
     ResourceError
         If the tables, the index and the buffers are more than the limit.
     """
-    by_key, slices = index(*right), left.slices()
+    slice_rows = min(SLICE_ROWS, max(1, int(BUFFER_SHARE * limit) // (threads * ROW_BYTES)))
+    by_key, slices = index(*right), left.slices(slice_rows)
     counts = list(pool.map(lambda rows: by_key.count(left.keys[rows]), slices))
     held = sum(array.nbytes for array in (left.values, left.keys, *right)) + by_key.nbytes
     held += threads * ROW_BYTES * max(counts, default=0)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from benchmarks import measure
 from benchmarks.measure import this_python
+from benchmarks.published import room
 from benchmarks.published.row import CallCase, Case, ProcessCase, Row, Variant, Work, missing_packages
 from benchmarks.published.work import as_argument
 from benchmarks.report import Plan, Report
@@ -17,8 +18,29 @@ PACKAGES = (
 )  # fmt: skip
 
 
+def work_of(case: Case, work: Work) -> Work:
+    """Return the work of a case, given that of its row."""
+    return replace(work, scale=work.scale * case.share) if isinstance(case, CallCase) else work
+
+
+def prepare_case(row: Row, case: Case, work: Work) -> None:
+    """Make a case's files, and make sure that its variants have room.
+
+    Raises
+    ------
+    ResourceError
+        If the variants need more memory or disk than there is.
+    """
+    work = work_of(case, work)
+    work.folder.mkdir(parents=True, exist_ok=True)
+    case.prepare(work)
+    if isinstance(case, CallCase):
+        installed = [each for each in on_device(case, work) if missing_packages(each.packages) is None]
+        room.require(row, case, installed, work)
+
+
 def measure_case(row: Row, case: Case, work: Work, *, plan: Plan) -> Report:
-    """Prepare a case's files, measure its variants that the device has, and return the report.
+    """Measure the variants that the device has of a case that is prepared, and return the report.
 
     On a GPU the oracle runs beside them on the CPU, so that the answers of both devices are compared.
 
@@ -27,8 +49,7 @@ def measure_case(row: Row, case: Case, work: Work, *, plan: Plan) -> Report:
     MeasurementError
         If the oracle gives no answer.
     """
-    work.folder.mkdir(parents=True, exist_ok=True)
-    case.prepare(work)
+    work = work_of(case, work)
     plan = plan.model_copy(update={"tolerance": case.tolerance})
     return measure.measure(
         f"{row.id} {row.name}{f': {case.name}' if case.name else ''}",
@@ -54,19 +75,22 @@ def commands(row: Row, case: Case, work: Work) -> list[measure.Variant]:
     """Return the commands of the variants that the device has, and of the oracle."""
     if isinstance(case, ProcessCase):
         return list(case.variants(work))
-    device = work.device.name
-    return [
-        _command(row, case, variant, work if device in variant.devices else _on_cpu(work))
-        for variant in case.variants
-        if device in variant.devices or variant.name == case.oracle
-    ]
+    return [_command(row, case, variant, work) for variant in on_device(case, work)]
 
 
-def _on_cpu(work: Work) -> Work:
-    return replace(work, device=devices.resolve("cpu"))
+def on_device(case: CallCase, work: Work) -> list[Variant]:
+    """Return the variants that the device has, and the oracle."""
+    return [each for each in case.variants if work.device.name in each.devices or each.name == case.oracle]
 
 
-def _command(row: Row, case: CallCase, variant: Variant, work: Work) -> measure.Variant:
+def _missing(case: CallCase, variant: Variant, work: Work) -> str | None:
+    """Say why a variant cannot be tried here, if so; the oracle cannot be done without."""
+    too_large = None if variant.name == case.oracle else room.too_large(case, variant, work)
+    return missing_packages(variant.packages) or too_large
+
+
+def _command(row: Row, case: CallCase, variant: Variant, of: Work) -> measure.Variant:
+    work = of if of.device.name in variant.devices else replace(of, device=devices.resolve("cpu"))
     return measure.Variant(
         variant.name,
         (
@@ -80,5 +104,5 @@ def _command(row: Row, case: CallCase, variant: Variant, work: Work) -> measure.
             as_argument(work),
         ),
         environment=variant.environment,
-        missing=missing_packages(variant.packages),
+        missing=_missing(case, variant, of),
     )

@@ -318,10 +318,10 @@ def operations(work: Work) -> float:
 def variants(of: Preparing, published: Preparing) -> tuple[Variant, ...]:
     """Return the variants of a case; ``of`` is given a form besides its work."""
     return (
-        Variant("whitewater", partial(of, form_of=two_bits), devices=BOTH, environment=ONE_BLAS_THREAD),
-        Variant("as_published", published, devices=BOTH, environment=ONE_BLAS_THREAD),
-        Variant("blosc", partial(of, form_of=blosc), packages=("numcodecs",), environment=ONE_BLAS_THREAD),
-        Variant("numpy", partial(of, form_of=plain), environment=ONE_BLAS_THREAD),
+        Variant("whitewater", partial(of, form_of=two_bits), devices=BOTH, environment=ONE_BLAS_THREAD, memory=1.3),
+        Variant("as_published", published, devices=BOTH, environment=ONE_BLAS_THREAD, memory=2.3),
+        Variant("blosc", partial(of, form_of=blosc), packages=("numcodecs",), environment=ONE_BLAS_THREAD, memory=1.5),
+        Variant("numpy", partial(of, form_of=plain), environment=ONE_BLAS_THREAD, memory=2.1),
     )
 
 

@@ -19,6 +19,8 @@ from benchmarks.published.row import SEED, ProcessCase, Row, Work, missing_packa
 from benchmarks.report import Size
 
 EDGES, EDGES_A_VERTEX = 64_000_000, 16
+# With fewer there are no 100 vertices to rank.
+FEWEST_EDGES = 16_000
 DOCUMENTS = 1_000_000
 # Ranks are compared as multiples of the mean, of iterations that end at a change of 1e-8.
 RANK_TOLERANCE = 1e-6
@@ -37,7 +39,7 @@ PEERS = {
 
 def edges(work: Work) -> rmat.Edges:
     """Return the edges, which are made unless they are there."""
-    count = max(1, round(EDGES * work.scale))
+    count = max(FEWEST_EDGES, round(EDGES * work.scale))
     vertices = max(1, round(log2(max(2, count / EDGES_A_VERTEX))))
     return rmat.prepare(work.folder, scale=vertices, edges=count, seed=SEED)
 

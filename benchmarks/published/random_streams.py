@@ -74,7 +74,8 @@ class LibraryStream:
         self._generator = device.xp.random.default_rng(own)
 
     def uniform(self, out: Any) -> None:
-        self._generator.random(out=out)
+        # Without a size CuPy draws one number, for all of ``out``.
+        self._generator.random(out.shape, out=out)
 
     def normal(self, out: Any) -> None:
         self._generator.standard_normal(out=out)

@@ -36,7 +36,7 @@ from benchmarks.recsys import click_log, feature_rows, load_variant
 from benchmarks.recsys.commands import features_variant_of
 from benchmarks.report import Size
 
-ROWS = 45_840_617
+ROWS, FEWEST_ROWS = 45_840_617, 100
 LARGEST_CARDINALITY, SMALLEST_CARDINALITY = 10_000_000, 1000
 # Statistics in float64, written as float32.
 TOLERANCE = 1e-5
@@ -53,7 +53,7 @@ def log(work: Work) -> click_log.ClickLog:
     """Return the click log, which is made unless it is there."""
     return click_log.prepare(
         work.folder,
-        rows=max(1, round(ROWS * work.scale)),
+        rows=max(FEWEST_ROWS, round(ROWS * work.scale)),
         largest_cardinality=max(SMALLEST_CARDINALITY, round(LARGEST_CARDINALITY * work.scale)),
         seed=SEED,
         threads=work.threads,

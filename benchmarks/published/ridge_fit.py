@@ -107,9 +107,11 @@ def case(name: str, repeats: Repeats, published: tuple[Published, ...]) -> CallC
     return CallCase(
         name=name,
         variants=(
-            Variant("whitewater", partial(one_pass, repeats=repeats), devices=BOTH, environment=ONE_BLAS_THREAD),
-            Variant("as_published", partial(as_published, repeats=repeats), devices=BOTH),
-            Variant("numpy", partial(numpy_least_squares, repeats=repeats)),
+            Variant(
+                "whitewater", partial(one_pass, repeats=repeats), devices=BOTH, environment=ONE_BLAS_THREAD, memory=1.2
+            ),
+            Variant("as_published", partial(as_published, repeats=repeats), devices=BOTH, memory=2.2),
+            Variant("numpy", partial(numpy_least_squares, repeats=repeats), memory=3.2),
         ),
         oracle="numpy",
         size=lambda work: diabetes.size(repeats(work)),

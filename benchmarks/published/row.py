@@ -71,8 +71,10 @@ class Variant:
     """One way to compute what a case defines.
 
     ``name`` is ``as_published`` for the code as its source shows it, ``whitewater`` for the best way we know (further
-    ones of ours begin with ``whitewater_``), or the name of the peer. ``packages`` are the modules that must be
-    installed, or else the variant is reported as missing.
+    ones of ours begin with ``whitewater_``), or the name of the peer; one name may stand for a variant on each device.
+    ``packages`` are the modules that must be installed, or else the variant is reported as missing. ``memory`` and
+    ``disk`` are what it takes at most, its own copy of the input included, for each byte of the input of its case; 0
+    where that is little or does not grow with it. See `room`.
     """
 
     name: str
@@ -80,6 +82,8 @@ class Variant:
     devices: tuple[DeviceName, ...] = CPU
     packages: tuple[str, ...] = ()
     environment: dict[str, str] = field(default_factory=dict)
+    memory: float = 0.0
+    disk: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -96,7 +100,8 @@ class CallCase:
 
     The first variant is the one that the others are compared with; ``oracle`` names the one whose answer is right by
     definition, which runs on the CPU whatever the device. ``size`` and ``operations`` (floating-point operations that
-    the definition takes) follow from the work; ``prepare`` makes files once, unless they are there.
+    the definition takes) follow from the work; ``prepare`` makes files once, unless they are there. The work of a case
+    is of its ``share`` of the scale of its row.
     """
 
     name: str
@@ -107,6 +112,11 @@ class CallCase:
     prepare: Callable[[Work], None] = lambda work: None
     tolerance: float = 1e-9
     published: tuple[Published, ...] = ()
+    share: float = 1.0
+
+    def variant(self, name: str, device: str) -> Variant:
+        """Return the variant of that name on a device."""
+        return next(each for each in self.variants if each.name == name and device in each.devices)
 
 
 @dataclass(frozen=True)

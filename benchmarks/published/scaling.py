@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks import measure
+from benchmarks import json_argument, measure
 from benchmarks.measure import this_python
 from benchmarks.published import row as rows
 from benchmarks.published.measuring import PACKAGES
@@ -100,7 +100,9 @@ def attached(row: Row, case: CallCase, work: Work, *, workers: int) -> tuple[str
     file = work.folder / f"scheduler-{workers}.json"
     beside = replace(work, threads=workers, cluster=Cluster(kind="attach", scheduler_file=str(file)))
     start = (this_python(), "-m", "benchmarks.published.attached", "--workers", str(workers))
-    return (*start, "--device", work.device.name, "--scheduler-file", str(file), "--", *serve(row, case, beside))
+    options = ("--device", work.device.name, "--scheduler-file", str(file))
+    # What is started by another process is a descendant of it, whose CPU time is measured with that of the workers.
+    return (*start, *options, "--", *serve(row, case, beside), "--counted")
 
 
 def _variant(name: str, command: tuple[str, ...], environment: dict[str, str] | None = None) -> measure.Variant:
@@ -116,7 +118,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _measure(given: Any) -> None:
-    settings = Benchmarks.model_validate_json(given.settings)
+    settings = json_argument.read(Benchmarks, given.settings, option="--settings")
+    # A place that cannot be written is told before minutes of measurements are lost.
+    given.report.parent.mkdir(parents=True, exist_ok=True)
     reports = []
     for name in settings.scaling.rows:
         scale = getattr(settings, name).scale

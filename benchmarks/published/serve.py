@@ -17,6 +17,7 @@ from typing import IO, Any
 from benchmarks.published.row import CallCase, Timed, Work, load
 from benchmarks.published.work import read_work
 from benchmarks.served import ANSWER, CALL, DONE, READY
+from whitewater.errors import WhitewaterError
 
 
 def main() -> None:
@@ -26,6 +27,9 @@ def main() -> None:
     parser.add_argument("case")
     parser.add_argument("variant")
     parser.add_argument("--work", required=True, help="JSON, as `work.as_argument` gives it")
+    parser.add_argument(
+        "--counted", action="store_true", help="its CPU time is counted from outside, as that of a child of another"
+    )
     given: Any = parser.parse_args()
     # What libraries print must not come between the lines of the answers.
     answers = os.fdopen(os.dup(1), "w")
@@ -33,8 +37,17 @@ def main() -> None:
     case = load(given.row).case(given.case)
     if not isinstance(case, CallCase):
         parser.error(f"{given.row} {given.case} is measured by whole processes, not by calls")
-    variant = next(each for each in case.variants if each.name == given.variant)
+    try:
+        _serve(given, case, answers)
+    except WhitewaterError as error:
+        # Its message says what to do; where in the code it was raised does not.
+        sys.exit(f"{type(error).__name__}: {error}")
+
+
+def _serve(given: Any, case: CallCase, answers: IO[str]) -> None:
     work = read_work(given.work)
+    variant = case.variant(given.variant, work.device.name)
+    work.device.count_memory()
     with variant.prepare(work) as timed:
         _say(answers, READY)
         called = None
@@ -43,7 +56,7 @@ def main() -> None:
                 called = _call(timed, work)
                 _say(answers, DONE)
             elif line.strip() == ANSWER and called is not None:
-                _say(answers, json.dumps(_answer(called, timed)))
+                _say(answers, json.dumps(_answer(called, timed, counted=given.counted)))
                 # Its memory is not that of the next call.
                 called = None
 
@@ -66,10 +79,10 @@ def _call(timed: Timed, work: Work) -> _Called:
     return _Called(result, seconds, cpu, work.device.peak_memory())
 
 
-def _answer(called: _Called, timed: Timed) -> dict[str, Any]:
+def _answer(called: _Called, timed: Timed, *, counted: bool) -> dict[str, Any]:
     return {
         "compute_seconds": called.seconds,
-        "cpu_seconds": called.cpu_seconds,
+        "cpu_seconds": None if counted else called.cpu_seconds,
         "answer": timed.answer(called.result),
         "phases": timed.phases(),
         "peak_device_bytes": called.peak_device_bytes,

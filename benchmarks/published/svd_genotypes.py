@@ -18,10 +18,10 @@ the rows can have been left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from math import sqrt
@@ -31,11 +31,10 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import JsonValue
 
-from benchmarks.process_tree import MeasurementError
+from benchmarks.published.dask_spill import limited_client, spilled
 from benchmarks.published.row import BOTH, ONE_BLAS_THREAD, SEED, CallCase, Published, Row, Timed, Variant, Work
 from benchmarks.published.two_bit import packed, slabs, whole_bytes
 from benchmarks.report import Size
-from whitewater.config.cluster import Cluster
 from whitewater.devices import Device, Genotypes
 from whitewater.devices.genotypes import rows_in_column_order, rows_in_sample_order
 
@@ -96,23 +95,26 @@ def bands(work: Work) -> list[tuple[int, int]]:
 
 
 @contextmanager
-def as_published(work: Work, *, memory_limit: int | None = None) -> Iterator[Timed]:
+def as_published(work: Work) -> Iterator[Timed]:
     """Dask's `svd_compressed` of persisted chunks of 20000 x 5000, NumPy's or CuPy's."""
+    with work.device.dask_client(work.cluster, threads=work.threads):
+        yield persisted(work)
+
+
+def persisted(work: Work, phases: Callable[[], dict[str, float]] = dict) -> Timed:
+    """Persist x on the workers of Dask's current client, and return the call that decomposes it."""
     import dask.array as da
     from dask.base import compute
     from distributed import wait
 
-    with work.device.dask_client(work.cluster, threads=work.threads, memory_limit=memory_limit) as client:
-        x = dask_array(work).persist()
-        wait(x)
+    x = dask_array(work).persist()
+    wait(x)
 
-        def decompose() -> Svd:
-            _, s, v = da.linalg.svd_compressed(x, k=COMPONENTS, seed=SEED)
-            return Svd(*compute(s, v))
+    def decompose() -> Svd:
+        _, s, v = da.linalg.svd_compressed(x, k=COMPONENTS, seed=SEED)
+        return Svd(*compute(s, v))
 
-        judge = Judge(work, int(x.sum(dtype=np.int64).compute()))
-        phases = partial(spilled, client) if memory_limit else dict
-        yield Timed(decompose, answer=judge.answer, phases=phases)
+    return Timed(decompose, answer=Judge(work, int(x.sum(dtype=np.int64).compute())).answer, phases=phases)
 
 
 def dask_array(work: Work) -> Any:
@@ -133,34 +135,8 @@ def drawn_at(device: Device, block_info: Any = None) -> Any:
 @contextmanager
 def limited(work: Work) -> Iterator[Timed]:
     """Run Dask on workers that hold half of the data together, and write the rest to disk."""
-    # The memory of workers that run already is not ours to limit.
-    cluster = Cluster(kind="processes") if work.cluster.kind == "attach" else work.cluster
-    workers = work.threads if cluster.kind == "processes" else 1
-    local = replace(work, cluster=cluster)
-    with as_published(local, memory_limit=int(cells(work) * HELD) // workers) as timed:
-        yield timed
-
-
-def spilled(client: Any) -> dict[str, float]:
-    """Return the bytes that each worker keeps on disk instead of in its memory.
-
-    Raises
-    ------
-    MeasurementError
-        If none does: then the data fitted, and it was not this case that was measured.
-    """
-    found: dict[str, int] = client.run(spilled_bytes)
-    if not sum(found.values()):
-        raise MeasurementError(
-            f"No worker has spilled anything, although they may hold {HELD:.0%} of the data only. Report this as a bug."
-        )
-    return {f"spilled_bytes_of_worker_{number}": float(size) for number, size in enumerate(found.values())}
-
-
-def spilled_bytes(dask_worker: Any) -> int:
-    """Return the bytes of results of a worker that are on disk, as they were in memory."""
-    total = getattr(dask_worker.data, "spilled_total", None)
-    return int(total.memory) if total else 0
+    with limited_client(work, int(cells(work) * HELD)) as client:
+        yield persisted(work, partial(spilled, client))
 
 
 # ---------------------------------------------------------------------------------------------------------------- ours
@@ -305,8 +281,8 @@ def captured(work: Work, vectors: Floats) -> tuple[Floats, float]:
 
 
 PUBLISHED = (Published("16 GPUs of a DGX-2, at least", 10.0), Published("16 GPUs of a DGX-2, at most", 15.0))
-AS_PUBLISHED = Variant("as_published", as_published, devices=BOTH, environment=ONE_BLAS_THREAD)
-OURS = Variant("whitewater", in_two_bits, devices=BOTH, environment=ONE_BLAS_THREAD)
+AS_PUBLISHED = Variant("as_published", as_published, devices=BOTH, environment=ONE_BLAS_THREAD, memory=2.0)
+OURS = Variant("whitewater", in_two_bits, devices=BOTH, environment=ONE_BLAS_THREAD, memory=0.4)
 
 
 def size(work: Work) -> Size:
@@ -326,7 +302,7 @@ ROW = Row(
     cases=(
         CallCase(
             name="",
-            variants=(OURS, AS_PUBLISHED, Variant("scikit_learn", scikit_learn)),
+            variants=(OURS, AS_PUBLISHED, Variant("scikit_learn", scikit_learn, memory=4.5)),
             oracle="as_published",
             size=size,
             operations=operations,
@@ -336,7 +312,7 @@ ROW = Row(
         CallCase(
             name="limited",
             # On a GPU cuDF's frames are spilled, CuPy's arrays are not: there Dask has no such case.
-            variants=(OURS, Variant("as_published", limited, environment=ONE_BLAS_THREAD)),
+            variants=(OURS, Variant("as_published", limited, environment=ONE_BLAS_THREAD, memory=HELD, disk=1.0)),
             oracle="as_published",
             size=size,
             operations=operations,

@@ -145,10 +145,10 @@ ROW = Row(
         CallCase(
             name="",
             variants=(
-                Variant("whitewater", cholesky, devices=BOTH, environment=ONE_BLAS_THREAD),
-                Variant("as_published", as_published, devices=BOTH, environment=ONE_BLAS_THREAD),
-                Variant("numpy", numpy_svd),
-                Variant("scipy", scipy_svd),
+                Variant("whitewater", cholesky, devices=BOTH, environment=ONE_BLAS_THREAD, memory=2.5),
+                Variant("as_published", as_published, devices=BOTH, environment=ONE_BLAS_THREAD, memory=3.0),
+                Variant("numpy", numpy_svd, memory=4.2),
+                Variant("scipy", scipy_svd, memory=3.5),
             ),
             oracle="numpy",
             size=lambda work: Size(rows=rows(work), bytes=8 * rows(work) * COLUMNS, basis="memory"),

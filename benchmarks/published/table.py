@@ -188,7 +188,8 @@ def _notes(results: Sequence[Results]) -> Iterator[str]:
         "time*, *peak memory* and *first call* (compilation and cold caches included) are Whitewater's. *Of the "
         "limit*: the bytes of the input, each counted once, against the measured copying of memory (*copy*, where "
         "bytes read and written count) or the reading of a cached file (*read*); operations against the product of "
-        "float64 matrices (*GEMM*), also where a variant computes in float32. On a GPU the oracle of a case runs "
+        "float64 matrices (*GEMM*), also where ours computes in float32 (R10, R12), which may be above 100 %: its own "
+        "limit is *gemm float32*. On a GPU the oracle of a case runs "
         "on the CPU. The published figures are of other machines and of scale 1."
     )
     lines = [

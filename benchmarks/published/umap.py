@@ -34,8 +34,8 @@ Floats = npt.NDArray[np.float32]
 
 
 def rows(work: Work) -> int:
-    """Return the number of rows."""
-    return max(NEIGHBOURS + 1, round(BYTES * work.scale / (4 * COLUMNS)))
+    """Return the number of rows, at least as many as scikit-learn's `trustworthiness` asks for."""
+    return max(2 * NEIGHBOURS + 2, round(BYTES * work.scale / (4 * COLUMNS)))
 
 
 def draw(work: Work) -> Floats:

@@ -28,7 +28,6 @@ def features_variant_of(
     return Variant(
         tool,
         (this_python(), "-m", f"benchmarks.recsys.features_with_{tool}", *options, "--folder", str(folder)),
-        environment={"PYTHONPATH": "src"},
         outputs=(folder,),
         inspect=partial(features_variant.inspect, folder),
     )
@@ -40,5 +39,4 @@ def load_variant_of(tool: str, rows: FeatureRows, *, threads: int, placement: Pl
     return Variant(
         tool,
         (this_python(), "-m", f"benchmarks.recsys.load_with_{tool}", *options),
-        environment={"PYTHONPATH": "src"},
     )

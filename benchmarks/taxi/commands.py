@@ -31,7 +31,6 @@ def variant(
     return Variant(
         tool,
         (this_python(), "-m", f"benchmarks.taxi.with_{tool}", *options, *map(str, files)),
-        environment={"PYTHONPATH": "src"},
         outputs=(output,) if output else (),
         inspect=partial(inspect_written, output) if output else None,
     )

@@ -3,8 +3,9 @@
 What CuPy refuses, these refuse: implicit copies to the host, arrays of the host among the operands, dtypes that a GPU
 has not. What it leaves undefined or does otherwise without a word, they refuse, too: floats that do not fit the integer
 that they are cast to, shifts by more than the width, division of integers by 0, one element assigned twice, ties in a
-sort that is not stable, random streams; a `RandomState`, which Dask needs, draws others than NumPy's. What is asked of
-them is recorded, to be compared with what CuPy accepts.
+sort that is not stable, random streams; a `RandomState`, which Dask needs, draws others than NumPy's. Within
+`differing`, ties come in another order than NumPy's, and generators draw other numbers, instead. What is asked of them
+is recorded, to be compared with what CuPy accepts.
 """
 
 from __future__ import annotations
@@ -22,12 +23,24 @@ import numpy.typing as npt
 from tests.contract.signatures import Call
 
 DTYPES = "biufc"
-SOURCE = f"{Path('src') / 'whitewater'}/"
+# Where our source lies: the application's, and that of benchmarks.
+SOURCES = (f"{Path('src') / 'whitewater'}/", f"{Path(__file__).parents[2] / 'benchmarks'}/")
 DASK = f"{Path('site-packages') / 'dask'}/"
 # The universal functions with a method ``at``, and the dtypes that it takes.
 _EXTREMES = ("int32", "uint32", "uint64", "float32", "float64")
 AT = {"add": (*_EXTREMES, "int64"), "maximum": _EXTREMES, "minimum": _EXTREMES}
 _RECORDINGS: list[dict[Call, list[str]]] = []
+_DIFFERING: list[np.random.Generator] = []
+
+
+@contextmanager
+def differing() -> Iterator[None]:
+    """Let ties in a sort, and random numbers, be others than NumPy's: for code whose results depend on neither."""
+    _DIFFERING.append(np.random.default_rng(0))
+    try:
+        yield
+    finally:
+        _DIFFERING.pop()
 
 
 @contextmanager
@@ -60,8 +73,8 @@ def wrap(result: Any) -> Any:
     """
     if isinstance(result, np.ndarray | np.generic):
         return DeviceArray(np.asarray(result))
-    if type(result) is tuple:
-        return tuple(wrap(each) for each in result)
+    if type(result) in (list, tuple):
+        return type(result)(wrap(each) for each in result)
     if hasattr(result, "_fields"):
         return type(result)(*map(wrap, result))
     return result
@@ -168,6 +181,8 @@ class Namespace(ModuleType):
         full_name = f"{self.__name__}.{name}"
         if full_name in CLASSES:
             return CLASSES[full_name]
+        if full_name == "cupy.random.default_rng" and _DIFFERING:
+            return Generator
         value = getattr(self._module, name)
         if isinstance(value, ModuleType):
             return Namespace(full_name, value)
@@ -184,13 +199,64 @@ class RandomState:
         record("cupy.random.RandomState", 1)
         self._of_numpy = np.random.RandomState(np.flip(seed))
 
-    def standard_normal(self, *, size: tuple[int, ...]) -> Any:
-        """Draw numbers of the normal distribution."""
-        return wrap(self._of_numpy.standard_normal(size))
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        draw = getattr(self._of_numpy, name)
+
+        def drawn(*arguments: Any, **keywords: Any) -> Any:
+            record(f"cupy.random.RandomState.{name}", len(arguments), tuple(keywords))
+            return wrap(draw(*arguments, **keywords))
+
+        return drawn
+
+
+class XORWOW:
+    """A generator of bits, which has no stream of its own; Dask asks it for its seeds, and for its module."""
+
+    def __init__(self, seed: Any = None) -> None:
+        record("cupy.random.XORWOW", 1)
+        self._seed_seq = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+
+
+# Dask takes the first part for the name of the library.
+XORWOW.__module__ = "cupy.random"
+
+
+class Generator:
+    """Draws arrays of the device: from another stream than NumPy's of this seed."""
+
+    def __init__(self, seed: Any) -> None:
+        record("cupy.random.default_rng", 1)
+        seeds = seed._seed_seq if isinstance(seed, XORWOW) else np.random.SeedSequence(seed)
+        self._of_numpy = np.random.default_rng(seeds.spawn(1)[0])
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        draw = getattr(self._of_numpy, name)
+
+        def drawn(*arguments: Any, out: Any = None, **keywords: Any) -> Any:
+            given = (*keywords, "out") if out is not None else tuple(keywords)
+            record(f"cupy.random.Generator.{name}", len(arguments), given)
+            if out is None:
+                return wrap(draw(*arguments, **keywords))
+            if not out.flags.c_contiguous:
+                raise ValueError("CuPy's generators write to contiguous arrays only")
+            # CuPy's `random`, unlike its `standard_normal`, draws one number for all where it is not told how many.
+            size = () if name == "random" and not arguments and "size" not in keywords else out.shape
+            out.on_host[...] = draw(size)
+            return out
+
+        return drawn
 
 
 # What CuPy has for classes of NumPy.
-CLASSES: dict[str, type] = {"cupy.ndarray": DeviceArray, "cupy.random.RandomState": RandomState}
+CLASSES: dict[str, type] = {
+    "cupy.ndarray": DeviceArray,
+    "cupy.random.RandomState": RandomState,
+    "cupy.random.XORWOW": XORWOW,
+}
 
 
 class Function:
@@ -204,6 +270,8 @@ class Function:
         inside = list(unwrap(arguments))
         named = {name: unwrap(value) for name, value in keywords.items()}
         _refuse_undefined(self._name.removeprefix("cupy."), inside, named)
+        if self._name == "cupy.argsort" and _DIFFERING and named.get("kind") != "stable":
+            return wrap(_sorted_with_ties_in_another_order(inside[0]))
         result = self._function(*inside, **named)
         # The results of CuPy's factorisations have no names.
         return wrap(tuple(result) if isinstance(result, tuple) and ".linalg." in self._name else result)
@@ -221,15 +289,23 @@ class Function:
 def _place() -> str:
     """Return file and line of our source that called."""
     frame = sys._getframe(1)
-    while frame.f_back and SOURCE not in frame.f_code.co_filename:
+    while frame.f_back and not is_our_source(frame.f_code.co_filename):
         frame = frame.f_back
-    return f"{frame.f_code.co_filename.rpartition(SOURCE)[2]}:{frame.f_lineno}"
+    file = frame.f_code.co_filename
+    for source in SOURCES:
+        file = file.rpartition(source)[2]
+    return f"{file}:{frame.f_lineno}"
+
+
+def is_our_source(file: str) -> bool:
+    """Tell whether a file is one of ours that computes on devices."""
+    return any(source in file for source in SOURCES)
 
 
 def _is_called_by_dask() -> bool:
     """Tell whether Dask calls, be it by way of another library, rather than our source."""
     frame: FrameType | None = sys._getframe(2)
-    while frame and SOURCE not in frame.f_code.co_filename:
+    while frame and not is_our_source(frame.f_code.co_filename):
         if DASK in frame.f_code.co_filename:
             return True
         frame = frame.f_back
@@ -258,7 +334,7 @@ def _refuse_undefined(name: str, operands: Sequence[Any], keywords: dict[str, An
         raise ValueError("random streams differ between NumPy and CuPy: draw on the host, or use a stable hash")
     if name == "astype":
         _refuse_undefined_cast(operands[0], np.dtype(operands[1] if len(operands) > 1 else keywords["dtype"]))
-    if name == "argsort" and keywords.get("kind") != "stable" and _has_ties(operands[0]):
+    if name == "argsort" and keywords.get("kind") != "stable" and not _DIFFERING and _has_ties(operands[0]):
         raise ValueError("there are ties, whose order NumPy leaves open: use kind='stable'")
     if name == "bincount" and not operands[0].size:
         raise ValueError("an empty array is counted, which CuPy refuses: count one value more")
@@ -270,6 +346,12 @@ def _refuse_undefined(name: str, operands: Sequence[Any], keywords: dict[str, An
         and np.any(np.equal(operands[1], 0))
     ):
         raise ValueError("integers are divided by 0, which is undefined on a GPU")
+
+
+def _sorted_with_ties_in_another_order(values: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    shuffled = _DIFFERING[-1].permutation(len(values))
+    order: npt.NDArray[np.int64] = shuffled[np.argsort(values[shuffled], kind="stable")]
+    return order
 
 
 def _has_ties(values: npt.NDArray[Any]) -> bool:

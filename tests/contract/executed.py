@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 import threading
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType, FrameType
@@ -21,10 +21,10 @@ Line = tuple[str, str, int]
 
 
 @contextmanager
-def executed_lines() -> Iterator[set[Line]]:
-    """Yield a set that fills with the lines of our source that run, on this thread and on new ones."""
+def executed_lines(folder: Path = ROOT) -> Iterator[set[Line]]:
+    """Yield a set that fills with the lines of our source in a folder that run, on this thread and on new ones."""
     lines: set[Line] = set()
-    root = str(ROOT)
+    root = str(folder)
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:
         if not frame.f_code.co_filename.startswith(root):
@@ -42,14 +42,18 @@ def executed_lines() -> Iterator[set[Line]]:
         threading.settrace(before)
 
 
-def never_run(path: Path, lines: set[Line], *, words: frozenset[str] = DEVICE_WORDS) -> list[str]:
+def never_run(
+    path: Path, lines: set[Line], *, words: frozenset[str] = DEVICE_WORDS, without: Collection[str] = ()
+) -> list[str]:
     """Return ``file:line: source`` of the lines of device code in a file that are not among the executed ones.
 
-    Left out are functions that do not handle arrays of a device, by the words in them, and lines that raise.
+    Left out are functions that do not handle arrays of a device, by the words in them, or are named in ``without``, and
+    lines that raise.
     """
     source = path.read_text()
     tree = ast.parse(source)
-    device_lines = _lines_of(_device_functions(tree, words))
+    device_lines = _lines_of(each for each in _device_functions(tree, words) if each.name not in without)
+    device_lines -= _lines_of(each for each in _device_functions(tree, words) if each.name in without)
     raising = _lines_of(node for node in ast.walk(tree) if isinstance(node, ast.Raise))
     raising |= {node.lineno for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler) and _only_raises(node)}
     missing = {

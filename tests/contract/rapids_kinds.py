@@ -148,6 +148,7 @@ GIVES: dict[str, Kind] = {
     "rmm.statistics.Statistics.peak_bytes": HOST,
     "cudf.": UNKNOWN,
     "cudf.DataFrame.": FRAME,
+    "cudf.DataFrame.groupby.": FRAME,
     "cudf.Series.": SERIES,
     "cudf.Series.str.": SERIES,
     "cudf.Series.dt.": SERIES,

@@ -23,6 +23,7 @@ DISTRIBUTIONS = (
     "cuml-cu13",
     "cupy-cuda13x",
     "dask-cuda",
+    "dask-cudf-cu13",
     "nvforest-cu13",
     "pylibcudf-cu13",
     "rmm-cu13",
@@ -31,6 +32,7 @@ DISTRIBUTIONS = (
 NAMESPACES = {
     "cudf": "cudf",
     "cudf.DataFrame": "cudf:DataFrame",
+    "cudf.DataFrame.groupby": "cudf.core.groupby.groupby:DataFrameGroupBy",
     "cudf.Series": "cudf:Series",
     "cudf.Series.dt": "cudf.core.series:DatetimeProperties",
     "cudf.Series.list": "cudf.core.accessors.lists:ListMethods",
@@ -52,10 +54,15 @@ NAMESPACES = {
     "cupy.cuda.runtime": "cupy.cuda.runtime",
     "cupy.linalg": "cupy.linalg",
     "cupy.ndarray": "cupy:ndarray",
+    # Before the module, which only lists it from when it was asked for.
+    "cupy.random.Generator": "cupy.random:Generator",
     "cupy.random": "cupy.random",
+    "cupy.random.RandomState": "cupy.random:RandomState",
     "cupy.ufunc": "cupy:ufunc",
     "cupyx": "cupyx",
     "dask_cuda": "dask_cuda",
+    "dask_cudf.DataFrame": "dask_cudf:DataFrame",
+    "dask_cudf.Series": "dask_cudf:Series",
     "nvforest": "nvforest",
     "nvforest.GPUForestInferenceRegressor": "nvforest:GPUForestInferenceRegressor",
     "pylibcudf": "pylibcudf",
@@ -77,12 +84,14 @@ FORWARDS = {"dask_cuda.LocalCUDACluster": "distributed.LocalCluster"}
 _ATTRIBUTE = re.compile(r"^\s*(\w+_)\s*:", re.MULTILINE)
 _PUBLIC = re.compile(r"[^_]")
 # pynvml is mostly structures of C, which no program names; the operators of arrays are called like methods; of cuGraph,
-# which has algorithms by the hundred, what is used.
+# which has algorithms by the hundred, and of Dask's frames, most of which are Dask's own, what is used.
 _USED = {
     "pynvml": re.compile("nvml[A-Z]"),
     "cupy.ndarray": re.compile(r"__[a-z]|[^_]"),
     "cugraph": re.compile(r"(Graph|pagerank|leiden|louvain)$"),
     "cugraph.Graph": re.compile(r"from_cudf_edgelist$"),
+    "dask_cudf.DataFrame": re.compile(r"(groupby|merge|persist|to_delayed)$"),
+    "dask_cudf.Series": re.compile(r"(compute|sum)$"),
 }
 # Cython writes the signature into the first line of the documentation: "ndarray.sort(self, int axis=-1, kind=None)".
 _DOCUMENTED = re.compile(r"^[\w.]+\((?P<parameters>.*)\)(?: *->.*)?$")

@@ -14,16 +14,21 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+import dask
 import numpy as np
 import pyarrow as pa
 import pytest
+from dask.dataframe.backends import dataframe_creation_dispatch
+from distributed import Client
 from distributed.protocol.pickle import dumps, loads
 
 from tests.contract.device_array import DeviceArray, Namespace, record
+from tests.contract.device_frame import CUDF, CudfBackend
 from whitewater.devices import Array, Block, Encoded, GroupStatistics, Kind, Parsed, RawBlock, gpu_kernels
 from whitewater.devices.columns import Categories, Column, Lists, Numbers
 from whitewater.devices.cpu import CpuDevice
 from whitewater.devices.gpu import GpuDevice
+from whitewater.devices.gpu_cluster import DASK_SETTINGS
 from whitewater.workers import Threads
 
 if TYPE_CHECKING:
@@ -49,6 +54,8 @@ CPU, GPU = CpuDevice(), GpuDevice()
 DTYPES: dict[Kind, str] = {"timestamp": "int64", "float64": "float64", "text": "int32"}
 FLOATS = ("float32", "float64")
 CUPY = Namespace("cupy", np)
+# As `whitewater.devices.gpu_cluster` has it for collections of Dask.
+COLLECTIONS = {"array.backend": "cupy", "dataframe.backend": "cudf"}
 
 
 @dataclass(frozen=True)
@@ -67,6 +74,10 @@ class StrictDevice:
     def slice_rows(self) -> int:
         # Few, and no divisor of the size of a block, so that tiny data has several slices and a shorter last one.
         return 97
+
+    @property
+    def frames(self) -> ModuleType:
+        return CUDF
 
     def to_host(self, array: Any) -> Array:
         if not isinstance(array, DeviceArray | np.ndarray):
@@ -217,8 +228,21 @@ class StrictDevice:
         with CPU.cluster(settings, threads=threads, large=large) as workers:
             yield OtherProcess(workers) if isinstance(workers, Threads) else workers
 
+    @contextmanager
+    def dask_client(self, settings: Cluster, *, threads: int, memory_limit: int | None = None) -> Iterator[Client]:
+        """Use the Dask client that is open, with the collections of the device's arrays and frames."""
+        with pytest.MonkeyPatch.context() as patch, dask.config.set(DASK_SETTINGS | COLLECTIONS):
+            patch.setitem(dataframe_creation_dispatch._lookup, "cudf", CudfBackend())
+            yield Client.current()
+
+    def synchronize(self) -> None:
+        record("cupy.cuda.runtime.deviceSynchronize")
+
     def describe(self) -> dict[str, Any]:
         return CPU.describe()
+
+    def count_memory(self) -> None:
+        CPU.count_memory()
 
     def peak_memory(self) -> int | None:
         return CPU.peak_memory()
@@ -378,7 +402,10 @@ def stand_in_for_cupy() -> Iterator[None]:
     and `asnumpy` copy.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, "cupy", cupy_of_devices())
+        cupy = cupy_of_devices()
+        patch.setitem(sys.modules, "cupy", cupy)
+        # Where workers look for classes that are sent to them.
+        patch.setitem(sys.modules, "cupy.random", cupy.random)
         patch.setattr(gpu_kernels, "gpu_sum_runs", SumOfRuns())
         yield
 

@@ -37,6 +37,7 @@ def test_lines_of_device_code_that_did_not_run_are_named(tmp_path: Path) -> None
     # functions of the host are left out.
     assert never_run(path, run) == ["steps.py:6: later = lambda: values * 2", "steps.py:15: return values * 3"]
     assert "steps.py:9: except TypeError:" in never_run(path, run - {(str(path), "doubled", 9)})
+    assert never_run(path, run, without={"doubled"}) == ["steps.py:15: return values * 3"]
     everything = {*run, (str(path), "doubled.<locals>.<lambda>", 6), (str(path), "tripled", 15)}
     assert never_run(path, everything) == []
 

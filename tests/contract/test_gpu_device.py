@@ -11,11 +11,12 @@ import pytest
 from distributed import Client, LocalCluster
 
 from tests.contract.simulated_gpu import numpy_as_cupy
+from tests.contract.strict_device import COLLECTIONS
 from whitewater.config.cluster import Cluster
 from whitewater.config.gpu import missing_gpu
 from whitewater.devices import resolve
 from whitewater.devices.gpu import PACKAGES, GpuDevice
-from whitewater.devices.gpu_cluster import gpu_cluster, peak_allocated
+from whitewater.devices.gpu_cluster import DASK_SETTINGS, gpu_cluster, peak_allocated
 from whitewater.errors import ConfigError, DeviceError
 
 without_gpu = pytest.mark.skipif(missing_gpu() is None, reason="there is a GPU here")
@@ -89,6 +90,14 @@ def test_threads_are_refused_since_a_gpu_needs_a_process() -> None:
         pass
 
 
+def test_threads_are_refused_for_collections_of_dask_too() -> None:
+    with (
+        pytest.raises(ConfigError, match=r"cluster\.kind"),
+        GpuDevice().dask_client(Cluster(kind="threads"), threads=1),
+    ):
+        pass
+
+
 @without_gpu
 def test_workers_without_a_gpu_are_refused_by_name() -> None:
     with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as client:
@@ -99,16 +108,21 @@ def test_workers_without_a_gpu_are_refused_by_name() -> None:
         assert next(iter(workers["workers"])) in str(refusal.value)
 
 
-def test_the_cluster_listens_on_loopback_counts_allocations_and_shuffles_on_the_device(
-    monkeypatch: pytest.MonkeyPatch, rmm: list[Any]
-) -> None:
-    asked: dict[str, Any] = {}
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """A stand-in for dask_cuda: a mapping that fills with what is asked of its cluster."""
+    settings_asked: dict[str, Any] = {}
 
     def local_cuda_cluster(**settings: Any) -> LocalCluster:
-        asked.update(settings)
+        settings_asked.update(settings)
         return LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None)
 
     monkeypatch.setitem(sys.modules, "dask_cuda", module("dask_cuda", LocalCUDACluster=local_cuda_cluster))
+    return settings_asked
+
+
+@pytest.mark.usefixtures("rmm")
+def test_the_cluster_listens_on_loopback_counts_allocations_and_shuffles_on_the_device(asked: dict[str, Any]) -> None:
     before = dask.config.get("dataframe.shuffle.method", None)
     with GpuDevice().cluster(Cluster(), threads=8, large=True) as client:
         assert asked | {"host": "127.0.0.1", "protocol": "tcp", "rmm_async": True, "enable_cudf_spill": True} == asked
@@ -117,9 +131,42 @@ def test_the_cluster_listens_on_loopback_counts_allocations_and_shuffles_on_the_
     assert dask.config.get("dataframe.shuffle.method", None) == before
 
 
+@pytest.mark.usefixtures("rmm")
+def test_collections_of_dask_are_of_cupy_and_cudf_and_spill_at_the_limit(asked: dict[str, Any]) -> None:
+    # What the strict device sets, too.
+    expected = DASK_SETTINGS | COLLECTIONS
+    before = {name: dask.config.get(name, None) for name in expected}
+    with GpuDevice().dask_client(Cluster(), threads=8, memory_limit=12_345) as client:
+        assert {name: dask.config.get(name) for name in expected} == expected
+        assert asked["rmm_maximum_pool_size"] == 12_345
+        assert client.submit(peak_allocated).result() == 1_000
+    assert {name: dask.config.get(name, None) for name in expected} == before
+
+
+def test_frames_are_those_of_cudf(monkeypatch: pytest.MonkeyPatch) -> None:
+    cudf = module("cudf")
+    monkeypatch.setitem(sys.modules, "cudf", cudf)
+    assert GpuDevice().frames is cudf
+
+
+def test_to_synchronise_is_to_wait_for_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[str] = []
+    runtime = SimpleNamespace(deviceSynchronize=lambda: waited.append("for the GPU"))
+    monkeypatch.setitem(sys.modules, "cupy", module("cupy", cuda=SimpleNamespace(runtime=runtime)))
+    GpuDevice().synchronize()
+    assert waited == ["for the GPU"]
+
+
 def test_what_was_allocated_is_known_below_the_resource_that_cudf_adds_to_spill(rmm: list[Any]) -> None:
     rmm.append(Adaptor(Statistics(Resource(), 4_096)))
     assert GpuDevice().peak_memory() == 4_096
+
+
+@pytest.mark.usefixtures("rmm")
+def test_what_this_process_allocates_is_known_once_it_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cudf", module("cudf"))
+    GpuDevice().count_memory()
+    assert GpuDevice().peak_memory() == 1_000
 
 
 def test_what_was_allocated_is_not_known_where_nothing_counts(rmm: list[Any]) -> None:

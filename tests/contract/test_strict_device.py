@@ -19,7 +19,7 @@ from dask.delayed import delayed
 from distributed.protocol.serialize import deserialize, serialize
 
 from tests.contract.conftest import NOT_INSTALLED
-from tests.contract.device_array import AT, DeviceArray, recording
+from tests.contract.device_array import AT, DeviceArray, differing, recording
 from tests.contract.signatures import Describe, problems, recorded
 from tests.contract.strict_device import StrictDevice, on_device
 from whitewater.config.cluster import Cluster
@@ -112,6 +112,30 @@ def test_dtypes_that_cupy_lacks_are_refused(dtype: str) -> None:
 def test_what_a_gpu_leaves_undefined_or_does_otherwise_is_refused(undefined: Callable[[Any], Any]) -> None:
     with pytest.raises(ValueError, match=r"undefined|otherwise|ties|differ"):
         undefined(array())
+
+
+def test_ties_and_random_numbers_that_may_differ_do() -> None:
+    ties = DEVICE.from_host(np.arange(1_000) // 500)
+    with differing(), recording() as calls:
+        order = DEVICE.to_host(XP.argsort(ties))
+        assert order.tolist() != list(range(1_000))
+        assert (DEVICE.to_host(ties)[order] == DEVICE.to_host(ties)).all()
+        assert DEVICE.to_host(XP.argsort(ties, kind="stable")).tolist() == list(range(1_000))
+        drawn = DEVICE.to_host(XP.random.default_rng(7).random((100,)))
+    assert not np.isin(drawn, np.random.default_rng(7).random(1_000)).any()
+    assert problems(calls, recorded().get) == []
+
+
+def test_a_generator_writes_as_cupys_does() -> None:
+    out, column = XP.empty((50, 2)), XP.empty((50, 2))[:, 0]
+    with differing():
+        generator = XP.random.default_rng(7)
+        # One number, since it is not told how many.
+        assert len(np.unique(DEVICE.to_host(generator.random(out=out)))) == 1
+        assert len(np.unique(DEVICE.to_host(generator.random((50, 2), out=out)))) == 100
+        assert len(np.unique(DEVICE.to_host(generator.standard_normal(out=out)))) == 100
+        with pytest.raises(ValueError, match="contiguous"):
+            generator.random(50, out=column)
 
 
 def test_what_cupy_has_of_changes_in_place_at_indices_is_there_and_no_more() -> None:

@@ -91,7 +91,10 @@ print("ready", flush=True)
 for line in sys.stdin:
     start = time.perf_counter()
     time.sleep({seconds})
-    print('{{"compute_seconds": %r, "answer": 1}}' % (time.perf_counter() - start), flush=True)
+    seconds = time.perf_counter() - start
+    print("done", flush=True)
+    sys.stdin.readline()
+    print('{{"compute_seconds": %r, "answer": 1}}' % seconds, flush=True)
 """
     return Variant("whitewater", (sys.executable, "-S", "-c", source))
 

@@ -120,7 +120,7 @@ def test_figures_that_do_not_count_are_drawn_nowhere() -> None:
     bad = report({"whitewater": void, "threads-1": void}, row="grid_search", operations=1.0)
     assert why_none(bad, "whitewater") == "void: wrong answer"
     of = results(bad)
-    assert "No figures of grid_search were measured." in texts(figures.search(of))
+    assert "No figures of grid_search or forest_search were measured." in texts(figures.search(of))
     assert "No figures of scaling were measured." in texts(figures.scaling([bad]))
     assert any("has figures" in text for text in texts(figures.roofline(of)))
     assert len(figures.variants(of).axes[0].patches) == 0

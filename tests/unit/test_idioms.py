@@ -418,6 +418,8 @@ def test_clean_files_give_a_short_summary(tmp_path: Path, capsys: pytest.Capture
         ("steps.py", b"x = 1\0", "steps.py"),
         ("steps.ipynb", b"{", "steps.ipynb: cannot be read"),
         ("steps.ipynb", b"[]", "steps.ipynb: cannot be read"),
+        ("steps.ipynb", b'{"cells": [1]}', "steps.ipynb: cannot be read: its cell 1 has no text"),
+        ("steps.py", b"x = " + 100_000 * b"-" + b"1", "steps.py: cannot be read: it is nested too deeply"),
         (
             "steps.ipynb",
             b'{"cells": [{"cell_type": "code", "source": ["x = 1\\n", "for in"]}]}',

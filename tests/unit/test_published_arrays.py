@@ -1,5 +1,6 @@
 """R7 array_random, R8 svd_tall and R9 svd_compressed, and what they draw and decompose with."""
 
+import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,9 +11,10 @@ import numpy.typing as npt
 import pytest
 from scipy import stats
 
-from benchmarks.published import array_random, svd_compressed, svd_tall
-from benchmarks.published.array_random import Chunk, Total, chunks, sum_of_chunk
+from benchmarks.published import array_elementwise, array_random, svd_compressed, svd_tall
+from benchmarks.published.array_random import Chunk, Total, chunks, sum_of_chunk, sum_of_kept
 from benchmarks.published.dask_spill import spilled_since_last
+from benchmarks.published.kept_rows import keep
 from benchmarks.published.random_streams import (
     GOLDEN,
     CounterStream,
@@ -21,13 +23,13 @@ from benchmarks.published.random_streams import (
     fill_uniform,
     stream,
 )
-from benchmarks.published.row import SEED
+from benchmarks.published.row import SEED, CallCase, load
 from benchmarks.published.sketched_svd import add_block, empty_sketch, leading_svd
 from benchmarks.published.tall_svd import TallSvd, largest_condition, tall_svd
 from tests.published import answers, disagreements, tiny_work
 from whitewater import devices
 from whitewater.config.cluster import Cluster
-from whitewater.errors import IntegrityError
+from whitewater.errors import IntegrityError, ResourceError
 
 CPU = devices.resolve("cpu")
 Matrix = npt.NDArray[np.float64]
@@ -69,6 +71,22 @@ def of_condition(condition: float, *, rows: int, columns: int) -> Matrix:
     right, _ = np.linalg.qr(generator.standard_normal((columns, columns)))
     a: Matrix = (left * np.geomspace(condition, 1, columns)) @ right
     return a
+
+
+# R1
+
+
+def test_array_elementwise_agrees_at_any_size(tmp_path: Path) -> None:
+    for edge in (1, 2, 300):
+        assert disagreements("array_elementwise", "", tiny_work(tmp_path, scale=edge_scale(edge, 10_000))) == []
+
+
+def test_array_elementwise_tells_a_last_value_that_is_left_out() -> None:
+    def all_but_the_last(x: Matrix) -> bool:
+        return bool((np.sin(x) ** 2 + np.cos(x) ** 2 == 1).reshape(-1)[:-1].all())
+
+    answer = array_elementwise.answer(False, of=all_but_the_last, device=CPU)
+    assert answer == {"identity": False, "zeros": True, "last_off": True}
 
 
 # What is drawn
@@ -166,6 +184,62 @@ def test_a_chunk_that_begins_and_ends_anywhere_adds_up_its_even_rows_and_columns
     total = sum_of_chunk(CPU, Chunk(range(3, 10), range(5, 10_004), 0))
     assert total == ((drawn[1::2, 1::2] + 11).sum(), 3 * 4_999)
     assert next(rows, None) is None
+
+
+# What is kept below a limit
+
+
+@pytest.mark.parametrize("limit", [0, 500, 1_700, 10**9])
+def test_rows_within_a_limit_and_those_in_the_file_come_back_as_they_were(tmp_path: Path, limit: int) -> None:
+    x = np.random.default_rng(1).random((23, 11))
+    shape: dict[str, Any] = {"limit": limit, "threads": 2, "block_cells": 33, "file": tmp_path / "kept"}
+    matrix = keep(lambda start, rows: x[start : start + rows], (23, 11), **shape)
+    assert matrix.held.nbytes + matrix.file_bytes == x.nbytes
+    assert matrix.held.nbytes <= limit
+    assert (tmp_path / "kept").stat().st_size == matrix.file_bytes
+    for rows in (range(23), range(5, 6), range(4, 17)):
+        found = {start: block.copy() for start, block in matrix.blocks(rows)}
+        np.testing.assert_array_equal(np.concatenate(list(found.values())), x[rows.start : rows.stop])
+        assert list(found) == list(range(rows.start, rows.stop, matrix.block_rows))
+
+
+def test_a_kept_file_that_lost_its_end_is_an_error(tmp_path: Path) -> None:
+    shape: dict[str, Any] = {"limit": 0, "threads": 1, "block_cells": 33, "file": tmp_path / "kept"}
+    matrix = keep(lambda start, rows: np.ones((rows, 11)), (23, 11), **shape)
+    os.truncate(tmp_path / "kept", 23 * 88 - 1)
+    with pytest.raises(ResourceError, match="is shorter than"):
+        list(matrix.blocks(range(23)))
+
+
+@pytest.mark.parametrize(
+    ("row", "edge", "full"), [("array_random", 300, 500_000), ("svd_compressed", 3_500, 1_000_000)]
+)
+def test_a_limit_makes_every_variant_spill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: str, edge: int, full: int
+) -> None:
+    monkeypatch.setattr(svd_compressed, "ROW_CHUNKS", 3)
+    work = tiny_work(tmp_path, scale=edge_scale(edge, full))
+    case = load(row).case("limited")
+    assert isinstance(case, CallCase)
+    right, of_all = {}, case.size(work).bytes
+    for variant in case.variants:
+        with variant.prepare(work) as timed:
+            right[variant.name] = timed.answer(timed.call())
+            assert sum(timed.phases().values()) >= 0.9 * of_all, variant.name
+    assert set(right) == {"whitewater", "as_published"}
+    for answer in right.values():
+        assert isinstance(answer, dict)
+        assert False not in answer.values()
+    assert right["whitewater"] == right["as_published"]
+
+
+def test_a_kept_sum_is_of_even_rows_and_columns(tmp_path: Path) -> None:
+    x = np.random.default_rng(1).random((23, 11))
+    shape: dict[str, Any] = {"limit": 1_000, "threads": 1, "block_cells": 33, "file": tmp_path / "kept"}
+    matrix = keep(lambda start, rows: x[start : start + rows], (23, 11), **shape)
+    total = sum_of_kept(CPU, matrix, range(5, 20))
+    assert total.cells == 7 * 6
+    np.testing.assert_allclose(total.sum, (x[6:20:2, ::2] + 1).sum())
 
 
 # R8

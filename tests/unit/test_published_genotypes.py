@@ -12,7 +12,7 @@ from benchmarks.genomics import simulated_store, with_scikit_learn, with_whitewa
 from benchmarks.genomics.variant import Work as Task
 from benchmarks.measure import differences
 from benchmarks.process_tree import MeasurementError
-from benchmarks.published import packing, svd_genotypes, svd_zarr, svd_zarr_dask, two_bit
+from benchmarks.published import dask_spill, packing, svd_genotypes, svd_zarr, svd_zarr_dask, two_bit
 from benchmarks.published.row import Work
 from benchmarks.report import Size
 from tests.published import answers, disagreements, tiny_work
@@ -94,7 +94,7 @@ def test_a_limit_at_which_nothing_spills_is_an_error() -> None:
             return {"tcp://a": 0, "tcp://b": 0}
 
     with pytest.raises(MeasurementError, match="No worker has spilled"):
-        svd_genotypes.spilled(Client())
+        dask_spill.spilled(Client())
 
 
 Svd = svd_genotypes.Svd

@@ -33,6 +33,7 @@ def pool() -> Iterator[ThreadPoolExecutor]:
 @pytest.fixture
 def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limited_join, "SLICE_ROWS", 1000)
+    monkeypatch.setattr(limited_join, "BUFFER_SHARE", 1.0)
 
 
 @pytest.mark.parametrize("case", ["join", "spill", "sum"])
@@ -86,6 +87,17 @@ def test_what_is_above_the_limit_is_in_the_file_and_nothing_is_lost(
     np.testing.assert_array_equal(x, np.arange(5000.0))
     np.testing.assert_array_equal(ids, np.arange(5000) % 10)
     np.testing.assert_array_equal(y, ids)
+
+
+def test_buffers_of_many_threads_are_small_beside_a_small_limit(tmp_path: Path, pool: ThreadPoolExecutor) -> None:
+    left, right = Left(np.arange(5000.0), np.arange(5000) % 10), (np.arange(10), np.arange(10.0))
+    limit = 16 * 5000 + 30_000
+
+    joined = join_within(left, right, pool=pool, threads=64, limit=limit, file=tmp_path / "result")
+
+    assert sum(len(key) for _, key, _ in joined.parts()) == 5000
+    assert 0 < joined.file_bytes < 24 * 5000
+    assert limit - 24 * 10 < joined.held_bytes <= limit
 
 
 def test_a_limit_below_the_tables_is_refused(tmp_path: Path, pool: ThreadPoolExecutor) -> None:

@@ -44,6 +44,7 @@ for line in sys.stdin:
 @contextmanager
 def served(work: str, *, before: str = "", timeout: float = 60.0) -> Iterator[Served]:
     with Served(python(work, before=before), environment={}, timeout=timeout) as process:
+        process.wait()
         yield process
 
 
@@ -98,6 +99,7 @@ for line in sys.stdin:
 def test_what_the_answer_takes_does_not_count() -> None:
     command = python("pass", answering="answer = len(bytearray(200 * 2**20))")
     with Served(command, environment={}, timeout=60.0) as process:
+        process.wait()
         cost = process.call()
     assert json.loads(cost.output)["answer"] == 200 * MEBIBYTE
     assert cost.peak_memory_bytes < 150 * MEBIBYTE

@@ -8,7 +8,7 @@ ROWS = [
 PICTURES = {
     "variants": "all variants of each row",
     "roofline": "against the limits of this machine",
-    "search": "time against data size (R14)",
+    "search": "time against data size (R14, R15)",
     "scaling": "time against workers",
 }
 

@@ -1,4 +1,4 @@
-"""R14: how the time of a grid search grows with its data."""
+"""R14 and R15: how the time of a search grows with its data."""
 
 from __future__ import annotations
 
@@ -15,25 +15,37 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-ROW = "grid_search"
-_TITLE = "A grid search over data of growing size (R14)"
+ROWS = ("grid_search", "forest_search")
+_TITLE = "Searches over data of growing size"
 _UNITS = {"KB": 1e3, "MB": 1e6, "GB": 1e9}
 
 
 @style.styled
 def search(results: Results) -> Figure:
-    """Draw the time of each variant over the bytes of its data, and what was published."""
-    cases = [case for case in results.cases if case.row == ROW]
-    variants = [name for name in _variants(cases) if any(standing.figure(case.report, name) for case in cases)]
-    if not variants:
-        return style.explained(_TITLE, f"No figures of {ROW} were measured.")
+    """Draw the time of each variant of each search over the bytes of its data, and what was published."""
+    searches = [cases for row in ROWS if (cases := _measured(results, row))]
+    if not searches:
+        return style.explained(_TITLE, f"No figures of {' or '.join(ROWS)} were measured.")
     subtitle = f"Median time of a search with its interval, over the bytes of the features; {machine(results)}."
-    notes = ["Hollow marks: published times of other machines, at the published sizes."] if _published(cases) else []
-    figure, body = style.titled(9, 4.6, title=_TITLE, subtitle=subtitle, notes=notes)
-    axes = body.subplots()
+    published = any(_published(cases) for cases in searches)
+    notes = ["Hollow marks: published times of other machines, at the published sizes."] if published else []
+    figure, body = style.titled(9, 4.4 * len(searches), title=_TITLE, subtitle=subtitle, notes=notes)
+    for axes, cases in zip(body.subplots(len(searches), 1, squeeze=False).flat, searches, strict=True):
+        _draw_row(axes, cases)
+    return figure
+
+
+def _measured(results: Results, row: str) -> list[CaseResult]:
+    """Return the cases of a row of which there are figures."""
+    cases = [case for case in results.cases if case.row == row]
+    return [case for case in cases if any(standing.figure(case.report, name) for name in case.report.outcomes)]
+
+
+def _draw_row(axes: Axes, cases: Sequence[CaseResult]) -> None:
     axes.set_xscale("log")
     axes.set_yscale("log")
-    for number, variant in enumerate(variants):
+    axes.set_title(f"{cases[0].id} {spoken(cases[0].row)}", loc="left")
+    for number, variant in enumerate(_variants(cases)):
         _draw_variant(axes, cases, variant, number)
     for number, (on, times) in enumerate(_published(cases).items()):
         axes.plot(
@@ -44,8 +56,7 @@ def search(results: Results) -> Figure:
     in_amounts(axes.xaxis, "B")
     axes.margins(0.08)
     axes.set(xlabel="Data", ylabel="Time of a search")
-    body.legend(*axes.get_legend_handles_labels(), loc="outside right upper")
-    return figure
+    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
 
 
 def _variants(cases: Sequence[CaseResult]) -> list[str]:
@@ -54,6 +65,8 @@ def _variants(cases: Sequence[CaseResult]) -> list[str]:
 
 def _draw_variant(axes: Axes, cases: Sequence[CaseResult], variant: str, number: int) -> None:
     known = [(case.report.size.bytes, figure) for case in cases if (figure := standing.figure(case.report, variant))]
+    if not known:
+        return
     known.sort(key=lambda pair: pair[0])
     reach = [around(figure) for _, figure in known]
     axes.errorbar(

@@ -270,5 +270,8 @@ class CpuDevice:
             "versions": versions("numpy", "pyarrow", "numba", "scikit-learn", "umap-learn"),
         }
 
+    def count_memory(self) -> None:
+        """Count nothing: what the host's processes hold is known anyway."""
+
     def peak_memory(self) -> int | None:
         return None

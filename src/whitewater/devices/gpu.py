@@ -321,6 +321,13 @@ class GpuDevice:
             "versions": versions(*DISTRIBUTIONS),
         }
 
+    def count_memory(self) -> None:
+        import cudf  # noqa: F401, whose import lets RMM, which counts, allocate for CuPy, too
+
+        from whitewater.devices.gpu_cluster import count_allocations
+
+        count_allocations()
+
     def peak_memory(self) -> int | None:
         from whitewater.devices.gpu_cluster import peak_allocated
 

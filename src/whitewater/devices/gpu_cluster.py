@@ -83,9 +83,14 @@ class CountAllocations(WorkerPlugin):
 
     def setup(self, worker: Any) -> None:
         """Start to count."""
-        from rmm.statistics import enable_statistics
+        count_allocations()
 
-        enable_statistics()
+
+def count_allocations() -> None:
+    """Count from now on what this process holds on its GPU and RMM has allocated."""
+    from rmm.statistics import enable_statistics
+
+    enable_statistics()
 
 
 def peak_allocated() -> int | None:

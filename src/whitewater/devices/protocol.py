@@ -360,5 +360,8 @@ class Device(Hashable, Protocol):
     def describe(self) -> dict[str, Any]:
         """Return the hardware and the versions of the packages that compute, for the manifest."""
 
+    def count_memory(self) -> None:
+        """Count from now on what this process holds of the device's own memory, for `peak_memory`; workers do so."""
+
     def peak_memory(self) -> int | None:
-        """Return the peak of the device's own memory in bytes, or None where it is the host's."""
+        """Return the peak of the device's own memory in bytes, or None where it is the host's or was not counted."""

@@ -84,7 +84,9 @@ def read(path: Path) -> Source:
     except SyntaxError as error:
         where = f"{path}:{error.lineno}" if error.lineno else f"{path}"
         raise InputError(f"{where}: is not Python: {error.msg}. Correct it, or leave the file out.") from None
-    except (OSError, ValueError, RecursionError) as error:
+    except (MemoryError, RecursionError):  # which of them the compiler raises depends on what is nested
+        raise InputError(f"{path}: cannot be read: it is nested too deeply. Leave the file out.") from None
+    except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read: {error}. Correct it, or leave the file out.") from None
 
 
@@ -127,13 +129,18 @@ def _code_cells(path: Path) -> Iterator[tuple[int, list[str]]]:
     if not isinstance(notebook, dict) or not isinstance(notebook.get("cells"), list):
         raise ValueError("it has no list of cells, as notebooks of format 4 have")
     for number, cell in enumerate(notebook["cells"], start=1):
+        if not isinstance(cell, dict) or not _is_text(given := cell.get("source", "")):
+            raise ValueError(f"its cell {number} has no text, as those of notebooks of format 4 have")
         if cell.get("cell_type") != "code":
             continue
-        given = cell.get("source", "")
-        lines = (given if isinstance(given, str) else "".join(given)).split("\n")
+        lines = "".join(given).split("\n")
         if lines[0].startswith("%%") and not lines[0].startswith(_PYTHON_CELLS):
             continue
         yield number, _without_magic(lines)
+
+
+def _is_text(given: Any) -> bool:
+    return isinstance(given, str) or (isinstance(given, list) and all(isinstance(line, str) for line in given))
 
 
 def _without_magic(lines: list[str]) -> list[str]:

@@ -1,0 +1,27 @@
+"""JSON that is given on the command line."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from whitewater.errors import ConfigError
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def read(model: type[Model], text: str, *, option: str) -> Model:
+    """Return the value that the text of an option holds.
+
+    Raises
+    ------
+    ConfigError
+        Naming every wrong key and value.
+    """
+    try:
+        return model.model_validate_json(text)
+    except ValidationError as error:
+        places = [(".".join(map(str, fault["loc"])), fault["msg"]) for fault in error.errors()]
+        lines = [f"{option}: {place}{': ' if place else ''}{message}" for place, message in places]
+        raise ConfigError("\n".join(lines)) from None

@@ -1,0 +1,258 @@
+"""The variants of the published rows that run on GPUs, in one process, on a device and tiny data."""
+
+from __future__ import annotations
+
+import json
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from pydantic import JsonValue
+from sklearn.decomposition import PCA
+
+from benchmarks.genomics import simulated_store
+from benchmarks.genomics.variant import Work as GenomicsWork
+from benchmarks.measure import differences
+from benchmarks.published import (
+    array_random,
+    csv_read,
+    csv_sum,
+    forest_search,
+    grid_search,
+    groupby_dask,
+    join_dask,
+    packing,
+    recsys_features,
+    svd_compressed,
+    svd_genotypes,
+    svd_tall,
+    svd_zarr,
+    svd_zarr_dask,
+    umap,
+)
+from benchmarks.published.frame import means_of_arrays
+from benchmarks.published.row import NAMES, CallCase, Variant, Work, load
+from benchmarks.published.tall_svd import tall_svd
+from whitewater import devices
+from whitewater.config.cluster import Cluster
+from whitewater.devices import Device, estimators, resolve
+
+CSV_LINES = 240
+CHUNK = (1_600, 32)
+MAP_ROWS = 1_000
+LOG_ROWS = 1_001
+# Random vectors, of which the devices draw different ones, capture nearly the same of so few columns.
+TOLERANCES = {"svd_genotypes": 5e-3}
+# Of a store of samples that tell apart populations which differ much.
+SAMPLES, VARIANTS, F_ST = 100, 2_000, np.linspace(0.4, 0.2, len(simulated_store.F_ST))
+
+
+@dataclass(frozen=True)
+class Tiny:
+    """How small a row is made; ``constants`` of modules are changed so that the data still have several parts."""
+
+    scale: float
+    constants: Mapping[tuple[Any, str], Any] = field(default_factory=dict)
+
+
+def edge_scale(edge: int, full: int) -> float:
+    """Return the scale at which an edge is so long, where the scale is that of the area."""
+    return (edge / full) ** 2
+
+
+def lines_scale(files: Any) -> float:
+    """Return the scale at which each CSV file has `CSV_LINES`."""
+    scale: float = CSV_LINES * len(files.months) / files.rows
+    return scale
+
+
+TINY: Mapping[str, Tiny] = {
+    "array_elementwise": Tiny(edge_scale(71, 10_000)),
+    "frame": Tiny(3e-5),
+    "csv_read": Tiny(lines_scale(csv_read.FILES)),
+    "csv_sum": Tiny(lines_scale(csv_sum.FILES)),
+    "groupby_dask": Tiny(lines_scale(groupby_dask.FILES)),
+    "join_dask": Tiny(1e-6, {(join_dask, "PARTITIONS"): 3}),
+    "array_random": Tiny(edge_scale(61, array_random.EDGE), {(array_random, "FEWEST_CHUNKS"): 3}),
+    "svd_tall": Tiny(1e-4, {(svd_tall, "CHUNKS"): 3}),
+    "svd_compressed": Tiny(
+        edge_scale(3_500, svd_compressed.ROWS),
+        {(svd_compressed, "ROW_CHUNKS"): 3, (svd_compressed, "COLUMN_CHUNKS"): 2},
+    ),
+    "svd_genotypes": Tiny(1e-7, {(svd_genotypes, "CHUNK"): CHUNK}),
+    "packing": Tiny(1e-7, {(packing, "CHUNK"): CHUNK}),
+    "ridge_fit": Tiny(3e-5),
+    "grid_search": Tiny(3e-3, {(grid_search, "ALPHAS"): np.array([1e-3, 1e-2, 1e-1])}),
+    "forest_search": Tiny(2e-6, {(forest_search, "TRIES"): 6}),
+    "umap": Tiny(256 * MAP_ROWS / umap.BYTES, {(umap, "CENTRES"): 1, (umap, "SURFACE"): 2}),
+    "svd_zarr": Tiny(SAMPLES * svd_zarr.PLOIDY * VARIANTS / svd_zarr.DECODED_BYTES),
+    "recsys_features": Tiny(LOG_ROWS / recsys_features.ROWS),
+    "futures": Tiny(1e-3),
+}
+
+ZARR = ("svd_zarr", "", "as_published")
+# What is right where the oracle takes long to compile, or is no call.
+ANSWERS: Mapping[str, JsonValue] = {
+    "umap": {"rows": MAP_ROWS, "columns": 2, "trusted": True},
+    "svd_zarr": {"captured variance >= 0.99": True, "subspace >= 0.99": True},
+}
+
+# Keys of groups that cannot be places in an array, and what is in the groups.
+FAR_APART, VALUES = np.array([5, 2**60, -(2**60), 5]), np.array([1.0, 3.0, 4.0, 2.0])
+
+# Row, case and variant.
+Name = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Failed:
+    """What went wrong in a variant."""
+
+    trace: str
+
+
+Answers = Mapping[Name, JsonValue | Failed]
+
+
+def on_gpus() -> dict[Name, Variant]:
+    """Return the variants that are written for GPUs, of those that are measured call by call."""
+    return {
+        (row, case.name, variant.name): variant
+        for row in NAMES
+        for case in load(row).cases
+        if isinstance(case, CallCase)
+        for variant in case.variants
+        if "gpu" in variant.devices
+    }
+
+
+@contextmanager
+def tiny() -> Iterator[None]:
+    """Make all rows tiny, with several parts all the same; principal components do for UMAP, which compiles so long."""
+    with pytest.MonkeyPatch.context() as patch:
+        for row in TINY.values():
+            for (module, name), value in row.constants.items():
+                patch.setattr(module, name, value)
+        patch.setattr(simulated_store, "F_ST", F_ST)
+        patch.setattr(svd_zarr, "SAMPLES", SAMPLES)
+        patch.setattr(estimators, "cpu_umap", lambda **_: PCA(2))
+        yield
+
+
+def prepare(folder: Path) -> None:
+    """Make the files of all rows."""
+    for row in TINY:
+        for case in load(row).cases:
+            work = work_of(row, resolve("cpu"), folder)
+            work.folder.mkdir(exist_ok=True)
+            case.prepare(work)
+
+
+def work_of(row: str, device: Device, folder: Path, cluster: Cluster | None = None) -> Work:
+    """Return the work of a row, whose files are the same for all devices."""
+    options = {"store": ""} if row == "svd_zarr" else {}
+    return Work(device, 2, TINY[row].scale, folder / row, cluster or Cluster(), options)
+
+
+def answers_on(device: Device, folder: Path) -> Answers:
+    """Return what the variants that are written for GPUs answer on a device, which is used for the name, too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(devices, "resolve", lambda _: device)
+        found = {
+            name: attempted(partial(answer_of, variant, work_of(name[0], device, folder)))
+            for name, variant in on_gpus().items()
+        }
+        return found | {ZARR: attempted(partial(answer_of_zarr, work_of("svd_zarr", device, folder)))}
+
+
+def oracles(folder: Path, cluster: Cluster) -> dict[tuple[str, str], JsonValue]:
+    """Return the right answer of each case of those variants, by its oracle on the CPU.
+
+    Where memory is limited it is that of the same row without a limit, whose oracle starts no processes.
+    """
+    found: dict[tuple[str, str], JsonValue] = {}
+    for row, name in dict.fromkeys((row, name) for row, name, _ in [*on_gpus(), ZARR]):
+        if row in ANSWERS or name == "limited":
+            found[row, name] = found[row, ""] if name == "limited" else ANSWERS[row]
+        else:
+            case = load(row).case(name)
+            assert isinstance(case, CallCase)
+            found[row, name] = answer_of(
+                case.variant(case.oracle, "cpu"), work_of(row, resolve("cpu"), folder, cluster)
+            )
+    return found
+
+
+def attempted(answer: Callable[[], JsonValue]) -> JsonValue | Failed:
+    """Return an answer, or why there is none, so that one variant does not hide the others."""
+    try:
+        return answer()
+    except Exception:
+        return Failed(traceback.format_exc())
+
+
+def answer_of(variant: Variant, work: Work) -> JsonValue:
+    """Return the answer of a variant, as its process would send it."""
+    with variant.prepare(work) as timed:
+        answer: JsonValue = json.loads(json.dumps(timed.answer(timed.call())))
+        json.dumps(timed.phases())
+    return answer
+
+
+def answer_of_zarr(work: Work) -> JsonValue:
+    """Return the answer of R11 as published, whose command computes so on the device of that name."""
+    output = work.folder / f"{work.device.name}.npy"
+    kept = svd_zarr_dask.compute(
+        GenomicsWork(svd_zarr.store(work), Path(), work.threads, output, work.device.name, "{}")
+    )
+    exact = svd_zarr.exact(work)
+    assert kept == exact.variants
+    return svd_zarr.judge(output, exact, own=False)
+
+
+def faults_of(name: Name, answers: Answers, right: Mapping[tuple[str, str], JsonValue]) -> list[str]:
+    """Return in what an answer differs from the oracle's, or why there is none."""
+    answer = answers[name]
+    if isinstance(answer, Failed):
+        return [answer.trace]
+    tolerance = load(name[0]).case(name[1]).tolerance
+    return list(differences(answer, right[name[:2]], tolerance=max(tolerance, TOLERANCES.get(name[0], 0.0))))
+
+
+def parts_on(device: Device) -> dict[str, Any]:
+    """Return what parts of ours make, on the host, of data that no row has but a user may: see `right_parts`."""
+    x, keys, values = (device.from_host(each) for each in (nearly_singular(), FAR_APART, VALUES))
+    with ThreadPoolExecutor(2) as pool:
+        svd = tall_svd(x, device=device, pool=pool, threads=2)
+        vanishing = tall_svd(x * 1e-200, device=device, pool=pool, threads=2)
+    found, means = means_of_arrays(device.xp, keys, values)
+    return {
+        "singular values": device.to_host(svd.s),
+        "product": device.to_host((svd.u * svd.s) @ svd.vt),
+        "vanishing": device.to_host(vanishing.s) * 1e200,
+        "keys": device.to_host(found),
+        "means": device.to_host(means),
+    }
+
+
+def right_parts() -> dict[str, Any]:
+    """Return what `parts_on` should return, by NumPy's decomposition and by hand."""
+    x = nearly_singular()
+    values = np.linalg.svd(x, compute_uv=False)
+    return {"singular values": values, "product": x, "vanishing": values, "keys": [-(2**60), 5, 2**60],
+            "means": [4.0, 1.5, 3.0]}  # fmt: skip
+
+
+def nearly_singular() -> npt.NDArray[np.float64]:
+    """Return a matrix, (900, 5), whose columns but one are nearly the same."""
+    x = np.random.default_rng(1).random((900, 5))
+    x[:, 1:4] = x[:, :1] + 1e-7 * x[:, 1:4]
+    return x

@@ -1,0 +1,167 @@
+"""The variants of the published rows that are written for GPUs give the oracle's answer on a device that is as strict.
+
+What they ask of CuPy and cuDF themselves, and of Dask's DataFrame by the names of dask_cudf, binds to what those accept
+as recorded. Dask's own code runs on arrays and frames that stand for CuPy's and cuDF's. Not proved: what dask_cudf and
+dask_cuda do inside (that cuDF has all that Dask's merge, sum and mean of partitions ask of it, and that ranges of a
+file are read as the stand-in reads them), that libraries may be called from several threads, that memory suffices or is
+spilled, and how fast anything is. Rows that are measured by commands run the steps of the applications, which have
+contracts of their own; that their commands name the GPU is in `tests.unit.test_published_applications`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from distributed import Client
+from pydantic import JsonValue
+
+from benchmarks.published import measuring, room
+from benchmarks.published.row import NAMES, CallCase, load
+from benchmarks.published.work import read_work
+from tests.contract.device_array import differing, recording
+from tests.contract.executed import Line, executed_lines, never_run, split_by_place
+from tests.contract.published_rows import (
+    ZARR,
+    Answers,
+    Failed,
+    Name,
+    answers_on,
+    faults_of,
+    on_gpus,
+    oracles,
+    parts_on,
+    prepare,
+    right_parts,
+    tiny,
+    work_of,
+)
+from tests.contract.signatures import Call, Describe, problems
+from tests.contract.strict_device import StrictDevice, stand_in_for_cupy
+from whitewater.config.cluster import Cluster
+from whitewater.devices import resolve
+
+FOLDER = Path(__file__).parents[2] / "benchmarks" / "published"
+VARIANTS = [*on_gpus(), ZARR]
+CALL_CASES = [(row, case.name) for row in NAMES for case in load(row).cases if isinstance(case, CallCase)]
+# Modules that name a device, and see no array of one: why not.
+HOST = {
+    **dict.fromkeys(("__main__", "measuring", "room", "row", "scaling", "serve", "work"), "run variants' commands"),
+    **dict.fromkeys(("table", "plots"), "tell what was measured"),
+    **dict.fromkeys(("pagerank", "svd_zarr", "taxi_tips"), "name commands"),
+    "attached": "starts workers",
+    "dask_spill": "is of workers on the CPU that may hold little",
+    "joblib_forest": "is of scikit-learn's forests, on the CPU",
+}
+# Functions that name a device, and see no array of a GPU, beside the variants that are for the CPU alone: why not.
+OF_THE_CPU = {
+    "features": "names commands",
+    **dict.fromkeys(("plain", "blosc", "multiply_bytes"), "are forms in which peers keep genotypes"),
+    **dict.fromkeys(("score_prefixes", "refit"), "take forests of scikit-learn apart"),
+}
+# Lines in functions that handle arrays of a device which the strict one never comes to: why not.
+ELSEWHERE = {
+    "begin = int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])": "of the CPU's own stream",
+    "self._state = (begin + first * int(GOLDEN)) % 2**64": "of the CPU's own stream",
+    "return inf": "of numbers whose squares overflow, of which NumPy warns",
+    "with ThreadPoolExecutor(work.threads) as pool:": "of UMAP on the CPU",
+    "yield _timed(values, lambda: mapped(values, threads=work.threads, pool=pool))": "of UMAP on the CPU",
+}
+DEVICE_CODE, _ = split_by_place(FOLDER.glob("*.py"), host=HOST)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What the variants answered on the strict device and what they did there, and what is right."""
+
+    answers: Answers
+    parts: Mapping[str, Any]
+    right: Mapping[tuple[str, str], JsonValue]
+    calls: Mapping[Call, list[str]]
+    lines: set[Line]
+
+
+@pytest.fixture(scope="module")
+def scenario(tmp_path_factory: pytest.TempPathFactory) -> Scenario:
+    folder = tmp_path_factory.mktemp("published")
+    here: dict[str, Any] = {"n_workers": 1, "threads_per_worker": 2, "processes": False, "dashboard_address": None}
+    device = StrictDevice()
+    with tiny():
+        prepare(folder)
+        with stand_in_for_cupy(), recording() as calls, executed_lines(FOLDER) as lines, differing(), Client(**here):
+            answers, parts = answers_on(device, folder), parts_on(device)
+        with Client(**here) as client:
+            cluster = Cluster(kind="attach", address=client.scheduler_info()["address"])
+            right = oracles(folder, cluster)
+    return Scenario(answers, parts, right, calls, lines)
+
+
+@pytest.mark.parametrize("name", VARIANTS, ids=lambda name: "-".join(filter(None, name)))
+def test_the_answer_on_the_strict_device_is_the_oracles(scenario: Scenario, name: Name) -> None:
+    assert faults_of(name, scenario.answers, scenario.right) == []
+
+
+def test_data_that_no_row_has_give_what_they_give_on_the_cpu(scenario: Scenario) -> None:
+    for name, right in right_parts().items():
+        np.testing.assert_allclose(scenario.parts[name], right, rtol=1e-7, atol=1e-13, err_msg=name)
+
+
+def test_every_call_is_one_that_rapids_accepts(scenario: Scenario, rapids: Describe) -> None:
+    assert problems(scenario.calls, rapids) == []
+
+
+def test_the_rows_call_into_all_libraries_and_are_seen_to(scenario: Scenario) -> None:
+    called = {call.name for call in scenario.calls}
+    assert {"cupy.argsort", "cupy.linalg.cholesky", "cupy.random.Generator.random", "cupy.tensordot"} <= called
+    assert {"cudf.read_csv", "cudf.to_datetime", "cudf.DataFrame.merge", "cudf.DataFrame.groupby.mean"} <= called
+    assert {"dask_cudf.DataFrame.groupby", "dask_cudf.DataFrame.merge", "dask_cudf.Series.sum"} <= called
+    assert {f"cuml.{name}" for name in ("linear_model.Ridge.fit", "manifold.UMAP.fit_transform")} <= called
+
+
+@pytest.mark.parametrize("path", DEVICE_CODE, ids=lambda path: path.name)
+def test_every_line_that_handles_arrays_of_a_device_ran_on_the_strict_one(scenario: Scenario, path: Path) -> None:
+    missed = never_run(path, scenario.lines, without={*OF_THE_CPU, *for_the_cpu_alone(path.stem)})
+    assert [each for each in missed if each.split(": ", 1)[1] not in ELSEWHERE] == []
+
+
+def for_the_cpu_alone(row: str) -> set[str]:
+    """Return the functions that are variants of a row, none of which is written for GPUs."""
+    if row not in NAMES:
+        return set()
+    cases = [case for case in load(row).cases if isinstance(case, CallCase)]
+    variants = [(name_of(each.prepare), "gpu" in each.devices) for case in cases for each in case.variants]
+    return {name for name, _ in variants} - {name for name, on_gpu in variants if on_gpu}
+
+
+def name_of(function: Any) -> str:
+    """Return the name of a function, or of the one that others are made of."""
+    name: str = function.func.__name__ if hasattr(function, "func") else function.__name__
+    return name
+
+
+@pytest.mark.parametrize(("row", "name"), CALL_CASES)
+def test_on_a_gpu_variants_that_are_written_for_it_run_there_and_the_oracle_runs_on_the_cpu(
+    row: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(room, "too_large", lambda *_: None)
+    case = load(row).case(name)
+    assert isinstance(case, CallCase)
+    gpu = replace(work_of("frame", resolve("cpu"), tmp_path), device=cast(Any, SimpleNamespace(name="gpu")))
+    found = {each.name: each.command for each in measuring.commands(load(row), case, gpu)}
+    asked = {name: command[command.index("--work") + 1] for name, command in found.items()}
+    on_gpu = {name for name, work in asked.items() if '"device": "gpu"' in work}
+    assert on_gpu == {each.name for each in case.variants if "gpu" in each.devices}
+    assert set(asked) - on_gpu <= {case.oracle} <= set(asked)
+    if case.oracle not in on_gpu:
+        assert read_work(asked[case.oracle]).device == resolve("cpu")
+
+
+def test_what_fails_is_told(scenario: Scenario) -> None:
+    name = VARIANTS[0]
+    assert faults_of(name, {name: Failed("why")}, scenario.right) == ["why"]
+    assert faults_of(name, {name: "another answer"}, scenario.right)
