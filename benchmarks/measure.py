@@ -265,6 +265,8 @@ def _calls(variants: Sequence[Variant], *, plan: Plan, stack: ExitStack) -> list
         for each in variants
     ]
     for process in served:
+        # Before the first of their contexts waits for its end, all are told to end.
+        stack.callback(process.finish)
         process.wait()
     return [process.call for process in served]
 

@@ -84,6 +84,11 @@ class Served:
         _end(self._started)
         self._errors.close()
 
+    def finish(self) -> None:
+        """Tell the process to end; the context waits for it."""
+        with contextlib.suppress(OSError):
+            self._started.input.close()
+
     def wait(self) -> None:
         """Wait until the process is set up; that it could not be is the error of its first call."""
         try:

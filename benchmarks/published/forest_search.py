@@ -210,7 +210,6 @@ def case(name: str, *, share: float) -> CallCase:
         variants=(
             Variant("whitewater", each_tree_once, environment=ONE_BLAS_THREAD),
             Variant("whitewater", each_fit, devices=GPU, environment=ONE_BLAS_THREAD),
-            Variant("whitewater_search", each_fit, environment=ONE_BLAS_THREAD),
             Variant("as_published", as_published, devices=BOTH, environment=ONE_BLAS_THREAD),
         ),
         oracle="as_published",

@@ -30,7 +30,6 @@ PEERS = {
     "rank": (
         ("as_published", "networkx", "networkx"),
         ("scipy", "scipy", "scipy"),
-        ("igraph", "igraph", "igraph"),
         ("duckdb", "duckdb", "duckdb"),
     ),
     "index": (("duckdb", "duckdb", "duckdb"), ("polars", "polars", "polars")),
