@@ -52,7 +52,7 @@ lint: .venv/.dev ## Check style, types and workflows
 	$(DEV) snakefmt --check $(SNAKEFILES)
 	$(DEV) snakemake --lint
 
-bench: $(ENVIRONMENT) $(if $(HAS_GPU),,.venv/.bench) ## Run the published tables again, beside their peers, about 7 minutes: make bench [DEVICE=gpu]
+bench: $(ENVIRONMENT) $(if $(HAS_GPU),,.venv/.bench) ## Run the published tables again, beside their peers, about 8 minutes: make bench [DEVICE=gpu]
 	@$(SNAKEMAKE) --forceall benchmarks
 	@cat results/benchmarks/$(if $(HAS_GPU),gpu,cpu)/table.md
 

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any, Literal
 
 from benchmarks import standing
@@ -29,6 +30,8 @@ RULE = (
     "Faster or slower: the intervals of the medians, each of at least 95 %, are disjoint (for equal medians wrong with "
     "10 % at most). Fewer than six samples: only disjoint ranges count, marked *."
 )
+
+FEWEST_TOGETHER = 5
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,16 @@ def compare(before: Mapping[str, Report], after: Mapping[str, Report]) -> list[C
         if name in after
         for compared in _compare_case(name, report, after[name])
     ]
+
+
+def together(compared: Sequence[Compared]) -> Iterator[str]:
+    """Yield a line that tells whether all variants, and so the machine rather than the code, became slower."""
+    ratios = [each.ratio[0] for each in compared if each.ratio]
+    if len(ratios) >= FEWEST_TOGETHER:
+        yield (
+            f"All {len(ratios)} together: after / before is {median(ratios):.2f} by the median. Where it is far from 1 "
+            "the machine was slower or faster as such, and a single verdict tells little."
+        )
 
 
 def only_in_one(before: Mapping[str, Report], after: Mapping[str, Report]) -> Iterator[str]:
@@ -176,7 +189,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         compared = [each for each in compare(before, after) if not given.variants or each.variant in given.variants]
         if not compared:
             raise MeasurementError("The two files have none of these variants in common. Name two runs of one case.")
-        first, last = list(differing(before, after)), list(only_in_one(before, after))
+        first, last = list(differing(before, after)), [*together(compared), *only_in_one(before, after)]
         print(text(compared, first=first or ["Same machine, versions and commit."], last=last))
         slower = [each for each in compared if each.verdict == "slower"]
     return 1 if slower and given.fail_on_slower else 0

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks import compare as comparing
-from benchmarks.compare import compare, differing, only_in_one
+from benchmarks.compare import compare, differing, only_in_one, together
 from benchmarks.measure import Variant, measure
 from benchmarks.report import Plan, Report, Size
 from tests.benchmark_results import MACHINE, TEN, outcome, report, results
@@ -25,6 +25,14 @@ def verdicts(before: Any, after: Any, **fields: Any) -> list[str]:
 def test_a_slowdown_and_a_gain_are_found() -> None:
     assert verdicts(TEN, SLOW) == ["slower"]
     assert verdicts(SLOW, TEN) == ["faster"]
+
+
+def test_a_machine_that_became_slower_shows_in_all_together() -> None:
+    before = {f"case {number}": report({"whitewater": TEN}) for number in range(5)}
+    after = {f"case {number}": report({"whitewater": SLOW}) for number in range(5)}
+    (line,) = together(compare(before, after))
+    assert line.startswith("All 5 together: after / before is 1.20")
+    assert not list(together(compare({"case": before["case 0"]}, {"case": after["case 0"]})))
 
 
 def test_runs_of_one_distribution_do_not_differ() -> None:

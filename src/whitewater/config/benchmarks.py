@@ -65,7 +65,7 @@ class Benchmarks(Section):
         None,
         gt=0,
         description="Size of every row as a fraction of the published one; by default each row has its own, "
-        "with which all take about 7 minutes on 2 cores.",
+        "with which all take about 8 minutes on 2 cores.",
     )
     seconds: float | None = Field(None, gt=0, description="Seconds of measurements of every case.")
     rounds: int | None = Field(None, ge=1, description="Rounds of measurements of every case, at most.")
