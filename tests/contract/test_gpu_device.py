@@ -100,7 +100,7 @@ def test_threads_are_refused_for_collections_of_dask_too() -> None:
 
 @without_gpu
 def test_workers_without_a_gpu_are_refused_by_name() -> None:
-    with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as client:
+    with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0") as client:
         workers = client.scheduler_info()
         settings = Cluster(kind="attach", address=workers["address"])
         with pytest.raises(DeviceError) as refusal, gpu_cluster(settings):
@@ -115,7 +115,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
     def local_cuda_cluster(**settings: Any) -> LocalCluster:
         settings_asked.update(settings)
-        return LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None)
+        return LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0")
 
     monkeypatch.setitem(sys.modules, "dask_cuda", module("dask_cuda", LocalCUDACluster=local_cuda_cluster))
     return settings_asked

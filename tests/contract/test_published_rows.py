@@ -75,6 +75,10 @@ ELSEWHERE = {
 DEVICE_CODE, _ = split_by_place(FOLDER.glob("*.py"), host=HOST)
 
 
+# The scenario takes seconds: one process makes it, where tests are shared out among several.
+pytestmark = pytest.mark.xdist_group("published_rows")
+
+
 @dataclass(frozen=True)
 class Scenario:
     """What the variants answered on the strict device and what they did there, and what is right."""
@@ -89,7 +93,7 @@ class Scenario:
 @pytest.fixture(scope="module")
 def scenario(tmp_path_factory: pytest.TempPathFactory) -> Scenario:
     folder = tmp_path_factory.mktemp("published")
-    here: dict[str, Any] = {"n_workers": 1, "threads_per_worker": 2, "processes": False, "dashboard_address": None}
+    here: dict[str, Any] = {"n_workers": 1, "threads_per_worker": 2, "processes": False, "dashboard_address": ":0"}
     device = StrictDevice()
     with tiny():
         prepare(folder)

@@ -53,7 +53,9 @@ def gpu_cluster(settings: Cluster, *, memory_limit: int | None = None) -> Iterat
             LocalCUDACluster(
                 protocol="tcp",
                 host=LOOPBACK,
-                dashboard_address=None,
+                # With no address given, scheduler and workers would serve HTTP to all interfaces.
+                dashboard_address=f"{LOOPBACK}:0",
+                worker_dashboard_address=f"{LOOPBACK}:0",
                 rmm_async=True,
                 rmm_maximum_pool_size=memory_limit,
                 rmm_allocator_external_lib_list=["cupy"],
