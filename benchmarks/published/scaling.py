@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks import json_argument, measure
+from benchmarks import measure
 from benchmarks.measure import this_python
 from benchmarks.published import row as rows
 from benchmarks.published.measuring import PACKAGES
@@ -23,6 +23,7 @@ from benchmarks.published.row import ONE_BLAS_THREAD, CallCase, Row, Work
 from benchmarks.published.work import as_argument
 from benchmarks.report import Plan, Report, Reports, in_short, table
 from whitewater import devices
+from whitewater.config import argument
 from whitewater.config.benchmarks import Benchmarks, Scaling
 from whitewater.config.cluster import Cluster
 from whitewater.log import logged
@@ -118,7 +119,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _measure(given: Any) -> None:
-    settings = json_argument.read(Benchmarks, given.settings, option="--settings")
+    settings = argument.read(Benchmarks, given.settings, option="--settings")
     # A place that cannot be written is told before minutes of measurements are lost.
     given.report.parent.mkdir(parents=True, exist_ok=True)
     reports = []

@@ -8,16 +8,11 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TypeVar
-
-from pydantic import ValidationError
 
 from whitewater import registry
-from whitewater.config.base import Section
-from whitewater.errors import ConfigError, WhitewaterError
+from whitewater.errors import WhitewaterError
 from whitewater.process import leave
 
-S = TypeVar("S", bound=Section)
 # Tasks are parallel already; threads of BLAS and OpenMP besides them take turns on the same cores, and sum up
 # in another order with each number of them. Snakemake sets these to the threads of the rule.
 ONE_THREAD = (
@@ -112,6 +107,7 @@ def _execute(application: str, name: str, step: registry.Step, arguments: Sequen
     flags = registry.flags(function)
     given = _parser(f"{application} {name}", function.__doc__ or "", flags).parse_args(list(arguments))
     from whitewater import devices
+    from whitewater.config import argument
     from whitewater.config.cluster import Cluster
     from whitewater.step import Run, execute
 
@@ -120,9 +116,9 @@ def _execute(application: str, name: str, step: registry.Step, arguments: Sequen
         application=application,
         step=name,
         device=devices.resolve(given.device),
-        settings=_validated(step.settings, given.settings, what="--settings"),
+        settings=argument.read(step.settings, given.settings, option="--settings"),
         threads=given.threads,
-        cluster_settings=_validated(Cluster, given.cluster, what="--cluster"),
+        cluster_settings=argument.read(Cluster, given.cluster, option="--cluster"),
         report=given.log.with_suffix(".dask.html") if given.log else None,
     )
     execute(
@@ -132,21 +128,6 @@ def _execute(application: str, name: str, step: registry.Step, arguments: Sequen
         outputs={flag.name: values[flag.name] for flag in flags if flag.written},
         record=given.record,
     )
-
-
-def _validated(model: type[S], text: str, *, what: str) -> S:
-    """Read settings given as JSON.
-
-    Raises
-    ------
-    ConfigError
-        Naming every wrong key and value.
-    """
-    try:
-        return model.model_validate_json(text)
-    except ValidationError as error:
-        lines = [f"{what}: {'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
-        raise ConfigError("\n".join(lines)) from None
 
 
 def _value(flag: registry.Flag, given: list[Path]) -> Path | dict[str, Path]:

@@ -8,7 +8,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from benchmarks.json_argument import read
 from benchmarks.published import row as rows
 from benchmarks.published.measuring import commands
 from benchmarks.published.room import require
@@ -16,6 +15,7 @@ from benchmarks.published.row import CallCase, Row, Timed, Variant, Work
 from benchmarks.report import Size
 from tests.published import tiny_work
 from whitewater import memory
+from whitewater.config.argument import read
 from whitewater.config.benchmarks import Row as Settings
 from whitewater.errors import ConfigError, ResourceError
 

@@ -1,4 +1,4 @@
-"""JSON that is given on the command line."""
+"""A section of the configuration that is given as JSON on the command line."""
 
 from __future__ import annotations
 
