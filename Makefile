@@ -24,11 +24,12 @@ HERE := $(call in,$(patsubst %/,%,$(dir $(ENVIRONMENT))))
 SNAKEMAKE := $(HERE) snakemake --cores "$(CORES)" $(if $(DEVICE),--config "device=$(DEVICE)")
 DEV := $(call in,.venv)
 SNAKEFILES := Snakefile workflows
+PYTEST := python -m pytest --numprocesses auto --dist worksteal
 
 # Certificates of the machine, which a company's proxy may have added to, rather than those that uv brings.
 export UV_SYSTEM_CERTS ?= 1
 
-.PHONY: help run test lint bench clean lock test-contract-rapids
+.PHONY: help run test test-slow lint bench clean lock test-contract-rapids
 
 help: ## List the targets
 	@grep --extended-regexp '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | while IFS=$$'\t' read -r target text; do \
@@ -41,8 +42,11 @@ run: $(ENVIRONMENT) ## Run all applications on small generated data: make run [D
 		$(SNAKEMAKE) --report results/.report.html && mv results/.report.html $$report; fi
 	@$(HERE) python -m whitewater results
 
-test: lint ## Everything that CI runs: lint, then the tests
-	$(DEV) python -m pytest --numprocesses auto --dist loadgroup
+test: lint ## Lint, then the tests, but for the slow ones
+	$(DEV) $(PYTEST) -m "not slow"
+
+test-slow: .venv/.dev ## The slow tests: notebooks, tests of kills and of clusters; CI runs them too
+	$(DEV) $(PYTEST) -m slow
 
 lint: .venv/.dev ## Check style, types and workflows
 	$(DEV) ruff check

@@ -75,10 +75,6 @@ ELSEWHERE = {
 DEVICE_CODE, _ = split_by_place(FOLDER.glob("*.py"), host=HOST)
 
 
-# The scenario takes seconds: one process makes it, where tests are shared out among several.
-pytestmark = pytest.mark.xdist_group("published_rows")
-
-
 @dataclass(frozen=True)
 class Scenario:
     """What the variants answered on the strict device and what they did there, and what is right."""

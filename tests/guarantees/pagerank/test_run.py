@@ -12,7 +12,7 @@ import networkx
 import pandas as pd
 import pytest
 
-from tests.workflows.running import Clone, Ended, contents, leftovers, sha256, staging
+from tests.guarantees.running import Clone, Ended, contents, leftovers, sha256, staging
 
 RESULTS = "results/pagerank/cpu"
 ON_HOST = ("simulate", "fetch", "parse", "edges")

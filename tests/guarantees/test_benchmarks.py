@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.workflows.running import Clone
+from tests.guarantees.running import Clone
 
 ROW = "results/benchmarks/cpu/rows/array_elementwise.json"
 TINY = {"benchmarks": {"scale": 1e-5, "rounds": 3, "seconds": 0.1}}

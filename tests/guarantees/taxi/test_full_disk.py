@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.guarantees.running import Clone, leftovers
 from tests.raw_files import write_parquet, yellow_frame
-from tests.workflows.running import Clone, leftovers
 
 
 def mount(folder: Path, *, size: str) -> None:

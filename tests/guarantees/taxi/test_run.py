@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pyarrow.parquet as pq
 
-from tests.workflows.running import REMOTE, Clone, Ended, contents, leftovers, sha256
+from tests.guarantees.running import REMOTE, Clone, Ended, contents, leftovers, sha256
 
 RESULTS = "results/taxi/cpu"
 TABLES = ("hour", "weekday_hour", "month", "payment_type", "passenger_count", "borough", "zone")

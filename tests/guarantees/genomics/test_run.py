@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 
 from tests.genotype_stores import write_plink
-from tests.workflows.running import REMOTE, Clone, Ended, contents, leftovers, sha256, staging
+from tests.guarantees.running import REMOTE, Clone, Ended, contents, leftovers, sha256, staging
 
 RESULTS = "results/genomics/cpu"
 GENOTYPES = "data/genomics/genotypes"

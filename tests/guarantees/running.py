@@ -41,10 +41,14 @@ TINY: dict[str, dict[str, Any]] = {
         "train": {"trees": 5, "depth": 3, "without_each_group": False},
     },
 }
+# The configuration of tests over that of the repository: a tiny run, and what a test sets besides.
+MINE = ("tiny.yaml", "mine.yaml")
 DEADLINE = 400.0
 POLL = 0.005
 NAMES = "|".join(TINY)
 OURS = re.compile(rf"^(?:(?:Config|Input|Device|Integrity|Resource)Error:|(?:{NAMES}) \w+ failed:)", re.MULTILINE)
+# What Snakemake says after a message of ours.
+AFTERWARDS = re.compile(r"^(?:RuleException:|\[\w{3} \w{3} +\d+ [\d:]+ \d{4}\]|Shutting down, )", re.MULTILINE)
 # Files that runs keep on purpose: Snakemake's time stamps, and the locks that keep runs apart.
 KEPT = re.compile(rf"\.snakemake_timestamp|\.(?:{NAMES})-\w+\.owner|\.fetch\.lock")
 # Scripts, pictures and styles that a page would load from elsewhere when it is opened.
@@ -63,7 +67,7 @@ class Ended:
     def messages(self) -> list[str]:
         """Whitewater's own messages about what went wrong, each with the lines that follow it."""
         bounds = [*(match.start() for match in OURS.finditer(self.terminal)), len(self.terminal)]
-        return [self.terminal[start:stop].strip() for start, stop in pairwise(bounds)]
+        return [AFTERWARDS.split(self.terminal[start:stop])[0].strip() for start, stop in pairwise(bounds)]
 
     @property
     def message(self) -> str:
@@ -173,6 +177,14 @@ class Clone:
     def snakemake(self, *arguments: str, files: Sequence[str] = ("tiny.yaml",), **variables: str) -> Ended:
         """Run Snakemake to its end."""
         return self.start_snakemake(*arguments, files=files, **variables).ended()
+
+    def run(self, application: str, settings: Mapping[str, Any], *targets: str, **variables: str) -> Ended:
+        """Run an application, or only what its ``targets`` need, with a section over the tiny configuration.
+
+        The configuration stays in ``mine.yaml``, for `snakemake(..., files=MINE)`.
+        """
+        self.write(MINE[-1], {application: settings})
+        return self.snakemake("--", *(targets or (application,)), files=MINE, **variables)
 
     def dry_run(self, overrides: Mapping[str, Any], *arguments: str) -> Ended:
         """Say what would run with a configuration over the tiny one."""

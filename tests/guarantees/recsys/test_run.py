@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.workflows.running import Clone, Ended, contents, leftovers, sha256, staging
+from tests.guarantees.running import Clone, Ended, contents, leftovers, sha256, staging
 
 RESULTS = "results/recsys/cpu"
 ON_HOST = ("simulate", "fetch", "split")

@@ -14,8 +14,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from tests.guarantees.running import Clone, Ended, leftovers
 from tests.raw_files import TRIP, YELLOW_2019, write_csv, write_parquet, write_zones, yellow_frame
-from tests.workflows.running import Clone, Ended, leftovers
 
 FETCHED = {"inputs": "data/taxi/inputs.json", "zones": "data/taxi/zones.csv"}
 

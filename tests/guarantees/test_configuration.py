@@ -4,8 +4,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from tests.guarantees.running import Clone, Ended
 from tests.raw_files import TRIP, write_csv
-from tests.workflows.running import Clone, Ended
 
 # Makes any machine one without a usable GPU.
 NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}

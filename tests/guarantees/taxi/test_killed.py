@@ -8,8 +8,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.guarantees.running import DEADLINE, Clone, Running, contents, eventually, leftovers, make_clone, workers
 from tests.raw_files import write_parquet, write_zones, yellow_frame
-from tests.workflows.running import DEADLINE, Clone, Running, contents, eventually, leftovers, make_clone, workers
 
 STANDARDISED = "results/taxi/cpu/standardised"
 # Worker processes start in seconds, so a step is caught in the middle for sure.
