@@ -29,7 +29,7 @@ PYTEST := python -m pytest --numprocesses auto --dist worksteal
 # Certificates of the machine, which a company's proxy may have added to, rather than those that uv brings.
 export UV_SYSTEM_CERTS ?= 1
 
-.PHONY: help run test test-slow lint bench clean lock test-contract-rapids
+.PHONY: help run test test-slow lint bench bench-guard clean lock test-contract-rapids
 
 help: ## List the targets
 	@grep --extended-regexp '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | while IFS=$$'\t' read -r target text; do \
@@ -59,6 +59,9 @@ lint: .venv/.dev ## Check style, types and workflows
 bench: $(ENVIRONMENT) $(if $(HAS_GPU),,.venv/.bench) ## Run the published tables again, beside their peers, about 8 minutes: make bench [DEVICE=gpu]
 	@$(SNAKEMAKE) --forceall benchmarks
 	@cat results/benchmarks/$(if $(HAS_GPU),gpu,cpu)/table.md
+
+bench-guard: .venv/.bench ## Measure what has become slower since the first edition, about 12 minutes
+	@$(DEV) python -m benchmarks.guard
 
 clean: ## Remove results, data (generated and downloaded), logs and caches; the environments stay
 	rm -rf results data logs .snakemake .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -7,15 +7,15 @@ import json
 import shutil
 import statistics
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pydantic import JsonValue
 
-from benchmarks.genomics.accuracy import Reference, judge, reference
+from benchmarks.genomics.accuracy import reference
+from benchmarks.genomics.commands import variant
 from benchmarks.genomics.simulated_store import Stored, prepare
-from benchmarks.measure import Variant, measure, this_python
+from benchmarks.measure import measure, this_python
 from benchmarks.process_tree import MeasurementError, run
 from benchmarks.report import Plan, Report, Size, table
 
@@ -43,10 +43,7 @@ def run_benchmark(arguments: Any) -> Report:
     try:
         return measure(
             f"genomics: ten principal components of {stored.samples:,} samples x {stored.variants:,} variants",
-            [
-                _variant(name, stored, exact, threads=arguments.threads, folder=written / name)
-                for name in arguments.tools
-            ],
+            [variant(name, stored, exact, written / name, threads=arguments.threads) for name in arguments.tools],
             oracle=arguments.oracle,
             plan=Plan(rounds=arguments.rounds, seconds=arguments.seconds, threads=arguments.threads),
             size=Size(rows=stored.samples * stored.variants, bytes=stored.file_bytes, basis="file"),
@@ -55,19 +52,6 @@ def run_benchmark(arguments: Any) -> Report:
         )
     finally:
         shutil.rmtree(written, ignore_errors=True)
-
-
-def _variant(name: str, stored: Stored, exact: Reference, *, threads: int, folder: Path) -> Variant:
-    output = folder / "components.npy"
-    paths = ["--store", str(stored.store), "--plink", str(stored.plink), "--output", str(output)]
-    return Variant(
-        name,
-        (this_python(), "-m", f"benchmarks.genomics.with_{name}", *paths, "--threads", str(threads)),
-        # Whitewater's workers are threads of their own, each with one of BLAS, as its command line sets it.
-        environment={"PYTHONPATH": "src"} | ({"OPENBLAS_NUM_THREADS": "1"} if name == "whitewater" else {}),
-        outputs=(folder,),
-        inspect=partial(judge, output, exact),
-    )
 
 
 def _floor(stored: Stored, *, kept: int, threads: int) -> JsonValue:
