@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
+import csv
 import gzip
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -10,13 +13,20 @@ from pathlib import Path
 from typing import BinaryIO, Literal
 
 from whitewater.devices import Device, Encoded, Parsed, RawBlock
+from whitewater.devices.arrow_kinds import from_arrow
 from whitewater.errors import InputError
-from whitewater.taxi.schema import Era, recognise
+from whitewater.taxi.schema import ALIASES, NOT_CARRIED, Era, recognise
 
 Form = Literal["parquet", "text", "gzip"]
 # Lines looked at to learn how many fields the rows have, where the header has fewer.
 SAMPLE_LINES = 200
 BYTES_A_ROW = 100
+# More than any header has.
+HEADER_BYTES = 1 << 16
+SEPARATORS = {b";": "semicolons", b"\t": "tabs", b"|": "vertical bars"}
+SHOWN = 80
+# The gzip module lets some errors of zlib through.
+_FAULTS = (OSError, EOFError, zlib.error)
 
 
 @dataclass(frozen=True)
@@ -39,13 +49,33 @@ class Unit:
     stop: int
 
 
+def open_all(paths: Sequence[Path]) -> list[RawFile]:
+    """Recognise files by their content; see `open_raw`. The error tells of every file that is refused."""
+    files, faults = [], []
+    for path in paths:
+        try:
+            files.append(open_raw(path))
+        except InputError as error:
+            faults.append(str(error))
+    refuse(faults)
+    return files
+
+
+def refuse(faults: Sequence[str]) -> None:
+    """Raise InputError with the faults of files, if there are any."""
+    if len(faults) > 1:
+        raise InputError("\n- ".join([f"{len(faults)} files are refused.", *faults]))
+    if faults:
+        raise InputError(faults[0])
+
+
 def open_raw(path: Path) -> RawFile:
     """Recognise a file by its content.
 
     Raises
     ------
     InputError
-        If it cannot be read, is empty, is damaged, or holds columns that are not understood.
+        If it cannot be read, is empty, is damaged, holds no trips, or has columns that are not understood.
     """
     try:
         with path.open("rb") as stream:
@@ -81,6 +111,26 @@ def blocks(unit: Unit, device: Device, *, block_rows: int) -> Iterator[Parsed]:
         yield device.parse_delimited(text, file.fields, columns)
 
 
+def fault_of(line: str, file: RawFile) -> str:
+    """Say why a line could not be parsed: by its number of fields, or by the first field that is not of its kind."""
+    import pyarrow as pa
+
+    shown = repr(line if len(line) <= SHOWN else f"{line[:SHOWN]}...")
+    try:
+        fields = next(csv.reader([line], strict=True))
+    except csv.Error as error:
+        return f"{shown} is no line of CSV ({error})"
+    if len(fields) != len(file.fields):
+        return f"{shown} has {len(fields)} fields, not {len(file.fields)}"
+    text = dict(zip(file.fields, fields, strict=True))
+    for column in file.era.columns.values():
+        try:
+            from_arrow(pa.array([text[column.raw_name]]), column.kind)
+        except ValueError as error:
+            return f"column {column.raw_name!r}: {error}"
+    return f"{shown} has unsound quotes"
+
+
 def _rows(block: RawBlock) -> int:
     first = next(iter(block.values()))
     return len(first.codes if isinstance(first, Encoded) else first)
@@ -91,28 +141,61 @@ def _open_parquet(path: Path) -> RawFile:
     import pyarrow.parquet as pq
 
     try:
-        schema = pq.read_schema(path)
+        footer = pq.read_metadata(path)
+        schema = footer.schema.to_arrow_schema()
     except (pa.ArrowException, OSError) as error:
         raise InputError(
             f"{path} is a damaged or truncated Parquet file ({error}). Download or write it again."
         ) from error
     numeric = [field.name for field in schema if pa.types.is_integer(field.type) or pa.types.is_floating(field.type)]
-    return RawFile(path, "parquet", recognise(schema.names, path=str(path), numeric=numeric))
+    era = recognise(schema.names, path=str(path), numeric=numeric)
+    if not footer.num_rows:
+        raise _without_trips(path)
+    return RawFile(path, "parquet", era)
 
 
 def _open_text(path: Path, form: Form) -> RawFile:
     try:
         with gzip.open(path, "rb") if form == "gzip" else path.open("rb") as stream:
-            header = stream.readline()
+            header = stream.readline(HEADER_BYTES)
+            if fault := _fault_of_header(header):
+                raise InputError(f"{path} {fault}")
             sample = [line for line in islice(stream, SAMPLE_LINES) if line.strip()]
         names = header.decode("utf-8-sig").rstrip("\r\n").split(",")
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+    except (*_FAULTS, UnicodeDecodeError) as error:
         raise InputError(f"{path} is neither Parquet nor readable CSV ({error}). Check the file.") from error
-    if not header.strip():
-        raise InputError(f"{path} is empty. Remove it from taxi.fetch.files.paths or download it again.")
     names = [name.strip().strip('"') for name in names]
+    if _is_trip(names):
+        raise InputError(f"{path} has no header: its first line begins with {','.join(names)[:SHOWN]!r}. "
+                         "Put the names of the columns before the first trip.")  # fmt: skip
     era = recognise(names, path=str(path))
+    if not sample:
+        raise _without_trips(path)
     return RawFile(path, form, era, _fields(names, sample, path=path), len(header))
+
+
+def _without_trips(path: Path) -> InputError:
+    return InputError(f"{path} has columns, but no trips. Remove it from taxi.fetch.files.paths or download it again.")
+
+
+def _fault_of_header(header: bytes) -> str | None:
+    """Say why the first line of a file cannot be a header of comma-separated text."""
+    if not header.strip():
+        return "is empty. Remove it from taxi.fetch.files.paths or download it again."
+    if header.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "is text in UTF-16. Save it as UTF-8."
+    if b"\0" in header:
+        return "is neither Parquet nor text. Check the file."
+    if b"\r" in header.rstrip(b"\r\n"):
+        return "ends its lines with CR alone. Convert the line ends to LF."
+    found = next((name for mark, name in SEPARATORS.items() if mark in header and b"," not in header), None)
+    return found and f"separates its fields by {found}. Separate them by commas."
+
+
+def _is_trip(names: Sequence[str]) -> bool:
+    """Tell whether the first line is a trip: no name of a column is there, but a number or a date."""
+    known = any(name.lower() in ALIASES or name.lower() in NOT_CARRIED for name in names)
+    return not known and any(name[:1].isdigit() for name in names)
 
 
 def _fields(names: Sequence[str], sample: Sequence[bytes], *, path: Path) -> tuple[str, ...]:
@@ -156,5 +239,5 @@ def _gzip_lines(file: RawFile, *, size: int) -> Iterator[bytes]:
             stream.readline()
             while text := stream.read(size):
                 yield text + stream.readline()
-    except (OSError, EOFError) as error:
+    except _FAULTS as error:
         raise InputError(f"{file.path} is a damaged or truncated gzip file ({error}). Download it again.") from error

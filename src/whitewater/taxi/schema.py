@@ -143,7 +143,24 @@ ALIASES: dict[str, str] = {
 }  # fmt: skip
 # Known columns that the schema leaves out: a pandas index that leaked into 2010-02 and 2010-03, and base licences.
 NOT_CARRIED = frozenset({"__index_level_0__", "dispatching_base_num", "originating_base_num"})
-FHV_ONLY = frozenset({"sr_flag", "affiliated_base_number"})
+# Raw names that the files of one service alone have. Not vendor_id: whoever tidies VendorID calls it so, too.
+OWN_NAMES: dict[Service, frozenset[str]] = {
+    "yellow": frozenset({
+        "tpep_pickup_datetime", "tpep_dropoff_datetime", "trip_pickup_datetime", "trip_dropoff_datetime", "vendor_name",
+        "rate_code", "store_and_forward", "start_lon", "start_lat", "end_lon", "end_lat", "fare_amt", "surcharge",
+        "tip_amt", "tolls_amt", "total_amt",
+    }),
+    "green": frozenset({"lpep_pickup_datetime", "lpep_dropoff_datetime", "trip_type", "ehail_fee"}),
+    "fhvhv": frozenset({
+        "hvfhs_license_num", "originating_base_num", "request_datetime", "on_scene_datetime", "trip_miles", "trip_time",
+        "base_passenger_fare", "tolls", "bcf", "sales_tax", "tips", "driver_pay", "shared_request_flag",
+        "shared_match_flag", "access_a_ride_flag", "wav_request_flag", "wav_match_flag",
+    }),
+}  # fmt: skip
+# Where there are no fares, one of these tells the trips of for-hire vehicles, of 2015 to today.
+FHV_NAMES = frozenset(
+    {"dispatching_base_num", "dispatching_base_number", "pickup_date", "sr_flag", "affiliated_base_number"}
+)
 
 
 def largest_code(column: str) -> int | None:
@@ -202,24 +219,23 @@ def recognise(raw_names: Sequence[str], *, path: str, numeric: Collection[str] =
     Raises
     ------
     InputError
-        If a column is not understood, a column that every era has is missing, two columns mean the same, or the file
-        holds fhv trips, which have no fares.
+        If a column is not understood, a column that every era has is missing, two columns mean the same, the service
+        cannot be told, or the file holds trips of for-hire vehicles without fares.
     """
-    lowered = {name: name.strip().lower() for name in raw_names}
-    _refuse_fhv(set(lowered.values()), path=path)
-    unknown = [name for name, key in lowered.items() if key not in ALIASES and key not in NOT_CARRIED]
+    keys = [name.strip().lower() for name in raw_names]
+    _refuse_without_fares(set(keys), path=path)
+    named = list(zip(raw_names, keys, strict=True))
+    unknown = [name for name, key in named if key not in ALIASES and key not in NOT_CARRIED]
     if unknown:
         raise InputError(f"{path}: columns not understood: {', '.join(map(_with_hint, unknown))}. "
                          "Rename them to those of a TLC file, or remove them.")  # fmt: skip
     columns: dict[str, RawColumn] = {}
-    for name, key in lowered.items():
+    for name, key in named:
         if key in NOT_CARRIED:
             continue
         column = ALIASES[key]
         if column in columns:
-            raise InputError(
-                f"{path}: columns {columns[column].raw_name!r} and {name!r} both mean {column}. Remove one."
-            )
+            raise InputError(f"{path}: {_both(columns[column].raw_name, name, column)}. Remove one.")
         spelled = column in SPELLINGS and name not in numeric
         columns[column] = RawColumn(name, "text" if spelled else TRIP_COLUMNS[column].kind)
     missing = [
@@ -228,22 +244,34 @@ def recognise(raw_names: Sequence[str], *, path: str, numeric: Collection[str] =
     if missing:
         raise InputError(f"{path}: not a file of taxi trips with fares: no column for {', '.join(missing)} "
                          f"among {', '.join(map(repr, raw_names))}.")  # fmt: skip
-    not_carried = tuple(name for name, key in lowered.items() if key in NOT_CARRIED)
-    return Era(_service(set(lowered.values()), columns), columns, not_carried)
+    not_carried = tuple(name for name, key in named if key in NOT_CARRIED)
+    return Era(None if "service" in columns else _service(named, path=path), columns, not_carried)
 
 
-def _service(lowered: set[str], columns: Mapping[str, RawColumn]) -> Service | None:
-    if "service" in columns:
-        return None
-    if "hvfhs_license_num" in lowered:
-        return "fhvhv"
-    if "lpep_pickup_datetime" in lowered:
-        return "green"
-    return "yellow"
+def _both(first: str, second: str, column: str) -> str:
+    if first == second:
+        return f"column {first!r} is there twice"
+    return f"columns {first!r} and {second!r} both mean {column}"
 
 
-def _refuse_fhv(lowered: set[str], *, path: str) -> None:
-    if lowered & FHV_ONLY and "fare_amount" not in lowered:
+def _service(named: Sequence[tuple[str, str]], *, path: str) -> Service:
+    """Return the one service that has columns of such names."""
+    own = {service: [name for name, key in named if key in OWN_NAMES[service]] for service in SERVICES}
+    found = [service for service in SERVICES if own[service]]
+    if len(found) == 1:
+        return found[0]
+    told = "; ".join(f"{', '.join(map(repr, own[service]))} would be {service}" for service in found)
+    raise InputError(f"{path}: the trips may be yellow, green or fhvhv: {told or 'no column tells'}. Name the columns "
+                     "as TLC does, or add a column 'color' that names the service of each trip.")  # fmt: skip
+
+
+def _refuse_without_fares(keys: set[str], *, path: str) -> None:
+    if any(ALIASES.get(key) == "fare_amount" for key in keys):
+        return
+    if "hvfhs_license_num" in keys:
+        raise InputError(f"{path}: the fhvhv (high-volume for-hire) trips of this old form have no fares and no tips. "
+                         "Use the Parquet file that TLC publishes today.")  # fmt: skip
+    if keys & FHV_NAMES:
         raise InputError(f"{path}: for-hire vehicle (fhv) trips have no fares and no tips. "
                          "Use yellow, green or fhvhv (high-volume for-hire) files.")  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,10 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from whitewater.devices import BAD_INTEGER, NULL_INTEGER, Array, Block, Device, Encoded, Kind, RawBlock
-from whitewater.errors import InputError
 from whitewater.store import read_json, write_json
 from whitewater.taxi.calendar import MONTHS, month_index, month_name
-from whitewater.taxi.raw import RawFile, Unit, blocks, open_raw, units
+from whitewater.taxi.raw import RawFile, Unit, blocks, fault_of, open_all, refuse, units
 from whitewater.taxi.schema import ISSUES, KINDS, NULL_RATE_CODE, SERVICES, Era, code_of, largest_code
 
 if TYPE_CHECKING:
@@ -27,18 +27,22 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Counts:
-    """Rows of a unit: read, malformed, and by service and month of pickup; the last column counts other dates."""
+    """Rows of a unit: read, malformed, and by service and month of pickup; the last column counts other dates.
+
+    ``example`` is the first line that is malformed.
+    """
 
     file: int
     rows: int
     malformed: int
     months: Array
+    example: str | None
 
 
 def standardise(run: Run[Standardise], *, inputs: Path, standardised: Output) -> None:
     """Write each raw file as Parquet parts of one schema, with a catalogue that says where every row came from."""
     named = read_json(inputs)["files"]
-    files = [open_raw(Path(each["path"])) for each in named]
+    files = open_all([Path(each["path"]) for each in named])
     for file in files:
         logger.info("%s: %s, %d columns", file.path, file.era.service or "service by row", len(file.era.columns))
     standardised.mkdir()
@@ -49,13 +53,13 @@ def standardise(run: Run[Standardise], *, inputs: Path, standardised: Output) ->
     ]
     work = partial(write_unit, directory=standardised, device=run.device, block_rows=run.settings.block_rows)
     with run.cluster() as client:
-        counts = list(run.map(work, tasks, client=client, label="standardise"))
+        counts = list(run.map(work, tasks, client=client, label="standardise", ordered=True))
+    by_file = [[count for count in counts if count.file == index] for index in range(len(files))]
+    _refuse_malformed(files, by_file, limit=run.settings.max_malformed_fraction)
     catalogue = [
-        _describe(index, file, origin=each["origin"], counts=[count for count in counts if count.file == index])
+        _describe(index, file, origin=each["origin"], counts=by_file[index])
         for index, (file, each) in enumerate(zip(files, named, strict=True))
     ]
-    for entry in catalogue:
-        _refuse_malformed(entry, limit=run.settings.max_malformed_fraction)
     write_json(standardised / "files.json", catalogue)
     run.note(rows=sum(count.rows for count in counts), files=len(files))
 
@@ -63,20 +67,21 @@ def standardise(run: Run[Standardise], *, inputs: Path, standardised: Output) ->
 def write_unit(task: tuple[int, int, Unit], *, directory: Path, device: Device, block_rows: int) -> Counts:
     """Standardise one unit of a file into parts; run twice, it leaves the same parts."""
     index, number, unit = task
-    total, malformed = 0, 0
+    total, malformed, example = 0, 0, None
     months = np.zeros((len(SERVICES), MONTHS + 1), np.int64)
     for part, parsed in enumerate(blocks(unit, device, block_rows=block_rows)):
         stem = f"{index:04d}-{number:04d}-{part:04d}"
         total += parsed.rows + len(parsed.malformed)
         malformed += len(parsed.malformed)
         if parsed.malformed:
+            example = example or parsed.malformed[0]
             _write_lines(list(parsed.malformed), directory / f"malformed-{stem}.parquet")
         block = standardise_block(parsed.block, unit.file.era, device)
         if len(block["service"]):
             kinds = {name: kind for name, kind in {**KINDS, "issues": ISSUES_KIND}.items() if name in block}
             device.write_parquet(block, directory / f"part-{stem}.parquet", kinds)
             months += count_months(block, device)
-    return Counts(index, total, malformed, months)
+    return Counts(index, total, malformed, months, example)
 
 
 def standardise_block(raw: RawBlock, era: Era, device: Device) -> Block:
@@ -131,6 +136,9 @@ def _checked(name: str, values: Array, device: Device) -> tuple[Array, Array | N
         bad |= values > largest
     if name in {"pickup_location_id", "dropoff_location_id"}:
         bad |= values == 0
+    if name == "service":
+        # Nothing else tells it.
+        bad |= values == null
     return (xp.where(bad, null, values), bad) if bool(bad.any()) else (values, None)
 
 
@@ -155,14 +163,18 @@ def _describe(index: int, file: RawFile, *, origin: str, counts: list[Counts]) -
     }
 
 
-def _refuse_malformed(entry: dict[str, object], *, limit: float) -> None:
-    rows, malformed = int(str(entry["rows"])), int(str(entry["malformed"]))
-    if malformed > limit * rows:
-        raise InputError(
-            f"{entry['path']}: {malformed} of {rows} lines cannot be parsed, more than "
-            f"taxi.standardise.max_malformed_fraction ({limit:g}) allows. Look at the file, or raise the limit to send "
-            "such lines to quarantine."
-        )
+def _refuse_malformed(files: Sequence[RawFile], by_file: Sequence[Sequence[Counts]], *, limit: float) -> None:
+    faults = []
+    for file, counts in zip(files, by_file, strict=True):
+        rows, malformed = sum(count.rows for count in counts), sum(count.malformed for count in counts)
+        if malformed > limit * rows:
+            example = next(count.example for count in counts if count.example is not None)
+            faults.append(
+                f"{file.path}: {malformed} of {rows} lines cannot be parsed, more than "
+                f"taxi.standardise.max_malformed_fraction ({limit:g}) allows. The first: {fault_of(example, file)}. "
+                "Correct the file, or raise the limit to send such lines to quarantine."
+            )
+    refuse(faults)
 
 
 def _write_lines(lines: list[str], path: Path) -> None:

@@ -96,7 +96,11 @@ def _read(path: Path) -> list[list[str]]:
             header, *rows = [row for row in csv.reader(file, strict=True) if row] or [[]]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path} is not a readable table of zones: {error}. Check taxi.fetch.files.zones.") from error
-    position = {name.strip().lower(): number for number, name in enumerate(header)}
+    names = [name.strip().lower() for name in header]
+    twice = [name for name in COLUMNS if names.count(name.lower()) > 1]
+    if twice:
+        raise InputError(f"{path}: column {twice[0]!r} is there twice. Remove one.")
+    position = {name: number for number, name in enumerate(names)}
     missing = [name for name in COLUMNS[:3] if name.lower() not in position]
     if missing or not rows:
         lacks = f"the column {' and '.join(missing)}" if missing else "rows"
