@@ -120,12 +120,14 @@ def _green() -> pd.DataFrame:
 
 
 def _fhvhv() -> pd.DataFrame:
+    trips = _trips("fhvhv")
     return _named(
-        _trips("fhvhv"),
+        trips,
         {
             "hvfhs_license_num": _choice(1, ["HV0003", "HV0005"]),
             "dispatching_base_num": _choice(2, ["B02764"]),
-            "request_datetime": "pickup",
+            # A time with a zone, which no library reads as a local time.
+            "request_datetime": trips["pickup"].dt.tz_localize("UTC"),
             "pickup_datetime": "pickup",
             "dropoff_datetime": "dropoff",
             "PULocationID": _choice(3, [61, 132, 264]),

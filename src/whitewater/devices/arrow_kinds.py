@@ -15,6 +15,8 @@ import pyarrow.compute as pc
 from whitewater.devices.protocol import BAD_INTEGER, NULL_INTEGER, NULL_TIMESTAMP, Array, Encoded, Kind
 
 MICROSECONDS = pa.timestamp("us")
+# Only trips have times of this kind, and theirs are New York's.
+LOCAL_ZONE = "America/New_York"
 # Longest date with a fraction that fits microseconds: what follows in a nanosecond text is cut off, as flooring does.
 _TIMESTAMP_TEXT = r"^\d{4}-\d\d-\d\d([ T]\d\d(:\d\d(:\d\d(\.\d{1,9})?)?)?)?$"
 _TIMESTAMP_CHARACTERS = 26
@@ -32,7 +34,7 @@ def from_arrow(column: pa.Array | pa.ChunkedArray, kind: Kind) -> Array | Encode
         Numbers, booleans, timestamps, dates, text (plain or dictionary encoded), or Arrow's null type.
     kind
         What the values become; see `whitewater.devices.protocol` for dtypes and nulls. Nanoseconds are floored, a time
-        with a zone gives the clock reading in that zone, NaN is null, and empty text is null.
+        with a zone gives what a clock in `LOCAL_ZONE` read at that instant, NaN is null, and empty text is null.
 
     Raises
     ------
@@ -111,7 +113,7 @@ def _timestamps(values: pa.Array) -> Array:
     if not pa.types.is_timestamp(values.type):
         raise ValueError(f"{values.type} is not a point in time")
     if values.type.tz is not None:
-        values = pc.local_timestamp(values)
+        values = pc.local_timestamp(values.cast(pa.timestamp(values.type.unit, LOCAL_ZONE)))
     microseconds = microseconds_of(_numpy(values.cast(pa.int64()), 0), values.type.unit)
     return np.where(_nulls(values), NULL_TIMESTAMP, microseconds) if values.null_count else microseconds
 
@@ -144,7 +146,7 @@ def _nulls(values: pa.Array) -> Array:
 
 def _timestamps_of_text(texts: pa.Array) -> pa.Array:
     texts = _null_when_empty(texts)
-    _refuse(texts, pc.match_substring_regex(texts, _TIMESTAMP_TEXT), "a point in time")
+    _refuse(texts, pc.match_substring_regex(texts, _TIMESTAMP_TEXT), "a time such as 2019-03-01 08:00:00, without zone")
     return pc.utf8_slice_codeunits(texts, 0, _TIMESTAMP_CHARACTERS).cast(MICROSECONDS)
 
 
