@@ -127,8 +127,9 @@ class Clean(Section):
         0.001,
         ge=0,
         lt=1,
-        description="A trip is rejected when its pickup month holds less than this share of its file's trips (a clock "
-        "that was wrong); 0 switches the rule off.",
+        description="A trip is rejected when its pickup month holds less than this share of its file's trips, or is "
+        "more than a year from the months that hold nine tenths of them (a clock that was wrong); 0 switches the rule "
+        "off.",
     )
 
 

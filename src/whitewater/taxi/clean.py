@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 TRIP_KINDS = {name: kind for name, kind in KINDS.items() if name != "service"}
 ALL_ROWS = 2**31 - 1
+MAIN_SHARE, NEAR_MONTHS = 0.9, 12
 
 
 @dataclass(frozen=True)
@@ -105,16 +106,21 @@ def parts(standardised: Path, catalogue: Sequence[Mapping[str, Any]]) -> list[Pa
 
 
 def usual_months(entry: Mapping[str, Any], minimum_share: float) -> dict[int, Array]:
-    """Return, by code of service, bool (months + 1,): the months with that share of a file's trips; the last is false.
+    """Return, by code of service, bool (months + 1,): the months that are not stray; the last is false.
 
-    Empty when ``minimum_share`` is 0: the rule is off.
+    A month is usual that holds ``minimum_share`` of a file's trips and is at most `NEAR_MONTHS` from one of the main
+    months: the fewest that hold `MAIN_SHARE` of them together. Among few trips a single one is no small share, but
+    that its clock was wrong is still seen. Empty when ``minimum_share`` is 0: the rule is off.
     """
     usual = {code: np.zeros(MONTHS + 1, bool) for code in range(len(SERVICES)) if minimum_share > 0}
     for service, counts in entry["months"].items() if usual else ():
-        least = minimum_share * sum(counts.values())
-        for name, rows in counts.items():
-            year, month = map(int, name.split("-"))
-            usual[SERVICES.index(service)][month_number(year, month)] = rows >= least
+        months = np.array([month_number(*map(int, name.split("-"))) for name in counts])
+        rows = np.array(list(counts.values()))
+        falling = np.argsort(-rows, kind="stable")
+        before = np.cumsum(rows[falling]) - rows[falling]
+        main = months[falling][before < MAIN_SHARE * rows.sum()]
+        near = (np.abs(months[:, None] - main) <= NEAR_MONTHS).any(axis=1)
+        usual[SERVICES.index(service)][months] = near & (rows >= minimum_share * rows.sum())
     return usual
 
 
