@@ -149,6 +149,12 @@ def _open_parquet(path: Path) -> RawFile:
         ) from error
     numeric = [field.name for field in schema if pa.types.is_integer(field.type) or pa.types.is_floating(field.type)]
     era = recognise(schema.names, path=str(path), numeric=numeric)
+    for column in era.columns.values():
+        try:
+            # No values: what is wrong is the type.
+            from_arrow(pa.nulls(0, schema.field(column.raw_name).type), column.kind)
+        except (ValueError, pa.ArrowException) as error:
+            raise InputError(f"{path}: column {column.raw_name!r}: {error}. Write it as TLC does.") from error
     if not footer.num_rows:
         raise _without_trips(path)
     return RawFile(path, "parquet", era)

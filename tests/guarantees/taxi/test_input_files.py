@@ -33,8 +33,18 @@ def test_every_file_that_is_refused_is_named_with_its_own_fault(fresh: Clone) ->
     cut = write_parquet(yellow_frame(500), fresh / "cut.parquet")
     cut.write_bytes(cut.read_bytes()[:-100])
     empty = write_parquet(yellow_frame(0), fresh / "none.parquet")
-    ended = run(fresh, good, cut, empty, *(fresh / name for name in files))
-    assert_refused(fresh, ended, "14 files are refused.", "cut.parquet is a damaged", "none.parquet has columns, but")
+    times = write_parquet(yellow_frame(9).assign(tpep_pickup_datetime=1_551_427_200), fresh / "times.parquet")
+    lists = write_parquet(yellow_frame(9).assign(fare_amount=[[1.0]] * 9), fresh / "lists.parquet")
+    ended = run(fresh, good, cut, empty, times, lists, *(fresh / name for name in files))
+    assert_refused(
+        fresh,
+        ended,
+        "16 files are refused.",
+        "cut.parquet is a damaged",
+        "none.parquet has columns, but",
+        "times.parquet: column 'tpep_pickup_datetime': int64 is not a point in time",
+        "lists.parquet: column 'fare_amount': ",
+    )
     for name, (_, words) in files.items():
         [line] = re.findall(rf"^- {re.escape(str(fresh / name))}:? (.*)$", ended.message, re.MULTILINE)
         assert words in line
