@@ -15,7 +15,7 @@ from tests.raw_files import TRIP, YELLOW_2019, write_csv, write_parquet, write_z
 from tests.real_data import needs_real_data, real_data
 from whitewater.devices import resolve
 from whitewater.errors import InputError
-from whitewater.taxi.schema import ISSUES, TRIP_COLUMNS
+from whitewater.taxi.schema import ISSUES, SERVICES, TRIP_COLUMNS
 
 DEVICE = resolve("cpu")
 
@@ -64,6 +64,7 @@ def test_an_era_reads_as_pandas_reads_it(name: str, columns: str, tmp_path: Path
     fare, tip, pickup, payment = columns.split()
     path = real_data("taxi", "eras", f"{name}.csv")
     ours, raw = standardised(path, tmp_path), raw_by_pandas(path)
+    assert set(ours["service"]) == {SERVICES.index(name.partition("_")[0])}
     np.testing.assert_array_equal(ours["fare_amount"].to_numpy(float), raw[fare].astype(float))
     np.testing.assert_array_equal(ours["tip_amount"].to_numpy(float), raw[tip].astype(float))
     assert ours["pickup_datetime"].astype("str").tolist() == raw[pickup].tolist()

@@ -3,6 +3,8 @@
 import gzip
 import re
 
+import pandas as pd
+
 from tests.guarantees.running import Clone
 from tests.guarantees.taxi.inputs import assert_refused, run, write_trips
 from tests.raw_files import TRIP, YELLOW_2019, write_csv, write_parquet, yellow_frame
@@ -34,7 +36,9 @@ def test_every_file_that_is_refused_is_named_with_its_own_fault(fresh: Clone) ->
     cut.write_bytes(cut.read_bytes()[:-100])
     empty = write_parquet(yellow_frame(0), fresh / "none.parquet")
     times = write_parquet(yellow_frame(9).assign(tpep_pickup_datetime=1_551_427_200), fresh / "times.parquet")
-    lists = write_parquet(yellow_frame(9).assign(fare_amount=[[1.0]] * 9), fresh / "lists.parquet")
+    lists = write_parquet(
+        yellow_frame(9).assign(fare_amount=pd.Series([[1.0]] * 9, dtype=object)), fresh / "lists.parquet"
+    )
     ended = run(fresh, good, cut, empty, times, lists, *(fresh / name for name in files))
     assert_refused(
         fresh,
