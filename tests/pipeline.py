@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from tests.guarantees.running import listed
 from whitewater.config.taxi import Taxi
 from whitewater.devices import Device
 from whitewater.step import Output, Outputs, Run
@@ -57,7 +58,7 @@ def run_taxi(
     """Standardise, clean and summarise files; return where the results are."""
     config = Taxi.model_validate(dict(settings or {}))
     folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / "inputs.json", {"files": [{"path": str(path), "origin": path.name} for path in files]})
+    write_json(folder / "inputs.json", listed(*files))
     standardise(
         Run("taxi", "standardise", device, config.standardise, threads),
         inputs=folder / "inputs.json",

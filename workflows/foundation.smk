@@ -14,7 +14,8 @@ sys.path[:0] = [folder for folder in PACKAGES if folder not in sys.path]
 from whitewater.config.gpu import describe_auto, require_device
 from whitewater.config.resolve import Source, resolve
 from whitewater.errors import WhitewaterError
-from snakemake.exceptions import WorkflowError
+from whitewater.local_files import files_in, files_of, state_of
+from whitewater.remote import local_path
 
 
 def sources():
@@ -44,8 +45,48 @@ shell.prefix(
 
 
 def settings(path):
-    """Return a section of the configuration as JSON, by its path in `lookup`'s notation."""
-    return json.dumps(lookup(path, within=config), sort_keys=True)
+    """Return a section of the configuration as JSON, by its path in `lookup`'s notation.
+
+    As a function, because Snakemake takes braces in a parameter's text, such as those of `{x}.csv`, for wildcards.
+    """
+
+    def section(wildcards):
+        return json.dumps(lookup(path, within=config), sort_keys=True)
+
+    return section
+
+
+def watched(names):
+    """Return an input function: the local files that the paths, globs and `file://` URLs of `names()` stand for.
+
+    One that is missing is left to the error of the step that reads it, and one whose name Snakemake cannot hold is
+    followed by `state` alone.
+    """
+
+    def files(wildcards):
+        return [path for path in files_of(names()) if can_be_input(path)]
+
+    return files
+
+
+def state(names, *sections):
+    """Return a parameter that changes with the files of `names()`, older times included, or with the sections.
+
+    The rule that reads the files has it, and the rule after that: where the reading fails, the results of the rule
+    after it are still there, and Snakemake would take them, and all later ones, for finished.
+    """
+
+    def digest(wildcards):
+        described = [lookup(path, within=config) for path in sections]
+        return state_of(files_of(names()), json.dumps(described, sort_keys=True))
+
+    return digest
+
+
+def can_be_input(path):
+    """Return whether Snakemake can hold a path: text without braces, which would be wildcards."""
+    is_text = os.fsencode(path).decode("utf-8", "replace") == path
+    return is_text and not {"{", "}"} & set(path)
 
 
 def gpus(wildcards):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from urllib.request import url2pathname
 
 from whitewater.download import Access, Expected, download
 from whitewater.errors import InputError
+from whitewater.local_files import matches, steady
 from whitewater.redaction import redacted
 from whitewater.remote import TransferError, bucket_faults, filesystem_of
 from whitewater.store import digests
@@ -98,31 +98,22 @@ def obtain(places: Sequence[str], *, downloads: Downloads, access: Access, threa
 
 
 def _expand_local(path: str, place: str, *, key: str, example: str) -> list[str]:
-    if Path(path).expanduser().exists() or not glob.has_magic(path):
-        matches = [str(Path(path).expanduser())]
-    else:
-        pattern = Path(path).expanduser()
-        anchor = Path(pattern.anchor)
-        matches = sorted(str(match) for match in anchor.glob(str(pattern.relative_to(anchor))) if _is_plain(match))
-    if not matches:
+    found = matches(Path(path).expanduser())
+    if not found:
         raise InputError(f"{place} matches no file. Check {key}.")
-    for match in matches:
-        if Path(match).is_dir():
-            raise InputError(f"{place} is a directory. Name its files, such as {match.rstrip('/')}/{example}.")
-        if not Path(match).is_file():
+    for match in found:
+        if match.is_dir():
+            raise InputError(f"{place} is a directory. Name its files, such as {match}/{example}.")
+        if not match.is_file():
             raise InputError(f"{place} does not exist. Check {key}.")
-    return matches
-
-
-def _is_plain(path: Path) -> bool:
-    """Leave out hidden files: they are unfinished ones, ours or a copying program's."""
-    return not path.is_dir() and not path.name.startswith(".")
+    return list(map(str, found))
 
 
 def _local(paths: Sequence[str], *, threads: int, key: str) -> dict[str, Input]:
     found = {path: Path(path) for path in paths}
     try:
-        hashes = digests(list(found.values()), threads=threads)
+        with steady(paths):
+            hashes = digests(list(found.values()), threads=threads)
     except OSError as error:
         raise InputError(f"{error.filename} cannot be read: {error.strerror}. Check {key}.") from error
     return {name: Input(name, name, path.stat().st_size, hashes[path]) for name, path in found.items()}

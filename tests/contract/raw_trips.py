@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from tests.guarantees.running import listed
+
 ROWS = 900
 # Trips that are there twice.
 REPEATED = slice(20, 60)
@@ -22,18 +24,17 @@ BOROUGHS = ("Bronx", "Brooklyn", "EWR", "Manhattan", "Queens", "Staten Island")
 def write_inputs(directory: Path) -> tuple[Path, Path]:
     """Write raw files and the table of zones; return the list of inputs, as the step `fetch` does, and the table."""
     frames = {"yellow.csv": _yellow(), "green.parquet": _green(), "fhvhv.parquet": _fhvhv(), "either.csv": _either()}
-    files = []
     for name, trips in frames.items():
         path, frame = directory / name, pd.concat([trips, trips[REPEATED]])
         if path.suffix == ".csv":
             frame.to_csv(path, index=False)
         else:
             frame.to_parquet(path, index=False, row_group_size=ROWS // 2)
-        files.append({"path": str(path), "origin": name, "bytes": path.stat().st_size, "sha256": "0" * 64})
     with (directory / "yellow.csv").open("a") as file:
         file.write("VTS,2009-01-04 02:52:00,torn\n")
     inputs, zones = directory / "inputs.json", directory / "zones.csv"
-    inputs.write_text(json.dumps({"source": "files", "files": files, "zones": {"path": str(zones), "origin": "zones"}}))
+    files = listed(*(directory / name for name in frames))
+    inputs.write_text(json.dumps({"source": "files", **files, "zones": {"path": str(zones), "origin": "zones"}}))
     lines = [f"{zone},{BOROUGHS[zone % 6]},Zone {zone},Boro Zone" for zone in range(1, 264)]
     zones.write_text("\n".join(["LocationID,Borough,Zone,service_zone", *lines]) + "\n")
     return inputs, zones

@@ -271,6 +271,13 @@ def leftovers(clone: Clone) -> list[str]:
     return sorted(str(path.relative_to(clone.folder)) for path in found if not KEPT.fullmatch(path.name))
 
 
+def listed(*paths: Path) -> dict[str, Any]:
+    """Return the list of trips that `fetch` would write of raw files."""
+    return {"files": [
+        {"path": str(path), "origin": path.name, "bytes": path.stat().st_size, "sha256": sha256(path)} for path in paths
+    ]}  # fmt: skip
+
+
 def contents(directory: Path) -> dict[str, bytes]:
     """Return the bytes of each file in a directory, by its path there; Snakemake's time stamp left out."""
     files = (path for path in directory.rglob("*") if path.is_file() and path.name != ".snakemake_timestamp")

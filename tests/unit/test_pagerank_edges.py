@@ -74,6 +74,12 @@ def vertices_of(folder: EdgesFolder, column: str = "vertex") -> list[Any] | None
     return None if table is None else sorted(table[column].to_pylist())
 
 
+def no_list(folder: Path) -> Path:
+    """Write a list of inputs without any, so that no checksum is compared."""
+    write_json(folder / "inputs.json", {"files": []})
+    return folder / "inputs.json"
+
+
 def from_files(tmp_path: Path, rules: EdgeRules = DROP, threads: int = 1, **options: Any) -> EdgesFolder:
     """Run the step on the files ``e*`` and ``v*`` of a folder."""
     files = {role: sorted(map(str, tmp_path.glob(f"{role[0]}*"))) for role in ("edges", "vertices")}
@@ -85,6 +91,7 @@ def from_files(tmp_path: Path, rules: EdgeRules = DROP, threads: int = 1, **opti
         fetched=tmp_path / "fetched",
         documents=Inputs({}),
         links=Inputs({}),
+        inputs=no_list(tmp_path),
         edges=Output(output),
     )
     return open_edges(output)
@@ -286,6 +293,7 @@ def from_pages(
         fetched=tmp_path,
         documents=Inputs({"documents": pages}),
         links=Inputs({"links": linked}),
+        inputs=tmp_path,
         edges=Output(output),
     )
     return open_edges(output)

@@ -1,4 +1,4 @@
-import os
+from functools import partial
 
 STORE_FILES = ["zarr.json", ".zmetadata", ".zgroup", ".zattrs"]
 PLINK_FILES = [".bed", ".bim", ".fam"]
@@ -7,14 +7,8 @@ GENERATED = lookup("genomics/ingest/source", within=config) == "generated"
 REMOVES_OUTLIERS = lookup("genomics/outliers/iterations", within=config) > 0
 
 
-def here(names):
-    """Return the files that exist on this machine; a missing one is left to the error of the step that reads it."""
-    paths = {os.path.expanduser(name.removeprefix("file://")) for name in names}
-    return sorted(path for path in paths if "://" not in path and os.path.isfile(path))
-
-
 def of_store(store):
-    """Return the files that say what is in a store of Zarr: they stand for the store, whose chunks may be millions."""
+    """Return the files that say what is in a store of Zarr: to Snakemake they stand for its chunks, maybe millions."""
     return [f"{store.rstrip('/')}/{name}" for name in STORE_FILES] if store else []
 
 
@@ -22,24 +16,24 @@ def of_plink(prefix):
     return [f"{prefix}{suffix}" for suffix in PLINK_FILES] if prefix else []
 
 
-def source_files(wildcards):
-    """Return the local files that `ingest` reads, so that a changed one runs it again."""
+def named_files(in_store=files_in):
+    """Return the places that `ingest` reads; of a store, those that `in_store` gives."""
     chosen = lookup("genomics/ingest", within=config)
     malariagen = chosen["malariagen"]
     named = {
         "generated": [],
-        "vcz": of_store(chosen["vcz"]["store"]),
-        "malariagen": of_store(malariagen["store"]) + of_store(malariagen["sites"]),
+        "vcz": in_store(chosen["vcz"]["store"]),
+        "malariagen": in_store(malariagen["store"]) + in_store(malariagen["sites"]),
         "plink": of_plink(chosen["plink"]["prefix"]),
         "vcf": chosen["vcf"]["paths"],
     }
-    return here([*named[chosen["source"]], chosen["labels"]["table"]])
+    return [*named[chosen["source"]], chosen["labels"]["table"]]
 
 
-def second_files(wildcards):
-    """Return the local files of the second data set, so that a changed one is projected again."""
+def second_set(in_store=files_in):
+    """Return the places of the second data set; see `named_files`."""
     second = lookup("genomics/project/second", within=config)
-    return here(of_plink(second) + of_store(second))
+    return [*of_plink(second), *in_store(second)]
 
 
 def workers(wildcards):
@@ -48,3 +42,11 @@ def workers(wildcards):
     samples = sum(simulated["samples_by_population"].values())
     bases = simulated["chromosomes"] * simulated["chromosome_length"]
     return 1 if GENERATED and samples * bases <= 5e10 else workflow.cores
+
+
+source_files = watched(partial(named_files, of_store))
+second_files = watched(partial(second_set, of_store))
+# Settings of a simulation stand for its files, which are not there when it fails.
+source = state(
+    named_files, "genomics/ingest", *(["genomics/simulate"] if GENERATED else [])
+)

@@ -1,21 +1,8 @@
-import glob
-import os
-
-
-def local_files(wildcards):
-    """Return the local files that `fetch` reads, so that a changed one runs it again; a missing one is left to its error."""
+def named_files():
+    """Return the places that `fetch` reads, of the source `files`."""
     chosen = lookup("taxi/fetch", within=config)
-    if chosen["source"] != "files":
-        return []
-    named = [*chosen["files"]["paths"], chosen["files"]["zones"]]
-    return sorted(
-        {
-            path
-            for name in named
-            if "://" not in name
-            for path in glob.glob(os.path.expanduser(name))
-        }
-    )
+    files = chosen["files"]
+    return [*files["paths"], files["zones"]] if chosen["source"] == "files" else []
 
 
 def workers(wildcards):
@@ -25,3 +12,7 @@ def workers(wildcards):
     files = len(generated["months"]) * len(generated["services"])
     small = chosen["source"] == "generated" and files * generated["scale"] <= 0.5
     return 1 if small else workflow.cores
+
+
+source_files = watched(named_files)
+source = state(named_files, "taxi/fetch")

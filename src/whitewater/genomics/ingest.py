@@ -20,7 +20,8 @@ from whitewater.errors import InputError, IntegrityError
 from whitewater.genomics.genotype_folder import GenotypeFolder, create_genotypes
 from whitewater.genomics.labels import labels_of, local_table, read_labels
 from whitewater.genomics.sources.sites import only_seen
-from whitewater.genomics.sources.source import Source, open_source, simulated_file
+from whitewater.genomics.sources.source import Source, named_places, open_source, simulated_file
+from whitewater.local_files import steady
 from whitewater.redaction import redacted
 from whitewater.remote import local_path
 from whitewater.store import digests, write_json
@@ -60,7 +61,14 @@ def ingest(run: Run[Ingest], *, simulated: Inputs, genotypes: Output, inputs: Ou
         of its samples.
     ResourceError
         If it needs more memory than there is.
+    IntegrityError
+        If a local file changes while it is read.
     """
+    with steady(named_places(run.settings)):
+        _ingest(run, simulated=simulated, genotypes=genotypes, inputs=inputs)
+
+
+def _ingest(run: Run[Ingest], *, simulated: Inputs, genotypes: Output, inputs: Output) -> None:
     scratch = genotypes / "converted"
     source = open_source(run.settings, simulated, scratch=scratch, threads=run.threads)
     check_samples(source)

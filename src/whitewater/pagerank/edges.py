@@ -6,11 +6,13 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from whitewater.local_files import as_fetched
 from whitewater.pagerank.edges_folder import EdgesFolder
 from whitewater.pagerank.edges_of_files import edges_of_files
 from whitewater.pagerank.edges_of_pages import edges_of_pages
-from whitewater.pagerank.pages import open_pages
+from whitewater.pagerank.pages import PagesFolder, open_pages
 from whitewater.pagerank.wikipedia import edges_of_wikipedia
+from whitewater.store import read_json
 
 if TYPE_CHECKING:
     from whitewater.config.pagerank import EdgeRules
@@ -19,20 +21,27 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-def edges(run: Run[EdgeRules], *, fetched: Path, documents: Inputs, links: Inputs, edges: Output) -> None:
+def edges(run: Run[EdgeRules], *, fetched: Path, documents: Inputs, links: Inputs, inputs: Path, edges: Output) -> None:
     """Write the edges of the source, without those that the rules of section ``pagerank.edges`` leave out.
 
-    ``documents`` and ``links`` hold the folders that `parse` wrote, where the source has pages, and nothing else.
+    ``documents`` and ``links`` hold the folders that `parse` wrote, where the source has pages, and nothing else;
+    ``inputs`` is the list of files that `fetch` wrote.
+
+    Raises
+    ------
+    IntegrityError
+        If a file of edges, or a dump, is not the one that `fetch` wrote down.
     """
-    folder = _written(run, fetched, documents=documents, links=links, folder=edges)
+    if links:
+        folder = edges_of_pages(run, documents["documents"], links["links"], edges)
+    else:
+        with as_fetched(read_json(inputs)["files"], rule="pagerank_fetch", threads=run.threads):
+            folder = _edges_of_files(run, open_pages(fetched), edges)
     run.note(**folder.counts, vertices=folder.described.vertices)
     logger.info("%d rows read, %d edges kept", folder.counts["read"], folder.edges)
 
 
-def _written(run: Run[EdgeRules], fetched: Path, *, documents: Inputs, links: Inputs, folder: Path) -> EdgesFolder:
-    if links:
-        return edges_of_pages(run, documents["documents"], links["links"], folder)
-    source = open_pages(fetched)
+def _edges_of_files(run: Run[EdgeRules], source: PagesFolder, folder: Path) -> EdgesFolder:
     if source.source == "wikipedia":
         return edges_of_wikipedia(run, source, folder)
     return edges_of_files(run, source, folder)

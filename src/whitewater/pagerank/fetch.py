@@ -15,6 +15,7 @@ from whitewater.config.base import Section
 from whitewater.config.pagerank import Crawl, Edges, Fetch, Html, Warc
 from whitewater.download import Access, read_registry
 from whitewater.errors import InputError
+from whitewater.local_files import steady
 from whitewater.pagerank.pages import PagesWriter
 from whitewater.pagerank.sources.html import read_html
 from whitewater.pagerank.sources.named_files import find_dumps, find_edges, find_warcs
@@ -88,7 +89,8 @@ def _read(run: Run[Fetch], settings: Section, writer: PagesWriter, *, frontier: 
             return _crawl(settings, writer, frontier)
         case Warc():
             files, lists = find_warcs(settings, downloads=downloads, threads=run.threads)
-            counts = read_warcs([Path(file.path) for file in files], writer, run=run)
+            with steady([file.path for file in files]):
+                counts = read_warcs([Path(file.path) for file in files], writer, run=run)
             return Found(_described([*files, *lists]), counts)
         case Edges():
             named, lists = find_edges(settings, downloads=downloads, threads=run.threads)

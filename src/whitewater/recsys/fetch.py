@@ -12,6 +12,7 @@ from pathlib import Path
 from whitewater.config.recsys import Fetch
 from whitewater.download import read_registry
 from whitewater.errors import InputError
+from whitewater.local_files import steady
 from whitewater.places import Downloads, Input
 from whitewater.recsys.log_folder import open_log
 from whitewater.recsys.sources.criteo import read_criteo
@@ -56,7 +57,8 @@ def fetch(run: Run[Fetch], *, simulated: Inputs, events: Output, inputs: Output)
     with exclusive(place / ".fetch.lock"):
         named = NamedFiles(Downloads(place, read_registry(REGISTRY)), run.settings.anonymous, run.threads)
         files = _found(run.settings, named, simulated)
-        counts = READERS[source](files, events, run=run)
+        with steady([each.path for each in files]):
+            counts = READERS[source](files, events, run=run)
     rows = open_log(events).rows
     write_json(inputs, {"source": source, "rows": rows, "files": [asdict(each) for each in files]})
     run.note(source=source, rows=rows, files=len(files), counts=dict(counts))

@@ -10,6 +10,7 @@ from pathlib import Path
 from whitewater.config.taxi import Fetch, Files, Tlc
 from whitewater.download import Access, Expected, read_registry
 from whitewater.errors import InputError
+from whitewater.local_files import steady
 from whitewater.places import Downloads, Input, distinct, expand, obtain
 from whitewater.step import Output, Run
 from whitewater.store import exclusive, write_json
@@ -41,7 +42,8 @@ def fetch(run: Run[Fetch], *, inputs: Output, zones: Output) -> None:
     DATA.mkdir(parents=True, exist_ok=True)
     with exclusive(DATA / ".fetch.lock"):
         catalogue = resolve(run.settings, directory=DATA, registry=read_registry(REGISTRY), threads=run.threads)
-    table = read_zones(Path(catalogue.zones.path))
+    with steady([catalogue.zones.path]):
+        table = read_zones(Path(catalogue.zones.path))
     if table.duplicates:
         logger.warning("%s repeats %d rows, which were dropped", catalogue.zones.origin, table.duplicates)
     zones.write_text(zones_csv(table), encoding="utf-8")

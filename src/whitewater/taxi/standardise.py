@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from whitewater.devices import BAD_INTEGER, NULL_INTEGER, Array, Block, Device, Encoded, Kind, RawBlock
+from whitewater.local_files import as_fetched
 from whitewater.store import read_json, write_json
 from whitewater.taxi.calendar import MONTHS, month_index, month_name
 from whitewater.taxi.raw import RawFile, Unit, blocks, fault_of, open_all, refuse, units
@@ -40,8 +41,21 @@ class Counts:
 
 
 def standardise(run: Run[Standardise], *, inputs: Path, standardised: Output) -> None:
-    """Write each raw file as Parquet parts of one schema, with a catalogue that says where every row came from."""
+    """Write each raw file as Parquet parts of one schema, with a catalogue that says where every row came from.
+
+    Raises
+    ------
+    InputError
+        If a file is not understood, or has too many malformed lines.
+    IntegrityError
+        If a file is not the one that `fetch` wrote down.
+    """
     named = read_json(inputs)["files"]
+    with as_fetched(named, rule="taxi_fetch", threads=run.threads):
+        _standardise(run, named, standardised)
+
+
+def _standardise(run: Run[Standardise], named: Sequence[Mapping[str, Any]], standardised: Path) -> None:
     files = open_all([Path(each["path"]) for each in named])
     for file in files:
         logger.info("%s: %s, %d columns", file.path, file.era.service or "service by row", len(file.era.columns))

@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from tests.guarantees.running import Clone, Ended, leftovers
+from tests.guarantees.running import Clone, Ended, leftovers, listed
 from tests.raw_files import TRIP, YELLOW_2019, write_csv, write_parquet, write_zones, yellow_frame
 
 FETCHED = {"inputs": "data/taxi/inputs.json", "zones": "data/taxi/zones.csv"}
@@ -25,8 +25,7 @@ def fetch(clone: Clone, **settings: Any) -> Ended:
 
 
 def standardise(clone: Clone, *files: Path, **settings: Any) -> Ended:
-    listing = {"files": [{"path": str(file), "origin": file.name} for file in files]}
-    paths = {"inputs": clone.write("inputs.json", listing), "standardised": "out"}
+    paths = {"inputs": clone.write("inputs.json", listed(*files)), "standardised": "out"}
     return clone.step("standardise", paths, settings=settings)
 
 
@@ -239,7 +238,7 @@ def test_an_error_that_nobody_foresaw_is_one_line_and_its_traceback_is_in_the_lo
 
 def test_an_output_that_cannot_be_placed_is_named(fresh: Clone) -> None:
     path = write_parquet(yellow_frame(100), fresh / "yellow.parquet")
-    listing = fresh.write("inputs.json", {"files": [{"path": str(path), "origin": path.name}]})
+    listing = fresh.write("inputs.json", listed(path))
     (fresh / "results").write_text("in the way")
     ended = fresh.step("standardise", {"inputs": listing, "standardised": "results/standardised"})
     assert ended.message.startswith("IntegrityError: results/standardised")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.guarantees.running import Clone, leftovers
+from tests.guarantees.running import Clone, leftovers, listed
 from tests.raw_files import write_parquet, yellow_frame
 
 
@@ -33,7 +33,7 @@ def small_disk(fresh: Clone) -> Iterator[Path]:
 def paths(clone: Clone) -> dict[str, str]:
     """Return the paths to standardise one raw file, which gives more than 64 kB."""
     raw = write_parquet(yellow_frame(20_000), clone / "yellow.parquet")
-    inputs = clone.write("inputs.json", {"files": [{"path": str(raw), "origin": raw.name}]})
+    inputs = clone.write("inputs.json", listed(raw))
     return {"inputs": inputs, "standardised": "results/standardised"}
 
 

@@ -8,7 +8,17 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.guarantees.running import DEADLINE, Clone, Running, contents, eventually, leftovers, make_clone, workers
+from tests.guarantees.running import (
+    DEADLINE,
+    Clone,
+    Running,
+    contents,
+    eventually,
+    leftovers,
+    listed,
+    make_clone,
+    workers,
+)
 from tests.raw_files import write_parquet, write_zones, yellow_frame
 
 STANDARDISED = "results/taxi/cpu/standardised"
@@ -93,7 +103,7 @@ def standardised(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clone]:
     """A clone with a raw file of four row groups, standardised into as many parts, and a table of zones."""
     clone = make_clone(tmp_path_factory.mktemp("standardised") / "clone")
     path = write_parquet(yellow_frame(240_000), clone / "yellow.parquet", row_group_size=60_000)
-    clone.write("inputs.json", {"files": [{"path": str(path), "origin": path.name}]})
+    clone.write("inputs.json", listed(path))
     write_zones(clone / "zones.csv")
     ended = clone.step("standardise", {"inputs": "inputs.json", "standardised": "undisturbed/standardised"})
     assert ended.status == 0, ended.terminal

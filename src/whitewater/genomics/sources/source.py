@@ -115,6 +115,18 @@ def open_source(
     return open_vcz(settings.vcz)
 
 
+def named_places(settings: Ingest) -> list[str]:
+    """Return the files and stores that the settings name for the source, and the table of labels."""
+    prefix, malariagen = settings.plink.prefix, settings.malariagen
+    named = {
+        "vcz": [settings.vcz.store],
+        "malariagen": [malariagen.store, malariagen.sites],
+        "plink": [f"{prefix}{suffix}" for suffix in (".bed", ".bim", ".fam")],
+        "vcf": settings.vcf.paths,
+    }
+    return [*named.get(settings.source, []), settings.labels.table]
+
+
 def simulated_file(simulated: Mapping[str, Path], name: str) -> Path:
     """Return where a file of the simulation is.
 
