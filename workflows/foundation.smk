@@ -36,11 +36,12 @@ try:
 except WhitewaterError as error:
     sys.exit(f"{type(error).__name__}:\n{error}")
 
-# After `source activate`, and kept by --sdm conda, which unsets an exported PYTHONPATH. The cluster is no parameter of a
-# rule, because nothing needs to run again when it changes.
+# After `source activate`, and kept by --sdm conda, which unsets an exported PYTHONPATH. The cluster and `refresh` are no
+# parameters of a rule, because nothing needs to run again when they change.
 shell.prefix(
     f"export PYTHONPATH={shlex.quote(':'.join(PACKAGES))}${{{{PYTHONPATH:+:$PYTHONPATH}}}}"
-    f" WHITEWATER_CLUSTER={shlex.quote(json.dumps(config['cluster']).replace('{', '{{').replace('}', '}}'))}; "
+    f" WHITEWATER_CLUSTER={shlex.quote(json.dumps(config['cluster']).replace('{', '{{').replace('}', '}}'))}"
+    f" WHITEWATER_REFRESH={'1' if config['refresh'] else ''}; "
 )
 
 

@@ -1,4 +1,4 @@
-"""`python -m whitewater <application> <step>`, `doctor`, `results`, `config`, `idioms`."""
+"""`python -m whitewater <application> <step>`, `doctor`, `results`, `config`, `idioms`, `clean`."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ COMMANDS = {
     "results": "whitewater.results",
     "config": "whitewater.config.document",
     "idioms": "whitewater.idioms",
+    "clean": "whitewater.clean",
 }
 CLUSTER_VARIABLE = "WHITEWATER_CLUSTER"
+REFRESH_VARIABLE = "WHITEWATER_REFRESH"
 # As a shell tells of a process that a signal ended: 128 and the number of SIGINT.
 INTERRUPTED = 130
 
@@ -53,7 +55,8 @@ def _usage(command: str) -> int:
         "  doctor        what this machine can run, each line tried\n"
         "  results       what the last run made, and where it is\n"
         "  config        write the JSON schema and the page of the configuration\n"
-        "  idioms        find slow idioms in your Python files and notebooks"
+        "  idioms        find slow idioms in your Python files and notebooks\n"
+        "  clean         remove what runs wrote, and nothing else"
     )
     asked = command in {"-h", "--help", "help"}
     print(text if asked else f"no command {command!r}\n{text}", file=sys.stdout if asked else sys.stderr)
@@ -119,6 +122,7 @@ def _execute(application: str, name: str, step: registry.Step, arguments: Sequen
         settings=argument.read(step.settings, given.settings, option="--settings"),
         threads=given.threads,
         cluster_settings=argument.read(Cluster, given.cluster, option="--cluster"),
+        refresh=given.refresh,
         report=given.log.with_suffix(".dask.html") if given.log else None,
     )
     execute(
@@ -147,6 +151,12 @@ def _parser(command: str, description: str, flags: Sequence[registry.Flag]) -> a
         "--settings", default="{}", help="JSON: the section of the configuration that bears the step's name"
     )
     parser.add_argument("--cluster", default=os.environ.get(CLUSTER_VARIABLE, "{}"), help="JSON: the section `cluster`")
+    parser.add_argument(
+        "--refresh",
+        action="store_true",
+        default=bool(os.environ.get(REFRESH_VARIABLE)),
+        help="download again what was downloaded before",
+    )
     parser.add_argument("--log", type=Path, help="file for everything printed")
     parser.add_argument("--record", type=Path, help="file for the record of what ran where, on what, in what time")
     for flag in flags:

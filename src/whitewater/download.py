@@ -1,7 +1,9 @@
 """Downloads: tried again, resumed where they broke off, and never replaced in silence.
 
 What is downloaded is *pinned*: its SHA-256 is noted the first time, and a later download of the same URL that gives
-other bytes is an error. A registry that comes with the code can say what to expect before the first download.
+other bytes is an error, unless a refresh is asked for. A registry that comes with the code can say what to expect
+before the first download. What is not of the form that its name promises, such as a login page, is neither kept nor
+pinned.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from whitewater.download_form import fault_of
 from whitewater.errors import InputError, IntegrityError, ResourceError, WhitewaterError
 from whitewater.redaction import redacted
 from whitewater.remote import Bucket, Http, Opened, Remote, TransferError
@@ -32,7 +35,6 @@ AT_ONCE = 4
 BLOCK = 1 << 20
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 PROGRESS_SECONDS = 5.0
-PARQUET_MAGIC = b"PAR1"
 ENTRY = re.compile(r"([0-9a-f]{64})?,[0-9]*")  # checksum and size in the registry
 REGISTRY_COLUMNS = ("name", "url", "sha256", "licence", "size")
 
@@ -89,9 +91,15 @@ def read_registry(path: Path) -> dict[str, Expected]:
 
 
 def download(
-    urls: Sequence[str], *, directory: Path, pins: Path, registry: Mapping[str, Expected], access: Access
+    urls: Sequence[str],
+    *,
+    directory: Path,
+    pins: Path,
+    registry: Mapping[str, Expected],
+    access: Access,
+    refresh: bool = False,
 ) -> list[Downloaded]:
-    """Download files, four at once; one that is there already is not downloaded again.
+    """Download files, four at once; one that is there already is not downloaded again without ``refresh``.
 
     Parameters
     ----------
@@ -105,6 +113,8 @@ def download(
         What to expect, by URL.
     access
         How to read them.
+    refresh
+        Download what is there already too, and pin what comes; where that is another file, say so.
 
     Returns
     -------
@@ -127,7 +137,9 @@ def download(
     stopped = threading.Event()
     with ThreadPoolExecutor(AT_ONCE) as pool:
         downloads = {
-            url: _Download(url, directory / local_name(url), _pin(known, url, pins), registry.get(url), access, stopped)
+            url: _Download(
+                url, directory / local_name(url), _pin(known, url, pins), registry.get(url), access, stopped, refresh
+            )
             for url in urls
         }
         futures = {pool.submit(each.run): url for url, each in downloads.items()}
@@ -174,20 +186,29 @@ class _Download:
     registered: Expected | None
     access: Access
     stopped: threading.Event
+    refresh: bool
 
     def run(self) -> Downloaded:
-        if self.path.exists() and self.pin:
+        if self.path.exists() and self.pin and not self.refresh:
             return self._kept(self.pin)
         self._transfer()
-        self._refuse_error_page()
+        self._refuse_other_form()
         found = Downloaded(self.path, self.origin, self.part.stat().st_size, sha256(self.part))
-        for expected in (self.registered, self.pin):
-            if expected and expected.sha256 not in ("", found.sha256):
+        for expected in self.binding:
+            if expected.sha256 not in ("", found.sha256):
                 self._discard()
-                raise self._replaced(expected, f"SHA-256 {found.sha256} and {found.size:,} bytes")
+                raise self._replaced(expected, f"it gives SHA-256 {found.sha256} and {found.size:,} bytes")
+        if self.pin and self.pin.sha256 != found.sha256:
+            logger.warning("%s was replaced upstream: %s had SHA-256 %s, now it is %s. The new file is used, because "
+                           "refresh is set.", self.origin, self.pin.source, self.pin.sha256, found.sha256)  # fmt: skip
         put_in_place(self.part, self.path)
         self._discard()
         return found
+
+    @property
+    def binding(self) -> list[Expected]:
+        """What the file must be: as the registry says, and the pin, unless that is to be refreshed."""
+        return [each for each in (self.registered, None if self.refresh else self.pin) if each]
 
     @property
     def origin(self) -> str:
@@ -269,29 +290,27 @@ class _Download:
         return size
 
     def _refuse_other_size(self, opened: Opened) -> None:
-        for expected in (self.registered, self.pin):
-            if expected and None not in (expected.size, opened.size) and expected.size != opened.size:
+        for expected in self.binding:
+            if None not in (expected.size, opened.size) and expected.size != opened.size:
                 raise self._replaced(expected, f"the server now sends {opened.size:,} bytes")
 
-    def _refuse_error_page(self) -> None:
-        """Refuse the text with which a proxy or a login page answers where Parquet was asked for."""
-        if not urlsplit(self.url).path.endswith(".parquet"):
-            return
-        with self.part.open("rb") as file:
-            head = file.read(len(PARQUET_MAGIC))
-            file.seek(-min(len(PARQUET_MAGIC), self.part.stat().st_size), 2)
-            tail = file.read()
-        if not head == tail == PARQUET_MAGIC:
+    def _refuse_other_form(self) -> None:
+        """Refuse the text with which a proxy or a login page answers, and what is cut, before it is pinned."""
+        if fault := fault_of(self.part, name=urlsplit(self.url).path):
             self._discard()
-            raise InputError(f"{self.origin} is not a whole Parquet file: it begins with {head!r}. Open the address in "
-                             "a browser: a proxy or a login page may stand before it.")  # fmt: skip
+            raise InputError(f"{self.origin} {fault}. It was not kept. Open the address in a browser: a proxy or a "
+                             "login page may stand before it.")  # fmt: skip
 
     def _replaced(self, expected: Expected, found: str) -> InputError:
         size = "" if expected.size is None else f" and {expected.size:,} bytes"
+        remedy = (
+            f"correct or remove its entry in {expected.source}"
+            if expected is self.registered
+            else "run the rule again with `--forcerun` and `--config refresh=True`"
+        )
         return InputError(
             f"{self.origin} was replaced upstream: {expected.source} has SHA-256 {expected.sha256 or 'unknown'}{size}, "
-            f"but {found}. Results would change. To accept the new file, remove {self.path} if it is there, correct or "
-            f"remove its entry in {expected.source}, and run again."
+            f"but {found}. Results would change. To accept the new file, {remedy}."
         )
 
 

@@ -30,15 +30,20 @@ class Input:
 
 @dataclass(frozen=True)
 class Downloads:
-    """Where downloads go: files into ``downloads``, what they are into ``registry.json``; what to expect, by URL."""
+    """Where downloads go: files into ``downloads``, what they are into ``registry.json``; what to expect, by URL.
+
+    With ``refresh``, what was downloaded before is downloaded again.
+    """
 
     directory: Path
     registry: Mapping[str, Expected]
+    refresh: bool = False
 
     def get(self, urls: Sequence[str], access: Access) -> list[Input]:
         """Download files, in the order of ``urls``; see `whitewater.download.download`."""
         pins = self.directory / "registry.json"
-        found = download(urls, directory=self.directory / "downloads", pins=pins, registry=self.registry, access=access)
+        found = download(urls, directory=self.directory / "downloads", pins=pins, registry=self.registry, access=access,
+                         refresh=self.refresh)  # fmt: skip
         return [Input(str(each.path), each.origin, each.size, each.sha256) for each in found]
 
 

@@ -14,7 +14,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.error import HTTPError, URLError
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
 from urllib.request import (
     HTTPBasicAuthHandler,
     HTTPPasswordMgrWithPriorAuth,
@@ -94,10 +94,10 @@ class Http:
         headers = {"Range": f"bytes={offset}-", "If-Range": version} if offset and version else {}
         response: Any
         try:
-            response = self._opener(headers).open(_without_user(self.url), timeout=self.timeout)
+            response = self._opener(headers).open(_encoded(_without_user(self.url)), timeout=self.timeout)
         except HTTPError as error:
             response = error  # an answer too
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, ValueError, http.client.HTTPException) as error:
             raise _connection_fault(error, self.url) from error
         with response:
             yield _opened(response, self.url, offset=offset, version=version)
@@ -179,6 +179,13 @@ def _without_user(url: str) -> str:
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
+def _encoded(url: str) -> str:
+    """Return a URL as it is sent: spaces, and letters that are not ASCII, percent-encoded; what is encoded stays so."""
+    parts = urlsplit(url)
+    safe = "!$%&'()*+,/:;=?@[]~"
+    return urlunsplit(parts._replace(path=quote(parts.path, safe), query=quote(parts.query, safe), fragment=""))
+
+
 def _opened(response: Any, url: str, *, offset: int, version: str) -> Opened:
     start, total = _content_range(response.headers.get("Content-Range", ""))
     if response.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
@@ -222,6 +229,8 @@ def _connection_fault(error: Exception, url: str) -> Exception:
     unknown_host = isinstance(cause, socket.gaierror) and cause.errno == socket.EAI_NONAME
     if unknown_host or isinstance(cause, ssl.SSLCertVerificationError):
         return InputError(f"{redacted(url)} cannot be reached: {cause}. Check the address and the network.")
+    if isinstance(cause, str | ValueError | http.client.InvalidURL):  # raised before anything is sent
+        return InputError(f"{redacted(url)} is not an address: {cause}. Check the address.")
     return TransferError(_reason(error))
 
 

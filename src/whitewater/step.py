@@ -48,7 +48,7 @@ PROGRESS_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class Run(Generic[Settings_co]):
-    """What a step is given besides its paths."""
+    """What a step is given besides its paths; ``refresh`` says to download again what was downloaded before."""
 
     application: str
     step: str
@@ -57,6 +57,7 @@ class Run(Generic[Settings_co]):
     threads: int = 1
     cluster_settings: Cluster = field(default_factory=Cluster)
     report: Path | None = None
+    refresh: bool = False
     facts: dict[str, Any] = field(default_factory=dict)
 
     def note(self, **facts: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import logging
@@ -242,6 +243,36 @@ def test_an_error_page_is_not_taken_for_parquet(site: Site, get: Get) -> None:
     site.files["/month.parquet"] = b"<html>Log in, please</html>"
     with pytest.raises(InputError, match="not a whole Parquet file"):
         get(f"{site.url}/month.parquet")
+
+
+PAGE = b"\xef\xbb\xbf\n <HTML><body>Please log in</body></HTML>"
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", PAGE),
+        ("a", b'{"error": "expired"}'),
+        ("a.txt", b"<?xml version='1.0'?><Error/>"),
+        ("a.csv.gz", PAGE),
+        ("a.csv.gz", gzip.compress(PAGE, mtime=0)),
+        ("a.zip", b"PK\x03\x04cut"),
+        ("a.csv", b""),
+    ],
+)
+def test_what_is_no_data_is_neither_kept_nor_pinned(
+    site: Site, get: Get, tmp_path: Path, name: str, content: bytes
+) -> None:
+    site.files[f"/{name}"] = content
+    with pytest.raises(InputError, match="It was not kept"):
+        get(f"{site.url}/{name}")
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.parametrize("content", [b"a,b\n<1>,2\n", b"# <html>\n1 2\n", gzip.compress(b"1 2\n", mtime=0), b"{1}\n"])
+def test_data_that_have_signs_of_pages_in_them_are_kept(site: Site, get: Get, content: bytes) -> None:
+    site.files["/a.txt"] = content
+    assert get(f"{site.url}/a.txt").path.read_bytes() == content
 
 
 def test_a_disk_that_is_too_small_is_noticed_before_the_transfer(

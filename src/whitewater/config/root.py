@@ -19,6 +19,10 @@ class Config(Section):
     device: Literal["cpu", "gpu", "auto"] = Field(
         "cpu", description="Where steps compute; auto takes the GPU where one is usable and says which it took."
     )
+    refresh: bool = Field(
+        False,
+        description="Download again what was downloaded before; give it with `--forcerun` and the name of the rule.",
+    )
     cluster: Cluster = Cluster()
     taxi: Taxi = Taxi()
     genomics: Genomics = Genomics()

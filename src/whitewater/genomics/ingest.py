@@ -75,7 +75,7 @@ def _ingest(run: Run[Ingest], *, simulated: Inputs, genotypes: Output, inputs: O
     _forecast(source, threads=run.threads)
     table = source.variants_table()
     check_order(table)
-    labels, tables = sample_labels(source.samples, run.settings, simulated)
+    labels, tables = sample_labels(source.samples, run.settings, simulated, refresh=run.refresh)
     folder, tally = _encode(run, source, genotypes)
     variants = counted(table, tally, exclude=run.settings.multiallelic == "exclude")
     folder.finish(variants=variants, samples=samples_table(source.samples, labels, tally.missing))
@@ -227,7 +227,7 @@ def counted(table: pd.DataFrame, tally: Tally, *, exclude: bool) -> pd.DataFrame
 
 
 def sample_labels(
-    samples: Sequence[str], settings: Ingest, simulated: Mapping[str, Path]
+    samples: Sequence[str], settings: Ingest, simulated: Mapping[str, Path], *, refresh: bool = False
 ) -> tuple[list[str | None], list[str]]:
     """Return the label of each sample, None without one, and the table that they are from, if there is one."""
     labels = settings.labels
@@ -235,7 +235,7 @@ def sample_labels(
         labels = Labels(table=str(simulated_file(simulated, "simulated_labels.csv")))
     if not labels.table:
         return [None] * len(samples), []
-    path = local_table(labels.table)
+    path = local_table(labels.table, refresh=refresh)
     return labels_of(samples, read_labels(path, labels), table=redacted(labels.table)), [labels.table]
 
 

@@ -48,8 +48,8 @@ def labels_of(samples: Sequence[str], labels: Mapping[str, str], *, table: str) 
     return found
 
 
-def local_table(table: str) -> Path:
-    """Return where a table is on this machine; one of a URL is downloaded, unless it was before.
+def local_table(table: str, *, refresh: bool = False) -> Path:
+    """Return where a table is on this machine; one of a URL is downloaded, unless it was before, or to ``refresh`` it.
 
     Raises
     ------
@@ -66,6 +66,7 @@ def local_table(table: str) -> Path:
                 pins=DATA / "registry.json",
                 registry=read_registry(REGISTRY),
                 access=Access(),
+                refresh=refresh,
             )[0].path
     if not path.is_file():
         raise InputError(f"{path} does not exist. Check genomics.ingest.labels.table.")

@@ -66,7 +66,7 @@ def fetch(run: Run[Fetch], *, simulated: Inputs, frontier: Path, fetched: Output
     place = fetched.parent
     place.mkdir(parents=True, exist_ok=True)
     with exclusive(place / ".fetch.lock"), PagesWriter(fetched) as writer:
-        downloads = Downloads(place, read_registry(REGISTRY))
+        downloads = Downloads(place, read_registry(REGISTRY), run.refresh)
         if source == "generated":
             settings, found = Section(), _simulated(run, writer, simulated=simulated, downloads=downloads)
         else:

@@ -55,7 +55,7 @@ def fetch(run: Run[Fetch], *, simulated: Inputs, events: Output, inputs: Output)
     place = events.parent
     place.mkdir(parents=True, exist_ok=True)
     with exclusive(place / ".fetch.lock"):
-        named = NamedFiles(Downloads(place, read_registry(REGISTRY)), run.settings.anonymous, run.threads)
+        named = NamedFiles(Downloads(place, read_registry(REGISTRY), run.refresh), run.settings.anonymous, run.threads)
         files = _found(run.settings, named, simulated)
         with steady([each.path for each in files]):
             counts = READERS[source](files, events, run=run)

@@ -41,7 +41,8 @@ def fetch(run: Run[Fetch], *, inputs: Output, zones: Output) -> None:
     """
     DATA.mkdir(parents=True, exist_ok=True)
     with exclusive(DATA / ".fetch.lock"):
-        catalogue = resolve(run.settings, directory=DATA, registry=read_registry(REGISTRY), threads=run.threads)
+        catalogue = resolve(run.settings, directory=DATA, registry=read_registry(REGISTRY), threads=run.threads,
+                            refresh=run.refresh)  # fmt: skip
     with steady([catalogue.zones.path]):
         table = read_zones(Path(catalogue.zones.path))
     if table.duplicates:
@@ -52,7 +53,9 @@ def fetch(run: Run[Fetch], *, inputs: Output, zones: Output) -> None:
              zones_repeated=table.duplicates)  # fmt: skip
 
 
-def resolve(settings: Fetch, *, directory: Path, registry: Mapping[str, Expected], threads: int) -> Catalogue:
+def resolve(
+    settings: Fetch, *, directory: Path, registry: Mapping[str, Expected], threads: int, refresh: bool = False
+) -> Catalogue:
     """Get the files that the settings name: simulate, find or download them.
 
     Parameters
@@ -65,6 +68,8 @@ def resolve(settings: Fetch, *, directory: Path, registry: Mapping[str, Expected
         What downloads should be, by URL.
     threads
         Threads that compute checksums.
+    refresh
+        Whether to download again what was downloaded before.
 
     Raises
     ------
@@ -73,7 +78,7 @@ def resolve(settings: Fetch, *, directory: Path, registry: Mapping[str, Expected
     ConfigError
         If there were no trips of a simulated service in a month.
     """
-    downloads = Downloads(directory, registry)
+    downloads = Downloads(directory, registry, refresh)
     if settings.source == "generated":
         paths = write_generated(directory / "generated", settings.generated)
         paths.append(write_zones(directory / "generated" / "zones.csv"))
