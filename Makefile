@@ -29,7 +29,7 @@ PYTEST := python -m pytest --numprocesses auto --dist worksteal
 # Certificates of the machine, which a company's proxy may have added to, rather than those that uv brings.
 export UV_SYSTEM_CERTS ?= 1
 
-.PHONY: help run test test-slow lint bench bench-guard clean lock test-contract-rapids
+.PHONY: help run test test-slow lint bench bench-guard clean clean-downloads lock test-contract-rapids
 
 help: ## List the targets
 	@grep --extended-regexp '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | while IFS=$$'\t' read -r target text; do \
@@ -63,9 +63,11 @@ bench: $(ENVIRONMENT) $(if $(HAS_GPU),,.venv/.bench) ## Run the published tables
 bench-guard: .venv/.bench ## Measure what has become slower since the first edition, about 12 minutes
 	@$(DEV) python -m benchmarks.guard
 
-clean: ## Remove results, data (generated and downloaded), logs and caches; the environments stay
-	rm -rf results data logs .snakemake .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find . -name __pycache__ -not -path './.venv*' -prune -exec rm -rf {} +
+clean: ## Remove what runs wrote, and caches; your own files, downloads and the environments stay
+	@PYTHONPATH=src "$(PYTHON)" -B -m whitewater.clean
+
+clean-downloads: ## As clean, and remove the downloads, too
+	@PYTHONPATH=src "$(PYTHON)" -B -m whitewater.clean --downloads
 
 lock: .venv/.uv ## Write the lock and conda files in envs/: make lock [UPGRADE=1]
 	$(DEV) python envs/lock.py $(if $(UPGRADE),--upgrade)
