@@ -163,7 +163,8 @@ def _parser(command: str, description: str, flags: Sequence[registry.Flag]) -> a
         parser.add_argument(
             f"--{flag.name.replace('_', '-')}",
             type=Path,
-            required=True,
+            required=flag.written or not flag.many,
+            default=[],
             nargs=("+" if flag.written else "*") if flag.many else 1,
             help="written" if flag.written else "read",
         )

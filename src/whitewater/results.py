@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
 RESULTS = Path("results")
 REPORT = RESULTS / "report.html"
-REMEDY = "run make run"
-NOT_MADE = f"not made yet: {REMEDY}"
+# Not `make run`: its small generated data would replace results of the user's own.
+AGAIN = "run snakemake again, with the same configuration"
+NOT_MADE = "not made yet: run snakemake again"
+REPORT_NOT_MADE = f"not made yet: run snakemake --report {REPORT}"
 # Where no terminal says how wide it is: wide enough for the path of a picture.
 _PLAIN_WIDTH = 140
 
@@ -47,7 +49,8 @@ def main(arguments: list[str]) -> int:
     places = [place for application in registry.APPLICATIONS for place in sorted(RESULTS.glob(f"{application}/*/"))]
     finished = [place for place in places if (place / "manifest.json").exists()]
     if not finished:
-        print(f"No results in {RESULTS}/: {REMEDY}.", file=sys.stderr)
+        remedy = AGAIN if places else "run snakemake, or make run for small generated data"
+        print(f"No finished results in {RESULTS}/: {remedy}.", file=sys.stderr)
         return 1
     from rich.console import Console
     from rich.padding import Padding
@@ -60,7 +63,7 @@ def main(arguments: list[str]) -> int:
         console.print(_table(place) if place in finished else f"{place}/  {NOT_MADE}")
         for sentence in _headline(place):
             console.print(Padding(Text(sentence), (0, 0, 0, 2)))
-    console.print(f"\nReport with all pictures: {REPORT if REPORT.exists() else NOT_MADE}")
+    console.print(f"\nReport with all pictures: {REPORT if REPORT.exists() else REPORT_NOT_MADE}")
     return 0
 
 

@@ -70,7 +70,7 @@ def test_no_index_is_one_clear_line(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (1, "")
     assert len(done.stderr.splitlines()) == 1
     assert "there is no index at results/pagerank/cpu/index or" in done.stderr
-    assert "make run" in done.stderr
+    assert "snakemake pagerank" in done.stderr
 
 
 def test_json_is_what_the_step_writes(index: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -106,9 +106,9 @@ def test_what_is_missing_is_not_made_yet(place: Path, capsys: pytest.CaptureFixt
     (place / "quality.json").unlink()
     (place / "plots" / "tip_fraction_by_hour.svg").unlink()
     lines = shown(capsys)
-    assert "clean results/taxi/cpu/quality.json not made yet: run make run" in lines
-    assert "plot results/taxi/cpu/plots/tip_fraction_by_hour.{png,svg} not made yet: run make run" in lines
-    assert "Report with all pictures: not made yet: run make run" in lines
+    assert "clean results/taxi/cpu/quality.json not made yet: run snakemake again" in lines
+    assert "plot results/taxi/cpu/plots/tip_fraction_by_hour.{png,svg} not made yet: run snakemake again" in lines
+    assert "Report with all pictures: not made yet: run snakemake --report results/report.html" in lines
 
 
 def test_the_report_is_named_where_it_exists(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -123,7 +123,7 @@ def test_each_device_has_a_table_of_its_own_and_an_unfinished_run_is_said(
     lines = shown(capsys)
     assert lines.index("taxi on cpu") < lines.index("taxi on gpu")
     Path("results/taxi/gpu/manifest.json").unlink()
-    assert "results/taxi/gpu/ not made yet: run make run" in shown(capsys)
+    assert "results/taxi/gpu/ not made yet: run snakemake again" in shown(capsys)
 
 
 @pytest.mark.parametrize("left", ["", "results/taxi/cpu/trips", "results/notes/cpu"])
@@ -133,7 +133,9 @@ def test_without_a_finished_run_the_remedy_is_told_and_the_status_is_1(
     monkeypatch.chdir(tmp_path)
     Path(left).mkdir(parents=True, exist_ok=True)
     assert results.main([]) == 1
-    assert "run make run" in capsys.readouterr().err
+    advice = capsys.readouterr().err
+    assert "run snakemake" in advice
+    assert ("make run" in advice) == (not left.startswith("results/taxi"))
 
 
 def test_a_directory_of_other_files_has_no_rows(place: Path) -> None:

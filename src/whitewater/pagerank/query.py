@@ -73,7 +73,7 @@ def _place(given: Path | None) -> Path:
         if (place / "index.json").exists():
             raise InputError(f"{place} is of an earlier run; the last one made no index, as plain edges have no text. "
                              f"--index {place} asks it nevertheless.")  # fmt: skip
-    raise InputError(f"there is no index at {given or ' or '.join(map(str, PLACES))}. `make run`, or snakemake, "
+    raise InputError(f"there is no index at {given or ' or '.join(map(str, PLACES))}. `snakemake pagerank` "
                      "makes one; --index names another place.")  # fmt: skip
 
 
