@@ -73,8 +73,8 @@ def watched(names):
 def state(names, *sections):
     """Return a parameter that changes with the files of `names()`, older times included, or with the sections.
 
-    The rule that reads the files has it, and the rule after that: where the reading fails, the results of the rule
-    after it are still there, and Snakemake would take them, and all later ones, for finished.
+    The step that reads the files has it, and so does the next one. Where the reading fails, later results are still
+    there, and without it Snakemake would take them for finished.
     """
 
     def digest(wildcards):
