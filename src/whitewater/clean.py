@@ -1,8 +1,9 @@
 """Remove what runs wrote: ``make clean``, or ``python -m whitewater.clean``, which needs nothing but Python.
 
 Removed are the outputs that records and manifests of runs list, those that the rules of the workflows name, logs,
-what killed runs left, and caches. A recorded output that has changed since stays, and so does every other file.
-Downloads stay without ``--downloads``. Nothing outside of this folder is touched: symbolic links are not followed.
+what killed runs left, and caches. A recorded output that has changed since stays, with its record, and so does every
+other file. Downloads stay without ``--downloads``. Nothing outside of this folder is touched: symbolic links are not
+followed.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -42,24 +44,37 @@ def main(arguments: list[str]) -> int:
         raise InputError("There is no folder workflows here. Run this where the repository is.")
     recorded = _recorded()
     changed = _changed(recorded)
-    doomed = {*recorded, *_of_rules(), *_simulated(), *_traces(), *REPORTS, *_caches()}
+    # With its record, by which the next call knows it, too.
+    spared = {path for each in changed for path in (each.path, each.source)}
+    doomed = {*(each.path for each in recorded), *_of_rules(), *_simulated(), *_traces(), *REPORTS, *_caches()}
     if given.downloads:
         doomed |= set(_downloads())
-    for path in sorted(doomed - changed):
+    for path in sorted(doomed - spared):
         _remove(path)
     _remove_empty_folders()
-    _say_what_stays(changed)
+    _say_what_stays({each.path for each in changed}, spared)
     return 0
 
 
-def _recorded() -> dict[Path, str]:
-    """Return the SHA-256 of each output that a record or a manifest lists."""
-    manifests = [_json(path) for path in Path("results").glob("*/*/manifest.json")]
-    records = [_json(path) for pattern in ("*/*.json", "*/*/*.json") for path in Path("logs").glob(pattern)]
-    listed = [each for manifest in manifests for each in manifest.get("outputs", [])]
-    listed += [each for record in records for each in record.get("outputs", {}).values()]
-    found = {Path(os.path.normpath(each["path"])): each["sha256"] for each in listed}
-    return {path: digest for path, digest in found.items() if path.parts[:1] in {top.parts for top in TOPS}}
+@dataclass(frozen=True)
+class Recorded:
+    """An output as a record or a manifest lists it, and which file that is."""
+
+    path: Path
+    sha256: str
+    source: Path
+
+
+def _recorded() -> list[Recorded]:
+    """Return each output that a manifest or, which is preferred, a record lists."""
+    listed: dict[Path, Recorded] = {}
+    for pattern in ("results/*/*/manifest.json", "logs/*/*.json", "logs/*/*/*.json"):
+        for source in Path().glob(pattern):
+            outputs = _json(source).get("outputs", [])
+            for each in outputs.values() if isinstance(outputs, dict) else outputs:
+                path = Path(os.path.normpath(each["path"]))
+                listed[path] = Recorded(path, each["sha256"], source)
+    return [each for path, each in listed.items() if path.parts[:1] in {top.parts for top in TOPS}]
 
 
 def _json(path: Path) -> dict[str, Any]:
@@ -70,10 +85,10 @@ def _json(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _changed(recorded: dict[Path, str]) -> set[Path]:
-    there = [path for path in recorded if _is_ours(path)]
-    found = digests(there, threads=os.cpu_count() or 1)
-    return {path for path in there if found[path] != recorded[path]}
+def _changed(recorded: list[Recorded]) -> list[Recorded]:
+    there = [each for each in recorded if _is_ours(each.path)]
+    found = digests([each.path for each in there], threads=os.cpu_count() or 1)
+    return [each for each in there if found[each.path] != each.sha256]
 
 
 def _of_rules() -> Iterator[Path]:
@@ -147,12 +162,12 @@ def _remove_empty_folders() -> None:
             folder.rmdir()
 
 
-def _say_what_stays(changed: set[Path]) -> None:
+def _say_what_stays(changed: set[Path], spared: set[Path]) -> None:
     if changed:
         print(f"Changed since a run wrote them, so they stay: {_shown(sorted(map(str, changed)))}.")
     names = [folder / name for folder, names in _folders() if folder.name != "downloads" for name in names]
     kept = [path for path in names if path.is_symlink() or not path.is_dir()]
-    others = [path for path in kept if not changed & {path, *path.parents}]
+    others = [path for path in kept if not spared & {path, *path.parents}]
     if others:
         print(f"No run wrote these, so they stay: {_shown(sorted(map(str, others)))}.")
 

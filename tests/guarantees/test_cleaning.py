@@ -39,7 +39,15 @@ def test_of_a_finished_run_all_goes_and_what_is_mine_stays(copied: Clone, tmp_pa
     graph = {path for path in left(copied) if path.startswith("results/pagerank/cpu/graph/")}
     put(copied, ".snakemake/conda/python", ".mypy_cache/x", "workflows/__pycache__/x.pyc")
     ended = make(copied, "clean")
-    expected = mine | inside | graph | kept | {"data/link", "results/taxi/cpu/quality.json", ".snakemake/conda/python"}
+    records = {"logs/taxi/cpu/clean.json", "logs/pagerank/cpu/renumber.json"}
+    expected = (
+        records
+        | mine
+        | inside
+        | graph
+        | kept
+        | {"data/link", "results/taxi/cpu/quality.json", ".snakemake/conda/python"}
+    )
     assert left(copied) == expected
     assert (tmp_path / "elsewhere/zones.csv").exists()
     assert not (copied / ".mypy_cache").exists()
