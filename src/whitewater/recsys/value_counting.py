@@ -196,18 +196,34 @@ def ordered(tally: Tally, choice: Choice) -> Ordered:
     for share in tally.shares():
         values, rows = values + len(share), rows + int(share.counts.sum())
         parts.append(_written([choice.of(share)], tally))
-    kept = _together(parts, choice, tally)
+    return Ordered(_together(parts, choice, tally), values, rows)
+
+
+def _together(parts: list[MappedCounts], choice: Choice, tally: Tally) -> Counted | MappedCounts:
+    """Return sorted values as one; their files are removed."""
+    rows, nbytes = sum(map(len, parts)), sum(part.nbytes for part in parts)
+    kept: Counted | MappedCounts
+    if nbytes <= tally.memory // RESULT_SHARE:
+        kept = choice.of(together(part.slice(0, len(part)) for part in parts))
+    else:
+        # Windows of a few values would take for ever, so there is always memory for these.
+        at_once = max(FEWEST, rows * (tally.memory // 3) // nbytes)
+        parts = _fewer(parts, at_once, tally)
+        sequence = merged(parts, at_once)
+        kept = _written(sequence if choice.most is None else _first(sequence, choice.most), tally, for_look_up=True)
     for part in parts:
         part.remove()
-    return Ordered(kept, values, rows)
+    return kept
 
 
-def _together(parts: Sequence[MappedCounts], choice: Choice, tally: Tally) -> Counted | MappedCounts:
-    rows, nbytes = sum(map(len, parts)), sum(part.nbytes for part in parts)
-    if nbytes <= tally.memory // RESULT_SHARE:
-        return choice.of(together(part.slice(0, len(part)) for part in parts))
-    sequence = merged(parts, rows * (tally.memory // 3) // nbytes)
-    return _written(sequence if choice.most is None else _first(sequence, choice.most), tally, for_look_up=True)
+def _fewer(parts: list[MappedCounts], rows: int, tally: Tally) -> list[MappedCounts]:
+    """Merge sorted parts until they are at most `SHARES`: the window of each of more would be too small."""
+    while len(parts) > SHARES:
+        some, parts = parts[:SHARES], parts[SHARES:]
+        parts.append(_written(merged(some, rows), tally))
+        for part in some:
+            part.remove()
+    return parts
 
 
 def _first(parts: Iterator[Counted], most: int) -> Iterator[Counted]:
