@@ -162,10 +162,7 @@ BAD_LINES = {
     "many fields": "\t".join(clicks(1)[0]) + "\tx",
     "text for a number": "\t".join(["0", "many", *clicks(1)[0][2:]]),
     "a fraction": "\t".join(["0", "1.5", *clicks(1)[0][2:]]),
-    "no label": "\t".join(["", *clicks(1)[0][1:]]),
-    "label 2": "\t".join(["2", *clicks(1)[0][1:]]),
-    "label -1": "\t".join(["-1", *clicks(1)[0][1:]]),
-    "label NaN": "\t".join(["nan", *clicks(1)[0][1:]]),
+    "text for a label": "\t".join(["label", *clicks(1)[0][1:]]),
     "carriage return": "\t".join(clicks(1)[0])[:-3] + "\rab",
     "two lines in one": "\t".join(clicks(1)[0]) + "\r" + "\t".join(clicks(1)[0]),
     "not UTF-8": "\t".join([*clicks(1)[0][:-1], "\udcff"]),
@@ -188,6 +185,17 @@ def test_a_malformed_line_is_left_out_counted_and_told(
     (told,) = [record.getMessage() for record in caplog.records]
     assert told.startswith("day: 1 of 251 lines are malformed: line 141: ")
     assert json.loads(Path("logs/fetch.json").read_text())["facts"]["counts"]["malformed"] == 1
+
+
+@pytest.mark.parametrize(
+    ("label", "said"), [("", "null"), ("nan", "null"), ("2", "2, neither 0"), ("-1", "-1, neither"), ("0.5", "0.5, ")]
+)
+def test_a_label_that_is_none_stops_the_run(folder: Path, label: str, said: str) -> None:
+    lines = lines_of(clicks(250)).splitlines()
+    lines[140:140] = ["", "\t".join([label, *clicks(1)[0][1:]])]
+    write(folder / "day", "\n".join(lines))
+    with pytest.raises(InputError, match=f"^day, line 142: column label: a label is {said}"):
+        run_fetch("criteo", files=["day"])
 
 
 def test_two_lines_in_one_are_no_rows_even_beside_an_empty_line(folder: Path) -> None:
@@ -339,7 +347,7 @@ def test_the_generated_log_needs_the_simulation(folder: Path) -> None:
 
 DECLARED = [
     {"name": "clicked", "role": "label"},
-    {"name": "at", "role": "time"},
+    {"name": "at", "role": "time", "unit": "s"},
     {"name": "price", "role": "continuous"},
     {"name": "user", "role": "categorical"},
 ]
@@ -347,6 +355,10 @@ DECLARED = [
 
 def declared(**roles: str) -> list[dict[str, str]]:
     return [{"name": name, "role": role} for name, role in roles.items()]
+
+
+def clicked_at(unit: str | None) -> list[dict[str, str | None]]:
+    return [{"name": "clicked", "role": "label"}, {"name": "at", "role": "time", "unit": unit}]
 
 
 def test_text_is_read_by_the_declared_roles(folder: Path) -> None:
@@ -364,39 +376,101 @@ def test_text_is_read_by_the_declared_roles(folder: Path) -> None:
     assert list(log.columns) == ["row_id", "day", "time", "label", "price", "user"]
 
 
+EVENING = 1_577_836_799  # the last second of 2019
 TIMES = {
-    "integers": ["-1", "86399", "86400", "259200"],
-    "UTC": ["1969-12-31T23:59:59Z", "1970-01-01T23:59:59.9Z", "1970-01-02T01:00:00+01:00", "1970-01-04T00:00:00Z"],
-    "without a zone": ["1969-12-31 23:59:59", "1970-01-01 23:59:59.999999999", "1970-01-02 00:00", "1970-01-04"],
-}
+    "s": [f"{EVENING + seconds}" for seconds in (0, 86_400, 86_401, 259_201)],
+    "s, some with a fraction": [f"{EVENING + seconds}" for seconds in (0, 86_400.9, 86_401, 259_201)],
+    "ms": [f"{EVENING}999", f"{EVENING + 86_400}000", f"{EVENING + 86_401}000", f"{EVENING + 259_201}001"],
+    "ns": [f"{EVENING + seconds}999999999" for seconds in (0, 86_400, 86_401, 259_201)],
+    "%Y%m%d%H%M%S": ["20191231235959", "20200101235959", "20200102000000", "20200104000000"],
+    "%d.%m.%Y %H:%M:%S.%f": [
+        "31.12.2019 23:59:59.5", "01.01.2020 23:59:59.9", "2.1.2020 0:00:00.0", "04.01.2020 00:00:00.0",
+    ],
+    "%Y-%m-%d %H:%M:%S %z": [
+        "2019-12-31 23:59:59 +0000", "2020-01-01 23:59:59 Z", "2020-01-02 05:30:00 +05:30", "2020-01-03 19:00:00 -0500",
+    ],
+    "UTC": ["2019-12-31T23:59:59Z", "2020-01-01T23:59:59.9Z", "2020-01-02T01:00:00+01:00", "2020-01-03T19:00:00-05"],
+    "without a zone": ["2019-12-31 23:59:59", "2020-01-01 23:59:59.999999999", "2020-01-02 00:00", "2020-01-04"],
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("times", list(TIMES.values()), ids=list(TIMES))
-def test_a_day_is_one_of_utc_whatever_times_are_written_as(folder: Path, times: list[str]) -> None:
-    write(folder / "a.csv", "at,clicked\n" + "".join(f"{time},1\n" for time in times))
-    log = run_fetch("files", files=["a.csv"], columns=declared(clicked="label", at="time"))
-    assert column(log, "time") == [-1, 86_399, 86_400, 259_200]
+@pytest.mark.parametrize("unit", TIMES)
+def test_a_day_is_one_of_utc_whatever_times_are_written_as(folder: Path, unit: str) -> None:
+    write(folder / "a.csv", "at,clicked\n\n" + "".join(f"{time},1\n" for time in TIMES[unit]))
+    declared_unit = None if unit in ("UTC", "without a zone") else unit.partition(",")[0]
+    log = run_fetch("files", files=["a.csv"], columns=clicked_at(declared_unit))
+    assert column(log, "time") == [EVENING, EVENING + 86_400, EVENING + 86_401, EVENING + 259_201]
     assert column(log, "day") == [0, 1, 2, 4]
     assert [file.day for file in log.files] == [0, 1, 2, 4]
 
 
-@pytest.mark.parametrize("type_", [pa.timestamp("ms"), pa.timestamp("ns", "UTC"), pa.date32(), pa.int32(), pa.date64()])
-def test_times_of_parquet_are_seconds(folder: Path, type_: pa.DataType) -> None:
-    seconds = pa.array([0, 86_400 * 2], pa.int64())
-    found = seconds.cast(type_) if pa.types.is_integer(type_) else seconds.cast(pa.timestamp("s")).cast(type_)
-    pq.write_table(pa.table({"at": found, "clicked": [True, False]}), "a.parquet")
-    log = run_fetch("files", files=["a.parquet"], columns=declared(clicked="label", at="time"))
-    assert (column(log, "time"), column(log, "label")) == ([0, 172_800], [1, 0])
+@pytest.mark.parametrize(
+    ("type_", "unit"),
+    [
+        (pa.timestamp("ms"), None), (pa.timestamp("ns", "America/New_York"), None), (pa.date32(), None),
+        (pa.date64(), None), (pa.int32(), "s"), (pa.uint64(), "s"), (pa.float64(), "s"), (pa.string(), "%Y-%m-%d"),
+        (pa.dictionary(pa.int32(), pa.string()), "%Y-%m-%d"),
+    ],
+)  # fmt: skip
+def test_times_of_parquet_are_seconds(folder: Path, type_: pa.DataType, unit: str | None) -> None:
+    seconds = pa.array([EVENING + 1, EVENING + 1 + 86_400 * 2], pa.int64())
+    found = seconds.cast(type_) if unit == "s" else seconds.cast(pa.timestamp("s")).cast(pa.date32() if unit else type_)
+    pq.write_table(pa.table({"at": found.cast(pa.string()).cast(type_) if unit not in (None, "s") else found,
+                             "clicked": [True, False]}), "a.parquet")  # fmt: skip
+    log = run_fetch("files", files=["a.parquet"], columns=clicked_at(unit))
+    assert (column(log, "time"), column(log, "label")) == (seconds.to_pylist(), [1, 0])
+
+
+def test_digits_of_a_format_that_begins_with_0_are_as_the_integer_that_lost_it(folder: Path) -> None:
+    """09021005 is the hour 5 of 2009-02-10, and not, with one digit for the last, some hour of 1990-21."""
+    pq.write_table(pa.table({"at": [9_021_005], "clicked": [1]}), "a.parquet")
+    write(folder / "b.csv", "at,clicked\n09021005,1\n")
+    for name in ("a.parquet", "b.csv"):
+        assert column(run_fetch("files", files=[name], columns=clicked_at("%y%m%d%H")), "time") == [1_234_242_000]
+    write(folder / "b.csv", "at,clicked\n9021005,1\n")
+    with pytest.raises(InputError, match="the time '9021005' is not of the form %y%m%d%H; it would fit as %y%m%d%H"):
+        run_fetch("files", files=["b.csv"], columns=clicked_at("%y%m%d%H"))
+
+
+NUMBERS = [  # a time, its declared unit, and what is said
+    (1_600_000_000_000, "s", r"1600000000000, which as s is after the year 9999.*; it would fit as ms \(2020-09-13"),
+    (1_600_000_000_000.5, "s", r"1600000000000.5, which as s .*; it would fit as ms \(2020-09-13"),
+    (20_200_913_122_902, "s", r"would fit as %Y%m%d%H%M%S \(2020-09-13 12:29:02\)"),
+    (14_102_100, "s", r"is 1970-06-13 05:15:00, outside of 1980 to 2100; it would fit as %y%m%d%H \(2014-10-21 00:"),
+    (1_600_000_000, "ms", r"as ms is 1970-01-19 12:26:40, outside of 1980 to 2100; it would fit as s \(2020-09-13"),
+    (1_600_000_000, None, r"is 1600000000, and its unit is not declared, .*; it would fit as s \(2020-09-13 12:26:40"),
+    (5, "ns", "is 5, which as ns is 1970-01-01 00:00:00, outside of 1980 to 2100; no unit would fit"),
+    (float("inf"), "s", "is inf, which as s is after the year 9999"),
+]
+
+
+@pytest.mark.parametrize(("time", "unit", "message"), NUMBERS)
+def test_numbers_that_are_no_times_of_their_unit_are_refused_with_the_unit_that_fits(
+    folder: Path, time: float, unit: str | None, message: str
+) -> None:
+    write(folder / "a.csv", f"at,clicked\n{time},1\n")
+    pq.write_table(pa.table({"at": [time], "clicked": [1]}), "b.parquet")
+    for name, place in (("a.csv", "line 2"), ("b.parquet", "row 1")):
+        with pytest.raises(InputError, match=f"{name}, {place}: column at: a time .*{message}"):
+            run_fetch("files", files=[name], columns=clicked_at(unit))
+
+
+def test_a_timestamp_outside_of_1980_to_2100_is_refused(folder: Path) -> None:
+    pq.write_table(pa.table({"at": pa.array([EVENING, 0], pa.timestamp("s")), "clicked": [1, 1]}), "a.parquet")
+    with pytest.raises(InputError, match=r"a\.parquet, row 2: column at: a time is 1970-01-01 00:00:00, outside of"):
+        run_fetch("files", files=["a.parquet"], columns=clicked_at(None))
+    with pytest.raises(InputError, match=r"is timestamp.*, but time with the unit s is declared, which needs timest"):
+        run_fetch("files", files=["a.parquet"], columns=clicked_at("s"))
 
 
 def test_rows_may_be_in_any_order_within_a_day_but_days_ascend(folder: Path) -> None:
-    columns = declared(clicked="label", at="time")
-    write(folder / "a.csv", "at,clicked\n500,1\n3,0\n86400,1\n")
-    write(folder / "b.csv", "at,clicked\n90000,1\n86500,0\n")
+    columns, days = clicked_at("s"), [EVENING + 1, EVENING + 86_401]
+    write(folder / "a.csv", f"at,clicked\n{days[0] + 500},1\n{days[0] + 3},0\n{days[1]},1\n")
+    write(folder / "b.csv", f"at,clicked\n{days[1] + 3600},1\n{days[1] + 100},0\n")
     assert column(run_fetch("files", files=["a.csv", "b.csv"], columns=columns), "day") == [0, 0, 1, 1, 1]
     with pytest.raises(InputError, match=r"a\.csv: a row is of an earlier day than the row before it"):
         run_fetch("files", files=["b.csv", "a.csv"], columns=columns)
-    write(folder / "c.csv", "at,clicked\n86400,1\n3,0\n")
+    write(folder / "c.csv", f"at,clicked\n{days[1]},1\n{days[0]},0\n")
     with pytest.raises(InputError, match=r"c\.csv: a row is of an earlier day"):
         run_fetch("files", files=["c.csv"], columns=columns)
 
@@ -414,7 +488,7 @@ def test_labels_may_be_numbers_of_which_some_are_positive(folder: Path) -> None:
     write(folder / "a.csv", "stars\n3.5\n4\n5\n-1\n")
     assert column(run_fetch("files", files=["a.csv"], columns=columns, positive=4), "label") == [0, 1, 1, 0]
     pq.write_table(pa.table({"stars": [1.0, 2.0]}), "a.parquet")
-    with pytest.raises(InputError, match=r"a\.parquet cannot be read.*column stars: a label is 2, neither 0 nor 1"):
+    with pytest.raises(InputError, match=r"a\.parquet, row 2: column stars: a label is 2, neither 0 nor 1"):
         run_fetch("files", files=["a.parquet"], columns=columns)
     for null in (None, float("nan")):
         pq.write_table(pa.table({"stars": pa.array([1.0, null], from_pandas=False)}), "a.parquet")
@@ -476,8 +550,8 @@ def test_types_that_differ_between_files_are_told(folder: Path) -> None:
         ("categorical", [1.5], "is double, but categorical is declared, which needs text or integers"),
         ("list", ["a"], "is string, but list is declared, which needs lists"),
         ("list", [[1.5]], "is list<.*double.*>, but list is declared"),
-        ("time", [1.5], r"is double, but time is declared, which needs integers \(seconds\)"),
-        ("time", ["2020-01-01"], "is string, but time is declared"),
+        ("time", ["2020-01-01"], "is string, but time is declared, which needs timestamps or dates without a unit, "),
+        ("time", [True], "is bool, but time is declared"),
         ("key", [b"a"], "is binary, but key is declared"),
     ],
 )
@@ -497,9 +571,9 @@ def test_a_missing_or_repeated_column_is_told(folder: Path) -> None:
 
 
 def test_a_null_time_and_a_torn_file_are_errors(folder: Path) -> None:
-    columns = declared(clicked="label", at="time")
-    pq.write_table(pa.table({"clicked": [1, 1], "at": pa.array([5, None], pa.int64())}), "a.parquet")
-    with pytest.raises(InputError, match="column at: a time is null"):
+    columns = clicked_at("s")
+    pq.write_table(pa.table({"clicked": [1, 1], "at": pa.array([EVENING, None], pa.int64())}), "a.parquet")
+    with pytest.raises(InputError, match=r"a\.parquet, row 2: column at: a time is null"):
         run_fetch("files", files=["a.parquet"], columns=columns)
     write(folder / "a.parquet", Path("a.parquet").read_bytes()[:-9])
     with pytest.raises(InputError, match=r"a\.parquet is no whole Parquet file"):
@@ -559,6 +633,10 @@ def test_a_list_in_text_is_a_fault_of_the_configuration(folder: Path) -> None:
         ({"files": {"columns": declared(a="label", day="categorical")}}, "which a log has itself"),
         ({"files": {"columns": declared(time="label")}}, "which a log has itself"),
         ({"files": {"delimiter": "¦"}}, "none of ASCII"),
+        ({"files": {"columns": clicked_at("seconds")}}, "unit of 'at' is 'seconds', which is none of s, ms, us, ns"),
+        ({"files": {"columns": clicked_at("%H%M")}}, "nor a format that tells a time with its year"),
+        ({"files": {"columns": clicked_at("%Y%q")}}, "nor a format that tells a time with its year"),
+        ({"files": {"columns": [{"name": "a", "role": "key", "unit": "s"}]}}, "its role is key: only a time has one"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(given: Mapping[str, Any], message: str) -> None:

@@ -203,7 +203,7 @@ def test_periods_have_about_equally_many_rows_and_rows_of_one_time_are_in_one(tm
 
 
 def test_few_times_give_few_periods(tmp_path: Path) -> None:
-    given = [Rating(1, 1, 4, 5)] * 30 + [Rating(1, 1, 4, 6)] * 10
+    given = [Rating(1, 1, 4, 880_000_005)] * 30 + [Rating(1, 1, 4, 880_000_006)] * 10
     log = run_fetch(put(tmp_path / "ml", release_1m(given)), tmp_path)
     assert [(file.day, file.rows) for file in log.files] == [(0, 30), (1, 10)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -13,6 +14,9 @@ Source = Literal["generated", "criteo", "movielens", "files"]
 # What `whitewater.recsys.log_folder` puts before a source's columns.
 LOG_COLUMNS = ("row_id", "day", "time", "label")
 Role = Literal["label", "continuous", "categorical", "list", "time", "key"]
+# Of numbers that are times: how many are a second.
+A_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_SOME_TIME = datetime(2001, 2, 3, 16, 5, 6, tzinfo=UTC)
 
 
 class Simulate(Section):
@@ -46,11 +50,34 @@ class Movielens(Section):
     positive: float = Field(4.0, description="A rating of at least this is a positive label.")
 
 
+def _tells_the_year(format_: str) -> bool:
+    try:
+        return datetime.strptime(_SOME_TIME.strftime(format_), format_).year == _SOME_TIME.year
+    except ValueError:
+        return False
+
+
 class FileColumn(Section):
     """A column of the files."""
 
     name: str = Field(min_length=1, description="Its name in the files.")
     role: Role = Field(description="What it is for; exactly one label, and at most one time.")
+    unit: str | None = Field(
+        None,
+        description="Of a time that is a number: `s`, `ms`, `us` or `ns` since 1970 in UTC; or, of digits or text, its "
+        "format as Python's strptime takes it, such as `%Y%m%d%H`. Null: dates and timestamps.",
+    )
+
+    @model_validator(mode="after")
+    def _unit_is_of_a_time(self) -> Self:
+        if self.unit is not None and self.unit not in A_SECOND and not _tells_the_year(self.unit):
+            raise ValueError(
+                f"unit of {self.name!r} is {self.unit!r}, which is none of {', '.join(A_SECOND)}, nor a format that "
+                "tells a time with its year, such as %Y%m%d%H%M%S or %y%m%d%H"
+            )
+        if self.unit is not None and self.role != "time":
+            raise ValueError(f"{self.name!r} has a unit, but its role is {self.role}: only a time has one")
+        return self
 
 
 class Files(Section):

@@ -9,7 +9,7 @@ column     type  what it holds
 ``row_id`` int64 number of the row over all files, ascending, each once; the same however the log is cut. The numbers
                  of lines that could not be read are left out
 ``day``    int32 day, or period, ascending; a file holds one
-``time``   int64 seconds, or where the source knows no time the ``row_id``
+``time``   int64 seconds since 1970 in UTC, from 1980 to 2099; or where the source knows no time the ``row_id``
 ``label``  int8  0 or 1, never null
 ========== ===== =====================================================================================================
 
@@ -47,6 +47,8 @@ TYPES: Mapping[str, pa.DataType] = {
     "list<string>": pa.list_(pa.string()),
     "list<int64>": pa.list_(pa.int64()),
 }
+# Seconds in which times are: numbers of another unit are nearly all outside.
+SINCE, UNTIL = 315_532_800, 4_102_444_800
 _REPAIR = "Run the step that writes it again."
 # Of a column and row group: half a million hexadecimal texts take 6 MB. A dictionary beyond it is given up.
 _DICTIONARY_BYTES = 64 << 20

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.types as pt
 
-from whitewater.config.recsys import FileColumn, Role
+from whitewater.config.recsys import FileColumn
 from whitewater.errors import InputError
-from whitewater.recsys.sources.layout import Layout, is_label, is_text, is_time, log_type
+from whitewater.recsys.sources.layout import Layout, is_label, log_type
+from whitewater.recsys.sources.times import is_time
+from whitewater.recsys.sources.values import is_text
 
 _WANTED = {
     "label": "numbers or booleans",
@@ -17,7 +19,7 @@ _WANTED = {
     "categorical": "text or integers",
     "key": "text or integers",
     "list": "lists of text or integers",
-    "time": "integers (seconds), timestamps or dates",
+    "time": "timestamps or dates without a unit, numbers with one, or text or integers with a format as the unit",
 }
 
 
@@ -66,19 +68,20 @@ def _type(column: FileColumn, found: Sequence[tuple[str, pa.DataType]]) -> str:
         if _plain(type_) != _plain(first):
             raise InputError(f"{origin}: the column {column.name!r} is {type_}, but in {first_origin} it is {first}. "
                              "Write the files with one type.")  # fmt: skip
-    type_name = _in_log(first, column.role)
+    type_name = _in_log(first, column)
     if type_name is None:
-        raise InputError(f"{first_origin}: the column {column.name!r} is {first}, but {column.role} is declared, which "
+        role = f"{column.role} with the unit {column.unit}" if column.unit else column.role
+        raise InputError(f"{first_origin}: the column {column.name!r} is {first}, but {role} is declared, which "
                          f"needs {_WANTED[column.role]}. Correct recsys.fetch.files.columns, or the file.")  # fmt: skip
     return type_name
 
 
-def _in_log(type_: pa.DataType, role: Role) -> str | None:
-    if role == "label":
+def _in_log(type_: pa.DataType, column: FileColumn) -> str | None:
+    if column.role == "label":
         return "int8" if is_label(type_) else None
-    if role == "time":
-        return "int64" if is_time(type_) else None
-    return log_type(type_, role)
+    if column.role == "time":
+        return "int64" if is_time(type_, column.unit) else None
+    return log_type(type_, column.role)
 
 
 def _plain(type_: pa.DataType) -> str:

@@ -1,8 +1,8 @@
 """Source `files`: Parquet and delimited text whose columns are declared, in the order of time.
 
 Text has a header, by whose names the columns are found. Its fields are read by role: continuous and label as numbers,
-categorical and key as text, time as integers (seconds), or as dates and times of ISO 8601, in UTC where they have a
-zone, whichever the first row has. An empty field is null.
+categorical and key as text; time as numbers of the declared unit or text of the declared format, or without one as
+dates and times of ISO 8601, in UTC where they have no offset: all have one, or none. An empty field is null.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from whitewater.config.recsys import Fetch, Files
+from whitewater.config.recsys import A_SECOND, Fetch, FileColumn, Files
 from whitewater.errors import ConfigError
 from whitewater.places import Input
 from whitewater.recsys.log_folder import LogWriter, Unit
 from whitewater.recsys.sources.declared import layout_of
+from whitewater.recsys.sources.layout import Layout
 from whitewater.recsys.sources.parquet import is_parquet, parquet_schema, parquet_spans
 from whitewater.recsys.sources.spans import Span, write_spans
 from whitewater.recsys.sources.text import Format, Head, head_of, text_spans
@@ -29,7 +30,7 @@ _TEXT_TYPES = {
     "categorical": pa.string(),
     "key": pa.string(),
 }
-_INTEGER, _ZONE = re.compile(r"\s*-?\d+\s*"), re.compile(r".*\d[T ].*(Z|[+-]\d\d(:?\d\d)?)")
+_NUMBER, _ZONE = re.compile(r"\s*-?\d+(\.\d*)?\s*"), re.compile(r".*\d[T ].*(Z|[+-]\d\d(:?\d\d)?)")
 
 
 def read_files(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Mapping[str, int]:
@@ -39,7 +40,8 @@ def read_files(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Mapping
     ------
     InputError
         If a file is empty, cut or damaged, lacks a column, or a column's type does not suit its role or differs between
-        files; if a label is null, or not 0 or 1 where ``positive`` is null; a time is null; or see `write_spans`.
+        files; if a label is null, or not 0 or 1 where ``positive`` is null; a time is null, outside of 1980 to 2100, or
+        a number without a unit; or see `write_spans`.
     ConfigError
         If a list is declared, and a file is text.
     """
@@ -57,7 +59,7 @@ def read_files(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Mapping
             spans += parquet_spans(file, number)
         else:
             types = {name: schema.field(name).type for name in layout.names}
-            format_ = Format(settings.delimiter, quoted=True, types=(types,))
+            format_ = Format(settings.delimiter, quoted=True, types=_types(types, layout))
             spans += text_spans(file, number, names=head.fields, format_=format_, header=True, head=head)
     unit: Unit = "seconds" if layout.time else "position"
     writer = LogWriter(log, "files", layout.log_columns, unit, run.settings.row_group_rows)
@@ -66,21 +68,31 @@ def read_files(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Mapping
 
 def _schema(file: Input, head: Head, settings: Files) -> pa.Schema:
     """Return the fields of a text, with the types that the declared ones are read as."""
-    roles = {column.name: column.role for column in settings.columns}
-    lists = [name for name, role in roles.items() if role == "list"]
+    lists = [column.name for column in settings.columns if column.role == "list"]
     if lists:
         raise ConfigError(f"recsys.fetch.files.columns: {lists[0]!r} is a list, but {file.origin} is text, which has "
                           "none. Write the file as Parquet.")  # fmt: skip
     types = {
-        name: _time_type(head.second.get(name)) if role == "time" else _TEXT_TYPES[role] for name, role in roles.items()
+        each.name: _time_type(each, head) if each.role == "time" else _TEXT_TYPES[each.role]
+        for each in settings.columns
     }
     return pa.schema([(name, types.get(name, pa.string())) for name in head.fields])
 
 
-def _time_type(value: str | None) -> pa.DataType:
-    """Return the type as which times are read, of which one is given, or None if there are none."""
+def _types(types: Mapping[str, pa.DataType], layout: Layout) -> tuple[Mapping[str, pa.DataType], ...]:
+    """Return as what fields are read: times that are numbers also as those with a fraction."""
+    if layout.time is None or types[layout.time] != pa.int64():
+        return (types,)
+    return types, {**types, layout.time: pa.float64()}
+
+
+def _time_type(column: FileColumn, head: Head) -> pa.DataType:
+    """Return the type as which times are read; without a unit, it is as the first is written."""
+    if column.unit is not None:
+        return pa.int64() if column.unit in A_SECOND else pa.string()
+    value = head.second.get(column.name)
     if value is None:
         return pa.null()
-    if _INTEGER.fullmatch(value):
+    if _NUMBER.fullmatch(value):
         return pa.int64()
     return pa.timestamp("ns", "UTC" if _ZONE.fullmatch(value) else None)

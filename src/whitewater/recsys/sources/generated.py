@@ -41,7 +41,7 @@ def read_generated(files: Sequence[Input], log: Path, *, run: Run[Any]) -> Mappi
 
 def simulated_columns(schema: pa.Schema) -> tuple[FileColumn, ...]:
     """Return the columns of a simulated day with their roles."""
-    columns = [FileColumn(name=TIME, role="time"), FileColumn(name=LABEL, role="label")]
+    columns = [FileColumn(name=TIME, role="time", unit="s"), FileColumn(name=LABEL, role="label")]
     for name in schema.names:
         if _CONTINUOUS.fullmatch(name):
             columns.append(FileColumn(name=name, role="continuous"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -15,11 +14,12 @@ import pyarrow.types as pt
 from whitewater.arrow_arrays import to_arrow, to_numpy
 from whitewater.config.recsys import FileColumn, Role
 from whitewater.recsys.log_folder import LABEL, TIME, TYPES, LogColumn
+from whitewater.recsys.sources.times import seconds
+from whitewater.recsys.sources.values import RefusedError, Values, is_text
 
-Values: TypeAlias = pa.ChunkedArray | pa.Array
-_A_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 # Integers up to here are exact as float64.
 _EXACT = 1 << 53
+_LARGEST = (1 << 63) - 1
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,11 @@ class Layout:
         return next((each.name for each in self.columns if each.role == "time"), None)
 
     @property
+    def unit(self) -> str | None:
+        """What the source's column of time counts, or how it is written; None if it tells it itself."""
+        return next((each.unit for each in self.columns if each.role == "time"), None)
+
+    @property
     def log_columns(self) -> tuple[LogColumn, ...]:
         """The log's columns besides the first ones."""
         return tuple(
@@ -71,11 +76,12 @@ class Layout:
         Raises
         ------
         ValueError
-            If a value cannot be what it should be; the message names column and value.
+            If a value cannot be what it should be; the message names column and value. A `RefusedError` if it is a
+            label or a time that can be read, but not be one.
         """
         found: dict[str, Values] = {LABEL: _converted(raw, self.label, lambda each: labels(each, self.positive))}
         if self.time is not None:
-            found[TIME] = _converted(raw, self.time, seconds)
+            found[TIME] = _converted(raw, self.time, partial(seconds, unit=self.unit))
         for name, type_ in self.types.items():
             found[name] = _converted(raw, name, partial(cast, type_=TYPES[type_]))
             if name in self.never_null and found[name].null_count:
@@ -98,18 +104,7 @@ def log_type(type_: pa.DataType, role: Role) -> str | None:
 
 def is_label(type_: pa.DataType) -> bool:
     """Say whether labels can be of a type."""
-    return _number(type_) is not None
-
-
-def is_time(type_: pa.DataType) -> bool:
-    """Say whether times can be of a type."""
-    return bool(pt.is_integer(type_) or pt.is_timestamp(type_) or pt.is_date(type_))
-
-
-def is_text(type_: pa.DataType) -> bool:
-    """Say whether a type is text, also text that is encoded by a dictionary."""
-    inner = type_.value_type if pt.is_dictionary(type_) else type_
-    return bool(pt.is_string(inner) or pt.is_large_string(inner) or pt.is_string_view(inner))
+    return pt.is_null(type_) or _number(type_) is not None
 
 
 def labels(values: Values, positive: float | None) -> pa.Array:
@@ -117,34 +112,18 @@ def labels(values: Values, positive: float | None) -> pa.Array:
 
     Raises
     ------
-    ValueError
+    RefusedError
         If one is null or NaN, or none of 0 and 1 where ``positive`` is None.
     """
     found = pc.cast(values, pa.float64())
     # NumPy compares, because Arrow imports pandas to compare with a number.
     numbers = np.empty(0) if found.null_count else to_numpy(found)
     if found.null_count or np.isnan(numbers).any():
-        raise ValueError("a label is null")
+        raise RefusedError("a label is null")
     other = numbers[(numbers != 0) & (numbers != 1)]
     if positive is None and len(other):
-        raise ValueError(f"a label is {other[0]:g}, neither 0 nor 1")
+        raise RefusedError(f"a label is {other[0]:g}, neither 0 nor 1")
     return to_arrow((numbers if positive is None else numbers >= positive).astype(np.int8))
-
-
-def seconds(values: Values) -> Values:
-    """Return times as int64 seconds: integers as they are, others since 1970 in UTC, fractions cut off downwards.
-
-    Raises
-    ------
-    ValueError
-        If one is null.
-    """
-    if values.null_count:
-        raise ValueError("a time is null")
-    if pt.is_integer(values.type):
-        return pc.cast(values, pa.int64())
-    stamps = pc.cast(values, pa.timestamp("s")) if pt.is_date(values.type) else values
-    return to_arrow(to_numpy(pc.cast(stamps, pa.int64())) // _A_SECOND[stamps.type.unit])
 
 
 def cast(values: Values, type_: pa.DataType) -> Values:
@@ -157,12 +136,16 @@ def cast(values: Values, type_: pa.DataType) -> Values:
     """
     if pt.is_floating(values.type) and pt.is_integer(type_) and (pc.max(pc.abs(values)).as_py() or 0) > _EXACT:
         raise ValueError("a number is too large to be known exactly")
+    if pt.is_uint64(values.type) and (largest := pc.max(values).as_py() or 0) > _LARGEST:
+        raise ValueError(f"{largest} is above 2**63 - 1: store the column as float64, or as text")
     return pc.cast(values, type_)
 
 
 def _converted(raw: pa.Table, name: str, convert: Callable[[Values], Values]) -> Values:
     try:
         return convert(raw.column(name))
+    except RefusedError as error:
+        raise RefusedError(f"column {name}: {error}") from error
     except (ValueError, pa.ArrowException) as error:
         raise ValueError(f"column {name}: {error}") from error
 

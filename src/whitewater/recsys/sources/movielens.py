@@ -37,10 +37,11 @@ from whitewater.errors import InputError
 from whitewater.memory import forecast
 from whitewater.places import Input
 from whitewater.recsys.log_folder import DAY, LABEL, ROW_ID, TIME, LogColumn, LogFile, LogWriter, file_name
-from whitewater.recsys.sources.layout import Layout, Values
+from whitewater.recsys.sources.layout import Layout
 from whitewater.recsys.sources.movielens_release import KEY, Items, Member, Release, items_of, open_release, refuse_size
 from whitewater.recsys.sources.spans import Tally, refuse_malformed
 from whitewater.recsys.sources.text import BYTE_ORDER_MARK, Format, Parser, blocks
+from whitewater.recsys.sources.values import Values
 from whitewater.step import Run
 
 logger = logging.getLogger(__name__)
@@ -63,7 +64,7 @@ _READ_COLUMNS = (
     FileColumn(name="user", role="key"),
     FileColumn(name="item", role="key"),
     FileColumn(name="rating", role="label"),
-    FileColumn(name="timestamp", role="time"),
+    FileColumn(name="timestamp", role="time", unit="s"),
 )
 
 

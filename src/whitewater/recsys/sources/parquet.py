@@ -14,6 +14,7 @@ from whitewater.errors import InputError
 from whitewater.places import Input
 from whitewater.recsys.sources.layout import Layout
 from whitewater.recsys.sources.spans import Rows, Tally
+from whitewater.recsys.sources.values import Values
 
 MAGIC = b"PAR1"
 SPAN_ROWS = 4 << 20
@@ -40,12 +41,42 @@ class ParquetSpan:
                 for batch in file.iter_batches(_BATCH_ROWS, self.groups, columns=layout.names, use_threads=False):
                     if batch.num_rows:
                         places = np.arange(tally.lines, tally.lines + batch.num_rows)
+                        columns = self._converted(pa.Table.from_batches([batch]), layout, tally)
                         tally.lines += batch.num_rows
-                        yield Rows(places, layout.convert(pa.Table.from_batches([batch])))
+                        yield Rows(places, columns)
         except _FAULTS as error:
-            row = tally.before + tally.lines + 1
-            raise InputError(f"{self.origin} cannot be read, near row {row:,}: {error}. Correct the file, or what "
-                             "recsys.fetch says of it.") from error  # fmt: skip
+            row = tally.before + tally.lines
+            raise InputError(f"{self.origin} cannot be read after row {row:,}: {error}. Write it again.") from error
+
+    def _converted(self, table: pa.Table, layout: Layout, tally: Tally) -> dict[str, Values]:
+        try:
+            return layout.convert(table)
+        except ValueError as error:
+            row = _first_fault(table, layout)
+            number = tally.before + tally.lines + row + 1
+            found = _fault(table.slice(row, 1), layout) or error
+            raise InputError(f"{self.origin}, row {number:,}: {found}. Correct the file, or what recsys.fetch says "
+                             "of it.") from error  # fmt: skip
+
+
+def _first_fault(table: pa.Table, layout: Layout) -> int:
+    """Return the first row that cannot be converted, of a table in which there is one."""
+    start, stop = 0, len(table)
+    while stop - start > 1:
+        middle = (start + stop) // 2
+        if _fault(table.slice(start, middle - start), layout):
+            stop = middle
+        else:
+            start = middle
+    return start
+
+
+def _fault(table: pa.Table, layout: Layout) -> ValueError | None:
+    try:
+        layout.convert(table)
+    except ValueError as error:
+        return error
+    return None
 
 
 def is_parquet(file: Input) -> bool:

@@ -15,7 +15,8 @@ import pyarrow as pa
 from whitewater.arrow_arrays import to_arrow, to_numpy
 from whitewater.errors import InputError
 from whitewater.recsys.log_folder import DAY, ROW_ID, TIME, LogFile, LogWriter, file_name
-from whitewater.recsys.sources.layout import Layout, Values
+from whitewater.recsys.sources.layout import Layout
+from whitewater.recsys.sources.values import Values
 from whitewater.step import Run
 
 logger = logging.getLogger(__name__)

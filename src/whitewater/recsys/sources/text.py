@@ -21,8 +21,9 @@ import pyarrow.csv
 
 from whitewater.errors import InputError
 from whitewater.places import Input
-from whitewater.recsys.sources.layout import Layout, Values
+from whitewater.recsys.sources.layout import Layout
 from whitewater.recsys.sources.spans import Rows, Span, Tally, described
+from whitewater.recsys.sources.values import RefusedError, Values
 
 GZIP = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -34,6 +35,8 @@ _HEAD_BYTES = 1 << 20
 MALFORMED_OF_BLOCK, SHARE_OF_BLOCK = 100, 0.1
 _REASON_LENGTH = 160
 _ROW = re.compile(r"Row #\d+: ")
+_COLUMN = re.compile(r"^In CSV column #(\d+): ")
+_SETTINGS = "the settings of its format in recsys.fetch"
 
 
 @dataclass(frozen=True)
@@ -114,29 +117,33 @@ class Parser:
         Raises
         ------
         InputError
-            If more than `MALFORMED_OF_BLOCK` and than `SHARE_OF_BLOCK` of the lines of a block are malformed.
+            If more than `MALFORMED_OF_BLOCK` and than `SHARE_OF_BLOCK` of the lines of a block are malformed, or a line
+            has a label or a time that no log may have.
         """
         for block in given:
             lines, malformed = block.count(b"\n"), tally.malformed
             for first, count, found in self._pieces(block):
+                if isinstance(found, RefusedError):
+                    line = tally.before + header + tally.lines + first + 1
+                    raise InputError(f"{origin}, line {line:,}: {found}. Correct the file, or {_SETTINGS}.")
                 if isinstance(found, str):
                     tally.add_malformed(header + tally.lines + first, found)
                     if tally.malformed - malformed > max(MALFORMED_OF_BLOCK, SHARE_OF_BLOCK * lines):
                         told = described(origin, tally.malformed, tally.lines + lines, tally.examples)
-                        raise InputError(f"{told} Correct the file, or the settings of its format in recsys.fetch.")
+                        raise InputError(f"{told} Correct the file, or {_SETTINGS}.")
                 else:
                     tally.empty += count - len(found.places)
                     if len(found.places):
                         yield Rows(found.places + tally.lines, found.columns)
             tally.lines += lines
 
-    def _pieces(self, block: bytes) -> Iterator[tuple[int, int, Rows | str]]:
-        """Yield for pieces of a block their first line, number of lines, and rows; for a malformed line the reason."""
+    def _pieces(self, block: bytes) -> Iterator[tuple[int, int, Rows | RefusedError | str]]:
+        """Yield for pieces of a block their first line, number of lines, and rows; for a line without a row why."""
         waiting = [(0, block)]
         while waiting:
             first, data = waiting.pop()
             lines = data.count(b"\n")
-            found: Rows | str
+            found: Rows | RefusedError | str
             try:
                 found = self._rows(data, first)
             except ValueError as error:
@@ -144,8 +151,13 @@ class Parser:
                     cut = int(_ends(data)[lines // 2 - 1])
                     waiting += [(first + lines // 2, data[cut:]), (first, data[:cut])]
                     continue
-                found = _ROW.sub("", str(error))[:_REASON_LENGTH]
+                found = error if isinstance(error, RefusedError) else self._reason(error)
             yield first, lines, found
+
+    def _reason(self, error: ValueError) -> str:
+        """Return what Arrow says of a line, with the name of the column that it numbers."""
+        named = _COLUMN.sub(lambda match: f"column {self._names[int(match[1])]}: ", str(error))
+        return _ROW.sub("", named)[:_REASON_LENGTH]
 
     def _rows(self, data: bytes, first: int) -> Rows:
         """Return the rows of some lines, none of those that are empty. Raises ValueError if one is malformed."""
@@ -166,6 +178,8 @@ class Parser:
             try:
                 raw = self._read(data, self._types[number])
                 columns = self._layout.convert(raw)
+            except RefusedError:
+                raise
             except ValueError as error:
                 faults[number] = error
             else:
@@ -196,7 +210,8 @@ def head_of(file: Input, delimiter: str) -> Head:
         raise InputError(f"{file.origin} is empty. Fetch it again, or leave it out.")
     lines = start[begin:].splitlines(keepends=True)
     try:
-        fields, *second = csv.reader([line.decode(errors="replace") for line in lines[:2]], delimiter=delimiter)
+        shown = [lines[0], *[line for line in lines[1:] if line.strip()][:1]]
+        fields, *second = csv.reader([line.decode(errors="replace") for line in shown], delimiter=delimiter)
     except csv.Error as error:
         raise InputError(f"{file.origin}: the first lines are no text: {error}. Check recsys.fetch.") from error
     values = second[0] if second else []
