@@ -111,6 +111,10 @@ def refused() -> Iterator[tuple[Any, str]]:
     yield (["I1"] >> LogOp())["I2"], "'I2' is not among the columns of what is picked from"
     yield (["I1"] >> LogOp()) - ["I2"], "'I2' is not among the columns of what is left out of"
     yield ["C1"] >> TargetEncoding(target="click"), "'click' is not among the columns of the data, of which TargetEnc"
+    yield (
+        (["I1"] >> LogOp()) + (["I1"] >> LogOp()),
+        "two columns are called 'I1': that of LogOp and that of another one",
+    )
     yield (["I1"] >> LogOp()) + ["I1"], "two columns are called 'I1': that of LogOp and that of the data"
     yield (["I1"] >> LogOp()) + (["I1"] >> Normalize()), "Give one another name with Rename"
     yield ["C1"] >> LogOp(), "LogOp takes numbers, but the column 'C1'"

@@ -13,13 +13,16 @@ from whitewater.recsys.headline import headline
 Sets = Mapping[str, float | None]
 
 
-def write_metrics(place: Path, *, trees: Sets | None = None, regression: Sets | None = None) -> None:
+def write_metrics(
+    place: Path, *, trees: Sets | None = None, regression: Sets | None = None, error: float = 0.005, clicks: int = 1800
+) -> None:
     models = {"boosted_trees": trees or {}, "logistic_regression": regression or {}}
     found = {
-        name: {key: {"auc": auc, "auc_standard_error": None if auc is None else 0.005} for key, auc in sets.items()}
+        name: {key: {"auc": auc, "auc_standard_error": None if auc is None else error} for key, auc in sets.items()}
         for name, sets in models.items()
     }
-    (place / "metrics.json").write_text(json.dumps({"parts": {"test": {"rows": 7_273}}, "models": found}))
+    test = {"rows": 7_273, "label_rate": clicks / 7_273}
+    (place / "metrics.json").write_text(json.dumps({"parts": {"test": test}, "models": found}))
 
 
 def write_drift(place: Path, psi: Mapping[str, float | None], *, drifting: int, days: int = 2) -> None:
@@ -31,7 +34,7 @@ def write_drift(place: Path, psi: Mapping[str, float | None], *, drifting: int, 
         }
         for number, (name, value) in enumerate(psi.items())
     ]
-    (place / "drift.json").write_text(json.dumps({"columns": columns, "days": [{}] * days}))
+    (place / "drift.json").write_text(json.dumps({"columns": columns, "days": [{}] * days, "period": "day"}))
 
 
 def test_nothing_is_said_of_files_that_are_not_there(tmp_path: Path) -> None:
@@ -65,6 +68,22 @@ def test_without_groups_to_compare_only_the_model_is_told(tmp_path: Path) -> Non
 def test_groups_that_are_not_missed_are_told_as_such(tmp_path: Path) -> None:
     write_metrics(tmp_path, trees={"all": 0.7, "without a": 0.7, "without b": 0.71})
     assert headline(tmp_path)[1:] == ["No group of features is missed: without any one of them the AUC is no lower."]
+
+
+def test_differences_within_noise_are_told_as_such(tmp_path: Path) -> None:
+    write_metrics(tmp_path, trees={"all": 0.7, "plain": 0.69, "without a": 0.705, "without b": 0.69})
+    first, second = headline(tmp_path)
+    assert first.endswith("0.690 ± 0.010 with the plain numbers alone, which is within noise.")
+    assert second == (
+        "No group of features is missed beyond noise: without `b`, the one most missed, the AUC is 0.690 ± 0.010."
+    )
+
+
+@pytest.mark.parametrize(("error", "clicks", "told"), [(0.229, 3600, "0.370 ± 0.449"), (0.005, 29, "0.370 ± 0.010")])
+def test_an_auc_that_is_not_measurable_is_told_as_such(tmp_path: Path, error: float, clicks: int, told: str) -> None:
+    write_metrics(tmp_path, trees={"all": 0.37, "without a": 0.2}, error=error, clicks=clicks)
+    said = f"The AUC is not measurable: of 7,273 later rows {clicks:,} have the label 1, which makes it {told}."
+    assert headline(tmp_path) == [said]
 
 
 def test_an_auc_that_does_not_exist_is_told_as_such(tmp_path: Path) -> None:

@@ -101,12 +101,13 @@ def test_a_log_without_rows_can_be_written_and_opened(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": 2}, "has format 2; this version reads 1"),
+        ({"format": 3}, "has format 3; this version reads 2"),
         ({"rows": 7}, "describes no log.*7 rows"),
         ({"columns": []}, "describes no log"),
         ({"files": [{"name": "../x.parquet", "rows": 38, "day": 0}]}, "a file is not in the folder"),
         ({"files": [{"name": "x.parquet", "rows": 38, "day": 0}]}, "lacks x.parquet"),
-        ({"time": {"column": "time", "unit": "weeks"}}, "time in weeks"),
+        ({"time": {"column": "time", "unit": "weeks", "period": "day"}}, "time in weeks"),
+        ({"time": {"column": "time", "unit": "seconds", "period": "moon"}}, "by moon"),
         ({"time": None}, "describes no log"),
     ],
 )

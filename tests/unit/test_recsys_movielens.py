@@ -49,6 +49,8 @@ FILMS = (
     Film(7, "2001: A Space Odyssey (1968) ", 1968, ("Sci-Fi",)),
     Film(30, "Untitled", None, ()),
     Film(32, "Death Note: Desu n\xf4to (2006\u20132007)", 2006, ("Mystery",)),
+    Film(1412, "Land Before Time III: The Time of the Great Giving (1995) (V)", 1995, ("Animation",)),
+    Film(1413, "Year (2001) of Three (1984/II) (TV)", 1984, ("Drama",)),
     Film(31, "Nikita (La Femme Nikita) (1990)", 1990, ("Action", "Western")),
 )
 UNKNOWN_ITEM = 99

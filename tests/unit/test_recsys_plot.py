@@ -187,7 +187,7 @@ def drifted(
             }
             for name, values in psi.items()
         ],
-        "days": [{"day": number} for number in range(days + 1)], "days_without_rows": gaps,
+        "period": "day", "days": [{"day": number} for number in range(days + 1)], "days_without_rows": gaps,
         "reference": {"day": 0, "rows": 9_091},
         "summary": {each: [name for name in psi if verdict[name] == each] for each in ("drift", "chance", "stable")},
         "thresholds": {"psi": 0.25, "ks": 0.1, "jensen_shannon": 0.1, "new_categories": 0.05},
@@ -288,7 +288,7 @@ def write_vocabularies(place: Path, counts: Mapping[str, Sequence[int]], *, thre
 
 def test_counts_are_drawn_by_rank_of_the_largest_the_median_and_the_smallest_column(tmp_path: Path) -> None:
     counts = {"a": [9, 5], "b": [8, 7, 2, 1], "c": [99, 20, 20, 5, 4, 1], "d": [7, 6, 5]}
-    figure = figures.categories(write_vocabularies(tmp_path / "workflow", counts))
+    figure = figures.categories(write_vocabularies(tmp_path / "workflow", counts), rows=149)
     axes = figure.axes[0]
     assert points(axes, "largest, c: 4 of 6").tolist() == [[1, 99], [2, 20], [3, 20], [4, 5]]
     assert points(axes, "median, d: 3 of 3").tolist() == [[1, 7], [2, 6], [3, 5]]
@@ -298,9 +298,11 @@ def test_counts_are_drawn_by_rank_of_the_largest_the_median_and_the_smallest_col
 
 def test_bars_are_the_shares_of_rows_with_an_id_without_one_and_null(tmp_path: Path) -> None:
     counts = {"a": [6, 2], "b": [5, 5, 4, 4]}
-    figure = figures.categories(write_vocabularies(tmp_path / "workflow", counts, nulls=2))
+    figure = figures.categories(write_vocabularies(tmp_path / "workflow", counts, nulls=2), rows=15)
     axes = figure.axes[1]
     assert y_labels(axes) == ["b", "a"]
+    assert "of 15 training rows" in written(figure)
+    assert "Of lists the elements count" in written(figure)
     widths = [patch.get_width() for patch in axes.patches if isinstance(patch, Rectangle)]
     np.testing.assert_allclose(widths, [10 / 20, 6 / 10, 8 / 20, 2 / 10, 2 / 20, 2 / 10])
 
@@ -318,7 +320,7 @@ def test_bars_are_the_shares_of_rows_with_an_id_without_one_and_null(tmp_path: P
     ids=["no Categorify", "nulls only", "one value", "two columns", "odd names", "many columns"],
 )
 def test_any_vocabularies_are_drawn_and_no_text_is_cut(tmp_path: Path, counts: Mapping[str, Sequence[int]]) -> None:
-    figure = figures.categories(write_vocabularies(tmp_path / "workflow", counts, nulls=3))
+    figure = figures.categories(write_vocabularies(tmp_path / "workflow", counts, nulls=3), rows=10)
     assert no_text_is_cut(figure)
     assert ("no operator Categorify" in written(figure)) == (not counts)
 

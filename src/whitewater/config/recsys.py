@@ -136,7 +136,8 @@ class Split(Section):
     valid_share: Share = Field(0.15, description="Share of the rows, the later ones, that validate.")
     test_share: Share = Field(0.15, description="Share of the rows, the latest, that test.")
     whole_days: bool = Field(
-        True, description="Begin each part with a new day, where there are days enough; else at the row."
+        True,
+        description="Begin each part with a new day (or period, or file), where there are enough; else at the row.",
     )
 
     @model_validator(mode="after")

@@ -40,15 +40,23 @@ def graph_of(features: Sequence[Feature], columns: Mapping[str, Role], schema: S
     Raises
     ------
     ConfigError
-        Naming the group whose columns, operators or parameters are wrong.
+        Naming the group whose columns, operators or parameters are wrong, or the two that make a column of one name.
     """
     nodes = []
+    made: dict[str, str] = {}
     for feature in features:
         try:
             nodes.append(_group(feature, columns))
-            bind(nodes[-1], schema)
+            names = bind(nodes[-1], schema).outputs
         except ConfigError as error:
             raise ConfigError(f"recsys.fit.features, group {feature.name!r}: {error}") from None
+        if twice := [name for name in names if name in made]:
+            raise ConfigError(
+                f"recsys.fit.features: two columns are called {twice[0]!r}: that of the group {made[twice[0]]!r} and "
+                f"that of the group {feature.name!r}. Give one another name with Rename, such as "
+                f"{{Rename: {{postfix: _{feature.name}}}}}."
+            )
+        made |= dict.fromkeys(names, feature.name)
     return reduce(add, nodes)
 
 

@@ -1,8 +1,11 @@
 """Step `drift`: how the columns of a log change from its first day, the reference, to each later day.
 
+A day is what the log's column ``day`` numbers: of some sources a file, or a period of about equally many rows.
+
 ``drift.json``:
 
 ========================= =============================================================================================
+``period``                what a day is: ``day``, ``file`` or ``period``
 ``reference``             day and rows of the reference
 ``thresholds``            the settings: what is above them is reported
 ``days``                  of each day: ``day``, ``rows``, ``label_rate``, the share of rows with label 1
@@ -128,11 +131,14 @@ def drift(run: Run[Drift], *, events: Path, drift: Output) -> None:
         bins = _learn(run, log, groups, client=client)
         days = _count(run, log, groups, bins, client=client)
     if len(days) == 1:
-        logger.warning("%s has one day only: there is nothing to compare it with", events)
+        logger.warning("%s has one %s only: there is nothing to compare it with", events, log.time.period)
     report = described(log, days, bins, run.settings)
     write_json(drift, report)
     run.note(days=len(days), columns=len(bins), **{verdict: len(names) for verdict, names in report["summary"].items()})
-    logger.info("drift of %d columns over %d days: %s", len(bins), len(days), ", ".join(report["summary"]["drift"]))
+    logger.info(
+        "drift of %d columns over %d %ss: %s",
+        len(bins), len(days), log.time.period, ", ".join(report["summary"]["drift"]),
+    )  # fmt: skip
 
 
 def _groups(log: Log) -> list[Group]:
@@ -154,7 +160,8 @@ def _learn(run: Run[Drift], log: Log, groups: Sequence[Group], *, client: Worker
     found = {name: _Categories(CategoryCounter(_value_type(log.types[name]))) for name in categories}
     samples: dict[str, list[npt.NDArray[np.float64]]] = {name: [] for name in numbers}
     shared = {"numbers": numbers, "categories": categories, "step": step, "device": run.device}
-    for seen in run.map(see, reference, client=client, label="learning the first day", ordered=True, shared=shared):
+    label = f"learning the first {log.time.period}"
+    for seen in run.map(see, reference, client=client, label=label, ordered=True, shared=shared):
         for name, sample in seen.samples.items():
             samples[name].append(sample)
         for name, (values, rows) in seen.categories.items():

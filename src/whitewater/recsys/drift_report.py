@@ -27,6 +27,7 @@ def described(log: Log, days: Mapping[int, DayCounts], bins: Mapping[str, Bins],
     return {
         "format": FORMAT,
         "source": log.source,
+        "period": log.time.period,
         "reference": {"day": numbers[0], "rows": days[numbers[0]].rows},
         "thresholds": settings.model_dump(include={"psi", "ks", "jensen_shannon", "new_categories"}),
         "days": [

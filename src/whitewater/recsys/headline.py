@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import hypot
 from pathlib import Path
 from typing import Any
 
 from whitewater.last_run import is_of_last_run
+from whitewater.recsys.prediction_quality import NORMAL, is_measured
 from whitewater.store import read_json
 
 _MODELS = {"logistic_regression": "A logistic regression reaches", "boosted_trees": "Boosted trees reach"}
 _ALL, _PLAIN, _WITHOUT = "all", "plain", "without "
-# Standard errors on both sides of an estimate that hold 95 % of a normal distribution.
-_NORMAL = 1.96
 
 Qualities = Mapping[str, Mapping[str, Any]]
 
@@ -35,14 +35,21 @@ def headline(results: Path) -> list[str]:
 
 def _worth(metrics: Mapping[str, Any]) -> list[str]:
     """Say how good the better model is, and without which features it is worse."""
-    rows = metrics["parts"]["test"]["rows"]
+    test = metrics["parts"]["test"]
+    rows = test["rows"]
     models = {name: _measured(metrics["models"].get(name, {})) for name in _MODELS}
     measured = {name: sets for name, sets in models.items() if _ALL in sets}
     if not measured:
         return [f"There is no AUC: the {rows:,} test rows are all of one label."]
     best = max(measured, key=lambda name: measured[name][_ALL]["auc"])
     sets = measured[best]
+    if not is_measured(sets[_ALL], test):
+        clicks = round(rows * test["label_rate"])
+        return [f"The AUC is not measurable: of {rows:,} later rows {clicks:,} have the label 1, which makes it "
+                f"{_estimate(sets[_ALL])}."]  # fmt: skip
     plain = f", {_estimate(sets[_PLAIN])} with the plain numbers alone" if _PLAIN in sets else ""
+    if plain and abs(_lost(sets, _PLAIN)) <= _noise(sets, _PLAIN):
+        plain += ", which is within noise"
     first = f"{_MODELS[best]} an AUC of {_estimate(sets[_ALL])} on {rows:,} later rows with the features{plain}."
     return [first, *_loss(sets)]
 
@@ -50,7 +57,7 @@ def _worth(metrics: Mapping[str, Any]) -> list[str]:
 def _estimate(quality: Mapping[str, Any]) -> str:
     """Return an area under the curve with half its interval of 95 %."""
     error = quality["auc_standard_error"]
-    return f"{quality['auc']:.3f}" + (f" ± {_NORMAL * error:.3f}" if error is not None else "")
+    return f"{quality['auc']:.3f}" + (f" ± {NORMAL * error:.3f}" if error is not None else "")
 
 
 def _measured(sets: Qualities) -> dict[str, Mapping[str, Any]]:
@@ -63,24 +70,37 @@ def _loss(sets: Qualities) -> list[str]:
     if not without:
         return []
     group = min(without, key=lambda name: (without[name]["auc"], name))
-    if without[group]["auc"] >= sets[_ALL]["auc"]:
+    key = _WITHOUT + group
+    if _lost(sets, key) <= 0:
         return ["No group of features is missed: without any one of them the AUC is no lower."]
+    if _lost(sets, key) <= _noise(sets, key):
+        return [f"No group of features is missed beyond noise: without `{group}`, the one most missed, the AUC is "
+                f"{_estimate(sets[key])}."]  # fmt: skip
     return [f"Most is lost without `{group}`: the AUC is {_estimate(without[group])} then."]
 
 
+def _lost(sets: Qualities, key: str) -> float:
+    return float(sets[_ALL]["auc"] - sets[key]["auc"])
+
+
+def _noise(sets: Qualities, key: str) -> float:
+    """Return the half interval of a difference, as if rows were not shared: less may be a matter of the rows."""
+    return NORMAL * hypot(*(sets[name]["auc_standard_error"] or 0.0 for name in (_ALL, key)))
+
+
 def _drift(found: Mapping[str, Any]) -> list[str]:
-    columns = found["columns"]
+    columns, period = found["columns"], found["period"]
     if not columns:
         return []
     if len(found["days"]) < 2:
-        return ["All rows are of one day, so that there is no drift to tell."]
+        return [f"All rows are of one {period}, so that there is no drift to tell."]
     drifting = [each for each in columns if each["verdict"] == "drift"]
     number = f"{len(columns):,} column{'s' if len(columns) > 1 else ''}"
     if not drifting:
-        return [f"None of {number} drifts from the first day."]
+        return [f"None of {number} drifts from the first {period}."]
     most = max(drifting, key=_greatest)
     told = f", most {most['name']} (PSI {_greatest(most):.2f})" if _greatest(most) > 0 else ""
-    return [f"{len(drifting):,} of {number} drift{'s' if len(drifting) == 1 else ''} from the first day{told}."]
+    return [f"{len(drifting):,} of {number} drift{'s' if len(drifting) == 1 else ''} from the first {period}{told}."]
 
 
 def _greatest(column: Mapping[str, Any]) -> float:

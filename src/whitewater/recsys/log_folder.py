@@ -8,7 +8,7 @@ column     type  what it holds
 ========== ===== =====================================================================================================
 ``row_id`` int64 number of the row over all files, ascending, each once; the same however the log is cut. The numbers
                  of lines that could not be read are left out
-``day``    int32 day, or period, ascending; a file holds one
+``day``    int32 number of the day, ascending; a file holds one. Of some sources it is no day, but what `LogTime` says
 ``time``   int64 seconds since 1970 in UTC, from 1980 to 2099; or where the source knows no time the ``row_id``
 ``label``  int8  0 or 1, never null
 ========== ===== =====================================================================================================
@@ -35,8 +35,9 @@ from whitewater.store import read_json, write_json
 if TYPE_CHECKING:
     from whitewater.config.recsys import Role
 
-FORMAT = 1
+FORMAT = 2
 Unit = Literal["seconds", "position"]
+Period = Literal["day", "file", "period"]
 ROW_ID, DAY, TIME, LABEL = "row_id", "day", "time", "label"
 TYPES: Mapping[str, pa.DataType] = {
     "int8": pa.int8(),
@@ -82,10 +83,14 @@ class LogFile:
 
 @dataclass(frozen=True)
 class LogTime:
-    """The column of time, and what it counts: seconds, or positions in the log."""
+    """The column of time, and what it counts: seconds, or positions in the log.
+
+    ``period`` is what the column ``day`` numbers: days, files of the source, or periods with about equally many rows.
+    """
 
     column: str
     unit: Unit
+    period: Period
 
 
 @dataclass(frozen=True)
@@ -205,6 +210,8 @@ class LogWriter:
         What time counts.
     row_group_rows
         Rows of a row group.
+    period
+        What the column ``day`` numbers.
     """
 
     path: Path
@@ -212,6 +219,7 @@ class LogWriter:
     columns: tuple[LogColumn, ...]
     unit: Unit
     row_group_rows: int
+    period: Period = "day"
 
     @property
     def described(self) -> tuple[LogColumn, ...]:
@@ -264,7 +272,7 @@ class LogWriter:
             "rows": sum(file.rows for file in files),
             "columns": [asdict(each) for each in self.described],
             "label": LABEL,
-            "time": {"column": TIME, "unit": self.unit},
+            "time": {"column": TIME, "unit": self.unit, "period": self.period},
             "row_group_rows": self.row_group_rows,
             "files": [asdict(file) for file in files],
             "counts": dict(counts or {}),
@@ -280,7 +288,8 @@ def file_name(day: int, part: int = 0) -> str:
 
 def like(log: Log, path: Path) -> LogWriter:
     """Return a writer of a log with the columns of another one."""
-    return LogWriter(path, log.source, log.described[len(FIRST) :], log.time.unit, log.row_group_rows)
+    own = log.described[len(FIRST) :]
+    return LogWriter(path, log.source, own, log.time.unit, log.row_group_rows, log.time.period)
 
 
 def open_log(path: Path) -> Log:
@@ -329,8 +338,9 @@ def _described(path: Path, found: Mapping[str, Any]) -> Log:
     if any(Path(file.name).name != file.name for file in files):
         raise ValueError("a file is not in the folder")
     time = LogTime(**found["time"])
-    if time.unit not in get_args(Unit) or found["rows"] != sum(file.rows for file in files):
-        raise ValueError(f"{found['rows']} rows, time in {time.unit}")
+    known = time.unit in get_args(Unit) and time.period in get_args(Period)
+    if not known or found["rows"] != sum(file.rows for file in files):
+        raise ValueError(f"{found['rows']} rows, time in {time.unit} and by {time.period}")
     return Log(path, found["source"], columns, files, found["label"], time, found["row_group_rows"], found["counts"])
 
 

@@ -264,9 +264,11 @@ class _Binding:
         for each in map(self.columns, node.parents):
             for name, origin in each.origins.items():
                 if origins.setdefault(name, origin) != origin:
+                    first, second = self._told(origins[name]), self._told(origin)
                     raise ConfigError(
-                        f"two columns are called {name!r}: that of {self._told(origins[name])} and that of "
-                        f"{self._told(origin)}. Give one another name with Rename, or leave it out with `- [{name!r}]`."
+                        f"two columns are called {name!r}: that of {first} and that of "
+                        f"{second if second != first else 'another one'}. Give one another name with Rename, or leave "
+                        f"it out with `- [{name!r}]`."
                     )
             inputs += each.inputs
         return Columns(tuple(dict.fromkeys(inputs)), origins)

@@ -56,7 +56,7 @@ def plot(
         "auc": lambda: figures.auc(read_json(metrics)),
         "calibration": lambda: figures.calibration(read_json(metrics)),
         "drift": lambda: figures.drift(read_json(drift)),
-        "categories": lambda: figures.categories(workflow),
+        "categories": lambda: figures.categories(workflow, rows=read_json(statistics)["rows"]),
         "numbers": lambda: figures.numbers(
             read_json(statistics), events=open_log(events), features=open_features(test)
         ),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +13,10 @@ Floats = npt.NDArray[np.floating]
 _BINS = 10
 # A probability of 0 or 1 that is wrong would cost infinitely much.
 _NEAREST = 1e-7
+# Of fewer rows of a label, or with a wider half of the interval of 95 %, an area under the curve tells nothing.
+FEWEST, WIDEST = 30, 0.1
+# Standard errors on both sides of an estimate that hold 95 % of a normal distribution.
+NORMAL = 1.96
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,14 @@ class Quality:
     log_loss: float
     calibration_error: float
     calibration: tuple[CalibrationBin, ...]
+
+
+def is_measured(quality: Mapping[str, Any], test: Mapping[str, Any]) -> bool:
+    """Say whether the area under the curve of a `Quality` tells anything, given the ``rows`` and ``label_rate``."""
+    positives = round(test["rows"] * (test["label_rate"] or 0))
+    error = quality["auc_standard_error"]
+    enough = min(positives, test["rows"] - positives) >= FEWEST
+    return enough and error is not None and NORMAL * error <= WIDEST
 
 
 def quality(labels: Floats, predictions: Floats) -> Quality:

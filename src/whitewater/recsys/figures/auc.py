@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from whitewater import style
-from whitewater.recsys.figures.models import ALL, LOOKS, NORMAL, PLAIN, WITHOUT, Look, test_rows
+from whitewater.recsys.figures.models import ALL, LOOKS, PLAIN, WITHOUT, Look, test_rows
 from whitewater.recsys.figures.names import shown_name
+from whitewater.recsys.prediction_quality import NORMAL, is_measured
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,6 +49,8 @@ def auc(metrics: Mapping[str, Any]) -> Figure:
         "(DeLong); dashed: with all features."
     )
     notes = _notes(metrics["groups"], models, ordered)
+    if not any(is_measured(sets[ALL], metrics["parts"]["test"]) for sets in models.values() if ALL in sets):
+        notes.insert(0, "So few test rows of a label do not measure it: no value here tells anything.")
     figure, body = style.titled(9, 1.15 + 0.42 * len(shown), title=_TITLE, subtitle=subtitle, notes=notes)
     axes = body.subplots()
     for number, (name, sets) in enumerate(models.items()):

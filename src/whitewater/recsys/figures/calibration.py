@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from whitewater import style
-from whitewater.recsys.figures.models import ALL, LOOKS, NORMAL, Look, test_rows
+from whitewater.recsys.figures.models import ALL, LOOKS, Look, test_rows
+from whitewater.recsys.prediction_quality import NORMAL
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -25,13 +25,15 @@ _LOOKS = ((style.BLUE, "o"), (style.ORANGE, "s"), (style.GREEN, "^"))
 
 
 @style.styled
-def categories(workflow: Path) -> Figure:
+def categories(workflow: Path, *, rows: int) -> Figure:
     """Draw how often the categories of some columns occur by rank, and the share of the training rows that ids cover.
 
     Parameters
     ----------
     workflow
         The folder of the fitted workflow.
+    rows
+        Training rows.
     """
     learnt = learnt_vocabularies(workflow)
     if not learnt:
@@ -39,12 +41,12 @@ def categories(workflow: Path) -> Figure:
     bars = sorted(learnt, key=lambda each: (_share(each, each.unknown), each.all_values, each.name), reverse=True)
     shown = bars[:_MOST_BARS]
     subtitle = (
-        f"{_counted(learnt)} of {style.count(max(each.rows for each in learnt))} training rows. Left: how often the "
+        f"{_counted(learnt)} of {style.count(rows)} training rows. Left: how often the "
         f"values with an id of their own occur, {'of some columns' if len(learnt) > 3 else 'by column'}; right: how "
         "many rows have them."
     )
     figure, body = style.titled(
-        9, max(4.6, 1.7 + 0.19 * len(shown)), title=_TITLE, subtitle=subtitle, notes=_notes(learnt, shown)
+        9, max(4.6, 1.7 + 0.19 * len(shown)), title=_TITLE, subtitle=subtitle, notes=_notes(learnt, shown, rows)
     )
     left, right = body.subplots(1, 2)
     _draw_frequencies(left, learnt)
@@ -60,9 +62,9 @@ def _share(each: Learnt, rows: int) -> float:
     return rows / each.rows if each.rows else 0.0
 
 
-def _notes(learnt: Sequence[Learnt], shown: Sequence[Learnt]) -> list[str]:
+def _notes(learnt: Sequence[Learnt], shown: Sequence[Learnt], rows: int) -> list[str]:
     notes = []
-    if len({each.rows for each in learnt}) > 1:
+    if any(each.rows != rows for each in learnt):
         notes.append("Of lists the elements count, and of columns that share a vocabulary the rows of all.")
     if omitted := len(learnt) - len(shown):
         notes.append(f"Not shown: {style.count(omitted)} columns that have fewer rows out of vocabulary.")

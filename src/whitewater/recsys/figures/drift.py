@@ -1,4 +1,4 @@
-"""How far each column is from the first day, day by day."""
+"""How far each column is from the first day, day by day, or by whatever the log has for days."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.collections import QuadMesh
     from matplotlib.figure import Figure
 
-_TITLE = "Drift from the first day"
 _MOST_COLUMNS = 40
 # Inches of a row; of fewer rows, these are higher.
 _ROW = 0.215
@@ -56,19 +55,21 @@ def drift(found: Mapping[str, Any]) -> Figure:
     found
         The content of `drift.json`.
     """
+    period = found["period"]
+    title = f"Drift from the first {period}"
     if not found["columns"]:
-        return style.explained(_TITLE, "The log has no column of numbers or categories.")
+        return style.explained(title, "The log has no column of numbers or categories.")
     if len(found["days"]) < 2:
-        return style.explained(_TITLE, "All rows are of one day: there is no later one to compare with it.")
+        return style.explained(title, f"All rows are of one {period}: there is no later one to compare with it.")
     shown = sorted(found["columns"], key=_worst)[:_MOST_COLUMNS]
     cells = _cells(shown)
     height = 1.9 + _ROW * max(len(shown), _LEAST_ROWS)
-    figure, body = style.titled(9, height, title=_TITLE, subtitle=_told(found), notes=_notes(found, cells, shown))
+    figure, body = style.titled(9, height, title=title, subtitle=_told(found), notes=_notes(found, cells, shown))
     axes, below = body.subplots(2, 1, height_ratios=[_ROW * max(len(shown), _LEAST_ROWS), 0.14])
     threshold = found["thresholds"]["psi"]
     mesh = _draw_cells(axes, cells, threshold=threshold)
     _mark(axes, cells)
-    _label(axes, shown, cells)
+    _label(axes, shown, cells, period=period)
     _draw_scale(below, mesh, threshold=threshold)
     return figure
 
@@ -100,24 +101,25 @@ def _told(found: Mapping[str, Any]) -> str:
     limits = ", ".join(f"{short} {found['thresholds'][name]:g}" for name, short in _SHORT.items())
     other = f" Above it, but by no more than chance: {style.count(chance)}." if chance else ""
     return (
-        f"A column drifts where on some day a measure is above its threshold ({limits}) and further than chance brings "
-        f"it: {style.count(drifting)} of {style.count(len(found['columns']))}.{other} Reference: day "
-        f"{found['reference']['day']} with {style.count(found['reference']['rows'])} rows."
+        f"A column drifts where a measure of some {found['period']} is above its threshold ({limits}) and further than "
+        f"chance brings it: {style.count(drifting)} of {style.count(len(found['columns']))}.{other} Reference: "
+        f"{found['period']} {found['reference']['day']} with {style.count(found['reference']['rows'])} rows."
     )
 
 
 def _notes(found: Mapping[str, Any], cells: _Cells, shown: Sequence[Mapping[str, Any]]) -> list[str]:
+    period = found["period"]
     notes = [
         "PSI: population stability index; KS: Kolmogorov-Smirnov distance; JS: Jensen-Shannon distance; new: share of "
-        "rows with a category unseen on the first day."
+        f"rows with a category unseen in the first {period}."
     ]
     spans = cells.days[:, 0] != cells.days[:, 1]
     if spans.any():
-        notes.append("A cell stands for several days: the greatest index and the worst verdict of them.")
+        notes.append(f"A cell stands for several {period}s: the greatest index and the worst verdict of them.")
     if found["days_without_rows"]:
-        notes.append(f"Left out: {style.count(found['days_without_rows'])} days without rows.")
+        notes.append(f"Left out: {style.count(found['days_without_rows'])} {period}s without rows.")
     if np.isnan(cells.psi).any():
-        notes.append("Grey: no index, for want of values on that day or the first.")
+        notes.append(f"Grey: no index, for want of values in that {period} or the first.")
     if omitted := len(found["columns"]) - len(shown):
         notes.append(f"Not shown: {style.count(omitted)} columns that drift less.")
     return notes
@@ -160,12 +162,12 @@ def _mark(axes: Axes, cells: _Cells) -> None:
     axes.figure.legend(handles=axes.get_lines(), loc="outside upper left", ncols=2)
 
 
-def _label(axes: Axes, columns: Sequence[Mapping[str, Any]], cells: _Cells) -> None:
+def _label(axes: Axes, columns: Sequence[Mapping[str, Any]], cells: _Cells, *, period: str) -> None:
     axes.set_yticks(range(len(columns)), [shown_name(each["name"], size=8.5) for each in columns], size=8.5)
     spans = [str(first) if first == last else f"{first} to {last}" for first, last in cells.days.tolist()]
     every = -(-len(spans) // (12 if np.array_equal(*cells.days.T) else 6))
     axes.set_xticks(range(0, len(spans), every), spans[::every])
-    axes.set_xlabel("Day")
+    axes.set_xlabel(period.capitalize())
     axes.tick_params(length=0)
     beside = axes.get_yaxis_transform()
     for row, column in enumerate(columns):

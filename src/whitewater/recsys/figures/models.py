@@ -22,8 +22,6 @@ LOOKS = {
     "logistic_regression": Look("logistic regression", style.BLUE, "o"),
     "boosted_trees": Look("boosted trees", style.VERMILION, "s"),
 }
-# Standard errors on both sides of an estimate that hold 95 % of a normal distribution.
-NORMAL = 1.96
 ALL, PLAIN, WITHOUT = "all", "plain", "without "
 
 

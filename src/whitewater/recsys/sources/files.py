@@ -16,7 +16,7 @@ import pyarrow as pa
 from whitewater.config.recsys import A_SECOND, Fetch, FileColumn, Files
 from whitewater.errors import ConfigError
 from whitewater.places import Input
-from whitewater.recsys.log_folder import LogWriter, Unit
+from whitewater.recsys.log_folder import LogWriter, Period, Unit
 from whitewater.recsys.sources.declared import layout_of
 from whitewater.recsys.sources.layout import Layout
 from whitewater.recsys.sources.parquet import is_parquet, parquet_schema, parquet_spans
@@ -61,8 +61,8 @@ def read_files(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Mapping
             types = {name: schema.field(name).type for name in layout.names}
             format_ = Format(settings.delimiter, quoted=True, types=_types(types, layout))
             spans += text_spans(file, number, names=head.fields, format_=format_, header=True, head=head)
-    unit: Unit = "seconds" if layout.time else "position"
-    writer = LogWriter(log, "files", layout.log_columns, unit, run.settings.row_group_rows)
+    times: tuple[Unit, Period] = ("seconds", "day") if layout.time else ("position", "file")
+    writer = LogWriter(log, "files", layout.log_columns, times[0], run.settings.row_group_rows, times[1])
     return write_spans(spans, layout, writer, run=run, days_of_time=layout.time is not None)
 
 

@@ -101,7 +101,7 @@ def read_movielens(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Map
     unknown = int(np.count_nonzero(items.places(found.item) == len(items.ids)))
     if unknown:
         logger.warning("%s has no entry for the items of %d ratings: they have no genres", movies.origin, unknown)
-    writer = LogWriter(log, "movielens", COLUMNS, "seconds", run.settings.row_group_rows)
+    writer = LogWriter(log, "movielens", COLUMNS, "seconds", run.settings.row_group_rows, "period")
     files_written = [_write(number, span, found, items, writer=writer) for number, span in enumerate(found.periods())]
     counts = {**counts, "of_unknown_items": unknown}
     writer.finish(files_written, counts=counts)

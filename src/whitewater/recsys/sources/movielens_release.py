@@ -30,7 +30,8 @@ NO_GENRES = "(no genres listed)"
 # What is read of movies at most: many times what the largest release has.
 LARGEST_MOVIES = 64 << 20
 KEY = "recsys.fetch.movielens.path"
-_YEAR = re.compile(r"\((\d{4})(?:[-\u2013]\d{0,4})?\)\s*$")
+# The last one of a title is its year: "Fire (1995) (V)" has a medium behind it, and a title may hold another year.
+_YEAR = re.compile(r"\((\d{4})(?:[-\u2013]\d{0,4}|/[IVXL]+)?\)")
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,11 @@ def _movies_of_colons(text: str) -> Iterator[tuple[str, str, list[str]]]:
 
 
 def _movies_of_csv(text: str) -> Iterator[tuple[str, str, list[str]]]:
-    for line in csv.DictReader(io.StringIO(text, newline="")):
+    reader = csv.DictReader(io.StringIO(text, newline=""))
+    names = reader.fieldnames or ()
+    if len(set(names)) < len(names):
+        raise ValueError(f"its columns are {', '.join(names)}, one of them twice")
+    for line in reader:
         yield line["movieId"], line["title"], _genres_of(line["genres"])
 
 
@@ -208,8 +213,8 @@ def _decoded(data: bytes) -> str:
 
 
 def _year(title: str) -> int | None:
-    match = _YEAR.search(title)
-    return int(match[1]) if match else None
+    years = _YEAR.findall(title)
+    return int(years[-1]) if years else None
 
 
 def _array(values: Sequence[object], type_: pa.DataType) -> pa.Array:

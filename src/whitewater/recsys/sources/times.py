@@ -64,7 +64,8 @@ def _seconds(values: Values, unit: str | None) -> Seconds:
         return np.empty(0, np.int64)
     if pt.is_timestamp(values.type) or pt.is_date(values.type):
         stamps = pc.cast(values, pa.timestamp("s")) if pt.is_date(values.type) else values
-        return to_numpy(pc.cast(stamps, pa.int64())) // A_SECOND[stamps.type.unit]
+        counts: Seconds = to_numpy(pc.cast(stamps, pa.int64()))
+        return counts // A_SECOND[stamps.type.unit]
     if unit is None:
         first = _number(values[0].as_py())
         raise RefusedError(f"a time is {first}, and its unit is not declared, by unit of the column{_fitting(first)}")
@@ -76,10 +77,11 @@ def _of_numbers(values: Values, a_second: int) -> Seconds:
         floats = to_numpy(pc.cast(values, pa.float64()))
         if np.isnan(floats).any():
             raise RefusedError("a time is null")
-        return np.clip(np.floor(floats / a_second), -_FAR, _FAR).astype(np.int64)
-    wide = pc.cast(values, pa.int64() if pt.is_signed_integer(values.type) else pa.uint64())
-    numbers = to_numpy(wide)
-    return np.minimum(numbers // numbers.dtype.type(a_second), _FAR).astype(np.int64)
+        whole: Seconds = np.clip(np.floor(floats / a_second), -_FAR, _FAR).astype(np.int64)
+        return whole
+    numbers = to_numpy(pc.cast(values, pa.int64() if pt.is_signed_integer(values.type) else pa.uint64()))
+    found: Seconds = np.minimum(numbers // numbers.dtype.type(a_second), _FAR).astype(np.int64)
+    return found
 
 
 def _of_format(values: Values, format_: str) -> Seconds:
@@ -87,7 +89,8 @@ def _of_format(values: Values, format_: str) -> Seconds:
     distinct = pc.unique(texts)
     padded = pt.is_integer(values.type)
     parsed = np.array([_parsed(text, format_, padded=padded) for text in distinct.to_pylist()], np.int64)
-    return parsed[to_numpy(pc.index_in(texts, value_set=distinct))]
+    found: Seconds = parsed[to_numpy(pc.index_in(texts, value_set=distinct))]
+    return found
 
 
 def _parsed(text: str, format_: str, *, padded: bool) -> int:
