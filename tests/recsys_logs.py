@@ -59,7 +59,7 @@ def clicks(rows: int, *, seed: int = 0) -> pa.Table:
         {
             "row_id": pa.array(numbers, pa.int64()),
             "day": pa.array(numbers * 3 // max(rows, 1), pa.int32()),
-            "time": pa.array(numbers * 100, pa.int64()),
+            "time": pa.array(1_600_000_000 + numbers * 100, pa.int64()),
             "label": pa.array(generator.integers(0, 2, rows), pa.int8()),
             "I1": pa.array(generator.geometric(0.05, rows), pa.int32(), mask=generator.random(rows) < 0.2),
             "I2": pa.array(generator.lognormal(0, 2, rows), mask=generator.random(rows) < 0.1),

@@ -13,10 +13,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.recsys_logs import clicks, features, other_features
+from tests.recsys_logs import clicks, features, other_features, write_log
 from whitewater.errors import ConfigError, InputError
 from whitewater.recsys.dataset import Dataset
-from whitewater.recsys.operators import OPERATORS, Categorify, DifferenceLag, FillMissing, LogOp, Normalize, Rename
+from whitewater.recsys.operators import (
+    OPERATORS,
+    Categorify,
+    DifferenceLag,
+    FillMissing,
+    LogOp,
+    Normalize,
+    PastCount,
+    Rename,
+)
 from whitewater.recsys.plan import bind
 from whitewater.recsys.transformer import Transformer
 from whitewater.recsys.workflow import Workflow
@@ -130,3 +139,17 @@ def test_an_operator_that_needs_other_rows_is_refused() -> None:
     graph = ["I2"] >> DifferenceLag(partition_cols="day", order="time")
     with pytest.raises(ConfigError, match="DifferenceLag needs other rows than its own"):
         Transformer(Workflow(graph).fit(CLICKS))
+
+
+def test_times_of_a_log_are_seconds_in_serving_too(tmp_path: Path) -> None:
+    write_log(CLICKS, tmp_path / "log")
+    workflow = Workflow(["C1"] >> PastCount()).fit(tmp_path / "log")
+    workflow.save(tmp_path / "workflow")
+    row = {"C1": "a", "time": 1_600_000_000}
+    for transform in (Transformer(workflow), Transformer.load(tmp_path / "workflow")):
+        assert transform(row).keys() == {"C1_past_count"}
+        for wrong in (1_600_000_000_000, 20_200_913):
+            with pytest.raises(InputError, match=f"column 'time' has the time {wrong}, but was of seconds since 1970"):
+                transform(row | {"time": wrong})
+    with pytest.raises(InputError, match="column 'time' has the time 1600000000000, but was of seconds"):
+        workflow.transform({"C1": ["a", "b"], "time": [1_600_000_000, 1_600_000_000_000]})

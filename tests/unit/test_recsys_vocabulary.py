@@ -169,6 +169,31 @@ def test_shares_that_are_too_large_are_parted_again(monkeypatch: pytest.MonkeyPa
     assert sorted(pair for share in shares for pair in pairs(share)) == [(number, 2) for number in range(400)]
 
 
+def test_files_are_merged_few_at_a_time_with_windows_of_many_values(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Thousands of files at once would each give a value at a time."""
+    merges: list[tuple[int, int]] = []
+
+    def noted(parts: Sequence[Any], rows: int) -> Iterator[Any]:
+        merges.append((len(parts), rows))
+        return merged(parts, rows)
+
+    monkeypatch.setattr(value_counting, "FEWEST", 128)
+    monkeypatch.setattr(value_counting, "PIECE", 128)
+    monkeypatch.setattr(value_counting, "merged", noted)
+    values = list(range(20_000))
+    tally = Tally("C", pa.int64(), memory=0, scratch=tmp_path)
+    tally.add(counted(values, [1 + value % 3 for value in values]))
+    kept = value_counting.ordered(tally, Choice()).kept
+    assert pairs(kept.slice(0, len(kept))) == sorted(
+        ((each, 1 + each % 3) for each in values), key=lambda x: (-x[1], x[0])
+    )
+    assert len(merges) > 1
+    assert all(parts <= value_counting.SHARES and rows >= 128 for parts, rows in merges)
+    assert len(list(tmp_path.iterdir())) == 1
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     rows=st.lists(st.tuples(st.text("abé\U0001f600", max_size=3), st.integers(1, 4)), unique_by=lambda row: row[0]),

@@ -65,6 +65,7 @@ def write(fitted: Transformation, directory: Path) -> None:
         "output": [described(each) for each in fitted.plan.output_fields()],
         "from": fitted.plan.outputs,
         "carried": fitted.carried,
+        "seconds": fitted.seconds,
         "nodes": nodes,
         "files": files,
     }
@@ -159,7 +160,8 @@ def _restored(value: Mapping[str, Any], tables: _Tables) -> Transformation:
             f"the operators of this version of Whitewater ({whitewater.__version__}) make other columns than those of "
             f"the version that wrote the workflow ({value['whitewater']}). Fit the workflow and save it again."
         )
-    return Transformation(plan, tuple(learnt), tuple(value["carried"]))
+    # Older workflows do not tell which columns are seconds.
+    return Transformation(plan, tuple(learnt), tuple(value["carried"]), tuple(value.get("seconds", ())))
 
 
 def _stage(plan: Plan, node: Mapping[str, Any]) -> Stage:

@@ -60,6 +60,24 @@ def graph_of(features: Sequence[Feature], columns: Mapping[str, Role], schema: S
     return reduce(add, nodes)
 
 
+def refuse_periods(features: Sequence[Feature], time: str, period: str) -> None:
+    """Refuse operators that take a column, which has the positions of rows, for times.
+
+    Raises
+    ------
+    ConfigError
+        If a period is one of seconds, of which there are none.
+    """
+    for feature in features:
+        for operator in _operators(feature):
+            if getattr(operator, "time", None) == time and "period" not in operator.model_fields_set:
+                raise ConfigError(
+                    f"recsys.fit.features, group {feature.name!r}: {type(operator).__name__} counts by periods of 86,400 "
+                    "seconds, but the log has no times. Set {time: day, period: 1}, which counts by the "
+                    f"{period}."
+                )
+
+
 def _operators(feature: Feature) -> list[Operator]:
     found = []
     for each in feature.operators:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pyarrow as pa
 
 from whitewater.errors import InputError
-from whitewater.recsys.log_folder import open_log
+from whitewater.recsys.log_folder import is_log, open_log
 from whitewater.recsys.rows import as_fitted, joined, on_device
 from whitewater.recsys.schema import Field, Schema, kind, plain, wider
 
@@ -73,6 +73,14 @@ class Dataset:
     def schema(self) -> Schema:
         """The columns; of files, those that all of them have."""
         return self._stored.schema
+
+    @cached_property
+    def seconds(self) -> tuple[str, ...]:
+        """The columns that are seconds since 1970: that of a log's times. Of other data nothing is known."""
+        if not isinstance(self.source, (str, Path)) or not is_log(Path(self.source)):
+            return ()
+        time = open_log(Path(self.source)).time
+        return (time.column,) if time.unit == "seconds" else ()
 
     def parts(self) -> tuple[Part, ...]:
         """Return the parts, which depend on the data only."""
@@ -209,7 +217,7 @@ def _together(pieces: Iterable[Piece]) -> tuple[Part, ...]:
 def _files(path: Path) -> tuple[Path, ...]:
     if not path.is_dir():
         return (path,)
-    if (path / "log.json").exists():
+    if is_log(path):
         return tuple(path / file.name for file in open_log(path).files)
     found = tuple(sorted(path.glob("*.parquet")))
     if not found:

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from whitewater.config.recsys import Feature, Fit, Source
 from whitewater.recsys import artefact
-from whitewater.recsys.configured import graph_of
+from whitewater.recsys.configured import graph_of, refuse_periods
 from whitewater.recsys.dataset import Dataset
 from whitewater.recsys.log_folder import ROW_ID, Log, open_log
 from whitewater.recsys.schema import described
@@ -35,6 +35,8 @@ def fit(run: Run[Fit], *, train: Path, workflow: Output, statistics: Output) -> 
     groups = run.settings.features or _default_features(log)
     dataset = Dataset(train)
     made = Workflow(graph_of(groups, log.columns, dataset.schema), carry=(log.label, ROW_ID))
+    if log.time.unit == "position":
+        refuse_periods(groups, log.time.column, log.time.period)
     scratch = workflow / "scratch"
     scratch.mkdir(parents=True)
     with run.cluster() as client:

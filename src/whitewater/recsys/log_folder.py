@@ -292,6 +292,11 @@ def like(log: Log, path: Path) -> LogWriter:
     return LogWriter(path, log.source, own, log.time.unit, log.row_group_rows, log.time.period)
 
 
+def is_log(path: Path) -> bool:
+    """Say whether a folder is a log, be it a damaged one."""
+    return (path / "log.json").exists()
+
+
 def open_log(path: Path) -> Log:
     """Open a log.
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from whitewater.devices.columns import Block, Categories, Column, Lists, Numbers
 from whitewater.errors import InputError
+from whitewater.recsys.log_folder import SINCE, UNTIL
 from whitewater.recsys.schema import kind
 
 if TYPE_CHECKING:
@@ -155,6 +156,23 @@ def _as_integers(name: str, column: Numbers, device: Device) -> Numbers:
             "workflow was fitted. Give it integers."
         )
     return Numbers(values.astype(xp.int64), valid)
+
+
+def refuse_other_times(name: str, column: Column, device: Device) -> None:
+    """Raise InputError if a column of seconds has numbers that are no times from 1980 to 2100."""
+    numbers = cast("Numbers", column)
+    wrong = (numbers.values < SINCE) | (numbers.values >= UNTIL)
+    wrong = wrong if numbers.valid is None else wrong & numbers.valid
+    if bool(wrong.any()):
+        raise InputError(other_time(name, int(numbers.values[wrong][0])))
+
+
+def other_time(name: str, value: int) -> str:
+    """Return what is said of a number that is no time."""
+    return (
+        f"column {name!r} has the time {value}, but was of seconds since 1970 when the workflow was fitted, and these "
+        f"are from {SINCE} (1980) to {UNTIL} (2100). Convert it to seconds."
+    )
 
 
 def type_of(column: Column) -> pa.DataType:

@@ -15,7 +15,9 @@ import pyarrow as pa
 
 from whitewater.errors import InputError
 from whitewater.recsys.artefact import load
+from whitewater.recsys.log_folder import SINCE, UNTIL
 from whitewater.recsys.plan import Share
+from whitewater.recsys.rows import other_time
 from whitewater.recsys.schema import kind
 
 if TYPE_CHECKING:
@@ -80,7 +82,10 @@ class Transformer:
             inputs[number] = (*inputs.get(number, ()), *share.inputs)
         numbers = sorted(inputs)
         places: dict[Origin, int] = {None: 0} | {number: place for place, number in enumerate(numbers, start=1)}
-        self._checks = [(name, _check(name, plan.schema[name].type)) for name in fitted.columns(training=False)]
+        self._checks = [
+            (name, _check(name, plan.schema[name].type, is_time=name in fitted.seconds))
+            for name in fitted.columns(training=False)
+        ]
         self._steps = []
         for number in numbers:
             taken = plan.taken(number, Share(inputs[number], ()), training=False)
@@ -119,8 +124,23 @@ def _rounding(stage: Stage, inputs: Inputs, learnt: Mapping[str, Any]) -> RowFun
     return rounded
 
 
-def _check(name: str, type_: pa.DataType) -> Callable[[Row], Value]:
+def _check(name: str, type_: pa.DataType, *, is_time: bool) -> Callable[[Row], Value]:
     """Return what takes a column's value from a row as a block of the data would have it, or refuses it."""
+    check = _check_of_type(name, type_)
+    return _check_of_time(name, check) if is_time else check
+
+
+def _check_of_time(name: str, check: Callable[[Row], Value]) -> Callable[[Row], Value]:
+    def check_time(row: Row) -> Value:
+        value = check(row)
+        if isinstance(value, int) and not SINCE <= value < UNTIL:
+            raise InputError(other_time(name, value))
+        return value
+
+    return check_time
+
+
+def _check_of_type(name: str, type_: pa.DataType) -> Callable[[Row], Value]:
     convert = _converter(type_)
 
     def check(row: Row) -> Value:

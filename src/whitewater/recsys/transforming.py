@@ -14,7 +14,7 @@ from whitewater.recsys.dataset import Dataset, Part
 from whitewater.recsys.evaluating import Learnt, Read, evaluated
 from whitewater.recsys.operators.operator import Applying
 from whitewater.recsys.plan import Plan
-from whitewater.recsys.rows import as_fitted, as_table, type_of
+from whitewater.recsys.rows import as_fitted, as_table, refuse_other_times, type_of
 from whitewater.recsys.runs import check_runs, cut_between_runs
 from whitewater.recsys.schema import Field, Schema, kind
 
@@ -29,11 +29,15 @@ ROW_BYTES = 16
 
 @dataclass(frozen=True)
 class Transformation:
-    """What makes results of rows: a fitted plan, and columns that go along unchanged where the data have them."""
+    """What makes results of rows: a fitted plan, and columns that go along unchanged where the data have them.
+
+    ``seconds`` are columns of the data that are seconds since 1970: numbers of another unit are refused in them.
+    """
 
     plan: Plan
     learnt: Learnt
     carried: tuple[str, ...] = ()
+    seconds: tuple[str, ...] = ()
 
     @property
     def changes_rows(self) -> bool:
@@ -74,7 +78,7 @@ class Transformation:
         if keys := self.plan.sequence():
             check_runs(block, keys, applying.device)
         types = {name: self.plan.schema[name].type for name in names}
-        block = {**block, **as_fitted({name: block[name] for name in names}, types, applying.device)}
+        block = {**block, **self._given({name: block[name] for name in names}, types, applying)}
         return self._evaluated(lambda wanted: {name: block[name] for name in wanted}, self._carried(given), applying)
 
     def tables(self, dataset: Dataset, *, run: Run[Any], client: Workers, training: bool) -> Iterator[pa.Table]:
@@ -102,9 +106,17 @@ class Transformation:
         types |= {name: self.plan.schema[name].type for name in self.columns(training=applying.training)}
 
         def read(names: Sequence[str]) -> Block:
-            return as_fitted(dataset.read(part, names, applying.device), types, applying.device)
+            return self._given(dataset.read(part, names, applying.device), types, applying)
 
         return self._evaluated(read, carried, applying)
+
+    def _given(self, block: Block, types: Mapping[str, pa.DataType], applying: Applying) -> Block:
+        """Return columns as they were when the workflow was fitted. Raises InputError if they cannot be."""
+        found = as_fitted(block, types, applying.device)
+        for name in self.seconds:
+            if name in found:
+                refuse_other_times(name, found[name], applying.device)
+        return found
 
     def _evaluated(self, read: Read, carried: Sequence[str], applying: Applying) -> Block:
         return evaluated(self.plan, self.learnt, read, {**self.plan.outputs, **dict.fromkeys(carried)}, applying)

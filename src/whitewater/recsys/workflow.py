@@ -118,7 +118,7 @@ class Workflow:
         if keys := plan.sequence():
             dataset = cut_between_runs(dataset, keys, run=run, client=client)
         plan, learnt = learn(plan, dataset, run=run, client=client, scratch=scratch, memory_share=memory_share)
-        self._fitted = Transformation(plan, learnt, self._carried)
+        self._fitted = Transformation(plan, learnt, self._carried, dataset.seconds)
 
     def transform(
         self, data: Any, *, training: bool = False, threads: int | None = None, device: Device | None = None

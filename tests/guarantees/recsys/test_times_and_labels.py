@@ -63,6 +63,16 @@ def test_numbers_that_are_no_times_stop_the_run_with_the_unit_that_would_fit(
     assert not (fresh / EVENTS).exists()
 
 
+def test_a_day_of_seconds_is_refused_where_a_log_has_no_times_but_the_numbers_of_its_rows(fresh: Clone) -> None:
+    (fresh / "log.csv").write_text("user,clicked\n" + "a,1\nb,0\n" * 50)
+    columns = [{"name": "user", "role": "categorical"}, {"name": "clicked", "role": "label"}]
+    source = {"source": "files", "files": {"files": ["log.csv"], "columns": columns}}
+    groups = [{"name": "past", "columns": ["user"], "operators": ["PastCount"]}]
+    ended = fresh.run("recsys", {"fetch": source, "fit": {"features": groups}}, "results/recsys/cpu/workflow")
+    assert ended.message.startswith("ConfigError: recsys.fit.features, group 'past': PastCount counts by periods of ")
+    assert "{time: day, period: 1}" in ended.message
+
+
 @pytest.mark.parametrize("name", ["log.csv", "log.parquet"])
 @pytest.mark.parametrize(("column", "value"), [("at", None), ("clicked", 2), ("clicked", None)])
 def test_one_null_time_or_other_label_of_hundreds_stops_the_run(
