@@ -179,10 +179,10 @@ def test_files_are_merged_few_at_a_time_with_windows_of_many_values(
         merges.append((len(parts), rows))
         return merged(parts, rows)
 
-    monkeypatch.setattr(value_counting, "FEWEST", 128)
-    monkeypatch.setattr(value_counting, "PIECE", 128)
+    for name, value in {"SHARE_BITS": 3, "SHARES": 8, "FEWEST": 16, "PIECE": 16}.items():
+        monkeypatch.setattr(value_counting, name, value)
     monkeypatch.setattr(value_counting, "merged", noted)
-    values = list(range(20_000))
+    values = list(range(500))
     tally = Tally("C", pa.int64(), memory=0, scratch=tmp_path)
     tally.add(counted(values, [1 + value % 3 for value in values]))
     kept = value_counting.ordered(tally, Choice()).kept
@@ -190,7 +190,7 @@ def test_files_are_merged_few_at_a_time_with_windows_of_many_values(
         ((each, 1 + each % 3) for each in values), key=lambda x: (-x[1], x[0])
     )
     assert len(merges) > 1
-    assert all(parts <= value_counting.SHARES and rows >= 128 for parts, rows in merges)
+    assert all(parts <= value_counting.SHARES and rows >= 16 for parts, rows in merges)
     assert len(list(tmp_path.iterdir())) == 1
 
 

@@ -72,8 +72,8 @@ def refuse_periods(features: Sequence[Feature], time: str, period: str) -> None:
         for operator in _operators(feature):
             if getattr(operator, "time", None) == time and "period" not in operator.model_fields_set:
                 raise ConfigError(
-                    f"recsys.fit.features, group {feature.name!r}: {type(operator).__name__} counts by periods of 86,400 "
-                    "seconds, but the log has no times. Set {time: day, period: 1}, which counts by the "
+                    f"recsys.fit.features, group {feature.name!r}: {type(operator).__name__} counts by periods of "
+                    "86,400 seconds, but the log has no times. Set {time: day, period: 1}, which counts by the "
                     f"{period}."
                 )
 
