@@ -146,3 +146,12 @@ def test_a_stored_table_without_its_columns_is_refused(items: str) -> None:
     operator = JoinExternal(table=items, on="item", columns=("price",))
     with pytest.raises(IntegrityError, match="lacks the columns price"):
         operator.restored(("item",), {}, {"table": pa.table({"item": ["a"]})})
+
+
+def test_a_column_that_the_table_has_twice_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "items.parquet"
+    pq.write_table(
+        pa.Table.from_arrays([pa.array([1]), pa.array([2.0]), pa.array([3.0])], ["item", "price", "price"]), path
+    )
+    with pytest.raises(InputError, match=r"has more than one column price\. Rename"):
+        JoinExternal(table=str(path), on="item", columns=("price",))

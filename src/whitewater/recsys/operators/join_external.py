@@ -164,6 +164,10 @@ def _types(path: str, names: Names) -> dict[str, pa.DataType]:
             f"{path}, which JoinExternal reads, has no column {', '.join(map(repr, missing))}; it has "
             f"{', '.join(schema.names)}. Correct `on` or `columns`."
         )
+    if twice := [name for name in names if schema.names.count(name) > 1]:
+        raise InputError(
+            f"JoinExternal: {path} has more than one column {', '.join(twice)}. Rename all but one of each."
+        )
     return {name: _plain(path, name, schema.field(name).type) for name in names}
 
 
