@@ -1,6 +1,8 @@
 """Genotypes written in every format that is read, from one array of called alleles."""
 
 import json
+import struct
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -147,6 +149,43 @@ def write_plink(
     names = samples or sample_names(size)
     prefix.with_name(prefix.name + ".fam").write_text("".join(f"F{name}\t{name}\t0\t0\t0\t-9\n" for name in names))
     return prefix
+
+
+def vcf_header(*, samples: Sequence[str] = ("a", "b", "c"), contigs: Sequence[str] = ("1", "2")) -> str:
+    """Return the header of a VCF file whose only filter is PASS."""
+    lines = [
+        "##fileformat=VCFv4.3",
+        '##FILTER=<ID=PASS,Description="All filters passed">',
+        *(f"##contig=<ID={contig}>" for contig in contigs),
+        '##FORMAT=<ID=GT,Number=1,Type=String,Description="Genotype">',
+        "\t".join(["#CHROM", "POS", "ID", "REF", "ALT", "QUAL", "FILTER", "INFO", "FORMAT", *samples]),
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def vcf_record(
+    position: int | str,
+    *,
+    contig: str = "1",
+    filters: str = "PASS",
+    calls: Sequence[str] = ("0/0", "0/1", "1/1"),
+) -> str:
+    """Return a line of a VCF file: a variant A to C."""
+    return "\t".join([contig, str(position), f"rs{position}", "A", "C", ".", filters, ".", "GT", *calls]) + "\n"
+
+
+def vcf_records(variants: int, *, samples: int = 3) -> str:
+    """Return lines of variants of contig 1, each with the same calls."""
+    calls = [("0/0", "0/1", "1/1")[number % 3] for number in range(samples)]
+    return "".join(vcf_record(10 * number, calls=calls) for number in range(1, variants + 1))
+
+
+def bgzipped(data: bytes) -> bytes:
+    """Return a block of bgzip: gzip with the size of the block in an extra field (SAM specification, section 4.1)."""
+    packer = zlib.compressobj(wbits=-15)
+    packed = packer.compress(data) + packer.flush()
+    head = b"\x1f\x8b\x08\x04" + bytes(4) + b"\x00\xff\x06\x00BC\x02\x00"
+    return head + struct.pack("<H", len(packed) + 25) + packed + struct.pack("<II", zlib.crc32(data), len(data))
 
 
 def write_array(

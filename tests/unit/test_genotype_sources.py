@@ -1,8 +1,6 @@
 """Every source gives the calls that were written, whatever its chunks, and refuses what is damaged."""
 
 import shutil
-import struct
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -17,6 +15,7 @@ from hypothesis import strategies as st
 
 from tests.genotype_stores import (
     Sites,
+    bgzipped,
     dosages,
     random_alleles,
     random_sites,
@@ -475,15 +474,22 @@ def test_vcf_files_are_converted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (HEADER + RECORDS + "2\t5\t.\tA\tC\t.\t.\t.\tGT\t0/0\t0/0\t0/0\n", r"a\.vcf has no index: compress.*`bgzip`"),
-        ("no VCF", r"a\.vcf cannot be converted"),
+        (
+            HEADER + RECORDS + "2\t5\t.\tA\tC\t.\t.\t.\tGT\t0/0\t0/0\t0/0\n",
+            r"a\.vcf.* 2:5, but has no index. Run `bgzip a",
+        ),
+        ("no VCF", r"a\.vcf is not a VCF or BCF file: it begins with b'no VCF'"),
+        (HEADER.replace("\ta\tb\tc", "\ta\tb\ta") + RECORDS, r"a\.vcf names 1 samples more than once: a\. "),
+        (HEADER.replace("\ta\tb", " a b") + RECORDS, r"line 8, the last of the header.* separated by tabs"),
+        (HEADER.replace("##contig=<ID=1>\n", "") + RECORDS, r"a\.vcf: the header does not declare the contig 1 of"),
+        ((HEADER + RECORDS).replace("\tq10", "\tq99"), r"a\.vcf: the record at 1:20 has a .* ##FILTER=<ID=q99"),
         ((HEADER + RECORDS).replace("ID=GT", "ID=GQ").replace("GT:AD", "GQ:AD"), r"a\.vcf holds no genotypes"),
         (
             HEADER + RECORDS + "1\t40\t.\tA\tC\t.\t.\t.\tGT:AD\t0/0:1,2\t0/",
-            r"a\.vcf cannot be converted: error parsing",
+            r"a\.vcf: the record after the one at 1:30, in line 12, cannot be read: .* GT data.* at 1:40",
         ),
     ],
-    ids=["contigs", "text", "no calls", "cut off"],
+    ids=["contigs", "text", "names", "blanks", "header", "filter", "no calls", "cut off"],
 )
 def test_vcf_files_that_cannot_be_read_are_refused(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "a.vcf").write_text(text)
@@ -500,14 +506,6 @@ def test_a_compressed_vcf_file_that_was_cut_off_between_blocks_is_refused(tmp_pa
         file.write_bytes(cut)
         with pytest.raises(InputError, match=r"a\.vcf\.gz is cut off"):
             open_source(vcf(file), {}, scratch=tmp_path / "other")
-
-
-def bgzipped(data: bytes) -> bytes:
-    """Return a block of bgzip: gzip with the size of the block in an extra field (SAM specification, section 4.1)."""
-    packer = zlib.compressobj(wbits=-15)
-    packed = packer.compress(data) + packer.flush()
-    head = b"\x1f\x8b\x08\x04" + bytes(4) + b"\x00\xff\x06\x00BC\x02\x00"
-    return head + struct.pack("<H", len(packed) + 25) + packed + struct.pack("<II", zlib.crc32(data), len(data))
 
 
 def test_a_vcf_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
