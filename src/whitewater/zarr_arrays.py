@@ -31,7 +31,7 @@ does not succeed in ``retries`` further tries; IntegrityError where a chunk is m
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any
@@ -58,6 +58,10 @@ from whitewater.zarr_store import DamageError, RefusedError, Store, open_store
 
 GAP = 1 << 16  # bytes of a shard that are read and not needed, rather than ask once more
 ARRAY_OF_FORMAT = {2: ".zarray", 3: "zarr.json"}
+
+
+class MissingChunkError(IntegrityError):
+    """A chunk is not stored."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +105,16 @@ class Array:
         except DamageError as error:
             raise IntegrityError(f"{self._described}: {error}.") from error
 
+    def missing(self) -> tuple[int, int]:
+        """Count the chunks, or shards, that are not stored though they should be, and all."""
+        grid = [-(-size // chunk) for size, chunk in zip(self.shape, self._codec.shape, strict=True)]
+        numbers = list(np.ndindex(*grid))
+        if self._fill is not None:
+            return 0, len(numbers)
+        keys = [f"{self.name}/{self._key(number)}" for number in numbers]
+        found = self.store.ahead(lambda key: self.store.read(key, length=1), keys)
+        return sum(data is None for data in found), len(numbers)
+
     @property
     def _described(self) -> str:
         return f"array {self.name} of {self.store.name}"
@@ -139,21 +153,39 @@ class Array:
                 out[...] = self._fill
                 return
             if data is None:
-                raise IntegrityError(f"{self._chunk(number)} is not stored; {_MISSING}")
+                raise MissingChunkError(f"{self._chunk(number)} is not stored; such chunks are {_missing(self.name)}")
             self._codec.decode(data, inside, out, workspace)
 
         try:
             self.store.tried(self._chunk(number), attempt)
         except NotStoredError as error:
             raise IntegrityError(f"{self._chunk(number)} is a shard without its inner chunk {error.args[0]}; "
-                                 f"{_MISSING}") from error  # fmt: skip
+                                 f"such chunks are {_missing(self.name)}") from error  # fmt: skip
 
 
-_MISSING = (
-    "it is lost, or was never written. Restore the store from its origin. If its writer omits chunks that hold only "
-    "fill values, as zarr 3 and so bio2zarr do unless ZARR_ARRAY__WRITE_EMPTY_CHUNKS=True is set where they run: "
-    "rewrite the store so, or name the array in filled_arrays of the source."
-)
+def refuse_missing(arrays: Iterable[Array]) -> None:
+    """Refuse arrays of which chunks are not stored, all at once.
+
+    Raises
+    ------
+    MissingChunkError
+        Naming each.
+    """
+    found = {array: array.missing() for array in arrays}
+    absent = {array: counts for array, counts in found.items() if counts[0]}
+    if absent:
+        told = ", ".join(f"{array.name} ({missing} of {total})" for array, (missing, total) in absent.items())
+        names = ", ".join(array.name for array in absent)
+        store = next(iter(absent)).store.name
+        raise MissingChunkError(f"{store}: not all chunks are stored of {told}; they are {_missing(names)}")
+
+
+def _missing(names: str) -> str:
+    return (
+        "lost, or were never written. Restore the store from its origin. If its writer omits chunks that hold only "
+        "fill values, as zarr 3 does unless ZARR_ARRAY__WRITE_EMPTY_CHUNKS=True is set where it runs: rewrite the "
+        f"store so, or list {names} in filled_arrays of the source."
+    )
 
 
 @dataclass(frozen=True, eq=False)

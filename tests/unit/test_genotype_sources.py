@@ -57,7 +57,7 @@ def encoded(source: Source) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64
         size = -(-samples * width // 8)
         codes = np.full((stop - start, size), 0xFF, np.uint8).view(np.uint8 if width == 2 else np.int8)
         counts.append(np.zeros((stop - start, source.ploidy + 2), np.int32))
-        source.encode(start, stop, codes, counts[-1], missing)
+        source.encode(start, stop, codes, counts[-1], missing, uneven=np.zeros(stop - start, np.int64))
         found.append(unpacked(codes, samples))
     return np.concatenate(found), np.concatenate(counts), missing
 
@@ -216,7 +216,8 @@ def test_malariagen_stores_give_their_calls_and_the_alleles_that_occur(
     check_calls(source, alleles)
     for start, stop in source.ranges():
         codes = np.zeros((stop - start, 9), np.uint8 if ploidy == 2 else np.int8)
-        seen = source.encode(start, stop, codes, np.zeros((stop - start, ploidy + 2), np.int32), np.zeros(9, np.int64))
+        counts, uneven = np.zeros((stop - start, ploidy + 2), np.int32), np.zeros(stop - start, np.int64)
+        seen = source.encode(start, stop, codes, counts, np.zeros(9, np.int64), uneven=uneven)
         assert np.array_equal(seen, [[(row == allele).any() for allele in range(4)] for row in alleles[start:stop]])
     table = source.variants_table()
     assert table["contig"].tolist() == random_sites(23, contigs=("2R", "3L")).contig
@@ -302,18 +303,24 @@ def remove(suffix: str) -> Callable[[Path], None]:
     ("damage", "message"),
     [
         (cut_bed, r"a\.bed has 94 bytes, but 23 variants in the \.bim and 13 samples in the \.fam make 95"),
-        (replace_bed(0, 0), r"a\.bed is no \.bed of PLINK 1"),
+        (replace_bed(0, 0), r"a\.bed is not a \.bed of PLINK 1"),
         (replace_bed(2, 0), r"a\.bed holds rows of samples"),
-        (remove(".bed"), r"a\.bed cannot be read: No such file"),
-        (remove(".bim"), r"a\.bim does not exist"),
-        (remove(".fam"), r"a\.fam does not exist"),
+        (remove(".bed"), r"a, the prefix of PLINK files, lacks a\.bed in"),
+        (remove(".bim"), r"lacks a\.bim in"),
+        (remove(".fam"), r"lacks a\.fam in"),
         (rewrite(".bim", lambda text: text.replace("\t0\t110\tG\tC", "\t0\t110\tG")), r"a\.bim: line 2 has too few"),
         (rewrite(".bim", lambda text: text.replace("\t110\t", "\t110 5\t")), r"a\.bim cannot be read:.*line 2, saw 7"),
         (rewrite(".bim", lambda text: text.replace("\t0\t", "\t")), r"a\.bim has 5 fields in a line"),
         (rewrite(".bim", lambda text: text.replace("\t110\t", "\t11e1\t")), r"line 2 has the position '11e1'"),
+        (rewrite(".bim", lambda text: text.replace("\t110\t", "\t-110\t")), r"a\.bim: line 2 has the position '-110'"),
+        (rewrite(".bim", lambda text: text[text.index("\n") + 1 :]), r"With as many samples it holds 23 variants"),
+        (rewrite(".fam", lambda text: text.replace("FS3\tS3", "FS2\tS2")), r"a\.fam names 1 samples more .*: FS2:S2"),
         (rewrite(".bim", lambda text: ""), r"a\.bim is empty"),
         (rewrite(".fam", lambda text: text.replace("FS3\tS3\t0\t0", "FS3\tS3")), r"a\.fam: line 4 has too few"),
-        (rewrite(".fam", lambda text: text + "F99 S99 0 0 0 -9\n" * 4), r"a\.bed has 95 bytes.*17 samples.*make 118"),
+        (
+            rewrite(".fam", lambda text: text + "".join(f"F T{each} 0 0 0 -9\n" for each in range(4))),
+            r"a\.bed has 95 bytes.*17 samples.*make 118.* holds 13 to 16 samples",
+        ),
     ],
 )
 def test_damaged_plink_files_are_refused_by_name(tmp_path: Path, damage: Callable[[Path], None], message: str) -> None:
@@ -515,9 +522,9 @@ def test_a_vcf_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 def test_the_simulated_store_must_be_given(tmp_path: Path) -> None:
     path = write_vcz(tmp_path / "simulated.vcz", CALLS)
-    check_calls(open_source(Ingest(), {"simulated.vcz": path}), CALLS)
+    check_calls(open_source(Ingest(), {"simulated.vcz": path}, scratch=tmp_path / "scratch"), CALLS)
     with pytest.raises(InputError, match=r"simulated\.vcz was not given"):
-        open_source(Ingest(), {})
+        open_source(Ingest(), {}, scratch=tmp_path / "scratch")
 
 
 def test_a_block_is_some_megabytes() -> None:

@@ -8,6 +8,7 @@ import bio2zarr.plink
 import numpy as np
 import pandas as pd
 import pytest
+import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -223,26 +224,27 @@ def test_variants_out_of_order_are_refused_by_name(sites: list[tuple[str, int]])
         )
     ]
     if not wrong:
-        check_order(table)
+        check_order(table, place="a.vcz")
         return
     with pytest.raises(InputError, match=rf"variant {wrong[0]} \(v{wrong[0]}, "):
-        check_order(table)
+        check_order(table, place="a.vcz")
 
 
 def test_the_two_ways_of_disorder_are_told_apart() -> None:
-    with pytest.raises(InputError, match=r"variant 2 \(v2, 1:9\) is of contig 1, which ended before"):
-        check_order(variants(["1", "2", "1"], [1, 2, 9]))
-    with pytest.raises(InputError, match=r"variant 1 \(v1, 1:4\) stands behind position 5"):
-        check_order(variants(["1", "1"], [5, 4]))
+    with pytest.raises(InputError, match=r"a\.vcz: variant 2 \(v2, 1:9\) is of contig 1, which ended before"):
+        check_order(variants(["1", "2", "1"], [1, 2, 9]), place="a.vcz")
+    with pytest.raises(InputError, match=r"a\.vcz: variant 1 \(v1, 1:4\) stands behind position 5"):
+        check_order(variants(["1", "1"], [5, 4]), place="a.vcz")
 
 
 def test_lost_calls_are_noticed() -> None:
     counts, missing = np.array([[2, 0, 0, 1], [1, 1, 1, 0]], np.int32), np.array([0, 1, 0])
-    check_counts(Tally(0, counts, missing, None), samples=3)
+    uneven = np.zeros(2, np.int64)
+    check_counts(Tally(0, counts, missing, uneven, None), samples=3)
     with pytest.raises(IntegrityError, match="variant 0 has 3 calls counted, not 4"):
-        check_counts(Tally(0, counts, missing, None), samples=4)
+        check_counts(Tally(0, counts, missing, uneven, None), samples=4)
     with pytest.raises(IntegrityError, match="2 calls are missing by sample, but 1 by variant"):
-        check_counts(Tally(0, counts, missing + np.array([0, 0, 1]), None), samples=3)
+        check_counts(Tally(0, counts, missing + np.array([0, 0, 1]), uneven, None), samples=3)
 
 
 def test_a_store_that_does_not_fit_is_refused_before_anything_is_written(
@@ -255,10 +257,8 @@ def test_a_store_that_does_not_fit_is_refused_before_anything_is_written(
 
 
 def test_the_forecast_grows_with_the_threads_and_not_with_the_calls_of_more_variants(tmp_path: Path) -> None:
-    sources = [
-        open_source(settings_of("vcz", write_vcz(tmp_path / f"{rows}.vcz", np.zeros((rows, 1000, 2), np.int8))), {})
-        for rows in (9_000, 18_000)
-    ]
+    stores = [write_vcz(tmp_path / f"{rows}.vcz", np.zeros((rows, 1000, 2), np.int8)) for rows in (9_000, 18_000)]
+    sources = [open_source(settings_of("vcz", store), {}, scratch=tmp_path) for store in stores]
     small, large = (forecast(source, threads=1) for source in sources)
     assert large - small < 9_000 * 1000
     assert forecast(sources[0], threads=3) - small > 2 * sources[0].block_bytes
@@ -283,19 +283,22 @@ def test_hapmap3_is_ingested_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_a_store_that_bio2zarr_wrote_needs_its_left_out_chunks_declared(
-    tmp_path: Path, zarr_format: Literal[2, 3]
-) -> None:
+def test_a_store_that_bio2zarr_wrote_is_read_as_it_is(tmp_path: Path, zarr_format: Literal[2, 3]) -> None:
     """The chunk of variant_contig holds zeros where there is one contig, and zarr writes no such chunk."""
     one_contig = write_plink(tmp_path / "one", dosages(CALLS), sites=replace(SITES, contig=["1"] * len(CALLS)))
-    bio2zarr.plink.convert(one_contig, tmp_path / "one.vcz", zarr_format=zarr_format)
-    with pytest.raises(IntegrityError, match=r"variant_contig.*not stored.*filled_arrays"):
-        run_ingest(settings_of("vcz", tmp_path / "one.vcz"), tmp_path / "refused")
-    store = {"store": str(tmp_path / "one.vcz"), "filled_arrays": ["variant_contig", "variant_id_mask"]}
-    declared = Ingest.model_validate({"source": "vcz", "vcz": store})
-    folder, _ = run_ingest(declared, tmp_path / "read")
+    store = tmp_path / "one.vcz"
+    bio2zarr.plink.convert(one_contig, store, zarr_format=zarr_format)
+    folder, _ = run_ingest(settings_of("vcz", store), tmp_path / "read")
     np.testing.assert_array_equal(read_dosages(folder), dosages(CALLS))
     assert set(open_genotypes(folder).variants_table()["contig"]) == {"1"}
+    # Of a store of an unknown writer nothing is filled in, and calls never are.
+    zarr.open_group(store, mode="r+").attrs["source"] = "unknown"
+    if zarr_format == 2:
+        zarr.consolidate_metadata(str(store), zarr_format=2)
+    next(each for each in (store / "call_genotype").rglob("*0") if each.is_file()).unlink()
+    missing = r"variant_contig \(1 of 1\), variant_id_mask \(1 of 1\), call_genotype \(1 of 1\).*filled_arrays"
+    with pytest.raises(IntegrityError, match=missing):
+        run_ingest(settings_of("vcz", store), tmp_path / "refused")
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -16,24 +16,27 @@ def of_plink(prefix):
     return [f"{prefix}{suffix}" for suffix in PLINK_FILES] if prefix else []
 
 
-def named_files(in_store=files_in):
-    """Return the places that `ingest` reads; of a store, those that `in_store` gives."""
-    chosen = lookup("genomics/ingest", within=config)
+def of_source(chosen, in_store):
+    """Return the places of a source as `ingest` and `project.second` describe it; of a store, those that `in_store` gives."""
     malariagen = chosen["malariagen"]
     named = {
-        "generated": [],
         "vcz": in_store(chosen["vcz"]["store"]),
         "malariagen": in_store(malariagen["store"]) + in_store(malariagen["sites"]),
         "plink": of_plink(chosen["plink"]["prefix"]),
         "vcf": chosen["vcf"]["paths"],
     }
-    return [*named[chosen["source"]], chosen["labels"]["table"]]
+    return [*named.get(chosen["source"], [])]
+
+
+def named_files(in_store=files_in):
+    """Return the places that `ingest` reads."""
+    chosen = lookup("genomics/ingest", within=config)
+    return [*of_source(chosen, in_store), chosen["labels"]["table"]]
 
 
 def second_set(in_store=files_in):
-    """Return the places of the second data set; see `named_files`."""
-    second = lookup("genomics/project/second", within=config)
-    return [*of_plink(second), *in_store(second)]
+    """Return the places of the second data set."""
+    return of_source(lookup("genomics/project/second", within=config), in_store)
 
 
 def workers(wildcards):

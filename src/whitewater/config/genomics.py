@@ -1,8 +1,9 @@
 """Configuration of the genomics application: one section for each step, which gets exactly its section."""
 
-from typing import Annotated, Literal, Self
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from whitewater.config.base import Section
 
@@ -56,6 +57,15 @@ class Labels(Section):
     label_column: str = Field("population", description="Column that holds the labels.")
 
 
+PLOIDY = Field(
+    0,
+    ge=0,
+    le=127,
+    description="Alleles of a call; 0: as many as the call with most has. Calls of other ploidies are missing. Where "
+    "those outnumber the others, the run stops unless this is set.",
+)
+
+
 class Vcz(Section):
     """A store of VCF Zarr, format 2 or 3."""
 
@@ -66,9 +76,11 @@ class Vcz(Section):
     timeout: float = Field(60.0, gt=0, description="Seconds after which a read without an answer is given up.")
     filled_arrays: tuple[str, ...] = Field(
         (),
-        description="Arrays whose absent chunks hold the fill value, as bio2zarr leaves out chunks of zeros, such as "
-        "variant_contig of the first contig. An absent chunk of any other array stops the run.",
+        description="Arrays whose absent chunks hold the fill value, because their writer leaves out chunks of zeros. "
+        "Those of bio2zarr's variant_contig, variant_id_mask and variant_filter are known. An absent chunk of another "
+        "array stops the run.",
     )
+    ploidy: int = PLOIDY
 
 
 class Malariagen(Vcz):
@@ -88,23 +100,17 @@ class Vcf(Section):
     """VCF files, read by bio2zarr and cyvcf2."""
 
     paths: tuple[str, ...] = Field((), description="Paths of VCF or BCF files, compressed and indexed.")
+    ploidy: int = PLOIDY
 
 
-class Ingest(Section):
-    """Where the genotypes come from, and how they become dosages of the non-reference allele."""
+class GenotypeSource(Section):
+    """Where genotypes come from."""
 
-    source: Literal["generated", "vcz", "malariagen", "plink", "vcf"] = Field(
-        "generated", description="Which of the sources below is used."
-    )
+    source: str = Field("", description="Which of the sources below is used.")
     vcz: Vcz = Vcz()
     malariagen: Malariagen = Malariagen()
     plink: Plink = Plink()
     vcf: Vcf = Vcf()
-    labels: Labels = Labels()
-    multiallelic: Literal["exclude", "collapse"] = Field(
-        "exclude",
-        description="Variants with several alternate alleles: exclude them, or count any of the alternates as one.",
-    )
 
     @model_validator(mode="after")
     def _source_is_named(self) -> Self:
@@ -117,6 +123,19 @@ class Ingest(Section):
         if self.source in named and not named[self.source][1]:
             raise ValueError(f"source is '{self.source}', but {named[self.source][0]} is empty: say where it is")
         return self
+
+
+class Ingest(GenotypeSource):
+    """Where the genotypes come from, and how they become dosages of the non-reference allele."""
+
+    source: Literal["generated", "vcz", "malariagen", "plink", "vcf"] = Field(
+        "generated", description="Which of the sources below is used."
+    )
+    labels: Labels = Labels()
+    multiallelic: Literal["exclude", "collapse"] = Field(
+        "exclude",
+        description="Variants with several alternate alleles: exclude them, or count any of the alternates as one.",
+    )
 
 
 class VariantQc(Section):
@@ -224,6 +243,31 @@ class Pca(Section):
     significance: float = Field(0.01, gt=0, lt=1, description="Level of the Tracy-Widom test.")
 
 
+class Second(GenotypeSource):
+    """A second data set, described as the source of `ingest`, or by its place alone: `second: ~/data/others`.
+
+    A place alone is a store of VCF Zarr if it is a directory, a URL, or ends with .vcz or .zarr; else it is a prefix
+    of PLINK files.
+    """
+
+    source: Literal["none", "vcz", "malariagen", "plink", "vcf"] = Field(
+        "none", description="Which of the sources below is used; none: there is no second data set."
+    )
+
+
+def _of_path(given: Any) -> Any:
+    """Return the description of a source that is given as a path alone."""
+    if not isinstance(given, str):
+        return given
+    if not given:
+        return {}
+    path = Path(given).expanduser()
+    is_store = "://" in given or path.suffix in {".vcz", ".zarr"} or path.is_dir()
+    if is_store and not path.with_name(f"{path.name}.bed").exists():
+        return {"source": "vcz", "vcz": {"store": given}}
+    return {"source": "plink", "plink": {"prefix": given}}
+
+
 class Project(Section):
     """Samples that the components were not computed from: relatives, held-out samples, and a second data set."""
 
@@ -232,7 +276,7 @@ class Project(Section):
         description="oadp: online augmentation, decomposition and Procrustes (Zhang, Dey and Lee 2020), free of "
         "shrinkage; regression: least squares on the called variants; simple: product with the loadings.",
     )
-    second: str = Field("", description="Prefix of PLINK files, or store of VCF Zarr, with more samples; empty: none.")
+    second: Annotated[Second, BeforeValidator(_of_path, json_schema_input_type=Second | str)] = Second()
     minimum_matched: Share = Field(0.5, description="Share of the variants that the second data set must hold.")
     ambiguous: Literal["keep", "exclude"] = Field(
         "exclude", description="Variants A/T and C/G of the second data set, whose strand their alleles do not tell."

@@ -19,6 +19,7 @@ from whitewater.devices.genotypes import GENOTYPES_A_BYTE
 from whitewater.errors import InputError, IntegrityError
 from whitewater.genomics.genotype_folder import GenotypeFolder, create_genotypes
 from whitewater.genomics.labels import labels_of, local_table, read_labels
+from whitewater.genomics.ploidy import check_ploidy
 from whitewater.genomics.sources.sites import only_seen
 from whitewater.genomics.sources.source import Source, named_places, open_source, simulated_file
 from whitewater.local_files import steady
@@ -43,11 +44,15 @@ TASKS = 64
 
 @dataclass(frozen=True)
 class Tally:
-    """What one range holds: counts by variant and dosage, missing calls by sample, alleles that occur if it tells."""
+    """What one range holds: counts by variant and dosage, missing calls by sample, those of other ploidies by variant.
+
+    And, if it tells, the alleles that occur.
+    """
 
     start: int
     counts: npt.NDArray[np.int32]
     missing: npt.NDArray[np.int64]
+    uneven: npt.NDArray[np.int64]
     seen: npt.NDArray[np.bool_] | None
 
 
@@ -71,12 +76,13 @@ def ingest(run: Run[Ingest], *, simulated: Inputs, genotypes: Output, inputs: Ou
 def _ingest(run: Run[Ingest], *, simulated: Inputs, genotypes: Output, inputs: Output) -> None:
     scratch = genotypes / "converted"
     source = open_source(run.settings, simulated, scratch=scratch, threads=run.threads)
-    check_samples(source)
     _forecast(source, threads=run.threads)
     table = source.variants_table()
-    check_order(table)
+    check_order(table, place=redacted(source.origins()[0]))
     labels, tables = sample_labels(source.samples, run.settings, simulated, refresh=run.refresh)
     folder, tally = _encode(run, source, genotypes)
+    key = f"genomics.ingest.{run.settings.source}.ploidy"
+    check_ploidy(source, table, counts=tally.counts, uneven=tally.uneven, key=key)
     variants = counted(table, tally, exclude=run.settings.multiallelic == "exclude")
     folder.finish(variants=variants, samples=samples_table(source.samples, labels, tally.missing))
     files = described([*source.origins(), *tables], threads=run.threads)
@@ -86,26 +92,7 @@ def _ingest(run: Run[Ingest], *, simulated: Inputs, genotypes: Output, inputs: O
     _report(run, source, variants, files)
 
 
-def check_samples(source: Source) -> None:
-    """Refuse a source without variants or samples, and one that names a sample twice.
-
-    Raises
-    ------
-    InputError
-        Naming the source and the samples.
-    """
-    place = redacted(source.origins()[0])
-    if not source.variants or not source.samples:
-        raise InputError(f"{place}: there are {source.variants} variants and {len(source.samples)} samples. The "
-                         "source is empty; check genomics.ingest.")  # fmt: skip
-    names, counts = np.unique(np.array(source.samples, object).astype(str), return_counts=True)
-    if (counts > 1).any():
-        twice = ", ".join(names[counts > 1][:3])
-        raise InputError(f"{place} names {(counts > 1).sum()} samples more than once: {twice}. Results are by sample; "
-                         "make the names unique.")  # fmt: skip
-
-
-def check_order(table: pd.DataFrame) -> None:
+def check_order(table: pd.DataFrame, *, place: str) -> None:
     """Refuse variants whose contigs are not contiguous, or whose positions decrease within one.
 
     Raises
@@ -122,7 +109,7 @@ def check_order(table: pd.DataFrame) -> None:
     if not (again | back).any():
         return
     row = int((again | back).argmax())
-    told = f"variant {row} ({table['id'].iloc[row]}, {names[contig[row]]}:{position[row]})"
+    told = f"{place}: variant {row} ({table['id'].iloc[row]}, {names[contig[row]]}:{position[row]})"
     if again[row]:
         raise InputError(f"{told} is of contig {names[contig[row]]}, which ended before. Sort the variants by contig.")
     raise InputError(
@@ -136,7 +123,7 @@ def forecast(source: Source, *, threads: int) -> int:
     counts = 4 * (source.ploidy + 2)
     codes = -(-samples // GENOTYPES_A_BYTE) if source.ploidy == DIPLOID else samples
     a_thread = 2 * source.block_bytes + rows * (codes + counts) + 8 * samples
-    return WORKERS_BYTES + threads * a_thread + source.variants * (TABLE_BYTES + counts)
+    return WORKERS_BYTES + threads * a_thread + source.variants * (TABLE_BYTES + counts + 8)
 
 
 def _forecast(source: Source, *, threads: int) -> None:
@@ -177,24 +164,26 @@ def encode_range(bounds: tuple[int, int], *, source: Source, folder: GenotypeFol
     start, stop = bounds
     codes = np.full((stop - start, folder.row_bytes), UNWRITTEN, np.uint8).view(folder.dtype)
     counts, missing = np.zeros((stop - start, source.ploidy + 2), np.int32), np.zeros(folder.samples, np.int64)
-    seen = source.encode(start, stop, codes, counts, missing)
+    uneven = np.zeros(stop - start, np.int64)
+    seen = source.encode(start, stop, codes, counts, missing, uneven=uneven)
     folder.write(start, codes)
-    return Tally(start, counts, missing, seen)
+    return Tally(start, counts, missing, uneven, seen)
 
 
 def gather(tallies: Iterable[Tally], source: Source) -> Tally:
     """Put the tallies of all ranges together, in whichever order they come."""
     counts = np.zeros((source.variants, source.ploidy + 2), np.int32)
-    missing = np.zeros(len(source.samples), np.int64)
+    missing, uneven = np.zeros(len(source.samples), np.int64), np.zeros(source.variants, np.int64)
     seen: npt.NDArray[np.bool_] | None = None
     for tally in tallies:
         rows = slice(tally.start, tally.start + len(tally.counts))
         counts[rows] += tally.counts
         missing += tally.missing
+        uneven[rows] += tally.uneven
         if tally.seen is not None:
             seen = np.zeros((source.variants, tally.seen.shape[1]), bool) if seen is None else seen
             seen[rows] = tally.seen
-    return Tally(0, counts, missing, seen)
+    return Tally(0, counts, missing, uneven, seen)
 
 
 def check_counts(tally: Tally, *, samples: int) -> None:

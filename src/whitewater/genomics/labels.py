@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from whitewater.check import few
 from whitewater.config.genomics import Labels
 from whitewater.download import Access, download, read_registry
 from whitewater.errors import InputError
@@ -25,7 +26,6 @@ PARQUET = (".parquet", ".pq")
 SEPARATORS = {",": ",", "\t": "\t", ";": ";", r"\s+": None}
 QUOTED = r'^\s*"(.*)"\s*$'
 FORMS = "Save it as Parquet, or as uncompressed UTF-8 text with a name for every column."
-SHOWN = 3
 
 
 def labels_of(samples: Sequence[str], labels: Mapping[str, str], *, table: str) -> list[str | None]:
@@ -40,11 +40,12 @@ def labels_of(samples: Sequence[str], labels: Mapping[str, str], *, table: str) 
     unlabelled = found.count(None)
     if unlabelled == len(samples) and not any(sample in labels for sample in samples):
         raise InputError(
-            f"{table} labels none of the samples: it names {_shown(list(labels))}, the genotypes' samples are "
-            f"{_shown(samples)}. Check genomics.ingest.labels.sample_column."
+            f"{table} labels none of the samples: it names {few(list(labels)) or 'none'}, the genotypes' samples are "
+            f"{few(samples)}. Check genomics.ingest.labels.sample_column."
         )
     if unlabelled:
-        logger.warning("%d of %d samples have no label in %s", unlabelled, len(samples), table)
+        names = few([sample for sample, label in zip(samples, found, strict=True) if label is None])
+        logger.warning("%d of %d samples have no label in %s: %s", unlabelled, len(samples), table, names)
     return found
 
 
@@ -94,9 +95,9 @@ def read_labels(path: Path, settings: Labels) -> dict[str, str]:
     pairs = pairs[(pairs["sample"] != "") & (pairs["label"] != "")]
     twice = pairs["sample"].duplicated(keep=False)
     if twice.any():
-        sample = pairs.loc[twice, "sample"].iloc[0]
-        given = ", ".join(pairs.loc[pairs["sample"] == sample, "label"])
-        raise InputError(f"{path} gives the sample {sample} more than one label: {given}. Keep one row for each.")
+        given = pairs[twice].groupby("sample", sort=False)["label"].agg(" and ".join)
+        told = few([f"{sample} ({labels})" for sample, labels in given.items()])
+        raise InputError(f"{path} gives {len(given)} samples more than one label: {told}. Keep one row for each.")
     return dict(zip(pairs["sample"], pairs["label"], strict=True))
 
 
@@ -148,7 +149,3 @@ def _read_text(path: Path, separator: str) -> pd.DataFrame:
     table = table.rename(columns=lambda name: name.strip().strip('"'))
     # Quotes between tabs or blanks are no syntax, because of labels like 5"; those around a field are no part of it.
     return table.replace(QUOTED, r"\1", regex=True) if quoting == csv.QUOTE_NONE else table
-
-
-def _shown(names: Sequence[str]) -> str:
-    return (", ".join(names[:SHOWN]) or "none") + (", ..." if len(names) > SHOWN else "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 from collections.abc import Sequence
 from functools import partial, reduce
 from operator import add
@@ -12,12 +13,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from whitewater.devices.genotypes import GENOTYPES_A_BYTE, MISSING_CODE, MISSING_DOSAGE
 from whitewater.errors import InputError
 from whitewater.genomics.genotype_folder import GenotypeFolder, open_genotypes
+from whitewater.genomics.ingest import described
 from whitewater.genomics.loadings import Loadings, read_loadings
 from whitewater.genomics.matching import Matches, match
+from whitewater.genomics.ploidy import check_ploidy
 from whitewater.genomics.projection import VARIANTS_A_COMPONENT, Sums, scores, sums
+from whitewater.genomics.source_dosages import dosages_of, read_dosages
+from whitewater.genomics.sources import open_source
 from whitewater.redaction import redacted
 
 if TYPE_CHECKING:
@@ -28,7 +32,6 @@ if TYPE_CHECKING:
     from whitewater.step import Output, Run
 
 logger = logging.getLogger(__name__)
-Dosages = npt.NDArray[np.int8]
 
 
 def project(
@@ -44,15 +47,18 @@ def project(
     Raises
     ------
     InputError
-        If the second data set holds too few of the variants, or another ploidy.
+        If the second data set cannot be read, holds too few of the variants, or has another ploidy.
     """
     import pandas as pd
 
     fitted = read_loadings(loadings)
     found = pd.read_parquet(samples)
     tables = [_first(run, open_genotypes(packed), found.loc[~found["used"]], fitted)]
-    if run.settings.second:
-        tables.append(_second(run, fitted))
+    if run.settings.second.source != "none":
+        # VCF files are converted in the place of the output, which is cleared whatever happens.
+        tables.append(_second(run, fitted, scratch=projected))
+        if projected.is_dir():
+            shutil.rmtree(projected)
     table = pd.concat(tables, ignore_index=True)
     table.to_parquet(projected, index=False)
     lost = int(table["PC1"].isna().sum())
@@ -91,46 +97,35 @@ def _sums_of_range(
     return reduce(add, map(sums_of, range(*between, folder.block_variants)))
 
 
-def dosages_of(codes: npt.NDArray[np.uint8], chosen: npt.NDArray[np.intp]) -> Dosages:
-    """Unpack some samples of two-bit codes: int8 (variants, chosen samples), -1 where missing."""
-    unpacked = (codes[:, chosen // GENOTYPES_A_BYTE] >> (2 * (chosen % GENOTYPES_A_BYTE)).astype(np.uint8)) & 3
-    dosages = unpacked.astype(np.int8)
-    dosages[unpacked == MISSING_CODE] = MISSING_DOSAGE
-    return dosages
-
-
-def _second(run: Run[Project], loadings: Loadings) -> pd.DataFrame:
+def _second(run: Run[Project], loadings: Loadings, *, scratch: Path) -> pd.DataFrame:
     """Project all samples of the second data set."""
     import pandas as pd
 
-    name, source = f"project.second {redacted(run.settings.second)}", _open_second(run.settings.second)
+    source = open_source(run.settings.second, {}, scratch=scratch, threads=run.threads)
+    place = redacted(source.origins()[0])
+    key = f"genomics.project.second.{run.settings.second.source}.ploidy"
     if source.ploidy != loadings.ploidy:
-        raise InputError(f"{name} has ploidy {source.ploidy}, but the components are of "
-                         f"ploidy {loadings.ploidy}. Give a data set of the same.")  # fmt: skip
-    matches = match(_variants(loadings), source.variants_table(), keep_ambiguous=run.settings.ambiguous == "keep")
+        raise InputError(f"project.second {place} has ploidy {source.ploidy}, but the components are of ploidy "
+                         f"{loadings.ploidy}. Give a data set of the same; where only some of its calls have more "
+                         f"alleles, set {key}.")  # fmt: skip
+    variants = source.variants_table()
+    matches = match(_variants(loadings), variants, keep_ambiguous=run.settings.ambiguous == "keep")
     logger.info("variants of the second data set: %s", matches.counts)
-    run.note(second_data_set=matches.counts)
+    run.note(second_data_set=matches.counts, second_files=described(source.origins(), threads=run.threads))
     share = len(matches.first) / len(loadings.values)
     if share < run.settings.minimum_matched:
         raise InputError(
-            f"{name} holds {100 * share:.1f} % of the {len(loadings.values)} variants "
+            f"project.second {place} holds {100 * share:.1f} % of the {len(loadings.values)} variants "
             f"of the components, less than project.minimum_matched ({100 * run.settings.minimum_matched:.0f} %): "
             f"{matches.counts}. Check that both name variants alike and count the same genome build, or lower it."
         )
-    work = partial(_sums_of_source, source=source, matches=matches, loadings=loadings, device=run.device)
-    samples = pd.DataFrame({"sample": list(source.samples), "label": None})
+    counts, uneven = np.zeros((source.variants, source.ploidy + 2), np.int32), np.zeros(source.variants, np.int64)
+    work = partial(_sums_of_source, source=source, matches=matches, loadings=loadings, device=run.device,
+                   counts=counts, uneven=uneven)  # fmt: skip
     found = reduce(add, map(work, source.ranges()))
+    check_ploidy(source, variants, counts=counts, uneven=uneven, key=key)
+    samples = pd.DataFrame({"sample": list(source.samples), "label": None})
     return _table(run, samples, found, loadings=loadings, data_set="second", reasons=["second data set"] * len(samples))
-
-
-def _open_second(location: str) -> Source:
-    from whitewater.config.genomics import Ingest, Plink, Vcz
-    from whitewater.genomics.sources import open_source
-
-    prefix = Path(location).expanduser()
-    if prefix.with_name(f"{prefix.name}.bed").exists():
-        return open_source(Ingest(source="plink", plink=Plink(prefix=str(prefix))), {})
-    return open_source(Ingest(source="vcz", vcz=Vcz(store=location)), {})
 
 
 def _variants(loadings: Loadings) -> pd.DataFrame:
@@ -141,28 +136,23 @@ def _variants(loadings: Loadings) -> pd.DataFrame:
 
 
 def _sums_of_source(
-    between: tuple[int, int], *, source: Source, matches: Matches, loadings: Loadings, device: Any
+    between: tuple[int, int],
+    *,
+    source: Source,
+    matches: Matches,
+    loadings: Loadings,
+    device: Any,
+    counts: npt.NDArray[np.int32],
+    uneven: npt.NDArray[np.int64],
 ) -> Sums:
     start, stop = between
     inside = (matches.second >= start) & (matches.second < stop)
-    dosages = _read(source, start, stop)[matches.second[inside] - start]
+    read = read_dosages(source, start, stop, counts=counts[start:stop], uneven=uneven[start:stop])
+    dosages = read[matches.second[inside] - start]
     swapped = matches.swapped[inside]
     flipped = dosages[swapped]
     dosages[swapped] = np.where(flipped < 0, flipped, loadings.ploidy - flipped)
     return sums(dosages, matches.first[inside], loadings=loadings, device=device)
-
-
-def _read(source: Source, start: int, stop: int) -> Dosages:
-    """Return the dosages of all samples, int8 (variants, samples)."""
-    count, samples = stop - start, len(source.samples)
-    tallies = np.zeros((count, source.ploidy + 2), np.int32), np.zeros(samples, np.int64)
-    if source.ploidy != 2:
-        dosages = np.full((count, samples), MISSING_DOSAGE, np.int8)
-        source.encode(start, stop, dosages, *tallies)
-        return dosages
-    codes = np.full((count, -(-samples // GENOTYPES_A_BYTE)), 0xFF, np.uint8)
-    source.encode(start, stop, codes, *tallies)
-    return dosages_of(codes, np.arange(samples))
 
 
 def _table(

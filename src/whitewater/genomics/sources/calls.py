@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from whitewater.zarr_arrays import Array
 
 LARGEST_PLOIDY = 127
-NOT_CALLED = -2
+MISSING_ALLELE, NOT_CALLED = -1, -2
 
 
 @dataclass(frozen=True)
@@ -24,11 +24,13 @@ class Calls:
     """Called alleles, integers (variants, samples, ploidy), or (variants, samples) where the ploidy is 1.
 
     0 is the reference, 1 ... are its alternates, -1 is a missing allele, and -2 pads a call of a lower ploidy.
-    ``alleles`` is how many a variant has at most.
+    ``alleles`` is how many a variant has at most. Calls of another ploidy are missing: than ``asked_ploidy``, or,
+    where that is 0, than the largest that the array has room for.
     """
 
     array: Array
     alleles: int
+    asked_ploidy: int = 0
 
     @property
     def name(self) -> str:
@@ -45,11 +47,14 @@ class Calls:
         """
         if self.array.dtype.kind != "i":
             raise InputError(f"{self.name} holds {self.array.dtype}, not signed integers: it holds no called alleles.")
-        if len(self.array.shape) not in (2, 3) or not 1 <= self.ploidy <= LARGEST_PLOIDY:
+        if len(self.array.shape) not in (2, 3) or not 1 <= self._width <= LARGEST_PLOIDY:
             raise InputError(
                 f"{self.name} has the shape {self.array.shape}; it should be (variants, samples, ploidy), of ploidy 1 "
                 f"to {LARGEST_PLOIDY}."
             )
+        if self.ploidy > self._width:
+            raise InputError(f"{self.name} holds calls of {self._width} alleles at most, but the ploidy is set to "
+                             f"{self.ploidy}. Set it to {self._width} or less.")  # fmt: skip
 
     @property
     def variants(self) -> int:
@@ -64,6 +69,11 @@ class Calls:
     @property
     def ploidy(self) -> int:
         """The number of alleles of a call."""
+        return self.asked_ploidy or self._width
+
+    @property
+    def _width(self) -> int:
+        """The number of alleles that the array has room for in a call."""
         return int(self.array.shape[2]) if len(self.array.shape) == 3 else 1
 
     @cached_property
@@ -71,16 +81,16 @@ class Calls:
         """Variants of a range, and samples of a block of it: whole chunks, several where they are small."""
         variants, samples = (max(1, int(size)) for size in self.array.chunks[:2])
         samples = min(samples, max(1, self.samples))
-        chunk, rows = variants * samples * self.ploidy, variants * max(1, self.samples)
+        chunk, rows = variants * samples * self._width, variants * max(1, self.samples)
         variants *= max(1, min(BLOCK_BYTES // chunk, BLOCK_BYTES // rows))
-        samples *= max(1, BLOCK_BYTES // (variants * samples * self.ploidy))
+        samples *= max(1, BLOCK_BYTES // (variants * samples * self._width))
         return min(variants, max(1, self.variants)), min(samples, max(1, self.samples))
 
     @property
     def block_bytes(self) -> int:
         """Bytes of a block."""
         variants, samples = self.block
-        return variants * samples * self.ploidy * self.array.dtype.itemsize
+        return variants * samples * self._width * self.array.dtype.itemsize
 
     def ranges(self) -> list[tuple[int, int]]:
         """Cut the variants into ranges of whole chunks."""
@@ -95,6 +105,7 @@ class Calls:
         counts: npt.NDArray[np.int32],
         missing: npt.NDArray[np.int64],
         *,
+        uneven: npt.NDArray[np.int64],
         seen: npt.NDArray[np.bool_] | None = None,
     ) -> None:
         """Encode a range, see `Source.encode`; mark in ``seen``, bool (variants, alleles), the alleles that occur."""
@@ -102,22 +113,35 @@ class Calls:
 
         size = self.block[1]
         for first in range(0, self.samples, size):
-            alleles = self._read(start, stop, first, min(first + size, self.samples))
+            alleles = self._read(start, stop, first, min(first + size, self.samples), uneven)
             encode_alleles(alleles, first_sample=first, codes=codes, counts=counts, missing=missing)
             if seen is not None:
                 for allele in range(self.alleles):
                     seen[:, allele] |= (alleles == allele).any(axis=(1, 2))
 
-    def _read(self, start: int, stop: int, first: int, last: int) -> npt.NDArray[np.int8]:
+    def _read(
+        self, start: int, stop: int, first: int, last: int, uneven: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.int8]:
         """Read calls as int8 (variants, samples, ploidy)."""
         block = self.array.read((slice(start, stop), slice(first, last)))
-        if block.max() >= self.alleles or block.min() < NOT_CALLED:
+        lowest = block.min()
+        if block.max() >= self.alleles or lowest < NOT_CALLED:
             raise InputError(
-                f"{self.name} holds the alleles {block.min()} to {block.max()} in variants {start} to {stop - 1}, but "
+                f"{self.name} holds the alleles {lowest} to {block.max()} in variants {start} to {stop - 1}, but "
                 f"the variants have at most {self.alleles} alleles, and -1 and -2 are missing ones. The store is "
                 "damaged, or of another layout."
             )
         if block.dtype != np.int8:
             # A dosage depends on the sign of an allele only, so that the cut loses nothing.
             block = block.clip(NOT_CALLED, np.iinfo(np.int8).max).astype(np.int8)
-        return block.reshape(stop - start, last - first, self.ploidy)
+        block = block.reshape(stop - start, last - first, self._width)
+        return block if self.ploidy == self._width and lowest > NOT_CALLED else self._even(block, uneven)
+
+    def _even(self, block: npt.NDArray[np.int8], uneven: npt.NDArray[np.int64]) -> npt.NDArray[np.int8]:
+        """Cut calls to the ploidy; those with more alleles become missing, and of a variant all other ones are counted.
+
+        Those with fewer are missing as they are.
+        """
+        used, longer = block[:, :, : self.ploidy], (block[:, :, self.ploidy :] != NOT_CALLED).any(axis=2)
+        uneven += ((block[:, :, 0] >= 0) & (longer | (used[:, :, -1] == NOT_CALLED))).sum(axis=1)
+        return np.where(longer[:, :, None], np.int8(MISSING_ALLELE), used)

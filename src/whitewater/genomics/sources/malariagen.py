@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from whitewater.errors import InputError
 from whitewater.genomics.sources.calls import Calls
+from whitewater.genomics.sources.samples import check_unique
 from whitewater.genomics.sources.sites import row_blocks, sites
 from whitewater.genomics.sources.stores import open_store, origins, read_text, require, require_rows
 
@@ -114,12 +115,14 @@ class MalariagenSource:
         codes: npt.NDArray[Any],
         counts: npt.NDArray[np.int32],
         missing: npt.NDArray[np.int64],
+        *,
+        uneven: npt.NDArray[np.int64],
     ) -> npt.NDArray[np.bool_]:
         """Encode one of the `ranges`, and return which alleles occur, bool (variants, most alleles of a contig)."""
         number = int(np.searchsorted(self.starts, start, side="right")) - 1
         offset, calls = self.starts[number], self.contigs[number].calls
         seen = np.zeros((stop - start, max(contig.calls.alleles for contig in self.contigs)), bool)
-        calls.encode(start - offset, stop - offset, codes, counts, missing, seen=seen)
+        calls.encode(start - offset, stop - offset, codes, counts, missing, uneven=uneven, seen=seen)
         return seen
 
 
@@ -134,9 +137,10 @@ def open_malariagen(settings: Malariagen) -> MalariagenSource:
     calls = open_store(settings.store, settings)
     listed = open_store(settings.sites, settings) if settings.sites else calls
     names = settings.contigs or _contigs(calls)
-    contigs = tuple(_contig(name, calls, listed) for name in names)
+    contigs = tuple(_contig(name, calls, listed, ploidy=settings.ploidy) for name in names)
     require(calls, ["samples"], layout=LAYOUT)
     samples = tuple(read_text(calls.array("samples")))
+    check_unique(samples, place=f"{calls.name}: samples")
     for contig in contigs:
         if contig.calls.samples != len(samples) or contig.calls.ploidy != contigs[0].calls.ploidy:
             raise InputError(
@@ -154,14 +158,14 @@ def _contigs(group: Group) -> Sequence[str]:
     return names
 
 
-def _contig(name: str, calls: Group, listed: Group) -> Contig:
+def _contig(name: str, calls: Group, listed: Group, *, ploidy: int) -> Contig:
     require(calls, [f"{name}/{CALLS}"], layout=LAYOUT)
     require(listed, [f"{name}/{site}" for site in (POSITION, REFERENCE, ALTERNATE)], layout=LAYOUT)
     found = {site: listed.array(f"{name}/{site}") for site in (POSITION, REFERENCE, ALTERNATE)}
     groups = [calls] if listed is calls else [calls, listed]
     passed = tuple(group.array(f"{name}/{PASS}") for group in groups if f"{name}/{PASS}" in group)
     columns = found[ALTERNATE].shape[1] if len(found[ALTERNATE].shape) == 2 else 1
-    called = Calls(calls.array(f"{name}/{CALLS}"), alleles=1 + columns)
+    called = Calls(calls.array(f"{name}/{CALLS}"), alleles=1 + columns, asked_ploidy=ploidy)
     called.check()
     require_rows([*found.values(), *passed], called.variants, of=f"variants in {name}/{CALLS}")
     return Contig(name, called, found, passed)

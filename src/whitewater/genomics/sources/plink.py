@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import difflib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from whitewater.errors import InputError, IntegrityError
+from whitewater.genomics.sources.samples import check_unique
 from whitewater.genomics.sources.sites import sites
 from whitewater.genomics.sources.source import BLOCK_BYTES
 from whitewater.redaction import redacted
@@ -26,6 +28,7 @@ COLUMNS = {
     ".fam": ("family", "individual", "father", "mother", "sex", "phenotype"),
 }
 NO_ALLELE = "0"
+SUFFIXES = (".bed", ".bim", ".fam")
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ class PlinkSource:
 
     def origins(self) -> tuple[str, ...]:
         """Return the three files."""
-        return tuple(str(_file(self.prefix, suffix)) for suffix in (".bed", ".bim", ".fam"))
+        return tuple(str(_file(self.prefix, suffix)) for suffix in SUFFIXES)
 
     def variants_table(self) -> pd.DataFrame:
         """Return the table of the variants, see `Source.variants_table`; allele 0 is none, and every variant passes.
@@ -76,11 +79,15 @@ class PlinkSource:
         codes: npt.NDArray[Any],
         counts: npt.NDArray[np.int32],
         missing: npt.NDArray[np.int64],
+        *,
+        uneven: npt.NDArray[np.int64],
     ) -> None:
-        """Encode a range, see `Source.encode`.
+        """Encode a range, see `Source.encode`; every call is diploid.
 
         Raises
         ------
+        InputError
+            If the file holds more samples than the .fam names.
         IntegrityError
             If the file has become shorter since it was opened.
         """
@@ -90,9 +97,12 @@ class PlinkSource:
         bed = np.fromfile(path, np.uint8, size, offset=HEADER + start * self._row_bytes)
         if len(bed) != size:
             raise IntegrityError(f"{path} ends before variant {stop}: it was changed while it was read. Run again.")
-        encode_bed(
-            bed.reshape(-1, self._row_bytes), samples=len(self.samples), codes=codes, counts=counts, missing=missing
-        )
+        bed = bed.reshape(-1, self._row_bytes)
+        used = len(self.samples) % GENOTYPES_A_BYTE
+        if used and (bed[:, -1] >> (2 * used)).any():  # PLINK leaves these bits 0
+            raise InputError(f"{path} holds genotypes of more samples than the {len(self.samples):,} in the .fam: it "
+                             "lacks lines, or these files are not of one data set.")  # fmt: skip
+        encode_bed(bed, samples=len(self.samples), codes=codes, counts=counts, missing=missing)
 
     @property
     def _row_bytes(self) -> int:
@@ -109,13 +119,15 @@ def open_plink(prefix: str) -> PlinkSource:
     Raises
     ------
     InputError
-        If one is missing or has too few fields, or the .bed is not one of variants, or of another size than the others
-        tell.
+        If one is missing, is not text, or has lines of too few fields or a sample twice, or the .bed is not one of
+        variants, or of another size than the others tell.
     """
     if "://" in prefix:
         raise InputError(f"{redacted(prefix)}: PLINK files are read from local paths only. Download them first.")
+    _check_there(prefix)
     fam, bim = _read(prefix, ".fam"), _read(prefix, ".bim")
     source = PlinkSource(prefix, _names(fam), len(bim))
+    check_unique(source.samples, place=str(_file(prefix, ".fam")))
     _check_bed(source)
     return source
 
@@ -123,6 +135,18 @@ def open_plink(prefix: str) -> PlinkSource:
 def _file(prefix: str, suffix: str) -> Path:
     path = Path(prefix).expanduser()
     return path.with_name(path.name + suffix)
+
+
+def _check_there(prefix: str) -> None:
+    """Refuse a prefix of which files are missing, with those prefixes in its folder that look like it."""
+    absent = [file.name for suffix in SUFFIXES if not (file := _file(prefix, suffix)).is_file()]
+    if not absent:
+        return
+    path = Path(prefix).expanduser()
+    near = difflib.get_close_matches(path.name, sorted({each.stem for each in path.parent.glob("*.bed")} - {path.name}))
+    meant = f" Did you mean {' or '.join(str(path.with_name(name)) for name in near)}?" if near else ""
+    raise InputError(f"{path}, the prefix of PLINK files, lacks {', '.join(absent)} in {path.parent}.{meant} Give the "
+                     "path of three files without their suffixes.")  # fmt: skip
 
 
 def _names(fam: pd.DataFrame) -> tuple[str, ...]:
@@ -139,12 +163,11 @@ def _read(prefix: str, suffix: str) -> pd.DataFrame:
     path, names = _file(prefix, suffix), COLUMNS[suffix]
     try:
         table = pd.read_csv(path, sep=r"\s+", header=None, dtype=str, na_filter=False, quoting=csv.QUOTE_NONE)
-    except FileNotFoundError as error:
-        raise InputError(f"{path} does not exist. Check genomics.ingest.plink.prefix.") from error
     except pd.errors.EmptyDataError as error:
-        raise InputError(f"{path} is empty.") from error
+        raise InputError(f"{path} is empty. Give the file that belongs to the .bed.") from error
     except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read: {error}. It should have six fields in each line.") from error
+        raise InputError(f"{path} cannot be read: {error}. It should have six fields in each line, as UTF-8 "
+                         "text.") from error  # fmt: skip
     if len(table.columns) != len(names):
         raise InputError(f"{path} has {len(table.columns)} fields in a line, but should have {', '.join(names)}.")
     table.columns = pd.Index(names)
@@ -156,10 +179,12 @@ def _read(prefix: str, suffix: str) -> pd.DataFrame:
 
 
 def _positions(values: pd.Series[str], path: Path) -> npt.NDArray[np.int64]:
-    numbers = values.str.fullmatch(r"-?\d{1,18}")
+    numbers = values.str.fullmatch(r"\d{1,18}")
     if not numbers.all():
         line = int((~numbers).argmax())
-        raise InputError(f"{path}: line {line + 1} has the position {values.iloc[line]!r}, which is not an integer.")
+        raise InputError(f"{path}: line {line + 1} has the position {values.iloc[line]!r}, but should have the number "
+                         "of a base, or 0 where it is not known. Correct it; `plink --make-bed` leaves out variants of "
+                         "negative positions.")  # fmt: skip
     return values.to_numpy(object).astype(np.int64)
 
 
@@ -170,15 +195,26 @@ def _check_bed(source: PlinkSource) -> None:
             head = file.read(HEADER)
         size = path.stat().st_size
     except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}. Check genomics.ingest.plink.prefix.") from error
+        raise InputError(f"{path} cannot be read: {error.strerror}. Check its permissions.") from error
     if head[:2] != MAGIC:
-        raise InputError(f"{path} is no .bed of PLINK 1: it begins with {head!r}.")
+        raise InputError(f"{path} is not a .bed of PLINK 1: it begins with {head!r}. Give the file that PLINK wrote.")
     if head[2] != VARIANT_MAJOR:
         raise InputError(f"{path} holds rows of samples, which PLINK wrote before 2008. Rewrite it with "
                          "`plink1.9 --make-bed`.")  # fmt: skip
-    rows, row_bytes = source.variants, -(-len(source.samples) // GENOTYPES_A_BYTE)
-    if size != HEADER + rows * row_bytes:
+    expected = HEADER + source.variants * source._row_bytes
+    if size != expected:
         raise InputError(
-            f"{path} has {size:,} bytes, but {rows:,} variants in the .bim and {len(source.samples):,} samples in the "
-            f".fam make {HEADER + rows * row_bytes:,}. The file is cut off, or these files are not of one data set."
+            f"{path} has {size:,} bytes, but {source.variants:,} variants in the .bim and {len(source.samples):,} "
+            f"samples in the .fam make {expected:,}.{_fitting(source, size - HEADER)} The file is cut off, or these "
+            "files are not of one data set."
         )
+
+
+def _fitting(source: PlinkSource, size: int) -> str:
+    """Say which number of lines of the .fam, or of the .bim, would fit the .bed."""
+    row_bytes, left = divmod(size, max(1, source.variants))
+    if row_bytes and not left:
+        fewest, most = GENOTYPES_A_BYTE * (row_bytes - 1) + 1, GENOTYPES_A_BYTE * row_bytes
+        return f" With as many variants it holds {fewest:,} to {most:,} samples: check for lines of the .fam."
+    variants, left = divmod(size, max(1, source._row_bytes))
+    return f" With as many samples it holds {variants:,} variants: check for lines of the .bim." if not left else ""

@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from whitewater.errors import InputError
+from whitewater.redaction import redacted
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from whitewater.config.genomics import Ingest
+    from whitewater.config.genomics import GenotypeSource
 
 # Bytes of a block of calls that is read at once, and about those of a range's codes, unless a chunk is larger.
 BLOCK_BYTES = 8 << 20
@@ -55,6 +56,8 @@ class Source(Protocol):
         codes: npt.NDArray[Any],
         counts: npt.NDArray[np.int32],
         missing: npt.NDArray[np.int64],
+        *,
+        uneven: npt.NDArray[np.int64],
     ) -> npt.NDArray[np.bool_] | None:
         """Write the genotypes of the variants from ``start`` to before ``stop``, and count them.
 
@@ -66,6 +69,8 @@ class Source(Protocol):
             int32 (variants, ploidy + 2), added to: the samples of each dosage, missing ones last.
         missing
             int64 (samples,), added to: missing calls of each sample.
+        uneven
+            int64 (variants,), added to: calls that are missing only because they have another number of alleles.
 
         Returns
         -------
@@ -75,9 +80,7 @@ class Source(Protocol):
         """
 
 
-def open_source(
-    settings: Ingest, simulated: Mapping[str, Path], *, scratch: Path | None = None, threads: int = 1
-) -> Source:
+def open_source(settings: GenotypeSource, simulated: Mapping[str, Path], *, scratch: Path, threads: int = 1) -> Source:
     """Open the source that the settings name.
 
     Parameters
@@ -92,8 +95,16 @@ def open_source(
     Raises
     ------
     InputError
-        If it is missing, or not of the form that its format demands.
+        If it is missing, not of the form that its format demands, or without variants or samples.
     """
+    source = _open(settings, simulated, scratch=scratch, threads=threads)
+    if not source.variants or not source.samples:
+        raise InputError(f"{redacted(source.origins()[0])}: there are {source.variants} variants and "
+                         f"{len(source.samples)} samples. The source is empty; give another.")  # fmt: skip
+    return source
+
+
+def _open(settings: GenotypeSource, simulated: Mapping[str, Path], *, scratch: Path, threads: int) -> Source:
     if settings.source == "plink":
         from whitewater.genomics.sources.plink import open_plink
 
@@ -105,9 +116,7 @@ def open_source(
     if settings.source == "vcf":
         from whitewater.genomics.sources.vcf import open_vcf
 
-        if scratch is None:
-            raise InputError("VCF files cannot be read here: convert them with bio2zarr's `vcf2zarr`.")
-        return open_vcf(settings.vcf.paths, scratch=scratch, threads=threads)
+        return open_vcf(settings.vcf, scratch=scratch, threads=threads)
     from whitewater.genomics.sources.vcz import open_vcz
 
     if settings.source == "generated":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,9 +11,17 @@ import numpy.typing as npt
 
 from whitewater.errors import InputError
 from whitewater.genomics.sources.calls import Calls
+from whitewater.genomics.sources.samples import check_unique
 from whitewater.genomics.sources.sites import Text, row_blocks, sites
-from whitewater.genomics.sources.stores import open_store, origins, read_text, require, require_rows
+from whitewater.genomics.sources.stores import (
+    open_store,
+    origins,
+    read_text,
+    require,
+    require_rows,
+)
 from whitewater.redaction import redacted
+from whitewater.remote import local_path
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,6 +34,9 @@ NEEDED = ("variant_contig", "variant_position", ALLELES)
 # In the specification a mask is true where something is missing; variant_filter_pass and variant_mask are not in it.
 FLAGS = ("variant_id_mask", "variant_filter", "variant_filter_pass", "variant_mask")
 OF_VARIANTS = (*NEEDED, "variant_id", *FLAGS)
+# Arrays of which bio2zarr leaves out chunks of zeros: the first contig, no masked id, no filter. It leaves out those of
+# call_genotype, too, but what was lost there would be taken for calls of the reference.
+WRITER, OMITTED = "bio2zarr", frozenset({"variant_contig", "variant_id_mask", "variant_filter"})
 PASS = "PASS"  # noqa: S105 - the name of a filter
 
 
@@ -70,8 +81,16 @@ class VczSource:
         """
         import pandas as pd
 
+        from whitewater.zarr_arrays import MissingChunkError, refuse_missing
+
         blocks = row_blocks(self.variants, chunk=self.sites[ALLELES].chunks[0])
-        return pd.concat([self._rows(slice(*block)) for block in blocks], ignore_index=True)
+        try:
+            return pd.concat([self._rows(slice(*block)) for block in blocks], ignore_index=True)
+        except MissingChunkError:
+            # Elsewhere the chunks of calls may be too many to ask for.
+            calls = [] if local_path(self.store) is None else [self.calls.array]
+            refuse_missing([*self.sites.values(), *calls])
+            raise
 
     def ranges(self) -> list[tuple[int, int]]:
         """Return ranges of whole chunks."""
@@ -84,9 +103,11 @@ class VczSource:
         codes: npt.NDArray[Any],
         counts: npt.NDArray[np.int32],
         missing: npt.NDArray[np.int64],
+        *,
+        uneven: npt.NDArray[np.int64],
     ) -> None:
-        """Encode a range, see `Source.encode`. A call with a missing allele, or of a lower ploidy, is missing."""
-        self.calls.encode(start, stop, codes, counts, missing)
+        """Encode a range, see `Source.encode`. A call with a missing allele, or of another ploidy, is missing."""
+        self.calls.encode(start, stop, codes, counts, missing, uneven=uneven)
 
     def _rows(self, rows: slice) -> pd.DataFrame:
         contig = self._read("variant_contig", rows)
@@ -132,22 +153,26 @@ def open_vcz(settings: Vcz) -> VczSource:
         If an array is absent, or the shapes or types of the arrays disagree.
     """
     group = open_store(settings.store, settings)
+    if str(group.attributes.get("source", "")).startswith(WRITER):
+        group = replace(group, filled=group.filled | OMITTED)
     require(group, (CALLS, SAMPLES, *NEEDED), layout="VCF Zarr")
     found = {name: group.array(name) for name in OF_VARIANTS if name in group}
     alleles = found[ALLELES]
     if len(alleles.shape) != 2:
         raise InputError(f"{group.name}: {ALLELES} has the shape {alleles.shape}; it should be (variants, alleles).")
-    calls = Calls(group.array(CALLS), alleles=alleles.shape[1])
+    calls = Calls(group.array(CALLS), alleles=alleles.shape[1], asked_ploidy=settings.ploidy)
     calls.check()
     require_rows(found.values(), calls.variants, of="variants")
     require_rows([group.array(SAMPLES)], calls.samples, of="samples")
+    samples = tuple(read_text(group.array(SAMPLES)))
+    check_unique(samples, place=f"{group.name}: {SAMPLES}")
     filters = _names(group, "filter_id", "filters") if "variant_filter" in group else np.array([], object)
     _check_flags(found, filters)
     return VczSource(
         store=settings.store,
         calls=calls,
         sites=found,
-        samples=tuple(read_text(group.array(SAMPLES))),
+        samples=samples,
         contigs=_names(group, "contig_id", "contigs"),
         filters=filters,
     )
