@@ -72,29 +72,22 @@ def check_genomics_source(genomics: Mapping[str, Any]) -> Check:
 
 def _genotype_stores(settings: Genomics) -> dict[str, Vcz]:
     """Return each Zarr store with the settings that it is read by."""
-    ingest, second = settings.ingest, settings.project.second
     stores: dict[str, Vcz] = {}
-    if ingest.source == "vcz":
-        stores[ingest.vcz.store] = ingest.vcz
-    if ingest.source == "malariagen":
-        stores |= dict.fromkeys(filter(None, (ingest.malariagen.store, ingest.malariagen.sites)), ingest.malariagen)
-    if second and not _is_plink(second):
-        stores[second] = Vcz(store=second)
+    for named in (settings.ingest, settings.project.second):
+        if named.source == "vcz":
+            stores[named.vcz.store] = named.vcz
+        if named.source == "malariagen":
+            stores |= dict.fromkeys(filter(None, (named.malariagen.store, named.malariagen.sites)), named.malariagen)
     return stores
 
 
 def _genotype_files(settings: Genomics) -> list[str]:
-    ingest, second = settings.ingest, settings.project.second
-    prefixes = [*([ingest.plink.prefix] if ingest.source == "plink" else []), *([second] if _is_plink(second) else [])]
-    named = [f"{prefix}{suffix}" for prefix in prefixes for suffix in (".bed", ".bim", ".fam")]
-    named += ingest.vcf.paths if ingest.source == "vcf" else ()
-    named += [ingest.labels.table] if ingest.labels.table else []
-    return [str(local_path(place) or place) for place in named]
-
-
-def _is_plink(location: str) -> bool:
-    """Say whether the second data set is PLINK files, as the step `project` does."""
-    return Path(f"{location}.bed").expanduser().exists()
+    files: list[str] = []
+    for named in (settings.ingest, settings.project.second):
+        files += [f"{named.plink.prefix}{suffix}" for suffix in (".bed", ".bim", ".fam") if named.source == "plink"]
+        files += named.vcf.paths if named.source == "vcf" else ()
+    files += [settings.ingest.labels.table] if settings.ingest.labels.table else []
+    return [str(local_path(place) or place) for place in files]
 
 
 def _not_opened(stores: Mapping[str, Vcz]) -> list[str]:

@@ -106,9 +106,10 @@ def test_vcf_file_that_is_missing_is_named(tmp_path: Path) -> None:
     assert [path in check.found for path in paths] == [False, True]
 
 
-def test_second_data_set_is_plink_files_where_there_are_any_else_a_store(tmp_path: Path) -> None:
+def test_second_data_set_is_checked_as_the_first(tmp_path: Path) -> None:
+    store = {"source": "vcz", "vcz": {"store": str(tmp_path / "second")}}
+    assert "is no Zarr store" in source_checks.check_genomics_source(genomics_of(project={"second": store})).found
     genomics = genomics_of(project={"second": str(tmp_path / "second")})
-    assert "is no Zarr store" in source_checks.check_genomics_source(genomics).found
     (tmp_path / "second.bed").write_bytes(b"content")
     check = source_checks.check_genomics_source(genomics)
     assert check.status == "fail"

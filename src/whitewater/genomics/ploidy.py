@@ -50,8 +50,8 @@ def check_ploidy(
     first = ""
     if even:
         row = int((counts[:, :-1].sum(axis=1) > 0).argmax())
-        tallies = {"counts": np.zeros_like(counts[:1]), "uneven": np.zeros_like(uneven[:1])}
-        sample = source.samples[int((read_dosages(source, row, row + 1, **tallies)[0] >= 0).argmax())]
+        dosages = read_dosages(source, row, row + 1, counts=np.zeros_like(counts[:1]), uneven=np.zeros_like(uneven[:1]))
+        sample = source.samples[int((dosages[0] >= 0).argmax())]
         first = f", the first that has them is that of sample {sample} at {_place(variants, row)}"
     raise InputError(f"{what} and would be missing{first}. Correct the calls, or set {key} to the number of alleles "
                      "that a call should have: those with another one are missing then.")  # fmt: skip

@@ -228,7 +228,7 @@ def test_a_mistyped_prefix_of_plink_files_is_said_wherever_it_is_given(copied: C
 
 
 def write_second_plink(folder: Path, dosages: Any, sites: pd.DataFrame) -> dict[str, Any] | str:
-    columns = (sites[name].tolist() for name in ("contig", "position", "id", "reference", "alternate"))
+    columns: Any = [sites[name].tolist() for name in ("contig", "position", "id", "reference", "alternate")]
     write_plink(folder / "second", dosages, sites=Sites(*columns))
     return "second"
 
@@ -243,19 +243,18 @@ def write_second_store(folder: Path, dosages: Any, sites: pd.DataFrame) -> dict[
 
 
 def write_second_vcf(folder: Path, dosages: Any, sites: pd.DataFrame) -> dict[str, Any] | str:
+    """Write a file for each contig."""
     names = {-1: "./.", 0: "0/0", 1: "0/1", 2: "1/1"}
-    paths = []
-    for contig, rows in sites.reset_index(drop=True).groupby("contig", sort=False):
-        lines = [
-            "\t".join(
-                [str(contig), str(site.position), site.id, site.reference, site.alternate, ".", "PASS", ".", "GT"]
-            )
-            + "".join(f"\t{names[dosage]}" for dosage in dosages[row])
-            for row, site in zip(rows.index, rows.itertuples(), strict=True)
-        ]
-        header = vcf_header(samples=[f"S{each}" for each in range(dosages.shape[1])], contigs=sites["contig"].unique())
-        paths.append(f"second-{contig}.vcf")
-        (folder / paths[-1]).write_text(header + "\n".join(lines) + "\n")
+    contigs = sites["contig"].unique().tolist()
+    header = vcf_header(samples=[f"S{each}" for each in range(dosages.shape[1])], contigs=contigs)
+    columns = sites[["contig", "position", "id", "reference", "alternate"]].astype("str").to_numpy().tolist()
+    lines = [
+        "\t".join([*site, ".", "PASS", ".", "GT", *(names[dosage] for dosage in row)]) + "\n"
+        for site, row in zip(columns, dosages, strict=True)
+    ]
+    paths = [f"second-{contig}.vcf" for contig in contigs]
+    for contig, path in zip(contigs, paths, strict=True):
+        (folder / path).write_text(header + "".join(line for line in lines if line.startswith(f"{contig}\t")))
     return {"source": "vcf", "vcf": {"paths": paths}}
 
 

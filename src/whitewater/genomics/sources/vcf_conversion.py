@@ -113,9 +113,14 @@ def _apply(function: Callable[[int], None], count: int, *, pool: ProcessPoolExec
 
 def _end_with_parent() -> None:
     """End this process when the one that started it does, were it by `kill -9`."""
+    threading.Thread(target=_wait_for_parent, daemon=True).start()
+
+
+def _wait_for_parent() -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
-        threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
+        parent.join()
+        os._exit(1)
 
 
 @contextmanager
