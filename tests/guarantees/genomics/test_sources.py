@@ -119,6 +119,16 @@ def test_processes_that_convert_end_with_a_step_that_is_stopped(
     assert not psutil.wait_procs(converters, timeout=60)[1]
 
 
+def test_a_process_that_dies_as_it_converts_ends_the_run(
+    converting: tuple[Running, psutil.Process, list[psutil.Process]],
+) -> None:
+    run, _, converters = converting
+    converters[0].kill()
+    ended = run.ended()
+    assert ended.status == 1
+    assert ended.message.startswith("ResourceError: a process that converts VCF files died")
+
+
 def test_a_conversion_that_is_interrupted_leaves_nothing(
     fresh: Clone, converting: tuple[Running, psutil.Process, list[psutil.Process]]
 ) -> None:
