@@ -157,6 +157,27 @@ def test_a_call_of_lower_ploidy_is_missing(tmp_path: Path) -> None:
     assert encoded(vcz(write_vcz(tmp_path / "a.vcz", alleles)))[0].tolist() == [[-1, -1, 2]]
 
 
+@pytest.mark.parametrize(
+    ("ploidy", "dosage", "uneven"), [(0, [-1, -1, -1, 2], 2), (3, [-1, -1, -1, 2], 2), (2, [1, -1, -1, -1], 2)]
+)
+def test_calls_of_another_ploidy_than_the_one_asked_for_are_missing_and_counted(
+    tmp_path: Path, ploidy: int, dosage: list[int], uneven: int
+) -> None:
+    alleles = np.array([[[0, 1, -2], [1, -2, -2], [-1, -1, -2], [1, 0, 1]]], np.int8)
+    source = open_vcz(Vcz(store=str(write_vcz(tmp_path / "a.vcz", alleles)), ploidy=ploidy))
+    assert encoded(source)[0].tolist() == [dosage]
+    found = np.zeros(1, np.int64)
+    codes = np.zeros((1, 4 if source.ploidy == 3 else 1), np.int8 if source.ploidy == 3 else np.uint8)
+    source.encode(0, 1, codes, np.zeros((1, source.ploidy + 2), np.int32), np.zeros(4, np.int64), uneven=found)
+    assert found.tolist() == [uneven]
+
+
+def test_a_ploidy_that_the_store_has_no_room_for_is_refused(tmp_path: Path) -> None:
+    store = write_vcz(tmp_path / "a.vcz", CALLS)
+    with pytest.raises(InputError, match="holds calls of 2 alleles at most, but the ploidy is set to 4"):
+        open_vcz(Vcz(store=str(store), ploidy=4))
+
+
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_the_table_counts_alleles_and_names_the_nameless(tmp_path: Path, zarr_format: Literal[2, 3]) -> None:
     store = write_vcz(tmp_path / "a.vcz", CALLS[:3].clip(-1, 0), sites=FEW, zarr_format=zarr_format)
