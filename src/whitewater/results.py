@@ -44,7 +44,7 @@ class Made:
 
 
 def main(arguments: list[str]) -> int:
-    """Print a table of the results of each application and device, and what they say; return 1 where there are none."""
+    """Print a table of the results of each application and device, and what they say; return 1 where it is missing."""
     argparse.ArgumentParser(prog="python -m whitewater results", description=__doc__).parse_args(arguments)
     places = [place for application in registry.APPLICATIONS for place in sorted(RESULTS.glob(f"{application}/*/"))]
     finished = [place for place in places if (place / "manifest.json").exists()]
@@ -59,12 +59,18 @@ def main(arguments: list[str]) -> int:
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = _PLAIN_WIDTH
+    failed = 0
     for place in places:
         console.print(_table(place) if place in finished else f"{place}/  {NOT_MADE}")
-        for sentence in _headline(place):
+        try:
+            sentences = _headline(place)
+        except Exception as error:  # the other applications' results are to be seen all the same
+            failed = 1
+            sentences = [f"What these results say cannot be told: {type(error).__name__}: {error}. Make them again."]
+        for sentence in sentences:
             console.print(Padding(Text(sentence), (0, 0, 0, 2)))
     console.print(f"\nReport with all pictures: {REPORT if REPORT.exists() else REPORT_NOT_MADE}")
-    return 0
+    return failed
 
 
 def made(outputs: Iterable[Mapping[str, Any]], place: Path) -> list[Made]:

@@ -97,11 +97,21 @@ def test_a_p_value_too_small_for_a_number_is_not_said_to_be_0(tmp_path: Path) ->
 
 
 def test_projected_samples_are_counted_by_what_kept_them_out(tmp_path: Path) -> None:
-    reasons = ["relative of S1", "relative of S2", "call rate 0.71", "held out", "", ""]
-    table = pd.DataFrame({"reason": reasons, "data_set": ["first"] * 4 + ["second"] * 2})
+    reasons = ["relative of S1", "relative of S2", "call rate 0.71", "held out", "", "", "relative of S3"]
+    table = pd.DataFrame({"reason": reasons, "data_set": ["first"] * 4 + ["second"] * 2 + ["first"], "PC1": 1.0})
+    table.loc[6, "PC1"] = np.nan
     table.to_parquet(tmp_path / "projected.parquet", index=False)
     assert headline(tmp_path) == [
-        "6 samples were projected: 2 relatives of others, 2 left out otherwise, 2 of the second data set."
+        "6 samples were projected: 2 relatives of others, 2 left out otherwise, 2 of the second data set.",
+        "1 sample has no scores: column `reason` of projected.parquet tells why.",
     ]
-    table.head(0).to_parquet(tmp_path / "projected.parquet", index=False)
+    table.head(0).astype({"reason": float}).to_parquet(tmp_path / "projected.parquet", index=False)
     assert headline(tmp_path) == []
+
+
+@pytest.mark.parametrize(("chance", "said"), [(None, []), (0.2, []), (12.3, [
+    "Few variants tell relatives from strangers: up to 12 pairs are relatives by chance."
+])])  # fmt: skip
+def test_relatives_that_may_be_so_by_chance_are_counted(tmp_path: Path, chance: float | None, said: list[str]) -> None:
+    (tmp_path / "relatedness.json").write_text(json.dumps({"chance_pairs": chance}))
+    assert headline(tmp_path) == said

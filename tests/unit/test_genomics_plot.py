@@ -198,7 +198,7 @@ def test_samples_that_could_not_be_projected_are_not_counted_as_drawn_but_named(
     projected.loc[projected["sample"].isin(["S61", "S64"]), ["PC1", "PC2"]] = np.nan
     figure = figures.component_pair(table(FOUR, 60), projected, eigenvalues=eigenvalues(), pair=(1, 2))
     assert "Hollow: 6 samples" in written(figure)
-    assert "2 samples without scores: too few of their genotypes are called." in written(figure)
+    assert "2 samples without scores: column `reason` of projected.parquet tells why." in written(figure)
     assert legend(figure)[1] == "AFR (16)"
 
 

@@ -129,7 +129,7 @@ def test_a_sample_without_calls_is_listed_without_scores(fitted: Fitted) -> None
     empty = table[(table["data_set"] == "second") & (table["sample"] == "S1")].iloc[0]
     assert empty["variants"] == 0
     assert np.isnan(empty["PC1"])
-    assert empty["reason"] == "second data set; its called variants, at least 20 are needed, do not tell its scores"
+    assert empty["reason"] == "second data set; called at 0 of the variants of the components, 20 are needed"
 
 
 def test_when_all_samples_were_used_there_is_an_empty_table(fitted: Fitted, tmp_path: Path) -> None:

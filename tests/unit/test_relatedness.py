@@ -25,6 +25,8 @@ from whitewater.store import read_json
 
 Dosages = npt.NDArray[np.int8]
 CUT_OFF = 2**-4.5
+# Tests of what is computed need not have enough data for what it means.
+FEW = {"minimum_samples": 2, "maximum_chance_relatives": 1e9}
 # Of each family: mother and father, two children and the wife of the first, a child of theirs, and the cousin that the
 # second child has with an unrelated person.
 FAMILY = 8
@@ -77,7 +79,9 @@ def families(count: int, *, variants: int = 6_000, missing: float = 0.02, seed: 
 def keep(folder: Path, kept: npt.NDArray[np.bool_]) -> Path:
     path = folder / "variants.parquet"
     variants = pd.read_parquet(folder / "genotypes" / "variants.parquet").iloc[: len(kept)]
-    variants.assign(kept=kept).to_parquet(path)
+    called = 2 * (variants[["count_0", "count_1", "count_2"]].sum(axis=1))
+    frequency = (variants["count_1"] + 2 * variants["count_2"]) / called
+    variants.assign(kept=kept, allele_frequency=frequency).to_parquet(path)
     return path
 
 
@@ -88,7 +92,7 @@ def run_step(
     folder.mkdir(exist_ok=True)
     if not (folder / "genotypes").exists():
         make_folder(folder / "genotypes", dosages, ploidy=ploidy)
-    settings = Relatedness.model_validate(config or {})
+    settings = Relatedness.model_validate(FEW | (config or {}))
     run = Run("genomics", "relatedness", device or resolve("cpu"), settings, threads=threads)
     outputs = {name: Output(folder / name) for name in ("kinship", "summary", "samples")}
     variants = keep(folder, np.ones(len(dosages), bool) if kept is None else kept)
@@ -251,6 +255,40 @@ def test_a_limit_below_that_of_the_table_makes_relatives_too(limit: float, secon
     found = run_step(tmp_path, calls, config={"maximum_kinship": limit})
     assert found.samples["reason"].tolist() == ["", second]
     assert len(found.kinship) == 0
+
+
+def strangers(variants: int, samples: int, *, least_frequency: float = 0.05) -> Dosages:
+    random = np.random.default_rng(11)
+    frequency = random.uniform(least_frequency, 1 - least_frequency, (variants, 1))
+    return random.binomial(2, frequency, (variants, samples)).astype(np.int8)
+
+
+@pytest.mark.parametrize("least_frequency", [0.02, 0.3])
+def test_the_standard_error_is_the_spread_of_the_kinship_of_strangers(tmp_path: Path, least_frequency: float) -> None:
+    found = run_step(tmp_path, strangers(1_500, 150, least_frequency=least_frequency))
+    counts, edges = (np.array(found.summary["histogram"][key], float) for key in ("counts", "edges"))
+    middles = (edges[:-1] + edges[1:]) / 2
+    mean = np.average(middles, weights=counts)
+    spread = np.sqrt(np.average((middles - mean) ** 2, weights=counts) - 1 / 128**2 / 12)
+    assert found.summary["standard_error"] == pytest.approx(spread, rel=0.05)
+
+
+def test_as_many_strangers_are_relatives_as_are_expected_by_chance(tmp_path: Path) -> None:
+    found = run_step(tmp_path, strangers(300, 150))
+    related = (found.kinship["kinship"] > 0.0884).sum()
+    assert related == pytest.approx(found.summary["chance_pairs"], rel=0.4)
+    assert related > 50
+
+
+def test_variants_that_make_relatives_of_strangers_are_refused(tmp_path: Path) -> None:
+    remedy = r"by chance, each of 150 samples would have [\d.]+ relatives.*\. Keep more variants"
+    with pytest.raises(InputError, match=rf"at 40 variants has a standard error of 0\.1\d: {remedy}"):
+        run_step(tmp_path, strangers(40, 150), config={"maximum_chance_relatives": 1.0})
+
+
+def test_few_samples_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"There are 9 samples\. With fewer than 10 .*Give more samples"):
+        run_step(tmp_path, strangers(1_000, 9), config={"minimum_samples": 10})
 
 
 def test_other_ploidies_are_refused(tmp_path: Path) -> None:

@@ -43,6 +43,7 @@ def reasons_of(table: pd.DataFrame, row: int) -> list[str]:
 
 def test_every_variant_has_all_its_reasons_and_no_others(tmp_path: Path) -> None:
     dosages = random_dosages(400, 60)
+    dosages[7], dosages[8] = 1, 2
     generator = np.random.default_rng(1)
     contigs = np.sort(generator.choice(["2L", "2R", "X"], 400)).tolist()
     columns = {
@@ -76,6 +77,7 @@ def test_every_variant_has_all_its_reasons_and_no_others(tmp_path: Path) -> None
             "call rate": len(calls) / 60 < 0.8,
             "allele frequency": not len(calls) or alleles / (2 * len(calls)) < 0.05,
             "allele count": alleles < 4,
+            "no variance": len(set(calls)) < 2,
             "Hardy-Weinberg equilibrium": table["hwe_p_value"][row] < 1e-3,
         }
         assert reasons_of(table, row) == [reason for reason in REASONS if expected[reason]]
@@ -131,7 +133,7 @@ def test_a_variant_without_calls_is_rejected_and_its_frequency_is_not_a_number(t
     dosages = np.array([[-1] * 4, [0, 1, 2, 1]], np.int8)
     table, _ = decide(make_folder(tmp_path / "data", dosages).path, **OFF)
     assert np.isnan(table["allele_frequency"][0])
-    assert reasons_of(table, 0) == ["allele frequency", "allele count"]
+    assert reasons_of(table, 0) == ["allele frequency", "allele count", "no variance"]
     assert reasons_of(table, 1) == []
 
 

@@ -144,7 +144,10 @@ class VariantQc(Section):
     minimum_call_rate: Share = Field(0.95, description="Share of samples with a call.")
     minimum_allele_frequency: float = Field(0.01, ge=0, le=0.5, description="Frequency of the rarer allele.")
     minimum_allele_count: int = Field(
-        2, ge=1, description="Copies of the rarer allele; 1 leaves out constant variants."
+        2,
+        ge=1,
+        description="Copies of the rarer allele. Variants of one genotype, which may be the heterozygous one, are left "
+        "out whatever is set.",
     )
     hwe_p_value: float = Field(
         0.0,
@@ -182,6 +185,18 @@ class Relatedness(Section):
     )
     maximum_kinship: float = Field(
         0.0884, gt=0, lt=0.5, description="Kinship above which two samples are relatives: 2**-3.5 is the second degree."
+    )
+    minimum_samples: int = Field(
+        10,
+        ge=2,
+        description="king: fewer samples are refused. Variants chosen because they differ among a few samples make "
+        "their kinship too small: by 0.5 among 3 of them, 0.1 among 6, 0.02 among 12.",
+    )
+    maximum_chance_relatives: float = Field(
+        1.0,
+        gt=0,
+        description="king: relatives that a sample may have by chance, by the standard error of the kinship of "
+        "strangers, which is about 0.9 / sqrt(variants). More, and the variants are refused as too few.",
     )
     minimum_call_rate: Share = Field(0.9, description="Share of variants with a call that a sample needs.")
     exclude: tuple[str, ...] = Field((), description="Names of samples that the components are not computed from.")

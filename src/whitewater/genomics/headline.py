@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whitewater.genomics.figures.labels import MOST_LABELS
+from whitewater.genomics.relatedness import FALSE_PAIRS
 from whitewater.store import read_json
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def headline(results: Path) -> list[str]:
     """
     tellers = (
         (_data, ("variants.parquet", "samples.parquet")),
+        (_weak, ("relatedness.json",)),
         (_significance, ("eigenvalues.json",)),
         (_components, ("eigenvalues.json", "pcs.parquet")),
         (_projected, ("projected.parquet",)),
@@ -55,6 +57,14 @@ def _data(variants: Path, samples: Path) -> list[str]:
     count = pq.read_metadata(samples).num_rows
     before = f"{count:,} samples; {kept + pruned:,} of {len(table):,} variants kept"
     return [f"{before}, {kept:,} after pruning linkage disequilibrium." if pruned else f"{before}."]
+
+
+def _weak(path: Path) -> list[str]:
+    """Say where relatives are hardly told from strangers."""
+    pairs = read_json(path)["chance_pairs"]
+    if pairs is None or pairs < FALSE_PAIRS:
+        return []
+    return [f"Few variants tell relatives from strangers: up to {pairs:,.0f} pairs are relatives by chance."]
 
 
 def _significance(path: Path) -> list[str]:
@@ -117,10 +127,15 @@ def _listed(names: Sequence[str]) -> str:
 def _projected(path: Path) -> list[str]:
     import pandas as pd
 
-    table = pd.read_parquet(path, columns=["data_set", "reason"])
-    second = int((table["data_set"] == "second").sum())
-    relatives = int(table["reason"].fillna("").str.startswith("relative of").sum())
-    others = len(table) - second - relatives
+    table = pd.read_parquet(path, columns=["data_set", "reason", "PC1"])
+    placed = table[table["PC1"].notna()]
+    second = int((placed["data_set"] == "second").sum())
+    relatives = sum(reason.startswith("relative of") for reason in placed["reason"])
+    others = len(placed) - second - relatives
     told = {"relatives of others": relatives, "left out otherwise": others, "of the second data set": second}
     parts = [f"{number:,} {what}" for what, number in told.items() if number]
-    return [f"{len(table):,} samples were projected: {', '.join(parts)}."] if parts else []
+    sentences = [f"{len(placed):,} samples were projected: {', '.join(parts)}."] if parts else []
+    if lost := len(table) - len(placed):
+        samples = "sample has" if lost == 1 else "samples have"
+        sentences.append(f"{lost:,} {samples} no scores: column `reason` of projected.parquet tells why.")
+    return sentences

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from whitewater.devices import Array, Device
 from whitewater.devices.genotypes import GENOTYPES_A_BYTE, Genotypes
-from whitewater.errors import ConfigError, InputError
+from whitewater.errors import ConfigError
 from whitewater.genomics.genotype_folder import GenotypeFolder
 from whitewater.genomics.kinship_tiles import (
     BYTES_A_PAIR,
@@ -57,24 +57,30 @@ def kinship_of_pairs(
 
     Parameters
     ----------
+    folder
+        Of diploid samples.
     rows
-        int64: the variants that take part, ascending.
+        int64: the variants that take part, ascending, at least one.
 
     Raises
     ------
-    ConfigError
-        If the samples are not diploid.
-    InputError
-        If there are no variants.
     ResourceError
         If the calls of these variants, and a pair of tiles for each worker, do not fit into memory.
     """
-    _check(folder, rows)
     _forecast(run, folder, variants=len(rows))
     genotypes, complete = _read_kept(run, folder, rows, client=client)
     work = partial(compare_tiles, complete=complete, threshold=threshold, device=run.device)
     pairs = _pairs_of_tiles(folder.samples)
     return _merge(run.map(work, pairs, client=client, label="kinship", shared={"genotypes": genotypes}))
+
+
+def require_diploid(folder: GenotypeFolder) -> None:
+    """Refuse samples of another ploidy with a `ConfigError`."""
+    if folder.shape.ploidy != 2:
+        raise ConfigError(
+            f"{folder.path} holds samples of ploidy {folder.shape.ploidy}, but KING-robust kinship is for diploids. "
+            "Set genomics.relatedness.method to none, or name a source of diploid genotypes."
+        )
 
 
 def compare_tiles(
@@ -102,18 +108,6 @@ def _pairs_of_tiles(samples: int) -> list[tuple[Tile, Tile]]:
     tiles = cut(samples)
     different = [(first, second) for first in tiles for second in tiles if first < second]
     return [*different, *((tile, tile) for tile in tiles)]
-
-
-def _check(folder: GenotypeFolder, rows: Rows) -> None:
-    if folder.shape.ploidy != 2:
-        raise ConfigError(
-            f"{folder.path} holds samples of ploidy {folder.shape.ploidy}, but KING-robust kinship is for diploids. "
-            "Set genomics.relatedness.method to none, or name a source of diploid genotypes."
-        )
-    if not len(rows):
-        raise InputError(
-            f"No variant of {folder.path} was kept. Loosen genomics.variant_qc; its table tells the reasons."
-        )
 
 
 def _forecast(run: Run[Relatedness], folder: GenotypeFolder, *, variants: int) -> None:

@@ -29,6 +29,8 @@ TASK_BYTES = 4 << 20
 TASK_PAIRS = 32 << 20
 # A task reads the variants of one more window, so it is this many windows long at least.
 TASK_WINDOWS = 4
+# Samples below which PLINK refuses to prune unless it is told: independent variants look linked by chance.
+FEW_SAMPLES = 50
 NONE = -1
 
 
@@ -131,6 +133,9 @@ def _prune(
     if settings.step > settings.window:
         raise ConfigError(f"ld_prune.step is {settings.step}, larger than ld_prune.window, {settings.window}: variants "
                           "between two windows would not be compared. Set a smaller step.")  # fmt: skip
+    if folder.samples < FEW_SAMPLES:
+        logger.warning("With %d samples, fewer than %d, independent variants look linked by chance and are removed",
+                       folder.samples, FEW_SAMPLES)  # fmt: skip
     laid = windows(candidates.contigs, size=settings.window, step=settings.step)
     pruning = Pruning(laid, rarer=candidates.rarer, called=candidates.called)
     work = partial(linked, folder=folder, threshold=settings.r2, device=run.device)

@@ -63,7 +63,7 @@ def project(
     table.to_parquet(projected, index=False)
     lost = int(table["PC1"].isna().sum())
     run.note(projected=len(table), without_scores=lost)
-    logger.info("%d samples projected; %d have too few called variants", len(table) - lost, lost)
+    logger.info("%d samples projected; %d have no scores: column reason tells why", len(table) - lost, lost)
 
 
 def _first(run: Run[Project], folder: GenotypeFolder, samples: pd.DataFrame, loadings: Loadings) -> pd.DataFrame:
@@ -169,10 +169,20 @@ def _table(
     size = len(loadings.eigenvalues)
     placed = scores(found, loadings=loadings, method=run.settings.method) if found else np.empty((0, size))
     called = found.called if found else np.empty(0, np.int64)
-    few = f"its called variants, at least {VARIANTS_A_COMPONENT * size} are needed, do not tell its scores"
     why = [
-        f"{reason}; {few}" if np.isnan(score) else reason for reason, score in zip(reasons, placed[:, 0], strict=True)
+        f"{reason}; {_why_not(number, components=size)}" if np.isnan(score) else reason
+        for reason, number, score in zip(reasons, called.tolist(), placed[:, 0], strict=True)
     ]
     columns = {"sample": samples["sample"].to_numpy(), "label": samples["label"].to_numpy(), "data_set": data_set,
                "reason": why, "variants": called}  # fmt: skip
-    return pd.DataFrame(columns).assign(**{f"PC{at + 1}": placed[:, at] for at in range(size)})
+    # Text also where there is no sample, so that the columns of a table without rows have types.
+    table = pd.DataFrame(columns).astype(dict.fromkeys(("sample", "label", "data_set", "reason"), "str"))
+    return table.assign(**{f"PC{at + 1}": placed[:, at] for at in range(size)})
+
+
+def _why_not(called: int, *, components: int) -> str:
+    """Return why a sample has no scores, from the number of its called variants."""
+    needed = VARIANTS_A_COMPONENT * components
+    if called < needed:
+        return f"called at {called} of the variants of the components, {needed} are needed"
+    return "its called variants do not tell the components apart"

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import logging
+from math import erfc, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
+from whitewater.errors import InputError
 from whitewater.genomics.decisions import kept_rows, read_decisions
 from whitewater.genomics.genotype_folder import GenotypeFolder, open_genotypes
-from whitewater.genomics.kinship import Rows, kinship_of_pairs
+from whitewater.genomics.kinship import Rows, kinship_of_pairs, require_diploid
 from whitewater.genomics.kinship_tiles import BINS, Pairs
 from whitewater.genomics.unrelated import choose_samples
 from whitewater.store import write_json
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 # The least kinship of each degree: halfway between the powers of two that are expected, on the scale of logarithms.
 DEGREES = {"duplicate": 2**-1.5, "first": 2**-2.5, "second": 2**-3.5, "third": 2**-4.5}
+# Pairs of strangers expected to come out as relatives, from which on it is said.
+FALSE_PAIRS = 1.0
 NO_PAIRS = Pairs(np.empty((0, 5), np.int64), np.empty(0), np.zeros(BINS, np.int64), 0)
 
 
@@ -33,19 +38,80 @@ def relatedness(
     """Find relatives over the kept variants, and a large set of samples without relatives.
 
     The call rate of a sample is that over all variants of the source, kept or not.
+
+    Raises
+    ------
+    ConfigError
+        If the samples are not diploid.
+    InputError
+        If the samples or the variants are too few to tell relatives from strangers.
     """
     folder = open_genotypes(genotypes)
     limit = run.settings.maximum_kinship
-    pairs = _pairs(run, folder, kept_rows(read_decisions(variants, folder), variants))
+    decisions = read_decisions(variants, folder)
+    rows = kept_rows(decisions, variants)
+    chance = _chance(folder, decisions["allele_frequency"].to_numpy()[rows], run.settings)
+    pairs = _pairs(run, folder, rows)
     described = folder.samples_table()
     chosen = choose_samples(_with_call_rate(described, folder), pairs.related[pairs.kinship > limit, :2], run.settings)
     related = pairs_table(pairs, described["sample"])
-    found = summarise(related, pairs, unrelated=int(chosen["used"].sum()), maximum_kinship=limit)
+    found = summarise(related, pairs, unrelated=int(chosen["used"].sum()), maximum_kinship=limit) | chance
     related.to_parquet(kinship, index=False)
     chosen.to_parquet(samples, index=False)
     write_json(summary, found)
     run.note(samples=folder.samples, unrelated=found["unrelated"], related_pairs=found["pairs"], **found["degrees"])
     logger.info("%d of %d samples are used; %d pairs are related", found["unrelated"], folder.samples, found["pairs"])
+
+
+def kinship_of_strangers(frequencies: npt.NDArray[np.float64]) -> tuple[float, float]:
+    """Return the mean and the standard error of the kinship of two strangers of one population.
+
+    At a variant of frequency p both are heterozygous with a probability of h^2, h = 2 p (1 - p), and homozygous for
+    different alleles with one of h^2 / 2. If variants are independent, the variance of (het_het - 2 ibs0) / (sum of
+    heterozygous calls of both) so is 3/4 sum h^2 / (sum h)^2; its root is at least 0.87 / sqrt(variants). The mean is
+    below 0, for KING-robust divides by the smaller number of heterozygous calls, not by the mean of both.
+    """
+    heterozygous = 2 * frequencies * (1 - frequencies)
+    total = heterozygous.sum()
+    mean = -np.sqrt((heterozygous * (1 - heterozygous)).sum() / np.pi) / (2 * total)
+    return float(mean), float(np.sqrt(0.75 * (heterozygous**2).sum()) / total)
+
+
+def _chance(
+    folder: GenotypeFolder, frequencies: npt.NDArray[np.float64], settings: Relatedness
+) -> dict[str, float | None]:
+    """Return how far the kinship of strangers is off, and how many pairs of them would be relatives by chance.
+
+    Refuse samples and variants that do not tell relatives from strangers, and warn of those that hardly do.
+    """
+    if settings.method == "none":
+        return {"standard_error": None, "chance_pairs": None}
+    require_diploid(folder)
+    _check_samples(folder.samples, settings.minimum_samples)
+    samples, limit = folder.samples, settings.maximum_kinship
+    mean, error = kinship_of_strangers(frequencies)
+    each = (samples - 1) * erfc((limit - mean) / error / sqrt(2)) / 2
+    told = f"The kinship of two strangers at {len(frequencies):,} variants has a standard error of {error:.2g}"
+    if each > settings.maximum_chance_relatives:
+        raise InputError(
+            f"{told}: by chance, each of {samples:,} samples would have {each:,.1f} relatives, with a kinship above "
+            f"{limit:g}. Keep more variants (genomics.variant_qc, genomics.ld_prune), set genomics.relatedness.method "
+            "to none, or raise genomics.relatedness.maximum_chance_relatives, which is "
+            f"{settings.maximum_chance_relatives:g}."
+        )
+    pairs = samples * each / 2
+    if pairs >= FALSE_PAIRS:
+        logger.warning("%s: up to %.0f pairs of strangers come out as relatives by chance", told, pairs)
+    return {"standard_error": error, "chance_pairs": pairs}
+
+
+def _check_samples(samples: int, least: int) -> None:
+    if samples < least:
+        raise InputError(
+            f"There are {samples} samples. With fewer than {least} (genomics.relatedness.minimum_samples) the variants "
+            "that differ among them, and are not linked, do not tell relatives from strangers. Give more samples, or "
+            "set genomics.relatedness.method to none."
+        )
 
 
 def _pairs(run: Run[Relatedness], folder: GenotypeFolder, rows: Rows) -> Pairs:

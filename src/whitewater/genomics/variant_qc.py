@@ -34,6 +34,7 @@ REMEDIES = {
     "call rate": "lower variant_qc.minimum_call_rate",
     "allele frequency": "lower variant_qc.minimum_allele_frequency",
     "allele count": "lower variant_qc.minimum_allele_count",
+    "no variance": "give samples that differ, or more of them",
     "Hardy-Weinberg equilibrium": "lower variant_qc.hwe_p_value",
 }
 REASONS = tuple(REMEDIES)
@@ -50,6 +51,8 @@ class Statistics:
     """Alternate alleles."""
     rarer_frequency: npt.NDArray[np.float64]
     rarer_count: npt.NDArray[np.int64]
+    one_genotype: npt.NDArray[np.bool_]
+    """All called samples have the same genotype, which may be the heterozygous one."""
     hwe_p_value: npt.NDArray[np.float64]
     """NaN for ploidies other than two."""
 
@@ -89,6 +92,7 @@ def measure(counts: npt.NDArray[np.int64], *, ploidy: int) -> Statistics:
         allele_count=alternate,
         rarer_frequency=_ratio(rarer, ploidy * called),
         rarer_count=rarer,
+        one_genotype=counts[:, :-1].max(axis=1) == called,
         hwe_p_value=hwe_p_values(counts) if ploidy == DIPLOID else np.full(len(counts), np.nan),
     )
 
@@ -111,6 +115,8 @@ def broken_rules(table: pd.DataFrame, measured: Statistics, settings: VariantQc)
         # Written so that a variant without calls, whose frequency is NaN, breaks it.
         "allele frequency": ~(measured.rarer_frequency >= settings.minimum_allele_frequency),
         "allele count": measured.rarer_count < settings.minimum_allele_count,
+        # Heterozygous in all samples: the alleles are frequent, and yet it tells no two samples apart.
+        "no variance": measured.one_genotype,
         "Hardy-Weinberg equilibrium": measured.hwe_p_value < settings.hwe_p_value,
     }
     return np.stack([by_reason[reason] for reason in REASONS], axis=1)

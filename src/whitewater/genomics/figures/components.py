@@ -67,7 +67,7 @@ def component_pair(
 
 
 def _without_scores(samples: int) -> list[str]:
-    what = "samples without scores: too few of their genotypes are called"
+    what = "samples without scores: column `reason` of projected.parquet tells why"
     return [f"Not shown: {style.count(samples)} {what}."] if samples else []
 
 
