@@ -71,7 +71,7 @@ def test_files_without_paths_are_refused() -> None:
 
 
 def test_a_map_of_more_components_than_are_computed_is_refused() -> None:
-    (told,) = errors({"genomics": {"pca": {"components": 5}}})
+    (told,) = errors({"genomics": {"pca": {"components": 5}, "umap": {"components": 10}}})
     assert "umap.components is 10, but pca.components is 5" in told
     assert resolve({"genomics": {"pca": {"components": 5}, "umap": {"components": 5}}})
 

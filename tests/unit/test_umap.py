@@ -113,14 +113,23 @@ def test_trustworthiness_of_many_samples_is_measured_on_some(monkeypatch: pytest
     assert measure(scores.astype(np.float32), scores, neighbors=5, seed=0)["measured_samples"] == 50
 
 
-def test_too_few_samples_say_what_to_set(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"neighbors is 15, but there are 15 samples .* Set it to at most 14"):
-        run(tmp_path / "a", scores_of().head(15), Umap(components=4))
+def test_of_too_few_samples_no_map_is_made(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    table, quality = run(tmp_path / "a", scores_of().head(15), Umap())
+    assert table["sample"].tolist() == scores_of()["sample"].head(15).tolist()
+    assert table[["UMAP1", "UMAP2"]].isna().all(axis=None)
+    assert (quality["trustworthiness"], quality["samples"], quality["components"]) == (None, 15, 4)
+    assert "no map is made: 15 samples are not more than genomics.umap.neighbors, 15" in caplog.text
+
+
+@pytest.mark.parametrize(("computed", "taken"), [(1, 1), (4, 4), (10, 10), (12, 10)])
+def test_without_a_number_of_components_the_first_ten_are_taken(computed: int, taken: int) -> None:
+    table = pd.DataFrame({f"PC{number}": [number, 0.5] for number in range(1, computed + 1)})
+    assert leading_scores(table, components=None)[0].tolist() == [*range(1, taken + 1)]
 
 
 def test_more_components_than_there_are_say_what_to_set(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"components is 10, but only 4 .* genomics.pca.components"):
-        run(tmp_path / "a", scores_of(), Umap())
+        run(tmp_path / "a", scores_of(), Umap(components=10))
 
 
 def test_a_damaged_table_is_named(tmp_path: Path) -> None:

@@ -301,8 +301,14 @@ class Project(Section):
 class Umap(Section):
     """A map of the samples in two dimensions, of their principal components."""
 
-    components: int = Field(10, ge=2, description="Principal components that it is made from.")
-    neighbors: int = Field(15, ge=2, description="Neighbours of a sample.")
+    components: int | None = Field(
+        None,
+        ge=2,
+        description="Principal components that it is made from; null: the first 10, or all if they are fewer.",
+    )
+    neighbors: int = Field(
+        15, ge=2, description="Neighbours of a sample, itself among them; of no more samples than that no map is made."
+    )
     minimum_distance: float = Field(0.5, ge=0, lt=1, description="Least distance of points on the map.")
     seed: int = Field(7, ge=0, lt=2**32, description="Seed of the layout.")
 
@@ -331,7 +337,7 @@ class Genomics(Section):
 
     @model_validator(mode="after")
     def _components_suffice(self) -> Self:
-        if self.umap.components > self.pca.components:
+        if self.umap.components is not None and self.umap.components > self.pca.components:
             raise ValueError(
                 f"umap.components is {self.umap.components}, but pca.components is {self.pca.components}: a map can be "
                 "made only from components that are computed"

@@ -37,6 +37,7 @@ def headline(results: Path) -> list[str]:
         (_significance, ("eigenvalues.json",)),
         (_components, ("eigenvalues.json", "pcs.parquet")),
         (_projected, ("projected.parquet",)),
+        (_no_map, ("umap.json",)),
     )
     sentences = []
     for tell, names in tellers:
@@ -139,3 +140,10 @@ def _projected(path: Path) -> list[str]:
         samples = "sample has" if lost == 1 else "samples have"
         sentences.append(f"{lost:,} {samples} no scores: column `reason` of projected.parquet tells why.")
     return sentences
+
+
+def _no_map(path: Path) -> list[str]:
+    found = read_json(path)
+    if found["trustworthiness"] is not None:
+        return []
+    return [f"No map was made: {found['samples']:,} samples are not more than umap.neighbors, {found['neighbors']}."]

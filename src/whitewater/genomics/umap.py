@@ -1,8 +1,8 @@
 """Step `umap`: a map of the samples in two dimensions, made from their principal components.
 
-`umap.parquet` has the samples in the order of `pcs.parquet`: sample, label, UMAP1, UMAP2 (float64). `umap.json` says
-how far the map can be trusted. The map is not the same on every device, nor need it be with another version of a
-library; the trustworthiness is about the same.
+`umap.parquet` has the samples in the order of `pcs.parquet`: sample, label, UMAP1, UMAP2 (float64; NaN where there are
+too few samples for a map). `umap.json` says how far the map can be trusted. The map is not the same on every device, nor
+need it be with another version of a library; the trustworthiness is about the same.
 """
 
 from __future__ import annotations
@@ -26,54 +26,56 @@ logger = logging.getLogger(__name__)
 
 # Samples that the trustworthiness is measured on at most: it ranks all pairs of them.
 MEASURED_SAMPLES = 5000
+# Components that a map is made from where the configuration does not say.
+MOST_COMPONENTS = 10
+NO_MAP: dict[str, Any] = {"trustworthiness": None, "measured_samples": 0, "measured_neighbors": 0}
 
 
 def umap(run: Run[Umap], *, pcs: Path, embedding: Output, quality: Output) -> None:
     """Lay the samples out by UMAP (McInnes, Healy and Melville 2018, arXiv:1802.03426), and measure how well.
+
+    Of too few samples to have so many neighbors no map is made: a warning says so, and the places are NaN.
 
     Raises
     ------
     ConfigError
         If more components are asked for than were computed.
     InputError
-        If there are too few samples to have so many neighbours, or the table cannot be read.
+        If the table cannot be read.
     IntegrityError
         If a place on the map is not a finite number.
     """
-    table = _read(pcs)
-    scores = leading_scores(table, components=run.settings.components)
-    require_neighbors(len(table), neighbors=run.settings.neighbors)
-    places = lay_out(run, scores)
+    table, settings = _read(pcs), run.settings
+    scores = leading_scores(table, components=settings.components)
+    if len(table) > settings.neighbors:
+        places = lay_out(run, scores)
+        measured = measure(scores, places, neighbors=settings.neighbors, seed=settings.seed)
+    else:
+        logger.warning("no map is made: %d samples are not more than genomics.umap.neighbors, %d", len(table),
+                       settings.neighbors)  # fmt: skip
+        places, measured = np.full((len(table), 2), np.nan), NO_MAP
     table[["sample", "label"]].assign(UMAP1=places[:, 0], UMAP2=places[:, 1]).to_parquet(embedding, index=False)
-    measured = measure(scores, places, neighbors=run.settings.neighbors, seed=run.settings.seed)
-    described = {**run.settings.model_dump(mode="json"), **measured}
+    described = {**settings.model_dump(mode="json"), "components": scores.shape[1], "samples": len(table), **measured}
     write_json(quality, described)
     run.note(samples=len(table), **measured)
-    logger.info("map of %d samples, trustworthiness %.3f", len(table), measured["trustworthiness"])
+    if measured is not NO_MAP:
+        logger.info("map of %d samples, trustworthiness %.3f", len(table), measured["trustworthiness"])
 
 
-def leading_scores(table: pd.DataFrame, *, components: int) -> npt.NDArray[np.float32]:
+def leading_scores(table: pd.DataFrame, *, components: int | None) -> npt.NDArray[np.float32]:
     """Return the scores of the samples on the leading components, float32 (samples, components).
 
-    They keep their scales: a component of a larger eigenvalue counts more.
+    Without a number of components they are the first 10, or all where they are fewer. They keep their scales: a component of a larger eigenvalue counts more.
     """
     found = [name for name in table.columns if name.startswith("PC")]
+    if components is None:
+        components = min(MOST_COMPONENTS, len(found))
     if len(found) < components:
         raise ConfigError(
             f"genomics.umap.components is {components}, but only {len(found)} components were computed. "
             "Lower it, or raise genomics.pca.components."
         )
     return np.ascontiguousarray(table[[f"PC{number}" for number in range(1, components + 1)]], dtype=np.float32)
-
-
-def require_neighbors(samples: int, *, neighbors: int) -> None:
-    """Refuse samples that are not more than the neighbours that each one needs."""
-    if samples <= neighbors:
-        remedy = f"Set it to at most {samples - 1}." if samples > 2 else "Give more samples."
-        raise InputError(
-            f"genomics.umap.neighbors is {neighbors}, but there are {samples} samples to choose them from, the sample "
-            f"itself among them. {remedy}"
-        )
 
 
 def lay_out(run: Run[Umap], scores: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pytest
 
 from tests.genotype_stores import Sites, write_plink
 from tests.guarantees.running import Clone, Ended
@@ -123,3 +124,32 @@ def test_results_that_cannot_be_told_do_not_hide_those_of_the_other_applications
     assert "cannot be told: KeyError: 'tracy_widom'" in told.terminal
     for sentence in ("New Yorkers tip most", "ranks first"):
         assert sentence in told.terminal
+
+
+# ---- a map of few samples, and of few components
+
+
+@pytest.mark.slow
+def test_few_samples_have_no_map_but_everything_else(fresh: Clone) -> None:
+    few = {"pca": {"components": 3}, "umap": {"neighbors": 15}, "plot": {"formats": ["png"], "components": 2}}
+    write_plink(fresh / "cohort", strangers(4_000, of_each=4), sites=spread_sites(4_000))
+    ended = fresh.run("genomics", PLINK | few)
+    assert ended.status == 0, ended.terminal
+    assert "no map is made: 12 samples are not more than genomics.umap.neighbors, 15" in ended.terminal
+    table = pd.read_parquet(fresh / f"{RESULTS}/umap.parquet")
+    assert len(table) == 12
+    assert table[["UMAP1", "UMAP2"]].isna().all(axis=None)
+    quality = fresh.json(f"{RESULTS}/umap.json")
+    assert (quality["trustworthiness"], quality["components"], quality["samples"]) == (None, 3, 12)
+    assert (fresh / f"{RESULTS}/plots/umap.png").stat().st_size > 1_000
+    assert f"{RESULTS}/umap.parquet" in {each["path"] for each in fresh.json(f"{RESULTS}/manifest.json")["outputs"]}
+    told = results(fresh)
+    assert told.status == 0, told.terminal
+    assert "No map was made: 12 samples are not more than umap.neighbors, 15." in told.terminal
+
+
+def test_a_map_is_asked_for_more_components_than_are_computed_only_in_vain(fresh: Clone) -> None:
+    fresh.write("mine.yaml", {"genomics": {"pca": {"components": 4}, "umap": {"components": 5}}})
+    ended = fresh.snakemake("--dry-run", "--", "genomics", files=("tiny.yaml", "mine.yaml"))
+    assert ended.message.startswith("ConfigError:")
+    assert "umap.components is 5, but pca.components is 4" in ended.message

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+_TITLE = "Samples on a map of their components"
+
 
 @style.styled
 def umap(embedding: pd.DataFrame, projected: pd.DataFrame, *, quality: Mapping[str, Any]) -> Figure:
@@ -26,13 +28,16 @@ def umap(embedding: pd.DataFrame, projected: pd.DataFrame, *, quality: Mapping[s
     quality
         The content of `umap.json`.
     """
+    if quality["trustworthiness"] is None:
+        reason = f"{style.count(len(embedding))} samples are not more than {quality['neighbors']} neighbors"
+        return style.explained(_TITLE, f"No map was made: {reason} (genomics.umap.neighbors).")
     shown = looks(embedding["label"], projected["label"])
     subtitle = (
         f"{style.count(len(embedding))} samples. Trustworthiness {quality['trustworthiness']:.3f}: 1 where neighbours "
         "on the map are neighbours in the components."
     )
     notes = ["Distances between groups, and their sizes, mean nothing."]
-    figure, body = style.titled(9, 5.4, title="Samples on a map of their components", subtitle=subtitle, notes=notes)
+    figure, body = style.titled(9, 5.4, title=_TITLE, subtitle=subtitle, notes=notes)
     axes = body.subplots()
     draw_samples(axes, embedding, shown, x="UMAP1", y="UMAP2")
     axes.set(xlabel="UMAP 1", ylabel="UMAP 2", xticks=[], yticks=[])
