@@ -28,17 +28,25 @@ def fitted(text: str, *, points: float, size: float) -> str:
     points, size
         Width and size of the font in points.
     """
-    return _cut(_drawable(text), points=points, size=size)
+    line = " ".join(text[: 2 * _MANY].split())
+    return _cut(drawable(line), points=points, size=size)
 
 
-def _drawable(name: str) -> str:
-    """Return a name as one line of letters that the font has."""
-    line = " ".join(name[: 2 * _MANY].split())
-    return "".join(letter if _has(letter) else NO_LETTER for letter in line)
+def drawable(text: str) -> str:
+    """Return text, of one or several lines, with `NO_LETTER` for each letter that the font lacks."""
+    return "".join(letter if letter == "\n" or _has(letter) else NO_LETTER for letter in text)
+
+
+def spelled(name: str) -> str:
+    r"""Return a name as one line, letters that the font lacks by their code points: ``\u6c49``.
+
+    For few short names that must be told apart, as in a legend.
+    """
+    return "".join(letter if _has(letter) else f"\\u{ord(letter):04x}" for letter in " ".join(name.split()))
 
 
 def _cut(name: str, *, points: float, size: float) -> str:
-    if len(name) <= _MANY and _width(name, size) <= points:
+    if len(name) <= _MANY and width(name, size) <= points:
         return name
     kept = min(len(name), _MANY)
     while True:
@@ -46,7 +54,7 @@ def _cut(name: str, *, points: float, size: float) -> str:
         # More of the end, where names that begin alike differ.
         first = kept // 3
         shorter = f"{name[:first]}…{name[len(name) - (kept - first) :]}"
-        if _width(shorter, size) <= points or kept <= 2:
+        if width(shorter, size) <= points or kept <= 2:
             return shorter
 
 
@@ -63,7 +71,7 @@ def _has(letter: str) -> bool:
     return letter.isprintable() and _font().get_char_index(ord(letter)) != 0
 
 
-def _width(text: str, size: float) -> float:
+def width(text: str, size: float) -> float:
     """Return the width of a line in points."""
     from matplotlib.ft2font import LoadFlags
 

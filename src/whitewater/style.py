@@ -6,6 +6,7 @@ vision, and for differences the map PuOr of C. Brewer's ColorBrewer, which it li
 
 from __future__ import annotations
 
+import logging
 import textwrap
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 from whitewater.errors import InputError
+from whitewater.lettering import NO_LETTER, drawable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
 P = ParamSpec("P")
+logger = logging.getLogger(__name__)
 
 BLACK, ORANGE, SKY_BLUE, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
@@ -72,10 +75,30 @@ def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
 
         with matplotlib.style.context(_LOOK, after_reset=True):
             figure = draw(*arguments, **options)
+            _write_literally(figure)
             _lay_out(figure)
             return figure
 
     return drawn
+
+
+def _write_literally(figure: Figure) -> None:
+    """Write all text as it is: a dollar sign in a name begins no formula, and letters that the font lacks are marked.
+
+    Only the numbers that an axis writes itself stay formulas, such as powers of ten.
+    """
+    from matplotlib.axis import Axis
+    from matplotlib.text import Text
+    from matplotlib.ticker import FixedFormatter, FuncFormatter
+
+    numbers: set[int] = set()
+    for axis in figure.findobj(Axis):
+        if not isinstance(axis.get_major_formatter(), FixedFormatter | FuncFormatter):
+            numbers.update(map(id, (*axis.get_ticklabels(which="both"), axis.get_offset_text())))
+    for text in figure.findobj(Text):
+        if id(text) not in numbers:
+            text.set_parse_math(False)
+            text.set_text(drawable(text.get_text()))
 
 
 def _lay_out(figure: Figure) -> None:
@@ -200,10 +223,18 @@ def draw_all(figures: Mapping[str, Callable[[], Figure]], files: Mapping[str, li
     InputError
         If there is no picture of a name.
     """
+    from matplotlib.text import Text
+
     unknown = sorted(set(files) - set(figures))
     if unknown:
         raise InputError(f"No picture is named {', '.join(unknown)}. There are {', '.join(figures)}.")
+    lacking = []
     for name, paths in files.items():
         figure = figures[name]()
+        if any(NO_LETTER in text.get_text() for text in figure.findobj(Text)):
+            lacking.append(name)
         for path in paths:
             save(figure, path)
+    if lacking:
+        logger.warning("The font of the pictures lacks letters of names in %s: they are drawn as %s",
+                       ", ".join(lacking), NO_LETTER)  # fmt: skip

@@ -22,7 +22,6 @@ from whitewater import devices, style
 from whitewater.config.genomics import Plot
 from whitewater.errors import InputError
 from whitewater.genomics import figures
-from whitewater.genomics.figures.components import noise_level
 from whitewater.genomics.figures.genome import along_genome
 from whitewater.genomics.figures.labels import MOST_LABELS, NO_LABEL, OTHER, looks
 from whitewater.genomics.plot import plot
@@ -32,6 +31,7 @@ FOUR = ("ADMIX", "AFR", "ASIA", "EUR")
 # As many as the 1000 Genomes have.
 MANY = tuple(f"{first}{second}" for first, second in product("ABCDEFGHIJKLM", ("FR", "IS")))
 COMPONENTS = 6
+QUALITY = {"trustworthiness": 0.97123, "neighbors": 15}
 
 
 def table(labels: Sequence[str | None], samples: int, *, start: int = 0, **columns: Any) -> pd.DataFrame:
@@ -48,7 +48,8 @@ def table(labels: Sequence[str | None], samples: int, *, start: int = 0, **colum
 def eigenvalues(samples: int = 100, *, significant: int = 3) -> dict[str, Any]:
     values = [26.5, 12.25, 6.5, 1.25, 1.125, 1.0]
     tests = [
-        {"component": i + 1, "statistic": 9.0 - i, "p_value": p} for i, p in enumerate([0, 1e-40, 1e-7, 0.2, 0.5, 0.9])
+        {"component": i + 1, "statistic": 9.0 - i, "p_value": p, "threshold": 1.5 - i / 10}
+        for i, p in enumerate([0, 1e-40, 1e-7, 0.2, 0.5, 0.9])
     ]
     return {
         "eigenvalues": values, "explained_variance_ratio": [value / samples for value in values],
@@ -108,7 +109,7 @@ def every_picture(labels: Sequence[str | None], count: int) -> dict[str, Figure]
         "missingness": figures.missingness(samples(), variants()),
         "variants": figures.variant_quality(variants()),
         "kinship": figures.kinship(pairs, relatedness=summary),
-        "umap": figures.umap(embedding(labels, count), projected, quality={"trustworthiness": 0.97123}),
+        "umap": figures.umap(embedding(labels, count), projected, quality=QUALITY),
     }
 
 
@@ -227,7 +228,7 @@ def test_the_scree_fills_significant_components_and_tells_their_share() -> None:
     np.testing.assert_allclose(np.asarray(filled.get_ydata()), found["eigenvalues"][:3])
     np.testing.assert_allclose(np.asarray(hollow.get_ydata()), found["eigenvalues"][3:])
     assert hollow.get_markerfacecolor() == "white"
-    assert np.asarray(noise.get_ydata())[0] == noise_level(found)
+    np.testing.assert_allclose(np.asarray(noise.get_ydata()), [1.5, 1.4, 1.3, 1.2, 1.1, 1.0])
     assert [text.get_text() for text in figure.axes[0].texts] == ["26.5 %", "12.2 %", "6.50 %"]
     assert "3 of the first 6 components are significant" in written(figure)
 
@@ -243,28 +244,6 @@ def test_p_values_too_small_for_the_axis_are_drawn_at_its_end_and_said_to_be() -
     np.testing.assert_allclose(np.asarray(significant.get_ydata()), [1e-60, 1e-40, 1e-7])
     np.testing.assert_allclose(np.asarray(others.get_ydata()), [0.2, 0.5, 0.9])
     assert "Smaller p-values are drawn at 1e-60" in written(figure)
-
-
-def test_the_level_of_noise_is_the_largest_eigenvalue_that_noise_gives() -> None:
-    generator = np.random.default_rng(5)
-    rows, columns = 60, 400
-    largest, total = [], []
-    for _ in range(40):
-        noise = generator.normal(size=(rows, columns))
-        noise -= noise.mean(axis=0)
-        values = np.linalg.eigvalsh(noise @ noise.T / columns)
-        largest.append(values[-1])
-        total.append(values.sum())
-    level = noise_level({
-        "eigenvalues": [1.0], "significant_components": 0, "samples": rows, "total_variance": float(np.mean(total)),
-        "variants": columns,
-    })  # fmt: skip
-    # The law's mean is 1.2 deviations below its centre, which is 3 % of the value here.
-    assert level == pytest.approx(np.mean(largest), rel=0.06)
-
-
-def test_a_level_of_noise_is_not_drawn_where_nothing_is_left() -> None:
-    assert noise_level({**eigenvalues(3, significant=2), "samples": 3}) is None
 
 
 # ---- quality
@@ -353,7 +332,7 @@ def test_kinship_that_was_not_computed_is_not_drawn_as_no_relatives() -> None:
 
 
 def test_the_map_has_its_trustworthiness_and_the_legend_of_the_labels() -> None:
-    figure = figures.umap(embedding(FOUR, 40), table(FOUR, 0), quality={"trustworthiness": 0.97123})
+    figure = figures.umap(embedding(FOUR, 40), table(FOUR, 0), quality=QUALITY)
     assert "Trustworthiness 0.971" in written(figure)
     assert legend(figure) == [f"{label} (10)" for label in FOUR]
     assert sum(len(np.asarray(each.get_offsets())) for (each,) in points(figure.axes[0]).values()) == 40
@@ -386,6 +365,52 @@ def test_loadings_are_shown_relative_to_equal_ones_for_each_component() -> None:
     for axes in figure.axes:
         np.testing.assert_allclose(np.concatenate([np.asarray(line.get_ydata()) for line in axes.lines]), 1)
     assert [label.get_text() for label in figure.axes[-1].get_xticklabels()] == ["1", "2"]
+
+
+def test_of_many_contigs_those_with_room_are_named_the_longest_first() -> None:
+    contigs = [f"scaffold_{number // 2}" for number in range(818)]
+    positions = np.tile([1.0, 1000.0], 409)
+    positions[2 * 200 + 1] = 50_000
+    figure = figures.loadings_by_position(
+        np.full((818, 1), 818**-0.5), contigs=contigs, positions=positions, components=1
+    )
+    named = [label for label in figure.axes[-1].get_xticklabels() if label.get_text()]
+    boxes = sorted((label.get_window_extent().x0, label.get_window_extent().x1) for label in named)
+    assert all(one[1] < other[0] for one, other in pairwise(boxes))
+    assert "scaffold_200" in {label.get_text() for label in named}
+    assert figure.axes[-1].get_xlabel() == f"Contig ({len(named)} of 409 named)"
+
+
+# ---- names are data
+
+
+def test_labels_are_drawn_as_they_are_and_told_apart_where_the_font_lacks_their_letters() -> None:
+    names = ("$x^2$", r"$\frac{$", "_under", "汉族", "日本", "two\nlines")
+    figure = figures.component_pair(table(names, 60), table(names, 0), eigenvalues=eigenvalues(), pair=(1, 2))
+    shown = [f"{name} (10)" for name in ("$x^2$", r"$\frac{$", "_under", r"\u6c49\u65cf", r"\u65e5\u672c", "two lines")]
+    assert sorted(legend(figure)) == sorted(shown)
+    assert not any(text.get_parse_math() for text in figure.subfigs[0].legends[0].get_texts())
+
+
+def test_letters_that_the_font_lacks_are_marked_and_the_log_says_so_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def draw() -> Figure:
+        contigs = ["染色体$1$", "染色体$1$", "2", "2"]
+        return figures.loadings_by_position(
+            np.full((4, 1), 0.5), contigs=contigs, positions=np.array([1, 5, 2, 9]), components=1
+        )
+
+    style.draw_all({"a": draw, "b": draw}, {"a": [tmp_path / "a.png", tmp_path / "a.svg"], "b": [tmp_path / "b.png"]})
+    (told,) = caplog.messages
+    assert told == "The font of the pictures lacks letters of names in a, b: they are drawn as ▯"
+    assert "<!-- ▯▯▯$1$ -->" in (tmp_path / "a.svg").read_text()
+
+
+def test_numbers_that_an_axis_writes_itself_stay_formulas() -> None:
+    axes = figures.missingness(samples(), variants()).axes[0]
+    assert all(label.get_parse_math() for label in axes.get_yticklabels())
+    assert r"10^{1}" in "".join(label.get_text() for label in axes.get_yticklabels())
 
 
 # ---- all of them

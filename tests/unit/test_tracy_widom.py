@@ -149,8 +149,22 @@ def test_significant_components_are_one_fewer_than_populations(populations: int)
     assert found.significant_components(0.01) == populations - 1
 
 
+@pytest.mark.parametrize("level", [0.5, 0.01, 1e-30])
+def test_thresholds_are_the_eigenvalues_at_which_a_component_becomes_significant(level: float) -> None:
+    spectrum = np.array([9.0, 3.0, 1.4, 1.2, 1.0])
+    test = tracy_widom_test(spectrum, total=60.0, total_of_squares=150.0, samples=50, variants=900)
+    thresholds = test.thresholds(spectrum, level)
+    assert ((spectrum > thresholds) == (test.p_values < level)).all()
+    for component, threshold in enumerate(thresholds):
+        rows, n = 49 - component, test.effective_variants[component]
+        mean = (60.0 - spectrum[:component].sum()) / rows
+        mu = (np.sqrt(n - 1) + np.sqrt(rows)) ** 2 / n
+        sigma = (np.sqrt(n - 1) + np.sqrt(rows)) / n * (1 / np.sqrt(n - 1) + 1 / np.sqrt(rows)) ** (1 / 3)
+        assert survival((threshold / mean - mu) / sigma) == pytest.approx(level, rel=1e-6)
+
+
 def test_later_small_p_values_do_not_count_after_a_large_one() -> None:
-    test = TracyWidomTest(np.zeros(3), np.array([1e-9, 0.5, 1e-9]), np.ones(3), "moments")
+    test = TracyWidomTest(np.zeros(3), np.array([1e-9, 0.5, 1e-9]), np.ones(3), np.ones(3), "moments")
     assert test.significant_components(0.01) == 1
 
 

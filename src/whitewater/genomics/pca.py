@@ -72,7 +72,8 @@ def _score_table(samples: pd.DataFrame, found: PrincipalComponents) -> pd.DataFr
 
 def _described(found: PrincipalComponents, settings: Pca) -> dict[str, Any]:
     spectrum, test = found.spectrum, found.significance
-    tests = zip(test.statistics.tolist(), test.p_values.tolist(), strict=True)
+    thresholds = test.thresholds(spectrum.eigenvalues, settings.significance)
+    tests = zip(test.statistics.tolist(), test.p_values.tolist(), thresholds.tolist(), strict=True)
     return {
         "eigenvalues": spectrum.eigenvalues.tolist(),
         "explained_variance_ratio": (spectrum.eigenvalues / spectrum.total).tolist(),
@@ -84,8 +85,8 @@ def _described(found: PrincipalComponents, settings: Pca) -> dict[str, Any]:
         "residuals": None if spectrum.residuals is None else spectrum.residuals.tolist(),
         "converged": spectrum.converged.tolist(),
         "tracy_widom": [
-            {"component": number, "statistic": statistic, "p_value": p_value}
-            for number, (statistic, p_value) in enumerate(tests, start=1)
+            {"component": number, "statistic": statistic, "p_value": p_value, "threshold": threshold}
+            for number, (statistic, p_value, threshold) in enumerate(tests, start=1)
         ],
         "significant_components": test.significant_components(settings.significance),
         "effective_variants": float(np.atleast_1d(test.effective_variants)[0]),

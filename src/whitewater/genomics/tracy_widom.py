@@ -34,17 +34,22 @@ class TracyWidomTest:
 
     ``effective_variants`` is the number of independent variants that the eigenvalues from this one on behave like; with
     ``effective`` "assumed" it is just the number of variants, which linkage disequilibrium makes too large, and
-    p-values with it too small.
+    p-values with it too small. ``deviations`` are the eigenvalues that a statistic of 1 is worth.
     """
 
     statistics: Floats
     p_values: Floats
     effective_variants: Floats
+    deviations: Floats
     effective: Literal["moments", "assumed"]
 
     def significant_components(self, level: float) -> int:
         """Return the number of components before the first whose p-value is not below ``level``."""
         return int(np.logical_and.accumulate(self.p_values < level).sum())
+
+    def thresholds(self, eigenvalues: Floats, level: float) -> Floats:
+        """Return, for the tested eigenvalues, the ones above which their p-values are below ``level``."""
+        return eigenvalues - (self.statistics - critical_value(level)) * self.deviations
 
 
 def tracy_widom_test(
@@ -84,9 +89,10 @@ def tracy_widom_test(
         # Equal eigenvalues, such as a single one, have no spread: they tell no number of variants.
         np.divide((rows + 2) * rest**2, spread, out=effective, where=spread > 1e-12 * rest**2)
     share = np.divide(rows * eigenvalues, rest, out=np.zeros(len(eigenvalues)), where=rest > 1e-12 * total)
-    statistics = _standardise(share, rows=rows, variants=effective)
+    edges, deviations = _noise(rows=rows, variants=effective)
+    statistics = (share - edges) / deviations
     kind: Literal["moments", "assumed"] = "assumed" if total_of_squares is None else "moments"
-    return TracyWidomTest(statistics, survival(statistics), effective, kind)
+    return TracyWidomTest(statistics, survival(statistics), effective, deviations * rest / rows, kind)
 
 
 def distribution(values: npt.ArrayLike) -> Floats:
@@ -111,16 +117,25 @@ def quantile(probability: float) -> float:
     return float(brentq(excess, -9.0, 14.0, xtol=1e-12))
 
 
+def critical_value(level: float) -> float:
+    """Return the value that larger ones have a probability of ``level`` of, which is above 1e-280."""
+    from scipy.optimize import brentq
+
+    def excess(value: float) -> float:
+        return float(np.log(survival(value)) - np.log(level))
+
+    return float(brentq(excess, -9.0, 95.0, xtol=1e-12))
+
+
 def _sum_before(values: Floats) -> Floats:
     return np.concatenate([[0.0], np.cumsum(values)[:-1]])
 
 
-def _standardise(largest: Floats, *, rows: Floats, variants: Floats) -> Floats:
-    """Centre and scale the largest eigenvalue of matrices whose eigenvalues are 1 in the mean (Johnstone 2001)."""
+def _noise(*, rows: Floats, variants: Floats) -> tuple[Floats, Floats]:
+    """Return centre and scale of the largest eigenvalue of noise of which 1 is the mean (Johnstone 2001)."""
     free = np.sqrt(np.maximum(variants - 1, 1.0))
     edge = free + np.sqrt(rows)
-    deviation = edge / variants * np.cbrt(1 / free + 1 / np.sqrt(rows))
-    return np.asarray((largest - edge**2 / variants) / deviation, np.float64)
+    return edge**2 / variants, edge / variants * np.cbrt(1 / free + 1 / np.sqrt(rows))
 
 
 def _eigenvalues(values: npt.ArrayLike) -> Floats:

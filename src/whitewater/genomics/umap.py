@@ -1,8 +1,8 @@
 """Step `umap`: a map of the samples in two dimensions, made from their principal components.
 
 `umap.parquet` has the samples in the order of `pcs.parquet`: sample, label, UMAP1, UMAP2 (float64; NaN where there are
-too few samples for a map). `umap.json` says how far the map can be trusted. The map is not the same on every device, nor
-need it be with another version of a library; the trustworthiness is about the same.
+too few samples for a map). `umap.json` says how far the map can be trusted. The map is not the same on every device,
+nor need it be with another version of a library; the trustworthiness is about the same.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ def umap(run: Run[Umap], *, pcs: Path, embedding: Output, quality: Output) -> No
 def leading_scores(table: pd.DataFrame, *, components: int | None) -> npt.NDArray[np.float32]:
     """Return the scores of the samples on the leading components, float32 (samples, components).
 
-    Without a number of components they are the first 10, or all where they are fewer. They keep their scales: a component of a larger eigenvalue counts more.
+    Without a number of components they are the first 10, or all where they are fewer. They keep their scales, so that
+    a component of a larger eigenvalue counts more.
     """
     found = [name for name in table.columns if name.startswith("PC")]
     if components is None:

@@ -81,7 +81,7 @@ def _axis(name: str, share: float) -> str:
 
 @style.styled
 def scree(eigenvalues: Mapping[str, Any]) -> Figure:
-    """Draw the eigenvalues with the level of noise, and the p-value of each in the test of Tracy and Widom.
+    """Draw the eigenvalues with those that would be significant, and the p-values of the test of Tracy and Widom.
 
     Parameters
     ----------
@@ -98,33 +98,19 @@ def scree(eigenvalues: Mapping[str, Any]) -> Figure:
     notes = [f"Smaller p-values are drawn at {_LEAST_P:g}."] if smaller else []
     figure, body = style.titled(9, 3.9, title=_SCREE, subtitle=subtitle, notes=notes)
     left, right = body.subplots(1, 2)
+    thresholds = np.array([test["threshold"] for test in eigenvalues["tracy_widom"]])
     _draw_eigenvalues(left, values, eigenvalues["explained_variance_ratio"], significant)
-    level = noise_level(eigenvalues)
-    if level is not None:
-        name = f"largest expected of noise: {level:.3g}"
-        left.axhline(level, color=style.VERMILION, linestyle="--", linewidth=1.2, label=name)
+    left.plot(
+        np.arange(1, len(thresholds) + 1), thresholds, color=style.VERMILION, linestyle="--", linewidth=1.2,
+        label="least that would be significant",
+    )  # fmt: skip
+    left.set_ylim(0, 1.3 * float(max(values.max(), *thresholds)))
     left.legend(loc="upper right")
     _draw_p_values(right, eigenvalues["tracy_widom"], significant)
     for axes in (left, right):
         axes.set(xlim=(0.3, len(values) + 0.7), xlabel="Component", xticks=_ticks(len(values)))
         axes.grid(visible=False, axis="x")
     return figure
-
-
-def noise_level(eigenvalues: Mapping[str, Any]) -> float | None:
-    """Return the largest eigenvalue of noise with the variance that the significant components leave; None without any.
-
-    For independent variants it is about (sqrt(variants - 1) + sqrt(rank))^2 / variants times their mean, the centre of
-    the law that Patterson, Price and Reich (2006), "Population structure and eigenanalysis", PLoS Genetics 2:e190, test
-    by (equation 5). Linked variants are fewer than they seem, so their noise reaches a little higher.
-    """
-    significant = int(eigenvalues["significant_components"])
-    rank = int(eigenvalues["samples"]) - 1 - significant
-    left = eigenvalues["total_variance"] - sum(eigenvalues["eigenvalues"][:significant])
-    variants = int(eigenvalues["variants"])
-    if rank < 1 or left <= 0:
-        return None
-    return float(left / rank * (np.sqrt(variants - 1) + np.sqrt(rank)) ** 2 / variants)
 
 
 def _draw_eigenvalues(axes: Axes, values: Array, shares: Sequence[float], significant: int) -> None:

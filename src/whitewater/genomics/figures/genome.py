@@ -9,14 +9,17 @@ import numpy as np
 
 from whitewater import style
 from whitewater.devices import Array
+from whitewater.lettering import fitted, width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _TITLE = "Where on the genome the components come from"
-# Share of the length of all contigs that separates two of them.
-_GAP = 0.008
+# Share of the length of all contigs that separates two of them, and all of them together at most.
+_GAP, _GAPS = 0.008, 0.2
+# In points: the width of an axis, that of the longest name, the room between two names, and the size of their letters.
+_WIDTH, _LONGEST_NAME, _ROOM, _SIZE = 580, 120, 3, 9
 
 
 @style.styled
@@ -59,12 +62,13 @@ def along_genome(contigs: Sequence[str], positions: Array) -> tuple[Array, dict[
     own = {name: names == name for name in dict.fromkeys(contigs)}
     bounds = {name: (positions[mine].min(), positions[mine].max()) for name, mine in own.items()}
     total = sum(last - first for first, last in bounds.values()) or 1.0
+    gap = min(_GAP, _GAPS / len(own)) if own else _GAP
     places, spans, start = np.empty(len(positions)), {}, 0.0
     for name, mine in own.items():
         first, last = bounds[name]
         places[mine] = start + (positions[mine] - first) / total
         spans[name] = (start, start + (last - first) / total)
-        start = spans[name][1] + _GAP
+        start = spans[name][1] + gap
     return places, spans
 
 
@@ -78,13 +82,17 @@ def _draw_component(axes: Axes, places: Array, shares: Array, odd: Array) -> Non
 
 
 def _name_contigs(axes: Axes, spans: Mapping[str, tuple[float, float]]) -> None:
-    """Write the names of the contigs under their middles, as many as have room."""
+    """Write the names of the contigs under their middles, as many as have room, those of the longest contigs first."""
     axes.tick_params(axis="x", length=0)
-    axes.set_xlabel("Contig")
-    shown, end = {}, -1.0
-    for name, (start, stop) in spans.items():
-        half = 0.006 * (len(name) + 1)
-        middle = (start + stop) / 2
-        if middle - half > end:
-            shown[middle], end = name, middle + half
-    axes.set_xticks(list(shown), list(shown.values()))
+    left, right = axes.get_xlim()
+    shown: dict[float, str] = {}
+    taken: list[tuple[float, float]] = []
+    for contig, (start, stop) in sorted(spans.items(), key=lambda span: span[1][0] - span[1][1]):
+        name = fitted(contig, points=_LONGEST_NAME, size=_SIZE)
+        half, middle = (width(name, _SIZE) + _ROOM) / 2 / _WIDTH * (right - left), (start + stop) / 2
+        first, last = middle - half, middle + half
+        if left <= first and last <= right and all(last <= begin or end <= first for begin, end in taken):
+            shown[middle] = name
+            taken.append((first, last))
+    axes.set_xlabel("Contig" if len(shown) == len(spans) else f"Contig ({len(shown)} of {len(spans)} named)")
+    axes.set_xticks(sorted(shown), [shown[middle] for middle in sorted(shown)])

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from whitewater import style
+from whitewater.lettering import spelled
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,7 +100,8 @@ def draw_legend(body: SubFigure, shown: Mapping[str, Look], counts: Mapping[str,
 
 def cut(name: str, samples: int) -> str:
     """Return a label as the legend has it: cut where it is long, with its number of samples."""
-    short = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
+    shown = spelled(name)
+    short = shown if len(shown) <= _LONGEST_NAME else f"{shown[: _LONGEST_NAME - 1]}…"
     return f"{short} ({style.count(samples)})"
 
 

@@ -6,5 +6,5 @@ from whitewater.lettering import fitted
 
 
 def shown_name(name: str, *, points: float = 120, size: float = 9) -> str:
-    """Return a name of at most ``points`` in width at a font size; a dollar sign in it begins no formula."""
-    return fitted(name, points=points, size=size).replace("$", r"\$")
+    """Return a name of at most ``points`` in width at a font size."""
+    return fitted(name, points=points, size=size)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from whitewater import style
+from whitewater.lettering import drawable
 from whitewater.taxi.figures.services import (
     LOOKS,
     MEASURE,
@@ -141,7 +142,7 @@ def _draw_ranking(axes: Axes, places: pd.DataFrame, labels: Sequence[str], *, ro
         size=8,
         color=style.TEXT_GREY,
     )
-    axes.set_yticks(position, labels)
+    axes.set_yticks(position, list(map(drawable, labels)))
     axes.set(ylim=(rows - 0.4, -0.6), xlabel=MEASURE)
     axes.grid(visible=False, axis="y")
     style.in_percent(axes.xaxis)
