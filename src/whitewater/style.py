@@ -93,8 +93,13 @@ def _write_literally(figure: Figure) -> None:
 
     numbers: set[int] = set()
     for axis in figure.findobj(Axis):
-        if not isinstance(axis.get_major_formatter(), FixedFormatter | FuncFormatter):
-            numbers.update(map(id, (*axis.get_ticklabels(which="both"), axis.get_offset_text())))
+        numbers.add(id(axis.get_offset_text()))
+        for formatter, labels in (
+            (axis.get_major_formatter(), axis.get_majorticklabels()),
+            (axis.get_minor_formatter(), axis.get_minorticklabels()),
+        ):
+            if not isinstance(formatter, FixedFormatter | FuncFormatter):
+                numbers.update(map(id, labels))
     for text in figure.findobj(Text):
         if id(text) not in numbers:
             text.set_parse_math(False)

@@ -62,7 +62,7 @@ def project(
     table = pd.concat(tables, ignore_index=True)
     table.to_parquet(projected, index=False)
     lost = int(table["PC1"].isna().sum())
-    run.note(projected=len(table), without_scores=lost)
+    run.note(projected=len(table) - lost, without_scores=lost)
     logger.info("%d samples projected; %d have no scores: column reason tells why", len(table) - lost, lost)
 
 

@@ -72,7 +72,7 @@ def test_strangers_of_three_populations_are_no_relatives(fresh: Clone) -> None:
     found = fresh.json(f"{RESULTS}/relatedness.json")
     assert found["degrees"] | {"third": 0} == dict.fromkeys(("duplicate", "first", "second", "third"), 0)
     assert found["unrelated"] == 12
-    assert "With 12 samples, fewer than 50," in (fresh / "logs/genomics/cpu/ld_prune.log").read_text()
+    assert "With 12 samples, fewer than 50," in ended.terminal
 
 
 def test_variants_too_few_to_tell_relatives_are_refused_unless_that_is_asked_for(fresh: Clone) -> None:

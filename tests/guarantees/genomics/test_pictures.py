@@ -75,12 +75,14 @@ def test_a_component_is_significant_exactly_where_it_is_above_the_line(clone: Cl
     assert "least that would be significant" in written(clone, "scree")
 
 
-def test_samples_without_scores_are_counted_alike_everywhere_with_their_reason(clone: Clone) -> None:
+def test_samples_without_scores_are_counted_alike_everywhere_with_their_reason(
+    clone: Clone, drawn: tuple[Clone, Ended]
+) -> None:
     table = pd.read_parquet(clone / f"{RESULTS}/projected.parquet")
     assert table["PC1"].isna().all()
     assert table["reason"].str.endswith("; called at 90 of the variants of the components, 100 are needed").all()
     count = len(table)
-    assert f"0 samples projected; {count} have no scores" in (clone / "logs/genomics/cpu/project.log").read_text()
+    assert f"0 samples projected; {count} have no scores" in drawn[1].terminal
     note = f"Not shown: {count} samples without scores: column `reason` of projected.parquet tells why."
     assert note in written(clone, "pcs_1_2")
     told = clone.start("python", "-m", "whitewater", "results", PYTHONPATH=str(clone / "src")).ended()
