@@ -110,7 +110,7 @@ def test_projected_samples_are_counted_by_what_kept_them_out(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(("chance", "said"), [(None, []), (0.2, []), (12.3, [
-    "Few variants tell relatives from strangers: up to 12 pairs are relatives by chance."
+    "Few variants tell relatives from strangers. Pairs that are relatives by chance: up to 12."
 ])])  # fmt: skip
 def test_relatives_that_may_be_so_by_chance_are_counted(tmp_path: Path, chance: float | None, said: list[str]) -> None:
     (tmp_path / "relatedness.json").write_text(json.dumps({"chance_pairs": chance}))

@@ -65,7 +65,7 @@ def _weak(path: Path) -> list[str]:
     pairs = read_json(path)["chance_pairs"]
     if pairs is None or pairs < FALSE_PAIRS:
         return []
-    return [f"Few variants tell relatives from strangers: up to {pairs:,.0f} pairs are relatives by chance."]
+    return [f"Few variants tell relatives from strangers. Pairs that are relatives by chance: up to {pairs:,.0f}."]
 
 
 def _significance(path: Path) -> list[str]:

@@ -101,7 +101,7 @@ def _chance(
         )
     pairs = samples * each / 2
     if pairs >= FALSE_PAIRS:
-        logger.warning("%s: up to %.0f pairs of strangers come out as relatives by chance", told, pairs)
+        logger.warning("%s. Pairs of strangers that come out as relatives by chance: up to %.0f", told, pairs)
     return {"standard_error": error, "chance_pairs": pairs}
 
 

@@ -88,4 +88,4 @@ def test_samples_without_scores_are_counted_alike_everywhere_with_their_reason(
     told = clone.start("python", "-m", "whitewater", "results", PYTHONPATH=str(clone / "src")).ended()
     assert f"{count} samples have no scores" in told.terminal
     assert "samples were projected" not in told.terminal
-    assert "Few variants tell relatives from strangers: up to " in told.terminal
+    assert "Few variants tell relatives from strangers. Pairs that are relatives by chance: up to " in told.terminal
