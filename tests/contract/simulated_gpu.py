@@ -79,10 +79,10 @@ def accumulated() -> dict[str, npt.NDArray[Any]]:
     results = {
         f"{name}{place}": getattr(statistics, name)
         for place, statistics in enumerate(accumulator.result())
-        for name in ("count", "total", "total_of_squares", "histogram")
+        for name in ("count", "total", "total_of_squares", "bins", "histogram")
     }
     refused = []
-    for key, value in ((0, -1.0), (0, float("nan")), (0, float("inf")), (GROUPS[0], 1.0)):
+    for key, value in ((0, -1.0), (0, float("nan")), (0, float("inf")), (0, 2.0**20), (GROUPS[0], 1.0)):
         try:
             accumulator = device.group_accumulator(GROUPS[:1])
             accumulator.add([device.from_host(np.array([key], np.int32))], device.from_host(np.array([value])))

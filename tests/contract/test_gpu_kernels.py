@@ -14,7 +14,7 @@ from tests.contract.signatures import Describe, problems
 from tests.contract.simulated_gpu import GROUPS, genotypes, keys_and_values, looked_up_counted_and_compared
 from whitewater.devices import BAD_INTEGER, NULL_INTEGER
 from whitewater.devices.cpu import CpuDevice
-from whitewater.devices.group_statistics import bin_bounds
+from whitewater.devices.group_statistics import LIMIT, bin_bounds
 
 H200 = (9, 0)
 
@@ -41,17 +41,27 @@ def test_the_simulated_gpu_counts_and_sums_as_numpy(simulated: Any, place: int) 
     for group in range(GROUPS[place]):
         chosen = values[keys[place] == group]
         assert simulated[f"count{place}"][group] == len(chosen)
-        np.testing.assert_allclose(simulated[f"total{place}"][group], chosen.sum(), rtol=1e-12)
-        np.testing.assert_allclose(simulated[f"total_of_squares{place}"][group], (chosen**2).sum(), rtol=1e-12)
+        np.testing.assert_allclose(simulated[f"total{place}"][group], chosen.sum(), rtol=2**-37)
+        np.testing.assert_allclose(simulated[f"total_of_squares{place}"][group], (chosen**2).sum(), rtol=2**-36)
         # Bin 0 holds exactly 0, which numpy.histogram, whose bins have a width, cannot tell from the next one.
-        expected = np.histogram(chosen[chosen > 0], np.unique(bin_bounds()))[0]
-        assert simulated[f"histogram{place}"][group].tolist() == [np.sum(chosen == 0), *expected]
+        expected = np.array([np.sum(chosen == 0), *np.histogram(chosen[chosen > 0], np.unique(bin_bounds()))[0]])
+        assert simulated[f"histogram{place}"][:, group].tolist() == expected[simulated[f"bins{place}"]].tolist()
+
+
+@pytest.mark.parametrize("place", range(len(GROUPS)))
+def test_the_simulated_gpu_gives_the_bits_of_the_cpu(simulated: Any, place: int) -> None:
+    keys, values = keys_and_values()
+    accumulator = CpuDevice().group_accumulator(GROUPS)
+    accumulator.add(keys, values)
+    statistics = accumulator.result()[place]
+    for name in ("count", "total", "total_of_squares", "bins", "histogram"):
+        np.testing.assert_array_equal(simulated[f"{name}{place}"], getattr(statistics, name))
 
 
 def test_the_simulated_gpu_refuses_values_that_are_negative_or_not_finite_and_keys_without_group(
     simulated: Any,
 ) -> None:
-    np.testing.assert_array_equal(simulated["refused"], [(0, -1), (0, np.nan), (0, np.inf), (GROUPS[0], 1)])
+    np.testing.assert_array_equal(simulated["refused"], [(0, -1), (0, np.nan), (0, np.inf), (0, LIMIT), (GROUPS[0], 1)])
 
 
 def test_the_simulated_gpu_parses_lines_and_hands_back_what_it_cannot(simulated: Any) -> None:
@@ -85,7 +95,7 @@ def signatures() -> dict[Any, list[Any]]:
     codes, dosages, table = array(types.uint8, 2), array(types.int8, 2), array(types.float32, 2)
     planes, stops, band = array(types.uint64, 3), array(types.int32, 1), array(types.boolean, 2)
     return {
-        gpu_kernels.gpu_accumulate: [array(types.int32, 1), value, count, array(types.float64, 3), wide],
+        gpu_kernels.gpu_accumulate: [array(types.int32, 1), count, array(types.int64, 4), wide],
         gpu_kernels.gpu_parse_lines: [
             array(types.uint8, 1), count, array(types.int16, 1), wide, array(types.float64, 2)
         ],

@@ -9,41 +9,43 @@ from numba import config, cuda
 
 from whitewater.devices.delimited_lines import BLANK, LONG, MALFORMED, PARSED, STATE, is_blank, parse_line
 from whitewater.devices.genotype_pair_kernels import are_correlated, are_correlated_dosages, fill_row
-from whitewater.devices.group_kernels import bin_of
+from whitewater.devices.group_kernels import band_of, bin_of, lower_square, units_of, upper_square
 from whitewater.devices.protocol import Array
 
 # Blocks of few rows are no mistake here.
 config.CUDA_LOW_OCCUPANCY_WARNINGS = False
 # Sums are spread over lanes, so that a thread seldom waits for another one that adds to the same sum.
-GPU_LANES = 64
+GPU_LANES = 16
 # Neighbouring threads read neighbouring bytes: a warp to each variant.
 GPU_STRIPS = 32
 
 
 @cuda.jit
-def gpu_accumulate(keys: Array, values: Array, bits: Array, sums: Array, histogram: Array) -> None:
+def gpu_accumulate(keys: Array, bits: Array, sums: Array, counts: Array) -> None:
     """Do with a thread to each row what `fill_bins` and `accumulate` of `whitewater.devices.group_kernels` do.
 
     Parameters
     ----------
-    keys, values, bits
-        int32, float64 and its bits as int64, (rows,).
-    sums, histogram
-        float64 (`GPU_LANES`, groups, 2) and int64 (groups, bins + 1), added to. The last column of the histogram counts
-        the rows that are left out: because of their value, or, under the last group, because their key has no group.
+    keys, bits
+        int32, and float64 by its bits as int64, (rows,).
+    sums, counts
+        int64 (bands, `GPU_LANES`, groups, 1 or 3) and int64 (groups, 1 or bins, and 1 more), added to. The last column
+        of the counts is of the rows that are left out: because of their value, or, under the last group, because their
+        key has no group.
     """
     row = cuda.grid(1)
     if row >= len(keys) or keys[row] < 0:
         return
     key, place = keys[row], bin_of(bits[row])
-    if place < 0 or key >= len(histogram):
-        cuda.atomic.add(histogram, (min(key, len(histogram) - 1), histogram.shape[1] - 1), 1)
+    if place < 0 or key >= len(counts):
+        cuda.atomic.add(counts, (min(key, len(counts) - 1), counts.shape[1] - 1), 1)
         return
-    value = values[row]
-    lane = row % GPU_LANES
-    cuda.atomic.add(sums, (lane, key, 0), value)
-    cuda.atomic.add(sums, (lane, key, 1), value * value)
-    cuda.atomic.add(histogram, (key, place), 1)
+    lane, band, value, medians = row % GPU_LANES, band_of(place), units_of(bits[row]), sums.shape[3] > 1
+    cuda.atomic.add(sums, (band, lane, key, 0), value)
+    if medians:
+        cuda.atomic.add(sums, (band, lane, key, 1), upper_square(value))
+        cuda.atomic.add(sums, (band, lane, key, 2), lower_square(value))
+    cuda.atomic.add(counts, (key, place if medians else 0), 1)
 
 
 @cuda.jit

@@ -1,46 +1,81 @@
-"""The kernels of `whitewater.devices.group_statistics` for the CPU."""
+"""The kernels of `whitewater.devices.group_statistics` for the CPU, and what they share with that of the GPU."""
 
 from __future__ import annotations
 
-from whitewater.devices.group_statistics import FIRST, LAST, SHIFT
+from whitewater.devices.group_statistics import BAND_SHIFT, FIRST, HALF, LIMIT_BITS, SHIFT
 from whitewater.devices.kernel import kernel, part
 from whitewater.devices.protocol import Array
 
-# Sums are spread over lanes, so that an addition need not wait for the one before it.
-LANES = 4
 LEFT_OUT = -2
-_INFINITY = 0x7FF0000000000000
 _NEGATIVE_ZERO = -(2**63)
 _REFUSED = -1
+# A float64 is an exponent and, below it, 52 bits; before those stands a 1.
+_FRACTION = 52
+_FIRST_OCTAVE = FIRST >> (_FRACTION - SHIFT)
+# By so many bits a value is rounded that lies in the upper octave of its band.
+_ROUNDED = _FRACTION + 1 - 2 * HALF
+_LOWEST = (1 << HALF) - 1
 
 
 @part
 def bin_of(bits: int) -> int:
-    """Return the bin of a float64 that is given by its bits, or -1 if it is negative or not finite."""
+    """Return the bin of a float64 that is given by its bits, or -1 if it is negative, not finite or too large."""
     if (bits == 0) | (bits == _NEGATIVE_ZERO):
         return 0
-    if bits < 0 or bits >= _INFINITY:
+    if bits < 0 or bits >= LIMIT_BITS:
         return _REFUSED
-    return min(max((bits >> SHIFT) - FIRST, -1), LAST - FIRST + 1) + 2
+    return max((bits >> SHIFT) - FIRST, -1) + 2
+
+
+@part
+def band_of(place: int) -> int:
+    """Return the band of a bin."""
+    return max(place - 2, 0) >> BAND_SHIFT
+
+
+@part
+def units_of(bits: int) -> int:
+    """Return a float64, given by its bits, in units of its band, rounded: at most 2**(2 `HALF`)."""
+    octave = (bits >> _FRACTION) - _FIRST_OCTAVE
+    # Below the first band, where its units count, no shift may reach the width of an integer.
+    shift = _ROUNDED + 1 - (octave & 1) if octave >= 0 else min(_ROUNDED + 1 - octave, 62)
+    return ((bits & ((1 << _FRACTION) - 1) | 1 << _FRACTION) + (1 << (shift - 1))) >> shift
+
+
+@part
+def upper_square(units: int) -> int:
+    """Return the square of units without its lowest 2 `HALF` bits."""
+    high, low = units >> HALF, units & _LOWEST
+    return high * high + (2 * high * low >> HALF)
+
+
+@part
+def lower_square(units: int) -> int:
+    """Return what `upper_square` leaves of the square: less than two of its own units."""
+    high, low = units >> HALF, units & _LOWEST
+    return ((2 * high * low & _LOWEST) << HALF) + low * low
 
 
 @kernel
-def fill_bins(bits: Array, chosen: Array, medians: bool, bins: Array) -> None:
-    """Fill ``bins`` (int16) with the bin of each float64, given by its bits (int64); `LEFT_OUT` where it is not chosen.
+def fill_bins(bits: Array, chosen: Array, bins: Array, units: Array) -> None:
+    """Fill ``bins`` (int16) and ``units`` (int64) with those of each float64, given by its bits (int64).
 
-    Without ``medians`` the bins are `LANES` in turn.
+    The bin of what is not chosen is `LEFT_OUT`; the units of what has no bin are 0.
     """
     for row in range(len(bits)):
         place = bin_of(bits[row])
-        place = place if medians or place < 0 else row % LANES
-        bins[row] = place if chosen[row] else LEFT_OUT
+        place = place if chosen[row] else LEFT_OUT
+        value = units_of(bits[row])
+        bins[row] = place
+        units[row] = value if place >= 0 else 0
 
 
 @kernel
-def accumulate(keys: Array, values: Array, bins: Array, sums: Array, histogram: Array) -> int:
-    """Add values to the sums (float64 (`LANES`, groups, 2)) and the histogram (int32 (groups, bins)) of their keys.
+def accumulate(keys: Array, bins: Array, units: Array, sums: Array, counts: Array) -> int:
+    """Add units to the sums and count rows by their keys.
 
-    The last group is that of the rows that do not count.
+    ``sums``, int64 (bands, groups, 1 or 3): of units, and of the two parts of squares; ``counts``, int32 (groups, 1 or
+    bins). The last group is that of the rows that do not count.
 
     Returns
     -------
@@ -48,15 +83,16 @@ def accumulate(keys: Array, values: Array, bins: Array, sums: Array, histogram: 
         Rows that were left out because of their value or because their key has no group.
     """
     # Without branches: which rows count is as good as random, and a branch guessed wrong costs more than an addition.
-    faults, groups = 0, len(histogram) - 1
+    faults, groups, medians = 0, len(counts) - 1, sums.shape[2] > 1
     for row in range(len(keys)):
-        key, place = keys[row], bins[row]
+        key, place, value = keys[row], bins[row], units[row]
         fault = ((place >= 0) & (key >= groups)) | ((place == _REFUSED) & (key >= 0))
         faults += fault
-        counts = (place >= 0) & (key >= 0) & (key < groups)
-        group = key if counts else groups
-        value = values[row] if counts else 0.0
-        sums[row % LANES, group, 0] += value
-        sums[row % LANES, group, 1] += value * value
-        histogram[group, place if counts else 0] += 1
+        group = key if (place >= 0) & (key >= 0) & (key < groups) else groups
+        band = band_of(place)
+        sums[band, group, 0] += value
+        if medians:
+            sums[band, group, 1] += upper_square(value)
+            sums[band, group, 2] += lower_square(value)
+        counts[group, max(place, 0) if medians else 0] += 1
     return faults

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from whitewater.devices import NULL_INTEGER, Array, Block, Device, GroupStatistics, Kind
-from whitewater.devices.group_statistics import BINS
+from whitewater.devices.group_statistics import LIMIT
+from whitewater.devices.protocol import gathered
+from whitewater.errors import InputError
 from whitewater.taxi.blocks import column, slices, tip_is_recorded
 from whitewater.taxi.calendar import HOURS_OF_WEEK, MONTHS, hour_of_week, month_index
 
@@ -28,28 +30,28 @@ NEEDED: dict[str, Kind] = {
 class TipStatistics:
     """Statistics of a service's trips by one key.
 
-    ``all_trips`` and ``plain_trips`` int64 (groups,), ``plain_total`` float64 (groups,): counts of all trips, and of
-    those with tip > 0 and fare > 0, and the sum of their fractions. ``recorded``: trips with a recorded tip.
+    ``all_trips`` int64 (groups,): counts of all trips. ``plain``: fractions of the trips with tip > 0 and fare > 0.
+    ``recorded``: fractions of the trips with a recorded tip, with medians.
     """
 
     all_trips: Array
-    plain_trips: Array
-    plain_total: Array
+    plain: GroupStatistics
     recorded: GroupStatistics
 
     @classmethod
     def nothing(cls, groups: int) -> TipStatistics:
         """Return the statistics of no trips at all."""
-        counts = np.zeros(groups, np.int64)
-        totals = np.zeros(groups)
-        return cls(counts, counts, totals, GroupStatistics(counts, totals, totals, np.zeros((groups, BINS), np.int64)))
+        return cls(np.zeros(groups, np.int64), GroupStatistics.nothing(groups), GroupStatistics.nothing(groups))
 
     def __add__(self, other: TipStatistics) -> TipStatistics:
+        return TipStatistics(self.all_trips + other.all_trips, self.plain + other.plain, self.recorded + other.recorded)
+
+    def gathered(self, members: Array, groups: int) -> TipStatistics:
+        """Sum groups up into coarser ones, of which ``members`` tells the one of each group."""
         return TipStatistics(
-            self.all_trips + other.all_trips,
-            self.plain_trips + other.plain_trips,
-            self.plain_total + other.plain_total,
-            self.recorded + other.recorded,
+            gathered(self.all_trips, members, groups),
+            self.plain.gathered(members, groups),
+            self.recorded.gathered(members, groups),
         )
 
 
@@ -72,22 +74,37 @@ def tip_statistics(blocks: Iterable[Block], device: Device, *, months: range = A
     """Gather the statistics of tip / fare by each key of `group_sizes` over blocks of one service.
 
     The fraction of a trip counts when its tip was recorded (card or app) and its fare is above 0.
+
+    Raises
+    ------
+    InputError
+        If a tip is `LIMIT` times the fare or more.
     """
-    names = list(group_sizes(months))
-    sizes = list(group_sizes(months).values())
-    recorded = device.group_accumulator(sizes)
-    plain = [[np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size)] for size in sizes]
+    sizes = group_sizes(months)
+    recorded = device.group_accumulator(list(sizes.values()))
+    plain = device.group_accumulator(list(sizes.values()), medians=False)
+    all_trips: list[Array] = [np.zeros(size, np.int64) for size in sizes.values()]
     for block in blocks:
         for part in slices(block, device):
             keys = group_keys(part, device, months=months)
-            fraction = device.ratio(part["tip_amount"], part["fare_amount"])
-            counted = tip_is_recorded(part, device) & (fraction >= 0)
-            recorded.add(keys, fraction, counted)
-            _add_plain(plain, keys, fraction, device)
-    return {
-        name: TipStatistics(all_trips, tipped, total, statistics)
-        for name, (all_trips, tipped, total), statistics in zip(names, plain, recorded.result(), strict=True)
-    }
+            fraction = _tip_fraction(part, device)
+            recorded.add(keys, fraction, tip_is_recorded(part, device) & (fraction >= 0))
+            plain.add(keys, fraction, fraction > 0)
+            all_trips = [
+                counts + device.to_host(device.xp.bincount(key, minlength=len(counts)))
+                for counts, key in zip(all_trips, keys, strict=True)
+            ]
+    parts = zip(all_trips, plain.result(), recorded.result(), strict=True)
+    return {name: TipStatistics(*each) for name, each in zip(sizes, parts, strict=True)}
+
+
+def _tip_fraction(block: Block, device: Device) -> Array:
+    fraction = device.ratio(block["tip_amount"], block["fare_amount"])
+    absurd = int((fraction >= LIMIT).sum())
+    if absurd:
+        raise InputError(f"{absurd} trips have a tip_amount of {LIMIT:,.0f} times their fare_amount or more. Send such "
+                         "trips to quarantine with an upper bound in taxi.clean.ranges.tip_fraction.")  # fmt: skip
+    return fraction
 
 
 def group_keys(block: Block, device: Device, *, months: range = ALL_MONTHS) -> list[Array]:
@@ -108,14 +125,3 @@ def group_keys(block: Block, device: Device, *, months: range = ALL_MONTHS) -> l
         xp.where(key == NULL_INTEGER, size - 1, key).astype(xp.int32)
         for key, size in zip(keys, group_sizes(months).values(), strict=True)
     ]
-
-
-def _add_plain(plain: list[list[Array]], keys: list[Array], fraction: Array, device: Device) -> None:
-    xp = device.xp
-    weights = xp.where(fraction > 0, fraction, 0.0)
-    tipped = weights > 0
-    for counts, key in zip(plain, keys, strict=True):
-        size = len(counts[0])
-        counts[0] += device.to_host(xp.bincount(key, minlength=size))
-        counts[1] += device.to_host(xp.bincount(key[tipped], minlength=size))
-        counts[2] += device.to_host(xp.bincount(key, weights=weights, minlength=size))

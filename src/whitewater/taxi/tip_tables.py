@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whitewater.devices import NULL_INTEGER, Array, GroupStatistics
-from whitewater.devices.group_statistics import median_from_histogram
+from whitewater.devices import NULL_INTEGER, Array
+from whitewater.devices.group_statistics import medians
 from whitewater.taxi.calendar import HOURS_OF_WEEK, month_name
 from whitewater.taxi.schema import PAYMENT_NAMES, SERVICES, Service
 from whitewater.taxi.tip_groups import ALL_MONTHS, TipStatistics, group_sizes
@@ -92,13 +92,13 @@ def _rows(
     service: str, statistics: TipStatistics, groups: pd.DataFrame, members: Array | None, confidence: float
 ) -> pd.DataFrame:
     """Return the rows of one service: groups summed up by ``members``, the index of the table's row for each group."""
-    gathered = statistics if members is None else _gathered(statistics, members, len(groups))
-    count = gathered.recorded.count
+    gathered = statistics if members is None else statistics.gathered(members, len(groups))
+    recorded, plain, count = gathered.recorded, gathered.plain, gathered.recorded.count
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean = gathered.recorded.total / count
-        spread = np.maximum(gathered.recorded.total_of_squares - count * mean**2, 0) / (count - 1)
+        mean = recorded.total / count
+        spread = np.maximum(recorded.total_of_squares - count * mean**2, 0) / (count - 1)
         margin = NormalDist().inv_cdf(0.5 + confidence / 2) * np.sqrt(spread / count)
-        plain_mean = gathered.plain_total / gathered.plain_trips
+        plain_mean = plain.total / plain.count
     columns = {
         "all_trips": gathered.all_trips,
         "trips": count,
@@ -106,8 +106,8 @@ def _rows(
         # One trip has no spread: its interval is unknown, not empty.
         "mean_low": np.where(count > 1, mean - margin, np.nan),
         "mean_high": np.where(count > 1, mean + margin, np.nan),
-        "median": median_from_histogram(gathered.recorded.histogram),
-        "plain_trips": gathered.plain_trips,
+        "median": medians(recorded),
+        "plain_trips": plain.count,
         "plain_mean": plain_mean,
     }
     rows = groups.assign(**columns)
@@ -115,28 +115,6 @@ def _rows(
     # Kept in the Parquet file; the pictures say it.
     rows.attrs["confidence"] = confidence
     return rows[rows["all_trips"] > 0].reset_index(drop=True)
-
-
-def _gathered(statistics: TipStatistics, members: Array, rows: int) -> TipStatistics:
-    """Sum groups up into the rows of a coarser table."""
-
-    def gather(values: Array) -> Array:
-        result = np.zeros((rows, *values.shape[1:]), values.dtype)
-        np.add.at(result, members, values)
-        return result
-
-    recorded = statistics.recorded
-    return TipStatistics(
-        gather(statistics.all_trips),
-        gather(statistics.plain_trips),
-        gather(statistics.plain_total),
-        GroupStatistics(
-            gather(recorded.count),
-            gather(recorded.total),
-            gather(recorded.total_of_squares),
-            gather(recorded.histogram),
-        ),
-    )
 
 
 def _frame(**columns: object) -> pd.DataFrame:
