@@ -131,6 +131,13 @@ class Clean(Section):
         "more than a year from the months that hold nine tenths of them (a clock that was wrong); 0 switches the rule "
         "off.",
     )
+    max_unknown_zone_fraction: float = Field(
+        0.05,
+        ge=0,
+        le=1,
+        description="Share of the pickup or drop-off ids that the table of zones lacks above which the run stops: the "
+        "table is not that of the trips.",
+    )
 
 
 class Tips(Section):
@@ -223,3 +230,11 @@ class Taxi(Section):
     model: Model = Model()
     predict: Predict = Predict()
     plot: Plot = Plot()
+
+    @model_validator(mode="after")
+    def _boroughs_are_known(self) -> Self:
+        excluded = self.clean.exclude_pickup_boroughs or self.clean.exclude_dropoff_boroughs
+        if excluded and self.fetch.source == "files" and not self.fetch.files.zones:
+            raise ValueError("clean excludes boroughs, but every borough is Unknown without a table of zones: name one "
+                             "in fetch.files.zones")  # fmt: skip
+        return self

@@ -5,14 +5,16 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from whitewater.check import few
 from whitewater.devices import NULL_INTEGER, Array, Block, Device
+from whitewater.errors import InputError
 from whitewater.store import read_json, write_json
 from whitewater.taxi.blocks import column
 from whitewater.taxi.calendar import MONTHS, month_index, month_number
@@ -44,14 +46,26 @@ class Part:
 
 
 @dataclass(frozen=True)
+class Ids:
+    """Location ids of one end of trips: how many are given and missing, and by id those that the table lacks."""
+
+    given: int = 0
+    missing: int = 0
+    unknown: Counter[int] = field(default_factory=Counter)
+
+    def __add__(self, other: Ids) -> Ids:
+        return Ids(self.given + other.given, self.missing + other.missing, self.unknown + other.unknown)
+
+
+@dataclass(frozen=True)
 class Tally:
     """What became of the rows of a part: counts by (service, month), and of rejected ones by (service, month, mask)."""
 
     file: int
     rows: Counter[tuple[int, int]]
     rejected: Counter[tuple[int, int, int]]
-    without_pickup_zone: int
-    without_dropoff_zone: int
+    pickup: Ids = Ids()
+    dropoff: Ids = Ids()
 
 
 @dataclass(frozen=True)
@@ -84,6 +98,7 @@ def clean(
     with run.cluster() as client:
         work = partial(clean_part, cleaning=cleaning)
         tallies = list(run.map(work, parts(standardised, catalogue), client=client, label="clean"))
+    _check_zones(tallies, run.settings)
     for data_set in (trips, quarantine):
         remove_unfinished(data_set)
     _keep_schema(trips, quarantine, run.device)
@@ -146,7 +161,7 @@ def clean_part(part: Part, *, cleaning: Cleaning) -> Tally:
         quarantine=cleaning.quarantine,
         name=part.path.name,
     )
-    return _tally(part, block, mask, month, device)
+    return _tally(part, block, mask, month, cleaning)
 
 
 def _keep_schema(trips: Path, quarantine: Path, device: Device) -> None:
@@ -181,7 +196,7 @@ def _quarantine_lines(part: Part, cleaning: Cleaning) -> Tally:
         lines, service=part.service, origin=part.origin, quarantine=cleaning.quarantine, name=part.path.name
     )
     place = (part.service, NULL_INTEGER)
-    return Tally(part.file, Counter({place: len(lines)}), Counter({(*place, 1): len(lines)}), 0, 0)
+    return Tally(part.file, Counter({place: len(lines)}), Counter({(*place, 1): len(lines)}))
 
 
 def _select(block: Block, chosen: Array, device: Device) -> Block:
@@ -192,15 +207,42 @@ def _select(block: Block, chosen: Array, device: Device) -> Block:
     return {name: values[rows] for name, values in block.items()}
 
 
-def _tally(part: Part, block: Block, mask: Array, month: Array, device: Device) -> Tally:
+def _tally(part: Part, block: Block, mask: Array, month: Array, cleaning: Cleaning) -> Tally:
+    device = cleaning.device
     rejected = device.xp.flatnonzero(mask)
     return Tally(
         part.file,
         _places(block["service"], month, device),
         _faults(device, block["service"][rejected], month[rejected], mask[rejected]),
-        int((column("pickup_location_id", block, device) == NULL_INTEGER).sum()),
-        int((column("dropoff_location_id", block, device) == NULL_INTEGER).sum()),
+        _ids(column("pickup_location_id", block, device), cleaning.zones, device),
+        _ids(column("dropoff_location_id", block, device), cleaning.zones, device),
     )
+
+
+def _ids(locations: Array, zones: Zones, device: Device) -> Ids:
+    missing = int((locations == NULL_INTEGER).sum())
+    # Location -1, null, takes the last entry.
+    lacking = device.from_host(np.append(zones.borough_codes == NULL_INTEGER, False))
+    found, rows = np.unique(device.to_host(locations[lacking[locations]]), return_counts=True)
+    unknown = Counter(dict(zip(found.tolist(), rows.tolist(), strict=True)))
+    return Ids(len(locations) - missing, missing, unknown)
+
+
+def _check_zones(tallies: Sequence[Tally], settings: Clean) -> None:
+    """Say how many trips are of zones that the table lacks; refuse a table that lacks too many."""
+    for end in ("pickup", "dropoff"):
+        ids = sum((getattr(tally, end) for tally in tallies), Ids())
+        if not ids.unknown:
+            continue
+        said = (
+            f"the table of zones lacks the {end}_location_id of {ids.unknown.total()} of {ids.given} trips: "
+            f"{few([*map(str, sorted(ids.unknown))])}"
+        )
+        if ids.unknown.total() > settings.max_unknown_zone_fraction * ids.given:
+            raise InputError(f"{said}. taxi.clean.max_unknown_zone_fraction allows a share of "
+                             f"{settings.max_unknown_zone_fraction:g}: name the whole table in taxi.fetch.files.zones, "
+                             "such as TLC's taxi_zone_lookup.csv.")  # fmt: skip
+        logger.warning("%s; their borough is null", said)
 
 
 def _places(service: Array, month: Array, device: Device) -> Counter[tuple[int, int]]:

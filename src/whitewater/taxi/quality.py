@@ -71,10 +71,17 @@ def _file(entry: Mapping[str, Any], tallies: Sequence[Tally], reasons: Sequence[
         "quarantined": quarantined,
         "malformed": entry["malformed"],
         "by_reason": _by_reason(((mask, rows) for (*_, mask), rows in rejected.items()), reasons),
-        "without_pickup_zone": sum(tally.without_pickup_zone for tally in tallies),
-        "without_dropoff_zone": sum(tally.without_dropoff_zone for tally in tallies),
+        "without_pickup_zone": sum(tally.pickup.missing for tally in tallies),
+        "without_dropoff_zone": sum(tally.dropoff.missing for tally in tallies),
+        "unknown_pickup_zones": _by_id(tally.pickup.unknown for tally in tallies),
+        "unknown_dropoff_zones": _by_id(tally.dropoff.unknown for tally in tallies),
         "columns_not_carried": entry["columns_not_carried"],
     }
+
+
+def _by_id(unknown: Iterable[Counter[int]]) -> dict[str, int]:
+    """Return the trips of each location that the table of zones lacks."""
+    return {str(location): trips for location, trips in sorted(sum(unknown, Counter()).items())}
 
 
 def _by_reason(masks: Iterable[tuple[int, int]], reasons: Sequence[str]) -> dict[str, int]:
