@@ -35,6 +35,8 @@ SETTINGS: dict[str, Any] = {
         exclude_pickup_boroughs=("EWR",),
         exclude_dropoff_boroughs=("Staten Island",),
         minimum_month_share=0.01,
+        # The table lacks a zone on purpose.
+        max_unknown_zone_fraction=1,
     ),
     "tips": taxi.Tips(),
     "model": taxi.Model(
@@ -47,8 +49,9 @@ SETTINGS: dict[str, Any] = {
     ),
     "predict": taxi.Predict(),
 }
-KEEP_ALL = taxi.Clean(required=(), ranges=taxi.Ranges(**dict.fromkeys(taxi.Ranges.model_fields)), minimum_month_share=0)
-REFUSE_ALL = taxi.Clean(ranges=taxi.Ranges(fare_amount=taxi.Range(above=1e6)), minimum_month_share=0)
+OFF: dict[str, Any] = {"minimum_month_share": 0, "max_unknown_zone_fraction": 1}
+KEEP_ALL = taxi.Clean(required=(), ranges=taxi.Ranges(**dict.fromkeys(taxi.Ranges.model_fields)), **OFF)
+REFUSE_ALL = taxi.Clean(ranges=taxi.Ranges(fare_amount=taxi.Range(above=1e6)), **OFF)
 TABLES = ("hour", "weekday_hour", "month", "payment_type", "passenger_count", "borough", "zone")
 
 

@@ -27,9 +27,8 @@ def test_trips_of_a_service_without_a_model_are_not_counted_as_predicted(fresh: 
     ended = fresh.run("taxi", {**paths, "model": QUICK}, PREDICTIONS, "taxi")
     assert ended.status == 0, ended.terminal
     found = pd.read_parquet(fresh / PREDICTIONS)
-    rows = found.groupby("service", observed=True)["ridge"].agg(["size", "count"])
-    yellow, green = (rows.loc[service, "size"] for service in ("yellow", "green"))
-    assert rows["count"].to_dict() == {"yellow": yellow, "green": 0}
+    yellow, green = (int((found["service"] == service).sum()) for service in ("yellow", "green"))
+    assert int(found["ridge"].notna().sum()) == yellow > green > 0
     summary = fresh.json(f"{PREDICTIONS}/_summary.json")
     assert {name: (each["predicted"], each["not_predicted"]) for name, each in summary.items()} == {
         "yellow": (yellow, 0),
