@@ -22,7 +22,8 @@ def test_one_hour_and_hours_within_noise_are_not_called_the_most_and_the_least(f
     green = card_trips([8] * 40 + [9] * 40, [1.0, 3.0] * 20 + [1.0, 3.1] * 20)
     names = {name: name.replace("tpep", "lpep") for name in green.columns}
     write_parquet(green.rename(columns=names), fresh / "green.parquet")
-    ended = fresh.run("taxi", {"fetch": {"source": "files", "files": {"paths": ["*.parquet"]}}})
+    fetch = {"source": "files", "files": {"paths": ["*.parquet"]}}
+    ended = fresh.run("taxi", {"fetch": fetch, "plot": {"formats": ["png"]}})
     assert ended.status == 0, ended.terminal
     ended = fresh.start(sys.executable, "-m", "whitewater", "results", PYTHONPATH="src").ended()
     words = " ".join(ended.terminal.split())
