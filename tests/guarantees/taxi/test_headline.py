@@ -3,6 +3,7 @@
 import sys
 
 import pandas as pd
+import pytest
 
 from tests.guarantees.running import Clone
 from tests.raw_files import write_parquet, yellow_frame
@@ -17,6 +18,7 @@ def card_trips(hours: list[int], tips: list[float]) -> pd.DataFrame:
     return frame.assign(fare_amount=10.0, trip_distance=1.5, payment_type=1.0, tip_amount=tips)
 
 
+@pytest.mark.slow
 def test_one_hour_and_hours_within_noise_are_not_called_the_most_and_the_least(fresh: Clone) -> None:
     write_parquet(card_trips([8] * 40, [1.0, 3.0] * 20), fresh / "yellow.parquet")
     green = card_trips([8] * 40 + [9] * 40, [1.0, 3.0] * 20 + [1.0, 3.1] * 20)
