@@ -89,6 +89,11 @@ class Edges(Section):
         "whitespace", description="Text: what separates fields; tab and comma keep spaces within names."
     )
     header: bool = Field(False, description="Text: whether the first line that is no comment names the columns.")
+    comment: Literal["head", "none", "#", "%"] = Field(
+        "head",
+        description="Text: which lines are comments. head: those ahead of the first edge that begin with # or %; none; "
+        "'#' or '%' (in quotes): those that begin with it, anywhere. They are counted in edges.json.",
+    )
     source_column: str = Field("source", description="Column of sources, in Parquet and text with a header.")
     target_column: str = Field("target", description="Column of targets.")
     weight_column: str = Field("weight", description="Column of weights, where weighted.")

@@ -4,7 +4,7 @@
 file                 what it holds
 ==================== ==================================================================================================
 ``edges.json``       format, rows, whether weighted, directed and named, the number of vertices or null, the counts
-``edges-*.parquet``  source int64, target int64, and where weighted weight float64, finite and above 0; no nulls
+``edges-*.parquet``  source int64, target int64, and where weighted weight float64, above 0, `LARGEST_WEIGHT` at most
 ``vertices.parquet`` vertex int64, ascending, each once; where named also name, text
 ==================== ==================================================================================================
 
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 FORMAT = 1
 # Rows of a row group: 16 MB of ids, the work of one task.
 GROUP_ROWS = 1 << 20
+# A rank of 1e-10 divided by more has fewer than twelve digits, as the smallest numbers of float64 have.
+LARGEST_WEIGHT = 1e302
 _AGAIN = "Run the step that writes it again."
 _REPORT = "Report this as a bug."
 

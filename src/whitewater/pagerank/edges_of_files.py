@@ -7,22 +7,24 @@ those of a table, of names, or of adjacency.
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from whitewater.config.pagerank import Edges
-from whitewater.errors import ConfigError, InputError
+from whitewater.errors import ConfigError, InputError, WhitewaterError
 from whitewater.pagerank.edge_files import parquet, text
 from whitewater.pagerank.edge_files.batches import Batch, Ids
+from whitewater.pagerank.edge_files.matrix_market import check_settings, cut_off
 from whitewater.pagerank.edge_files.names import Merging, Names, merged
-from whitewater.pagerank.edge_files.text_files import Unit, open_text, units
+from whitewater.pagerank.edge_files.text_files import TextFile, Unit, open_text, units
 from whitewater.pagerank.edge_rules import Judged, Known, judge, total
 from whitewater.pagerank.edges_folder import EdgesFolder, EdgesWriter, finish_edges, open_edges
 
@@ -32,6 +34,17 @@ if TYPE_CHECKING:
     from whitewater.pagerank.pages import PagesFolder
     from whitewater.step import Run
     from whitewater.workers import Workers
+
+
+logger = logging.getLogger(__name__)
+
+# What lines of text are that are no rows.
+LINES = ("lines", "comments", "empty_lines", "headers")
+# Files that an error names; more could not be read.
+_NAMED = 10
+Result = TypeVar("Result")
+# By path; None where a file is Parquet.
+Files = dict[Path, TextFile | None]
 
 
 @dataclass(frozen=True)
@@ -48,6 +61,11 @@ class Part:
 
     number: int
     unit: Unit | RowGroup
+
+    @property
+    def path(self) -> Path:
+        """The file that it is of."""
+        return self.unit.path if isinstance(self.unit, RowGroup) else self.unit.file.path
 
 
 @dataclass(frozen=True)
@@ -83,33 +101,101 @@ def edges_of_files(run: Run[EdgeRules], fetched: PagesFolder, folder: Path) -> E
         )
     folder.mkdir(parents=True, exist_ok=True)
     with run.cluster() as client:
-        repeated, table = _read_table(run, _paths(fetched, "vertices"), settings, client)
+        of_table, table = _read_table(run, _paths(fetched, "vertices"), settings, client)
         known = None if table is None else Known(table["vertex"].to_numpy())
         reading = Reading(settings, run.settings, folder, known)
-        counts, vertices = _read_edges(run, _parts(_paths(fetched, "edges"), settings), reading, table, client)
+        counts, vertices = _read_edges(run, _opened(_paths(fetched, "edges"), settings), reading, table, client)
+    counts += of_table
+    if counts["lines"]:
+        logger.info("%d lines, of which %d are comments, %d empty and %d headers", *(counts[name] for name in LINES))
     finish_edges(
         folder,
         edges=counts["edges"],
         weighted=settings.weighted,
         directed=settings.directed,
         vertices=vertices,
-        counts=total(counts + repeated),
+        counts={**dict.fromkeys(LINES, 0), **total(counts)},
     )
     return _checked(open_edges(folder), fetched)
 
 
 def _read_edges(
-    run: Run[EdgeRules], parts: Sequence[Part], reading: Reading, table: pa.Table | None, client: Workers
+    run: Run[EdgeRules], files: Files, reading: Reading, table: pa.Table | None, client: Workers
 ) -> tuple[Counter[str], pa.Table | None]:
-    """Read all parts; return the counts, and the vertices: those of the table, if there is one, and those found."""
-    counts: Counter[str] = Counter()
+    """Read all files; return the counts, and the vertices: those of the table, if there is one, and those found."""
+    counts = _head_counts(files)
     vertices = Merging([] if table is None else [table])
     work = partial(read_part, reading=reading)
-    for found in run.map(work, parts, client=client, label="edges", ordered=True):
-        counts += found.counts
+    for part, found in _mapped(run, work, _parts(files), label="edges", client=client):
+        counts[part.path].update(found.counts)
         if found.vertices.num_rows:
             vertices.add(_like(table, found.vertices))
-    return counts, vertices.table()
+    _check_declared(files, counts)
+    _warn_of_unread(files, counts, reading.settings)
+    return _sum(counts), vertices.table()
+
+
+def _mapped(
+    run: Run[EdgeRules], work: Callable[[Part], Result], parts: Sequence[Part], *, label: str, client: Workers
+) -> Iterator[tuple[Part, Result]]:
+    """Yield parts with what a function makes of them, in their order; at last raise what is wrong with all files."""
+    faults: dict[Path, WhitewaterError] = {}
+    outcomes = run.map(partial(_outcome, work=work), parts, client=client, label=label, ordered=True)
+    for part, outcome in zip(parts, outcomes, strict=True):
+        if isinstance(outcome, WhitewaterError):
+            faults.setdefault(part.path, outcome)
+        else:
+            yield part, outcome
+    _raise(list(faults.values()))
+
+
+def _outcome(part: Part, *, work: Callable[[Part], Result]) -> Result | WhitewaterError:
+    try:
+        return work(part)
+    except (ConfigError, InputError) as error:
+        return error
+
+
+def _raise(faults: Sequence[WhitewaterError]) -> None:
+    """Raise one error that tells what is wrong with each file, if anything is."""
+    if len(faults) == 1:
+        raise faults[0]
+    if faults:
+        more = f"\n... and {len(faults) - _NAMED:,} more files." if len(faults) > _NAMED else ""
+        raise type(faults[0])(f"{len(faults)} files cannot be read:\n" + "\n".join(map(str, faults[:_NAMED])) + more)
+
+
+def _check_declared(files: Files, counts: Mapping[Path, Counter[str]]) -> None:
+    """Compare the edges of files with what these declare; what a comment says may be out of date."""
+    faults: list[WhitewaterError] = []
+    for path, file in files.items():
+        read = counts[path]["read"]
+        if file and file.matrix and file.matrix.entries != read:
+            faults.append(cut_off(path, file.matrix, read))
+        if file and file.declared is not None and file.declared != read:
+            logger.warning("%s: a comment tells of %d edges, but it has %d. Is it whole?", path, file.declared, read)
+    _raise(faults)
+
+
+def _warn_of_unread(files: Files, counts: Mapping[Path, Counter[str]], settings: Edges) -> None:
+    """Warn of weights that are not read, and of comments that might be edges."""
+    unread = [path for path, file in files.items() if _may_have_weights(path, file, counts[path], settings)]
+    if unread and not settings.weighted:
+        logger.warning("%s: a third field, or a column %r, is not read. If it is a weight, set pagerank.fetch.edges."
+                       "weighted to true", _shortened(unread), settings.weight_column)  # fmt: skip
+    doubtful = [path for path, file in files.items() if file and text.may_be_edge(file.comment, settings)]
+    if doubtful:
+        logger.warning("%s: the line at its head that begins with # or %% is a comment, though it could be an edge. If "
+                       "it is one, set pagerank.fetch.edges.comment to 'none'", _shortened(doubtful))  # fmt: skip
+
+
+def _may_have_weights(path: Path, file: TextFile | None, counts: Counter[str], settings: Edges) -> bool:
+    columns = file.header if file else parquet.column_names(path)
+    return settings.weight_column in columns or bool(counts["unread_fields"] and not columns)
+
+
+def _shortened(paths: Sequence[Path]) -> str:
+    return f"{paths[0]} and {len(paths) - 1} more files" if len(paths) > 1 else str(paths[0])
 
 
 def read_part(part: Part, *, reading: Reading) -> Found:
@@ -120,7 +206,7 @@ def read_part(part: Part, *, reading: Reading) -> Found:
     with EdgesWriter(reading.folder, part.number, weighted=reading.settings.weighted) as writer:
         for batch in _batches(part.unit, reading.settings):
             judged = judge(batch.source.ids, batch.target.ids, _broken(batch, reading.known), reading.rules)
-            counts += judged.counts
+            counts += judged.counts + batch.counts
             _write(writer, batch, judged.kept)
             if reading.known is None:
                 _collect(vertices, batch, judged, named=named)
@@ -194,42 +280,70 @@ def _paths(fetched: PagesFolder, role: str) -> list[Path]:
     return [Path(path) for path in fetched.files.get(role, [])]
 
 
-def _parts(paths: Sequence[Path], settings: Edges) -> list[Part]:
-    return [Part(number, unit) for number, unit in enumerate(_units(paths, settings))]
-
-
-def _units(paths: Iterable[Path], settings: Edges) -> Iterator[Unit | RowGroup]:
+def _opened(paths: Sequence[Path], settings: Edges) -> Files:
+    """Recognise files, and read what is ahead of their rows."""
+    files: Files = {}
+    faults: list[WhitewaterError] = []
     for path in paths:
-        if parquet.is_parquet(path):
+        try:
+            files[path] = None if parquet.is_parquet(path) else _opened_text(path, settings)
+        except (ConfigError, InputError) as error:
+            faults.append(error)
+    _raise(faults)
+    return files
+
+
+def _opened_text(path: Path, settings: Edges) -> TextFile:
+    delimiter = text.DELIMITERS[settings.delimiter]
+    file = open_text(path, has_header=settings.header, delimiter=delimiter, comment=settings.comment)
+    if file.matrix:
+        check_settings(path, file.matrix, settings)
+    return file
+
+
+def _parts(files: Files) -> list[Part]:
+    return [Part(number, unit) for number, unit in enumerate(_units(files))]
+
+
+def _units(files: Files) -> Iterator[Unit | RowGroup]:
+    for path, file in files.items():
+        if file is None:
             yield from (RowGroup(path, index) for index in range(parquet.row_groups(path)))
         else:
-            delimiter = text.DELIMITERS[settings.delimiter]
-            file = open_text(path, has_header=settings.header, delimiter=delimiter)
-            if file.symmetric and settings.directed:
-                raise ConfigError(f"{path} is a symmetric matrix. Set pagerank.fetch.edges.directed to false.")
             yield from units(file)
+
+
+def _head_counts(files: Files) -> dict[Path, Counter[str]]:
+    """Return the counts of the lines ahead of the rows of each file."""
+    return {path: Counter(file.counts if file else {}) for path, file in files.items()}
+
+
+def _sum(counts: Mapping[Path, Counter[str]]) -> Counter[str]:
+    return sum(counts.values(), Counter[str]())
 
 
 def _read_table(
     run: Run[EdgeRules], paths: Sequence[Path], settings: Edges, client: Workers
 ) -> tuple[Counter[str], pa.Table | None]:
-    """Read files of vertices; return how many rows repeat a vertex, and the table, or None where there are no files."""
+    """Read files of vertices; return counts of rows that repeat a vertex and of lines, and the table, if any."""
     if not paths:
         return Counter(), None
-    rows, tables = 0, []
+    files, tables = _opened(paths, settings), []
+    counts = _head_counts(files)
     work = partial(_read_vertices, settings=settings)
-    for count, table in run.map(work, _parts(paths, settings), client=client, label="vertices", ordered=True):
-        rows += count
-        tables += [table] if count else []
+    for part, (found, table) in _mapped(run, work, _parts(files), label="vertices", client=client):
+        counts[part.path].update(found)
+        tables += [table] if table.num_rows else []
     if not tables:
         raise InputError(f"{paths[0]} and the other files of vertices hold none. Check pagerank.fetch.edges.vertices.")
     if len({table.schema for table in tables}) > 1:
         raise InputError("some files of vertices give names and others do not. Give all vertices a name, or none.")
-    vertices = merged(tables)
-    return Counter({"repeated_vertices": rows - vertices.num_rows}), vertices
+    vertices, counted = merged(tables), _sum(counts)
+    lines = {f"vertex_{name}": counted[name] for name in LINES}
+    return Counter(repeated_vertices=counted["rows"] - vertices.num_rows, **lines), vertices
 
 
-def _read_vertices(part: Part, *, settings: Edges) -> tuple[int, pa.Table]:
+def _read_vertices(part: Part, *, settings: Edges) -> tuple[Counter[str], pa.Table]:
     if isinstance(part.unit, RowGroup):
         return parquet.read_vertices(part.unit.path, part.unit.index, settings)
     return text.read_vertices(part.unit, settings)

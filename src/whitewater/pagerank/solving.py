@@ -15,6 +15,7 @@ from whitewater.config.pagerank import Pagerank
 from whitewater.devices import Array, Device, resolve
 from whitewater.devices.in_edges import Edges, InEdges, kept_bytes
 from whitewater.errors import InputError, ResourceError
+from whitewater.pagerank.edges_folder import LARGEST_WEIGHT
 from whitewater.pagerank.graph_folder import GraphFolder, open_graph
 from whitewater.pagerank.power_iteration import Iteration, Vectors, power_iteration
 from whitewater.pagerank.recurrences import Recurrence, recurrence_of
@@ -25,8 +26,6 @@ from whitewater.workers import Workers
 SMALL_EDGES = 1 << 20
 # Ranks, shares, sums, strengths and the rows of a personalization or of the result.
 VECTORS = 5
-# A rank of 1e-10 divided by more has fewer than twelve digits, as the smallest numbers of float64 have.
-STRONGEST = 1e302
 Start = Literal["uniform", "personalization", "cugraph"]
 
 
@@ -69,7 +68,7 @@ class Problem:
             If one is so small that a rank divided by it would be infinite, or so large that it would lose digits.
         """
         found = np.array(self.folder.out_weight if self.weighted else self.folder.out_degree, np.float64)
-        wrong = np.flatnonzero((found > STRONGEST) | ((found > 0) & (found < np.finfo(np.float64).tiny)))
+        wrong = np.flatnonzero((found > LARGEST_WEIGHT) | ((found > 0) & (found < np.finfo(np.float64).tiny)))
         if len(wrong):
             raise InputError(
                 f"{self.graph}: the weights of the out-edges of {len(wrong)} vertices, the first with id "

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from whitewater.devices.protocol import Array
+from whitewater.errors import ConfigError
 from whitewater.pagerank.edge_files.name_hash import hash_names
 
 NO_TEXT = np.empty(0, np.uint8)
@@ -23,13 +27,26 @@ class Ids:
 
 @dataclass(frozen=True)
 class Batch:
-    """Some edges. ``text`` (uint8) is what spans are of; ``firsts`` are the vertices that lines begin with."""
+    """Some edges.
+
+    ``text`` (uint8) is what spans are of; ``firsts`` are the vertices that lines begin with; ``counts`` tells how many
+    lines were read, and what those are that are no rows.
+    """
 
     text: Array
     source: Ids
     target: Ids
     weight: Array | None = None
     firsts: Ids | None = None
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+def wrong_column(path: Path, name: str, names: Sequence[str]) -> ConfigError:
+    """Return the error of a column that is not among the names of a file, or more than once."""
+    return ConfigError(
+        f"{path} has {'more than one' if name in names else 'no'} column {name!r}; it has {', '.join(names)}. Set "
+        "pagerank.fetch.edges.source_column, .target_column and .weight_column, or of text .header and .delimiter."
+    )
 
 
 def ids_of(text: Array, values: Array, *, named: bool) -> Ids:

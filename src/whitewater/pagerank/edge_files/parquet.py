@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,8 +14,9 @@ import pyarrow.parquet as pq
 from whitewater.devices import Encoded, Kind
 from whitewater.devices.parquet import cpu_row_group_blocks
 from whitewater.errors import ConfigError, InputError
-from whitewater.pagerank.edge_files.batches import Batch, Ids, ids_of, spans_of
+from whitewater.pagerank.edge_files.batches import Batch, Ids, ids_of, spans_of, wrong_column
 from whitewater.pagerank.edge_files.names import table_of
+from whitewater.pagerank.edges_folder import LARGEST_WEIGHT
 
 if TYPE_CHECKING:
     from whitewater.config.pagerank import Edges
@@ -44,6 +46,11 @@ def row_groups(path: Path) -> int:
     return int(_metadata(path).num_row_groups)
 
 
+def column_names(path: Path) -> list[str]:
+    """Return the names of the columns of a Parquet file."""
+    return list(_metadata(path).schema.to_arrow_schema().names)
+
+
 def read_pairs(path: Path, row_group: int, settings: Edges) -> Iterator[Batch]:
     """Yield the edges of a row group.
 
@@ -66,8 +73,8 @@ def read_pairs(path: Path, row_group: int, settings: Edges) -> Iterator[Batch]:
         yield Batch(text, source, target, weight)
 
 
-def read_vertices(path: Path, row_group: int, settings: Edges) -> tuple[int, pa.Table]:
-    """Return the rows of a row group, and its vertices as a table of vertex and, where there is one, name.
+def read_vertices(path: Path, row_group: int, settings: Edges) -> tuple[Counter[str], pa.Table]:
+    """Return the count of ``rows`` of a row group, and its vertices as a table of vertex and, where there is one, name.
 
     The first column holds the ids, whatever its name; the second one, if it is text and ids are not, the names.
     """
@@ -79,7 +86,10 @@ def read_vertices(path: Path, row_group: int, settings: Edges) -> tuple[int, pa.
     [block] = cpu_row_group_blocks(path, row_group, columns, block_rows=max(1, rows))
     text, found = _ids(block, f"{path}, row group {row_group}: column")
     named = found[-1].spans
-    return rows, pa.table({"vertex": pa.array(found[0].ids)}) if named is None else table_of(text, named, found[0].ids)
+    counts = Counter(rows=rows)
+    if named is None:
+        return counts, pa.table({"vertex": pa.array(found[0].ids)})
+    return counts, table_of(text, named, found[0].ids)
 
 
 def _check_columns(path: Path, columns: Mapping[str, Kind]) -> None:
@@ -87,10 +97,7 @@ def _check_columns(path: Path, columns: Mapping[str, Kind]) -> None:
     schema = _metadata(path).schema.to_arrow_schema()
     for name, kind in columns.items():
         if schema.names.count(name) != 1:
-            raise ConfigError(
-                f"{path} has no column {name!r}, or more than one; it has {', '.join(schema.names)}. Set "
-                "pagerank.fetch.edges.source_column, .target_column and .weight_column."
-            )
+            raise wrong_column(path, name, schema.names)
         if kind == "id" and _is_text(schema.field(name).type):
             raise ConfigError(
                 f"{path}: column {name!r} is text, but ids are integers. Set pagerank.fetch.edges.ids to text."
@@ -121,11 +128,12 @@ def _ids(columns: Mapping[str, Array | Encoded], where: str) -> tuple[Array, lis
 
 def _weights(values: Array | Encoded, where: str, settings: Edges) -> Array:
     weights = np.asarray(values)
-    wrong = ~((weights > 0) & np.isfinite(weights))
+    wrong = ~((weights > 0) & (weights <= LARGEST_WEIGHT))
     if wrong.any():
         raise InputError(
-            f"{where} {settings.weight_column!r} has {weights[wrong][0]} (or null), which is no finite number above 0. "
-            "Correct the file, or set pagerank.fetch.edges.weighted to false if weights shall not count."
+            f"{where} {settings.weight_column!r} has {weights[wrong][0]} (or null), which is no number above 0 and up "
+            f"to {LARGEST_WEIGHT:g}. Correct the file, or set pagerank.fetch.edges.weighted to false if weights shall "
+            "not count."
         )
     return weights
 

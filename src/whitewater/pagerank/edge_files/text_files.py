@@ -6,25 +6,30 @@ range are those that begin in it. A gzip file, of one member or many, is read fr
 
 from __future__ import annotations
 
+import re
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO
 
 from whitewater.errors import InputError
+from whitewater.pagerank.edge_files.matrix_market import BANNER, Matrix, read_matrix
 
 # Bytes of lines parsed at once, and of a range: some seconds of work.
 BLOCK_BYTES = 8 << 20
 RANGE_BYTES = 64 << 20
 LONGEST_LINE = 512 << 20
-COMMENTS = (b"#", b"%")
+# What a line of comment begins with, by the setting; those of `head` are comments ahead of the first row only.
+COMMENTS = {"head": (b"#", b"%"), "none": (), "#": (b"#",), "%": (b"%",)}
 # Gzip, with its header and checksum; its largest window.
 _GZIP = 16 + zlib.MAX_WBITS
 _GZIP_MAGIC = b"\x1f\x8b"
 _MARK = b"\xef\xbb\xbf"
-_MATRIX_MARKET = b"%%MatrixMarket"
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+_EDGES_OF_SNAP = re.compile(rb"^#\s*Nodes:\s*\d+\s+Edges:\s*(\d+)\s*$")
 _OTHER_FORMS = {
     b"\x28\xb5\x2f\xfd": "Zstandard",
     b"PK\x03\x04": "ZIP",
@@ -36,17 +41,32 @@ _SHOWN = 80
 
 @dataclass(frozen=True)
 class TextFile:
-    """A file of lines. ``header`` holds the fields of its first line that is no comment, where that names columns.
+    """A file of lines, and what the lines ahead of its first row say.
 
-    ``body`` is where the lines after byte order mark and header begin, in bytes of the text. ``symmetric`` is a matrix
-    of Matrix Market whose entries stand for both directions.
+    Attributes
+    ----------
+    header
+        The fields of the first line that is no comment, where that names columns.
+    body
+        Where the lines of rows begin, in bytes of the text.
+    counts
+        How many ``lines`` there are ahead of these, of which are ``comments``, ``empty_lines`` and ``headers``.
+    matrix
+        What a file of Matrix Market declares.
+    declared
+        How many edges a comment as those of SNAP tells of.
+    comment
+        The first comment, as it stands.
     """
 
     path: Path
     is_gzip: bool
-    header: tuple[str, ...]
-    body: int
-    symmetric: bool = False
+    header: tuple[str, ...] = ()
+    body: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    matrix: Matrix | None = None
+    declared: int | None = None
+    comment: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -66,9 +86,13 @@ class Lines:
     offset: int
     data: bytes
 
+    def line_number(self, position: int) -> int:
+        """Return the number of the line, from 1, at ``position`` of the data."""
+        return _line_number(self.file, self.offset) + self.data.count(b"\n", 0, position)
+
     def fault(self, position: int, problem: str, remedy: str) -> InputError:
         """Return the error that names file, line number and line at ``position`` of the data."""
-        number = _line_number(self.file, self.offset) + self.data.count(b"\n", 0, position)
+        number = self.line_number(position)
         begin = self.data.rfind(b"\n", 0, position) + 1
         line = self.data[begin : begin + _SHOWN + 1].split(b"\n")[0].rstrip(b"\r")
         more = "..." if len(line) > _SHOWN else ""
@@ -83,23 +107,27 @@ def _shown(line: bytes) -> str:
         return repr(line).removeprefix("b")
 
 
-def open_text(path: Path, *, has_header: bool = False, delimiter: bytes | None = None) -> TextFile:
-    """Recognise a file of lines, and read its header.
+def open_text(
+    path: Path, *, has_header: bool = False, delimiter: bytes | None = None, comment: str = "none"
+) -> TextFile:
+    """Recognise a file of lines, and read those ahead of its first row.
 
     Parameters
     ----------
     path
         The file, plain or gzip.
     has_header
-        Whether its first line that is no comment names the columns. The line of sizes of a Matrix Market file is left
-        out in any case.
+        Whether its first line that is no comment names the columns.
     delimiter
         What separates the names; None: blanks.
+    comment
+        A key of `COMMENTS`.
 
     Raises
     ------
     InputError
-        If the file cannot be read, is compressed in another way, or has no header where it should have one.
+        If the file cannot be read, is compressed in another way or in UTF-16, has no header where it should have one,
+        or is a matrix that is not understood.
     """
     try:
         with path.open("rb") as stream:
@@ -111,8 +139,13 @@ def open_text(path: Path, *, has_header: bool = False, delimiter: bytes | None =
     for start, form in _OTHER_FORMS.items():
         if magic.startswith(start):
             raise InputError(f"{path} is compressed as {form}. Unpack it, or give it as gzip.")
-    file = TextFile(path, magic.startswith(_GZIP_MAGIC), (), 0)
-    return _with_header(file, has_header=has_header, delimiter=delimiter)
+    file = TextFile(path, magic.startswith(_GZIP_MAGIC))
+    first = next(_first_lines(file), b"")
+    if first.startswith(_UTF_16) or b"\0" in first[:4]:
+        raise InputError(f"{path} is no text in UTF-8, but most likely in UTF-16. Convert it, such as with "
+                         "`iconv -f UTF-16 -t UTF-8`.")  # fmt: skip
+    file = replace(file, body=len(_MARK) if first.startswith(_MARK) else 0)
+    return _with_head(file, has_header=has_header, delimiter=delimiter, marks=COMMENTS[comment])
 
 
 def units(file: TextFile, *, size: int = RANGE_BYTES) -> list[Unit]:
@@ -219,24 +252,46 @@ def _without(count: int, pieces: Iterator[bytes]) -> Iterator[bytes]:
             yield rest
 
 
-def _with_header(file: TextFile, *, has_header: bool, delimiter: bytes | None) -> TextFile:
-    body, mark, matrix = 0, 0, b""
-    for first in _first_lines(file):
-        line = first.removeprefix(_MARK) if body == 0 else first
-        mark += len(first) - len(line)
-        body = max(body, mark)
-        matrix = matrix or (line if line.startswith(_MATRIX_MARKET) else b"")
-        if line.strip() and not line.lstrip().startswith(COMMENTS):
-            if not has_header and not matrix:
-                return TextFile(file.path, file.is_gzip, (), mark)
-            names = _names(line, delimiter) if has_header else ()
-            return TextFile(file.path, file.is_gzip, names, body + len(line), b"symmetric" in matrix.lower())
+def _with_head(file: TextFile, *, has_header: bool, delimiter: bytes | None, marks: tuple[bytes, ...]) -> TextFile:
+    """Return the file with what the lines ahead of its first row say."""
+    blanks = b" \t\r\n".replace(delimiter or b"\n", b"\n")
+    body, banner, row, comments, empty = file.body, b"", b"", list[bytes](), 0
+    for line in _first_lines(file):
+        stripped = line.strip(blanks)
+        if b"\r" in stripped:
+            raise lone_return(file, len(comments) + empty + 1)
+        banner = stripped if stripped.lower().startswith(BANNER) else banner
+        if stripped and not stripped.startswith((*marks, b"%") if banner else marks):
+            row = line
+            break
+        empty += not stripped
+        comments += [stripped] if stripped else []
         body += len(line)
-    if has_header:
+    if has_header and not row:
         raise InputError(
             f"{file.path} has no header. Set pagerank.fetch.edges.header to false, or fetch the file again."
         )
-    return file
+    headers = int(has_header or bool(banner))
+    return TextFile(
+        file.path,
+        file.is_gzip,
+        header=_names(row, delimiter) if has_header else (),
+        body=body + headers * len(row),
+        counts=Counter(
+            lines=len(comments) + empty + headers, comments=len(comments), empty_lines=empty, headers=headers
+        ),
+        matrix=read_matrix(file.path, banner, row) if banner else None,
+        declared=next((int(found[1]) for each in comments if (found := _EDGES_OF_SNAP.match(each))), None),
+        comment=comments[0] if comments else b"",
+    )
+
+
+def lone_return(file: TextFile, number: int) -> InputError:
+    """Return the error of a line, given by its number, that has a carriage return within."""
+    return InputError(
+        f"{file.path}, line {number}: a carriage return (CR) stands within the line. Lines end with LF, or CR and LF: "
+        r"convert the file, such as with `tr '\r' '\n'`."
+    )
 
 
 def _names(line: bytes, delimiter: bytes | None) -> tuple[str, ...]:
@@ -244,14 +299,15 @@ def _names(line: bytes, delimiter: bytes | None) -> tuple[str, ...]:
 
 
 def _first_lines(file: TextFile) -> Iterator[bytes]:
-    whole = Unit(file, 0, 0 if file.is_gzip else file.path.stat().st_size)
-    return (line for each in lines(whole, block=1 << 16) for line in each.data.splitlines(keepends=True))
+    """Yield lines from the body on, each with its newline."""
+    whole = Unit(file, file.body, 0 if file.is_gzip else file.path.stat().st_size)
+    return (line + b"\n" for each in lines(whole, block=1 << 16) for line in each.data[:-1].split(b"\n"))
 
 
 def _line_number(file: TextFile, offset: int) -> int:
     """Return the number of the line, from 1, that begins at an offset of the text."""
     number, position = 1, 0
-    for each in lines(Unit(TextFile(file.path, file.is_gzip, (), 0), 0, 0 if file.is_gzip else offset)):
+    for each in lines(Unit(TextFile(file.path, file.is_gzip), 0, 0 if file.is_gzip else offset)):
         if position + len(each.data) > offset:
             return number + each.data.count(b"\n", 0, offset - position)
         number += each.data.count(b"\n")

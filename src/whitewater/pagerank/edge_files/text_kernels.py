@@ -1,6 +1,6 @@
 """The kernels that read lines of ids: each field goes from its characters straight into its number.
 
-A line ends with a newline; a carriage return is a blank. Lines that begin with # or %, and empty ones, are no rows.
+A line ends with a newline; a carriage return is a blank. Comments and empty lines are no rows; they are counted.
 """
 
 from __future__ import annotations
@@ -10,22 +10,29 @@ import numpy as np
 from whitewater.devices.delimited_fields import double, number, plain_number
 from whitewater.devices.kernel import int64, kernel, part, uint64
 from whitewater.devices.protocol import Array
+from whitewater.pagerank.edges_folder import LARGEST_WEIGHT
 
 # What is wrong with a line.
-NO_INTEGER, TOO_LARGE, MISSING, TOO_MANY, NO_WEIGHT, QUOTES, JUNK = range(1, 8)
+NO_INTEGER, TOO_LARGE, MISSING, TOO_MANY, NO_WEIGHT, QUOTES, JUNK, OUTSIDE = range(1, 9)
 # Where a plan says how a line is read.
-SOURCE, TARGET, WEIGHT, MOST_FIELDS, DELIMITER, IS_TEXT, PLAN = range(7)
+SOURCE, TARGET, WEIGHT, MOST_FIELDS, DELIMITER, IS_TEXT, COMMENT, ROWS, COLUMNS, PLAN = range(10)
 # The delimiter of fields that are separated by blanks.
 BLANKS = 0
+# What no line begins with: there are no comments.
+NO_COMMENT = -1
+# Where lines are counted that are no rows, and rows that have a field behind those that are read.
+COMMENTS, EMPTY, UNREAD, LINES = range(4)
 LENGTH = 2**32 - 1
-_SPACE, _TAB, _NEWLINE, _RETURN, _HASH, _PERCENT, _QUOTE, _COMMA, _HYPHEN, _PLUS, _ZERO = b' \t\n\r#%",-+0'
+_SPACE, _TAB, _NEWLINE, _RETURN, _QUOTE, _COMMA, _HYPHEN, _PLUS, _ZERO = b' \t\n\r",-+0'
 # Digits that fit int64 whatever they are.
 _SAFE_DIGITS = 18
 _LARGEST = np.uint64(2**63 - 1)
 
 
 @kernel
-def parse_pairs(data: Array, plan: Array, ends: tuple[Array, Array], weights: Array, long: Array) -> tuple[int, int]:
+def parse_pairs(
+    data: Array, plan: Array, ends: tuple[Array, Array], weights: tuple[Array, Array], lines: Array
+) -> tuple[int, int]:
     """Read lines of source, target and perhaps weight.
 
     Parameters
@@ -34,20 +41,22 @@ def parse_pairs(data: Array, plan: Array, ends: tuple[Array, Array], weights: Ar
         uint8, whole lines.
     plan
         int64 (`PLAN`,): the fields of source, target and weight (or -1); the most fields of a line; the delimiter, or
-        `BLANKS`; and whether ids are text.
+        `BLANKS`; whether ids are text; the byte that comments begin with, or `NO_COMMENT`; and the rows and the columns
+        of a matrix, which sources and targets number from 1, or 0.
     ends
         Two int64 (a quarter of the bytes + 1,); filled with ids, or with spans ``begin << 32 | length`` of text.
     weights
-        float64, as long, or empty where the plan has no weight; NaN where a number has too many digits.
-    long
-        int64, as ``weights``: the spans of those numbers.
+        Two arrays as long, or empty where the plan has no weight: float64, NaN where a number has too many digits; and
+        int64, the spans of those numbers.
+    lines
+        int64 (`LINES`,); lines of each kind are added to it.
 
     Returns
     -------
     tuple of int
         The number of rows and 0; or where the line begins that is at fault, and the fault.
     """
-    position, rows = _row(data, 0, plan[DELIMITER]), 0
+    position, rows = _row(data, 0, plan, lines), 0
     while position < len(data):
         start, field, more = position, 0, True
         while more:
@@ -57,7 +66,7 @@ def parse_pairs(data: Array, plan: Array, ends: tuple[Array, Array], weights: Ar
             elif field == plan[TARGET]:
                 ends[1][rows], position, fault = _id(data, position, plan)
             elif field == plan[WEIGHT]:
-                weights[rows], long[rows], position, fault = _weight(data, position, plan[DELIMITER])
+                weights[0][rows], weights[1][rows], position, fault = _weight(data, position, plan[DELIMITER])
             else:
                 _, position, fault = _text(data, position, plan[DELIMITER])
                 fault = 0 if fault == MISSING else fault
@@ -65,15 +74,24 @@ def parse_pairs(data: Array, plan: Array, ends: tuple[Array, Array], weights: Ar
             field += 1
             if fault > 0 or junk or (more and field == plan[MOST_FIELDS]):
                 return start, _fault_of(fault, junk)
-        if field <= max(plan[SOURCE], plan[TARGET], plan[WEIGHT]):
-            return start, MISSING
+        last = max(plan[SOURCE], plan[TARGET], plan[WEIGHT])
+        if field <= last or _is_outside(ends[0][rows], plan[ROWS]) or _is_outside(ends[1][rows], plan[COLUMNS]):
+            return start, MISSING if field <= last else OUTSIDE
+        lines[UNREAD] += field > last + 1
         rows += 1
-        position = _row(data, position, plan[DELIMITER])
+        position = _row(data, position, plan, lines)
     return rows, 0
 
 
+@part
+def _is_outside(index: int, size: int) -> bool:
+    return (size > 0) & ((index < 1) | (index > size))
+
+
 @kernel
-def parse_adjacency(data: Array, plan: Array, ends: tuple[Array, Array], firsts: Array) -> tuple[int, int, int]:
+def parse_adjacency(
+    data: Array, plan: Array, ends: tuple[Array, Array], firsts: Array, lines: Array
+) -> tuple[int, int, int]:
     """Read lines of a vertex and its targets; ``firsts`` gets the vertices that lines begin with.
 
     ``ends`` and ``firsts`` are int64 (half of the bytes + 1,). See `parse_pairs`.
@@ -83,7 +101,7 @@ def parse_adjacency(data: Array, plan: Array, ends: tuple[Array, Array], firsts:
     tuple of int
         The number of edges, of lines, and 0; or where the line begins that is at fault, 0, and the fault.
     """
-    position, edges, rows = _row(data, 0, plan[DELIMITER]), 0, 0
+    position, edges, rows = _row(data, 0, plan, lines), 0, 0
     while position < len(data):
         start = position
         firsts[rows], position, fault = _id(data, position, plan)
@@ -96,12 +114,12 @@ def parse_adjacency(data: Array, plan: Array, ends: tuple[Array, Array], firsts:
         if fault > 0 or junk:
             return start, 0, _fault_of(fault, junk)
         rows += 1
-        position = _row(data, position, plan[DELIMITER])
+        position = _row(data, position, plan, lines)
     return edges, rows, 0
 
 
 @kernel
-def parse_vertices(data: Array, plan: Array, ids: Array, names: Array) -> tuple[int, int, int]:
+def parse_vertices(data: Array, plan: Array, ids: Array, names: Array, lines: Array) -> tuple[int, int, int]:
     """Read lines of an id and perhaps a name; ``names`` gets its span, or 0.
 
     ``ids`` and ``names`` are int64 (half of the bytes + 1,). A third field is not looked at. See `parse_pairs`.
@@ -111,7 +129,7 @@ def parse_vertices(data: Array, plan: Array, ids: Array, names: Array) -> tuple[
     tuple of int
         The number of rows, how many of them have a name, and 0; or where the line at fault begins, 0, and the fault.
     """
-    position, rows, named = _row(data, 0, plan[DELIMITER]), 0, 0
+    position, rows, named = _row(data, 0, plan, lines), 0, 0
     while position < len(data):
         start, field = position, 1
         ids[rows], position, fault = _id(data, position, plan)
@@ -130,20 +148,21 @@ def parse_vertices(data: Array, plan: Array, ids: Array, names: Array) -> tuple[
         if fault > 0 or junk:
             return start, 0, _fault_of(fault, junk)
         rows += 1
-        position = _row(data, position, plan[DELIMITER])
+        position = _row(data, position, plan, lines)
     return rows, named, 0
 
 
 @part
-def _row(data: Array, position: int, delimiter: int) -> int:
-    """Return where the first field of the next row begins, or the end of the data."""
+def _row(data: Array, position: int, plan: Array, lines: Array) -> int:
+    """Return where the first field of the next row begins, or the end of the data; count the lines between."""
     while position < len(data):
-        position = _skip(data, position, delimiter)
-        if (data[position] == _HASH) | (data[position] == _PERCENT):
-            while data[position] != _NEWLINE:
-                position += 1
+        position = _skip(data, position, plan[DELIMITER])
+        is_comment = data[position] == plan[COMMENT]
+        while is_comment and data[position] != _NEWLINE:
+            position += 1
         if data[position] != _NEWLINE:
             return position
+        lines[COMMENTS if is_comment else EMPTY] += 1
         position += 1
     return position
 
@@ -252,7 +271,7 @@ def _any_weight(data: Array, position: int, delimiter: int) -> tuple[float, int,
     begin = span >> 32
     sign, mantissa, exponent = number(data, begin, begin + (span & LENGTH))
     real = double(sign, mantissa, exponent)
-    if sign == 0 or real <= 0:
+    if sign == 0 or real <= 0 or real > LARGEST_WEIGHT:
         return real, int64(0), following, NO_WEIGHT
     return real, span if np.isnan(real) else int64(0), following, 0
 
