@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,6 +24,8 @@ class Fetched:
     to: str | None = None
     content: int = 0
     asked: str = ""
+    source: int = 0
+    targets: str = ""
 
 
 def redirect(url: str, to: str) -> Fetched:
@@ -38,12 +41,16 @@ def resolved(pages: list[Fetched], *, merge: bool = True) -> Resolved:
         [(each.url, each.to or each.url) for each in pages],
         redirect=[each.content == 0 for each in pages],
         content=[each.content.to_bytes(16, "little") for each in pages],
+        source=[each.source.to_bytes(16, "little") for each in pages],
     )
 
     def look_up(places: addresses.Indices) -> list[Address]:
         return [Address(pages[place].asked or pages[place].url, pages[place].url) for place in places.tolist()]
 
-    found = resolve(records, merge=merge, look_up=look_up)
+    def look_up_targets(places: addresses.Indices) -> list[addresses.Indices]:
+        return [np.array([vertex_id(target) for target in pages[place].targets], np.int64) for place in places.tolist()]
+
+    found = resolve(records, merge=merge, look_up=look_up, look_up_targets=look_up_targets)
     assert sum(found.counts.values()) == len(pages)
     return found
 
@@ -70,6 +77,26 @@ def test_redirects_that_turn_in_a_circle_or_lead_into_one_are_left_out() -> None
     pages = [redirect("a", "b"), redirect("b", "a"), redirect("c", "a"), redirect("d", "d"), page("e", 1)]
     assert aliases(pages, "abcde") == {}
     assert resolved(pages).counts["redirect_loop"] == 4
+
+
+def copy(url: str, targets: str, *, content: int, source: int = 1) -> Fetched:
+    return Fetched(url, None, content, source=source, targets=targets)
+
+
+def test_copies_that_differ_in_links_among_themselves_are_one_document() -> None:
+    # Contents leave out what a page links to itself, so these differ.
+    home = [copy("a", "ax", content=1), copy("b", "ax", content=2), copy("c", "bx", content=3), page("d", 2)]
+    assert documents(home) == {"a"}
+    assert {name: target for name, (target, _) in aliases(home, "abcd").items()} == {"b": "a", "c": "a", "d": "a"}
+    others = [copy("a", "bx", content=1), copy("b", "ay", content=2), copy("e", "a", content=4, source=2), page("f", 4)]
+    assert documents(others) == {"a", "b", "e"}
+
+
+def test_copies_that_link_to_copies_of_another_document_are_parted_until_they_agree() -> None:
+    # "a" and "b" would be one if "c" were one with them, but that links to "x".
+    pages = [copy("a", "c", content=1), copy("b", "", content=2), copy("c", "x", content=3), copy("d", "b", content=4)]
+    assert documents(pages) == {"a", "b", "c"}
+    assert aliases(pages, "abcd") == {"d": ("b", "duplicate")}
 
 
 @pytest.mark.parametrize("last_is_fetched", [True, False])
@@ -129,10 +156,17 @@ def test_of_one_address_fetched_twice_a_document_counts_before_a_redirect_and_th
 
 
 def test_two_urls_of_one_id_are_refused() -> None:
-    records = Records.of([("a", "a"), ("b", "b")], redirect=[False] * 2, content=[bytes(16)] * 2)
+    records = Records.of(
+        [("a", "a"), ("b", "b")], redirect=[False] * 2, content=[bytes(16)] * 2, source=[bytes(16)] * 2
+    )
     records.vertex[1] = records.vertex[0]
     with pytest.raises(IntegrityError, match="same 64-bit id"):
-        resolve(records, merge=True, look_up=lambda places: [Address("", "")] * len(places))
+        resolve(
+            records,
+            merge=True,
+            look_up=lambda places: [Address("", "")] * len(places),
+            look_up_targets=lambda places: [np.empty(0, np.int64)] * len(places),
+        )
 
 
 def test_a_web_without_pages_has_neither_documents_nor_aliases() -> None:

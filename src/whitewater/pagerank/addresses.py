@@ -47,6 +47,8 @@ class Records:
         bool.
     content
         uint64 (n, 2), digest of title, text and targets; 0 for redirects and for documents that say nothing.
+    source
+        uint64 (n, 2), digest of title, text and the bytes that were fetched; 0 where ``content`` is.
     length
         int64, characters of the URL.
     """
@@ -56,6 +58,7 @@ class Records:
     goes_to: Indices
     redirect: Mask
     content: npt.NDArray[np.uint64]
+    source: npt.NDArray[np.uint64]
     length: Indices
 
     def __len__(self) -> int:
@@ -78,8 +81,9 @@ class Records:
         *,
         redirect: Sequence[bool],
         content: Sequence[bytes],
+        source: Sequence[bytes],
     ) -> Self:
-        """Describe pages by their URLs and those they go to, both in normal form, and 16 bytes of digest each."""
+        """Describe pages by their URLs and those they go to, both in normal form, and two digests of 16 bytes each."""
         own = [url for url, _ in addresses]
         return cls(
             vertex=vertex_ids(own),
@@ -87,6 +91,7 @@ class Records:
             goes_to=vertex_ids([target for _, target in addresses]),
             redirect=np.array(redirect, np.bool_),
             content=np.frombuffer(b"".join(content), np.uint64).reshape(-1, 2),
+            source=np.frombuffer(b"".join(source), np.uint64).reshape(-1, 2),
             length=np.fromiter(map(len, own), np.int64, len(own)),
         )
 
@@ -100,7 +105,13 @@ class Resolved:
     counts: dict[str, int]
 
 
-def resolve(records: Records, *, merge: bool, look_up: Callable[[Indices], list[Address]]) -> Resolved:
+def resolve(
+    records: Records,
+    *,
+    merge: bool,
+    look_up: Callable[[Indices], list[Address]],
+    look_up_targets: Callable[[Indices], list[Indices]],
+) -> Resolved:
     """Find the documents and the aliases.
 
     Parameters
@@ -108,9 +119,12 @@ def resolve(records: Records, *, merge: bool, look_up: Callable[[Indices], list[
     records
         Pages that are documents or redirects.
     merge
-        Whether documents of equal content become one, that of the shortest and then the smallest URL.
+        Whether documents of equal content become one, that of the shortest and then the smallest URL. Those of equal
+        source are of equal content if they differ only in links among themselves.
     look_up
         Returns the addresses of records by their places.
+    look_up_targets
+        Returns the ids that documents link to, by their places.
 
     Returns
     -------
@@ -126,7 +140,10 @@ def resolve(records: Records, *, merge: bool, look_up: Callable[[Indices], list[
     places = _one_of_each_address(records, look_up)
     one = records[places]
     named = _canonical(one)
-    first = _first_of_equals(one, named, lambda at: look_up(places[at])) if merge else np.arange(len(one))
+    first = np.arange(len(one))
+    if merge:
+        contents = _contents(one, named, lambda at: look_up_targets(places[at]))
+        first = _first_of_equals(one, contents, named, lambda at: look_up(places[at]))
     document = first[named]
     ends, hops = _followed(_redirected(one))
     outside = one.redirect & ~_is_known(one)
@@ -202,14 +219,76 @@ def _redirected(records: Records) -> Indices:
     return np.where(_is_known(records) & records.redirect, _places(records), np.arange(len(records)))
 
 
-def _first_of_equals(records: Records, named: Indices, look_up: Callable[[Indices], list[Address]]) -> Indices:
-    """Return for each record the place of the first of the documents with its content; else its own place.
+def _contents(
+    records: Records, named: Indices, look_up_targets: Callable[[Indices], list[Indices]]
+) -> npt.NDArray[np.uint64]:
+    """Return the digest of the content of each record, one for copies that differ only in links among themselves.
+
+    So a page is found to be that at another address of it though it links to one of the two, as to "Home".
+    """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    contents = records.content.copy()
+    places = _copies(records, named)
+    if not len(places):
+        return contents
+    digests, digest = np.unique(contents[places], axis=0, return_inverse=True)
+    copies = _equal_copies(records.vertex[places], records.source[places], look_up_targets(places))
+    # All digests that pages of one set of copies have become one, and so on from set to set.
+    size = len(digests) + int(copies.max()) + 1
+    links = csr_array((np.ones(len(places), bool), (digest.ravel(), len(digests) + copies)), (size, size))
+    _, group = connected_components(links, directed=False)
+    _, first = np.unique(group[: len(digests)], return_index=True)
+    place = np.minimum(np.searchsorted(digests[:, 0], contents[:, 0]), len(digests) - 1)
+    known = (digests[place] == contents).all(axis=1)
+    contents[known] = digests[first[group[place[known]]]]
+    return contents
+
+
+def _copies(records: Records, named: Indices) -> Indices:
+    """Return the places of documents with the source of another one but not its content."""
+    places = np.flatnonzero((named == np.arange(len(records))) & records.source.any(axis=1))
+    order = np.lexsort((records.source[places, 1], records.source[places, 0]))
+    places = places[order]
+    first = _first_of_run(records.source[places])
+    differs = (records.content[places] != records.content[places][first]).any(axis=1)
+    return np.sort(places[np.isin(first, first[differs])])
+
+
+def _equal_copies(vertex: Indices, source: npt.NDArray[np.uint64], targets: list[Indices]) -> Indices:
+    """Return the number of the set of each of some copies: they link to the same targets, their set aside.
+
+    Sets begin as those of equal source and are parted until nothing changes, so they are the largest that there are.
+    """
+    _, sets = np.unique(source, axis=0, return_inverse=True)
+    sets, count = sets.ravel(), 0
+    while count < (count := int(sets.max()) + 1):
+        digests = [_digest_beyond(*each, vertex, sets) for each in zip(sets.tolist(), targets, strict=True)]
+        _, sets = np.unique(np.array(digests), return_inverse=True)
+    return sets
+
+
+def _digest_beyond(number: int, targets: Indices, vertex: Indices, sets: Indices) -> bytes:
+    """Return a digest of a set and of the targets that are not in it; ``vertex`` ascends."""
+    place = np.minimum(np.searchsorted(vertex, targets), len(vertex) - 1)
+    beyond = targets[(vertex[place] != targets) | (sets[place] != number)]
+    return xxhash.xxh3_128_digest(np.concatenate([[number], np.unique(beyond)]).tobytes())
+
+
+def _first_of_equals(
+    records: Records,
+    digests: npt.NDArray[np.uint64],
+    named: Indices,
+    look_up: Callable[[Indices], list[Address]],
+) -> Indices:
+    """Return for each record the place of the first of the documents with its digest; else its own place.
 
     Documents that say they are another one do not count.
     """
     first_of = np.arange(len(records))
-    comparable = np.flatnonzero((named == first_of) & records.content.any(axis=1))
-    contents = records.content[comparable]
+    comparable = np.flatnonzero((named == first_of) & digests.any(axis=1))
+    contents = digests[comparable]
     order = np.lexsort((records.length[comparable], contents[:, 1], contents[:, 0]))
     comparable, contents = comparable[order], contents[order]
     first = _first_of_run(contents)

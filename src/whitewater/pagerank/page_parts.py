@@ -112,6 +112,7 @@ def parse_group(group: RowGroup, *, pages: PagesFolder, folder: Path, settings: 
     left_out = LeftOut()
     found: list[Found] = []
     rows: list[int] = []
+    sources: list[bytes] = []
     refreshes = 0
     for row, page in enumerate(pages.read(group.file, group.row_group)):
         what = read(page, settings)
@@ -121,11 +122,13 @@ def parse_group(group: RowGroup, *, pages: PagesFolder, folder: Path, settings: 
             left_out.links.update(what.links.left_out)
             found.append(what)
             rows.append(row)
+            sources.append(_digest_of_source(what, page.body))
             refreshes += what.content is None and page.status not in REDIRECTS
     records = Records.of(
         [(each.url, each.goes_to) for each in found],
         redirect=[each.content is None for each in found],
         content=[_digest(each) for each in found],
+        source=sources,
     )
     links_of_each = np.fromiter((len(each.links.targets) for each in found), np.int64, len(found))
     _write(folder, group.number, found)
@@ -164,6 +167,14 @@ def _digest(found: Found) -> bytes:
         return NOTHING
     others = sorted(target for target in targets if target != found.url)
     return xxhash.xxh3_128_digest("\0".join([page.title, page.text, *others]).encode())
+
+
+def _digest_of_source(found: Found, body: bytes) -> bytes:
+    """Return what is equal for pages of which a server sends the same bytes, in an encoding that says the same."""
+    page = found.content
+    if page is None or not (page.text or found.links.targets):
+        return NOTHING
+    return xxhash.xxh3_128_digest(b"\0".join([page.title.encode(), page.text.encode(), body]))
 
 
 def _write(folder: Path, number: int, found: Sequence[Found]) -> None:

@@ -21,10 +21,10 @@ from whitewater.config.pagerank import Parse
 from whitewater.errors import IntegrityError
 from whitewater.pagerank.addresses import Address, Indices, Records, Resolved, resolve
 from whitewater.pagerank.documents import finish_documents
-from whitewater.pagerank.links import finish_links
+from whitewater.pagerank.links import STEM, finish_links
 from whitewater.pagerank.page_parts import Kept, LeftOut, Part, RowGroup, finish_part, parse_group
 from whitewater.pagerank.pages import PagesFolder, open_pages
-from whitewater.pagerank.parquet_folder import read_row_group
+from whitewater.pagerank.parquet_folder import numbered, read_row_group, row_groups
 from whitewater.pagerank.urls import normalise
 from whitewater.step import Output, Run
 from whitewater.store import write_json
@@ -40,7 +40,8 @@ def parse(run: Run[Parse], *, fetched: Path, documents: Output, links: Output, s
 
     Of several addresses of a page one is the document, the others are its aliases: where a redirect leads; the
     canonical address that the page names on its host, if it was fetched; and of pages of equal title, text and targets
-    of links, that of the shortest and then the smallest URL. Only the links of documents count.
+    of links, that of the shortest and then the smallest URL. Links of a page to itself do not tell it from others, nor
+    do those among pages of the same bytes. Only the links of documents count.
 
     Parameters
     ----------
@@ -73,7 +74,7 @@ def parse(run: Run[Parse], *, fetched: Path, documents: Output, links: Output, s
     with run.cluster(large=_bytes_of(groups) > LARGE_BYTES) as client:
         shared = {"pages": pages, "folder": parts_folder, "settings": run.settings}
         parts = list(run.map(parse_group, groups, client=client, label="parse", ordered=True, shared=shared))
-        resolved = _resolved(parts, run.settings)
+        resolved = _resolved(parts, run.settings, parts_folder)
         places = {"folder": parts_folder, "documents_to": documents, "links_to": links}
         list(run.map(finish_part, list(_kept(parts, resolved)), client=client, label="merge", shared=places))
     shutil.rmtree(parts_folder)
@@ -94,9 +95,14 @@ def _bytes_of(groups: Sequence[RowGroup]) -> int:
     return sum(footer.row_group(group).total_byte_size for footer in footers for group in range(footer.num_row_groups))
 
 
-def _resolved(parts: Sequence[Part], settings: Parse) -> Resolved:
-    records = Records.joined([Records.of([], redirect=[], content=[]), *(part.records for part in parts)])
-    return resolve(records, merge=settings.duplicates == "merge", look_up=_look_up(parts, settings))
+def _resolved(parts: Sequence[Part], settings: Parse, folder: Path) -> Resolved:
+    records = Records.joined([Records.of([], redirect=[], content=[], source=[]), *(part.records for part in parts)])
+    return resolve(
+        records,
+        merge=settings.duplicates == "merge",
+        look_up=_look_up(parts, settings),
+        look_up_targets=_look_up_targets(parts, folder),
+    )
 
 
 def _look_up(parts: Sequence[Part], settings: Parse) -> Callable[[Indices], list[Address]]:
@@ -112,6 +118,26 @@ def _look_up(parts: Sequence[Part], settings: Parse) -> Callable[[Indices], list
             asked = urls.take(part.rows[at - starts[number]]).to_pylist()
             normal = [normalise(url, drop_parameters=settings.drop_parameters) or url for url in asked]
             found |= zip(at.tolist(), map(Address, asked, normal), strict=True)
+        return [found[place] for place in places.tolist()]
+
+    return look_up
+
+
+def _look_up_targets(parts: Sequence[Part], folder: Path) -> Callable[[Indices], list[Indices]]:
+    """Return a function that reads the ids that documents link to, by the places of their records among all."""
+    starts = np.cumsum([0, *(len(part.records) for part in parts)])
+
+    def look_up(places: Indices) -> list[Indices]:
+        found: dict[int, Indices] = {}
+        part_of = np.searchsorted(starts, places, side="right") - 1
+        for number in np.unique(part_of).tolist():
+            at = places[part_of == number]
+            path = numbered(folder, STEM, parts[number].group.number)
+            groups = [read_row_group(path, group, ["target"]) for path, group, _ in row_groups([path])]
+            targets = np.concatenate([np.empty(0, np.int64), *(group["target"].to_numpy() for group in groups)])
+            ends = np.cumsum(parts[number].links)[at - starts[number]]
+            each = zip(ends - parts[number].links[at - starts[number]], ends, strict=True)
+            found |= zip(at.tolist(), [targets[start:stop] for start, stop in each], strict=True)
         return [found[place] for place in places.tolist()]
 
     return look_up
