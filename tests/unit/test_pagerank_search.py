@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,8 @@ from whitewater.pagerank.evaluation import measures, read_judgments
 from whitewater.pagerank.index_folder import IndexFolder
 from whitewater.pagerank.search import search
 from whitewater.pagerank.searcher import Searcher
-from whitewater.pagerank.snippets import LEAD, SCANNED, WINDOW, printable, snippet
+from whitewater.pagerank.snippets import LEAD, SCANNED, WINDOW, snippet
+from whitewater.pagerank.terminal_text import folded, printable
 from whitewater.pagerank.terms import Terms
 from whitewater.step import Inputs, Output, Run
 
@@ -261,3 +263,19 @@ def test_judgments_that_cannot_be_used_say_why(tmp_path: Path, text: str | None,
         table.write_text(text)
     with pytest.raises(InputError, match=told):
         read_judgments(table)
+
+
+@given(text=st.text(st.characters(exclude_categories=["C", "M"]), max_size=300), columns=st.integers(3, 50))
+def test_a_text_is_folded_into_lines_that_fit(text: str, columns: int) -> None:
+    shown = folded(text, columns=columns, lines=3)
+    assert len(shown) <= 3
+    assert all(sum(1 + (unicodedata.east_asian_width(letter) in "WF") for letter in line) <= columns for line in shown)
+    joined, whole = "".join(shown).replace(" ", ""), printable(text).replace(" ", "")
+    assert joined == whole or (joined.endswith("…") and whole.startswith(joined[:-1]))
+
+
+def test_a_text_is_folded_at_blanks_and_by_the_columns_that_letters_take() -> None:
+    assert folded("to be or not to be", columns=8, lines=3) == ["to be or", "not to", "be"]
+    assert folded("日本語" * 9, columns=8, lines=2) == ["日本語日", "本語日…"]
+    assert folded("e\u0301" * 9, columns=8, lines=1) == ["e\u0301" * 7 + "…"]
+    assert folded("", columns=8, lines=1) == []

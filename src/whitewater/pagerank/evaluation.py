@@ -37,6 +37,8 @@ def read_judgments(path: Path) -> dict[str, list[str]]:
         raise InputError(
             f"{path} has the columns {', '.join(columns)}. Name the columns query and url in its first line."
         )
+    if columns.count("query") + columns.count("url") > 2:
+        raise InputError(f"{path} has the columns {', '.join(columns)}. Keep one query and one url.")
     judged: dict[str, dict[str, None]] = {}
     for line, row in enumerate(rows, start=2):
         if not row["query"] or not row["url"]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from whitewater.last_run import is_of_last_run
+from whitewater.pagerank.terminal_text import folded
 from whitewater.store import read_json
 from whitewater.style import percent
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 # Ranks that differ by less, relatively, are equal but for rounding.
 _EQUAL = 1e-9
+_LONGEST_NAME = 100
 _FIXED = "graphalytics"
 
 
@@ -74,8 +76,8 @@ def _ranks(vertices: Path, convergence: Path) -> list[str]:
 
 
 def _called(name: str) -> str:
-    """Return a name, or what an id is called."""
-    return f"vertex {name}" if name.lstrip("-").isdigit() else name
+    """Return a name in so many letters as a sentence bears, or what an id is called."""
+    return f"vertex {name}" if name.lstrip("-").isdigit() else "".join(folded(name, columns=_LONGEST_NAME, lines=1))
 
 
 def _words(name: str) -> Words:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +18,10 @@ from whitewater.errors import ConfigError, InputError
 from whitewater.last_run import is_of_last_run
 from whitewater.pagerank.index_folder import open_index
 from whitewater.pagerank.searcher import Searcher
-from whitewater.pagerank.snippets import printable
+from whitewater.pagerank.terminal_text import folded, printable
 
 PLACES = tuple(Path(f"results/pagerank/{device}/index") for device in ("cpu", "gpu"))
+SNIPPET_LINES = 3
 SETTINGS = ("k1", "b", "prior", "half", "limit")
 
 
@@ -36,7 +39,8 @@ def main(arguments: Sequence[str]) -> int:
     settings = _settings(given)
     answer = Searcher(open_index(_place(given.index))).answer(" ".join(given.words), settings)
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # a terminal may lack a letter
-    print(json.dumps(answer, ensure_ascii=False, indent=2) if given.json else _as_text(answer))
+    columns = shutil.get_terminal_size().columns
+    print(json.dumps(answer, ensure_ascii=False, indent=2) if given.json else _as_text(answer, columns))
     return 0
 
 
@@ -77,17 +81,21 @@ def _place(given: Path | None) -> Path:
                      "makes one; --index names another place.")  # fmt: skip
 
 
-def _as_text(answer: dict[str, Any]) -> str:
+def _as_text(answer: dict[str, Any], columns: int) -> str:
+    """Return an answer for a terminal of some columns; a title and a URL take one line, however long they are."""
     lines = [f"No document has {printable(word)!r}." for word in answer["unknown"]]
     if not answer["results"]:
         return "\n".join([*lines, f"Nothing matches {printable(answer['query'])!r}."])
     for each in answer["results"]:
-        parts = f"{each['score']:.3f} = text {each['bm25']:.3f} + PageRank {each['prior']:.3f}"
-        lines += [
-            "",
-            f"{each['position']:2}. {each['title'] or '(no title)'}   [{parts}]",
-            f"    {printable(each['url'])}",
-            *([f"    {each['snippet']}"] if each["snippet"] else []),
+        mark = f"{each['position']:2}. "
+        indent = " " * len(mark)
+        fold = partial(folded, columns=columns - len(mark))
+        title, *others = [
+            *fold(each["title"] or "(no title)", lines=1),
+            *fold(each["url"], lines=1),
+            *fold(each["snippet"], lines=SNIPPET_LINES),
+            f"{each['score']:.3f} = text {each['bm25']:.3f} + PageRank {each['prior']:.3f}",
         ]
+        lines += ["", mark + title, *(indent + line for line in others)]
     shown = f"{len(answer['results'])} of {answer['found']:,} documents"
     return "\n".join([*lines, "", shown]).lstrip("\n")

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from whitewater.pagerank.queries import Query, parse_query
 from whitewater.pagerank.ranking import Ranking, rank
-from whitewater.pagerank.snippets import printable, snippet
+from whitewater.pagerank.snippets import snippet
+from whitewater.pagerank.terminal_text import printable
 from whitewater.pagerank.terms import Terms
 
 if TYPE_CHECKING:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections import Counter
 from collections.abc import Collection, Sequence
 
+from whitewater.pagerank.terminal_text import CUT, printable
 from whitewater.pagerank.terms import Terms
 from whitewater.pagerank.tokens import Word, words
 
@@ -15,16 +14,7 @@ WINDOW = 30
 LEAD = 5
 # A snippet is looked for in so many characters from the beginning, so that a long text does not hold up the answer.
 SCANNED = 20_000
-MARK, CUT = "**", "…"
-# Embeddings, overrides and isolates, which change the direction of what comes after them.
-_DIRECTIONS = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-_BLANKS = re.compile(r"\s+")
-
-
-def printable(text: str) -> str:
-    """Return a text in one line, without what controls a terminal or the direction of writing."""
-    kept = (" " if unicodedata.category(letter) == "Cc" or letter in _DIRECTIONS else letter for letter in text)
-    return _BLANKS.sub(" ", "".join(kept)).strip()
+MARK = "**"
 
 
 def snippet(text: str, asked: Collection[str], terms: Terms) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ KINDS = ("lines", "comments", "empty_lines", "headers")
 BANNER = "%%MatrixMarket matrix coordinate"
 
 
-def read(clone: Clone, files: dict[str, str | bytes], **settings: Any) -> Ended:
+def read(clone: Clone, files: Mapping[str, str | bytes], **settings: Any) -> Ended:
     """Write files, and read those whose names begin with e as edges, and those with v as vertices."""
     for name, content in files.items():
         (clone / name).write_bytes(content if isinstance(content, bytes) else content.encode())

@@ -71,7 +71,7 @@ def read_matrix(path: Path, banner: bytes, sizes: bytes) -> Matrix:
 
 def check_settings(path: Path, matrix: Matrix, settings: Edges) -> None:
     """Raise ConfigError if the settings are not those of a matrix."""
-    wanted = {"layout": "pairs", "delimiter": "whitespace", "header": False, "ids": "integer"}
+    wanted: dict[str, str | bool] = {"layout": "pairs", "delimiter": "whitespace", "header": False, "ids": "integer"}
     reading = {**settings.model_dump(include=set(wanted)), "layout": settings.layout.replace("auto", "pairs")}
     for name, value in wanted.items():
         if reading[name] != value:

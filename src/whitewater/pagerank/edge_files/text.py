@@ -184,8 +184,8 @@ def _plan_of(source: int, target: int, weight: int, fields: int, settings: Edges
 
 def _text(block: Lines, *, named: bool) -> Array:
     """Return the bytes of a block; those that hold names must be UTF-8."""
-    if block.data.count(b"\r") != block.data.count(b"\r\n"):
-        raise lone_return(block.file, block.line_number(_LONE_RETURN.search(block.data).start()))
+    if lone := _LONE_RETURN.search(block.data):
+        raise lone_return(block.file, block.line_number(lone.start()))
     if named and not block.data.isascii():
         try:
             block.data.decode()
