@@ -298,6 +298,11 @@ def _opened_text(path: Path, settings: Edges) -> TextFile:
     file = open_text(path, has_header=settings.header, delimiter=delimiter, comment=settings.comment)
     if file.matrix:
         check_settings(path, file.matrix, settings)
+    if not settings.header and file.first == (settings.source_column, settings.target_column):
+        raise ConfigError(
+            f"{path}: the first line names the columns {', '.join(file.first)}. Set pagerank.fetch.edges.header to "
+            "true; if it is an edge nevertheless, set .source_column to another name."
+        )
     return file
 
 

@@ -203,6 +203,12 @@ def test_mistakes_of_format_have_their_own_sentence_and_all_files_are_named(fres
     assert "pagerank.fetch.edges.comment to '#'" in message
 
 
+def test_a_header_that_would_be_an_edge_between_names_is_told(fresh: Clone) -> None:
+    message = read(fresh, {"e.tsv": "source\ttarget\nJava\tC\n"}, ids="text", delimiter="tab").message
+    assert message.startswith("ConfigError: e.tsv: the first line names the columns source, target.")
+    assert "pagerank.fetch.edges.header" in message
+
+
 def test_files_that_are_no_lines_of_utf_8_are_all_named_and_not_printed(fresh: Clone) -> None:
     many = "".join(f"{n} {n + 1}\r" for n in range(5_000))
     files: dict[str, str | bytes] = {

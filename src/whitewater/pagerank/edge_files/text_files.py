@@ -57,6 +57,8 @@ class TextFile:
         How many edges a comment as those of SNAP tells of.
     comment
         The first comment, as it stands.
+    first
+        The first two fields of that line, whatever they are.
     """
 
     path: Path
@@ -67,6 +69,7 @@ class TextFile:
     matrix: Matrix | None = None
     declared: int | None = None
     comment: bytes = b""
+    first: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -271,11 +274,11 @@ def _with_head(file: TextFile, *, has_header: bool, delimiter: bytes | None, mar
         raise InputError(
             f"{file.path} has no header. Set pagerank.fetch.edges.header to false, or fetch the file again."
         )
-    headers = int(has_header or bool(banner))
+    headers, names = int(has_header or bool(banner)), _names(row, delimiter)
     return TextFile(
         file.path,
         file.is_gzip,
-        header=_names(row, delimiter) if has_header else (),
+        header=names if has_header else (),
         body=body + headers * len(row),
         counts=Counter(
             lines=len(comments) + empty + headers, comments=len(comments), empty_lines=empty, headers=headers
@@ -283,6 +286,7 @@ def _with_head(file: TextFile, *, has_header: bool, delimiter: bytes | None, mar
         matrix=read_matrix(file.path, banner, row) if banner else None,
         declared=next((int(found[1]) for each in comments if (found := _EDGES_OF_SNAP.match(each))), None),
         comment=comments[0] if comments else b"",
+        first=names[:2],
     )
 
 
