@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from whitewater.last_run import is_of_last_run
-from whitewater.pagerank.terminal_text import folded
+from whitewater.pagerank.terminal_text import shortened
 from whitewater.store import read_json
 from whitewater.style import percent
 
@@ -77,7 +77,7 @@ def _ranks(vertices: Path, convergence: Path) -> list[str]:
 
 def _called(name: str) -> str:
     """Return a name in so many letters as a sentence bears, or what an id is called."""
-    return f"vertex {name}" if name.lstrip("-").isdigit() else "".join(folded(name, columns=_LONGEST_NAME, lines=1))
+    return f"vertex {name}" if name.lstrip("-").isdigit() else shortened(name, columns=_LONGEST_NAME)
 
 
 def _words(name: str) -> Words:

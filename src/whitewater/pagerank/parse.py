@@ -25,6 +25,7 @@ from whitewater.pagerank.links import STEM, finish_links
 from whitewater.pagerank.page_parts import Kept, LeftOut, Part, RowGroup, finish_part, parse_group
 from whitewater.pagerank.pages import PagesFolder, open_pages
 from whitewater.pagerank.parquet_folder import numbered, read_row_group, row_groups
+from whitewater.pagerank.terminal_text import shortened
 from whitewater.pagerank.urls import normalise
 from whitewater.step import Output, Run
 from whitewater.store import write_json
@@ -33,6 +34,8 @@ logger = logging.getLogger(__name__)
 
 # Bytes of pages from which on processes, which start in some seconds, pay: parsing holds the lock of the interpreter.
 LARGE_BYTES = 200_000_000
+# Columns of an example of an address in the log.
+_LONGEST_URL = 200
 
 
 def parse(run: Run[Parse], *, fetched: Path, documents: Output, links: Output, summary: Output) -> None:
@@ -168,7 +171,8 @@ def _counted(pages: PagesFolder, parts: Sequence[Part], resolved: Resolved, left
 def _log(counted: dict[str, Any], left_out: LeftOut) -> None:
     logger.info("pages: %s; links: %s", _told(counted["pages"]), _told(counted["links"]))
     for kind, urls in sorted(left_out.examples.items()):
-        logger.info("%s, %d pages are left out, such as %s", kind, left_out.pages[kind], ", ".join(urls))
+        shown = (shortened(url, columns=_LONGEST_URL) for url in urls)
+        logger.info("%s, %d pages are left out, such as %s", kind, left_out.pages[kind], ", ".join(shown))
 
 
 def _told(counts: Mapping[str, int]) -> str:

@@ -18,6 +18,11 @@ def printable(text: str) -> str:
     return _BLANKS.sub(" ", "".join(kept)).strip()
 
 
+def shortened(text: str, *, columns: int) -> str:
+    """Return a text, made printable, as one line of at most so many columns; see `folded`."""
+    return "".join(folded(text, columns=columns, lines=1))
+
+
 def folded(text: str, *, columns: int, lines: int) -> list[str]:
     """Return a text, made printable, as at most so many lines of at most so many columns; the last tells if it is cut.
 

@@ -232,9 +232,10 @@ def test_a_column_that_is_there_twice_is_refused(fresh: Clone) -> None:
         "e1.parquet": Path(fresh / "e1.parquet").read_bytes(),
         "e2.csv": "source,target,target\n1,2,3\n",
         "e3.csv": "from,to\n1,2\n",
+        "e4.csv": f"\x1b[2J{'a' * 5_000},to\n1,2\n",
     }
     message = read(fresh, files, header=True, delimiter="comma").message
-    assert message.startswith("ConfigError: 3 files cannot be read:")
+    assert message.startswith("ConfigError: 4 files cannot be read:")
     for said in (
         "more than one column 'source'",
         "more than one column 'target'",

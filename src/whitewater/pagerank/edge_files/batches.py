@@ -13,7 +13,10 @@ import pyarrow as pa
 from whitewater.devices.protocol import Array
 from whitewater.errors import ConfigError
 from whitewater.pagerank.edge_files.name_hash import hash_names
+from whitewater.pagerank.terminal_text import shortened
 
+# Columns of a list of names in an error.
+_LONGEST_LIST = 300
 NO_TEXT = np.empty(0, np.uint8)
 
 
@@ -43,8 +46,9 @@ class Batch:
 
 def wrong_column(path: Path, name: str, names: Sequence[str]) -> ConfigError:
     """Return the error of a column that is not among the names of a file, or more than once."""
+    listed = shortened(", ".join(names), columns=_LONGEST_LIST)
     return ConfigError(
-        f"{path} has {'more than one' if name in names else 'no'} column {name!r}; it has {', '.join(names)}. Set "
+        f"{path} has {'more than one' if name in names else 'no'} column {name!r}; it has {listed}. Set "
         "pagerank.fetch.edges.source_column, .target_column and .weight_column, or of text .header and .delimiter."
     )
 
