@@ -26,12 +26,12 @@ from whitewater.taxi.predict import predict
 from whitewater.taxi.standardise import standardise
 from whitewater.taxi.tips import tips
 
-BOUNDS = taxi.Range(above=0, at_least=0, below=300, at_most=200)
+BOUNDS = taxi.Range(above=0, below=300)
 SETTINGS: dict[str, Any] = {
     "standardise": taxi.Standardise(block_rows=1000),
     "clean": taxi.Clean(
         required=("pickup_datetime", "fare_amount"),
-        ranges=taxi.Ranges(speed=BOUNDS, passenger_count=taxi.Range(at_most=9)),
+        ranges=taxi.Ranges(speed=BOUNDS, passenger_count=taxi.Range(at_least=0, at_most=9)),
         exclude_pickup_boroughs=("EWR",),
         exclude_dropoff_boroughs=("Staten Island",),
         minimum_month_share=0.01,

@@ -9,6 +9,7 @@ from tests.raw_files import TRIP, write_csv
 
 # Makes any machine one without a usable GPU.
 NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}
+QUALITY = "results/taxi/cpu/quality.json"
 TIPS = {"trips": "trips", "zones": "zones", "tables": "tips_by_hour.parquet"}
 
 
@@ -54,8 +55,48 @@ def test_a_file_of_overrides_changes_one_nested_key_and_leaves_its_neighbours(fi
     overrides = {"taxi": {"clean": {"ranges": {"duration": {"at_most": 3600}}}}}
     ended = dry_run(finished, overrides, "results/taxi/cpu/quality.json")
     assert ended.jobs == {"taxi_clean"}
-    assert '"duration": {"above": null, "at_least": null, "at_most": 3600.0, "below": null}' in ended.terminal
+    assert '"duration": {"above": 0.0, "at_least": null, "at_most": 3600.0, "below": null}' in ended.terminal
     assert '"fare_amount": {"above": 0.0, "at_least": null, "at_most": 1000.0, "below": null}' in ended.terminal
+
+
+def test_a_part_of_a_mapping_is_merged_with_its_default_and_null_removes_a_bound(fresh: Clone) -> None:
+    # Of -1, 1, 3 and 7 hours; the default is more than 0 and at most 6.
+    ends = ["07:00:00", "09:00:00", "11:00:00", "15:00:00"]
+    write_csv(fresh / "trips.csv", [TRIP.replace("08:10:00", end) for end in ends])
+    fetched = {"source": "files", "files": {"paths": ["trips.csv"]}}
+    kept = {}
+    for name, bounds in (("merged", {"at_most": 7200}), ("removed", {"at_most": None})):
+        ended = fresh.run("taxi", {"fetch": fetched, "clean": {"ranges": {"duration": bounds}}}, QUALITY)
+        assert ended.status == 0, ended.terminal
+        kept[name] = fresh.json(QUALITY)["totals"]["rows_out"]
+    assert kept == {"merged": 1, "removed": 3}
+
+
+def test_bounds_that_no_value_can_meet_are_refused_before_any_job_in_every_application(fresh: Clone) -> None:
+    ranges = {
+        "duration": {"above": 5, "at_most": 1},
+        "fare_amount": {"at_least": 2000},
+        "speed": {"at_most": 1, "below": 1},
+    }
+    wrong = {
+        "taxi": {"clean": {"ranges": ranges}},
+        "genomics": {"ld_prune": {"window": 10}, "variant_qc": {"regions": ["6:200-100"]}},
+        "pagerank": {"simulate": {"links": float("inf")}},
+        "recsys": {"split": {"valid_share": 0.5, "test_share": 0.5}},
+    }
+    ended = fresh.snakemake(files=("tiny.yaml", fresh.write("wrong.yaml", wrong)))
+    told = ended.message.splitlines()[1:]
+    for place, why in {
+        "taxi.clean.ranges.duration": "no value is above 5 and at most 1",
+        "taxi.clean.ranges.fare_amount": "no value is at least 2000 and at most 1000",
+        "taxi.clean.ranges.speed": "below and at_most are both given",
+        "genomics.ld_prune": "step is 20, larger than window, 10",
+        "genomics.variant_qc.regions.0": "the region ends before it begins: write it as 6:100-200",
+        "pagerank.simulate.links": "input should be a finite number",
+        "recsys.split": "their sum must be below 1",
+    }.items():
+        assert [line for line in told if line.startswith(f"wrong.yaml: {place}") and why in line], (place, told)
+    assert len(told) == 7
 
 
 def test_text_given_with_config_becomes_the_type_of_its_key(finished: Clone) -> None:

@@ -1,12 +1,17 @@
 """The configuration: defaults, coercion, and errors that say file, key, value and what was meant."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pytest
 
 from whitewater.config import document
+from whitewater.config.base import Section
 from whitewater.config.gpu import require_device
 from whitewater.config.resolve import Source, resolve
+from whitewater.config.root import Config
+from whitewater.config.taxi import Clean, Range
 from whitewater.errors import ConfigError, DeviceError
 
 
@@ -66,8 +71,102 @@ def test_a_range_can_be_switched_off() -> None:
     assert resolve({"taxi": {"clean": {"ranges": {"duration": None}}}})["taxi"]["clean"]["ranges"]["duration"] is None
 
 
+@pytest.mark.parametrize(
+    ("given", "bounds"),
+    [
+        ({"at_most": 7200}, {"above": 0, "at_most": 7200}),
+        ({"below": 7200}, {"above": 0, "below": 7200}),
+        ({"at_least": 60}, {"at_least": 60, "at_most": 21_600}),
+        ({"at_most": None}, {"above": 0}),
+        ({"above": None, "at_most": None}, {}),
+        ({}, {"above": 0, "at_most": 21_600}),
+    ],
+)
+def test_a_bound_is_merged_with_the_default_ones(given: dict[str, object], bounds: dict[str, float]) -> None:
+    by_hand = Clean.model_validate_json(json.dumps({"ranges": {"duration": given}})).ranges.duration
+    once = resolve({"taxi": {"clean": {"ranges": {"duration": given}}}})
+    assert by_hand == Range(**bounds)
+    assert once["taxi"]["clean"]["ranges"]["duration"] == Range(**bounds).model_dump()
+    assert resolve(once) == once
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"above": 5, "at_most": 1},
+        {"above": 5, "at_most": 5},
+        {"at_least": 5, "below": 5},
+        {"at_least": 6, "at_most": 5},
+        {"at_least": 20_000, "above": 0},
+        {"at_most": 5, "below": 5},
+        {"at_least": 30_000},
+        {"above": float("nan")},
+        {"at_most": float("inf")},
+    ],
+)
+def test_bounds_that_nothing_passes_or_that_say_two_things_are_refused(wrong: dict[str, float]) -> None:
+    (told,) = errors({"taxi": {"clean": {"ranges": {"duration": wrong}}}})
+    assert "taxi.clean.ranges.duration" in told
+
+
+def test_bounds_may_meet_where_both_include_the_value() -> None:
+    assert Range(at_least=5, at_most=5)
+
+
+def every_mapping(section: type[Section], *path: str) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
+    """Yield the path and the default of each key that takes a section or a mapping."""
+    for name, field in section.model_fields.items():
+        default = field.default
+        if isinstance(default, Section) and type(default).model_fields:
+            yield (*path, name), default.model_dump(mode="json")
+            yield from every_mapping(type(default), *path, name)
+        elif isinstance(default, Mapping) and default:
+            yield (*path, name), dict(default)
+
+
+def test_a_part_of_any_mapping_is_merged_with_its_default() -> None:
+    mappings = list(every_mapping(Config))
+    assert {".".join(path) for path, _ in mappings} >= {
+        "taxi.clean.ranges.duration", "genomics.simulate.samples_by_population", "benchmarks.svd_zarr"
+    }  # fmt: skip
+    for path, default in mappings:
+        key, value = next(iter(default.items()))
+        given: Any = {key: value}
+        for each in reversed(path):
+            given = {each: given}
+        found = resolve(given)
+        for each in path:
+            found = found[each]
+        assert found == default, path
+
+
+def test_a_section_made_in_python_is_refused_with_all_its_errors_and_what_was_meant() -> None:
+    with pytest.raises(ConfigError) as error:
+        Clean(minimum_month_shar=0.5, ranges={"fare_amont": {"above": 0}, "speed": {"above": "fast"}})  # type: ignore[call-arg, arg-type]
+    told = set(str(error.value).splitlines())
+    assert told == {
+        "Clean: minimum_month_shar = 0.5: no such key; did you mean 'minimum_month_share'?",
+        "Clean: ranges.fare_amont = {'above': 0}: no such key; did you mean 'fare_amount'?",
+        "Clean: ranges.speed.above = 'fast': input should be a valid number, unable to parse string as a number",
+    }
+
+
 def test_files_without_paths_are_refused() -> None:
     assert "files.paths is empty" in errors({"taxi": {"fetch": {"source": "files"}}})[0]
+
+
+@pytest.mark.parametrize(
+    ("section", "said"),
+    [
+        ({"genomics": {"ld_prune": {"window": 10}}}, "step is 20, larger than window, 10"),
+        ({"genomics": {"variant_qc": {"exclude_regions": ["6:200-100"]}}}, "write it as 6:100-200"),
+        ({"recsys": {"split": {"valid_share": 0.5, "test_share": 0.5}}}, "their sum must be below 1"),
+        ({"recsys": {"fetch": {"movielens": {"positive": float("nan")}}}}, "should be a finite number"),
+    ],
+)
+def test_what_cannot_be_met_is_refused_before_any_step(section: dict[str, object], said: str) -> None:
+    (told,) = errors(section)
+    assert said in told
 
 
 def test_a_map_of_more_components_than_are_computed_is_refused() -> None:

@@ -18,11 +18,11 @@ from urllib.parse import quote, unquote, urljoin, urlsplit
 import networkx as nx
 import numpy as np
 import pytest
-from pydantic import ValidationError
 from warcio.archiveiterator import ArchiveIterator
 
 from whitewater.config.pagerank import Simulate
 from whitewater.devices import resolve
+from whitewater.errors import ConfigError
 from whitewater.pagerank.simulate import simulate
 from whitewater.pagerank.simulation.hrefs import Spelling, draw_spellings, write_href
 from whitewater.pagerank.simulation.linking import draw_links, draw_out_degrees
@@ -455,5 +455,5 @@ def test_settings_at_the_edges_give_a_web(tmp_path: Path, settings: Simulate, li
 
 
 def test_pages_with_links_cannot_have_less_than_one() -> None:
-    with pytest.raises(ValidationError, match="set 0, or 1 or more"):
+    with pytest.raises(ConfigError, match="set 0, or 1 or more"):
         Simulate(links=0.5)

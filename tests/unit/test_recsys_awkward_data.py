@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from pydantic import ValidationError
 
 from whitewater.config.recsys import Feature, Fit
 from whitewater.errors import ConfigError, InputError
@@ -267,5 +266,5 @@ def test_a_key_of_runs_that_is_no_category_is_named() -> None:
 def test_two_groups_of_features_have_two_names() -> None:
     group = Feature(name="same", columns=("text",), operators=("Categorify",))
 
-    with pytest.raises(ValidationError, match="more than one group named same"):
+    with pytest.raises(ConfigError, match="more than one group named same"):
         Fit(features=(group, group))

@@ -9,7 +9,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pydantic import ValidationError
 
 from tests.recsys_operators import applied, applied_by_row, categories, fields_of, fitted_on, numbers, on_host
 from whitewater.devices import Device
@@ -120,7 +119,7 @@ def test_what_the_file_has_not_is_named(items: str, tmp_path: Path) -> None:
     (tmp_path / "items.csv").write_text("item,price\na,1\n")
     with pytest.raises(InputError, match="Give the path of a Parquet file"):
         JoinExternal(table=str(tmp_path / "items.csv"), on="item", columns=("price",))
-    with pytest.raises(ValidationError, match="how"):
+    with pytest.raises(ConfigError, match="how"):
         JoinExternal(table=items, on="item", columns=("price",), how="inner")
 
 

@@ -1,7 +1,6 @@
 """Tags, properties and names change; values do not."""
 
 import pytest
-from pydantic import ValidationError
 
 from tests.recsys_operators import applied, applied_by_row, categories, fields_of, lists, numbers
 from whitewater.devices.columns import Block
@@ -57,5 +56,5 @@ def test_names_that_would_be_given_twice_or_not_at_all_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"Rename\(name='m'\) takes one column, not n, c"):
         Rename(name="m").output(("n", "c"), fields_of(BLOCK))
     for wrong in ({}, {"name": "m", "postfix": "_raw"}, {"postfix": ""}):
-        with pytest.raises(ValidationError):
+        with pytest.raises(ConfigError):
             Rename(**wrong)

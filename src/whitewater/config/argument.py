@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from whitewater.config.faults import describe
 from whitewater.errors import ConfigError
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -22,6 +23,4 @@ def read(model: type[Model], text: str, *, option: str) -> Model:
     try:
         return model.model_validate_json(text)
     except ValidationError as error:
-        places = [(".".join(map(str, fault["loc"])), fault["msg"]) for fault in error.errors()]
-        lines = [f"{option}: {place}{': ' if place else ''}{message}" for place, message in places]
-        raise ConfigError("\n".join(lines)) from None
+        raise ConfigError("\n".join(f"{option}: {describe(fault, model)}" for fault in error.errors())) from None

@@ -96,7 +96,7 @@ class Benchmarks(Section):
     @model_validator(mode="before")
     @classmethod
     def _for_every_row(cls, given: Any) -> Any:
-        """Hand `COMMON` to the rows that do not set their own, and each row its own defaults."""
+        """Hand `COMMON` to the rows that do not set their own."""
         if not isinstance(given, dict):
             return given
         common = {key: given[key] for key in COMMON if given.get(key) is not None and _is_valid(key, given[key])}
@@ -104,7 +104,7 @@ class Benchmarks(Section):
         for name, field in cls.model_fields.items():
             own = given.get(name, {})
             if isinstance(field.default, Row) and isinstance(own, dict):
-                filled[name] = {**field.default.model_dump(), **common, **own}
+                filled[name] = {**common, **own}
         return filled
 
 

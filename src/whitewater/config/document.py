@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
 import sys
 from collections.abc import Iterator, Sequence
@@ -22,7 +23,8 @@ Made by `python -m whitewater config`; change the models in `src/whitewater/conf
 
 Snakemake merges, weakest first: the defaults below, `config/config.yaml`, `config/<application>.yaml`, each
 `--configfile FILE`, and `--config key=value`. Give nested keys in a file of your own, `--configfile my.yaml`:
-Snakemake's `--config` takes keys of the top level only. Every error is reported at once, with its file, its key and its
+Snakemake's `--config` takes keys of the top level only. Sections and mappings are merged key by key: a key that is not
+given keeps its default. A list replaces the default. Every error is reported at once, with its file, its key and its
 value, before any job starts.
 """
 
@@ -58,7 +60,7 @@ def _update(path: Path, text: str, *, check: bool) -> bool:
 
 
 def _section(model: type[BaseModel], path: str) -> Iterator[str]:
-    yield f"## {path or 'Top level'}\n\n{(model.__doc__ or '').strip()}\n"
+    yield f"## {path or 'Top level'}\n\n{inspect.cleandoc(model.__doc__ or '')}\n"
     nested = {name: section for name, field in model.model_fields.items() if (section := _section_of(field))}
     plain = {name: field for name, field in model.model_fields.items() if name not in nested}
     if plain:

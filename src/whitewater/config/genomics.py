@@ -3,12 +3,22 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from whitewater.config.base import Section
 
 Share = Annotated[float, Field(ge=0, le=1)]
-Region = Annotated[str, Field(pattern=r"^[^:\s]+(:\d+-\d+)?$")]
+
+
+def _begins_before_it_ends(region: str) -> str:
+    contig, _, positions = region.partition(":")
+    first, _, last = positions.partition("-")
+    if positions and int(last) < int(first):
+        raise ValueError(f"the region ends before it begins: write it as {contig}:{last}-{first}")
+    return region
+
+
+Region = Annotated[str, Field(pattern=r"^[^:\s]+(:\d+-\d+)?$"), AfterValidator(_begins_before_it_ends)]
 
 
 class Simulate(Section):
@@ -19,7 +29,8 @@ class Simulate(Section):
     """
 
     samples_by_population: dict[Literal["AFR", "EUR", "ASIA", "ADMIX"], Annotated[int, Field(ge=0)]] = Field(
-        {"AFR": 90, "EUR": 90, "ASIA": 90, "ADMIX": 90}, description="Unrelated samples of each population."
+        {"AFR": 90, "EUR": 90, "ASIA": 90, "ADMIX": 90},
+        description="Unrelated samples of each population; 0: none. One that is not given keeps its default.",
     )
     families: int = Field(6, ge=0, description="Pairs of the samples above that have two children each.")
     duplicates: int = Field(1, ge=0, description="Samples above that are there twice, as if genotyped again.")
@@ -174,6 +185,15 @@ class LdPrune(Section):
     step: int = Field(20, ge=1, description="Variants that the window moves by.")
     r2: float = Field(0.2, gt=0, le=1, description="Squared correlation above which one of two variants is removed.")
     minimum_distance: int = Field(0, ge=0, description="distance: bases between neighbours that are kept.")
+
+    @model_validator(mode="after")
+    def _windows_overlap(self) -> Self:
+        if self.method == "r2" and self.step > self.window:
+            raise ValueError(
+                f"step is {self.step}, larger than window, {self.window}: variants between two windows would not be "
+                "compared. Set a smaller step"
+            )
+        return self
 
 
 class Relatedness(Section):

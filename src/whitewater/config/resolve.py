@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import ValidationError
 
+from whitewater.config.faults import describe
 from whitewater.config.gpu import missing_gpu
 from whitewater.config.root import Config
 from whitewater.errors import ConfigError
@@ -41,24 +40,12 @@ def resolve(raw: Mapping[str, Any], *, sources: Sequence[Source] = ()) -> dict[s
     try:
         config = Config.model_validate(dict(raw))
     except ValidationError as error:
-        lines = [_describe(fault, sources) for fault in error.errors()]
+        lines = [f"{_origin(fault['loc'], sources)}: {describe(fault, Config)}" for fault in error.errors()]
         raise ConfigError("\n".join(dict.fromkeys(lines))) from None
     resolved = config.model_dump(mode="json")
     if resolved["device"] == "auto":
         resolved["device"] = "cpu" if missing_gpu() else "gpu"
     return resolved
-
-
-def _describe(fault: ErrorDetails, sources: Sequence[Source]) -> str:
-    keys = [str(key) for key in fault["loc"]]
-    path = ".".join(keys)
-    where = _origin(fault["loc"], sources)
-    if fault["type"] == "extra_forbidden":
-        return f"{where}: {path} = {fault['input']!r}: no such key{_hint(keys)}"
-    # A tuple is what Python has; who writes YAML knows lists.
-    message = fault["msg"].removeprefix("Value error, ").replace("tuple", "list")
-    shown = "" if fault["type"] == "missing" or isinstance(fault["input"], dict) else f" = {fault['input']!r}"
-    return f"{where}: {path}{shown}: {message[0].lower()}{message[1:]}{_nearest_value(fault)}"
 
 
 def _origin(location: Sequence[int | str], sources: Sequence[Source]) -> str:
@@ -77,38 +64,3 @@ def _holds(values: Any, location: Sequence[int | str]) -> bool:
             return isinstance(values, list) and isinstance(key, int) and key < len(values)
         values = values[key]
     return True
-
-
-def _hint(keys: Sequence[str]) -> str:
-    siblings = _fields(keys[:-1])
-    near = difflib.get_close_matches(keys[-1], siblings, 1)
-    if near:
-        return f"; did you mean {near[0]!r}?"
-    return f"; the keys here are {', '.join(siblings)}" if siblings else ""
-
-
-def _nearest_value(fault: ErrorDetails) -> str:
-    """Offer the nearest of the allowed values of a choice."""
-    allowed = str(fault.get("ctx", {}).get("expected", ""))
-    choices = [choice.strip("' ") for choice in allowed.replace(" or ", ",").split(",")]
-    near = difflib.get_close_matches(str(fault["input"]), choices, 1)
-    return f"; did you mean {near[0]!r}?" if fault["type"] == "literal_error" and near else ""
-
-
-def _fields(keys: Sequence[str]) -> list[str]:
-    """Return the keys that the section at this path has."""
-    section: type[BaseModel] = Config
-    for key in keys:
-        if key.isdecimal():  # an entry of a list, whose section its key gave
-            continue
-        field = section.model_fields.get(key)
-        nested = _section_of(field.annotation) if field else None
-        if nested is None:
-            return []
-        section = nested
-    return list(section.model_fields)
-
-
-def _section_of(annotation: Any) -> type[BaseModel] | None:
-    candidates = (annotation, *getattr(annotation, "__args__", ()))
-    return next((each for each in candidates if isinstance(each, type) and issubclass(each, BaseModel)), None)

@@ -1,6 +1,7 @@
 """Configuration of the taxi application: one section for each step, which gets exactly its section."""
 
-from typing import Annotated, Literal, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
@@ -26,6 +27,11 @@ Feature = Literal[
     "pickup_borough",
     "dropoff_borough",
 ]
+
+
+# Bounds of a `Range`: on each side there is one at most.
+LOWER, UPPER = ("above", "at_least"), ("below", "at_most")
+SAME_SIDE = {"above": "at_least", "at_least": "above", "below": "at_most", "at_most": "below"}
 
 
 class Generated(Section):
@@ -92,16 +98,44 @@ class Standardise(Section):
 
 
 class Range(Section):
-    """Bounds of a quantity; a null passes."""
+    """Bounds of a quantity, one on each side at most; a null passes."""
 
     above: float | None = Field(None, description="Values must be greater.")
     at_least: float | None = Field(None, description="Values must be greater or equal.")
     below: float | None = Field(None, description="Values must be less.")
     at_most: float | None = Field(None, description="Values must be less or equal.")
 
+    @classmethod
+    def over_default(cls, given: Mapping[str, Any], default: Mapping[str, Any]) -> dict[str, Any]:
+        """Leave out a default bound whose side has a bound of the user's."""
+        return {**{bound: value for bound, value in default.items() if given.get(SAME_SIDE[bound]) is None}, **given}
+
+    @model_validator(mode="after")
+    def _some_value_is_within(self) -> Self:
+        bounds = self.model_dump(exclude_none=True)
+        for bound, other in SAME_SIDE.items():
+            if bound in bounds and other in bounds:
+                raise ValueError(f"{bound} and {other} are both given: set one of them to null")
+        low, high = (next((key for key in keys if key in bounds), "") for keys in (LOWER, UPPER))
+        strict = low == "above" or high == "below"
+        if low and high and (bounds[low] > bounds[high] or (strict and bounds[low] == bounds[high])):
+            raise ValueError(
+                f"no value is {_in_words(low)} {bounds[low]:g} and {_in_words(high)} {bounds[high]:g}: change one of "
+                "them, or remove it with null (a bound that is not given keeps its default)"
+            )
+        return self
+
+
+def _in_words(bound: str) -> str:
+    return bound.replace("_", " ")
+
 
 class Ranges(Section):
-    """Bounds by quantity; null switches a rule off."""
+    """Bounds by quantity; null switches a rule off.
+
+    A bound that is not given keeps its default, unless the other lower or upper one is given; null removes it, as in
+    ``duration: {at_most: null}``.
+    """
 
     duration: Range | None = Field(Range(above=0, at_most=21_600), description="Seconds from pickup to drop-off.")
     trip_distance: Range | None = Field(Range(at_least=0, at_most=200), description="Miles.")

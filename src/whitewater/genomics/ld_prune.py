@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from whitewater.devices import Array, Device
 from whitewater.devices.genotypes import Genotypes
-from whitewater.errors import ConfigError, InputError
+from whitewater.errors import InputError
 from whitewater.genomics.decisions import kept_rows, read_decisions, write_decisions
 from whitewater.genomics.genotype_folder import GenotypeFolder, open_genotypes
 
@@ -130,9 +130,6 @@ def _prune(
     from whitewater.genomics.pruning import Pruning, windows
 
     settings = run.settings
-    if settings.step > settings.window:
-        raise ConfigError(f"ld_prune.step is {settings.step}, larger than ld_prune.window, {settings.window}: variants "
-                          "between two windows would not be compared. Set a smaller step.")  # fmt: skip
     if folder.samples < FEW_SAMPLES:
         logger.warning("With %d samples, fewer than %d, independent variants look linked by chance and are removed",
                        folder.samples, FEW_SAMPLES)  # fmt: skip

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from whitewater.errors import ConfigError, InputError
+from whitewater.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,19 +29,11 @@ class Region:
 
 
 def parse_region(text: str) -> Region:
-    """Read ``contig`` or ``contig:first-last``.
-
-    Raises
-    ------
-    ConfigError
-        If the last position is before the first.
-    """
+    """Read ``contig`` or ``contig:first-last``."""
     contig, _, positions = text.partition(":")
     if not positions:
         return Region(contig)
     first, last = map(int, positions.split("-"))
-    if last < first:
-        raise ConfigError(f"region {text} ends before it begins: write it as {contig}:{last}-{first}.")
     return Region(contig, first, last)
 
 

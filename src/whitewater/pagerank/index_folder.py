@@ -177,7 +177,7 @@ def open_index(path: Path) -> IndexFolder:
     if version != FORMAT:
         raise InputError(f"{path} has format {version}; this version reads {FORMAT}. Run the step index again.")
     try:
-        described = Described(**found)
+        described = Described.model_validate(found)
     except ValidationError as error:
         raise InputError(f"{path}/index.json describes no index: {error}. Run the step index again.") from error
     if described.unicode != UNICODE:

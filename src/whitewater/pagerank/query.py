@@ -63,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
 def _settings(given: argparse.Namespace) -> Search:
     values = {name: getattr(given, name) for name in SETTINGS if getattr(given, name) is not None}
     try:
-        return Search(**values)
+        return Search.model_validate(values)
     except ValidationError as error:
         wrong = [f"--{each['loc'][0]}: {each['msg']}" for each in error.errors()]
         raise ConfigError("; ".join(wrong)) from None

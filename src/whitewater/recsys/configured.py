@@ -9,8 +9,6 @@ from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
-
 from whitewater.config.recsys import Feature, Role
 from whitewater.errors import ConfigError
 from whitewater.recsys.graph import Node, applied, as_node
@@ -104,11 +102,7 @@ def _operator(name: str, parameters: Mapping[str, Any]) -> Operator:
             f"there is no operator {name!r}{f'; did you mean {near[0]!r}?' if near else '.'} The operators are "
             f"{', '.join(OPERATORS)}."
         )
-    try:
-        return OPERATORS[name](**parameters)
-    except ValidationError as error:
-        wrong = [f"{'.'.join(map(str, each['loc'])) or name}: {each['msg']}" for each in error.errors()]
-        raise ConfigError(f"{name}: {'; '.join(wrong)}") from None
+    return OPERATORS[name](**parameters)
 
 
 def _columns(wanted: Iterable[str | tuple[str, ...]], columns: Mapping[str, Role]) -> Inputs:
