@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
@@ -176,4 +177,7 @@ if __name__ == "__main__":
         status = main()
     except SystemExit as ended:  # of an error, which is told already: a task that still runs is not waited for
         status = int(ended.code or 0)
+    except BaseException:
+        status = 1
+        traceback.print_exc()
     leave(status)

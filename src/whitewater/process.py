@@ -5,18 +5,51 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+from contextlib import suppress
+from threading import Thread
 from typing import NoReturn
+
+# What is registered for the end of a process takes milliseconds, unless it waits for what will not come.
+EXIT_SECONDS = 5.0
 
 
 def leave(status: int) -> NoReturn:
-    """End the process: do what was registered for its end, and leave its memory to the system.
+    """End the process with a status, whatever libraries left running; do what was registered for its end.
 
-    Python would take apart hundreds of modules and free what they hold one by one, for a third of a second.
+    Python would wait for pools, threads and processes: for ever where an error left one of them waiting for work. And
+    it would take apart hundreds of modules and free what they hold one by one, for a third of a second.
     """
-    atexit._run_exitfuncs()
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except BrokenPipeError:  # whoever read it has seen enough
-            continue
-    os._exit(status)
+    try:
+        _kill_children()
+        registered = Thread(target=atexit._run_exitfuncs, daemon=True)
+        registered.start()
+        registered.join(EXIT_SECONDS)
+        _kill_children()  # a pool replaces the processes that it lost
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(BrokenPipeError):  # whoever read it has seen enough
+                stream.flush()
+    finally:
+        os._exit(status)
+
+
+def _kill_children() -> None:
+    """Kill what this process started and nobody ended: it would run on, and keep terminal and log open.
+
+    Python's tracker of shared resources is spared. It ends by itself and removes what the killed ones shared.
+    """
+    if not _has_children():
+        return
+    import psutil
+
+    for child in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):
+            if not any("resource_tracker" in word for word in child.cmdline()):
+                child.kill()
+
+
+def _has_children() -> bool:
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
