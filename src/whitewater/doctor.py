@@ -259,19 +259,25 @@ def _parser() -> argparse.ArgumentParser:
 
 def _configured(root: Path, files: Iterable[Path], device: str | None) -> dict[str, Any]:
     """Return the configuration that Snakemake would merge from the same files."""
-    import yaml
-
-    sources = []
-    for file in (*sorted((root / "config").glob("*.yaml")), *files):
-        if not file.exists():
-            raise ConfigError(f"{file} does not exist.")
-        sources.append(Source(str(file), yaml.safe_load(file.read_text()) or {}))
+    sources = [_read(file) for file in (*sorted((root / "config").glob("*.yaml")), *files)]
     if device:
         sources.append(Source("--device", {"device": device}))
     merged: dict[str, Any] = {}
     for source in sources:
         merged = _merged(merged, source.values)
     return resolve(merged, sources=sources)
+
+
+def _read(file: Path) -> Source:
+    import yaml
+
+    try:
+        values = yaml.safe_load(file.read_bytes()) or {}
+    except (OSError, yaml.YAMLError) as error:
+        raise ConfigError(f"{file} is not a readable YAML file: {error}") from error
+    if not isinstance(values, dict):
+        raise ConfigError(f"{file} has no keys. Write them as in config/.")
+    return Source(str(file), values)
 
 
 def _merged(weak: Mapping[str, Any], strong: Mapping[str, Any]) -> dict[str, Any]:

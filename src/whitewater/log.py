@@ -21,7 +21,8 @@ def logged(log: Path | None, *, name: str) -> Iterator[None]:
     A `WhitewaterError` ends the process with status 1 and its message; any other error also with status 1, its last
     line and a pointer to the log, where the traceback is.
     """
-    terminal = os.fdopen(os.dup(2), "w", buffering=1)
+    # As sys.stderr does, it shows what it cannot encode, such as the bytes of a file's name, with backslashes.
+    terminal = os.fdopen(os.dup(2), "w", buffering=1, errors="backslashreplace")
     if log is not None:
         _redirect(log)
     _configure(name, [sys.stderr, *([terminal] if log else [])])

@@ -209,6 +209,17 @@ def test_own_configuration_file_goes_over_those_of_the_folder(
     assert "taxi source: generated" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("data", [b"device: \xff", b"device: [", b"- cpu"])
+def test_a_configuration_file_that_cannot_be_read_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], data: bytes
+) -> None:
+    (tmp_path / "own.yaml").write_bytes(data)
+    monkeypatch.chdir(tmp_path)
+    assert doctor.main(["--json", "--configfile", "own.yaml"]) == 1
+    (check,) = json.loads(capsys.readouterr().out)
+    assert check["found"].startswith("own.yaml ")
+
+
 @pytest.mark.gpu
 @pytest.mark.skipif(missing_gpu() is not None, reason=f"no GPU: {missing_gpu()}")
 def test_gpu_is_named() -> None:

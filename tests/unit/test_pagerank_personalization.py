@@ -6,6 +6,8 @@ import networkx
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.graphs import Graph, random_graph, rank
@@ -112,6 +114,14 @@ def test_tables_of_another_form_are_refused(numbered: GraphFolder, text: str, me
 def test_columns_of_parquet_that_are_no_numbers_are_refused(numbered: GraphFolder, table: dict[str, list[str]]) -> None:
     with pytest.raises(InputError, match=r"pagerank\.pagerank\.personalization: .*chosen\.parquet cannot be read"):
         read(numbered, pd.DataFrame(table), "parquet")
+
+
+def test_names_in_parquet_that_are_no_text_are_refused(named: GraphFolder) -> None:
+    binary = pa.array([b"\xff"])
+    names = pa.Array.from_buffers(pa.string(), 1, binary.buffers())
+    pq.write_table(pa.table({"name": names}), named.path.parent / "chosen.parquet")
+    with pytest.raises(InputError, match=r"chosen\.parquet cannot be read: .*Invalid UTF8"):
+        read_personalization(named.path.parent / "chosen.parquet", named)
 
 
 @pytest.mark.parametrize("weight", [1e308, 5e-324])

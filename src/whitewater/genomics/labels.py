@@ -103,11 +103,14 @@ def read_labels(path: Path, settings: Labels) -> dict[str, str]:
 
 def _read(path: Path, columns: Sequence[str]) -> pd.DataFrame:
     """Read the columns as they are stored, or of a text file as text."""
-    import pandas as pd
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
     try:
         if path.suffix.lower() in PARQUET:
-            table = pd.read_parquet(path)
+            stored = pq.read_table(path)
+            stored.validate(full=True)  # of text, that it is UTF-8
+            table = stored.to_pandas()
             found, separator = list(table.columns), ""
         else:
             with path.open(encoding="utf-8-sig") as file:
@@ -115,7 +118,7 @@ def _read(path: Path, columns: Sequence[str]) -> pd.DataFrame:
             candidates = {each: _fields(header, each) for each in SEPARATORS}
             separator = max(candidates, key=lambda each: (set(columns) <= set(candidates[each]), len(candidates[each])))
             found = candidates[separator]
-    except (OSError, UnicodeDecodeError, ValueError) as error:
+    except (OSError, ValueError, pa.ArrowException) as error:
         raise InputError(f"{path} is not a readable table of labels: {error}. {FORMS}") from error
     repeated = [name for name in dict.fromkeys(columns) if found.count(name) > 1]
     if repeated:

@@ -57,6 +57,7 @@ def _read(path: Path) -> pa.Table:
             table = pq.read_table(path)
         else:
             table = csv.read_csv(path, convert_options=csv.ConvertOptions(column_types=types))
+        table.validate(full=True)  # of text, that it is UTF-8
         _refuse_repeated(table.column_names, path)
         return table.cast(pa.schema([(field.name, types.get(field.name, field.type)) for field in table.schema]))
     except (OSError, pa.ArrowException) as error:

@@ -96,11 +96,10 @@ def _columns(head: bytes, path: Path, table: str) -> tuple[str, ...]:
     found = _TABLE.search(head, 0, first_row.start() if first_row else len(head))
     if found is None:
         raise InputError(f"{path} is no SQL dump: no CREATE TABLE stands at its beginning. Give a dump of {table}.")
-    if found[1].decode() != table:
-        raise InputError(
-            f"{path} is the dump of table {found[1].decode()}, not of {table}. Check pagerank.fetch.wikipedia."
-        )
-    return tuple(name.decode() for name in _COLUMN.findall(found[2]))
+    named, *columns = (name.decode("utf-8", "backslashreplace") for name in (found[1], *_COLUMN.findall(found[2])))
+    if named != table:
+        raise InputError(f"{path} is the dump of table {named}, not of {table}. Check pagerank.fetch.wikipedia.")
+    return tuple(columns)
 
 
 def _plan(found: Sequence[str], wanted: Mapping[str, Column], path: Path, table: str) -> Array:

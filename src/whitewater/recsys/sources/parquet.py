@@ -39,6 +39,7 @@ class ParquetSpan:
         try:
             with pq.ParquetFile(self.path) as file:
                 for batch in file.iter_batches(_BATCH_ROWS, self.groups, columns=layout.names, use_threads=False):
+                    batch.validate(full=True)  # of text, that it is UTF-8
                     if batch.num_rows:
                         places = np.arange(tally.lines, tally.lines + batch.num_rows)
                         columns = self._converted(pa.Table.from_batches([batch]), layout, tally)
