@@ -1,5 +1,7 @@
 """A step ends when its work has, with the status that its work deserves, whatever a library left running in it."""
 
+from collections.abc import Mapping
+
 import psutil
 
 from tests.guarantees.running import Clone, Ended
@@ -22,7 +24,7 @@ if sys.orig_argv[1:3] == ["-m", "whitewater"]:
 HANGING = LIBRARY + "    atexit.register(time.sleep, 100_000)\n"
 
 
-def run_beside(clone: Clone, library: str, settings: dict[str, object]) -> Ended:
+def run_beside(clone: Clone, library: str, settings: Mapping[str, object]) -> Ended:
     """Run a step of taxi in a Python that has the library."""
     folder = clone / "library"
     folder.mkdir()

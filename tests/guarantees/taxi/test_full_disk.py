@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.guarantees.running import Clone, leftovers, listed
+from tests.guarantees.running import MINE, Clone, Ended, leftovers
 from tests.raw_files import write_parquet, yellow_frame
+
+STANDARDISED = "results/taxi/cpu/standardised"
 
 
 def mount(folder: Path, *, size: str) -> None:
@@ -30,22 +32,23 @@ def small_disk(fresh: Clone) -> Iterator[Path]:
     subprocess.run(["umount", str(folder)], check=True)
 
 
-def paths(clone: Clone) -> dict[str, str]:
-    """Return the paths to standardise one raw file, which gives more than 64 kB."""
-    raw = write_parquet(yellow_frame(20_000), clone / "yellow.parquet")
-    inputs = clone.write("inputs.json", listed(raw))
-    return {"inputs": inputs, "standardised": "results/standardised"}
+def standardise(clone: Clone, *, kind: str = "auto", **variables: str) -> Ended:
+    """Bring a raw file to one schema, which gives more than 64 kB."""
+    write_parquet(yellow_frame(20_000), clone / "yellow.parquet")
+    taxi = {"fetch": {"source": "files", "files": {"paths": ["yellow.parquet"]}}}
+    clone.write(MINE[-1], {"taxi": taxi, "cluster": {"kind": kind}})
+    return clone.snakemake("--", STANDARDISED, files=MINE, **variables)
 
 
 @pytest.mark.parametrize("kind", ["threads", "processes"])
 def test_a_full_disk_is_named_and_holds_nothing_half_written(fresh: Clone, small_disk: Path, kind: str) -> None:
-    ended = fresh.step("standardise", paths(fresh), cluster={"kind": kind})
-    assert ended.message.startswith("ResourceError: results/standardised")
+    ended = standardise(fresh, kind=kind)
+    assert ended.message.startswith(f"ResourceError: {STANDARDISED}")
     assert "the disk is full" in ended.message
     assert "bytes free in results" in ended.message
     assert "Free space" in ended.message
-    assert "Traceback" in fresh.log("standardise")
-    assert not (small_disk / "standardised").exists()
+    assert "Traceback" in (fresh / "logs/taxi/cpu/standardise.log").read_text()
+    assert not (fresh / STANDARDISED).exists()
     assert leftovers(fresh) == []
 
 
@@ -53,29 +56,30 @@ def test_the_message_reaches_the_terminal_though_the_log_is_on_the_full_disk_too
     fresh: Clone, small_disk: Path
 ) -> None:
     (fresh / "logs").symlink_to(small_disk)
-    (small_disk / "filling").write_bytes(b"\0" * 60_000)
-    ended = fresh.step("standardise", paths(fresh))
+    (small_disk / "filling").write_bytes(b"\0" * 50_000)
+    ended = standardise(fresh)
     assert ended.message.startswith("ResourceError: ")
     assert "the disk is full" in ended.message
 
 
 def test_simulated_files_that_do_not_fit_are_named(fresh: Clone, small_disk: Path) -> None:
     (fresh / "data").symlink_to(small_disk)
-    ended = fresh.step(
-        "fetch",
-        {"inputs": "data/taxi/inputs.json", "zones": "data/taxi/zones.csv"},
-        settings={"generated": {"scale": 0.001, "services": ["yellow"], "months": ["2019-03"]}},
-    )
+    ended = fresh.run("taxi", {"fetch": {"generated": {"services": ["yellow"]}}}, "data/taxi/inputs.json")
     assert ended.message.startswith("ResourceError: ")
     assert "the disk is full" in ended.message
     assert not (small_disk / "taxi/inputs.json").exists()
 
 
 def test_a_limit_on_the_size_of_files_is_named(fresh: Clone) -> None:
-    limited = ("bash", "-c", 'ulimit -f 64; exec "$@"', "limited")  # in blocks of 1024 bytes
-    ended = fresh.step("standardise", paths(fresh), through=limited)
-    assert ended.message.startswith("ResourceError: results/standardised")
+    # In blocks of 1024 bytes, for the step alone: Python runs this module as it starts.
+    (fresh / "sitecustomize.py").write_text(
+        "import resource, sys\n"
+        "if sys.orig_argv[1:3] == ['-m', 'whitewater']:\n"
+        "    resource.setrlimit(resource.RLIMIT_FSIZE, (64 << 10, 64 << 10))\n"
+    )
+    ended = standardise(fresh, PYTHONPATH=str(fresh.folder))
+    assert ended.message.startswith(f"ResourceError: {STANDARDISED}")
     assert "the limit on the size of a file is reached" in ended.message
     assert "ulimit -f" in ended.message
-    assert not (fresh / "results/standardised").exists()
+    assert not (fresh / STANDARDISED).exists()
     assert leftovers(fresh) == []

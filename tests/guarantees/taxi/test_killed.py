@@ -10,26 +10,23 @@ import pytest
 
 from tests.guarantees.running import (
     DEADLINE,
+    MINE,
     Clone,
     Running,
     contents,
     eventually,
     leftovers,
-    listed,
     make_clone,
+    sha256,
+    staging,
     workers,
-)
+)  # fmt: skip
 from tests.raw_files import write_parquet, write_zones, yellow_frame
 
 STANDARDISED = "results/taxi/cpu/standardised"
+QUALITY = "results/taxi/cpu/quality.json"
 # Worker processes start in seconds, so a step is caught in the middle for sure.
 SLOW_START = "cluster={kind: processes}"
-
-
-def staging(clone: Clone, output: str) -> Path:
-    """Wait until a step has begun to write an output; return where it writes."""
-    final = clone / output
-    return eventually(lambda: next(iter(final.parent.glob(f".{final.name}.*.part")), None), what=f"work on {output}")
 
 
 def start_again(clone: Clone) -> Running:
@@ -99,50 +96,37 @@ def test_an_interrupted_run_ends_cleanly_and_the_next_one_needs_no_unlock(copied
 
 
 @pytest.fixture(scope="module")
-def standardised(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clone]:
-    """A clone with a raw file of four row groups, standardised into as many parts, and a table of zones."""
-    clone = make_clone(tmp_path_factory.mktemp("standardised") / "clone")
-    path = write_parquet(yellow_frame(240_000), clone / "yellow.parquet", row_group_size=60_000)
-    clone.write("inputs.json", listed(path))
+def cleaned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clone]:
+    """A clone with a raw file of four row groups, which are as many tasks, standardised and cleaned by threads."""
+    clone = make_clone(tmp_path_factory.mktemp("cleaned") / "clone")
+    write_parquet(yellow_frame(240_000), clone / "yellow.parquet", row_group_size=60_000)
     write_zones(clone / "zones.csv")
-    ended = clone.step("standardise", {"inputs": "inputs.json", "standardised": "undisturbed/standardised"})
+    fetched = {"source": "files", "files": {"paths": ["yellow.parquet"], "zones": "zones.csv"}}
+    ended = clone.run("taxi", {"fetch": fetched}, QUALITY)
     assert ended.status == 0, ended.terminal
     yield clone
     clone.end()
 
 
-def start_clean(clone: Clone, folder: str, *, kind: str) -> Running:
-    """Start to clean, with the outputs in a folder."""
-    outputs = {"trips": f"{folder}/trips", "quarantine": f"{folder}/quarantine", "quality": f"{folder}/quality.json"}
-    inputs = {"standardised": "undisturbed/standardised", "zones": "zones.csv"}
-    return clone.start_step("clean", {**inputs, **outputs}, cluster={"kind": kind})
-
-
-def kill_workers(running: Running, begun: Path) -> None:
+def kill_workers(step: psutil.Process, begun: Path) -> None:
     """Kill all worker processes of a step as soon as one of them has begun to write the first file of its output."""
     eventually(lambda: next((path for path in begun.rglob("*") if path.is_file()), None), what="the first file")
-    for worker in workers(psutil.Process(running.process.pid)):
+    for worker in workers(step):
         worker.kill()
 
 
-def test_what_killed_workers_were_standardising_is_standardised_again(standardised: Clone) -> None:
-    paths = {"inputs": "inputs.json", "standardised": "disturbed/standardised"}
-    running = standardised.start_step("standardise", paths, cluster={"kind": "processes"})
-    kill_workers(running, staging(standardised, "disturbed/standardised"))
-    ended = running.ended()
+@pytest.mark.parametrize(
+    ("step", "written"),
+    [("standardise", ["standardised"]), ("clean", ["trips", "quarantine", "quality.json"])],
+)
+def test_what_killed_workers_were_working_on_is_done_again(cleaned: Clone, step: str, written: list[str]) -> None:
+    places = [cleaned / f"results/taxi/cpu/{name}" for name in written]
+    undisturbed = [sha256(place) for place in places]
+    target = f"results/taxi/cpu/{written[0]}"
+    run = cleaned.start_snakemake("--config", SLOW_START, "--forcerun", f"taxi_{step}", "--", target, files=MINE)
+    kill_workers(run.step(step), staging(cleaned, target))
+    ended = run.ended()
     assert ended.status == 0, ended.terminal
-    assert "Restarting worker" in standardised.log("standardise")
-    assert contents(standardised / "disturbed/standardised") == contents(standardised / "undisturbed/standardised")
-
-
-def test_what_killed_workers_were_cleaning_is_cleaned_again(standardised: Clone) -> None:
-    undisturbed = start_clean(standardised, "undisturbed", kind="threads").ended()
-    assert undisturbed.status == 0, undisturbed.terminal
-    running = start_clean(standardised, "disturbed", kind="processes")
-    kill_workers(running, staging(standardised, "disturbed/trips"))
-    ended = running.ended()
-    assert ended.status == 0, ended.terminal
-    assert "Restarting worker" in standardised.log("clean")
-    for name in ("trips", "quarantine"):
-        assert contents(standardised / f"disturbed/{name}") == contents(standardised / f"undisturbed/{name}")
-    assert standardised.json("disturbed/quality.json") == standardised.json("undisturbed/quality.json")
+    assert "Restarting worker" in (cleaned / f"logs/taxi/cpu/{step}.log").read_text()
+    assert [sha256(place) for place in places] == undisturbed
+    assert leftovers(cleaned) == []
