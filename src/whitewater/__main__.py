@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             status: int = import_module(COMMANDS[command]).main(given[1:])
             return status
     except WhitewaterError as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        print(error.told(), file=sys.stderr)
         return 1
     return _usage(command)
 

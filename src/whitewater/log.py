@@ -66,7 +66,7 @@ def _configure(name: str, streams: list[TextIO]) -> None:
 
 def _message(error: BaseException, log: Path | None, *, name: str) -> str:
     if isinstance(error, WhitewaterError):
-        return f"{type(error).__name__}: {error}"
+        return error.told()
     if isinstance(error, KeyboardInterrupt):
         return f"{name} was interrupted and left nothing unfinished."
     what = f"{type(error).__name__}: {error}".rstrip(" :.")
