@@ -26,12 +26,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import ValidationError
 
 from whitewater.arrow_arrays import to_arrow, to_numpy
 from whitewater.config.base import Section
 from whitewater.config.pagerank import Index
-from whitewater.errors import InputError, IntegrityError
+from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.pagerank.tokens import UNICODE
 from whitewater.store import read_json, write_json
 
@@ -177,8 +176,8 @@ def open_index(path: Path) -> IndexFolder:
     if version != FORMAT:
         raise InputError(f"{path} has format {version}; this version reads {FORMAT}. Run the step index again.")
     try:
-        described = Described.model_validate(found)
-    except ValidationError as error:
+        described = Described(**found)
+    except ConfigError as error:
         raise InputError(f"{path}/index.json describes no index: {error}. Run the step index again.") from error
     if described.unicode != UNICODE:
         raise InputError(f"{path} was made with Unicode {described.unicode}, but this Python has {UNICODE}. Run the "

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import ValidationError
 
 import whitewater
+from whitewater.config import argument
 from whitewater.errors import ConfigError, InputError, IntegrityError, WhitewaterError
 from whitewater.recsys.operators import OPERATORS
 from whitewater.recsys.plan import Plan, Stage, staged_operator
@@ -177,8 +177,8 @@ def _operator(name: str, parameters: Mapping[str, Any]) -> Operator:
         )
     try:
         # As from JSON, where a tuple is a list.
-        return OPERATORS[name].model_validate_json(json.dumps(parameters))
-    except (ValidationError, ConfigError) as error:
+        return argument.read(OPERATORS[name], json.dumps(parameters), option=name)
+    except ConfigError as error:
         raise InputError(f"the parameters of the workflow's operator {name} are wrong: {error}. {_AGAIN}") from error
 
 

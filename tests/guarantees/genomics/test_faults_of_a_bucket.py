@@ -69,7 +69,8 @@ def test_a_chunk_that_cannot_be_had_stops_the_run_and_is_named(
 
 def test_faults_that_pass_lose_no_variant_and_change_none(fresh: Clone, bucket: Bucket) -> None:
     bucket.faults.planned.clear()
-    for chunk, fault in zip(CHUNKS, (503, "reset", "short", "flip"), strict=False):
+    passing: list[Fault] = [503, "reset", "short", "flip"]
+    for chunk, fault in zip(CHUNKS, passing, strict=False):
         bucket.faults.plan(chunk, fault, times=1)
     ended = bucket.run(fresh, DECISIONS)
     assert ended.status == 0, ended.terminal
