@@ -110,7 +110,7 @@ def test_bounds_that_nothing_passes_or_that_say_two_things_are_refused(wrong: di
 
 
 def test_bounds_may_meet_where_both_include_the_value() -> None:
-    assert Range(at_least=5, at_most=5)
+    assert Range(at_least=5, at_most=5).at_most == 5
 
 
 def every_mapping(section: type[Section], *path: str) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
@@ -142,7 +142,7 @@ def test_a_part_of_any_mapping_is_merged_with_its_default() -> None:
 
 def test_a_section_made_in_python_is_refused_with_all_its_errors_and_what_was_meant() -> None:
     with pytest.raises(ConfigError) as error:
-        Clean(minimum_month_shar=0.5, ranges={"fare_amont": {"above": 0}, "speed": {"above": "fast"}})  # type: ignore[call-arg, arg-type]
+        Clean(minimum_month_shar=0.5, ranges={"fare_amont": {"above": 0}, "speed": {"above": "fast"}})  # type: ignore[call-arg]
     told = set(str(error.value).splitlines())
     assert told == {
         "Clean: minimum_month_shar = 0.5: no such key; did you mean 'minimum_month_share'?",

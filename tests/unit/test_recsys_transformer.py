@@ -145,7 +145,7 @@ def test_times_of_a_log_are_seconds_in_serving_too(tmp_path: Path) -> None:
     write_log(CLICKS, tmp_path / "log")
     workflow = Workflow(["C1"] >> PastCount()).fit(tmp_path / "log")
     workflow.save(tmp_path / "workflow")
-    row = {"C1": "a", "time": 1_600_000_000}
+    row: dict[str, Any] = {"C1": "a", "time": 1_600_000_000}
     for transform in (Transformer(workflow), Transformer.load(tmp_path / "workflow")):
         assert transform(row).keys() == {"C1_past_count"}
         for wrong in (1_600_000_000_000, 20_200_913):

@@ -69,7 +69,7 @@ def ingest(run: Run[Ingest], *, simulated: Inputs, genotypes: Output, inputs: Ou
     IntegrityError
         If a local file changes while it is read.
     """
-    with steady(named_places(run.settings)):
+    with steady([*named_places(run.settings), run.settings.labels.table]):
         _ingest(run, simulated=simulated, genotypes=genotypes, inputs=inputs)
 
 

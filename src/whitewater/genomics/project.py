@@ -22,6 +22,8 @@ from whitewater.genomics.ploidy import check_ploidy
 from whitewater.genomics.projection import VARIANTS_A_COMPONENT, Sums, scores, sums
 from whitewater.genomics.source_dosages import dosages_of, read_dosages
 from whitewater.genomics.sources import open_source
+from whitewater.genomics.sources.source import named_places
+from whitewater.local_files import steady
 from whitewater.redaction import redacted
 
 if TYPE_CHECKING:
@@ -48,6 +50,8 @@ def project(
     ------
     InputError
         If the second data set cannot be read, holds too few of the variants, or has another ploidy.
+    IntegrityError
+        If a local file of the second data set changes while it is read.
     """
     import pandas as pd
 
@@ -56,7 +60,8 @@ def project(
     tables = [_first(run, open_genotypes(packed), found.loc[~found["used"]], fitted)]
     if run.settings.second.source != "none":
         # VCF files are converted in the place of the output, which is cleared whatever happens.
-        tables.append(_second(run, fitted, scratch=projected))
+        with steady(named_places(run.settings.second)):
+            tables.append(_second(run, fitted, scratch=projected))
         if projected.is_dir():
             shutil.rmtree(projected)
     table = pd.concat(tables, ignore_index=True)

@@ -124,8 +124,8 @@ def _open(settings: GenotypeSource, simulated: Mapping[str, Path], *, scratch: P
     return open_vcz(settings.vcz)
 
 
-def named_places(settings: Ingest) -> list[str]:
-    """Return the files and stores that the settings name for the source, and the table of labels."""
+def named_places(settings: GenotypeSource) -> list[str]:
+    """Return the files and stores that the settings name for the source."""
     prefix, malariagen = settings.plink.prefix, settings.malariagen
     named = {
         "vcz": [settings.vcz.store],
@@ -133,7 +133,7 @@ def named_places(settings: Ingest) -> list[str]:
         "plink": [f"{prefix}{suffix}" for suffix in (".bed", ".bim", ".fam")],
         "vcf": settings.vcf.paths,
     }
-    return [*named.get(settings.source, []), settings.labels.table]
+    return [*named.get(settings.source, [])]
 
 
 def simulated_file(simulated: Mapping[str, Path], name: str) -> Path:
