@@ -19,7 +19,7 @@ PUBLISHED = {
         "minimum_month_share": 0,
         "exclude_dropoff_boroughs": ["EWR"],
         "ranges": {
-            "duration": {"below": 8000},
+            "duration": {"above": None, "below": 8000},  # trips of no length are kept, against the default
             "fare_amount": {"above": 0, "below": 200},
             "tip_fraction": {"below": 1},
             "trip_distance": None,

@@ -335,12 +335,12 @@ def test_dumps_of_a_wiki_are_named_by_table(folder: Path, site: tuple[str, Path]
     tables = ("page", "pagelinks", "redirect")
     for table in tables:
         write(folder / f"wiki-{table}.sql.gz", table.encode())
-    write(site[1] / "wiki-linktarget.sql.gz", b"linktarget")
+    packed = write(site[1] / "wiki-linktarget.sql.gz", gzip.compress(b"linktarget")).read_bytes()
     named = {table: f"wiki-{table}.sql.gz" for table in tables}
     old, _ = run_fetch("wikipedia", **named)
     assert old.files == {**{table: [name] for table, name in named.items()}, "linktarget": []}
     new, inputs = run_fetch("wikipedia", **named, linktarget=f"{site[0]}/wiki-linktarget.sql.gz", namespaces=(0, 14))
-    assert Path(new.files["linktarget"][0]).read_bytes() == b"linktarget"
+    assert Path(new.files["linktarget"][0]).read_bytes() == packed
     assert new.settings["namespaces"] == [0, 14]
     assert len(inputs["files"]) == 4
     with pytest.raises(InputError, match=r"matches 3 files\. Name one dump in pagerank\.fetch\.wikipedia\.page"):

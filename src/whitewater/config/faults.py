@@ -17,7 +17,7 @@ def describe(fault: ErrorDetails, model: type[BaseModel]) -> str:
     if fault["type"] == "extra_forbidden":
         return f"{path} = {fault['input']!r}: no such key{_hint(keys, model)}"
     # A tuple is what Python has; who writes YAML knows lists.
-    message = fault["msg"].removeprefix("Value error, ").replace("tuple", "list")
+    message = fault["msg"].removeprefix("Value error, ").replace("tuple", "list").replace("Tuple", "List")
     shown = "" if fault["type"] == "missing" or isinstance(fault["input"], dict) else f" = {fault['input']!r}"
     said = f"{message[0].lower()}{message[1:]}{_nearest_value(fault)}"
     return f"{path}{shown}: {said}" if path else said

@@ -75,6 +75,7 @@ def test_strangers_of_three_populations_are_no_relatives(fresh: Clone) -> None:
     assert "With 12 samples, fewer than 50," in ended.terminal
 
 
+@pytest.mark.slow
 def test_variants_too_few_to_tell_relatives_are_refused_unless_that_is_asked_for(fresh: Clone) -> None:
     dosages = strangers(40, of_each=50)
     ended = run(fresh, dosages, "relatedness.json")

@@ -224,6 +224,7 @@ def test_what_is_wrong_with_a_file_is_said_with_its_name_its_place_and_the_remed
         assert part in message, message
 
 
+@pytest.mark.slow
 def test_a_mistyped_prefix_of_plink_files_is_said_wherever_it_is_given(copied: Clone) -> None:
     write_plink(copied / "cohort", np.zeros((4, 4), np.int64))
     shutil.rmtree(copied / GENOTYPES)

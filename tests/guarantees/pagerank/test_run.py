@@ -155,6 +155,7 @@ def of_edges(fresh: Clone) -> Clone:
     return fresh
 
 
+@pytest.mark.slow
 def test_a_file_of_edges_is_ranked_without_pages_and_again_when_it_changes(of_edges: Clone) -> None:
     ended = of_edges.snakemake("--", "pagerank")
     assert ended.status == 0, ended.terminal

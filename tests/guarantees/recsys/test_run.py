@@ -172,6 +172,7 @@ def of_criteo(fresh: Clone) -> Clone:
     return fresh
 
 
+@pytest.mark.slow
 def test_clicks_of_criteo_are_learnt_from_and_again_when_a_day_changes(of_criteo: Clone) -> None:
     ended = of_criteo.snakemake("--", "recsys")
     assert ended.status == 0, ended.terminal

@@ -52,6 +52,7 @@ def test_a_killed_step_leaves_nothing_visible_and_the_next_run_makes_the_right_r
     assert leftovers(copied) == []
 
 
+@pytest.mark.slow
 def test_a_killed_snakemake_is_run_again_after_unlock_and_its_orphan_cannot_overwrite(
     copied: Clone, finished: Clone
 ) -> None:
@@ -115,6 +116,7 @@ def kill_workers(step: psutil.Process, begun: Path) -> None:
         worker.kill()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("step", "written"),
     [("standardise", ["standardised"]), ("clean", ["trips", "quarantine", "quality.json"])],
