@@ -131,7 +131,8 @@ def _projected(path: Path) -> list[str]:
     table = pd.read_parquet(path, columns=["data_set", "reason", "PC1"])
     placed = table[table["PC1"].notna()]
     second = int((placed["data_set"] == "second").sum())
-    relatives = sum(reason.startswith("relative of") for reason in placed["reason"])
+    # As text, which an empty column need not be.
+    relatives = int(placed["reason"].astype("string").str.startswith("relative of").sum())
     others = len(placed) - second - relatives
     told = {"relatives of others": relatives, "left out otherwise": others, "of the second data set": second}
     parts = [f"{number:,} {what}" for what, number in told.items() if number]
