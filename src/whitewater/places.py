@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,6 +112,8 @@ def _expand_local(path: str, place: str, *, key: str, example: str) -> list[str]
             raise InputError(f"{place} is a directory. Name its files, such as {match}/{example}.")
         if not match.is_file():
             raise InputError(f"{place} does not exist. Check {key}.")
+        if os.fsencode(match).decode("utf-8", "replace") != str(match):
+            raise InputError(f"{place} matches a file whose name is not UTF-8: {match.name!a}. Rename it.")
     return list(map(str, found))
 
 

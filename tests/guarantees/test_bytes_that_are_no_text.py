@@ -1,5 +1,6 @@
 """Bytes that are no text end a step with one sentence, not with Python's error."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -48,3 +49,19 @@ def test_text_of_parquet_that_is_not_utf8_is_told_in_one_sentence_by_every_appli
         assert message.startswith("InputError: ")
         assert "Invalid UTF8" in message
         assert [name for name in ("labels.parquet", "edges.parquet", "log.parquet") if name in message], message
+
+
+def test_a_file_whose_name_is_no_text_is_told_by_every_application_that_lists_files(fresh: Clone) -> None:
+    (fresh / "in").mkdir()
+    (fresh / "in" / os.fsdecode(b"l\xe4tin.csv")).write_text("a,b\n1,2\n")
+    fresh.write(MINE[-1], {
+        "taxi": {"fetch": {"source": "files", "files": {"paths": ["in/*.csv"]}}},
+        "pagerank": {"fetch": {"source": "edges", "edges": {"files": ["in/*.csv"]}}},
+        "recsys": {"fetch": {"source": "criteo", "criteo": {"files": ["in/*.csv"]}}},
+    })  # fmt: skip
+    targets = [f"data/{application}/inputs.json" for application in ("taxi", "pagerank", "recsys")]
+    ended = fresh.snakemake("--keep-going", "--", *targets, files=MINE)
+    assert ended.status == 1
+    assert "Traceback" not in ended.terminal
+    assert [message.partition(": in/")[0] for message in ended.messages] == ["InputError"] * 3
+    assert all("whose name is not UTF-8: 'l\\udce4tin.csv'. Rename it." in message for message in ended.messages)
