@@ -44,6 +44,8 @@ TINY: dict[str, dict[str, Any]] = {
 # The configuration of tests over that of the repository: a tiny run, and what a test sets besides.
 MINE = ("tiny.yaml", "mine.yaml")
 DEADLINE = 400.0
+# What `make test` sets for its own commands: its packages, and that a make which is started is not the first.
+NOT_PASSED_ON = ("PYTHONPATH", "MAKEFLAGS", "MAKELEVEL", "MFLAGS")
 POLL = 0.005
 NAMES = "|".join(TINY)
 OURS = re.compile(rf"^(?:(?:Config|Input|Device|Integrity|Resource)Error:|(?:{NAMES}) \w+ failed:)", re.MULTILINE)
@@ -154,7 +156,7 @@ class Clone:
 
     def start(self, *command: str, **variables: str) -> Running:
         """Start a command with the environment's programs first on the PATH, as after `source .venv/bin/activate`."""
-        here = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        here = {name: value for name, value in os.environ.items() if name not in NOT_PASSED_ON}
         path = f"{Path(sys.executable).parent}{os.pathsep}{here['PATH']}"
         terminal = self.folder / f"terminal-{len(self.started)}.txt"
         # Where the tests run in the background of a script they ignore Ctrl-C, and so would what they start.

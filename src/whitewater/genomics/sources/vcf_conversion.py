@@ -96,9 +96,13 @@ def _workers(threads: int) -> Iterator[Apply]:
         raise ResourceError(f"a process that converts VCF files died, as where memory runs out: {error} "
                             "Use fewer threads, or convert the files with `vcf2zarr` before.") from error  # fmt: skip
     finally:
-        for process in set(multiprocessing.active_children()) - others:
+        started = set(multiprocessing.active_children()) - others
+        for process in started:
             process.kill()
-        pool.shutdown(cancel_futures=True)
+        for process in started:
+            process.join()
+        # Ctrl-C may come before the pool's own thread is started, which can then not be waited for.
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _apply_here(function: Callable[[int], None], count: int) -> None:
