@@ -107,16 +107,6 @@ def survival(values: npt.ArrayLike) -> Floats:
         return np.asarray(np.abs(np.expm1(np.log1p(-_eigenvalues(values)).sum(axis=-1))), np.float64)
 
 
-def quantile(probability: float) -> float:
-    """Return the value that has the given probability of smaller ones, between 1e-12 and 1 - 1e-15."""
-    from scipy.optimize import brentq
-
-    def excess(value: float) -> float:
-        return float(distribution(value)) - probability
-
-    return float(brentq(excess, -9.0, 14.0, xtol=1e-12))
-
-
 def critical_value(level: float) -> float:
     """Return the value that larger ones have a probability of ``level`` of, which is above 1e-280."""
     from scipy.optimize import brentq
