@@ -17,7 +17,11 @@ FOLDER = Path(__file__).resolve().parent
 LOCKS = ("cpu", "dev", "bench", "gpu")
 PYTHON = "3.11"  # the oldest supported; the locks are universal and carry markers for the newer ones
 
-CONDA_CHANNELS = {"cpu": ["conda-forge"], "gpu": ["rapidsai", "conda-forge", "nvidia"]}
+# bioconda publishes bio2zarr; `nodefaults` keeps out the channel whose license companies must buy.
+CONDA_CHANNELS = {
+    "cpu": ["conda-forge", "bioconda", "nodefaults"],
+    "gpu": ["rapidsai", "conda-forge", "bioconda", "nvidia", "nodefaults"],
+}
 # Names that differ; conda-forge's `dask` and `matplotlib` are bundles of much more than the packages of those names.
 CONDA_NAMES = {
     "cupy-cuda13x": "cupy",
@@ -27,6 +31,8 @@ CONDA_NAMES = {
     "xgboost-cpu": "py-xgboost-cpu",
     "xxhash": "python-xxhash",
 }
+# What no conda channel is known to publish; conda files install it with pip.
+ONLY_ON_PYPI = frozenset({"ada-url", "fastwarc"})
 # Snakemake starts the jobs of a conda environment from outside it, and another channel publishes it.
 NOT_IN_CONDA = frozenset({"pygments", "snakemake"})
 
@@ -34,7 +40,18 @@ NOT_IN_CONDA = frozenset({"pygments", "snakemake"})
 def compile_requirements(sources: list[str], target: Path, *options: str) -> None:
     """Resolve requirement files of this folder; versions that ``target`` already holds are kept where they fit."""
     always = ["--quiet", "--no-annotate", "--no-emit-index-url", "--no-emit-find-links", "--python-version", PYTHON]
-    command = ["uv", "pip", "compile", *always, *options, "--output-file", str(target), *sources]
+    command = [
+        "uv",
+        "pip",
+        "compile",
+        *always,
+        "--excludes",
+        "excluded.in",
+        *options,
+        "--output-file",
+        str(target),
+        *sources,
+    ]
     subprocess.run(command, cwd=FOLDER, check=True, env={"UV_SYSTEM_CERTS": "1"} | os.environ)
 
 
@@ -78,7 +95,12 @@ def write_conda_file(name: str, scratch: Path) -> None:
     versions = versions_for_conda(name, scratch)
     # A requirement with a marker of another platform is in no resolution for this one.
     wanted = sorted(set(requested(FOLDER / f"{name}.in")) & set(versions) - NOT_IN_CONDA)
-    packages = [f"{CONDA_NAMES.get(package, package.removesuffix('-cu13'))}={versions[package]}" for package in wanted]
+    packages = [
+        f"{CONDA_NAMES.get(package, package.removesuffix('-cu13'))}={versions[package]}"
+        for package in wanted
+        if package not in ONLY_ON_PYPI
+    ]
+    from_pypi = [f"{package}=={versions[package]}" for package in wanted if package in ONLY_ON_PYPI]
     lines = [
         f"# Written by `make lock` from {name}.in at the versions of {name}.lock.",
         "channels:",
@@ -86,6 +108,9 @@ def write_conda_file(name: str, scratch: Path) -> None:
         "dependencies:",
         *(f"  - {package}" for package in [f"python={PYTHON}", *packages]),
         *(["  - cuda-version=13"] if name == "gpu" else []),
+        "  - pip",
+        "  - pip:",
+        *(f"      - {package}" for package in from_pypi),
     ]
     (FOLDER / f"{name}.yaml").write_text("\n".join(lines) + "\n")
 

@@ -58,7 +58,20 @@ def requested(name: str) -> list[Requirement]:
 def conda_pins(name: str) -> dict[str, str]:
     """Return the version of each package of a conda file."""
     document = yaml.safe_load((ENVS / f"{name}.yaml").read_text())
-    return dict(dependency.split("=") for dependency in document["dependencies"])
+    *from_conda, pip = document["dependencies"]
+    assert from_conda.pop() == "pip"
+    return dict(re.split("==?", dependency) for dependency in [*from_conda, *pip["pip"]])
+
+
+@pytest.mark.parametrize("name", CONDA)
+def test_conda_file_names_the_channels_it_needs_and_no_default_one(name: str) -> None:
+    channels = yaml.safe_load((ENVS / f"{name}.yaml").read_text())["channels"]
+    assert {"conda-forge", "bioconda"} <= set(channels)  # bioconda publishes bio2zarr
+    assert channels[-1] == "nodefaults"
+
+
+def test_gpu_lock_holds_nccl_once() -> None:
+    assert [name for name in locked("gpu") if "nccl" in name] == ["nvidia-nccl-cu13"]
 
 
 @pytest.mark.parametrize("lock", ["bootstrap", *LOCKS])
