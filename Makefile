@@ -45,7 +45,7 @@ run: $(ENVIRONMENT) ## Run all applications on small generated data: make run [D
 test: lint ## Lint, then the tests, but for the slow ones
 	$(DEV) $(PYTEST) -m "not slow"
 
-test-slow: .venv/.dev ## The slow tests: notebooks, tests of kills and of clusters; CI runs them too
+test-slow: .venv/.dev ## The slow tests: notebooks, kills, clusters, one fault after another; CI runs them too
 	$(DEV) $(PYTEST) -m slow
 
 lint: .venv/.dev ## Check style, types and workflows
