@@ -52,7 +52,6 @@ lint: .venv/.dev ## Check style, types and workflows
 	$(DEV) ruff check
 	$(DEV) ruff format --check
 	$(DEV) mypy
-	$(DEV) python -m whitewater idioms src benchmarks notebooks envs
 	$(DEV) snakefmt --check $(SNAKEFILES)
 	$(DEV) snakemake --lint
 

@@ -1,4 +1,4 @@
-"""`python -m whitewater <application> <step>`, `doctor`, `results`, `config`, `idioms`, `clean`."""
+"""`python -m whitewater <application> <step>`, `doctor`, `results`, `config`, `clean`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ COMMANDS = {
     "doctor": "whitewater.doctor",
     "results": "whitewater.results",
     "config": "whitewater.config.document",
-    "idioms": "whitewater.idioms",
     "clean": "whitewater.clean",
 }
 CLUSTER_VARIABLE = "WHITEWATER_CLUSTER"
@@ -56,7 +55,6 @@ def _usage(command: str) -> int:
         "  doctor        what this machine can run, each line tried\n"
         "  results       what the last run made, and where it is\n"
         "  config        write the JSON schema and the page of the configuration\n"
-        "  idioms        find slow idioms in your Python files and notebooks\n"
         "  clean         remove what runs wrote, and nothing else"
     )
     asked = command in {"-h", "--help", "help"}

@@ -114,7 +114,7 @@ def predict_row_group(
             write_whole(path, partial(device.write_parquet, predicted, kinds=PREDICTED))
             trips[service] += len(rows["service"])
             both = device.xp.isfinite(predicted["ridge"]) & device.xp.isfinite(predicted["forest"])
-            finite[service] += int(both.sum())  # idiom: WW403 because the block was written by the host just before
+            finite[service] += int(both.sum())
     return trips, finite
 
 
