@@ -126,15 +126,12 @@ def check_pagerank_source(pagerank: Mapping[str, Any]) -> Check:
 def _web_places(settings: PageRank) -> tuple[list[str], bool]:
     """Return the places that are read, and whether that is done without credentials."""
     fetch = settings.fetch
-    wikipedia = fetch.wikipedia
-    tables = (wikipedia.page, wikipedia.pagelinks, wikipedia.linktarget, wikipedia.redirect)
     places = {
         "generated": [],
         "html": _first_page(Path(fetch.html.folder).expanduser()),
         "crawl": [*fetch.crawl.start_urls],
         "warc": [*fetch.warc.files],
         "edges": [*fetch.edges.files, *fetch.edges.vertices],
-        "wikipedia": [table for table in tables if table],
     }[fetch.source]
     own = [settings.pagerank.personalization, settings.search.judgments]
     anonymous = {"warc": fetch.warc.anonymous, "edges": fetch.edges.anonymous}.get(fetch.source, True)

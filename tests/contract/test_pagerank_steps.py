@@ -32,8 +32,6 @@ from whitewater.store import read_json
 HOST = {
     **dict.fromkeys(("edge_files", "edge_rules", "edges_of_files", "edges_of_pages", "edges_folder", "id_search"),
                     "makes the folder of edges, before any device is asked"),
-    **dict.fromkeys(("wikipedia", "wikipedia_kernels", "wikipedia_sql", "wikipedia_titles"),
-                    "reads dumps, before any device is asked"),
     **dict.fromkeys(("index", "index_folder", "postings", "token_kernels"), "makes the index, of text"),
     "edge_plan": "plans by what the footers of files say",
     "graph_folder": "reads files into the host's memory, and writes them from it",

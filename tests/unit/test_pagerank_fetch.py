@@ -329,19 +329,3 @@ def test_a_file_replaced_upstream_is_reported(folder: Path, site: tuple[str, Pat
     write(site[1] / "edges.txt", b"0 2")
     with pytest.raises(InputError, match="replaced upstream"):
         run_fetch("edges", files=(f"{site[0]}/edges.txt",))
-
-
-def test_dumps_of_a_wiki_are_named_by_table(folder: Path, site: tuple[str, Path]) -> None:
-    tables = ("page", "pagelinks", "redirect")
-    for table in tables:
-        write(folder / f"wiki-{table}.sql.gz", table.encode())
-    packed = write(site[1] / "wiki-linktarget.sql.gz", gzip.compress(b"linktarget")).read_bytes()
-    named = {table: f"wiki-{table}.sql.gz" for table in tables}
-    old, _ = run_fetch("wikipedia", **named)
-    assert old.files == {**{table: [name] for table, name in named.items()}, "linktarget": []}
-    new, inputs = run_fetch("wikipedia", **named, linktarget=f"{site[0]}/wiki-linktarget.sql.gz", namespaces=(0, 14))
-    assert Path(new.files["linktarget"][0]).read_bytes() == packed
-    assert new.settings["namespaces"] == [0, 14]
-    assert len(inputs["files"]) == 4
-    with pytest.raises(InputError, match=r"matches 3 files\. Name one dump in pagerank\.fetch\.wikipedia\.page"):
-        run_fetch("wikipedia", **{**named, "page": "wiki-*.sql.gz"})

@@ -289,16 +289,6 @@ def test_a_folder_that_lost_rows_or_its_format_is_refused(tmp_path: Path, stem: 
         opened(tmp_path / stem)
 
 
-def test_documents_of_a_wiki_are_read_without_a_description(tmp_path: Path) -> None:
-    found = parsed(tmp_path, WEB).documents
-    (tmp_path / "documents" / "documents.json").unlink()
-    (tmp_path / "documents" / "aliases.parquet").unlink()
-    folder = open_documents(tmp_path / "documents")
-    assert (folder.documents, folder.aliases().num_rows) == (len(found), 0)
-    with pytest.raises(InputError, match="holds no documents"):
-        open_documents(tmp_path)
-
-
 @needs_real_data
 def test_the_links_of_cs50_are_those_that_its_files_show(tmp_path: Path) -> None:
     files = sorted(real_data("graph", "cs50", "corpus0").glob("*.html"))

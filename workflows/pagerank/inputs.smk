@@ -1,8 +1,7 @@
 CHOSEN = lookup("pagerank/fetch", within=config)
-# Whether the web is simulated, whether the source has pages, which are parsed, and whether there is text to search in.
+# Whether the web is simulated, and whether the source has pages, which are parsed and indexed.
 GENERATED = CHOSEN["source"] == "generated"
 PAGES = CHOSEN["source"] in {"generated", "html", "crawl", "warc"}
-SEARCHABLE = PAGES or CHOSEN["source"] == "wikipedia"
 
 
 def named_files():
@@ -13,10 +12,6 @@ def named_files():
     named = {
         "warc": CHOSEN["warc"]["files"],
         "edges": [*CHOSEN["edges"]["files"], *CHOSEN["edges"]["vertices"]],
-        "wikipedia": [
-            CHOSEN["wikipedia"][table]
-            for table in ("page", "pagelinks", "linktarget", "redirect")
-        ],
     }
     return named.get(source, [])
 

@@ -49,7 +49,7 @@ def records():
     simulated = ["simulate"] if GENERATED else []
     parsed = ["parse"] if PAGES else []
     on_host = [*simulated, "fetch", *parsed, "edges"]
-    found = ["index", "search"] if SEARCHABLE else []
+    found = ["index", "search"] if PAGES else []
     on_device = ["renumber", "pagerank", "communities", *found, "plot"]
     return [f"logs/pagerank/{step}.json" for step in on_host] + [
         f"logs/pagerank/{{device}}/{step}.json" for step in on_device
@@ -64,7 +64,7 @@ def results(device):
     """
     formats = lookup("pagerank/plot/formats", within=config)
     drawn = [path for form in formats for path in picture_files(form)]
-    names = RESULTS + (FOUND_BY_SEARCH if SEARCHABLE else [])
+    names = RESULTS + (FOUND_BY_SEARCH if PAGES else [])
     return [path.format(device=device) for path in [*drawn, *records()]] + [
         f"results/pagerank/{device}/{name}" for name in names
     ]

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from whitewater.config.base import Section
 
 Share = Annotated[float, Field(ge=0, le=1)]
-Source = Literal["generated", "html", "crawl", "warc", "edges", "wikipedia"]
+Source = Literal["generated", "html", "crawl", "warc", "edges"]
 
 
 class Simulate(Section):
@@ -103,16 +103,6 @@ class Edges(Section):
     anonymous: bool = Field(True, description="Read gs:// and s3:// without credentials.")
 
 
-class Wikipedia(Section):
-    """SQL dumps of a wiki: page, pagelinks, linktarget and redirect."""
-
-    page: str = Field("", description="Path or URL of ...-page.sql.gz.")
-    pagelinks: str = Field("", description="Path or URL of ...-pagelinks.sql.gz.")
-    linktarget: str = Field("", description="Path or URL of ...-linktarget.sql.gz; empty for dumps before 2024.")
-    redirect: str = Field("", description="Path or URL of ...-redirect.sql.gz.")
-    namespaces: tuple[int, ...] = Field((0,), min_length=1, description="Namespaces whose pages are vertices.")
-
-
 class Fetch(Section):
     """Where the pages or the edges come from."""
 
@@ -121,22 +111,18 @@ class Fetch(Section):
     crawl: Crawl = Crawl()
     warc: Warc = Warc()
     edges: Edges = Edges()
-    wikipedia: Wikipedia = Wikipedia()
 
     @model_validator(mode="after")
     def _source_is_named(self) -> Self:
-        named: dict[str, dict[str, object]] = {
-            "html": {"html.folder": self.html.folder},
-            "crawl": {"crawl.start_urls": self.crawl.start_urls},
-            "warc": {"warc.files": self.warc.files},
-            "edges": {"edges.files": self.edges.files},
-            "wikipedia": {
-                f"wikipedia.{table}": getattr(self.wikipedia, table) for table in ("page", "pagelinks", "redirect")
-            },
+        named: dict[str, tuple[str, object]] = {
+            "html": ("html.folder", self.html.folder),
+            "crawl": ("crawl.start_urls", self.crawl.start_urls),
+            "warc": ("warc.files", self.warc.files),
+            "edges": ("edges.files", self.edges.files),
         }
-        for key, value in named.get(self.source, {}).items():
-            if not value:
-                raise ValueError(f"source is '{self.source}', but {key} is empty: say where it is")
+        key, value = named.get(self.source, ("", True))
+        if not value:
+            raise ValueError(f"source is '{self.source}', but {key} is empty: say where it is")
         return self
 
 

@@ -50,34 +50,27 @@ class DocumentsFolder:
         return (read_row_group(path, group, columns) for path, group, _ in self.row_groups())
 
     def aliases(self) -> pa.Table:
-        """Return the aliases (`ALIASES`); none where the folder has no such file."""
+        """Return the aliases (`ALIASES`)."""
         path = self.path / "aliases.parquet"
-        if not path.exists():
-            return ALIASES.empty_table()
         tables = [read_row_group(path, group, None) for _, group, _ in row_groups([path])]
         return pa.concat_tables([ALIASES.empty_table(), *tables])
 
 
 def open_documents(path: Path) -> DocumentsFolder:
-    """Open a folder that holds files of documents: one of `parse`, or the edges of a wiki.
+    """Open a folder of documents.
 
     Raises
     ------
     InputError
-        If it has none, is of another format, or a file cannot be read.
+        If it is none, is of another format, or a file cannot be read.
     IntegrityError
         If there are more or fewer documents than were written.
     """
-    files = numbered_files(path, STEM)
-    rows = sum(rows for _, _, rows in row_groups(files))
-    if not (path / "documents.json").exists():
-        if not files:
-            raise InputError(f"{path} holds no documents. Run the step that writes it again.")
-        return DocumentsFolder(path, rows)
     found = read_json(path / "documents.json")
     version = found.get("format") if isinstance(found, dict) else None
     if version != FORMAT:
         raise InputError(f"{path} has format {version}; this version reads {FORMAT}. Run the step parse again.")
+    rows = sum(rows for _, _, rows in row_groups(numbered_files(path, STEM)))
     if rows != found.get("documents"):
         raise IntegrityError(f"{path} holds {rows} documents, not {found.get('documents')}. Run the step parse again.")
     return DocumentsFolder(path, rows)

@@ -1,4 +1,4 @@
-"""Step `edges`: edges of pages, of files of edges, or of a wiki's dumps, all as one folder."""
+"""Step `edges`: edges of pages or of files of edges, both as one folder."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whitewater.local_files import as_fetched
-from whitewater.pagerank.edges_folder import EdgesFolder
 from whitewater.pagerank.edges_of_files import edges_of_files
 from whitewater.pagerank.edges_of_pages import edges_of_pages
-from whitewater.pagerank.pages import PagesFolder, open_pages
-from whitewater.pagerank.wikipedia import edges_of_wikipedia
+from whitewater.pagerank.pages import open_pages
 from whitewater.store import read_json
 
 if TYPE_CHECKING:
@@ -30,18 +28,12 @@ def edges(run: Run[EdgeRules], *, fetched: Path, documents: Inputs, links: Input
     Raises
     ------
     IntegrityError
-        If a file of edges, or a dump, is not the one that `fetch` wrote down.
+        If a file of edges is not the one that `fetch` wrote down.
     """
     if links:
         folder = edges_of_pages(run, documents["documents"], links["links"], edges)
     else:
         with as_fetched(read_json(inputs)["files"], rule="pagerank_fetch", threads=run.threads):
-            folder = _edges_of_files(run, open_pages(fetched), edges)
+            folder = edges_of_files(run, open_pages(fetched), edges)
     run.note(**folder.counts, vertices=folder.described.vertices)
     logger.info("%d rows read, %d edges kept", folder.counts["read"], folder.edges)
-
-
-def _edges_of_files(run: Run[EdgeRules], source: PagesFolder, folder: Path) -> EdgesFolder:
-    if source.source == "wikipedia":
-        return edges_of_wikipedia(run, source, folder)
-    return edges_of_files(run, source, folder)

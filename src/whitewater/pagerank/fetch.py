@@ -1,6 +1,6 @@
 """Step `fetch`: pages from a simulated web, a folder, a crawl or web archives; or files of edges, found or downloaded.
 
-All pages go into one folder in one layout, whatever their source; what is no page is counted. Files of edges and dumps
+All pages go into one folder in one layout, whatever their source; what is no page is counted. Files of edges
 are read by the step `edges` where they are: here they are found, downloaded if need be, and written down.
 """
 
@@ -18,7 +18,7 @@ from whitewater.errors import InputError
 from whitewater.local_files import steady
 from whitewater.pagerank.pages import PagesWriter
 from whitewater.pagerank.sources.html import read_html
-from whitewater.pagerank.sources.named_files import find_dumps, find_edges, find_warcs
+from whitewater.pagerank.sources.named_files import find_edges, find_warcs
 from whitewater.pagerank.sources.warc import read_warcs
 from whitewater.places import Downloads, Input, obtain
 from whitewater.redaction import redacted, without_secrets
@@ -94,9 +94,10 @@ def _read(run: Run[Fetch], settings: Section, writer: PagesWriter, *, frontier: 
             return Found(_described([*files, *lists]), counts)
         case Edges():
             named, lists = find_edges(settings, downloads=downloads, threads=run.threads)
-            return _without_pages(named, lists)
-        case _:
-            return _without_pages(find_dumps(run.settings.wikipedia, downloads=downloads, threads=run.threads), [])
+            files = [file for each in named.values() for file in each]
+            paths = {role: [file.path for file in each] for role, each in named.items()}
+            return Found(_described([*files, *lists]), files=paths)
+    raise AssertionError(settings)
 
 
 def _simulated(run: Run[Fetch], writer: PagesWriter, *, simulated: Inputs, downloads: Downloads) -> Found:
@@ -113,12 +114,6 @@ def _crawl(settings: Crawl, writer: PagesWriter, frontier: Path) -> Found:
 
     counts = crawl(settings, frontier=frontier, writer=writer)
     return Found([{"url": redacted(url)} for url in settings.start_urls], counts)
-
-
-def _without_pages(named: Mapping[str, Sequence[Input]], lists: Sequence[Input]) -> Found:
-    files = [file for each in named.values() for file in each]
-    paths = {role: [file.path for file in each] for role, each in named.items()}
-    return Found(_described([*files, *lists]), files=paths)
 
 
 def _described(files: Sequence[Input]) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ file                  what it holds
 
 Row groups hold at most `GROUP_PAGES` pages and, unless one page is larger, `GROUP_BYTES` of bodies; files at most
 `FILE_GROUPS` row groups. So whoever reads or writes pages needs the memory of one row group, however many there are.
-A folder of a source that has no pages (edges, wikipedia) is ``source.json`` alone.
+A folder of the source `edges`, which has no pages, is ``source.json`` alone.
 """
 
 from __future__ import annotations

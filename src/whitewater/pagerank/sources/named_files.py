@@ -1,4 +1,4 @@
-"""Sources `warc`, `edges` and `wikipedia`: files that the settings name by path, glob, URL, or in a list of others."""
+"""Sources `warc` and `edges`: files that the settings name by path, glob, URL, or in a list of others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 
-from whitewater.config.pagerank import Edges, Warc, Wikipedia
+from whitewater.config.pagerank import Edges, Warc
 from whitewater.download import Access
 from whitewater.errors import InputError
 from whitewater.pagerank.sources.warc_records import GZIP
@@ -96,28 +96,6 @@ def find_edges(settings: Edges, *, downloads: Downloads, threads: int) -> tuple[
     edges, edge_lists = named.find(settings.files)
     vertices, vertex_lists = named.find(settings.vertices)
     return {"edges": edges, "vertices": vertices}, [*edge_lists, *vertex_lists]
-
-
-def find_dumps(settings: Wikipedia, *, downloads: Downloads, threads: int) -> dict[str, list[Input]]:
-    """Return the dumps by role; none of linktarget where it is not named.
-
-    Raises
-    ------
-    InputError
-        If there is no such file, a download fails, or a name stands for several files.
-    """
-    named = NamedFiles("pagerank.fetch.wikipedia", "*.sql.gz", downloads, anonymous=True, threads=threads)
-    roles = ("page", "pagelinks", "linktarget", "redirect")
-    return {role: _dump(named, role, getattr(settings, role)) for role in roles}
-
-
-def _dump(named: NamedFiles, role: str, name: str) -> list[Input]:
-    if not name:
-        return []
-    files, _ = named.find([name])
-    if len(files) > 1:
-        raise InputError(f"{name} matches {len(files)} files. Name one dump in {named.key}.{role}.")
-    return files
 
 
 def _resolved(base: str, line: str, *, is_folder: bool) -> str:
