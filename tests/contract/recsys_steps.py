@@ -41,10 +41,8 @@ from whitewater.recsys.graph import Node
 from whitewater.recsys.loading import Batches
 from whitewater.recsys.operators import (
     Categorify,
-    DifferenceLag,
     FillMedian,
     FillMissing,
-    Groupby,
     JoinExternal,
     JoinGroupby,
     LambdaOp,
@@ -81,9 +79,8 @@ COME_AS = {"I1": pa.float64(), "C1": pa.null(), "C3": pa.float64(), "L1": pa.nul
 
 @dataclass(frozen=True)
 class WorkflowCase:
-    """A workflow of the data ``clicks`` or ``visits``; what the features are may lie in files beside them."""
+    """A workflow of clicks; what the features are may lie in files beside them."""
 
-    data: str
     features: Callable[[Path], Node]
     carry: tuple[str, ...] = ()
     little_memory: bool = False
@@ -129,66 +126,32 @@ def _little_memory(_: Path) -> Node:
 
 
 WORKFLOWS = {
-    "many": WorkflowCase("clicks", lambda _: features(), ("label", "L1", "L2", "nothing")),
-    "others": WorkflowCase("clicks", lambda inputs: other_features(inputs / "prices.parquet")),
-    "wide": WorkflowCase("clicks", _wide),
-    "little_memory": WorkflowCase("clicks", _little_memory, little_memory=True),
-    "differences": WorkflowCase(
-        "visits",
-        lambda _: ["price", "count"] >> DifferenceLag(partition_cols="user", order="time", shift=(1, -2, 1000)),
-        ("user",),
-    ),
-    "sessions": WorkflowCase(
-        "visits",
-        lambda _: (
-            ["price", "count", "size", "word"]
-            >> Groupby(
-                groupby_cols=("user", "day"),
-                sort_cols=("day", "price"),
-                aggs={
-                    **dict.fromkeys(("price", "count"), ("sum", "mean", "min", "max", "list", "count")),
-                    "size": ("min", "max"),
-                    "word": ("first", "last", "list", "count"),
-                },
-            )
-        ),
-    ),
+    "many": WorkflowCase(lambda _: features(), ("label", "L1", "L2", "nothing")),
+    "others": WorkflowCase(lambda inputs: other_features(inputs / "prices.parquet")),
+    "wide": WorkflowCase(_wide),
+    "little_memory": WorkflowCase(_little_memory, little_memory=True),
 }
 TABLES = ("training", "serving", "in_memory", "of_nothing", "otherwise", "block", "empty_block")
 
 
 def write_inputs(directory: Path) -> Path:
-    """Write a log, whose first day lacks a column's values, and rows of clicks and of visits in files."""
+    """Write a log, whose first day lacks a column's values, and rows of clicks in files."""
     folder = directory / "inputs"
     folder.mkdir()
     log = clicks(ROWS)
     missing = pc.if_else(pc.equal(log["day"], 0), None, log["I3"])
     write_log(log.set_column(log.column_names.index("I3"), "I3", missing), folder / "log", row_group_rows=ROW_GROUP)
-    write_parts(data("clicks"), folder / "clicks", [40, 30, 150, ROWS - 220])
-    write_parts(data("visits"), folder / "visits", [17, 40, 3, ROWS - 60])
+    write_parts(data(), folder / "clicks", [40, 30, 150, ROWS - 220])
     return folder
 
 
-def data(name: str) -> pa.Table:
-    """Return the rows of a workflow."""
+def data() -> pa.Table:
+    """Return the rows of the workflows."""
     random = np.random.default_rng(5)
-    if name == "clicks":
-        late = pa.array(np.arange(ROWS) * 1e6, mask=np.arange(ROWS) < ROWS // 2)
-        flags = pa.array(random.random(ROWS) < 0.5, mask=random.random(ROWS) < 0.1)
-        table = clicks(ROWS).append_column("late", late).append_column("flag", flags)
-        return table.append_column("nothing", pa.nulls(ROWS))
-    users = np.sort(random.integers(0, 60, ROWS))
-    return pa.table(
-        {
-            "user": pa.array([None if user == 59 else f"u{user * 37 % 60}" for user in users]),
-            "day": users // 30,
-            "time": np.arange(ROWS) // 3,
-            "price": pa.array(random.integers(-50, 50, ROWS) / 4, mask=random.random(ROWS) < 0.2),
-            "count": pa.array(random.integers(-(2**40), 2**40, ROWS), mask=random.random(ROWS) < 0.1),
-            "size": random.integers(0, 200, ROWS).astype(np.uint8),
-            "word": pa.array(np.array(["a", "b", "c"])[random.integers(0, 3, ROWS)], mask=random.random(ROWS) < 0.1),
-        }
-    )
+    late = pa.array(np.arange(ROWS) * 1e6, mask=np.arange(ROWS) < ROWS // 2)
+    flags = pa.array(random.random(ROWS) < 0.5, mask=random.random(ROWS) < 0.1)
+    table = clicks(ROWS).append_column("late", late).append_column("flag", flags)
+    return table.append_column("nothing", pa.nulls(ROWS))
 
 
 @contextmanager
@@ -260,21 +223,21 @@ def _run_workflow(case: WorkflowCase, device: Device, *, inputs: Path, folder: P
     with ExitStack() as stack:
         if case.little_memory:
             stack.enter_context(_little())
-        made = workflow.fit_transform(inputs / case.data, threads=2, device=device)
+        made = workflow.fit_transform(inputs / "clicks", threads=2, device=device)
     pq.write_table(made, folder / "training.parquet")
     workflow.save(folder / "workflow")
     serve(folder / "workflow", device, case, inputs=inputs, folder=folder)
-    workflow.transform_to(folder / "features", inputs / case.data, threads=2, device=device)
+    workflow.transform_to(folder / "features", inputs / "clicks", threads=2, device=device)
 
 
 def serve(workflow: Path, device: Device, case: WorkflowCase, *, inputs: Path, folder: Path) -> None:
     """Transform data on a device with a stored workflow: by the command, in memory, and as a block."""
     folder.mkdir(exist_ok=True)
-    command = ["--workflow", str(workflow), str(inputs / case.data), str(folder / "serving.parquet"), "--threads", "2"]
+    command = ["--workflow", str(workflow), str(inputs / "clicks"), str(folder / "serving.parquet"), "--threads", "2"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(transform_command, "resolve", lambda _: device)
         transform_command.main(command)
-    loaded, table = Workflow.load(workflow), data(case.data)
+    loaded, table = Workflow.load(workflow), data()
     times = table["time"].combine_chunks()
     as_mapping = {**dict(zip(table.column_names, table.columns, strict=True)), "time": np.from_dlpack(times)}
     in_memory = {"in_memory": as_mapping, "of_nothing": table.slice(0, 0), "otherwise": _otherwise(table)}
@@ -288,8 +251,7 @@ def serve(workflow: Path, device: Device, case: WorkflowCase, *, inputs: Path, f
 
 def _otherwise(table: pa.Table) -> pa.Table:
     """Return clicks of other types: floats for integers, integers for booleans, and nulls for text and lists."""
-    for name in set(COME_AS) & set(table.column_names):
-        type_ = COME_AS[name]
+    for name, type_ in COME_AS.items():
         column = pa.nulls(len(table)) if pa.types.is_null(type_) else table[name].cast(type_)
         table = table.set_column(table.column_names.index(name), name, column)
     return table
@@ -301,8 +263,7 @@ def _block_of(table: pa.Table, device: Device) -> Block:
     parts = found.parts()
     names = found.schema.names
     block = dict(found.read(parts[0], names, device)) if parts else _empty_block(table, device)
-    if "C3" in block:
-        block["C3"] = _as_categories(table["C3"].combine_chunks(), device)
+    block["C3"] = _as_categories(table["C3"].combine_chunks(), device)
     return block
 
 

@@ -41,7 +41,6 @@ HOST = {
 ELSEWHERE = {
     'kind = "lists" if isinstance(column, Lists) else "text"': "what an error says",
     'kind = column.values.dtype.name if isinstance(column, Numbers) else "lists or text"': "what an error says",
-    "row = int(wrong[0])": "what an error says",
     "self._grow(int(strings.offsets[done + 1] - strings.offsets[done]))": "grows a table of the host",
 }
 DEVICE_CODE, HOST_CODE = split_by_place((ROOT / "recsys").rglob("*.py"), host=HOST)

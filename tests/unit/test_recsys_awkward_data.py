@@ -16,7 +16,6 @@ from whitewater.recsys.log_folder import LogColumn, LogWriter, file_name
 from whitewater.recsys.operators import (
     Bucketize,
     Categorify,
-    DifferenceLag,
     FillMissing,
     JoinGroupby,
     PastCount,
@@ -254,13 +253,6 @@ def test_what_is_no_table_is_refused(data: Any) -> None:
 def test_no_threads_are_refused(threads: int) -> None:
     with pytest.raises(ConfigError, match="give 1 or more"):
         Workflow(["awkward"]).fit(with_column(pa.array([0] * ROWS)), threads=threads)
-
-
-def test_a_key_of_runs_that_is_no_category_is_named() -> None:
-    features = ["time"] >> DifferenceLag(partition_cols="awkward", order="time")
-
-    with pytest.raises(ConfigError, match="column awkward is of type double"):
-        Workflow(features).fit(with_column(pa.array([0.5] * ROWS)))
 
 
 def test_two_groups_of_features_have_two_names() -> None:

@@ -23,10 +23,8 @@ from whitewater.recsys.operators import (
     Bucketize,
     Categorify,
     Clip,
-    DifferenceLag,
     FillMedian,
     FillMissing,
-    Groupby,
     HashBucket,
     HashedCross,
     JoinExternal,
@@ -50,7 +48,7 @@ from whitewater.recsys.workflow import Workflow
 pytestmark = needs_real_data
 
 SIZES = [7, 60, 1, 132]
-KEY = "C9"  # of three values, by which the sample is sorted where rows of a key must follow one another
+KEY = "C9"  # of three values
 FOLDS, SMOOTH = 4, 3.0
 _WORD = 2**64 - 1
 
@@ -281,25 +279,6 @@ def test_a_joined_table(sample: pd.DataFrame, tmp_path: Path) -> None:
     join = JoinExternal(table=str(tmp_path / "prices.parquet"), on="C9", columns=("price",))
     found = made(["C9"] >> join, sample, tmp_path)
     np.testing.assert_array_equal(found["price"], sample.merge(table, on="C9", how="left")["price"])
-
-
-def test_differences_and_sessions(sample: pd.DataFrame, tmp_path: Path) -> None:
-    ordered = sample.sort_values([KEY, "time"], kind="stable", ignore_index=True)
-    lag = ["I2", "I5"] >> DifferenceLag(partition_cols=KEY, order="time", shift=(1, -2))
-    found = made(lag, ordered, tmp_path)
-    for name in ("I2", "I5"):
-        for shift in (1, -2):
-            expected = ordered[name] - ordered.groupby(KEY)[name].shift(shift)
-            np.testing.assert_allclose(numeric(found[f"{name}_difference_lag_{shift}"]), expected, rtol=1e-6)
-    aggs: Any = ("list", "count", "sum", "mean", "min", "max", "first", "last")
-    sessions = made(["I5"] >> Groupby(groupby_cols=KEY, sort_cols="time", aggs=aggs), sample, tmp_path / "sessions")
-    of_key = ordered.groupby(KEY)["I5"]
-    assert sessions[KEY].tolist() == list(of_key.groups)
-    for stat in ("count", "sum", "mean", "min", "max"):
-        np.testing.assert_allclose(numeric(sessions[f"I5_{stat}"]), of_key.agg(stat), rtol=1e-12)
-    for place, (_, values) in enumerate(of_key):
-        np.testing.assert_array_equal(sessions["I5_list"][place], values)
-        np.testing.assert_array_equal(sessions[["I5_first", "I5_last"]].iloc[place], values.iloc[[0, -1]])
 
 
 def test_names_and_tags_change_no_value(sample: pd.DataFrame, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from whitewater.devices.columns import Block
 from whitewater.errors import ConfigError
 from whitewater.recsys.graph import Node, as_node
 from whitewater.recsys.operators import Categorify, FillMissing, LogOp, Normalize, Rename, TargetEncoding
-from whitewater.recsys.operators.operator import Applying, Fitted, Inputs, Operator
+from whitewater.recsys.operators.operator import Applying, Fitted, Inputs, Operator, RowFunction
 from whitewater.recsys.plan import Plan, bind
 from whitewater.recsys.schema import Field, Schema
 
@@ -32,13 +32,8 @@ class Sum(Operator):
     def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], applying: Applying) -> Block:
         raise NotImplementedError
 
-
-class OfGroups(Sum):
-    """Other rows than the data's."""
-
-    @property
-    def changes_rows(self) -> bool:
-        return True
+    def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
+        raise NotImplementedError
 
 
 def plan_of(node: Any) -> Plan:
@@ -120,9 +115,6 @@ def refused() -> Iterator[tuple[Any, str]]:
     yield ["C1"] >> LogOp(), "LogOp takes numbers, but the column 'C1'"
     yield [["I1", "I2"]] >> LogOp(), "LogOp takes columns, not combinations such as ['I1', 'I2']"
     yield ["I1", ["C1", "C2"]], "a combination of columns is no result"
-    yield (["I1"] >> OfGroups()) + ["I2"], "different rows"
-    yield ((["I1"] >> OfGroups()) + ["I2"]) >> Sum(), "the inputs of Sum have different rows"
-    yield (["C1"] >> OfGroups()) >> TargetEncoding(target="label"), "whose rows are others by then"
     yield (
         (["C1"] + (["label"] >> FillMissing())) >> TargetEncoding(target="label"),
         "needs the column 'label' as it is in the data",

@@ -14,12 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.recsys_logs import clicks, features, other_features, write_log
-from whitewater.errors import ConfigError, InputError
+from whitewater.errors import InputError
 from whitewater.recsys.dataset import Dataset
 from whitewater.recsys.operators import (
     OPERATORS,
     Categorify,
-    DifferenceLag,
     FillMissing,
     LogOp,
     Normalize,
@@ -60,10 +59,10 @@ def test_so_are_those_of_the_other_operators(tmp_path: Path) -> None:
                 assert same(transform(row), wanted)
 
 
-def test_every_operator_is_tried_or_needs_other_rows(tmp_path: Path) -> None:
+def test_every_operator_is_tried(tmp_path: Path) -> None:
     plans = [bind(graph, Dataset(CLICKS).schema) for graph in (features(), other_features(tmp_path / "prices.parquet"))]
     tried = {stage.label for plan in plans for stage in plan.stages}
-    assert tried | {"DifferenceLag", "Groupby"} == set(OPERATORS)
+    assert tried == set(OPERATORS)
 
 
 words = st.one_of(st.none(), st.sampled_from(["", "a", "bb", "é", "日本", "w1"]), st.text(max_size=3))
@@ -133,12 +132,6 @@ def test_float32_columns_are_rounded_as_they_are_in_a_table() -> None:
     workflow = Workflow(["I"] >> Normalize()).fit(table)
     transform = Transformer(workflow)
     assert [transform({"I": value})["I"] for value in values] == workflow.transform(table)["I"].to_pylist()
-
-
-def test_an_operator_that_needs_other_rows_is_refused() -> None:
-    graph = ["I2"] >> DifferenceLag(partition_cols="day", order="time")
-    with pytest.raises(ConfigError, match="DifferenceLag needs other rows than its own"):
-        Transformer(Workflow(graph).fit(CLICKS))
 
 
 def test_times_of_a_log_are_seconds_in_serving_too(tmp_path: Path) -> None:

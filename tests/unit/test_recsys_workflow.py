@@ -26,7 +26,7 @@ from whitewater.recsys import dataset, fitting
 from whitewater.recsys.dataset import Dataset
 from whitewater.recsys.feature_folder import open_features
 from whitewater.recsys.operators import Categorify, FillMedian, FillMissing, LogOp, Normalize, Rename, TargetEncoding
-from whitewater.recsys.operators.operator import Applying, Fitted, Fitting, Inputs, Operator, Statistic
+from whitewater.recsys.operators.operator import Applying, Fitted, Fitting, Inputs, Operator, RowFunction, Statistic
 from whitewater.recsys.schema import Field
 from whitewater.recsys.workflow import Workflow
 from whitewater.step import Run
@@ -149,6 +149,9 @@ class LessThirdLargest(Operator):
             assert isinstance(learnt, Largest)
             made[name] = Numbers(column.values - learnt.values[-1])
         return made
+
+    def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
+        raise NotImplementedError
 
 
 @pytest.mark.parametrize("threads", [1, 8])

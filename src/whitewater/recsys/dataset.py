@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -67,7 +67,6 @@ class Dataset:
     """
 
     source: Any
-    _cut: tuple[Part, ...] | None = field(default=None, repr=False)
 
     @property
     def schema(self) -> Schema:
@@ -84,7 +83,7 @@ class Dataset:
 
     def parts(self) -> tuple[Part, ...]:
         """Return the parts, which depend on the data only."""
-        return self._stored.parts if self._cut is None else self._cut
+        return self._stored.parts
 
     @property
     def rows(self) -> int:
@@ -103,12 +102,6 @@ class Dataset:
         return joined(
             [as_fitted(self._stored.read(piece, names, device), types, device) for piece in part.pieces], device
         )
-
-    def cut(self, parts: Sequence[Part]) -> Dataset:
-        """Return the same rows in other parts."""
-        changed = Dataset(self.source, tuple(parts))
-        changed.__dict__["_stored"] = self._stored
-        return changed
 
     def stored_bytes(self, names: Sequence[str]) -> dict[str, int]:
         """Return the bytes of columns as stored, which tell how long it takes to read them."""

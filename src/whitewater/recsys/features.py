@@ -56,7 +56,8 @@ def features(
 def write_shuffled(fitted: Transformation, log: Log, folder: Path, *, run: Run[Features], client: Workers) -> int:
     """Write the features of training rows, shuffled; return how many there are."""
     settings = run.settings
-    dataset, shared = fitted.prepared(Dataset(log.path), run=run, client=client, training=True)
+    dataset = Dataset(log.path)
+    shared = fitted.prepared(dataset, run=run, training=True)
     scratch = folder / "scratch"
     scratch.mkdir(parents=True)
     shuffle = Shuffle(

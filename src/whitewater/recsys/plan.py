@@ -50,8 +50,7 @@ class Stage:
     """An operator with its columns.
 
     ``fields`` are its inputs and dependencies, ``outputs`` what it makes; ``shares`` are its inputs one by one, or all
-    together where a column is made of several; ``row_set`` is the number of the stage that made the rows, or None where
-    they are the data's.
+    together where a column is made of several.
     """
 
     operator: Operator
@@ -60,7 +59,6 @@ class Stage:
     fields: Mapping[str, Field]
     outputs: tuple[Field, ...]
     shares: tuple[Share, ...]
-    row_set: Origin
 
     @property
     def label(self) -> str:
@@ -141,20 +139,6 @@ class Plan:
         pairs = [pair for each in [*taken, wanted] for pair in each.items()]
         return list(dict.fromkeys(name for name, origin in pairs if origin is None))
 
-    def sequence(self) -> tuple[str, ...]:
-        """Return the columns of the data whose equal values must be in one run of rows; at most one such set.
-
-        Raises
-        ------
-        ConfigError
-            If operators want different columns.
-        """
-        wanted = {stage.operator.sequence(): stage.label for stage in self.stages if stage.operator.sequence()}
-        if len(wanted) > 1:
-            told = "; ".join(f"{label}: {', '.join(columns)}" for columns, label in wanted.items())
-            raise ConfigError(f"operators need rows in the order of different columns ({told}). Use two workflows.")
-        return next(iter(wanted), ())
-
     def described(self, fitted: Sequence[Mapping[str, Fitted] | None]) -> Plan:
         """Return the plan with what is known of the columns after fitting; None stands for what is not fitted yet."""
         plan = Plan(self.schema, (), {})
@@ -173,14 +157,13 @@ def bind(graph: Node, schema: Schema) -> Plan:
     Raises
     ------
     ConfigError
-        If a column is unknown or of a type that its operator cannot take, columns have one name, an operator cannot
-        take combinations, or results differ in their rows.
+        If a column is unknown or of a type that its operator cannot take, columns have one name, or an operator cannot
+        take combinations.
     """
     binding = _Binding(schema)
     result = binding.columns(graph)
     if any(not isinstance(each, str) for each in result.inputs):
         raise ConfigError("a combination of columns is no result. Give it to an operator, such as Categorify.")
-    binding.one_row_set(result.origins, what="the results of a workflow")
     return Plan(schema, tuple(binding.stages), result.origins)
 
 
@@ -211,20 +194,6 @@ class _Binding:
             case _:
                 raise TypeError(f"{type(node).__name__} is no node of a graph")
 
-    def one_row_set(self, origins: Mapping[str, Origin], *, what: str) -> Origin:
-        """Return the stage that made the rows of these columns, which must be the same of all."""
-        found = {self._row_set(origin): name for name, origin in origins.items()}
-        if len(found) > 1:
-            first, second, *_ = found.values()
-            raise ConfigError(
-                f"{what} have different rows: {first!r} and {second!r}, of which one was made of groups of rows. "
-                "Make two workflows of them."
-            )
-        return next(iter(found), None)
-
-    def _row_set(self, origin: Origin) -> Origin:
-        return None if origin is None else self.stages[origin].row_set
-
     def _source(self, node: Source) -> Columns:
         names = dict.fromkeys(_names(node.columns))
         _refuse_unusable(names, self.schema)
@@ -237,20 +206,18 @@ class _Binding:
         combined = [each for each in given.inputs if not isinstance(each, str)]
         if combined and not operator.takes_combinations:
             raise ConfigError(f"{label} takes columns, not combinations such as {list(combined[0])}.")
-        self._check_dependencies(operator, given, self.one_row_set(given.origins, what=f"the inputs of {label}"))
+        self._check_dependencies(operator, given)
         plan = Plan(self.schema, tuple(self.stages), {})
         stage = staged_operator(plan, operator, given.inputs, given.origins)
         number = len(self.stages)
         self.stages.append(stage)
         return Columns(tuple(each.name for each in stage.outputs), {each.name: number for each in stage.outputs})
 
-    def _check_dependencies(self, operator: Operator, given: Columns, row_set: Origin) -> None:
+    def _check_dependencies(self, operator: Operator, given: Columns) -> None:
         label = type(operator).__name__
         names = dependencies_of(operator)
         _refuse_unusable(names, self.schema)
         _refuse_unknown(names, self.schema.names, of=f"the data, of which {label} needs them")
-        if names and row_set is not None:
-            raise ConfigError(f"{label} needs {', '.join(names)} of the data, whose rows are others by then.")
         for name in names:
             if given.origins.get(name) is not None:
                 raise ConfigError(
@@ -300,9 +267,7 @@ def staged_operator(plan: Plan, operator: Operator, inputs: Inputs, origins: Map
     fields = _fields(plan, operator, inputs, origins)
     outputs = tuple(operator.output(inputs, fields))
     _refuse_repeated([each.name for each in outputs], what=f"{type(operator).__name__} makes")
-    row_sets = {plan.stages[origin].row_set for origin in origins.values() if origin is not None}
-    row_set = len(plan.stages) if operator.changes_rows else next(iter(row_sets), None)
-    return Stage(operator, inputs, origins, fields, outputs, _shares(operator, inputs, fields, outputs), row_set)
+    return Stage(operator, inputs, origins, fields, outputs, _shares(operator, inputs, fields, outputs))
 
 
 def _shares(
@@ -310,8 +275,6 @@ def _shares(
 ) -> tuple[Share, ...]:
     """Return the inputs one by one if each makes alone what it makes among the others, or else all together."""
     together = (Share(inputs, tuple(each.name for each in outputs)),)
-    if operator.changes_rows or operator.mixes_columns:
-        return together
     try:
         alone = [((each,), tuple(operator.output((each,), fields))) for each in inputs]
     except ConfigError:
@@ -325,7 +288,7 @@ def dependencies_of(operator: Operator) -> list[str]:
     """Return all columns of the data that an operator may need besides its inputs, each once."""
     uses = [(True, True), (False, True), (False, False)]
     needed = [name for fitting, training in uses for name in operator.dependencies(fitting=fitting, training=training)]
-    return list(dict.fromkeys([*needed, *operator.sequence()]))
+    return list(dict.fromkeys(needed))
 
 
 def _fields(plan: Plan, operator: Operator, inputs: Inputs, origins: Mapping[str, Origin]) -> dict[str, Field]:

@@ -37,11 +37,6 @@ class Transformer:
     ----------
     workflow
         A fitted workflow; see `load` for one that is stored.
-
-    Raises
-    ------
-    ConfigError
-        If an operator needs other rows than the one.
     """
 
     def __init__(self, workflow: Workflow) -> None:

@@ -15,7 +15,6 @@ from whitewater.recsys.evaluating import Learnt, Read, evaluated
 from whitewater.recsys.operators.operator import Applying
 from whitewater.recsys.plan import Plan
 from whitewater.recsys.rows import as_fitted, as_table, refuse_other_times, type_of
-from whitewater.recsys.runs import check_runs, cut_between_runs
 from whitewater.recsys.schema import Field, Schema, kind
 
 if TYPE_CHECKING:
@@ -39,17 +38,9 @@ class Transformation:
     carried: tuple[str, ...] = ()
     seconds: tuple[str, ...] = ()
 
-    @property
-    def changes_rows(self) -> bool:
-        """Whether the results have other rows than the data."""
-        return any(
-            origin is not None and self.plan.stages[origin].row_set is not None for origin in self.plan.outputs.values()
-        )
-
     def columns(self, *, training: bool) -> list[str]:
         """Return the columns that the data must have."""
-        names = [*self.plan.data_columns(self.plan.outputs, training=training), *self.plan.sequence()]
-        return list(dict.fromkeys(names))
+        return self.plan.data_columns(self.plan.outputs, training=training)
 
     def fields(self, schema: Schema) -> tuple[Field, ...]:
         """Return the columns of the results for data of a schema."""
@@ -75,29 +66,23 @@ class Transformation:
         names = self.columns(training=applying.training)
         given = Schema(tuple(Field(name, type_of(column)) for name, column in block.items()))
         self.check(given, training=applying.training)
-        if keys := self.plan.sequence():
-            check_runs(block, keys, applying.device)
         types = {name: self.plan.schema[name].type for name in names}
         block = {**block, **self._given({name: block[name] for name in names}, types, applying)}
         return self._evaluated(lambda wanted: {name: block[name] for name in wanted}, self._carried(given), applying)
 
     def tables(self, dataset: Dataset, *, run: Run[Any], client: Workers, training: bool) -> Iterator[pa.Table]:
         """Yield the results part by part, in order; a few parts are in memory at a time."""
-        dataset, shared = self.prepared(dataset, run=run, client=client, training=training)
+        shared = self.prepared(dataset, run=run, training=training)
         parts, at_once = dataset.parts(), 2 * run.threads
         for first in range(0, len(parts), at_once):
             some = parts[first : first + at_once]
             yield from run.map(_table, some, client=client, label="transform", ordered=True, shared=shared)
 
-    def prepared(
-        self, dataset: Dataset, *, run: Run[Any], client: Workers, training: bool
-    ) -> tuple[Dataset, dict[str, Any]]:
-        """Check a dataset; return it in the parts to work on, and what `part_block` needs besides a part."""
+    def prepared(self, dataset: Dataset, *, run: Run[Any], training: bool) -> dict[str, Any]:
+        """Check a dataset; return what `part_block` needs besides a part."""
         self.check(dataset.schema, training=training)
-        if keys := self.plan.sequence():
-            dataset = cut_between_runs(dataset, keys, run=run, client=client)
         self._forecast(dataset, run.threads)
-        return dataset, {"transformation": self, "dataset": dataset, "applying": Applying(run.device, training)}
+        return {"transformation": self, "dataset": dataset, "applying": Applying(run.device, training)}
 
     def part_block(self, part: Part, dataset: Dataset, applying: Applying) -> Block:
         """Return the results for a part of a dataset."""
@@ -159,5 +144,3 @@ def refuse_carried(plan: Plan, carried: Sequence[str]) -> None:
     """Raise ConfigError if columns cannot go along with the results."""
     if both := [name for name in carried if name in plan.outputs]:
         raise ConfigError(f"{', '.join(both)} would be there twice: as a result, and carried along. Rename the result.")
-    if carried and Transformation(plan, ()).changes_rows:
-        raise ConfigError(f"{', '.join(carried)} cannot be carried along, because the results have other rows.")

@@ -28,7 +28,6 @@ from whitewater.recsys.fitting import learn
 from whitewater.recsys.graph import Node, Selection, as_node
 from whitewater.recsys.operators.operator import Applying
 from whitewater.recsys.plan import bind
-from whitewater.recsys.runs import cut_between_runs
 from whitewater.recsys.schema import Schema
 from whitewater.recsys.transforming import Transformation, refuse_carried
 from whitewater.recsys.writing import write_in_order
@@ -115,8 +114,6 @@ class Workflow:
             raise ConfigError("a loaded workflow is fitted already. Build it anew to fit it again.")
         plan = bind(self._graph, dataset.schema)
         refuse_carried(plan, self._carried)
-        if keys := plan.sequence():
-            dataset = cut_between_runs(dataset, keys, run=run, client=client)
         plan, learnt = learn(plan, dataset, run=run, client=client, scratch=scratch, memory_share=memory_share)
         self._fitted = Transformation(plan, learnt, self._carried, dataset.seconds)
 

@@ -50,15 +50,14 @@ def write_in_order(
     ResourceError
         If a part does not fit into memory.
     """
-    dataset, shared = transformation.prepared(dataset, run=run, client=client, training=training)
+    shared = transformation.prepared(dataset, run=run, training=training)
     schema = tagged(transformation, dataset, tags or {})
     folder.mkdir(parents=True)
     shared |= {"folder": folder, "schema": schema, "row_group_rows": row_group_rows}
     tasks = list(enumerate(dataset.parts()))
     files = list(run.map(_write, tasks, client=client, label="transform", ordered=True, shared=shared))
     written = sum(file.rows for file in files)
-    if not transformation.changes_rows:
-        check_rows(written, dataset.rows, folder)
+    check_rows(written, dataset.rows, folder)
     write_features(folder, schema, [file for file in files if file.rows], seed=None)
     return written
 

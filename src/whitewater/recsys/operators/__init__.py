@@ -13,9 +13,7 @@ if TYPE_CHECKING:
     from whitewater.recsys.operators.arithmetic import Clip, LogOp
     from whitewater.recsys.operators.bucketize import Bucketize
     from whitewater.recsys.operators.categorify import Categorify
-    from whitewater.recsys.operators.difference_lag import DifferenceLag
     from whitewater.recsys.operators.fill import FillMedian, FillMissing
-    from whitewater.recsys.operators.groupby import Groupby
     from whitewater.recsys.operators.hash_bucket import HashBucket
     from whitewater.recsys.operators.hashed_cross import HashedCross
     from whitewater.recsys.operators.join_external import JoinExternal
@@ -36,10 +34,10 @@ if TYPE_CHECKING:
     from whitewater.recsys.operators.target_encoding import TargetEncoding
 
 __all__ = [
-    "OPERATORS", "AddMetadata", "Bucketize", "Categorify", "Clip", "DifferenceLag", "FillMedian", "FillMissing",
-    "Groupby", "HashBucket", "HashedCross", "JoinExternal", "JoinGroupby", "LambdaOp", "ListSlice", "LogOp",
-    "Normalize", "NormalizeMinMax", "PastCount", "PastMean", "Rename", "TagAsItemFeatures", "TagAsItemID",
-    "TagAsUserFeatures", "TagAsUserID", "TargetEncoding",
+    "OPERATORS", "AddMetadata", "Bucketize", "Categorify", "Clip", "FillMedian", "FillMissing", "HashBucket",
+    "HashedCross", "JoinExternal", "JoinGroupby", "LambdaOp", "ListSlice", "LogOp", "Normalize", "NormalizeMinMax",
+    "PastCount", "PastMean", "Rename", "TagAsItemFeatures", "TagAsItemID", "TagAsUserFeatures", "TagAsUserID",
+    "TargetEncoding",
 ]  # fmt: skip
 
 _MODULES = {
@@ -47,10 +45,8 @@ _MODULES = {
     "Bucketize": "bucketize",
     "Categorify": "categorify",
     "Clip": "arithmetic",
-    "DifferenceLag": "difference_lag",
     "FillMedian": "fill",
     "FillMissing": "fill",
-    "Groupby": "groupby",
     "HashBucket": "hash_bucket",
     "HashedCross": "hashed_cross",
     "JoinExternal": "join_external",

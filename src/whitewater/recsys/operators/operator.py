@@ -95,23 +95,6 @@ class Operator(Section, ABC):
         del fitting, training
         return ()
 
-    def sequence(self) -> tuple[str, ...]:
-        """Return the columns of the data whose equal values must be in one run of rows, which is then in one block."""
-        return ()
-
-    @property
-    def changes_rows(self) -> bool:
-        """Whether the output has other rows than the input."""
-        return False
-
-    @property
-    def mixes_columns(self) -> bool:
-        """Whether a column that comes out depends on inputs that do not tell in its name or type.
-
-        Where not, and `output` has for each input alone what it has for all, inputs are transformed one by one.
-        """
-        return False
-
     @abstractmethod
     def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> Sequence[Field]:
         """Return the columns that come out.
@@ -150,17 +133,6 @@ class Operator(Section, ABC):
         ``inputs`` are all that the operator was given or, where none is mixed with others, some of them.
         """
 
+    @abstractmethod
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
-        """Return `transform` for one row (in serving, not in training), compiled to look-ups.
-
-        Raises
-        ------
-        ConfigError
-            If the operator needs other rows.
-        """
-        from whitewater.errors import ConfigError
-
-        raise ConfigError(
-            f"{type(self).__name__} needs other rows than its own, so it cannot transform one row at a time. "
-            "Transform a table, or leave it out of the workflow that serves."
-        )
+        """Return `transform` for one row (in serving, not in training), compiled to look-ups."""
