@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 from pydantic import JsonValue
 
+from benchmarks.published import model_search
 from benchmarks.published.row import BOTH, GPU, ONE_BLAS_THREAD, SEED, CallCase, Row, Timed, Variant, Work
 from benchmarks.report import Size
-from whitewater import search
 from whitewater.devices import Device
 
 ROWS = 100_000_000
@@ -126,16 +126,16 @@ def fit_and_score(device: Device, setting: Setting, train: Data, test: Data) -> 
 
 @contextmanager
 def each_fit(work: Work) -> Iterator[Timed]:
-    """`whitewater.search`: the data are sent to each worker once a call, and every score is computed on the device."""
+    """`model_search`: the data are sent to each worker once a call, and every score is computed on the device."""
     device = work.device
     data, tried = draw(work), settings()
     with device.cluster(work.cluster, threads=work.threads, large=False) as workers:
 
         def call() -> Found:
-            found = search.search(
-                partial(device.random_forest, seed=SEED), tried, data, folds=FOLDS, scorer=search.r2, device=device,
-                workers=workers,
-            )  # fmt: skip
+            factory = partial(device.random_forest, seed=SEED)
+            found = model_search.search(
+                factory, tried, data, folds=FOLDS, scorer=model_search.r2, device=device, workers=workers
+            )
             return Found(found.scores, found.estimator)
 
         yield Timed(call, answer=answer)
@@ -149,7 +149,7 @@ def each_tree_once(work: Work) -> Iterator[Timed]:
     """
     device = work.device
     data, tried = draw(work), settings()
-    parts = search.fold_slices(len(data[1]), FOLDS)
+    parts = model_search.fold_slices(len(data[1]), FOLDS)
     largest = largest_forests(tried)
     # The largest first: at the end no worker waits long for another.
     tasks = sorted(
@@ -167,7 +167,7 @@ def each_tree_once(work: Work) -> Iterator[Timed]:
                 [of_task[shape(setting), fold.start][setting["trees"] - 1] for fold in parts] for setting in tried
             ]
             table = np.array(scores)
-            ((_, forest),) = workers.completed(refit, [tried[search.best_of(table)]], shared)
+            ((_, forest),) = workers.completed(refit, [tried[model_search.best_of(table)]], shared)
             return Found(table, forest)
 
         yield Timed(call, answer=answer)
@@ -195,7 +195,7 @@ def score_prefixes(task: tuple[Setting, int, int], *, device: Device, data: Data
     train = np.concatenate([x[:start], x[stop:]]), np.concatenate([y[:start], y[stop:]])
     forest: Any = fit(device, setting, train)
     sums = np.cumsum([tree.predict(x[start:stop]) for tree in forest.estimators_], axis=0)
-    return [float(search.r2(y[start:stop], of / (place + 1))) for place, of in enumerate(sums)]
+    return [float(model_search.r2(y[start:stop], of / (place + 1))) for place, of in enumerate(sums)]
 
 
 def refit(setting: Setting, *, device: Device, data: Data) -> Any:

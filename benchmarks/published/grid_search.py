@@ -2,7 +2,7 @@
 
 ``GridSearchCV(Ridge(), {"alpha": logspace(-3, -1, 10)}, cv=5).fit(X, y)``. The source was slow on GPUs because each of
 the 50 fits was sent its data and every score was computed on the host: `tasks_with_data` does that. Ours sends the data
-to each worker once, and either fits each model there (`whitewater.search`), or adds up each fold once, of which all
+to each worker once, and either fits each model there (`model_search`), or adds up each fold once, of which all
 models and scores follow (`least_squares`).
 """
 
@@ -17,10 +17,9 @@ from typing import Any
 import numpy as np
 from pydantic import JsonValue
 
-from benchmarks.published import diabetes
+from benchmarks.published import diabetes, model_search
 from benchmarks.published.least_squares import Line, Moments, merged, moments, r2, ridge
 from benchmarks.published.row import BOTH, ONE_BLAS_THREAD, CallCase, Published, Row, Timed, Variant, Work
-from whitewater import search
 from whitewater.devices import Device
 
 ALPHAS = np.logspace(-3, -1, 10)
@@ -103,15 +102,15 @@ def fit_and_score(device: Device, alpha: float, train: Data, test: Data) -> floa
 
 @contextmanager
 def each_fit(work: Work, *, repeats: Repeats) -> Iterator[Timed]:
-    """`whitewater.search`: every model is fitted and scored on the device, to which the data are sent once a call."""
+    """`model_search`: every model is fitted and scored on the device, to which the data are sent once a call."""
     device = work.device
     data = diabetes.training_part(repeats(work))
     settings = [{"alpha": alpha} for alpha in ALPHAS]
     with device.cluster(work.cluster, threads=work.threads, large=False) as workers:
 
         def call() -> Found:
-            found = search.search(
-                device.ridge, settings, data, folds=FOLDS, scorer=search.r2, device=device, workers=workers
+            found = model_search.search(
+                device.ridge, settings, data, folds=FOLDS, scorer=model_search.r2, device=device, workers=workers
             )
             model: Any = found.estimator
             return Found(found.means, Line(device.to_host(model.coef_), float(model.intercept_)))
@@ -124,7 +123,7 @@ def each_fold_once(work: Work, *, repeats: Repeats) -> Iterator[Timed]:
     """Moments of each fold, in one pass over the data, of which all models and scores follow."""
     device = work.device
     data = diabetes.training_part(repeats(work))
-    folds = search.fold_slices(len(data[1]), FOLDS)
+    folds = model_search.fold_slices(len(data[1]), FOLDS)
     with device.cluster(work.cluster, threads=work.threads, large=False) as workers:
 
         def call() -> Found:

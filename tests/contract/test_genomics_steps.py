@@ -12,7 +12,6 @@ from tests.contract.conftest import Scenario, scenario_of
 from tests.contract.executed import ROOT, handles_arrays, never_run, split_by_place
 from tests.contract.genomics_steps import (
     CHILDREN,
-    COMPRESSED,
     EXACT,
     EXHAUSTED,
     FILES,
@@ -20,7 +19,6 @@ from tests.contract.genomics_steps import (
     REPRODUCED,
     SMALL,
     STRANGER,
-    assert_near_components,
     assert_same_components,
     assert_same_packed,
     assert_same_table,
@@ -72,7 +70,7 @@ def test_every_call_of_the_steps_is_one_that_rapids_accepts(scenario: Scenario[P
 def test_the_steps_call_into_both_libraries_and_are_seen_to(scenario: Scenario[Path]) -> None:
     called = {call.name for call in scenario.calls}
     assert {"cupy.linalg.eigh", "cupy.linalg.qr", "cupy.bincount", "cupy.matmul"} <= called
-    assert {"cupy.random.RandomState", "cupy.tensordot", "cuml.manifold.UMAP.fit_transform"} <= called
+    assert "cuml.manifold.UMAP.fit_transform" in called
 
 
 @pytest.mark.parametrize("path", DEVICE_CODE, ids=lambda path: path.name)
@@ -113,10 +111,6 @@ def test_relatedness_and_packed_calls_are_the_same(scenario: Scenario[Path], plo
 @pytest.mark.parametrize("name", REPRODUCED)
 def test_components_are_the_same(scenario: Scenario[Path], name: str) -> None:
     assert_same_components(scenario.strict / name, scenario.cpu / name)
-
-
-def test_components_of_dasks_solver_are_near_those_of_other_draws(scenario: Scenario[Path]) -> None:
-    assert_near_components(scenario.strict / COMPRESSED, scenario.cpu / COMPRESSED)
 
 
 def test_an_exhausted_space_has_all_eigenvalues(scenario: Scenario[Path]) -> None:

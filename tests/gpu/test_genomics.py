@@ -10,13 +10,11 @@ import pandas as pd
 import pytest
 
 from tests.contract.genomics_steps import (
-    COMPRESSED,
     EXACT,
     EXHAUSTED,
     PLACED,
     REPRODUCED,
     SMALL,
-    assert_near_components,
     assert_same_components,
     assert_same_packed,
     assert_same_table,
@@ -61,10 +59,6 @@ def test_relatedness_and_packed_calls_are_the_same(both: Both[Path], ploidy: str
 @pytest.mark.parametrize("name", REPRODUCED)
 def test_components_are_the_same(both: Both[Path], name: str) -> None:
     assert_same_components(both.gpu / name, both.cpu / name)
-
-
-def test_components_of_dasks_solver_are_near_those_of_other_draws(both: Both[Path]) -> None:
-    assert_near_components(both.gpu / COMPRESSED, both.cpu / COMPRESSED)
 
 
 def test_an_exhausted_space_has_all_eigenvalues(both: Both[Path]) -> None:

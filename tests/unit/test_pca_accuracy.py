@@ -1,9 +1,7 @@
 """Components against exact ones in float64, on structures with missing calls, relatives and linkage disequilibrium."""
 
 from pathlib import Path
-from typing import Any
 
-import dask
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -21,8 +19,7 @@ from tests.genotype_structures import (
 )
 from tests.real_data import needs_real_data, real_data
 from whitewater.config.genomics import Pca
-from whitewater.devices import Device, resolve
-from whitewater.genomics.scaled_genotypes import scaled_range
+from whitewater.devices import Device
 
 HAPMAP3_EIGENVALUES = [26.160628, 23.393817, 6.915728, 6.049832, 4.402505]
 HAPMAP3_TRACE = 987.3562
@@ -60,29 +57,6 @@ def test_sum_of_squares_is_estimated_well_enough_for_the_number_of_effective_var
     np.testing.assert_allclose(
         estimated.significance.effective_variants[3], known.significance.effective_variants[3], rtol=0.03
     )
-
-
-def test_dask_finds_the_structure_too(tmp_path: Path, device: Device) -> None:
-    dosages = simulate("populations", samples=200, variants=2_000)
-    found = components_of(write_folder(tmp_path / "g", dosages), Pca(components=3, solver="svd_compressed"), device)
-    values, vectors = exact(scaled(dosages))
-    np.testing.assert_allclose(found.spectrum.eigenvalues, values[:3], rtol=1e-3)
-    assert mean_explained_variance(found.spectrum.vectors, vectors[:, :3]) >= 0.9999
-
-
-@pytest.mark.parametrize("threads", [1, 3])
-def test_dasks_solver_takes_as_many_threads_as_the_step_has(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
-) -> None:
-    def counted(*arguments: Any, **options: Any) -> Any:
-        granted.add(dask.config.get("num_workers"))
-        return scaled_range(*arguments, **options)
-
-    granted: set[int] = set()
-    monkeypatch.setattr("whitewater.genomics.dask_svd.scaled_range", counted)
-    folder = write_folder(tmp_path / "g", simulate("populations", samples=50, variants=200))
-    components_of(folder, Pca(components=3, solver="svd_compressed"), resolve("cpu"), threads=threads)
-    assert granted == {threads}
 
 
 @pytest.mark.parametrize("solver", ["gram", "randomized"])

@@ -15,12 +15,12 @@ from benchmarks.measure import differences
 from benchmarks.published import forest_search, futures, grid_search, joblib_forest, ridge_fit
 from benchmarks.published.diabetes import training_part
 from benchmarks.published.least_squares import merged, moments, r2, ridge
+from benchmarks.published.model_search import fold_slices
 from benchmarks.published.row import SEED, CallCase, Work
 from tests.published import disagreements, tiny_work
 from whitewater import devices
 from whitewater.cluster import cpu_dask_client
 from whitewater.config.cluster import Cluster
-from whitewater.search import fold_slices
 
 CPU = devices.resolve("cpu")
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, KFold
 
+from benchmarks.published.model_search import Search, fold_slices, r2, search
 from whitewater import devices
 from whitewater.errors import ConfigError
-from whitewater.search import Search, fold_slices, r2, search
 from whitewater.workers import Threads, thread_workers
 
 CPU = devices.resolve("cpu")

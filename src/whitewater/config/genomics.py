@@ -259,10 +259,10 @@ class Pca(Section):
 
     components: int = Field(10, ge=1, description="Components computed.")
     scaling: Scaling = Scaling()
-    solver: Literal["auto", "gram", "randomized", "svd_compressed"] = Field(
+    solver: Literal["auto", "gram", "randomized"] = Field(
         "auto",
-        description="gram: exact, for few samples; randomized: block Krylov, in few passes; svd_compressed: Dask's, "
-        "for comparison; auto: gram where it needs fewer operations, or a second, else randomized.",
+        description="gram: exact, for few samples; randomized: block Krylov, in few passes; auto: gram "
+        "where it needs fewer operations, or a second, else randomized.",
     )
     oversampling: int = Field(
         4, ge=1, description="randomized: columns besides the components, at least; all are a multiple of eight."

@@ -15,7 +15,6 @@ from whitewater.errors import InputError
 from whitewater.genomics import forecast
 from whitewater.genomics.convergence import Progress, is_converged, structure_in
 from whitewater.genomics.counting import count_used
-from whitewater.genomics.dask_svd import PASSES, compressed_svd
 from whitewater.genomics.genotype_folder import GenotypeFolder
 from whitewater.genomics.krylov import KrylovSpace, RitzPairs, block_krylov, start_block
 from whitewater.genomics.moments import total_of_squares
@@ -105,9 +104,7 @@ def _decompose(genotypes: ScaledGenotypes, settings: Pca, *, total: float, threa
     forecast.check(genotypes, settings, solver, threads=threads)
     if solver == "gram":
         return _exact(genotypes, settings, total=total)
-    if solver == "randomized":
-        return _randomized(genotypes, settings, total=total)
-    return _compressed(genotypes, settings, total=total, threads=threads)
+    return _randomized(genotypes, settings, total=total)
 
 
 def _exact(genotypes: ScaledGenotypes, settings: Pca, *, total: float) -> Spectrum:
@@ -146,43 +143,16 @@ def _randomized(genotypes: ScaledGenotypes, settings: Pca, *, total: float) -> S
     )
     if progress.lacking:
         _warn(found, progress, settings)
-    return _spectrum(found, settings, total=total, squares=squares(found, space.products[0]), passes=len(space.blocks),
-                     solver="randomized", device=device)  # fmt: skip
-
-
-def _compressed(genotypes: ScaledGenotypes, settings: Pca, *, total: float, threads: int) -> Spectrum:
-    """Decompose by Dask's solver; one more pass tells the residuals and the sum of squares."""
-    device, size = genotypes.device, settings.components
-    vectors = compressed_svd(
-        genotypes, components=size, oversampling=settings.oversampling, seed=settings.seed, threads=threads
+    return Spectrum(
+        eigenvalues=found.values,
+        vectors=device.to_host(found.vectors),
+        total=total,
+        total_of_squares=squares(found, space.products[0]),
+        residuals=found.residuals / np.abs(found.values),
+        converged=is_converged(found.values, found.residuals, tolerance=settings.tolerance),
+        passes=len(space.blocks),
+        solver="randomized",
     )
-    probes = start_block(genotypes.used, width=forecast.block_width(settings, genotypes.samples), seed=settings.seed)
-    joined = np.linalg.qr(vectors)[0]
-    products = genotypes.covariance_times(device.from_host(np.hstack([joined, probes])))
-    space = KrylovSpace(device)
-    space.add(device.from_host(joined), products[:, :size])
-    found = space.ritz_pairs(size)
-    squares = total_of_squares(
-        found, device.from_host(probes), products[:, size:], total=total, samples=genotypes.samples, device=device
-    )
-    return _spectrum(found, settings, total=total, squares=squares, passes=PASSES + 1,
-                     solver="svd_compressed", device=device)  # fmt: skip
-
-
-def _spectrum(
-    found: RitzPairs,
-    settings: Pca,
-    *,
-    total: float,
-    squares: float,
-    passes: int,
-    solver: forecast.Solver,
-    device: Device,
-) -> Spectrum:
-    converged = is_converged(found.values, found.residuals, tolerance=settings.tolerance)
-    residuals = found.residuals / np.abs(found.values)
-    vectors = device.to_host(found.vectors)
-    return Spectrum(found.values, vectors, total, squares, residuals, converged, passes, solver)
 
 
 def _tracy_widom(values: Floats, squares: float, *, total: float, genotypes: ScaledGenotypes) -> TracyWidomTest:

@@ -8,12 +8,11 @@ from typing import Literal
 
 from whitewater import memory
 from whitewater.config.genomics import Pca
-from whitewater.genomics.dask_svd import PASSES
 from whitewater.genomics.genotype_folder import PIECE_BYTES
 from whitewater.genomics.scaled_genotypes import LEAST_ROWS, ScaledGenotypes
 
 logger = logging.getLogger(__name__)
-Solver = Literal["gram", "randomized", "svd_compressed"]
+Solver = Literal["gram", "randomized"]
 # Seconds on a core (AMD EPYC 9004, OpenBLAS): to look up a genotype, to multiply it by a column and add it up, to
 # multiply it by another genotype, and the cube of the samples in the exact eigenproblem.
 LOOK_UP, COLUMN, PRODUCT, EIGENPROBLEM = 0.15e-9, 0.05e-9, 14e-12, 0.3e-9
@@ -91,11 +90,6 @@ def check(genotypes: ScaledGenotypes, settings: Pca, solver: Solver, *, threads:
             f"about {EXPECTED_PASSES} passes, each about {size.pass_seconds:.2g} s of a core",
             "Ask for fewer pca.components, lower pca.maximum_passes, or use fewer threads.",
         ),
-        "svd_compressed": (
-            "Dask's svd_compressed",
-            f"{PASSES} passes, each at least {size.pass_seconds:.2g} s of a core",
-            "Set pca.solver to randomized.",
-        ),
     }[solver]
     what = f"PCA of {size.samples:,} samples x {genotypes.varying:,} variants by {method}"
     logger.info("%s: %s", what, work)
@@ -109,9 +103,6 @@ def peak_memory(genotypes: ScaledGenotypes, settings: Pca, solver: Solver, *, th
     # A piece holds at least what a slab is looked up from: at most one byte for four of its own.
     task = min(size.variants * folder.row_bytes, max(PIECE_BYTES, slab // 4)) + slab
     variants = size.variants * (VARIANT_BYTES + 12 * (folder.shape.ploidy + 2))
-    if solver == "svd_compressed":
-        start, stop = folder.ranges()[0]
-        return variants + threads * 4 * task + threads * 8 * (stop - start) * size.columns + _basis(size, 2)
     width = size.columns if solver == "gram" else size.width
     result = 8 * width * size.columns
     # Each task holds a sum and a product of float32; up to two results a thread wait to be added up.

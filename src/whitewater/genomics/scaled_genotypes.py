@@ -125,17 +125,6 @@ class ScaledGenotypes:
         return self.device.from_host(total)
 
 
-def scaled_range(
-    between: Range, *, folder: GenotypeFolder, table: Array, used: npt.NDArray[np.bool_], device: Device
-) -> Array:
-    """Return the scaled genotypes of a range of variants, float32 (stop - start, samples used), on the device."""
-    xp = device.xp
-    scaled = xp.concatenate([slab.copy() for _, slab in _slabs(between, folder=folder, table=table, device=device)])
-    rows = rows_in_sample_order(scaled.T, _no_variants(folder), xp)[device.from_host(np.flatnonzero(used))]
-    transposed: Array = xp.ascontiguousarray(rows.T)
-    return transposed
-
-
 def _no_variants(folder: GenotypeFolder) -> Genotypes:
     """Return no variants of the samples of a folder: what the order of the columns depends on."""
     dtype = np.uint8 if folder.shape.encoding == "two_bit" else np.int8

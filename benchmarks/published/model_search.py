@@ -1,20 +1,4 @@
-"""Search for the best settings of an estimator by cross-validation, with the data moved to each worker once.
-
-Searches are slow on a GPU where every fit is sent its data and every score is computed on the host. Here each worker
-keeps the data on its device, cuts the folds there and scores there; what travels is settings and numbers.
-
->>> from functools import partial
->>> from whitewater import devices
->>> from whitewater.search import r2, search
->>> from whitewater.workers import thread_workers
->>> cpu = devices.resolve("cpu")
->>> x = cpu.xp.random.default_rng(1).random((100, 3))
->>> with thread_workers(2) as workers:
-...     found = search(cpu.ridge, [{"alpha": 1e-3}, {"alpha": 10.0}], (x, x @ [1, 2, 3]), folds=5, scorer=r2,
-...                    device=cpu, workers=workers)
->>> found.best
-0
-"""
+"""Search for the best settings of an estimator by cross-validation, with the data moved to each worker once."""
 
 from __future__ import annotations
 
