@@ -24,7 +24,7 @@ from whitewater.config.pagerank import Simulate
 from whitewater.devices import resolve
 from whitewater.errors import ConfigError
 from whitewater.pagerank.simulate import simulate
-from whitewater.pagerank.simulation.hrefs import Spelling, draw_spellings, write_href
+from whitewater.pagerank.simulation.html import Spelling, draw_spellings, write_href
 from whitewater.pagerank.simulation.linking import draw_links, draw_out_degrees
 from whitewater.pagerank.simulation.sites import Address
 from whitewater.pagerank.simulation.words import STOP_WORDS, invent_words
@@ -276,9 +276,9 @@ def test_shares_are_as_asked(web: Web) -> None:
 def test_in_degrees_have_a_heavy_tail_and_links_stay_within_their_topic() -> None:
     random = np.random.default_rng(5)
     topic = np.sort(random.integers(10, size=20_000))[random.permutation(20_000)]
-    linking = draw_links(topic, draw_out_degrees(20_000, dangling=0.2, mean=8, random=random), random=random)
-    assert 0.8 < np.mean(topic[linking.source] == topic[linking.target]) < 0.95
-    degrees = np.bincount(linking.target, minlength=20_000)
+    source, target = draw_links(topic, draw_out_degrees(20_000, dangling=0.2, mean=8, random=random), random=random)
+    assert 0.8 < np.mean(topic[source] == topic[target]) < 0.95
+    degrees = np.bincount(target, minlength=20_000)
     tail = degrees[degrees >= 20]
     # The maximum-likelihood exponent of a discrete power law (Clauset, Shalizi and Newman 2009, equation 3.7).
     exponent = 1 + len(tail) / np.log(tail / 19.5).sum()
@@ -289,9 +289,9 @@ def test_in_degrees_have_a_heavy_tail_and_links_stay_within_their_topic() -> Non
 
 def test_no_link_repeats_another_of_its_page_or_leads_back_to_it() -> None:
     random = np.random.default_rng(1)
-    linking = draw_links(np.zeros(9, np.int64), np.full(9, 8), random=random)
-    pairs = set(zip(linking.source.tolist(), linking.target.tolist(), strict=True))
-    assert len(pairs) == len(linking) > 40
+    source, target = draw_links(np.zeros(9, np.int64), np.full(9, 8), random=random)
+    pairs = set(zip(source.tolist(), target.tolist(), strict=True))
+    assert len(pairs) == len(source) > 40
     assert all(source != target for source, target in pairs)
 
 

@@ -1,79 +1,81 @@
 """The source `generated`: a seeded web of HTML pages as WARC, and queries whose right answers are known.
 
-The model, part by part, in `whitewater.pagerank.simulation`:
-
-- `sites`: each topic has a home page and others on two hosts, ``www`` and ``blog``; the first topics have more pages.
-- `words`: texts of English stop words and invented words, Zipf-distributed, each topic with words of its own; some have
-  accents or are Greek. `texts`: lengths are log-normal, one page is many times longer than others.
-- `linking`: the copying model of Kumar et al. (2000), by which in-degrees follow a power law; 85 % of the links are
-  drawn within their topic. `hrefs`: they are written as people write them.
-- `dirt`: pages without links, redirects (one of five leads to another, two to each other), second addresses of pages,
-  links that lead nowhere, links marked nofollow. `html`: pages in several encodings, declared in several places or in
-  none, and malformed ones. A page links to an image.
-- `questions`: by topic a query that several pages match alike, one of which has by far the most links, and a query for
-  a word that one page has.
+The model is documented in `whitewater.pagerank.simulation`: `sites` (topics, addresses and queries), `words` (texts),
+`linking` (who links to whom) and `html` (how pages and links are written). Its dirt: pages without links, redirects
+(one of five leads to another, two to each other), second addresses of pages, links that lead nowhere, links marked
+nofollow, pages in several encodings, declared in several places or in none, and malformed ones.
 
 Blocks of pages have random numbers of their own, so texts do not depend on how they are written.
 """
 
 from __future__ import annotations
 
+import csv
 import logging
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from whitewater.config.pagerank import Simulate
+from whitewater.pagerank.simulation import html, sites
 from whitewater.pagerank.simulation.archive import Archive, picture
-from whitewater.pagerank.simulation.dirt import (
-    DIRT,
-    Addresses,
-    Anchors,
-    choose,
-    copy_pages,
-    lose_pages,
-    move_pages,
-    soil_links,
-)
-from whitewater.pagerank.simulation.hrefs import draw_spellings, write_href
-from whitewater.pagerank.simulation.html import ENCODINGS, FAULTS, PICTURE, Link, Page, write_html
-from whitewater.pagerank.simulation.linking import Numbers, draw_links, draw_out_degrees
-from whitewater.pagerank.simulation.questions import (
-    Question,
-    ask,
-    sentences,
-    subject_pages,
-    write_questions,
-)
-from whitewater.pagerank.simulation.sites import Address, Sites, place_pages, topic_names
-from whitewater.pagerank.simulation.texts import (
-    Features,
-    draw_features,
-    draw_lengths,
-    with_sentences,
-    write_paragraphs,
-)
-from whitewater.pagerank.simulation.words import Vocabulary, invent_vocabulary
+from whitewater.pagerank.simulation.linking import draw_links, draw_out_degrees
+from whitewater.pagerank.simulation.words import Numbers, Vocabulary, draw_lengths, invent_vocabulary, write_paragraphs
 from whitewater.step import Output, Run
 
 logger = logging.getLogger(__name__)
 
-_BLOCK = 1000
-_HTML = "text/html; charset=utf-8"
+Flags = npt.NDArray[np.bool_]
+
+BLOCK_PAGES = 1000
+HTML = "text/html; charset=utf-8"
+# Times the mean that a page is long: one page that no query is about, and those that a query by subject is about.
+LARGE, EVEN = 50.0, 1.0
+# Shares that are believable sizes, not counts of a data set; of the pages, where nothing else is said.
+DIRT = {
+    "nofollow": 0.03,  # of the links
+    "by_alias": 0.35,  # of the links to a page that has other addresses, those that lead to one of them
+    "nofollow_pages": 0.01,
+    "self_links": 0.05,
+    "repeated": 0.05,
+    "mailto": 0.1,
+    "base": 0.05,
+    "traps": 0.05,  # links in a comment and in a script, which are none
+    "malformed": 0.08,
+}
 
 
 @dataclass(frozen=True)
 class Web:
-    """Everything but the texts."""
+    """Everything but the texts.
 
-    sites: Sites
+    ``topic``, ``pages`` (addresses), ``titles``, ``lengths`` (see `draw_lengths`) and ``features`` are of each page;
+    ``features`` has flags, and ``encoding`` by place in `ENCODINGS`, ``fault`` by place in `FAULTS` or -1. A link by
+    ``source`` leads to the page ``target``, -1 where there is none, through the address ``destination``, counted in
+    ``places``: pages, redirects, duplicates, missing ones (the archive has their 404), others, and the picture.
+    """
+
+    topics: list[str]
+    topic: Numbers
+    pages: list[sites.Address]
+    titles: list[list[str]]
     vocabulary: Vocabulary
-    features: Features
-    addresses: Addresses
-    anchors: Anchors
-    questions: list[Question]
-    large: int
+    lengths: npt.NDArray[np.float64]
+    features: dict[str, npt.NDArray[Any]]
+    redirects: list[sites.Redirect]
+    duplicates: dict[int, sites.Duplicate]
+    missing: list[sites.Address]
+    places: list[sites.Address]
+    source: Numbers
+    target: Numbers
+    destination: Numbers
+    nofollow: Flags
+    questions: list[sites.Question]
 
 
 def simulate(run: Run[Simulate], *, web: Output, queries: Output) -> None:
@@ -82,45 +84,90 @@ def simulate(run: Run[Simulate], *, web: Output, queries: Output) -> None:
     Equal settings give equal bytes.
     """
     made = make_web(run.settings)
+    pages = len(made.pages)
     with web.open("wb") as file:
         archive = Archive(file)
-        for first in range(0, len(made.sites.titles), _BLOCK):
-            _write_block(made, archive, first=first, settings=run.settings)
+        for first in range(0, pages, BLOCK_PAGES):
+            _write_block(made, archive, range(first, min(first + BLOCK_PAGES, pages)), settings=run.settings)
         _write_rest(made, archive)
-    urls = {question.answer: made.sites.addresses[question.answer].url for question in made.questions}
-    write_questions(made.questions, urls, queries)
-    run.note(**counts(made), records=archive.records, dirt=asdict(DIRT))
-    logger.info("simulated %d pages with %d links", len(made.sites.titles), len(made.anchors.source))
+    with queries.open("w", encoding="utf-8", newline="") as file:
+        rows = [(" ".join(each.words), made.pages[each.answer].url) for each in made.questions]
+        csv.writer(file, lineterminator="\n").writerows([("query", "url"), *rows])
+    run.note(**counts(made), records=archive.records, dirt=DIRT)
+    logger.info("simulated %d pages with %d links", pages, len(made.source))
 
 
 def make_web(settings: Simulate) -> Web:
     """Return the web of these settings, without its texts."""
     random = np.random.default_rng((settings.seed, 0))
-    topics = topic_names(settings.topics, pages=settings.pages)
+    topics = sites.topic_names(settings.topics, pages=settings.pages)
     vocabulary = invent_vocabulary(len(topics), random=random)
-    sites = place_pages(settings.pages, topics, vocabulary, random=random)
+    topic, pages, titles = sites.place_pages(settings.pages, topics, vocabulary, random=random)
     degrees = draw_out_degrees(settings.pages, dangling=settings.dangling, mean=settings.links, random=random)
-    linking = draw_links(sites.topic, degrees, random=random)
-    features = draw_features(np.bincount(linking.source, minlength=settings.pages), random=random)
-    broken = choose(len(linking), share=settings.broken, random=random)
-    nofollow = choose(len(linking), share=DIRT.nofollow, random=random) & ~broken
-    followed = ~broken & ~nofollow & ~features.nofollow[linking.source]
-    in_degrees = np.bincount(linking.target[followed], minlength=settings.pages)
-    questions = ask(sites, in_degrees, vocabulary, random=random)
-    answers = np.array([question.answer for question in questions])
-    missing, absent = lose_pages(sites, links=int(broken.sum()))
-    addresses = Addresses(
-        pages=sites.addresses,
-        redirects=move_pages(sites, share=settings.redirects, random=random),
-        duplicates=copy_pages(sites, share=settings.duplicates, answers=answers, random=random),
-        missing=missing,
-        absent=absent,
-        picture=sites.addresses[linking.source[0] if len(linking) else 0]._replace(path=PICTURE),
-    )
-    anchors = soil_links(linking, addresses, broken=broken, nofollow=nofollow, random=random)
-    return Web(
-        _entitled(sites, questions), vocabulary, features, addresses, anchors, questions, _ordinary(sites, questions)
-    )
+    source, target = draw_links(topic, degrees, random=random)
+    features = draw_features(np.bincount(source, minlength=settings.pages) > 0, random=random)
+    broken = sites.choose(len(source), share=settings.broken, random=random)
+    nofollow = sites.choose(len(source), share=DIRT["nofollow"], random=random) & ~broken
+    followed = ~broken & ~nofollow & ~features["nofollow_pages"][source]
+    in_degrees = np.bincount(target[followed], minlength=settings.pages)
+    questions = sites.ask(topic, in_degrees, vocabulary, random=random)
+    missing, absent = sites.lose_pages(pages[: len(topics)], links=int(broken.sum()))
+    redirects = sites.move_pages(pages, share=settings.redirects, random=random)
+    answers = [each.answer for each in questions]
+    duplicates = sites.copy_pages(pages, share=settings.duplicates, answers=answers, random=random)
+    ends = np.array([*(each.page for each in redirects), *duplicates], np.int64)
+    destination = _destinations(target, broken, ends, pages=len(pages), lost=len(missing + absent), random=random)
+    moved, copied = ([each.address for each in several] for several in (redirects, duplicates.values()))
+    pictured = pages[source[0] if len(source) else 0]._replace(path=html.PICTURE)
+    places = [*pages, *moved, *copied, *missing, *absent, pictured]
+    lengths = np.zeros(len(pages))
+    asked = {page for each in questions for page in each.pages}
+    lengths[next((page for page in range(len(topics), len(pages)) if page not in asked), 0)] = LARGE
+    for each in questions:
+        for page in each.pages if each.by_subject else ():
+            lengths[page], titles[page] = EVEN, [titles[page][0], *each.words]
+    target = np.where(broken, -1, target)
+    return Web(topics, topic, pages, titles, vocabulary, lengths, features, redirects, duplicates, missing, places,
+               source, target, destination, nofollow, questions)  # fmt: skip
+
+
+def _destinations(
+    target: Numbers, broken: Flags, ends: Numbers, *, pages: int, lost: int, random: np.random.Generator
+) -> Numbers:
+    """Give each link an address: that of its page or another one of it, or one where nothing is if it is ``broken``.
+
+    ``ends`` are the pages of the addresses that follow those of the pages, -1 in a loop; ``lost`` more lead nowhere.
+    """
+    alias = np.full(pages, -1)
+    alias[ends[ends >= 0]] = pages + np.flatnonzero(ends >= 0)
+    by_alias = (random.random(len(target)) < DIRT["by_alias"]) & (alias[target] >= 0)
+    destination = np.where(by_alias, alias[target], target)
+    if broken.any():
+        nowhere = [*(pages + len(ends) + np.arange(lost)), *(pages + np.flatnonzero(ends < 0))]
+        destination[broken] = random.choice(nowhere, int(broken.sum()))
+    return destination
+
+
+def draw_features(linking: Flags, *, random: np.random.Generator) -> dict[str, npt.NDArray[Any]]:
+    """Choose what is special about each page; only pages with links have more of them."""
+    pages = len(linking)
+
+    def chosen(name: str) -> Flags:
+        return sites.choose(pages, share=DIRT[name], random=random)
+
+    shares = np.array([each.share for each in html.ENCODINGS])
+    base, malformed = chosen("base"), chosen("malformed")
+    return {
+        "encoding": random.choice(len(html.ENCODINGS), pages, p=shares / shares.sum()),
+        "fault": np.where(malformed, random.integers(len(html.FAULTS), size=pages), -1),
+        "base": base,
+        "traps": chosen("traps"),
+        "mailto": chosen("mailto"),
+        "nofollow_pages": chosen("nofollow_pages") & linking,
+        # On a page with a base URL #top leads elsewhere.
+        "self_links": chosen("self_links") & linking & ~base,
+        "repeated": chosen("repeated") & linking,
+    }
 
 
 def counts(web: Web) -> dict[str, object]:
@@ -128,129 +175,108 @@ def counts(web: Web) -> dict[str, object]:
 
     ``links`` lead to a page, ``dangling_pages`` have none of any kind, and ``mailto`` counts no anchor to an address.
     """
-    pages, addresses, anchors = len(web.sites.titles), web.addresses, web.anchors
-    linked = int((anchors.target >= 0).sum())
+    features, linked = web.features, int((web.target >= 0).sum())
+    encodings = Counter(html.ENCODINGS[place].name for place in features["encoding"])
     return {
-        "topics": len(web.sites.topics),
-        "pages": pages,
-        "dangling_pages": pages - len(np.unique(anchors.source)),
-        "redirects": len(addresses.redirects),
-        "duplicates": len(addresses.duplicates),
-        "canonical_duplicates": sum(each.canonical for each in addresses.duplicates),
-        "missing": len(addresses.missing),
+        "topics": len(web.topics),
+        "pages": len(web.pages),
+        "dangling_pages": len(web.pages) - len(np.unique(web.source)),
+        "redirects": len(web.redirects),
+        "duplicates": len(web.duplicates),
+        "canonical_duplicates": sum(each.canonical for each in web.duplicates.values()),
+        "missing": len(web.missing),
         "links": linked,
-        "broken_links": len(anchors.target) - linked,
-        "picture_links": min(1, len(anchors.source)),
-        "nofollow_links": int(anchors.nofollow.sum()),
+        "broken_links": len(web.target) - linked,
+        "picture_links": min(1, len(web.source)),
+        "nofollow_links": int(web.nofollow.sum()),
         "queries": len(web.questions),
-        "subject_queries": sum(question.by_subject for question in web.questions),
-        **web.features.counts(),
+        "subject_queries": sum(each.by_subject for each in web.questions),
+        "encodings": dict(sorted(encodings.items())),
+        "malformed_pages": int((features["fault"] >= 0).sum()),
+        "base_pages": int(features["base"].sum()),
+        "trap_pages": int(features["traps"].sum()),
+        "mailto": int(features["mailto"].sum()),
+        "nofollow_pages": int(features["nofollow_pages"].sum()),
+        "self_links": int(features["self_links"].sum()),
+        "repeated_links": int(features["repeated"].sum()),
     }
 
 
-def _entitled(sites: Sites, questions: list[Question]) -> Sites:
-    """Return the sites with the words of a subject in the titles of the pages that are about it."""
-    titles = list(sites.titles)
-    for question in questions:
-        for page in question.pages if question.by_subject else ():
-            titles[page] = [titles[page][0], *question.words]
-    return replace(sites, titles=titles)
+def _write_block(web: Web, archive: Archive, block: range, *, settings: Simulate) -> None:
+    random = np.random.default_rng((settings.seed, 1 + block.start // BLOCK_PAGES))
+    rows = slice(block.start, block.stop)
+    lengths = draw_lengths(web.lengths[rows], mean=settings.words, random=random)
+    texts = write_paragraphs(web.topic[rows], lengths, web.vocabulary, random=random)
+    said: dict[int, list[str]] = {}
+    for question in web.questions:
+        for page in question.pages:
+            said.setdefault(page, []).append(question.sentence)
+    for page, paragraphs, links in zip(block, texts, _links(web, block, random=random), strict=True):
+        # What a page says because of the queries stands before its last paragraph.
+        body = html.write_html(_page(web, page, [*paragraphs[:-1], *said.get(page, ()), paragraphs[-1]], links))
+        copy = web.duplicates.get(page)
+        for address in (web.pages[page], copy.address) if copy else (web.pages[page],):
+            archive.add(address.url, body, content_type=html.ENCODINGS[web.features["encoding"][page]].content_type)
 
 
-def _ordinary(sites: Sites, questions: list[Question]) -> int:
-    """Return a page that no query is about: no home page, if there is another."""
-    asked = {page for question in questions for page in question.pages}
-    return next((page for page in range(len(sites.topics), len(sites.titles)) if page not in asked), 0)
-
-
-def _write_block(web: Web, archive: Archive, *, first: int, settings: Simulate) -> None:
-    random = np.random.default_rng((settings.seed, 1 + first // _BLOCK))
-    block = range(first, min(first + _BLOCK, len(web.sites.titles)))
-    topics = web.sites.topic[block.start : block.stop]
-    lengths = draw_lengths(
-        len(block),
-        mean=settings.words,
-        even=_within(block, subject_pages(web.questions)),
-        large=_within(block, np.array([web.large])),
-        random=random,
-    )
-    said = sentences(web.questions)
-    texts = write_paragraphs(topics, lengths, web.vocabulary, random=random)
-    links = _links(web, block, random=random)
-    copies = {each.page: each for each in web.addresses.duplicates}
-    for page, paragraphs, linked in zip(block, texts, links, strict=True):
-        copy = copies.get(page)
-        body = write_html(
-            _page(web, page, with_sentences(paragraphs, page, said), linked, canonical=bool(copy and copy.canonical))
-        )
-        content_type = ENCODINGS[web.features.encoding[page]].content_type
-        archive.add(web.sites.addresses[page].url, body, content_type=content_type)
-        if copy:
-            archive.add(copy.address.url, body, content_type=content_type)
-
-
-def _within(block: range, pages: Numbers) -> Numbers:
-    """Return those of the pages that are in the block, counted from its first one."""
-    return pages[(pages >= block.start) & (pages < block.stop)] - block.start
-
-
-def _links(web: Web, block: range, *, random: np.random.Generator) -> Iterator[list[Link]]:
+def _links(web: Web, block: range, *, random: np.random.Generator) -> Iterator[list[html.Link]]:
     """Yield the links of each page of a block."""
-    places = web.addresses.places
-    bounds = np.searchsorted(web.anchors.source, np.arange(block.start, block.stop + 1))
+    bounds = np.searchsorted(web.source, np.arange(block.start, block.stop + 1))
     rows = slice(bounds[0], bounds[-1])
-    spellings = draw_spellings(bounds[-1] - bounds[0], random=random)
-    columns = (web.anchors.target[rows], web.anchors.destination[rows], web.anchors.nofollow[rows])
-    anchors = zip(*(column.tolist() for column in columns), spellings, strict=True)
-    for page, count in zip(block, np.diff(bounds).tolist(), strict=True):
+    spellings = html.draw_spellings(bounds[-1] - bounds[0], random=random)
+    columns = (web.target[rows].tolist(), web.destination[rows].tolist(), web.nofollow[rows].tolist(), spellings)
+    anchors = list(zip(*columns, strict=True))
+    for page, (first, stop) in zip(block, pairwise((bounds - bounds[0]).tolist()), strict=True):
         base = _base(web, page)
-        links = []
-        for _, (target, destination, nofollow, spelling) in zip(range(count), anchors, strict=False):
-            text = web.sites.titles[target][0] if target >= 0 else "more"
-            links.append(Link(write_href(places[destination], base, spelling), text, nofollow))
+        links = [
+            html.Link(
+                html.write_href(web.places[destination], base, spelling),
+                web.titles[target][0] if target >= 0 else "more",
+                nofollow,
+            )
+            for target, destination, nofollow, spelling in anchors[first:stop]
+        ]
         yield [*links, *_further_links(web, page, links)]
 
 
-def _further_links(web: Web, page: int, links: list[Link]) -> Iterator[Link]:
-    features = web.features
-    if features.repeated[page]:
+def _further_links(web: Web, page: int, links: list[html.Link]) -> Iterator[html.Link]:
+    if web.features["repeated"][page]:
         yield links[0]
-    if features.self_link[page]:
-        yield Link("#top", "top")
-    if features.mailto[page]:
-        yield Link(f"mailto:editor@{web.sites.addresses[page].host}", "write to us")
-    if links and page == web.anchors.source[0]:
-        yield Link(web.addresses.picture.url, "picture")
+    if web.features["self_links"][page]:
+        yield html.Link("#top", "top")
+    if web.features["mailto"][page]:
+        yield html.Link(f"mailto:editor@{web.pages[page].host}", "write to us")
+    if links and page == web.source[0]:
+        yield html.Link(web.places[-1].url, "picture")
 
 
-def _base(web: Web, page: int) -> Address:
-    address = web.sites.addresses[page]
-    return address._replace(path="/archive/") if web.features.base[page] else address
+def _base(web: Web, page: int) -> sites.Address:
+    return web.pages[page]._replace(path="/archive/") if web.features["base"][page] else web.pages[page]
 
 
-def _page(web: Web, page: int, paragraphs: list[str], links: list[Link], *, canonical: bool) -> Page:
-    features = web.features
-    return Page(
-        title=web.sites.heading(page),
+def _page(web: Web, page: int, paragraphs: list[str], links: list[html.Link]) -> html.Page:
+    own = {name: values[page] for name, values in web.features.items()}
+    return html.Page(
+        title=f"{' '.join(web.titles[page]).capitalize()} | {web.topics[web.topic[page]].capitalize()}",
         paragraphs=paragraphs,
         links=links,
-        encoding=ENCODINGS[features.encoding[page]],
-        base=_base(web, page).url if features.base[page] else "",
-        canonical=web.sites.addresses[page].url if canonical else "",
-        nofollow=bool(features.nofollow[page]),
-        traps=bool(features.traps[page]),
-        picture=len(web.anchors.source) > 0 and page == int(web.anchors.source[0]),
-        fault=FAULTS[features.fault[page]] if features.fault[page] >= 0 else "none",
+        encoding=html.ENCODINGS[own["encoding"]],
+        base=_base(web, page).url if own["base"] else "",
+        canonical=web.pages[page].url if page in web.duplicates and web.duplicates[page].canonical else "",
+        nofollow=bool(own["nofollow_pages"]),
+        traps=bool(own["traps"]),
+        picture=len(web.source) > 0 and page == web.source[0],
+        fault=html.FAULTS[own["fault"]] if own["fault"] >= 0 else "",
     )
 
 
 def _write_rest(web: Web, archive: Archive) -> None:
     """Write what is no page: redirects, the answers that there is none, and the image."""
-    for each in web.addresses.redirects:
+    for each in web.redirects:
         location = each.location.target if each.relative else each.location.url
-        archive.add(each.address.url, b"", status=each.status, content_type=_HTML, location=location)
-    for address in web.addresses.missing:
+        archive.add(each.address.url, b"", status=each.status, content_type=HTML, location=location)
+    for address in web.missing:
         # Such answers have links, which lead from no page.
         body = b'<!DOCTYPE html>\n<title>Not found</title>\n<p>Not found. <a href="/">Home</a>\n'
-        archive.add(address.url, body, status=404, content_type=_HTML)
-    archive.add(web.addresses.picture.url, picture(), content_type="image/png")
+        archive.add(address.url, body, status=404, content_type=HTML)
+    archive.add(web.places[-1].url, picture(), content_type="image/png")

@@ -1,26 +1,32 @@
-"""A page as HTML: its encoding, what it says of itself, and the faults that browsers forgive."""
+"""A page as HTML: its encoding, links as people write them, and the faults that browsers forgive."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Literal
+from typing import NamedTuple
+
+import numpy as np
+
+from whitewater.pagerank.simulation.sites import Address
 
 TRAPS = (
     '<!-- <a href="/commented-out.html">not a link</a> -->\n'
     "<script>var text = \"<a href='/in-a-script.html'>not a link</a>\";</script>\n"
 )
+NOFOLLOW = ' rel="nofollow"'
 PICTURE = "/picture.png"
+TRACKING = "utm_source=newsletter&utm_medium=email"
+FAULTS = ("unclosed", "unquoted", "cut off")
 
 
-@dataclass(frozen=True)
-class Encoding:
-    """How a page is encoded, where that is declared, and how often it is so."""
+class Encoding(NamedTuple):
+    """How a page is encoded, what its header and itself declare, and how often it is so."""
 
     codec: str
-    header: str | None
-    meta: str | None
+    header: str
+    meta: str
     share: float
 
     @property
@@ -36,21 +42,35 @@ class Encoding:
 
 ENCODINGS = (
     Encoding("utf-8", "utf-8", "utf-8", 0.45),
-    Encoding("utf-8", "UTF-8", None, 0.12),
-    Encoding("utf-8", None, "utf-8", 0.15),
-    Encoding("iso-8859-1", "ISO-8859-1", None, 0.06),
-    Encoding("iso-8859-1", None, "iso-8859-1", 0.06),
-    Encoding("windows-1252", "windows-1252", None, 0.04),
-    Encoding("windows-1252", None, "Windows-1252", 0.04),
-    Encoding("windows-1252", None, None, 0.04),
-    Encoding("utf-8", None, None, 0.04),
+    Encoding("utf-8", "UTF-8", "", 0.12),
+    Encoding("utf-8", "", "utf-8", 0.15),
+    Encoding("iso-8859-1", "ISO-8859-1", "", 0.06),
+    Encoding("iso-8859-1", "", "iso-8859-1", 0.06),
+    Encoding("windows-1252", "windows-1252", "", 0.04),
+    Encoding("windows-1252", "", "Windows-1252", 0.04),
+    Encoding("windows-1252", "", "", 0.04),
+    Encoding("utf-8", "", "", 0.04),
 )
-Fault = Literal["none", "unclosed", "unquoted", "cut off"]
-FAULTS: tuple[Fault, ...] = ("unclosed", "unquoted", "cut off")
 
 
-@dataclass(frozen=True)
-class Link:
+class Spelling(NamedTuple):
+    """How a link is written; each holds where it can, in a share of the links."""
+
+    relative: bool  # to the folder; else to the host
+    absolute: bool  # within a host, too
+    protocol_relative: bool
+    upper_case: bool  # scheme and host
+    dotted: bool  # a segment that .. takes back
+    port: bool  # the default one, spelt out
+    fragment: bool
+    tracking: bool
+    raw: bool  # letters beyond ASCII as they are
+
+
+SPELLING_SHARES = (0.45, 0.25, 0.08, 0.04, 0.04, 0.02, 0.05, 0.05, 0.3)
+
+
+class Link(NamedTuple):
     """An element a."""
 
     href: str
@@ -66,12 +86,40 @@ class Page:
     paragraphs: Sequence[str]
     links: Sequence[Link]
     encoding: Encoding
-    base: str = ""
-    canonical: str = ""
-    nofollow: bool = False
-    traps: bool = False
-    picture: bool = False
-    fault: Fault = "none"
+    base: str
+    canonical: str
+    nofollow: bool
+    traps: bool
+    picture: bool
+    fault: str
+
+
+def draw_spellings(links: int, *, random: np.random.Generator) -> list[Spelling]:
+    """Return a spelling for each link."""
+    columns = [(random.random(links) < share).tolist() for share in SPELLING_SHARES]
+    return list(map(Spelling._make, zip(*columns, strict=True)))
+
+
+def write_href(address: Address, base: Address, spelling: Spelling) -> str:
+    """Return a reference that leads from a page of base URL ``base`` to ``address``; not yet escaped for HTML."""
+    path = address.path if spelling.raw else Address("", address.path).target
+    path = f"/archive/..{path}" if spelling.dotted else path
+    query = "&".join(part for part in (address.query, TRACKING if spelling.tracking else "") if part)
+    end = (f"?{query}" if query else "") + ("#more" if spelling.fragment else "")
+    if (address.scheme, address.host) != (base.scheme, base.host) or spelling.absolute:
+        return _authority(address, base, spelling) + path + end
+    if spelling.relative:
+        # Out of all folders of the base, then into its own.
+        path = "../" * (base.path.count("/") - 1) + path[1:] or "./"
+    return path + end
+
+
+def _authority(address: Address, base: Address, spelling: Spelling) -> str:
+    port = {"https": ":443", "http": ":80"}[address.scheme] if spelling.port else ""
+    if spelling.protocol_relative and address.scheme == base.scheme:
+        return f"//{address.host}{port}"
+    authority = f"{address.scheme}://{address.host}"
+    return (authority.upper() if spelling.upper_case else authority) + port
 
 
 def write_html(page: Page) -> bytes:
@@ -79,14 +127,21 @@ def write_html(page: Page) -> bytes:
     unclosed = page.fault == "unclosed"
     quote = "" if page.fault == "unquoted" else '"'
     paragraphs = "".join(f"<p>{escape(each)}{'' if unclosed else '</p>'}\n" for each in page.paragraphs)
-    picture = f'<img src="{PICTURE}" alt="">\n' if page.picture else ""
-    links = "".join(_link(each, quote=quote) + ("\n" if unclosed else "</li>\n") for each in page.links)
-    body = (
-        f"<h1>{escape(page.title)}</h1>\n{TRAPS if page.traps else ''}{'<b>' if unclosed else ''}{paragraphs}{picture}"
-        + (f"<ul>\n{links}</ul>\n" if links else "")
+    links = "".join(
+        f"<li><a href={quote}{escape(link.href)}{quote}{NOFOLLOW if link.nofollow else ''}>{escape(link.text)}</a>"
+        f"{'' if unclosed else '</li>'}\n"
+        for link in page.links
     )
-    end = "<p><b>5 < 6 & so on <" if page.fault == "cut off" else "</body>\n</html>\n"
-    text = f"<!DOCTYPE html>\n<html>\n<head>\n{_head(page)}</head>\n<body>\n{body}{end}"
+    parts = [
+        f"<!DOCTYPE html>\n<html>\n<head>\n{_head(page)}</head>\n<body>\n<h1>{escape(page.title)}</h1>\n",
+        TRAPS if page.traps else "",
+        "<b>" if unclosed else "",
+        paragraphs,
+        f'<img src="{PICTURE}" alt="">\n' if page.picture else "",
+        f"<ul>\n{links}</ul>\n" if links else "",
+        "<p><b>5 < 6 & so on <" if page.fault == "cut off" else "</body>\n</html>\n",
+    ]
+    text = "".join(parts)
     if page.fault == "unquoted":
         text = text.replace("<p>", "<P>").replace("<li>", "<LI>").replace("<a ", "<A ")
     return text.encode(page.encoding.codec, "xmlcharrefreplace")
@@ -94,15 +149,10 @@ def write_html(page: Page) -> bytes:
 
 def _head(page: Page) -> str:
     parts = [
-        f'<meta charset="{page.encoding.meta}">' if page.encoding.meta else "",
-        f"<title>{escape(page.title)}</title>",
-        f'<base href="{page.base}">' if page.base else "",
-        f'<link rel="canonical" href="{page.canonical}">' if page.canonical else "",
-        '<meta name="robots" content="nofollow">' if page.nofollow else "",
+        f'<meta charset="{page.encoding.meta}">\n' if page.encoding.meta else "",
+        f"<title>{escape(page.title)}</title>\n",
+        f'<base href="{page.base}">\n' if page.base else "",
+        f'<link rel="canonical" href="{page.canonical}">\n' if page.canonical else "",
+        '<meta name="robots" content="nofollow">\n' if page.nofollow else "",
     ]
-    return "".join(f"{part}\n" for part in parts if part)
-
-
-def _link(link: Link, *, quote: str) -> str:
-    marked = ' rel="nofollow"' if link.nofollow else ""
-    return f"<li><a href={quote}{escape(link.href)}{quote}{marked}>{escape(link.text)}</a>"
+    return "".join(parts)

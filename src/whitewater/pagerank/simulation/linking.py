@@ -12,35 +12,16 @@ ones and the graph has cycles; and most links copy within their topic.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
 COPIED = 0.85
 WITHIN_TOPIC = 0.85
-# How often a link that repeats one of its page is led elsewhere: within its topic, then anywhere. What repeats still is
-# left out.
-_TRIES_WITHIN, _TRIES = 3, 5
+# How often a link that repeats one of its page is led elsewhere: within its topic, then anywhere.
+TRIES_WITHIN, TRIES = 3, 5
 
 Numbers = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Linking:
-    """Links by source, then by target, no two alike, none from a page to itself.
-
-    Attributes
-    ----------
-    source, target
-        int64 (links,): numbers of pages.
-    """
-
-    source: Numbers
-    target: Numbers
-
-    def __len__(self) -> int:
-        return len(self.source)
+Times = npt.NDArray[np.float64]
 
 
 def draw_out_degrees(pages: int, *, dangling: float, mean: float, random: np.random.Generator) -> Numbers:
@@ -57,17 +38,11 @@ def draw_out_degrees(pages: int, *, dangling: float, mean: float, random: np.ran
     return np.minimum(degrees, pages - 1)
 
 
-def draw_links(topic: Numbers, out_degrees: Numbers, *, random: np.random.Generator) -> Linking:
-    """Return the links of pages that are numbered from the oldest on.
+def draw_links(topic: Numbers, out_degrees: Numbers, *, random: np.random.Generator) -> tuple[Numbers, Numbers]:
+    """Return source and target of the links of pages, which are numbered from the oldest on; both int64 (links,).
 
-    Parameters
-    ----------
-    topic
-        int64 (pages,): the topic of each page.
-    out_degrees
-        int64 (pages,): links of each page.
-    random
-        Equal states give equal links.
+    They are in the order of source and target, no two alike, and none leads from a page to itself. ``topic`` and
+    ``out_degrees`` are int64 (pages,); links that repeat one of their page after all tries are left out.
     """
     pages = len(topic)
     source = np.repeat(np.arange(pages), out_degrees)
@@ -76,55 +51,46 @@ def draw_links(topic: Numbers, out_degrees: Numbers, *, random: np.random.Genera
     inside = random.random(len(source)) < WITHIN_TOPIC
     target = np.empty_like(source)
     target[inside] = _grow(topic, topic[source[inside]], time[inside], random=random)
-    older, order = target[inside], np.argsort(time[inside], kind="stable")
-    target[~inside] = _grow_across(pages, older[order], time[inside][order], time[~inside], random=random)
-    return _without_repeats(source, target, topic, random=random)
+    order = np.argsort(time[inside], kind="stable")
+    older, times = target[inside][order], time[inside][order]
+    target[~inside] = _grow_across(pages, older, times, time[~inside], random=random)
+    for number in range(TRIES):
+        again = _repeats(source, target, pages=pages)
+        if number < TRIES_WITHIN:
+            target[again] = _born_before(topic, topic[source[again]], np.ones(again.sum()), random=random)
+        else:
+            target[again] = random.integers(pages, size=int(again.sum()))
+    kept = ~_repeats(source, target, pages=pages)
+    order = np.lexsort((target[kept], source[kept]))
+    return source[kept][order], target[kept][order]
 
 
-def _grow(topic: Numbers, wanted: Numbers, time: npt.NDArray[np.float64], *, random: np.random.Generator) -> Numbers:
+def _grow(topic: Numbers, wanted: Numbers, time: Times, *, random: np.random.Generator) -> Numbers:
     """Return the targets of links within the topic ``wanted``, made at times from 0 to 1."""
     order = np.lexsort((time, wanted))
     wanted, time = wanted[order], time[order]
     targets = _born_before(topic, wanted, time, random=random)
-    first = np.searchsorted(wanted, wanted)
-    earlier = np.arange(len(order)) - first
-    model = first + (random.random(len(order)) * earlier).astype(np.int64)
-    copies = (random.random(len(order)) < COPIED) & (earlier > 0)
-    followed = _follow(np.where(copies, model, np.arange(len(order))))
+    every, first = np.arange(len(order)), np.searchsorted(wanted, wanted)
+    model = first + (random.random(len(order)) * (every - first)).astype(np.int64)
+    followed = np.where((random.random(len(order)) < COPIED) & (every > first), model, every)
+    # A copy of a copy leads where the first one does.
+    while not np.array_equal(followed, further := followed[followed]):
+        followed = further
     result = np.empty_like(targets)
     result[order] = targets[followed]
     return result
 
 
-def _born_before(
-    topic: Numbers, wanted: Numbers, time: npt.NDArray[np.float64], *, random: np.random.Generator
-) -> Numbers:
+def _born_before(topic: Numbers, wanted: Numbers, time: Times, *, random: np.random.Generator) -> Numbers:
     """Return a random page of each topic ``wanted`` among those that were there at the time."""
     members = np.argsort(topic, kind="stable")
     key = topic[members] + members / len(topic)
     first = np.searchsorted(topic[members], wanted)
     count = np.searchsorted(key, wanted + np.minimum(time, np.nextafter(1.0, 0)), side="right") - first
-    chosen: Numbers = members[first + (random.random(len(wanted)) * np.maximum(count, 1)).astype(np.int64)]
-    return chosen
+    return np.asarray(members[first + (random.random(len(wanted)) * np.maximum(count, 1)).astype(np.int64)])
 
 
-def _follow(model: Numbers) -> Numbers:
-    """Return for each link the one that it copies in the end; ``model`` is the one it copies, or itself."""
-    while True:
-        further = model[model]
-        if np.array_equal(further, model):
-            return model
-        model = further
-
-
-def _grow_across(
-    pages: int,
-    older: Numbers,
-    times: npt.NDArray[np.float64],
-    time: npt.NDArray[np.float64],
-    *,
-    random: np.random.Generator,
-) -> Numbers:
+def _grow_across(pages: int, older: Numbers, times: Times, time: Times, *, random: np.random.Generator) -> Numbers:
     """Return the targets of links to anywhere: random pages, or copies of links within topics, sorted by time."""
     uniform = (random.random(len(time)) * np.maximum(1, np.ceil(time * pages))).astype(np.int64)
     earlier = np.searchsorted(times, time)
@@ -135,24 +101,8 @@ def _grow_across(
     return result
 
 
-def _without_repeats(source: Numbers, target: Numbers, topic: Numbers, *, random: np.random.Generator) -> Linking:
-    """Lead links that repeat one of their page, or lead back to it, elsewhere."""
-    pages = len(topic)
-    for number in range(_TRIES):
-        again = _repeats(source, target, pages=pages)
-        target = target.copy()
-        if number < _TRIES_WITHIN:
-            wanted = topic[source[again]]
-            target[again] = _born_before(topic, wanted, np.ones(len(wanted)), random=random)
-        else:
-            target[again] = random.integers(pages, size=int(again.sum()))
-    kept = ~_repeats(source, target, pages=pages)
-    order = np.lexsort((target[kept], source[kept]))
-    return Linking(source[kept][order], target[kept][order])
-
-
 def _repeats(source: Numbers, target: Numbers, *, pages: int) -> npt.NDArray[np.bool_]:
-    first = np.zeros(len(source), bool)
-    first[np.unique(source * pages + target, return_index=True)[1]] = True
-    repeats: npt.NDArray[np.bool_] = ~first | (source == target)
-    return repeats
+    """Return which links repeat one before them, or lead back to their page."""
+    repeats = np.ones(len(source), bool)
+    repeats[np.unique(source * pages + target, return_index=True)[1]] = False
+    return np.asarray(repeats | (source == target))

@@ -1,4 +1,4 @@
-"""Words: invented ones, a vocabulary for each topic, and texts whose words are Zipf-distributed.
+"""Texts of English stop words and invented words, Zipf-distributed, each topic with words of its own.
 
 Ranks are drawn by the law of Zipf as Mandelbrot extended it: the word of rank r with a probability proportional to
 1 / (r + 2.7) (B. Mandelbrot 1953, "An informational theory of the statistical structure of language").
@@ -6,11 +6,14 @@ Ranks are drawn by the law of Zipf as Mandelbrot extended it: the word of rank r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+
+Numbers = npt.NDArray[np.int64]
+Words = npt.NDArray[np.object_]
 
 # In the order of their frequency in English, about.
 STOP_WORDS = (
@@ -19,69 +22,51 @@ STOP_WORDS = (
     "there", "been", "their", "we", "who", "will", "more", "no",
 )  # fmt: skip
 # No stop word is spelt with these: each syllable is consonants and a vowel, so that no two numbers give one word.
-_ONSETS = [*"bcdfghlmnprstvz", "br", "cr", "dr", "fl", "gr", "pl", "st", "tr"]
-_SYLLABLES = np.array([onset + vowel for onset in _ONSETS for vowel in "aeiou"], dtype=object)
-_SHORTEST = 3
-_ACCENTS = str.maketrans("aeiou", "áèîöü")
-_GREEK = str.maketrans("abcdefghilmnoprstuvz", "αβκδεφγχιλμνοπρστυωζ")
+ONSETS = [*"bcdfghlmnprstvz", "br", "cr", "dr", "fl", "gr", "pl", "st", "tr"]
+SYLLABLES = np.array([onset + vowel for onset in ONSETS for vowel in "aeiou"], dtype=object)
+SHORTEST = 3  # syllables
+ACCENTS = str.maketrans("aeiou", "áèîöü")
+GREEK = str.maketrans("abcdefghilmnoprstuvz", "αβκδεφγχιλμνοπρστυωζ")
+ACCENTED_SHARE, GREEK_SHARE = 0.06, 0.03  # of the invented words
 
-OF_TOPIC = 400
-OF_ALL = 300
-_OFFSET = 2.7
-_SENTENCE = 12
-
-
-@dataclass(frozen=True)
-class Mixture:
-    """What texts are made of, as shares."""
-
-    stop_words: float = 0.42
-    of_all: float = 0.08  # words that all topics share; the rest are the topic's
-    accented: float = 0.06  # of the invented words
-    greek: float = 0.03
-
-
-MIXTURE = Mixture()
+OF_TOPIC, OF_ALL = 400, 300  # words of each topic, and those that all topics share
+STOP_WORDS_SHARE, OF_ALL_SHARE = 0.42, 0.08  # of the texts; the rest are words of the topic
+OFFSET = 2.7
+WORDS_OF_A_SENTENCE, WORDS_OF_A_PARAGRAPH, LEAST_WORDS = 12, 60, 5
+LENGTH_DEVIATION = 0.5  # of the logarithm of a page's number of words
 
 
 @dataclass(frozen=True)
 class Vocabulary:
     """All words: stop words, those that topics share, then `OF_TOPIC` of each topic, the frequent ones first.
 
-    Attributes
-    ----------
-    words
-        Text (words,).
-    rare
-        Text (topics,): a word of each topic that the texts do not use, with an accent in every other topic.
-    subjects
-        Text (topics, 2): two more.
+    ``rare`` (topics,) and ``subjects`` (topics, 2) are words that the texts do not use; every other rare one has an
+    accent.
     """
 
-    words: npt.NDArray[np.object_]
-    rare: npt.NDArray[np.object_]
-    subjects: npt.NDArray[np.object_]
+    words: Words
+    rare: Words
+    subjects: Words
 
 
-def invent_words(count: int, *, random: np.random.Generator) -> npt.NDArray[np.object_]:
+def invent_words(count: int, *, random: np.random.Generator) -> Words:
     """Return invented words, all different; some have an accent, some are Greek."""
-    syllables, base = _SHORTEST, len(_SYLLABLES)
+    syllables, base = SHORTEST, len(SYLLABLES)
     while base**syllables < 2 * count:
         syllables += 1
     numbers = random.choice(base**syllables, count, replace=False)
     words = np.full(count, "", dtype=object)
     for _ in range(syllables):
         numbers, digit = np.divmod(numbers, base)
-        words = words + _SYLLABLES[digit]
+        words = words + SYLLABLES[digit]
     kind = random.random(count)
-    accented, greek = MIXTURE.accented, MIXTURE.accented + MIXTURE.greek
-    for place in np.flatnonzero(kind < greek):
-        words[place] = _accented(words[place]) if kind[place] < accented else words[place].translate(_GREEK)
+    for place in np.flatnonzero(kind < ACCENTED_SHARE + GREEK_SHARE):
+        words[place] = _accented(words[place]) if kind[place] < ACCENTED_SHARE else words[place].translate(GREEK)
     return words
 
 
 def _accented(word: str) -> str:
-    return word[:-1] + word[-1].translate(_ACCENTS)
+    return word[:-1] + word[-1].translate(ACCENTS)
 
 
 def invent_vocabulary(topics: int, *, random: np.random.Generator) -> Vocabulary:
@@ -89,60 +74,56 @@ def invent_vocabulary(topics: int, *, random: np.random.Generator) -> Vocabulary
     words = invent_words(OF_ALL + topics * (OF_TOPIC + 3), random=random)
     used, special = words[: -3 * topics], words[-3 * topics :].reshape(topics, 3).copy()
     special[::2, 2] = [_accented(word) for word in special[::2, 2]]
-    return Vocabulary(
-        words=np.concatenate([np.array(STOP_WORDS, dtype=object), used]), rare=special[:, 2], subjects=special[:, :2]
-    )
+    return Vocabulary(np.concatenate([np.array(STOP_WORDS, dtype=object), used]), special[:, 2], special[:, :2])
 
 
-def draw_tokens(topics: npt.NDArray[np.int64], *, random: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Return the number of a word of the vocabulary for each place of a text, by the topic of the place.
-
-    Parameters
-    ----------
-    topics
-        int64 (tokens,).
-    random
-        Equal states give equal words.
-    """
-    kind, place = random.random(len(topics)), random.random(len(topics))
-    stop, shared = kind < MIXTURE.stop_words, kind < MIXTURE.stop_words + MIXTURE.of_all
-    own = len(STOP_WORDS) + OF_ALL + topics * OF_TOPIC + _rank(place, OF_TOPIC)
-    return np.where(
-        stop,
-        _rank(place, len(STOP_WORDS)),
-        np.where(shared, len(STOP_WORDS) + _rank(place, OF_ALL), own),
-    )
-
-
-def draw_topic_words(topics: npt.NDArray[np.int64], *, random: np.random.Generator) -> npt.NDArray[np.int64]:
+def draw_topic_words(topics: Numbers, *, random: np.random.Generator) -> Numbers:
     """Return the number of a word of each topic, by its frequency."""
-    return len(STOP_WORDS) + OF_ALL + topics * OF_TOPIC + _rank(random.random(topics.shape), OF_TOPIC)
+    return _topic_words(topics, random.random(topics.shape))
 
 
-def _rank(uniform: npt.NDArray[np.float64], words: int) -> npt.NDArray[np.int64]:
+def _draw_words(topics: Numbers, *, random: np.random.Generator) -> Numbers:
+    """Return the number of a word for each place of a text, by the topic of the place."""
+    kind, place = random.random(len(topics)), random.random(len(topics))
+    return np.select(
+        [kind < STOP_WORDS_SHARE, kind < STOP_WORDS_SHARE + OF_ALL_SHARE],
+        [_rank(place, len(STOP_WORDS)), len(STOP_WORDS) + _rank(place, OF_ALL)],
+        _topic_words(topics, place),
+    )
+
+
+def _topic_words(topics: Numbers, uniform: npt.NDArray[np.float64]) -> Numbers:
+    return len(STOP_WORDS) + OF_ALL + topics * OF_TOPIC + _rank(uniform, OF_TOPIC)
+
+
+def _rank(uniform: npt.NDArray[np.float64], words: int) -> Numbers:
     """Turn uniform numbers into ranks from 0."""
-    weights = 1 / (np.arange(1, words + 1) + _OFFSET)
+    weights = 1 / (np.arange(1, words + 1) + OFFSET)
     cumulated = np.cumsum(weights) / weights.sum()
     cumulated[-1] = 1.0
     return np.searchsorted(cumulated, uniform, side="right")
 
 
-def write_sentences(
-    words: npt.NDArray[np.object_], *, last: npt.NDArray[np.int64], random: np.random.Generator
-) -> list[str]:
-    """Return words as parts of sentences: the ``last`` ones and others end with a full stop; capitals follow."""
-    ends = random.random(len(words)) < 1 / _SENTENCE
-    ends[last] = True
-    text: list[str] = words.tolist()
-    for place in np.flatnonzero(ends).tolist():
-        text[place] += "."
-        if place + 1 < len(text):
-            text[place + 1] = text[place + 1].capitalize()
-    if text:
-        text[0] = text[0].capitalize()
-    return text
+def draw_lengths(factors: npt.NDArray[np.float64], *, mean: int, random: np.random.Generator) -> Numbers:
+    """Return the number of words of each page: its factor times the mean, or log-normal where the factor is 0."""
+    drawn = np.exp(random.normal(-(LENGTH_DEVIATION**2) / 2, LENGTH_DEVIATION, len(factors)))
+    lengths = np.round(np.where(factors > 0, factors, drawn) * mean)
+    return np.maximum(lengths.astype(np.int64), LEAST_WORDS)
 
 
-def capitalised(words: Sequence[str]) -> str:
-    """Return the words as a title."""
-    return " ".join(words).capitalize()
+def write_paragraphs(
+    topics: Numbers, lengths: Numbers, vocabulary: Vocabulary, *, random: np.random.Generator
+) -> Iterator[list[str]]:
+    """Yield the paragraphs of each page, of a topic and a number of words each."""
+    ends = np.cumsum(lengths)
+    words = vocabulary.words[_draw_words(np.repeat(topics, lengths), random=random)].tolist()
+    stops = random.random(len(words)) < 1 / WORDS_OF_A_SENTENCE
+    stops[ends - 1] = True
+    # Each page begins a sentence, since the one before it has ended one.
+    for place in np.flatnonzero(np.append(True, stops[:-1])).tolist():
+        words[place] = words[place].capitalize()
+    for place in np.flatnonzero(stops).tolist():
+        words[place] += "."
+    for start, end in zip((ends - lengths).tolist(), ends.tolist(), strict=True):
+        step = WORDS_OF_A_PARAGRAPH
+        yield [" ".join(words[place : min(place + step, end)]) for place in range(start, end, step)]
