@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from whitewater.devices import Device, resolve
 from whitewater.devices.columns import Block, Categories, Column, Numbers
-from whitewater.recsys.operators.operator import Applying, Fitted, Fitting, Inputs, Operator, Statistic
+from whitewater.recsys.graph import Inputs
+from whitewater.recsys.operator import Applying, Fitted, Fitting, Operator, Statistic
 from whitewater.recsys.schema import Field
 
 CPU = resolve("cpu")

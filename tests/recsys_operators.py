@@ -12,8 +12,9 @@ import pyarrow as pa
 from whitewater.devices import Device, resolve
 from whitewater.devices.columns import Block, Categories, Column, Lists, Numbers
 from whitewater.recsys import rows
+from whitewater.recsys.graph import Inputs
+from whitewater.recsys.operator import Applying, Fitted, Fitting, Operator, Statistic
 from whitewater.recsys.operators.numeric import is_null
-from whitewater.recsys.operators.operator import Applying, Fitted, Fitting, Inputs, Operator, Statistic
 from whitewater.recsys.schema import Field
 
 CPU = resolve("cpu")

@@ -24,7 +24,6 @@ from whitewater.devices.columns import Block, Categories, Column, Lists, Numbers
 from whitewater.recsys import (
     dataset,
     fitting,
-    group_statistic,
     loading,
     medians,
     shuffling,
@@ -52,6 +51,7 @@ from whitewater.recsys.operators import (
     PastMean,
     Rename,
     TargetEncoding,
+    by_category,
 )
 from whitewater.recsys.rows import as_table
 from whitewater.recsys.train import train
@@ -171,8 +171,8 @@ def spread_out() -> Iterator[None]:
 def _little() -> Iterator[None]:
     """Let what is learnt of categories go to disk."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(group_statistic, "WAITING_BYTES", 0)
-        patch.setattr(group_statistic, "GATHERING_SHARE", 2**60)
+        patch.setattr(by_category, "WAITING_BYTES", 0)
+        patch.setattr(by_category, "GATHERING_SHARE", 2**60)
         patch.setattr(value_counting, "_MOST_BYTES", 0)
         patch.setattr(value_counting, "FEWEST", 40)
         yield

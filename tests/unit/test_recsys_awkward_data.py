@@ -13,6 +13,7 @@ from whitewater.errors import ConfigError, InputError
 from whitewater.recsys import transform_command
 from whitewater.recsys.graph import Node
 from whitewater.recsys.log_folder import LogColumn, LogWriter, file_name
+from whitewater.recsys.operator import Value
 from whitewater.recsys.operators import (
     Bucketize,
     Categorify,
@@ -22,7 +23,6 @@ from whitewater.recsys.operators import (
     TagAsItemID,
     TargetEncoding,
 )
-from whitewater.recsys.operators.operator import Value
 from whitewater.recsys.transformer import Transformer
 from whitewater.recsys.workflow import Workflow
 

@@ -35,8 +35,9 @@ from tests.recsys_operators import (
 from whitewater.devices import Device
 from whitewater.devices.columns import Block, Categories
 from whitewater.errors import ConfigError, InputError, IntegrityError
+from whitewater.recsys.graph import Inputs
+from whitewater.recsys.operator import Applying
 from whitewater.recsys.operators.categorify import Categorify
-from whitewater.recsys.operators.operator import Applying, Inputs
 from whitewater.recsys.schema import Field
 from whitewater.recsys.vocabulary import Vocabulary
 

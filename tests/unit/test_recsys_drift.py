@@ -22,7 +22,7 @@ from whitewater.config.recsys import Drift, Role
 from whitewater.devices import Device, resolve
 from whitewater.recsys import drift_bins
 from whitewater.recsys.categories import CategoryCounter
-from whitewater.recsys.drift import drift
+from whitewater.recsys.drift import compare, drift
 from whitewater.recsys.drift_bins import category_bins, number_bins
 from whitewater.recsys.drift_measures import (
     chance,
@@ -32,7 +32,6 @@ from whitewater.recsys.drift_measures import (
     kolmogorov_smirnov,
     psi,
 )
-from whitewater.recsys.drift_report import compare
 from whitewater.recsys.log_folder import LogColumn, LogWriter
 from whitewater.step import Output, Run
 

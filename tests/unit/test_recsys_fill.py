@@ -16,9 +16,9 @@ from whitewater.devices import Device, resolve
 from whitewater.devices.columns import Block, Numbers
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.recsys import medians
+from whitewater.recsys.operator import Applying, Fitting
 from whitewater.recsys.operators.arithmetic import Clip, LogOp
 from whitewater.recsys.operators.fill import FillMedian, FillMissing, Median
-from whitewater.recsys.operators.operator import Applying, Fitting
 
 CPU = resolve("cpu")
 FINITE = st.floats(-1e300, 1e300) | st.floats(1, 2)

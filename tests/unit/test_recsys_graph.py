@@ -10,9 +10,9 @@ import pytest
 
 from whitewater.devices.columns import Block
 from whitewater.errors import ConfigError
-from whitewater.recsys.graph import Node, as_node
+from whitewater.recsys.graph import Inputs, Node, as_node
+from whitewater.recsys.operator import Applying, Fitted, Operator, RowFunction
 from whitewater.recsys.operators import Categorify, FillMissing, LogOp, Normalize, Rename, TargetEncoding
-from whitewater.recsys.operators.operator import Applying, Fitted, Inputs, Operator, RowFunction
 from whitewater.recsys.plan import Plan, bind
 from whitewater.recsys.schema import Field, Schema
 

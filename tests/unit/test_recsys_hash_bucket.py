@@ -16,8 +16,8 @@ from tests.recsys_operators import CPU, applied, applied_by_row, categories, lis
 from whitewater.devices import Device
 from whitewater.devices.columns import Block, Categories
 from whitewater.errors import ConfigError, InputError
+from whitewater.recsys.operator import Applying
 from whitewater.recsys.operators.hash_bucket import HashBucket
-from whitewater.recsys.operators.operator import Applying
 from whitewater.recsys.schema import Field
 
 TEXTS = ["", "a", "b", "naïve", "日本", "x" * 70]

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.recsys_operators import CPU, applied, applied_by_row, categories, numbers, values_of
 from whitewater.devices.columns import Categories
 from whitewater.errors import ConfigError, InputError
+from whitewater.recsys.operator import Applying
 from whitewater.recsys.operators.hashed_cross import HashedCross
-from whitewater.recsys.operators.operator import Applying
 from whitewater.recsys.schema import Field
 
 PAIR = (("A", "B"),)

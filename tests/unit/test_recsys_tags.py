@@ -5,7 +5,7 @@ import pytest
 from tests.recsys_operators import applied, applied_by_row, categories, fields_of, lists, numbers
 from whitewater.devices.columns import Block
 from whitewater.errors import ConfigError
-from whitewater.recsys.operators.operator import Operator
+from whitewater.recsys.operator import Operator
 from whitewater.recsys.operators.tags import (
     AddMetadata,
     Rename,

@@ -27,8 +27,8 @@ from whitewater.errors import ResourceError
 from whitewater.recsys import value_counting, value_table, vocabulary
 from whitewater.recsys.categories import CategoryTable
 from whitewater.recsys.counted_values import Counted, CountsWriter, MappedCounts
+from whitewater.recsys.operator import Fitting
 from whitewater.recsys.operators.categorify import Categorify
-from whitewater.recsys.operators.operator import Fitting
 from whitewater.recsys.value_counting import Choice, Tally, merged
 from whitewater.recsys.value_table import MappedTable
 from whitewater.recsys.vocabulary import Vocabulary, restored_vocabulary
@@ -299,7 +299,7 @@ import pyarrow as pa
 from whitewater.devices import resolve
 from whitewater.devices.columns import Categories
 from whitewater.recsys.operators.categorify import Categorify
-from whitewater.recsys.operators.operator import Applying, Fitting
+from whitewater.recsys.operator import Applying, Fitting
 from whitewater.recsys.schema import Field
 
 WIDTH, ROWS, CPU = 800, 4096, resolve("cpu")

@@ -25,8 +25,9 @@ from whitewater.errors import ConfigError, InputError, ResourceError
 from whitewater.recsys import dataset, fitting
 from whitewater.recsys.dataset import Dataset
 from whitewater.recsys.feature_folder import open_features
+from whitewater.recsys.graph import Inputs
+from whitewater.recsys.operator import Applying, Fitted, Fitting, Operator, RowFunction, Statistic
 from whitewater.recsys.operators import Categorify, FillMedian, FillMissing, LogOp, Normalize, Rename, TargetEncoding
-from whitewater.recsys.operators.operator import Applying, Fitted, Fitting, Inputs, Operator, RowFunction, Statistic
 from whitewater.recsys.schema import Field
 from whitewater.recsys.workflow import Workflow
 from whitewater.step import Run

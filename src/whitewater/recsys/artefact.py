@@ -29,7 +29,7 @@ from whitewater.recsys.transforming import Transformation
 from whitewater.store import check_replaceable, staged, write_json
 
 if TYPE_CHECKING:
-    from whitewater.recsys.operators.operator import Fitted, Operator
+    from whitewater.recsys.operator import Fitted, Operator
 
 FORMAT = 1
 NAME = "workflow.json"

@@ -25,7 +25,7 @@ from whitewater.recsys.combinations import combine, combine_one
 if TYPE_CHECKING:
     from whitewater.devices.columns import Block
     from whitewater.devices.protocol import Array, Device
-    from whitewater.recsys.operators.operator import Row
+    from whitewater.recsys.operator import Row
     from whitewater.recsys.schema import Field
 
 Input = str | tuple[str, ...]

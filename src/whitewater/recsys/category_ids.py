@@ -18,7 +18,8 @@ from whitewater.recsys.schema import Field
 
 if TYPE_CHECKING:
     from whitewater.devices.protocol import Device
-    from whitewater.recsys.operators.operator import Inputs, Row, RowFunction, Value
+    from whitewater.recsys.graph import Inputs
+    from whitewater.recsys.operator import Row, RowFunction, Value
 
 TAG = "categorical"
 _LEAST, _MOST = -(2**63), 2**63 - 1

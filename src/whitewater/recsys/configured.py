@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from whitewater.config.recsys import Feature, Role
 from whitewater.errors import ConfigError
-from whitewater.recsys.graph import Node, applied, as_node
-from whitewater.recsys.operators import OPERATORS
+from whitewater.recsys.graph import Inputs, Node, as_node
+from whitewater.recsys.operators import OPERATORS, AddMetadata
 from whitewater.recsys.plan import bind
 
 if TYPE_CHECKING:
-    from whitewater.recsys.operators.operator import Inputs, Operator
+    from whitewater.recsys.operator import Operator
     from whitewater.recsys.schema import Schema
 
 NOT_FEATURES = ("label", "time", "key")
@@ -91,8 +91,8 @@ def _operators(feature: Feature) -> list[Operator]:
 def _group(feature: Feature, columns: Mapping[str, Role]) -> Node:
     node = as_node(_columns(feature.columns, columns))
     for operator in _operators(feature):
-        node = applied(operator, node)
-    return applied(OPERATORS["AddMetadata"](tags=(feature.name,)), node)  # type: ignore[call-arg]
+        node = node >> operator
+    return node >> AddMetadata(tags=(feature.name,))
 
 
 def _operator(name: str, parameters: Mapping[str, Any]) -> Operator:

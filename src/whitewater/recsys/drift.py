@@ -43,7 +43,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -51,9 +51,10 @@ import pyarrow as pa
 
 from whitewater.arrow_arrays import to_arrow
 from whitewater.config.recsys import Drift
+from whitewater.recsys import drift_measures as measures
 from whitewater.recsys.categories import CategoryCounter, as_floats
-from whitewater.recsys.drift_bins import SAMPLE, Bins, category_bins, elements, number_bins
-from whitewater.recsys.drift_report import described
+from whitewater.recsys.drift_bins import SAMPLE, Bins, CategoryBins, NumberBins, category_bins, elements, number_bins
+from whitewater.recsys.drift_measures import VERDICTS
 from whitewater.recsys.log_folder import Log, open_log
 from whitewater.step import Output, Run
 from whitewater.store import write_json
@@ -66,6 +67,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+FORMAT = 1
+_DIGITS = 6
 _CATEGORIES = ("categorical", "list")
 
 
@@ -225,3 +228,78 @@ def _columns(log: Log) -> tuple[list[str], list[str]]:
 
 def _value_type(type_: pa.DataType) -> pa.DataType:
     return type_.value_type if pa.types.is_list(type_) else type_
+
+
+def described(log: Log, days: Mapping[int, DayCounts], bins: Mapping[str, Bins], settings: Drift) -> dict[str, Any]:
+    """Return the report as values of JSON; the first of the days is the reference."""
+    numbers = list(days)
+    columns = [_column(log, days, name, bins[name], settings) for name in log.columns if name in bins]
+    return {
+        "format": FORMAT,
+        "source": log.source,
+        "period": log.time.period,
+        "reference": {"day": numbers[0], "rows": days[numbers[0]].rows},
+        "thresholds": settings.model_dump(include={"psi", "ks", "jensen_shannon", "new_categories"}),
+        "days": [
+            {"day": day, "rows": each.rows, "label_rate": _share(each.clicks, each.rows)} for day, each in days.items()
+        ],
+        "days_without_rows": numbers[-1] - numbers[0] + 1 - len(numbers),
+        "columns": columns,
+        "summary": {verdict: [each["name"] for each in columns if each["verdict"] == verdict] for verdict in VERDICTS},
+    }
+
+
+def _column(log: Log, days: Mapping[int, DayCounts], name: str, bins: Bins, settings: Drift) -> dict[str, Any]:
+    (_, reference), *later = ((day, each.columns[name]) for day, each in days.items())
+    found = [{"day": day, **compare(bins, reference, counts, settings)} for day, counts in later]
+    known = {"known": len(bins.places) - 1} if isinstance(bins, CategoryBins) else {}
+    worst = min((VERDICTS.index(each["verdict"]) for each in found), default=len(measures.VERDICTS) - 1)
+    return {
+        "name": name,
+        "role": log.columns[name],
+        "nulls": _share(int(reference[-1]), int(reference.sum())),
+        **known,
+        "verdict": VERDICTS[worst],
+        "days": found,
+    }
+
+
+def compare(bins: Bins, reference: Counts, counts: Counts, settings: Drift) -> dict[str, Any]:
+    """Return the measures of a day, the limits of chance, and the verdict, given rows by place of the bins."""
+    before, now = bins.binned(reference), bins.binned(counts)
+    limits = measures.chance(before, now)
+    found: dict[str, float | None] = {
+        "psi": measures.psi(before, now),
+        "jensen_shannon": measures.jensen_shannon(before, now),
+    }
+    chance = {"psi": limits.psi, "jensen_shannon": limits.jensen_shannon}
+    error: dict[str, float | None] = {}
+    if isinstance(bins, NumberBins):
+        distance = measures.kolmogorov_smirnov(reference[:-1], counts[:-1])
+        found["ks"], error["ks_error"] = distance or (None, None)
+        chance["ks"] = measures.chance_of_ks(int(reference[:-1].sum()), int(counts[:-1].sum()))
+    else:
+        found["new_categories"] = _share(int(counts[bins.unknown]), int(counts.sum()))
+        chance["new_categories"] = measures.chance_of_new_categories(
+            bins.once, reference=int(reference[:-1].sum()), rows=int(counts.sum())
+        )
+    return {
+        "nulls": _share(int(counts[-1]), int(counts.sum())),
+        **{name: _rounded(value) for name, value in {**found, **error}.items()},
+        "chance": {name: _rounded(value) for name, value in chance.items()},
+        **_verdict(found, chance, settings),
+    }
+
+
+def _verdict(found: Mapping[str, float | None], chance: Mapping[str, float], settings: Drift) -> dict[str, Any]:
+    over = [name for name, value in found.items() if value is not None and value > getattr(settings, name)]
+    above = [name for name in over if (found[name] or 0.0) > chance[name]]
+    return {"above": above, "verdict": "drift" if above else "chance" if over else "stable"}
+
+
+def _share(part: int, whole: int) -> float | None:
+    return round(part / whole, _DIGITS) if whole else None
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, _DIGITS)

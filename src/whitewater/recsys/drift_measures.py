@@ -17,6 +17,8 @@ import numpy.typing as npt
 
 Counts = npt.NDArray[np.int64]
 
+VERDICTS = ("drift", "chance", "stable")
+"""From the worst on."""
 # An empty bin counts as half a row, so that it is neither infinitely far from a full one, nor nearer in more rows.
 EMPTY = 0.5
 # Of the standard normal, and of Kolmogorov's distribution, one in a thousand is above.

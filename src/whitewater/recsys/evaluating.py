@@ -10,7 +10,7 @@ from whitewater.recsys.rows import rows_of
 
 if TYPE_CHECKING:
     from whitewater.devices.columns import Block, Column
-    from whitewater.recsys.operators.operator import Applying, Fitted
+    from whitewater.recsys.operator import Applying, Fitted
     from whitewater.recsys.plan import Origin, Plan, Share, Stage
 
 Learnt = Sequence[Mapping[str, "Fitted"] | None]

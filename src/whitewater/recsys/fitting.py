@@ -18,7 +18,7 @@ from whitewater import memory
 from whitewater.errors import InputError
 from whitewater.recsys.dataset import Dataset, Span, spans
 from whitewater.recsys.evaluating import Learnt, evaluated
-from whitewater.recsys.operators.operator import Applying, Fitted, Fitting, Statistic
+from whitewater.recsys.operator import Applying, Fitted, Fitting, Statistic
 from whitewater.recsys.plan import Origin, Plan
 
 if TYPE_CHECKING:

@@ -14,13 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from whitewater.errors import ConfigError
 
-if TYPE_CHECKING:
-    from whitewater.recsys.operators.operator import Inputs, Operator
-
+Inputs = tuple[str | tuple[str, ...], ...]
+"""Columns, and combinations of columns, in order."""
 Selection = str | Sequence[str | Sequence[str]]
 """A column, or columns; a sequence among them is a combination of columns."""
 
@@ -53,14 +51,6 @@ class Source(Node):
 
 
 @dataclass(frozen=True, eq=False)
-class Applied(Node):
-    """What an operator makes of the columns of a node."""
-
-    operator: Operator
-    parent: Node
-
-
-@dataclass(frozen=True, eq=False)
 class Joined(Node):
     """The columns of several nodes."""
 
@@ -81,11 +71,6 @@ class Without(Node):
 
     parent: Node
     columns: Inputs
-
-
-def applied(operator: Operator, columns: Node | Selection) -> Node:
-    """Return ``columns >> operator``."""
-    return Applied(operator, as_node(columns))
 
 
 def as_node(columns: Node | Selection) -> Node:

@@ -8,11 +8,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from whitewater.errors import ConfigError
-from whitewater.recsys.graph import Applied, Joined, Node, Picked, Source, Without
+from whitewater.recsys.graph import Inputs, Joined, Node, Picked, Source, Without
+from whitewater.recsys.operator import Applied, Operator
 from whitewater.recsys.schema import Field, Schema
 
 if TYPE_CHECKING:
-    from whitewater.recsys.operators.operator import Fitted, Inputs, Operator
+    from whitewater.recsys.operator import Fitted
 
 Origin = int | None
 """Where a column comes from: the number of the stage that makes it, or None for the data."""

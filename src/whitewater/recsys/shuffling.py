@@ -27,7 +27,7 @@ from whitewater.recsys.writing import even
 
 if TYPE_CHECKING:
     from whitewater.devices.protocol import Array, Device
-    from whitewater.recsys.operators.operator import Applying
+    from whitewater.recsys.operator import Applying
     from whitewater.recsys.schema import Schema
     from whitewater.recsys.transforming import Transformation
 

@@ -21,7 +21,8 @@ from whitewater.recsys.rows import other_time
 from whitewater.recsys.schema import kind
 
 if TYPE_CHECKING:
-    from whitewater.recsys.operators.operator import Inputs, Row, RowFunction, Value
+    from whitewater.recsys.graph import Inputs
+    from whitewater.recsys.operator import Row, RowFunction, Value
     from whitewater.recsys.plan import Origin, Stage
     from whitewater.recsys.transforming import Transformation
     from whitewater.recsys.workflow import Workflow

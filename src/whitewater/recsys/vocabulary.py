@@ -31,7 +31,7 @@ from whitewater.recsys.byte_strings import ByteStrings
 from whitewater.recsys.categories import CategoryTable
 from whitewater.recsys.counted_values import WIDE, Counted, CountsWriter, Integers, MappedCounts, together
 from whitewater.recsys.hashing import hash_value, hash_values
-from whitewater.recsys.operators.operator import Fitted
+from whitewater.recsys.operator import Fitted
 from whitewater.recsys.value_table import MappedTable
 
 logger = logging.getLogger(__name__)

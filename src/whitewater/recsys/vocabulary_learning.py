@@ -14,7 +14,7 @@ from whitewater.recsys.categories import count
 from whitewater.recsys.category_ids import known_categories
 from whitewater.recsys.combinations import combine
 from whitewater.recsys.counted_values import Counted, CountsWriter, Integers, MappedCounts
-from whitewater.recsys.operators.operator import Fitted, Fitting, Statistic
+from whitewater.recsys.operator import Fitted, Fitting, Statistic
 from whitewater.recsys.value_counting import RESULT_SHARE, Choice, Ordered, Run, Tally, in_order, ordered
 from whitewater.recsys.vocabulary import Vocabulary, VocabularyFacts
 

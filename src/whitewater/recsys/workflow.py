@@ -26,7 +26,7 @@ from whitewater.recsys.dataset import Dataset
 from whitewater.recsys.feature_folder import NAME
 from whitewater.recsys.fitting import learn
 from whitewater.recsys.graph import Node, Selection, as_node
-from whitewater.recsys.operators.operator import Applying
+from whitewater.recsys.operator import Applying
 from whitewater.recsys.plan import bind
 from whitewater.recsys.schema import Schema
 from whitewater.recsys.transforming import Transformation, refuse_carried

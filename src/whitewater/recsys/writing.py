@@ -13,7 +13,7 @@ from whitewater.recsys.rows import rows_of
 from whitewater.recsys.schema import Schema
 
 if TYPE_CHECKING:
-    from whitewater.recsys.operators.operator import Applying
+    from whitewater.recsys.operator import Applying
     from whitewater.recsys.transforming import Transformation
     from whitewater.step import Run
     from whitewater.workers import Workers

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from whitewater import style
-from whitewater.recsys.drift_report import VERDICTS
+from whitewater.recsys.drift_measures import VERDICTS
 from whitewater.recsys.figures.names import shown_name
 
 if TYPE_CHECKING:

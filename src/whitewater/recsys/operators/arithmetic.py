@@ -12,6 +12,8 @@ from pydantic import FiniteFloat, model_validator
 
 from whitewater.devices.columns import Numbers
 from whitewater.errors import InputError
+from whitewater.recsys.graph import Inputs
+from whitewater.recsys.operator import Applying, Fitted, Operator, Row, RowFunction
 from whitewater.recsys.operators.numeric import (
     ColumnOfNumbers,
     column_names,
@@ -22,7 +24,6 @@ from whitewater.recsys.operators.numeric import (
     numbers_of,
     plain_number,
 )
-from whitewater.recsys.operators.operator import Applying, Fitted, Inputs, Operator, Row, RowFunction
 
 if TYPE_CHECKING:
     from whitewater.devices.columns import Block

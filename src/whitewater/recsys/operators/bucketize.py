@@ -16,8 +16,9 @@ from pydantic import Field as Parameter
 from whitewater.devices.columns import Numbers
 from whitewater.errors import ConfigError
 from whitewater.recsys.categories import as_floats
+from whitewater.recsys.graph import Inputs
+from whitewater.recsys.operator import Applying, Fitted, Operator, Row, RowFunction
 from whitewater.recsys.operators.numeric import column_names, is_null, number_fields, numbers_of
-from whitewater.recsys.operators.operator import Applying, Fitted, Inputs, Operator, Row, RowFunction
 
 if TYPE_CHECKING:
     from whitewater.devices.columns import Block

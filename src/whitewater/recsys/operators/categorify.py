@@ -25,7 +25,7 @@ from whitewater.recsys.category_ids import (
 )
 from whitewater.recsys.combinations import combine_one
 from whitewater.recsys.counted_values import Counted
-from whitewater.recsys.operators.operator import Operator
+from whitewater.recsys.operator import Operator
 from whitewater.recsys.schema import Field
 from whitewater.recsys.value_counting import Choice
 from whitewater.recsys.vocabulary import (
@@ -39,7 +39,8 @@ from whitewater.recsys.vocabulary_learning import GivenVocabulary, Group, Learnt
 
 if TYPE_CHECKING:
     from whitewater.devices.columns import Block, Column
-    from whitewater.recsys.operators.operator import Applying, Fitted, Inputs, Row, RowFunction, Statistic, Value
+    from whitewater.recsys.graph import Inputs
+    from whitewater.recsys.operator import Applying, Fitted, Row, RowFunction, Statistic, Value
 
 Given = str | tuple[str, ...] | tuple[int, ...]
 

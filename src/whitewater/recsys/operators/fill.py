@@ -16,7 +16,9 @@ from pydantic import FiniteFloat
 from whitewater.devices.columns import Numbers
 from whitewater.errors import InputError, IntegrityError
 from whitewater.recsys.categories import as_floats
+from whitewater.recsys.graph import Inputs
 from whitewater.recsys.medians import Runs, exact_runs_of, merged, runs_of, runs_of_integers, value_of
+from whitewater.recsys.operator import Applying, Fitted, Fitting, Operator, Row, RowFunction, Statistic
 from whitewater.recsys.operators.numeric import (
     column_names,
     finite,
@@ -27,16 +29,6 @@ from whitewater.recsys.operators.numeric import (
     number_fields,
     numbers_of,
     plain_number,
-)
-from whitewater.recsys.operators.operator import (
-    Applying,
-    Fitted,
-    Fitting,
-    Inputs,
-    Operator,
-    Row,
-    RowFunction,
-    Statistic,
 )
 from whitewater.recsys.schema import Field
 

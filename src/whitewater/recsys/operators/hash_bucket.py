@@ -18,13 +18,14 @@ from whitewater.recsys.category_ids import (
     single_columns,
 )
 from whitewater.recsys.hashing import hash_value, hash_values
-from whitewater.recsys.operators.operator import Operator
+from whitewater.recsys.operator import Operator
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from whitewater.devices.columns import Block
-    from whitewater.recsys.operators.operator import Applying, Fitted, Inputs, RowFunction, Value
+    from whitewater.recsys.graph import Inputs
+    from whitewater.recsys.operator import Applying, Fitted, RowFunction, Value
     from whitewater.recsys.schema import Field
 
 SEED = 0

@@ -13,12 +13,13 @@ from whitewater.devices.columns import Numbers
 from whitewater.errors import ConfigError
 from whitewater.recsys.category_ids import TAG, category_type, id_type, is_list, known_categories, scalar
 from whitewater.recsys.hashing import row_hash, row_hash_one
-from whitewater.recsys.operators.operator import Operator
+from whitewater.recsys.operator import Operator
 from whitewater.recsys.schema import Field
 
 if TYPE_CHECKING:
     from whitewater.devices.columns import Block, Column
-    from whitewater.recsys.operators.operator import Applying, Fitted, Inputs, Row, RowFunction, Value
+    from whitewater.recsys.graph import Inputs
+    from whitewater.recsys.operator import Applying, Fitted, Row, RowFunction, Value
 
 SEED = 0
 SEPARATOR = "_X_"

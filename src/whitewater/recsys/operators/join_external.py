@@ -21,17 +21,9 @@ from whitewater.devices.columns import Categories, Column, Numbers
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.recsys.categories import CategoryTable, as_categories
 from whitewater.recsys.combinations import combine
+from whitewater.recsys.graph import Inputs
+from whitewater.recsys.operator import Applying, Fitted, Fitting, Operator, Row, RowFunction, Statistic
 from whitewater.recsys.operators.numeric import column_names, is_number
-from whitewater.recsys.operators.operator import (
-    Applying,
-    Fitted,
-    Fitting,
-    Inputs,
-    Operator,
-    Row,
-    RowFunction,
-    Statistic,
-)
 from whitewater.recsys.schema import Field, plain, type_named
 
 if TYPE_CHECKING:

@@ -15,14 +15,13 @@ from pydantic import model_validator
 from whitewater.errors import InputError
 from whitewater.recsys.categories import as_floats, count
 from whitewater.recsys.category_groups import Grouping, Groups, grown, read_categories, read_numbers, table_of
-from whitewater.recsys.group_statistic import Gathering
 from whitewater.recsys.moments import Moments, grouped_moments
-from whitewater.recsys.operators.by_category import ByCategory, LearntByCategory, spread
+from whitewater.recsys.operators.by_category import ByCategory, Gathering, LearntByCategory, spread
 
 if TYPE_CHECKING:
     from whitewater.devices.columns import Block, Categories
     from whitewater.devices.protocol import Array, Device
-    from whitewater.recsys.operators.operator import Applying, Row, Value
+    from whitewater.recsys.operator import Applying, Row, Value
 
 Stat = Literal["count", "sum", "mean", "std", "var", "min", "max"]
 ROWS = "rows"

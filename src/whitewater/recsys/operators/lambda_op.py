@@ -15,8 +15,9 @@ from whitewater.devices.columns import Numbers
 from whitewater.errors import ConfigError, InputError
 from whitewater.recsys.categories import as_floats
 from whitewater.recsys.functions import Function, registered
+from whitewater.recsys.graph import Inputs
+from whitewater.recsys.operator import Applying, Fitted, Operator, Row, RowFunction
 from whitewater.recsys.operators.numeric import column_names, is_null, number_fields, numbers_of
-from whitewater.recsys.operators.operator import Applying, Fitted, Inputs, Operator, Row, RowFunction
 
 if TYPE_CHECKING:
     from types import ModuleType

@@ -12,8 +12,9 @@ from pydantic import FiniteFloat, model_validator
 
 from whitewater.devices.columns import Categories, Lists, Numbers
 from whitewater.errors import ConfigError, InputError
+from whitewater.recsys.graph import Inputs
+from whitewater.recsys.operator import Applying, Fitted, Operator, Row, RowFunction
 from whitewater.recsys.operators.numeric import column_names, holding, holding_dtype, is_number, plain_number
-from whitewater.recsys.operators.operator import Applying, Fitted, Inputs, Operator, Row, RowFunction
 
 if TYPE_CHECKING:
     from whitewater.devices.columns import Block

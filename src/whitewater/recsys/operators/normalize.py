@@ -13,9 +13,10 @@ import numpy as np
 
 from whitewater.errors import InputError
 from whitewater.recsys.categories import as_floats
+from whitewater.recsys.graph import Inputs
 from whitewater.recsys.moments import Moments, moments_of
+from whitewater.recsys.operator import Fitted, Fitting, Statistic
 from whitewater.recsys.operators.numeric import ColumnOfNumbers, column_names, finite
-from whitewater.recsys.operators.operator import Fitted, Fitting, Inputs, Statistic
 
 if TYPE_CHECKING:
     import pyarrow as pa

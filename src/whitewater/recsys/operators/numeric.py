@@ -18,7 +18,8 @@ import pyarrow as pa
 from whitewater.devices.columns import Numbers
 from whitewater.errors import ConfigError, InputError
 from whitewater.recsys.categories import as_floats
-from whitewater.recsys.operators.operator import Applying, Fitted, Inputs, Operator, Row, RowFunction
+from whitewater.recsys.graph import Inputs
+from whitewater.recsys.operator import Applying, Fitted, Operator, Row, RowFunction
 
 if TYPE_CHECKING:
     from whitewater.devices.columns import Block, Column

@@ -18,8 +18,7 @@ from whitewater.devices.columns import Numbers
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.recsys.categories import add_up, as_floats, count
 from whitewater.recsys.category_groups import Grouping, Groups, grown, read_categories, read_numbers, table_of
-from whitewater.recsys.group_statistic import Gathering
-from whitewater.recsys.operators.by_category import ByCategory, LearntByCategory, spread
+from whitewater.recsys.operators.by_category import ByCategory, Gathering, LearntByCategory, spread
 from whitewater.recsys.past_kernels import add_up_runs
 from whitewater.recsys.periods import Cells, cells_of
 
@@ -28,7 +27,8 @@ if TYPE_CHECKING:
 
     from whitewater.devices.columns import Block, Categories
     from whitewater.devices.protocol import Array, Device
-    from whitewater.recsys.operators.operator import Applying, Inputs, Row, Value
+    from whitewater.recsys.graph import Inputs
+    from whitewater.recsys.operator import Applying, Row, Value
     from whitewater.recsys.schema import Field
 
 Floats = npt.NDArray[np.float64]

@@ -10,8 +10,9 @@ from pydantic import Field as Parameter
 from pydantic import model_validator
 
 from whitewater.errors import ConfigError
+from whitewater.recsys.graph import Inputs
+from whitewater.recsys.operator import Applying, Fitted, Operator, Row, RowFunction
 from whitewater.recsys.operators.numeric import column_names
-from whitewater.recsys.operators.operator import Applying, Fitted, Inputs, Operator, Row, RowFunction
 
 if TYPE_CHECKING:
     from whitewater.devices.columns import Block

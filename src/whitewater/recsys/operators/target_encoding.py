@@ -21,14 +21,13 @@ from whitewater.recsys.category_groups import (
     read_numbers,
     table_of,
 )
-from whitewater.recsys.group_statistic import Gathering
 from whitewater.recsys.hashing import row_hash
-from whitewater.recsys.operators.by_category import ByCategory, LearntByCategory, spread
+from whitewater.recsys.operators.by_category import ByCategory, Gathering, LearntByCategory, spread
 
 if TYPE_CHECKING:
     from whitewater.devices.columns import Block, Categories
     from whitewater.devices.protocol import Array, Device
-    from whitewater.recsys.operators.operator import Applying, Row, Value
+    from whitewater.recsys.operator import Applying, Row, Value
 
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]

@@ -2,7 +2,7 @@
 
 An operator is a frozen model of its parameters, so that it can be written as JSON and compared. What it learns is kept
 apart, in `Fitted` objects, one for each `Statistic`: for most operators one for each of their columns, so that columns
-are learnt beside each other.
+are learnt beside each other. ``columns >> operator`` is a node of a graph; see `whitewater.recsys.graph`.
 """
 
 from __future__ import annotations
@@ -14,21 +14,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whitewater.config.base import Section
+from whitewater.recsys.graph import Inputs, Node, Selection, as_node
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from whitewater.devices.columns import Block
     from whitewater.devices.protocol import Device
-    from whitewater.recsys.graph import Node, Selection
     from whitewater.recsys.schema import Field
 
 Value = str | int | float | None | list[Any]
 """Of one row: None or NaN is null; a list is a list's."""
 Row = Mapping[str, Value]
 RowFunction = Callable[[Row], dict[str, Value]]
-Inputs = tuple[str | tuple[str, ...], ...]
-"""Columns, and combinations of columns, that an operator was given."""
 
 
 @dataclass(frozen=True)
@@ -81,9 +79,7 @@ class Operator(Section, ABC):
     """Parameters of a feature. ``columns >> Operator(...)`` applies it to columns."""
 
     def __rrshift__(self, columns: Selection | Node) -> Node:
-        from whitewater.recsys.graph import applied
-
-        return applied(self, columns)
+        return Applied(self, as_node(columns))
 
     @property
     def takes_combinations(self) -> bool:
@@ -136,3 +132,11 @@ class Operator(Section, ABC):
     @abstractmethod
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
         """Return `transform` for one row (in serving, not in training), compiled to look-ups."""
+
+
+@dataclass(frozen=True, eq=False)
+class Applied(Node):
+    """What an operator makes of the columns of a node."""
+
+    operator: Operator
+    parent: Node
