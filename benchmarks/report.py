@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,6 +22,7 @@ QUANTITIES: tuple[Quantity, ...] = (
     "peak_anonymous_bytes",
 )
 MEBIBYTE = 2**20
+LONGEST_JSON_LINE = 500
 # What the table calls the quantity that counts, which one stands beside it, and what that is called.
 _COLUMNS: Mapping[str, tuple[str, Quantity, str]] = {
     "process": ("wall", "compute_seconds", "compute"),
@@ -94,6 +96,18 @@ class Outcome(Record):
     summary: dict[Quantity, Spread]
 
 
+def as_json(value: JsonValue, *, indent: str = "") -> str:
+    """Return JSON in which a value that fits, such as a sample or the summary of a quantity, has one line."""
+    text = json.dumps(value, ensure_ascii=False)
+    inner = f"{indent} "
+    if len(text) <= LONGEST_JSON_LINE or not isinstance(value, dict | list):
+        return text
+    if isinstance(value, dict):
+        lines = [f"{inner}{json.dumps(key)}: {as_json(each, indent=inner)}" for key, each in value.items()]
+        return "{\n" + ",\n".join(lines) + f"\n{indent}}}"
+    return "[\n" + ",\n".join(f"{inner}{as_json(each, indent=inner)}" for each in value) + f"\n{indent}]"
+
+
 class Stored(Record):
     """A value that is kept as a file of JSON."""
 
@@ -102,7 +116,7 @@ class Stored(Record):
         path.parent.mkdir(parents=True, exist_ok=True)
         staging = path.with_name(f".{path.name}.{os.getpid()}")
         with staging.open("w") as file:
-            file.write(self.model_dump_json(indent=1) + "\n")
+            file.write(as_json(self.model_dump(mode="json")) + "\n")
             file.flush()
             os.fsync(file.fileno())
         staging.replace(path)

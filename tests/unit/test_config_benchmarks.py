@@ -1,8 +1,5 @@
 """The configuration of the published tables: one section a row, each with a size of its own."""
 
-import re
-from pathlib import Path
-
 import pytest
 
 from benchmarks.published.row import NAMES, load
@@ -10,14 +7,9 @@ from whitewater.config.benchmarks import Benchmarks, Row
 from whitewater.config.resolve import resolve
 from whitewater.errors import ConfigError
 
-SNAKEFILE = Path("workflows/benchmarks/Snakefile")
 
-
-def test_rows_rules_and_sections_have_the_same_names() -> None:
-    sections = [name for name, field in Benchmarks.model_fields.items() if isinstance(field.default, Row)]
-    measured = re.findall(r"python -m benchmarks\.published (\w+) ", SNAKEFILE.read_text())
-    assert list(NAMES) == sections == measured
-    assert set(measured) <= set(re.findall(r"^rule (\w+):", SNAKEFILE.read_text(), re.MULTILINE))
+def test_rows_and_sections_have_the_same_names() -> None:
+    assert list(NAMES) == [name for name, field in Benchmarks.model_fields.items() if isinstance(field.default, Row)]
 
 
 def test_rows_are_numbered_in_their_order() -> None:
