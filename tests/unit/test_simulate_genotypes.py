@@ -20,18 +20,18 @@ from whitewater.config.genomics import Simulate
 from whitewater.devices import resolve
 from whitewater.errors import ConfigError
 from whitewater.genomics.simulate import simulate, simulate_chromosome
-from whitewater.genomics.simulation.chromosome import Chromosome, chromosome_of, simulate_trees
-from whitewater.genomics.simulation.demography import american_admixture
+from whitewater.genomics.simulation.chromosome import Chromosome, american_admixture, chromosome_of, simulate_trees
 from whitewater.genomics.simulation.dirt import (
+    VARIANT_CONCENTRATION,
+    draw_rates,
     drop_heterozygotes,
     low_quality,
     merge_neighbours,
     miss,
     sample_rates,
-    variant_rates,
 )
 from whitewater.genomics.simulation.people import draw_people, gamete, inherit
-from whitewater.genomics.simulation.store import VariantBlock, write_vcz
+from whitewater.genomics.simulation.store import write_vcz
 from whitewater.step import Output, Run
 
 Genotypes = npt.NDArray[np.int8]
@@ -69,7 +69,7 @@ def chromosome(number: int = 0, *, samples: int = FOUNDERS, mutation_rate: float
 @pytest.fixture(scope="module")
 def haplotypes() -> dict[str, Genotypes]:
     """Alternate alleles (variants, haplotypes) of each population, over six chromosomes of 1 Mb."""
-    derived = np.concatenate([chromosome(number).haplotypes > 0 for number in range(6)]).astype(np.int8)
+    derived = np.concatenate([chromosome(number).genotypes > 0 for number in range(6)]).astype(np.int8)
     return {
         name: derived[:, FOUNDERS * place : FOUNDERS * (place + 1)].reshape(len(derived), -1)
         for place, name in enumerate(POPULATIONS)
@@ -182,7 +182,7 @@ def test_variants_are_those_that_bio2zarr_makes_of_the_same_trees(tmp_path: Path
     alleles = values(theirs, "variant_allele")
     assert alleles.shape[1] == 4
     assert len(ours.positions) > 5000
-    np.testing.assert_array_equal(ours.haplotypes, values(theirs, "call_genotype"))
+    np.testing.assert_array_equal(ours.genotypes, values(theirs, "call_genotype"))
     np.testing.assert_array_equal(ours.positions, values(theirs, "variant_position"))
     np.testing.assert_array_equal(ours.alleles, alleles)
 
@@ -196,39 +196,31 @@ def test_mutations_are_as_many_as_the_branches_allow() -> None:
     )
 
 
-def blocks(count: int, *, size: int, samples: int = 5, ploidy: int = 2) -> list[VariantBlock]:
+@pytest.mark.parametrize("sizes", [[64], [1, 60, 3], [9, 9, 9, 9, 28], [0, 40, 0, 24, 0]])
+def test_chunks_do_not_depend_on_the_sizes_of_the_chromosomes(tmp_path: Path, sizes: list[int]) -> None:
     random = np.random.default_rng(0)
-    whole = VariantBlock(
-        contig=np.sort(random.integers(0, 2, count)).astype(np.int32),
-        positions=np.arange(1, count + 1),
-        alleles=np.array([["A", "CG", "", ""]] * count, dtype=np.dtypes.StringDType()),
-        low_quality=random.random(count) < 0.2,
-        genotypes=random.integers(-1, 2, (count, samples, ploidy)).astype(np.int8),
+    given = [
+        Chromosome(
+            positions=np.arange(1, size + 1),
+            alleles=np.array([["A", "CG", "", ""]] * size, dtype=np.dtypes.StringDType()).reshape(size, 4),
+            genotypes=random.integers(-1, 2, (size, 5, 2)).astype(np.int8),
+        )
+        for size in sizes
+    ]
+    failed = [random.random(size) < 0.2 for size in sizes]
+    contigs, names = {f"c{n}": 99 for n in range(len(sizes))}, [f"s{n}" for n in range(5)]
+    written = write_vcz(
+        tmp_path / "a.vcz", zip(given, failed, strict=True), contigs=contigs, samples=names, chunk_variants=10
     )
-    return [whole[start : start + size] for start in range(0, count, size)]
-
-
-@pytest.mark.parametrize("size", [1, 7, 10, 23, 64])
-def test_chunks_do_not_depend_on_the_blocks_that_are_written(tmp_path: Path, size: int) -> None:
-    given = blocks(64, size=size)
-    names = [f"s{n}" for n in range(5)]
-    written = write_vcz(tmp_path / "a.vcz", given, contigs={"1": 99, "X": 88}, samples=names, chunk_variants=10)
     group = zarr.open_group(tmp_path / "a.vcz", mode="r")
     assert written == 64
     np.testing.assert_array_equal(values(group, "call_genotype"), np.concatenate([each.genotypes for each in given]))
-    np.testing.assert_array_equal(values(group, "variant_contig"), np.concatenate([each.contig for each in given]))
-    np.testing.assert_array_equal(values(group, "variant_position"), np.arange(1, 65))
+    np.testing.assert_array_equal(values(group, "variant_contig"), np.repeat(np.arange(len(sizes)), sizes))
+    np.testing.assert_array_equal(values(group, "variant_filter")[:, 1], np.concatenate(failed))
     np.testing.assert_array_equal(values(group, "sample_id"), names)
     assert values(group, "variant_allele")[5].tolist() == ["A", "CG", "", ""]
-    assert values(group, "variant_id")[[0, 63]].tolist() == ["1:1", "X:64"]
+    assert values(group, "variant_id")[-1] == f"c{np.flatnonzero(sizes)[-1]}:{[size for size in sizes if size][-1]}"
     assert len(list((tmp_path / "a.vcz" / "call_genotype" / "c").iterdir())) == 7
-
-
-def test_other_ploidies_are_written(tmp_path: Path) -> None:
-    given = blocks(20, size=6, ploidy=3)
-    write_vcz(tmp_path / "a.vcz", given, contigs={"1": 99, "X": 88}, samples=list("abcde"), ploidy=3)
-    stored = values(zarr.open_group(tmp_path / "a.vcz", mode="r"), "call_genotype")
-    np.testing.assert_array_equal(stored, np.concatenate([each.genotypes for each in given]))
 
 
 def test_no_chunk_is_left_out(directory: Path, store: zarr.Group) -> None:
@@ -268,9 +260,9 @@ def test_bio2zarr_indexes_the_store(tmp_path: Path) -> None:
 def test_a_gamete_changes_the_copy_at_each_crossover() -> None:
     parent = np.array([[0, 1]] * 6, np.int8)
     positions = np.array([10, 20, 30, 40, 50, 60])
-    inherited = gamete(parent, positions=positions, crossovers=np.array([45.0, 15.0]), first=0)
+    inherited = gamete(parent, positions, np.array([45.0, 15.0]), first=0)
     assert inherited.tolist() == [0, 1, 1, 1, 0, 0]
-    assert gamete(parent, positions=positions, crossovers=np.array([]), first=1).tolist() == [1] * 6
+    assert gamete(parent, positions, np.array([]), first=1).tolist() == [1] * 6
 
 
 def test_families_go_to_the_populations_in_turn() -> None:
@@ -297,7 +289,7 @@ def family() -> tuple[npt.NDArray[np.int64], Genotypes]:
     for number in range(12):
         each = chromosome(number, samples=20)
         inherited = inherit(
-            each.haplotypes[:, :20],
+            each.genotypes[:, :20],
             people,
             positions=each.positions,
             recombination_rate=1e-6,
@@ -354,14 +346,14 @@ def test_the_stated_share_of_variants_gets_a_third_allele() -> None:
     before, after = ((each.alleles[:, 2] != "").sum() for each in (clean, dirty))
     added = round(0.1 * len(clean.positions))
     assert after - before == added
-    assert len(dirty.positions) == len(clean.positions) - added == len(dirty.alleles) == len(dirty.haplotypes)
+    assert len(dirty.positions) == len(clean.positions) - added == len(dirty.alleles) == len(dirty.genotypes)
     assert (np.diff(dirty.positions) > 0).all()
     three = np.flatnonzero(
         (dirty.alleles[:, 2] != "") & np.isin(dirty.positions, clean.positions[clean.alleles[:, 2] == ""])
     )
     assert len(three) == added
     for row in three:
-        assert {1, 2} <= set(np.unique(dirty.haplotypes[row])) <= {0, 1, 2}
+        assert {1, 2} <= set(np.unique(dirty.genotypes[row])) <= {0, 1, 2}
         assert len(set(dirty.alleles[row, :3])) == 3
 
 
@@ -369,12 +361,12 @@ def test_a_third_allele_is_carried_where_the_next_variant_was() -> None:
     clean = Chromosome(
         positions=np.array([5, 9]),
         alleles=np.array([["A", "C", "", ""], ["G", "T", "", ""]], dtype=np.dtypes.StringDType()),
-        haplotypes=np.array([[[0, 1], [0, 0]], [[1, 1], [0, 1]]], np.int8),
+        genotypes=np.array([[[0, 1], [0, 0]], [[1, 1], [0, 1]]], np.int8),
     )
     dirty = merge_neighbours(clean, share=0.5, random=np.random.default_rng(0))
     assert dirty.positions.tolist() == [5]
     assert dirty.alleles.tolist() == [["A", "C", "T", ""]]
-    assert dirty.haplotypes.tolist() == [[[2, 1], [0, 2]]]
+    assert dirty.genotypes.tolist() == [[[2, 1], [0, 2]]]
 
 
 def in_equilibrium(variants: int, samples: int) -> Genotypes:
@@ -397,7 +389,7 @@ def test_allelic_dropout_loses_the_stated_share_of_heterozygotes() -> None:
 def test_calls_are_missing_in_the_stated_mean_share() -> None:
     random = np.random.default_rng(6)
     clean = in_equilibrium(3000, 200)
-    variants = variant_rates(3000, mean=0.05, random=random)
+    variants = draw_rates(3000, mean=0.05, concentration=VARIANT_CONCENTRATION, random=random)
     samples = sample_rates(200, mean=0.05, poor=(), random=random)
     missing = (miss(clean, variants=variants, samples=samples, mean=0.05, random=random) < 0).all(axis=2)
     assert missing.mean() == pytest.approx(0.05, abs=0.005)
@@ -418,7 +410,7 @@ def test_missing_calls_lack_both_alleles_and_the_others_are_as_they_were() -> No
 
 def test_variants_that_miss_calls_fail_the_filter_more_often() -> None:
     random = np.random.default_rng(6)
-    rates = variant_rates(5000, mean=0.02, random=random)
+    rates = draw_rates(5000, mean=0.02, concentration=VARIANT_CONCENTRATION, random=random)
     failed = low_quality(rates, share=0.1, random=random)
     assert failed.sum() == 500
     assert rates[failed].mean() > 1.5 * rates[~failed].mean()
@@ -448,7 +440,7 @@ def test_without_missing_calls_there_are_no_poor_samples() -> None:
     settings = SMALL.model_copy(update={"missing_fraction": 0.0})
     people = draw_people({"AFR": 12, "EUR": 12, "ASIA": 0, "ADMIX": 6}, families=0, duplicates=0)
     rates = sample_rates(len(people), mean=0.0, poor=(0.5,), random=np.random.default_rng(0))
-    assert (simulate_chromosome(settings, people, rates, number=1).genotypes >= 0).all()
+    assert (simulate_chromosome(settings, people, rates, number=1)[0].genotypes >= 0).all()
 
 
 # The step

@@ -1,34 +1,27 @@
 """The source `generated`: seeded genotypes of people of several continents, as VCF Zarr, and who they are.
 
-The parts of the model are documented where they are, in `whitewater.genomics.simulation`: `demography` (the history of
-the populations), `chromosome` (genealogies and mutations), `people` (families), `dirt` (faults and their rates) and
-`store` (the layout of the file).
+The parts of the model are documented where they are, in `whitewater.genomics.simulation`: `chromosome` (the history of
+the populations, genealogies and mutations), `people` (families), `dirt` (faults and their rates) and `store` (the
+layout of the file).
 """
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from whitewater.config.genomics import Simulate
 from whitewater.errors import ConfigError
-from whitewater.genomics.simulation.chromosome import RECOMBINATION_RATE, chromosome_of, simulate_trees
-from whitewater.genomics.simulation.dirt import (
-    DIRT,
-    drop_heterozygotes,
-    low_quality,
-    merge_neighbours,
-    miss,
-    sample_rates,
-    variant_rates,
-)
+from whitewater.genomics.simulation import dirt
+from whitewater.genomics.simulation.chromosome import RECOMBINATION_RATE, Chromosome, chromosome_of, simulate_trees
+from whitewater.genomics.simulation.dirt import DIRT
 from whitewater.genomics.simulation.people import Person, draw_people, inherit, write_labels
-from whitewater.genomics.simulation.store import VariantBlock, write_vcz
+from whitewater.genomics.simulation.store import write_vcz
 from whitewater.step import Output, Run
 
 logger = logging.getLogger(__name__)
@@ -46,10 +39,13 @@ def simulate(run: Run[Simulate], *, store: Output, labels: Output) -> None:
     """
     settings = run.settings
     people = draw_people(_founders(settings), families=settings.families, duplicates=settings.duplicates)
+    mean, random = settings.missing_fraction, _random(settings, 0)
+    rates = dirt.sample_rates(len(people), mean=mean, poor=DIRT.poor_samples, random=random)
+    numbers = range(1, settings.chromosomes + 1)
     variants = write_vcz(
         store,
-        _chromosomes(settings, people),
-        contigs={str(number): round(settings.chromosome_length) for number in _numbers(settings)},
+        (simulate_chromosome(settings, people, rates, number=number) for number in numbers),
+        contigs={str(number): round(settings.chromosome_length) for number in numbers},
         samples=[person.name for person in people],
     )
     if not variants:
@@ -60,54 +56,36 @@ def simulate(run: Run[Simulate], *, store: Output, labels: Output) -> None:
     logger.info("simulated %d variants of %d samples", variants, len(people))
 
 
-def _chromosomes(settings: Simulate, people: Sequence[Person]) -> Iterator[VariantBlock]:
-    rates = sample_rates(
-        len(people), mean=settings.missing_fraction, poor=DIRT.poor_samples, random=_random(settings, 0)
-    )
-    return (simulate_chromosome(settings, people, rates, number=number) for number in _numbers(settings))
-
-
 def simulate_chromosome(
     settings: Simulate, people: Sequence[Person], rates: npt.NDArray[np.float64], *, number: int
-) -> VariantBlock:
-    """Return the calls of a chromosome, numbered from 1; ``rates`` are the samples' shares of missing calls."""
-    random = _random(settings, number)
-    trees = simulate_trees(
-        _founders(settings),
-        length=settings.chromosome_length,
-        mutation_rate=settings.mutation_rate,
-        random=random,
-    )
-    chromosome = merge_neighbours(chromosome_of(trees), share=DIRT.multiallelic, random=random)
+) -> tuple[Chromosome, npt.NDArray[np.bool_]]:
+    """Return the calls of a chromosome, numbered from 1, and which variants have failed the filter.
+
+    ``rates`` are the samples' shares of missing calls.
+    """
+    random, mean = _random(settings, number), settings.missing_fraction
+    length, mutation_rate = settings.chromosome_length, settings.mutation_rate
+    trees = simulate_trees(_founders(settings), length=length, mutation_rate=mutation_rate, random=random)
+    made = dirt.merge_neighbours(chromosome_of(trees), share=DIRT.multiallelic, random=random)
     genotypes = inherit(
-        chromosome.haplotypes,
+        made.genotypes,
         people,
-        positions=chromosome.positions,
+        positions=made.positions,
         recombination_rate=RECOMBINATION_RATE,
-        length=settings.chromosome_length,
+        length=length,
         random=random,
     )
-    called, failed = _call(genotypes, rates, mean=settings.missing_fraction, random=random)
-    contig = np.full(len(called), number - 1, np.int32)
-    return VariantBlock(contig, chromosome.positions, chromosome.alleles, failed, called)
-
-
-def _call(
-    genotypes: npt.NDArray[np.int8], rates: npt.NDArray[np.float64], *, mean: float, random: np.random.Generator
-) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.bool_]]:
-    """Return genotypes with the faults of calling them, and which variants have failed the filter."""
-    of_variants = variant_rates(len(genotypes), mean=mean, random=random)
-    failed = low_quality(of_variants, share=DIRT.low_quality, random=random)
-    seen = drop_heterozygotes(genotypes, variants=DIRT.dropout, heterozygotes=DIRT.lost_heterozygotes, random=random)
-    return miss(seen, variants=of_variants, samples=rates, mean=mean, random=random), failed
+    of_variants = dirt.draw_rates(len(genotypes), mean=mean, concentration=dirt.VARIANT_CONCENTRATION, random=random)
+    failed = dirt.low_quality(of_variants, share=DIRT.low_quality, random=random)
+    seen = dirt.drop_heterozygotes(
+        genotypes, variants=DIRT.dropout, heterozygotes=DIRT.lost_heterozygotes, random=random
+    )
+    called = dirt.miss(seen, variants=of_variants, samples=rates, mean=mean, random=random)
+    return replace(made, genotypes=called), failed
 
 
 def _founders(settings: Simulate) -> dict[str, int]:
     return dict[str, int](settings.samples_by_population.items())
-
-
-def _numbers(settings: Simulate) -> range:
-    return range(1, settings.chromosomes + 1)
 
 
 def _random(settings: Simulate, number: int) -> np.random.Generator:

@@ -6,18 +6,19 @@ rates of variants and of samples follow Beta distributions, and a call is missin
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from whitewater.genomics.simulation.chromosome import Chromosome
+from whitewater.genomics.simulation.chromosome import Chromosome, Genotypes
 
-MISSING = -1
 # Parameters of the Beta distributions: the larger their sum, the more alike the rates are.
 VARIANT_CONCENTRATION = 50.0
 SAMPLE_CONCENTRATION = 200.0
 LEAST_RATE = 1e-9  # so that variants without a missing call can be chosen
+
+Rates = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -42,30 +43,30 @@ def merge_neighbours(chromosome: Chromosome, *, share: float, random: np.random.
     follow the genealogy. Only variants and neighbours with one alternate allele each are taken, where both alternates
     occur and are different bases.
     """
-    alternates = (chromosome.alleles[:, 1:] != "").sum(axis=1)
-    here, following = chromosome.haplotypes[:-1], chromosome.haplotypes[1:]
-    second = (here == 0) & (following > 0)
+    alleles, genotypes = chromosome.alleles.copy(), chromosome.genotypes.copy()
+    alternates = (alleles[:, 1:] != "").sum(axis=1)
+    here, other = genotypes[:-1], alleles[1:, 1]
+    second = (here == 0) & (genotypes[1:] > 0)
     fits = (alternates[:-1] == 1) & (alternates[1:] == 1) & second.any(axis=(1, 2)) & (here > 0).any(axis=(1, 2))
-    other = chromosome.alleles[1:, 1]
-    fits &= (other != chromosome.alleles[:-1, 0]) & (other != chromosome.alleles[:-1, 1])
+    fits &= (other != alleles[:-1, 0]) & (other != alleles[:-1, 1])
     fits &= np.arange(len(fits)) % 2 == 0  # no variant is in two pairs
-    wanted = min(round(share * len(chromosome.positions)), int(fits.sum()))
+    wanted = min(round(share * len(alleles)), int(fits.sum()))
     rows = np.sort(random.choice(np.flatnonzero(fits), wanted, replace=False))
-    haplotypes, alleles = chromosome.haplotypes.copy(), chromosome.alleles.copy()
-    haplotypes[rows] = np.where(second[rows], np.int8(2), here[rows])
+    genotypes[rows] += np.int8(2) * second[rows]
     alleles[rows, 2] = other[rows]
-    left = np.setdiff1d(np.arange(len(chromosome.positions)), rows + 1)
-    return replace(chromosome, positions=chromosome.positions[left], alleles=alleles[left], haplotypes=haplotypes[left])
+    left = np.setdiff1d(np.arange(len(alleles)), rows + 1)
+    return Chromosome(chromosome.positions[left], alleles[left], genotypes[left])
 
 
 def drop_heterozygotes(
-    genotypes: npt.NDArray[np.int8], *, variants: float, heterozygotes: float, random: np.random.Generator
-) -> npt.NDArray[np.int8]:
+    genotypes: Genotypes, *, variants: float, heterozygotes: float, random: np.random.Generator
+) -> Genotypes:
     """Return genotypes (variants, samples, 2) in which some variants are out of Hardy-Weinberg equilibrium.
 
     A share of the variants suffers allelic dropout: a share of their heterozygous calls shows one of its alleles twice.
     """
-    hit = _choose(len(genotypes), share=variants, random=random)
+    count = len(genotypes)
+    hit = np.sort(random.choice(count, round(variants * count), replace=False))
     calls = genotypes[hit]
     lost = (calls[..., 0] != calls[..., 1]) & (random.random(calls.shape[:2]) < heterozygotes)
     seen = np.take_along_axis(calls, random.integers(2, size=(*calls.shape[:2], 1)), axis=2)
@@ -74,26 +75,23 @@ def drop_heterozygotes(
     return result
 
 
-def variant_rates(count: int, *, mean: float, random: np.random.Generator) -> npt.NDArray[np.float64]:
-    """Draw the shares of missing calls of variants of ordinary samples."""
-    return _rates(count, mean=mean, concentration=VARIANT_CONCENTRATION, random=random)
+def draw_rates(count: int, *, mean: float, concentration: float, random: np.random.Generator) -> Rates:
+    """Draw the shares of missing calls of variants or of ordinary samples; all are 0 where the mean is."""
+    if mean == 0:
+        return np.zeros(count)
+    return random.beta(mean * concentration, (1 - mean) * concentration, count)
 
 
-def sample_rates(
-    count: int, *, mean: float, poor: tuple[float, ...], random: np.random.Generator
-) -> npt.NDArray[np.float64]:
-    """Draw the shares of missing calls of samples; ``poor`` are those of a few that are drawn besides.
-
-    Where calls are never missing (``mean`` 0), no sample is poor.
-    """
-    rates = _rates(count, mean=mean, concentration=SAMPLE_CONCENTRATION, random=random)
+def sample_rates(count: int, *, mean: float, poor: tuple[float, ...], random: np.random.Generator) -> Rates:
+    """Draw the shares of missing calls of samples; ``poor`` are those of a few, unless calls are never missing."""
+    rates = draw_rates(count, mean=mean, concentration=SAMPLE_CONCENTRATION, random=random)
     if mean > 0:
         chosen = random.choice(count, min(len(poor), count), replace=False)
         rates[chosen] = poor[: len(chosen)]
     return rates
 
 
-def low_quality(rates: npt.NDArray[np.float64], *, share: float, random: np.random.Generator) -> npt.NDArray[np.bool_]:
+def low_quality(rates: Rates, *, share: float, random: np.random.Generator) -> npt.NDArray[np.bool_]:
     """Choose a share of the variants, preferring those that miss calls: their filter has failed."""
     # The shortest of exponential waits: a weighted sample without replacement (Efraimidis and Spirakis 2006).
     waits = random.exponential(size=len(rates)) / (rates + LEAST_RATE)
@@ -103,27 +101,12 @@ def low_quality(rates: npt.NDArray[np.float64], *, share: float, random: np.rand
 
 
 def miss(
-    genotypes: npt.NDArray[np.int8],
-    *,
-    variants: npt.NDArray[np.float64],
-    samples: npt.NDArray[np.float64],
-    mean: float,
-    random: np.random.Generator,
-) -> npt.NDArray[np.int8]:
+    genotypes: Genotypes, *, variants: Rates, samples: Rates, mean: float, random: np.random.Generator
+) -> Genotypes:
     """Return genotypes (variants, samples, 2) without some calls: both alleles are -1 there.
 
     The probability is the product of the rates of the variant and of the sample over their mean.
     """
     rates = np.outer(variants, samples) / (mean or 1)
     missing = random.random(rates.shape) < rates
-    return np.where(missing[..., np.newaxis], np.int8(MISSING), genotypes)
-
-
-def _choose(count: int, *, share: float, random: np.random.Generator) -> npt.NDArray[np.int64]:
-    return np.sort(random.choice(count, round(share * count), replace=False))
-
-
-def _rates(count: int, *, mean: float, concentration: float, random: np.random.Generator) -> npt.NDArray[np.float64]:
-    if mean == 0:
-        return np.zeros(count)
-    return random.beta(mean * concentration, (1 - mean) * concentration, count)
+    return np.where(missing[..., np.newaxis], np.int8(-1), genotypes)
