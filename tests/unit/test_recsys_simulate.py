@@ -18,10 +18,8 @@ from scipy import stats
 from whitewater.config.recsys import Simulate
 from whitewater.devices import resolve
 from whitewater.recsys.simulate import simulate
-from whitewater.recsys.simulation.days import Plan, day, plan
-from whitewater.recsys.simulation.effects import roles
-from whitewater.recsys.simulation.popularity import Popularity, cardinalities, popularity
-from whitewater.recsys.simulation.texts import AWKWARD, texts_of
+from whitewater.recsys.simulation.categories import AWKWARD, cardinalities, draw, popularity, texts_of
+from whitewater.recsys.simulation.days import Plan, day, plan, roles
 from whitewater.step import Output, Run
 
 SMALL = Simulate(rows=1000, days=3, largest_cardinality=100)
@@ -105,7 +103,7 @@ def test_blocks_of_a_day_are_different_rows_of_the_same_values(monkeypatch: pyte
 
 
 def test_values_follow_the_law_that_is_documented() -> None:
-    drawn = Popularity(np.arange(50, dtype=np.int32)).draw(200_000, random=np.random.default_rng(1))
+    drawn = draw(np.arange(50, dtype=np.int32), 200_000, random=np.random.default_rng(1))
 
     at_least = 1 - np.log1p(np.arange(51)) / np.log1p(50)
     expected = -np.diff(at_least) * len(drawn)
@@ -114,7 +112,7 @@ def test_values_follow_the_law_that_is_documented() -> None:
 
 @pytest.mark.parametrize("count", [1 << 18, 1 << 22])
 def test_all_values_of_large_columns_can_occur(count: int) -> None:
-    drawn = Popularity(np.arange(count, dtype=np.int32)).draw(1 << 21, random=np.random.default_rng(1))
+    drawn = draw(np.arange(count, dtype=np.int32), 1 << 21, random=np.random.default_rng(1))
     last = drawn[drawn >= count - count // 16]
 
     # Those of the last sixteenth are about equally probable: as many occur as of so many drawn with equal chances.
@@ -185,7 +183,7 @@ def test_popularity_moves_from_day_to_day_with_the_drift() -> None:
     def orders(drift: float) -> list[list[int]]:
         chosen = Simulate(drift=drift)
         days = [popularity(chosen, column=0, cardinality=25, day=number) for number in (0, 1, 6)]
-        return [each.order.tolist() for each in days]
+        return [each.tolist() for each in days]
 
     assert orders(0.0) == [list(range(25))] * 3
     still, near, far = orders(1.0)

@@ -1,22 +1,8 @@
 """The source `generated`: a seeded log of clicks by day, in the manner of Criteo's, whose label is understood.
 
 A file a day, ``day-00.parquet`` and following, rows in order of time: ``time`` (Unix time in seconds, int64), ``label``
-(int8, 1 is a click), numbers ``I1``... and categories ``C1``... (text). The model, part by part, in
-`whitewater.recsys.simulation`:
-
-- `numbers`: values are log-logistic, so their tails are power laws; counts (int32, some negative), amounts (float64),
-  Unix times (int64) and values at 1e12 (float64). Null shares are Criteo's, from none to a half; they are missing at
-  random, but for a mean effect of their own. Some distributions move from day to day, one share of nulls grows.
-- `popularity`: the numbers of values of the columns are log-spaced from 3 to ``largest_cardinality``. Which value a row
-  has follows about Zipf's law; which values are popular changes slowly, and each day brings values not seen before.
-- `texts`: values are eight hexadecimal digits; a few columns have values that are awkward: the empty text, blanks,
-  texts that look like nulls, accents, quotes, and one of 5000 letters.
-- `effects`: the label. Its logit is the sum of an intercept and of independent effects: a linear one of the logarithm
-  of six of the first thirteen numbers (of the value itself at 1e12); one drawn for each value of half of the columns of
-  categories, N(0, 0.3^2); one for each pair of values of two small columns, N(0, 0.5^2), with mean 0 along both; and
-  one that falls with the logarithm of the place that the value of one large column had in the order of popularity *on
-  the day before*. All other columns, among them the largest, are noise. `roles` says which are which.
-- `days`: busy hours and calm weekends.
+(int8, 1 is a click), numbers ``I1``... and categories ``C1``... (text). The model is documented in
+`whitewater.recsys.simulation`: `numbers`, `categories` (popularity and texts) and `days` (times and the label).
 
 Days, and blocks of rows in them, have random numbers of their own: equal settings give equal bytes, whatever the number
 of threads.
@@ -29,14 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from whitewater.config.recsys import Simulate
-from whitewater.recsys.simulation.days import Plan, day, plan, rows_of_days, schema
-from whitewater.recsys.simulation.effects import Roles
+from whitewater.recsys.simulation.days import Plan, Roles, day, plan, rows_of_days, schema
 from whitewater.step import Output, Run
 
 logger = logging.getLogger(__name__)
 
 # Dictionaries of texts larger than this would be written out row by row.
-_DICTIONARY_BYTES = 64 << 20
+DICTIONARY_BYTES = 64 << 20
 
 
 def simulate(run: Run[Simulate], *, simulated: Output) -> None:
@@ -66,7 +51,7 @@ def write_day(task: tuple[int, int, Path], *, of: Plan) -> int:
         schema(of.settings),
         store_schema=False,
         write_statistics=False,
-        dictionary_pagesize_limit=_DICTIONARY_BYTES,
+        dictionary_pagesize_limit=DICTIONARY_BYTES,
     ) as writer:
         for block in day(of, number, rows=rows).blocks():
             writer.write_table(block, row_group_size=len(block))
@@ -76,11 +61,9 @@ def write_day(task: tuple[int, int, Path], *, of: Plan) -> int:
 
 def _named(of: Roles) -> dict[str, Any]:
     """Return the roles of the columns by their names."""
-    pair = [f"C{column + 1}" for column in of.pair or ()]
-    popularity = None if of.popularity is None else f"C{of.popularity + 1}"
-    return {
+    names = {
         "effects": [f"C{column + 1}" for column in of.values],
-        "pair": pair,
-        "popularity": popularity,
+        "pair": [f"C{column + 1}" for column in of.pair or ()],
         "noise": [f"C{column + 1}" for column in of.noise],
     }
+    return {**names, "popularity": None if of.popularity is None else f"C{of.popularity + 1}"}

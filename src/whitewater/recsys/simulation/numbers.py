@@ -8,19 +8,18 @@ cents, Unix times, and values of unit spread at 1e12, whose variance is lost by 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 PLACES = 1 << 16
-_SECONDS = 86_400
-_LOGISTIC_DEVIATION = np.pi / np.sqrt(3)
+LOGISTIC_DEVIATION = np.pi / np.sqrt(3)
+LONGEST = 10_000 * 86_400  # seconds that a Unix time is before its day, at most
+EFFECT_OF_NULL = -0.7
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(NamedTuple):
     """What a column of numbers is like.
 
     ``centre`` and ``spread`` are of the logarithm (of the value itself where ``form`` is ``shifted``). ``nulls`` is the
@@ -38,6 +37,7 @@ class Kind:
     more_nulls: float = 0.0
 
 
+# In order; columns beyond them repeat them. The tenth is nearly constant.
 KINDS = (
     Kind(0.3, 0.9, 0.45, effect=0.3),
     Kind(1.5, 1.2, 0.0, lowest=-2, effect=0.2),
@@ -53,17 +53,13 @@ KINDS = (
     Kind(15.0, 0.8, 0.05, form="time"),
     Kind(1e12, 1.0, 0.02, form="shifted", effect=0.35),
 )
-"""In order; columns beyond them repeat them. The tenth is nearly constant."""
-_DTYPES: dict[str, np.dtype[Any]] = {
-    "count": np.dtype("int32"),
-    "amount": np.dtype("float64"),
-    "time": np.dtype("int64"),
+DTYPES: dict[str, np.dtype[Any]] = {
+    form: np.dtype(name)
+    for form, name in {"count": "int32", "amount": "float64", "time": "int64", "shifted": "float64"}.items()
 }
-_EFFECT_OF_NULL = -0.7
 
 
-@dataclass(frozen=True)
-class Quantiles:
+class Quantiles(NamedTuple):
     """A column on one day: ``values`` and what they add to the logit, float32, at each place; the share of nulls."""
 
     values: npt.NDArray[Any]
@@ -77,35 +73,24 @@ def kind(column: int) -> Kind:
     return KINDS[column % len(KINDS)]
 
 
-def dtype(column: int) -> np.dtype[Any]:
-    """Return the dtype of a column: int32 of counts, int64 of times, else float64."""
-    return _DTYPES.get(kind(column).form, np.dtype("float64"))
-
-
 def quantiles(column: int, *, day: int, midnight: int, drift: float) -> Quantiles:
     """Return what is drawn from on a day, which begins at the Unix time ``midnight``."""
     what = kind(column)
-    standard = _logit((np.arange(PLACES) + 0.5) / PLACES)
-    moved = standard + drift * what.moves * day
-    return Quantiles(
-        values=_values(what, moved, midnight=midnight).astype(dtype(column)),
-        # By the value and not by its place in the day's distribution, so that what is learnt of a value stays true.
-        effects=(what.effect / _LOGISTIC_DEVIATION * moved).astype(np.float32) if what.effect else None,
-        null_effect=np.float32(_EFFECT_OF_NULL * abs(what.effect)),
-        nulls=min(what.nulls + drift * what.more_nulls * day, 0.9),
-    )
+    share = (np.arange(PLACES) + 0.5) / PLACES
+    moved = np.log(share) - np.log1p(-share) + drift * what.moves * day
+    # By the value and not by its place in the day's distribution, so that what is learnt of a value stays true.
+    effects = (what.effect / LOGISTIC_DEVIATION * moved).astype(np.float32) if what.effect else None
+    values = _values(what, moved, midnight=midnight).astype(DTYPES[what.form])
+    nulls = min(what.nulls + drift * what.more_nulls * day, 0.9)
+    return Quantiles(values, effects, np.float32(EFFECT_OF_NULL * abs(what.effect)), nulls)
 
 
 def _values(what: Kind, standard: npt.NDArray[np.float64], *, midnight: int) -> npt.NDArray[np.float64]:
     if what.form == "shifted":
-        return np.asarray(what.centre + what.spread / _LOGISTIC_DEVIATION * standard)
+        return np.asarray(what.centre + what.spread / LOGISTIC_DEVIATION * standard)
     positive: npt.NDArray[np.float64] = np.exp(what.centre + what.spread * standard)
     if what.form == "amount":
         return np.round(positive, 2)
     if what.form == "time":
-        return np.asarray(midnight - np.floor(np.minimum(positive, 10_000 * _SECONDS)))
+        return np.asarray(midnight - np.floor(np.minimum(positive, LONGEST)))
     return np.asarray(np.minimum(np.floor(positive), np.iinfo(np.int32).max // 2) + what.lowest)
-
-
-def _logit(share: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    return np.asarray(np.log(share) - np.log1p(-share))
