@@ -21,13 +21,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.real_data import needs_real_data, real_data
+from whitewater import text_files
 from whitewater.config.pagerank import Edges
 from whitewater.errors import ConfigError, InputError, IntegrityError
-from whitewater.pagerank.edge_files import parquet, text, text_files
-from whitewater.pagerank.edge_files.batches import Batch, Ids
-from whitewater.pagerank.edge_files.name_hash import hash_names
-from whitewater.pagerank.edge_files.names import Merging, merged, table_of
-from whitewater.pagerank.edge_files.text_files import Unit, open_text, units
+from whitewater.pagerank.edge_files import parquet, text
+from whitewater.pagerank.edge_files.names import Batch, Merging, hash_names, merged, vertices_of
 from whitewater.pagerank.vertex_ids import vertex_id
 
 FROM_A_FIXTURE = [HealthCheck.function_scoped_fixture]
@@ -35,34 +33,30 @@ SEPARATORS = {"whitespace": None, "tab": "\t", "comma": ",", "space": " "}
 WHOLE = 1 << 40
 
 
-def parts_of(path: Path, options: Edges, size: int = WHOLE) -> list[Unit]:
-    delimiter = text.DELIMITERS[options.delimiter]
-    file = open_text(path, has_header=options.header, delimiter=delimiter, comment=options.comment)
-    return units(file, size=size)
+def units_of(path: Path, options: Edges, size: int = WHOLE) -> list[text.Unit]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text, "RANGE_BYTES", size)
+        return text.units(text.open_file(path, options))
 
 
 def pairs(path: Path, size: int = WHOLE, **options: Any) -> list[tuple[Any, ...]]:
     """Return the rows of a file of pairs; ids of text as names."""
     chosen = Edges(**options)
-    return [
-        row
-        for unit in parts_of(path, chosen, size)
-        for batch in text.read_pairs(unit, chosen)
-        for row in rows_of(batch)
-    ]
+    batches = [batch for unit in units_of(path, chosen, size) for batch in text.read_edges(unit, chosen)]
+    return [row for batch in batches for row in rows_of(batch)]
 
 
 def rows_of(batch: Batch) -> list[tuple[Any, ...]]:
-    columns = [names_of(batch, batch.source), names_of(batch, batch.target)]
+    columns = [named(batch, batch.source), named(batch, batch.target)]
     return list(zip(*columns, *([] if batch.weight is None else [batch.weight.tolist()]), strict=True))
 
 
-def names_of(batch: Batch, ids: Ids) -> list[Any]:
-    if ids.spans is None:
-        return list(ids.ids.tolist())
-    names = [bytes(batch.text[span >> 32 : (span >> 32) + (span & 0xFFFFFFFF)]).decode() for span in ids.spans.tolist()]
-    assert [vertex_id(name) for name in names] == ids.ids.tolist()
-    return names
+def named(batch: Batch, ids: Any) -> list[Any]:
+    if batch.names is None:
+        return list(ids.tolist())
+    names = dict(zip(batch.names["vertex"].to_pylist(), batch.names["name"].to_pylist(), strict=True))
+    assert all(vertex_id(name) == vertex for vertex, name in names.items())
+    return [names[vertex] for vertex in ids.tolist()]
 
 
 def written(path: Path, content: str | bytes) -> Path:
@@ -96,7 +90,7 @@ def test_lines_of_any_form_are_read_in_any_pieces(
         tmp_path / "graph.gz", gzip.compress(path.read_bytes()[:50]) + gzip.compress(path.read_bytes()[50:])
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(text_files.lines, "__kwdefaults__", {"block": block})
+        patch.setattr(text_files, "BLOCK_BYTES", block)
         assert pairs(path, size, comment=mark) == rows
         assert pairs(zipped, comment=mark) == rows
 
@@ -197,7 +191,7 @@ def test_line_numbers_are_those_of_the_file_wherever_a_unit_begins(
 ) -> None:
     content = ("1 2\n" * 99 + "1 2 3 4\n" + "1 2\n" * 50).encode()
     path = written(tmp_path / "graph", gzip.compress(content) if zipped else content)
-    monkeypatch.setattr(text_files.lines, "__kwdefaults__", {"block": 64})
+    monkeypatch.setattr(text_files, "BLOCK_BYTES", 64)
     with pytest.raises(InputError, match="graph, line 100: there are too many fields"):
         pairs(path, size)
 
@@ -230,14 +224,14 @@ def test_files_that_are_absent_or_have_no_line_end_are_named(tmp_path: Path, mon
     with pytest.raises(InputError, match="absent cannot be read: No such file"):
         pairs(tmp_path / "absent")
     monkeypatch.setattr(text_files, "LONGEST_LINE", 1000)
-    with pytest.raises(InputError, match="has a line of more than"):
+    with pytest.raises(InputError, match="graph: a line is longer than 1,000 bytes"):
         pairs(written(tmp_path / "graph", b"1" * 2_000))
 
 
 def adjacency(path: Path, size: int = WHOLE, **options: Any) -> tuple[list[Any], list[tuple[Any, ...]]]:
     chosen = Edges(layout="adjacency", **options)
-    batches = [batch for unit in parts_of(path, chosen, size) for batch in text.read_adjacency(unit, chosen)]
-    firsts = [name for batch in batches if batch.firsts for name in names_of(batch, batch.firsts)]
+    batches = [batch for unit in units_of(path, chosen, size) for batch in text.read_edges(unit, chosen)]
+    firsts = [name for batch in batches if batch.firsts is not None for name in named(batch, batch.firsts)]
     return firsts, [row for batch in batches for row in rows_of(batch)]
 
 
@@ -252,8 +246,9 @@ def test_adjacency_has_a_vertex_and_all_its_targets_a_line(tmp_path: Path) -> No
 
 def vertices(path: Path, **options: Any) -> tuple[Counter[str], pa.Table]:
     chosen = Edges(**options)
-    [unit] = parts_of(path, chosen)
-    return text.read_vertices(unit, chosen)
+    [unit] = units_of(path, chosen)
+    counts, [table] = text.read_vertices(unit, chosen)
+    return counts, table
 
 
 def test_vertices_are_ids_or_ids_and_names(tmp_path: Path) -> None:
@@ -279,8 +274,8 @@ def test_vertices_are_ids_or_ids_and_names(tmp_path: Path) -> None:
 
 def parquet_rows(path: Path, **options: Any) -> list[tuple[Any, ...]]:
     chosen = Edges(**options)
-    groups = range(parquet.row_groups(path))
-    return [row for group in groups for batch in parquet.read_pairs(path, group, chosen) for row in rows_of(batch)]
+    batches = [batch for unit in parquet.units(path) for batch in parquet.read_edges(unit, chosen)]
+    return [row for batch in batches for row in rows_of(batch)]
 
 
 @pytest.mark.parametrize("type_", [pa.int8(), pa.uint16(), pa.int32(), pa.uint64()], ids=str)
@@ -324,48 +319,46 @@ def test_weights_of_parquet_are_above_0_and_not_too_large(tmp_path: Path, weight
 
 
 def test_vertices_of_parquet_are_its_first_column_and_names_its_second(tmp_path: Path) -> None:
-    path = tmp_path / "v.parquet"
-    pq.write_table(pa.table({"id": [3, 1], "name": ["c", "a"], "n": [1, 2]}), path)
-    assert parquet.read_vertices(path, 0, Edges())[1].to_pydict() == {"vertex": [1, 3], "name": ["a", "c"]}
-    pq.write_table(pa.table({"id": [3, 1], "n": [1, 2]}), path)
-    assert parquet.read_vertices(path, 0, Edges())[1].to_pydict() == {"vertex": [3, 1]}
-    pq.write_table(pa.table({"host": ["x", "y", "x"]}), path)
-    rows, table = parquet.read_vertices(path, 0, Edges(ids="text"))
-    assert (rows["rows"], sorted(table["name"].to_pylist())) == (3, ["x", "y"])
+    def read(columns: dict[str, list[Any]], **options: Any) -> tuple[int, dict[str, list[Any]]]:
+        pq.write_table(pa.table(columns), tmp_path / "v.parquet")
+        [unit] = parquet.units(tmp_path / "v.parquet")
+        counts, [table] = parquet.read_vertices(unit, Edges(**options))
+        return counts["rows"], table.to_pydict()
+
+    assert read({"id": [3, 1], "name": ["c", "a"], "n": [1, 2]}) == (2, {"vertex": [1, 3], "name": ["a", "c"]})
+    assert read({"id": [3, 1], "n": [1, 2]}) == (2, {"vertex": [3, 1]})
+    rows, found = read({"host": ["x", "y", "x"]}, ids="text")
+    assert (rows, sorted(found["name"])) == (3, ["x", "y"])
 
 
 @settings(max_examples=100, deadline=None)
 @given(names=st.lists(st.text(max_size=120), max_size=20))
 @example(names=["x" * size for size in range(100)])
-def test_the_hash_of_spans_is_that_of_the_library(names: list[str]) -> None:
-    encoded = [name.encode() for name in names]
-    ends = np.cumsum([0, *map(len, encoded)])
-    spans = ends[:-1] << 32 | np.diff(ends)
-    found = hash_names(np.frombuffer(b"".join(encoded), np.uint8), spans)
-    assert found.view(np.uint64).tolist() == [xxhash.xxh64_intdigest(name) for name in encoded]
+def test_the_ids_of_names_are_hashes_of_the_library(names: list[str]) -> None:
+    for array in (pa.array(names, pa.string()), pa.array(["x", *names], pa.large_string())[1:]):
+        found = hash_names(array).view(np.uint64).tolist()
+        assert found == [xxhash.xxh64_intdigest(name.encode()) for name in names]
 
 
-def test_many_names_are_kept_once_and_tables_of_them_merge(tmp_path: Path) -> None:
+def test_many_names_are_kept_once_and_tables_of_them_merge() -> None:
     random = np.random.default_rng(5)
     names = [f"{'x' * (n % 70)}{n}" for n in random.integers(0, 4_000, 20_000).tolist()]
-    ends = np.cumsum([0, *map(len, names)])
-    data, spans = np.frombuffer("".join(names).encode(), np.uint8), ends[:-1] << 32 | np.diff(ends)
     ids = np.array([zlib.crc32(name.encode()) - 2**31 for name in names])
     expected = pd.DataFrame({"vertex": ids, "name": names}).drop_duplicates().sort_values("vertex")
     merging = Merging([])
     for start in range(0, len(names), 3_000):
-        merging.add(table_of(data, spans[start : start + 3_000], ids[start : start + 3_000]))
-    for table in (table_of(data, spans, ids), merging.table()):
+        part = slice(start, start + 3_000)
+        merging.add(vertices_of(pa.array(ids[part]), pa.array(names[part])))
+    for table in (vertices_of(pa.array(ids), pa.array(names)), merging.table()):
         assert table is not None
         assert table.to_pydict() == expected.to_dict("list")
 
 
 def test_an_id_of_two_names_is_refused_within_a_table_and_between_tables() -> None:
-    text_, spans = np.frombuffer(b"ab", np.uint8), np.array([1, 1 << 32 | 1])
     with pytest.raises(IntegrityError, match="vertex 7 has two names"):
-        table_of(text_, spans, np.array([7, 7]))
+        vertices_of(pa.array([7, 7]), pa.array(["a", "b"]))
     with pytest.raises(IntegrityError, match="vertex 7 has two names"):
-        merged([table_of(text_, spans[:1], np.array([7])), table_of(text_, spans[1:], np.array([7]))])
+        merged([vertices_of(pa.array([7]), pa.array([name])) for name in "ab"])
 
 
 @needs_real_data

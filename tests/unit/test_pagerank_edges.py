@@ -23,7 +23,7 @@ from whitewater.config.pagerank import EdgeRules, Edges
 from whitewater.devices import resolve
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.pagerank.documents import ALIASES, finish_documents, write_documents
-from whitewater.pagerank.edge_files import text_files
+from whitewater.pagerank.edge_files import text
 from whitewater.pagerank.edge_rules import Known
 from whitewater.pagerank.edges import edges
 from whitewater.pagerank.edges_folder import EdgesFolder, open_edges
@@ -201,7 +201,7 @@ def test_any_files_give_the_graph_of_networkx(
 
 @pytest.mark.parametrize("options", [{}, {"ids": "text"}, {"layout": "adjacency"}], ids=str)
 def test_workers_change_no_byte(tmp_path: Path, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_files.units, "__kwdefaults__", {"size": 500})
+    monkeypatch.setattr(text, "RANGE_BYTES", 500)
     generator = np.random.default_rng(2)
     for number, name in enumerate(["e1", "e2.gz", "e3"]):
         write(tmp_path / name, "".join(f"{s} {t}\n" for s, t in generator.integers(0, 50, (300 + number, 2))))

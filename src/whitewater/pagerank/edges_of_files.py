@@ -21,10 +21,10 @@ import pyarrow as pa
 from whitewater.config.pagerank import Edges
 from whitewater.errors import ConfigError, InputError, WhitewaterError
 from whitewater.pagerank.edge_files import parquet, text
-from whitewater.pagerank.edge_files.batches import Batch, Ids
-from whitewater.pagerank.edge_files.matrix_market import check_settings, cut_off
-from whitewater.pagerank.edge_files.names import Merging, Names, merged
-from whitewater.pagerank.edge_files.text_files import TextFile, Unit, open_text, units
+from whitewater.pagerank.edge_files.matrix_market import cut_off
+from whitewater.pagerank.edge_files.names import Batch, Merging, merged
+from whitewater.pagerank.edge_files.parquet import RowGroup
+from whitewater.pagerank.edge_files.text import TextFile, Unit
 from whitewater.pagerank.edge_rules import Judged, Known, judge, total
 from whitewater.pagerank.edges_folder import EdgesFolder, EdgesWriter, finish_edges, open_edges
 
@@ -48,24 +48,11 @@ Files = dict[Path, TextFile | None]
 
 
 @dataclass(frozen=True)
-class RowGroup:
-    """A row group of a Parquet file."""
-
-    path: Path
-    index: int
-
-
-@dataclass(frozen=True)
 class Part:
     """What one task reads, and the number of the part that it writes."""
 
     number: int
     unit: Unit | RowGroup
-
-    @property
-    def path(self) -> Path:
-        """The file that it is of."""
-        return self.unit.path if isinstance(self.unit, RowGroup) else self.unit.file.path
 
 
 @dataclass(frozen=True)
@@ -73,7 +60,7 @@ class Found:
     """What a task found: its counts, and vertices that the table must have besides the ends of edges, or for a name."""
 
     counts: Counter[str]
-    vertices: pa.Table
+    vertices: pa.Table | None
 
 
 @dataclass(frozen=True)
@@ -127,8 +114,8 @@ def _read_edges(
     vertices = Merging([] if table is None else [table])
     work = partial(read_part, reading=reading)
     for part, found in _mapped(run, work, _parts(files), label="edges", client=client):
-        counts[part.path].update(found.counts)
-        if found.vertices.num_rows:
+        counts[part.unit.path].update(found.counts)
+        if found.vertices is not None and found.vertices.num_rows:
             vertices.add(_like(table, found.vertices))
     _check_declared(files, counts)
     _warn_of_unread(files, counts, reading.settings)
@@ -143,7 +130,7 @@ def _mapped(
     outcomes = run.map(partial(_outcome, work=work), parts, client=client, label=label, ordered=True)
     for part, outcome in zip(parts, outcomes, strict=True):
         if isinstance(outcome, WhitewaterError):
-            faults.setdefault(part.path, outcome)
+            faults.setdefault(part.unit.path, outcome)
         else:
             yield part, outcome
     _raise(list(faults.values()))
@@ -201,72 +188,43 @@ def _shortened(paths: Sequence[Path]) -> str:
 def read_part(part: Part, *, reading: Reading) -> Found:
     """Write the edges of a part; the same part leaves the same file whenever it runs."""
     counts: Counter[str] = Counter()
-    named = reading.settings.ids == "text"
-    vertices = _Collected(named=named)
+    vertices = Merging([])
     with EdgesWriter(reading.folder, part.number, weighted=reading.settings.weighted) as writer:
         for batch in _batches(part.unit, reading.settings):
-            judged = judge(batch.source.ids, batch.target.ids, _broken(batch, reading.known), reading.rules)
+            judged = judge(batch.source, batch.target, _broken(batch, reading.known), reading.rules)
             counts += judged.counts + batch.counts
-            _write(writer, batch, judged.kept)
-            if reading.known is None:
-                _collect(vertices, batch, judged, named=named)
-            elif reading.rules.broken == "keep":
-                _collect_unknown(vertices, batch, reading.known)
+            arrays = [batch.source, batch.target, *([] if batch.weight is None else [batch.weight])]
+            writer.add(*(arrays if judged.kept.all() else [array[judged.kept] for array in arrays]))
+            if reading.known is None or reading.rules.broken == "keep":
+                vertices.add(_vertices(batch, judged, reading.known))
     return Found(counts, vertices.table())
 
 
 def _batches(unit: Unit | RowGroup, settings: Edges) -> Iterator[Batch]:
-    if isinstance(unit, RowGroup):
-        return parquet.read_pairs(unit.path, unit.index, settings)
-    read = text.read_adjacency if settings.layout == "adjacency" else text.read_pairs
-    return read(unit, settings)
+    return parquet.read_edges(unit, settings) if isinstance(unit, RowGroup) else text.read_edges(unit, settings)
 
 
 def _broken(batch: Batch, known: Known | None) -> Array | None:
     if known is None:
         return None
-    broken: Array = ~(known.holds(batch.source.ids) & known.holds(batch.target.ids))
+    broken: Array = ~(known.holds(batch.source) & known.holds(batch.target))
     return broken
 
 
-def _write(writer: EdgesWriter, batch: Batch, kept: Array) -> None:
-    arrays = [batch.source.ids, batch.target.ids, *([] if batch.weight is None else [batch.weight])]
-    writer.add(*(arrays if kept.all() else [array[kept] for array in arrays]))
+def _vertices(batch: Batch, judged: Judged, known: Known | None) -> pa.Table:
+    """Return the vertices that the table lacks, if there is one.
 
-
-class _Collected:
-    """Vertices that were met, with their names where they have any."""
-
-    def __init__(self, *, named: bool) -> None:
-        self._names = Names() if named else None
-        self._ids: list[Array] = []
-
-    def add(self, text_: Array, ids: Ids, chosen: Array) -> None:
-        if self._names is None:
-            self._ids.append(np.unique(ids.ids[chosen]))
-        elif ids.spans is not None:
-            self._names.add(text_, ids.spans[chosen], ids.ids[chosen])
-
-    def table(self) -> pa.Table:
-        if self._names is not None:
-            return self._names.table()
-        return pa.table({"vertex": pa.array(np.unique(np.concatenate([np.empty(0, np.int64), *self._ids])))})
-
-
-def _collect(vertices: _Collected, batch: Batch, judged: Judged, *, named: bool) -> None:
-    """Add the vertices that lines begin with, those of loops that are dropped, and where they have names all ends."""
-    dropped = judged.loops & ~judged.kept
-    for ids, chosen in ((batch.source, dropped | named), (batch.target, np.full(len(dropped), named))):
-        vertices.add(batch.text, ids, chosen)
-    if batch.firsts is not None:
-        vertices.add(batch.text, batch.firsts, np.ones(len(batch.firsts.ids), bool))
-
-
-def _collect_unknown(vertices: _Collected, batch: Batch, known: Known) -> None:
-    """Add the vertices that the table lacks."""
-    for ids in (batch.source, batch.target, batch.firsts):
-        if ids is not None:
-            vertices.add(batch.text, ids, ~known.holds(ids.ids))
+    Else those that have names, or that lines begin with, or that are ends of loops that are dropped.
+    """
+    if batch.names is not None:
+        return batch.names if known is None else batch.names.filter(~known.holds(batch.names["vertex"].to_numpy()))
+    firsts = [] if batch.firsts is None else [batch.firsts]
+    if known is None:
+        ids = np.unique(np.concatenate([batch.source[judged.loops & ~judged.kept], *firsts]))
+    else:
+        ids = np.unique(np.concatenate([batch.source, batch.target, *firsts]))
+        ids = ids[~known.holds(ids)]
+    return pa.table({"vertex": ids})
 
 
 def _like(table: pa.Table | None, found: pa.Table) -> pa.Table:
@@ -286,36 +244,16 @@ def _opened(paths: Sequence[Path], settings: Edges) -> Files:
     faults: list[WhitewaterError] = []
     for path in paths:
         try:
-            files[path] = None if parquet.is_parquet(path) else _opened_text(path, settings)
+            files[path] = None if parquet.is_parquet(path) else text.open_file(path, settings)
         except (ConfigError, InputError) as error:
             faults.append(error)
     _raise(faults)
     return files
 
 
-def _opened_text(path: Path, settings: Edges) -> TextFile:
-    delimiter = text.DELIMITERS[settings.delimiter]
-    file = open_text(path, has_header=settings.header, delimiter=delimiter, comment=settings.comment)
-    if file.matrix:
-        check_settings(path, file.matrix, settings)
-    if not settings.header and file.first == (settings.source_column, settings.target_column):
-        raise ConfigError(
-            f"{path}: the first line names the columns {', '.join(file.first)}. Set pagerank.fetch.edges.header to "
-            "true; if it is an edge nevertheless, set .source_column to another name."
-        )
-    return file
-
-
 def _parts(files: Files) -> list[Part]:
-    return [Part(number, unit) for number, unit in enumerate(_units(files))]
-
-
-def _units(files: Files) -> Iterator[Unit | RowGroup]:
-    for path, file in files.items():
-        if file is None:
-            yield from (RowGroup(path, index) for index in range(parquet.row_groups(path)))
-        else:
-            yield from units(file)
+    units = (unit for path, file in files.items() for unit in (text.units(file) if file else parquet.units(path)))
+    return [Part(number, unit) for number, unit in enumerate(units)]
 
 
 def _head_counts(files: Files) -> dict[Path, Counter[str]]:
@@ -336,9 +274,9 @@ def _read_table(
     files, tables = _opened(paths, settings), []
     counts = _head_counts(files)
     work = partial(_read_vertices, settings=settings)
-    for part, (found, table) in _mapped(run, work, _parts(files), label="vertices", client=client):
-        counts[part.path].update(found)
-        tables += [table] if table.num_rows else []
+    for part, (found, several) in _mapped(run, work, _parts(files), label="vertices", client=client):
+        counts[part.unit.path].update(found)
+        tables += several
     if not tables:
         raise InputError(f"{paths[0]} and the other files of vertices hold none. Check pagerank.fetch.edges.vertices.")
     if len({table.schema for table in tables}) > 1:
@@ -348,9 +286,9 @@ def _read_table(
     return Counter(repeated_vertices=counted["rows"] - vertices.num_rows, **lines), vertices
 
 
-def _read_vertices(part: Part, *, settings: Edges) -> tuple[Counter[str], pa.Table]:
+def _read_vertices(part: Part, *, settings: Edges) -> tuple[Counter[str], list[pa.Table]]:
     if isinstance(part.unit, RowGroup):
-        return parquet.read_vertices(part.unit.path, part.unit.index, settings)
+        return parquet.read_vertices(part.unit, settings)
     return text.read_vertices(part.unit, settings)
 
 

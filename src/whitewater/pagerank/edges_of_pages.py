@@ -16,8 +16,7 @@ from whitewater.devices import Encoded, Kind
 from whitewater.devices.parquet import cpu_row_group_blocks
 from whitewater.errors import InputError, IntegrityError
 from whitewater.pagerank.documents import DocumentsFolder, open_documents
-from whitewater.pagerank.edge_files.batches import spans_of
-from whitewater.pagerank.edge_files.names import SCHEMA, Merging, Names
+from whitewater.pagerank.edge_files.names import SCHEMA, Merging
 from whitewater.pagerank.edge_rules import Aliases, Judged, Known, judge, total
 from whitewater.pagerank.edges_folder import EdgesFolder, EdgesWriter, finish_edges, open_edges
 from whitewater.pagerank.links import open_links
@@ -88,7 +87,7 @@ def read_links(part: tuple[int, list[Group]], *, linking: Linking) -> tuple[Coun
     """Write the edges of some row groups of links; return counts, and the broken targets that are kept, with names."""
     number, groups = part
     counts: Counter[str] = Counter()
-    names = Names()
+    names = Merging([SCHEMA.empty_table()])
     with EdgesWriter(linking.folder, number, weighted=False) as writer:
         for block in _blocks(groups, linking.rules):
             source, target = (linking.aliases.resolved(np.asarray(block[name])) for name in ("source", "target"))
@@ -120,11 +119,11 @@ def _refuse_unknown(source: Array, documents: Known) -> None:
         raise IntegrityError(f"a link comes from page {unknown[0]}, which is no document. {_AGAIN}")
 
 
-def _name(names: Names, urls: Array | Encoded | None, target: Array, judged: Judged) -> None:
+def _name(names: Merging, urls: Array | Encoded | None, target: Array, judged: Judged) -> None:
     """Take the addresses of the broken targets that are kept."""
     if isinstance(urls, Encoded):
-        text, spans = spans_of(pa.array(urls.vocabulary, pa.large_string()))
-        names.add(text, spans[urls.codes[judged.broken]], target[judged.broken])
+        words = pa.array(urls.vocabulary, pa.large_string())
+        names.add(pa.table([target[judged.broken], words.take(pa.array(urls.codes[judged.broken]))], schema=SCHEMA))
 
 
 def _vertices(documents: DocumentsFolder) -> pa.Table:

@@ -1,75 +1,80 @@
-"""The names of vertices, each once, collected from spans of text without a Python object for each."""
+"""Edges as they come from a file, some rows at a time; ids of vertices that have names, and each name once."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whitewater.devices.kernel import int64, kernel, part, uint64
+from whitewater.devices.kernel import int64, kernel, uint64
 from whitewater.devices.protocol import Array
-from whitewater.errors import IntegrityError
-from whitewater.pagerank.edge_files.text_kernels import LENGTH
+from whitewater.devices.xxh64 import xxh64
+from whitewater.errors import ConfigError, IntegrityError
+from whitewater.pagerank.terminal_text import shortened
 
+# Columns of a list of names in an error.
+_LONGEST_LIST = 300
 SCHEMA = pa.schema([("vertex", pa.int64()), ("name", pa.large_string())])
-_EMPTY, _FULL, _TWO_NAMES = -1, -1, -2
-# A probe begins at the high bits of a product, because the low bits of integers are often alike.
-_SPREAD = uint64(0x9E3779B97F4A7C15)
 
 
-class Names:
-    """The names of ids: each id once, in the order in which they came."""
+@dataclass(frozen=True)
+class Batch:
+    """Some edges.
 
-    def __init__(self) -> None:
-        self._ids = np.empty(1 << 10, np.int64)
-        self._ends = np.zeros((1 << 10) + 1, np.int64)
-        self._text = np.empty(1 << 14, np.uint8)
-        self._buckets = np.full(1 << 11, _EMPTY, np.int64)
-        self._known = 0
+    ``source`` and ``target`` int64 (rows,), ``weight`` float64 (rows,); ``firsts`` int64 are the vertices that lines
+    begin with; ``names``, vertex and name, are those of all these where they have any; ``counts`` tells how many lines
+    were read, and what those are that are no rows.
+    """
 
-    def add(self, data: Array, spans: Array, ids: Array) -> None:
-        """Take the names that are not known yet: uint8 text, int64 spans (names,) of it, int64 ids (names,).
-
-        Raises
-        ------
-        IntegrityError
-            If an id has two names.
-        """
-        row = 0
-        while row < len(spans):
-            known = (self._ids, self._ends, self._text, self._buckets)
-            self._known, row, problem = _collect((data, spans, ids), row, known, self._known)
-            if problem == _TWO_NAMES:
-                raise two_names(int(ids[row]))
-            if problem == _FULL:
-                self._grow(int(spans[row] & LENGTH))
-
-    def table(self) -> pa.Table:
-        """Return vertex and name, ascending by vertex."""
-        size = int(self._ends[self._known])
-        buffers = [None, pa.py_buffer(self._ends[: self._known + 1]), pa.py_buffer(self._text[:size])]
-        names = pa.Array.from_buffers(pa.large_string(), self._known, buffers)
-        ids = self._ids[: self._known]
-        order = np.argsort(ids)
-        return pa.Table.from_arrays([pa.array(ids[order]), names.take(pa.array(order))], schema=SCHEMA)
-
-    def _grow(self, length: int) -> None:
-        if self._known == len(self._ids):
-            self._ids = np.concatenate([self._ids, np.empty_like(self._ids)])
-            self._ends = np.concatenate([self._ends, np.empty(len(self._ends) - 1, np.int64)])
-            self._buckets = np.full(2 * len(self._buckets), _EMPTY, np.int64)
-            _fill(self._ids, self._known, self._buckets)
-        else:
-            self._text = np.concatenate([self._text, np.empty(len(self._text) + length, np.uint8)])
+    source: Array
+    target: Array
+    weight: Array | None = None
+    firsts: Array | None = None
+    names: pa.Table | None = None
+    counts: Counter[str] = field(default_factory=Counter)
 
 
-def table_of(text: Array, spans: Array, ids: Array) -> pa.Table:
-    """Return vertex and name, ascending by vertex, each once; see `Names.add`."""
-    names = Names()
-    names.add(text, spans, ids)
-    return names.table()
+def ids_of(columns: Sequence[pa.Array]) -> tuple[list[Array], pa.Table | None]:
+    """Return the ids of integers, or of names: int64 (rows,) of each column, and the table of the names, each once."""
+    if pa.types.is_integer(columns[0].type):
+        return [column.to_numpy(zero_copy_only=False) for column in columns], None
+    words = pa.concat_arrays(columns).dictionary_encode()
+    ids = hash_names(words.dictionary)
+    bounds = np.cumsum([len(column) for column in columns])[:-1]
+    found = np.split(ids[words.indices.to_numpy()], bounds)
+    return found, pa.table({"vertex": ids, "name": words.dictionary}).cast(SCHEMA)
+
+
+def vertices_of(vertices: pa.Array, names: pa.Array | None) -> pa.Table:
+    """Return a table of vertices, which are ids with or without names, or names."""
+    if names is not None:
+        return merged([pa.table({"vertex": vertices, "name": names}).cast(SCHEMA)])
+    [ids], named = ids_of([vertices])
+    return pa.table({"vertex": ids}) if named is None else merged([named])
+
+
+def hash_names(names: pa.Array) -> Array:
+    """Return the ids of texts, int64 (names,): those of `whitewater.pagerank.vertex_ids`."""
+    texts = names.cast(pa.large_string())
+    _, ends, data = texts.buffers()
+    bounds = np.frombuffer(ends, np.int64, len(texts) + 1, 8 * texts.offset) if len(texts) else np.zeros(1, np.int64)
+    ids = np.empty(len(texts), np.int64)
+    _hash(np.frombuffer(data or b"", np.uint8), bounds, ids)
+    return ids
+
+
+def wrong_column(path: Path, name: str, names: Sequence[str]) -> ConfigError:
+    """Return the error of a column that is not among the names of a file, or more than once."""
+    listed = shortened(", ".join(names), columns=_LONGEST_LIST)
+    return ConfigError(
+        f"{path} has {'more than one' if name in names else 'no'} column {name!r}; it has {listed}. Set "
+        "pagerank.fetch.edges.source_column, .target_column and .weight_column, or of text .header and .delimiter."
+    )
 
 
 def two_names(vertex: int) -> IntegrityError:
@@ -122,50 +127,6 @@ class Merging:
 
 
 @kernel
-def _collect(
-    found: tuple[Array, Array, Array], row: int, table: tuple[Array, Array, Array, Array], known: int
-) -> tuple[int, int, int]:
-    """Add names from ``row`` on; return how many are known, the row reached, and what stopped there."""
-    data, spans, ids = found
-    kept, ends, text, buckets = table
-    while row < len(spans):
-        begin, length = spans[row] >> 32, spans[row] & LENGTH
-        bucket = _bucket(ids[row], kept, buckets)
-        if buckets[bucket] == _EMPTY:
-            if known == len(kept) or ends[known] + length > len(text):
-                return known, row, _FULL
-            kept[known] = ids[row]
-            for place in range(length):
-                text[ends[known] + place] = data[begin + place]
-            ends[known + 1] = ends[known] + length
-            buckets[bucket] = known
-            known += 1
-        elif not _is_same(data[begin : begin + length], text[ends[buckets[bucket]] : ends[buckets[bucket] + 1]]):
-            return known, row, _TWO_NAMES
-        row += 1
-    return known, row, 0
-
-
-@kernel
-def _fill(kept: Array, known: int, buckets: Array) -> None:
-    for index in range(known):
-        buckets[_bucket(kept[index], kept, buckets)] = index
-
-
-@part
-def _bucket(key: int, kept: Array, buckets: Array) -> int:
-    """Return the bucket that holds an id, or the empty one that will."""
-    bucket = int64((uint64(key) * _SPREAD) >> uint64(20)) & (len(buckets) - 1)
-    while buckets[bucket] != _EMPTY and kept[buckets[bucket]] != key:
-        bucket = (bucket + 1) & (len(buckets) - 1)
-    return bucket
-
-
-@part
-def _is_same(left: Array, right: Array) -> bool:
-    same: bool = len(left) == len(right)
-    place = 0
-    while same and place < len(left):
-        same = left[place] == right[place]
-        place += 1
-    return same
+def _hash(data: Array, bounds: Array, ids: Array) -> None:
+    for row in range(len(ids)):
+        ids[row] = int64(xxh64(data, uint64(bounds[row]), uint64(bounds[row + 1]), uint64(0)))

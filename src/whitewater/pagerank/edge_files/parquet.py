@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import pyarrow.types as pt
 
-from whitewater.devices import Encoded, Kind
-from whitewater.devices.parquet import cpu_row_group_blocks
 from whitewater.errors import ConfigError, InputError
-from whitewater.pagerank.edge_files.batches import Batch, Ids, ids_of, spans_of, wrong_column
-from whitewater.pagerank.edge_files.names import table_of
+from whitewater.pagerank.edge_files.names import Batch, ids_of, vertices_of, wrong_column
 from whitewater.pagerank.edges_folder import LARGEST_WEIGHT
 
 if TYPE_CHECKING:
@@ -24,6 +24,14 @@ if TYPE_CHECKING:
 
 BLOCK_ROWS = 1 << 20
 _MAGIC = b"PAR1"
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """A row group of a Parquet file."""
+
+    path: Path
+    index: int
 
 
 def is_parquet(path: Path) -> bool:
@@ -35,111 +43,104 @@ def is_parquet(path: Path) -> bool:
         return False
 
 
-def row_groups(path: Path) -> int:
-    """Return the number of row groups of a Parquet file.
-
-    Raises
-    ------
-    InputError
-        If it is cut off or damaged.
-    """
-    return int(_metadata(path).num_row_groups)
+def units(path: Path) -> list[RowGroup]:
+    """Return the row groups of a file. Raises InputError if it is cut off or damaged."""
+    with _opened(path) as file:
+        return [RowGroup(path, index) for index in range(file.num_row_groups)]
 
 
 def column_names(path: Path) -> list[str]:
-    """Return the names of the columns of a Parquet file."""
-    return list(_metadata(path).schema.to_arrow_schema().names)
+    """Return the names of the columns of a file."""
+    with _opened(path) as file:
+        return list(file.schema_arrow.names)
 
 
-def read_pairs(path: Path, row_group: int, settings: Edges) -> Iterator[Batch]:
+def read_edges(group: RowGroup, settings: Edges) -> Iterator[Batch]:
     """Yield the edges of a row group.
 
     Raises
     ------
     ConfigError
-        If a column is missing, or is text where the settings tell integers.
+        If a column is missing or there twice, or is text where the settings tell integers, or the other way round.
     InputError
         If an id is null or no integer of 64 bits, or a weight is not finite and above 0.
     """
-    kind: Kind = "text" if settings.ids == "text" else "id"
-    columns: dict[str, Kind] = {settings.source_column: kind, settings.target_column: kind}
-    if settings.weighted:
-        columns[settings.weight_column] = "float64"
-    _check_columns(path, columns)
-    where = f"{path}, row group {row_group}: column"
-    for block in cpu_row_group_blocks(path, row_group, columns, block_rows=BLOCK_ROWS):
-        weight = _weights(block[settings.weight_column], where, settings) if settings.weighted else None
-        text, (source, target) = _ids({name: block[name] for name in list(columns)[:2]}, where)
-        yield Batch(text, source, target, weight)
+    names = [settings.source_column, settings.target_column, *([settings.weight_column] * settings.weighted)]
+    where = f"{group.path}, row group {group.index}"
+    with _opened(group.path) as file:
+        for name in names:
+            if file.schema_arrow.names.count(name) != 1:
+                raise wrong_column(group.path, name, file.schema_arrow.names)
+        for batch in file.iter_batches(BLOCK_ROWS, [group.index], names, use_threads=False):
+            (source, target), named = ids_of([_ids(batch.column(name), name, where, settings) for name in names[:2]])
+            weight = _weights(batch.column(names[2]), names[2], where) if settings.weighted else None
+            yield Batch(source, target, weight, names=named)
 
 
-def read_vertices(path: Path, row_group: int, settings: Edges) -> tuple[Counter[str], pa.Table]:
-    """Return the count of ``rows`` of a row group, and its vertices as a table of vertex and, where there is one, name.
+def read_vertices(group: RowGroup, settings: Edges) -> tuple[Counter[str], list[pa.Table]]:
+    """Return the count of ``rows`` of a row group, and its vertices as tables of vertex and, if any, name.
 
     The first column holds the ids, whatever its name; the second one, if it is text and ids are not, the names.
     """
-    metadata = _metadata(path)
-    schema, rows = metadata.schema.to_arrow_schema(), metadata.row_group(row_group).num_rows
-    columns: dict[str, Kind] = {schema.names[0]: "text" if settings.ids == "text" else "id"}
-    if settings.ids == "integer" and len(schema) > 1 and _is_text(schema.types[1]):
-        columns[schema.names[1]] = "text"
-    [block] = cpu_row_group_blocks(path, row_group, columns, block_rows=max(1, rows))
-    text, found = _ids(block, f"{path}, row group {row_group}: column")
-    named = found[-1].spans
-    counts = Counter(rows=rows)
-    if named is None:
-        return counts, pa.table({"vertex": pa.array(found[0].ids)})
-    return counts, table_of(text, named, found[0].ids)
+    with _opened(group.path) as file:
+        schema = file.schema_arrow
+        named = settings.ids == "integer" and len(schema) > 1 and _is_text(schema.types[1])
+        table = file.read_row_group(group.index, schema.names[: 1 + named], use_threads=False).combine_chunks()
+    where = f"{group.path}, row group {group.index}"
+    ids, *names = [table.column(place).combine_chunks() for place in range(1 + named)]
+    found = vertices_of(_ids(ids, schema.names[0], where, settings),
+                        _texts(names[0], schema.names[1], where) if names else None)  # fmt: skip
+    return Counter(rows=len(ids)), [found] if len(ids) else []
 
 
-def _check_columns(path: Path, columns: Mapping[str, Kind]) -> None:
-    """Refuse what the settings can remedy: other names of columns, and names where ids are said to be integers."""
-    schema = _metadata(path).schema.to_arrow_schema()
-    for name, kind in columns.items():
-        if schema.names.count(name) != 1:
-            raise wrong_column(path, name, schema.names)
-        if kind == "id" and _is_text(schema.field(name).type):
-            raise ConfigError(
-                f"{path}: column {name!r} is text, but ids are integers. Set pagerank.fetch.edges.ids to text."
-            )
+def _ids(column: pa.Array, name: str, where: str, settings: Edges) -> pa.Array:
+    """Return numbers as int64, or names."""
+    if _is_text(column.type) != (settings.ids == "text"):
+        kind, other = ("text", "integers") if _is_text(column.type) else (str(column.type), "text")
+        raise ConfigError(f"{where}: column {name!r} is {kind}, but ids are {other}. Set pagerank.fetch.edges.ids to "
+                          f"{'text' if other == 'integers' else 'integer'}.")  # fmt: skip
+    if settings.ids == "text":
+        return _texts(column, name, where)
+    if column.null_count or not pt.is_integer(column.type):
+        found = "a null" if column.null_count else f"{column.type}, and no integers"
+        raise InputError(f"{where}: column {name!r} has {found}: each row names a vertex. Correct the file.")
+    try:
+        return column.cast(pa.int64())
+    except pa.ArrowInvalid as error:
+        raise InputError(f"{where}: column {name!r} has an id that does not fit 64 bits with sign ({error}). Write ids "
+                         "as text, and set pagerank.fetch.edges.ids to text.") from error  # fmt: skip
+
+
+def _texts(column: pa.Array, name: str, where: str) -> pa.Array:
+    texts = column.cast(pa.large_string())
+    texts.validate(full=True)
+    if texts.null_count or pc.any(pc.equal(texts, "")).as_py():
+        raise InputError(f"{where}: column {name!r} has a null or an empty text, which names no vertex. Correct the "
+                         "file.")  # fmt: skip
+    return texts
 
 
 def _is_text(type_: pa.DataType) -> bool:
-    values = type_.value_type if pa.types.is_dictionary(type_) else type_
-    return bool(pa.types.is_string(values) or pa.types.is_large_string(values))
+    values = type_.value_type if pt.is_dictionary(type_) else type_
+    return bool(pt.is_string(values) or pt.is_large_string(values))
 
 
-def _ids(columns: Mapping[str, Array | Encoded], where: str) -> tuple[Array, list[Ids]]:
-    """Return the ids of each column, and one text of all names, which their spans are of."""
-    words = [word for column in columns.values() if isinstance(column, Encoded) for word in column.vocabulary]
-    text, spans = spans_of(pa.array(words, pa.large_string()))
-    found = []
-    start = 0
-    for name, column in columns.items():
-        if not isinstance(column, Encoded):
-            found.append(Ids(column))
-            continue
-        if (column.codes < 0).any():
-            raise InputError(f"{where} {name!r} has a null or an empty text, which names no vertex. Correct the file.")
-        found.append(ids_of(text, spans[column.codes + start], named=True))
-        start += len(column.vocabulary)
-    return text, found
-
-
-def _weights(values: Array | Encoded, where: str, settings: Edges) -> Array:
-    weights = np.asarray(values)
+def _weights(column: pa.Array, name: str, where: str) -> Array:
+    weights: Array = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
     wrong = ~((weights > 0) & (weights <= LARGEST_WEIGHT))
     if wrong.any():
         raise InputError(
-            f"{where} {settings.weight_column!r} has {weights[wrong][0]} (or null), which is no number above 0 and up "
-            f"to {LARGEST_WEIGHT:g}. Correct the file, or set pagerank.fetch.edges.weighted to false if weights shall "
+            f"{where}: column {name!r} has {weights[wrong][0]} (or null), which is no number above 0 and up to "
+            f"{LARGEST_WEIGHT:g}. Correct the file, or set pagerank.fetch.edges.weighted to false if weights shall "
             "not count."
         )
     return weights
 
 
-def _metadata(path: Path) -> pq.FileMetaData:
+@contextmanager
+def _opened(path: Path) -> Iterator[pq.ParquetFile]:
     try:
-        return pq.read_metadata(path)
+        with pq.ParquetFile(path) as file:
+            yield file
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"{path} is not a whole Parquet file: {str(error).rstrip('.')}. Fetch it again.") from error

@@ -1,0 +1,164 @@
+"""Files of delimited text, plain or gzip: opened, cut where lines begin, and parsed some lines at a time by Arrow.
+
+A line is one record: a quoted field does not go on in the next line. Memory is bounded by a block, or by a line where
+one is longer.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import sys
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, Protocol, cast
+
+import pyarrow as pa
+import pyarrow.csv
+
+from whitewater.errors import InputError
+
+# Bytes of lines that are parsed at once.
+BLOCK_BYTES = 8 << 20
+LONGEST_LINE = 512 << 20
+GZIP = b"\x1f\x8b"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_OTHER_FORMS = {b"\x28\xb5\x2f\xfd": "Zstandard", b"PK\x03\x04": "ZIP", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+class Stream(Protocol):
+    """What bytes are read from."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
+@contextmanager
+def open_text(path: str | Path, origin: str = "") -> Iterator[BinaryIO]:
+    """Open the text of a file, plain or gzip, of one member or many; ``origin`` is what the user calls the file.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, is compressed in another way or is UTF-16; also while it is read, if it is cut off
+        or damaged.
+    """
+    name = origin or str(path)
+    try:
+        with Path(path).open("rb") as file:
+            start = file.read(6)
+            for magic, form in _OTHER_FORMS.items():
+                if start.startswith(magic):
+                    raise InputError(f"{name} is compressed as {form}. Unpack it, or give it as gzip.")
+            file.seek(0)
+            if not start.startswith(GZIP):
+                _refuse_utf_16(start, name)
+                yield file
+                return
+            with gzip.open(file) as stream:
+                _refuse_utf_16(stream.read(4), name)
+                stream.seek(0)
+                yield cast("BinaryIO", stream)
+    except EOFError as error:
+        raise InputError(f"{name} is a gzip file that is cut off. Fetch it again.") from error
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise InputError(f"{name} is a damaged gzip file ({error}). Fetch it again.") from error
+    except OSError as error:
+        raise InputError(f"{name} cannot be read: {error.strerror}. Check its path, or fetch it again.") from error
+
+
+def _refuse_utf_16(start: bytes, name: str) -> None:
+    if start.startswith(_UTF_16) or b"\0" in start[:4]:
+        raise InputError(f"{name} is no text in UTF-8, but most likely in UTF-16. Convert it, such as with "
+                         "`iconv -f UTF-16 -t UTF-8`.")  # fmt: skip
+
+
+def ranges(path: str | Path, begin: int, size: int) -> list[tuple[int, int | None]]:
+    """Return where about ``size`` bytes of whole lines each begin and end, the last at the end of the file, or None.
+
+    A gzip file is one range, since it can only be read from its beginning.
+    """
+    starts = [begin]
+    with Path(path).open("rb") as file:
+        is_gzip = file.read(len(GZIP)) == GZIP
+        file.seek(begin + size)
+        while not is_gzip and file.readline(LONGEST_LINE) and file.peek(1):
+            starts.append(file.tell())
+            file.seek(size, os.SEEK_CUR)
+    return list(zip(starts, [*starts[1:], None], strict=True))
+
+
+def line_blocks(path: str | Path, start: int = 0, stop: int | None = None, *, origin: str = "") -> Iterator[bytes]:
+    """Yield whole lines, about `BLOCK_BYTES` of them at a time, from one byte of the text, or up to one.
+
+    The last line gets a line feed if it has none. Raises InputError; see `open_text` and `whole_lines`.
+    """
+    with open_text(path, origin) as stream:
+        stream.seek(start)
+        yield from whole_lines(stream, origin or str(path), length=(sys.maxsize if stop is None else stop) - start)
+
+
+def whole_lines(stream: Stream, origin: str, *, length: int = sys.maxsize) -> Iterator[bytes]:
+    """Yield the lines of a stream, about `BLOCK_BYTES` of them at a time. Raises InputError if one has no end."""
+    carried: list[bytes] = []
+    for piece in _ahead(_pieces(stream, length)):
+        end = piece.rfind(b"\n") + 1
+        if end:
+            yield b"".join([*carried, piece[:end]])
+            carried = []
+        carried.append(piece[end:])
+        if sum(map(len, carried)) > LONGEST_LINE:
+            raise InputError(f"{origin}: a line is longer than {LONGEST_LINE:,} bytes. It is no file of text lines.")
+    if any(carried):
+        yield b"".join([*carried, b"\n"])
+
+
+def _pieces(stream: Stream, length: int) -> Iterator[bytes]:
+    while piece := stream.read(min(BLOCK_BYTES, length)):
+        length -= len(piece)
+        yield piece
+
+
+def _ahead(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield pieces while a thread makes the next one, so that a file is unpacked while it is parsed."""
+    with ThreadPoolExecutor(1) as pool:
+        following = pool.submit(next, pieces, b"")
+        while piece := following.result():
+            following = pool.submit(next, pieces, b"")
+            yield piece
+
+
+def parse(data: bytes, names: Sequence[str], types: Mapping[str, pa.DataType], *, delimiter: str, quoted: bool = False,
+          null: str | None = "") -> pa.Table:  # fmt: skip
+    """Return some fields of lines, none of those that are empty.
+
+    Parameters
+    ----------
+    data
+        Whole lines.
+    names
+        The fields of a line.
+    types
+        As what those that are wanted are read.
+    delimiter, quoted
+        What separates fields, and whether they may stand in double quotes.
+    null
+        The text that stands for null, or None.
+
+    Raises
+    ------
+    ValueError
+        If a line has more or fewer fields, or one cannot be read as its type.
+    """
+    nulls = [] if null is None else [null]
+    return pa.csv.read_csv(
+        pa.BufferReader(data),
+        read_options=pa.csv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=list(names)),
+        parse_options=pa.csv.ParseOptions(delimiter=delimiter, quote_char='"' if quoted else False),
+        convert_options=pa.csv.ConvertOptions(
+            include_columns=list(types), column_types=types, null_values=nulls, strings_can_be_null=bool(nulls)
+        ),
+    )
