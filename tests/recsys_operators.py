@@ -1,5 +1,6 @@
 """Operators on their own: fitted on parts of columns, applied to a block and to its rows."""
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -14,10 +15,14 @@ from whitewater.devices.columns import Block, Categories, Column, Lists, Numbers
 from whitewater.recsys import rows
 from whitewater.recsys.graph import Inputs
 from whitewater.recsys.operator import Applying, Fitted, Fitting, Operator, Statistic
-from whitewater.recsys.operators.numeric import is_null
 from whitewater.recsys.schema import Field
 
 CPU = resolve("cpu")
+
+
+def is_null(value: Any) -> bool:
+    """Tell whether a value of a row is null: None, or NaN."""
+    return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def numbers(values: Sequence[Any] | npt.NDArray[Any], dtype: str = "float64", device: Device = CPU) -> Numbers:

@@ -13,7 +13,7 @@ from tests.recsys_operators import applied, applied_by_row, categories, fields_o
 from whitewater.devices import Device
 from whitewater.devices.columns import Block, Numbers
 from whitewater.errors import ConfigError
-from whitewater.recsys.operators.bucketize import Bucketize
+from whitewater.recsys.operators.arithmetic import Bucketize
 
 BOUNDARIES = (0.0, 1.0, 10.0)
 VALUES = [-1.0, 0.0, 0.5, 1.0, None, 9.99, 10.0, 11.0, math.inf, -math.inf, math.nan, -0.0]

@@ -12,7 +12,7 @@ from tests.recsys_operators import CPU, applied, applied_by_row, categories, num
 from whitewater.devices.columns import Categories
 from whitewater.errors import ConfigError, InputError
 from whitewater.recsys.operator import Applying
-from whitewater.recsys.operators.hashed_cross import HashedCross
+from whitewater.recsys.operators.hashed import HashedCross
 from whitewater.recsys.schema import Field
 
 PAIR = (("A", "B"),)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -18,8 +18,7 @@ from whitewater.recsys.schema import Field
 
 if TYPE_CHECKING:
     from whitewater.devices.protocol import Device
-    from whitewater.recsys.graph import Inputs
-    from whitewater.recsys.operator import Row, RowFunction, Value
+    from whitewater.recsys.operator import Value
 
 TAG = "categorical"
 _LEAST, _MOST = -(2**63), 2**63 - 1
@@ -31,23 +30,6 @@ _KINDS = (
     # Nothing is known of a column of nulls, and nothing will be learnt from it.
     (pa.types.is_null, pa.string()),
 )
-
-
-def single_columns(inputs: Inputs, taker: str) -> tuple[str, ...]:
-    """Return inputs that are all columns.
-
-    Raises
-    ------
-    ConfigError
-        If one is a combination of columns.
-    """
-    for each in inputs:
-        if not isinstance(each, str):
-            raise ConfigError(
-                f"{taker} takes columns, but was given the combination {list(each)}. Give the columns one by one, or "
-                "use HashedCross or Categorify(encode_type='combo')."
-            )
-    return tuple(each for each in inputs if isinstance(each, str))
 
 
 def is_list(type_: pa.DataType) -> bool:
@@ -137,20 +119,6 @@ def ids_of_rows(
     # The code of a null, -1, takes the last one.
     ids = np.append(ids_of(categories.dictionary), null).astype(id_type(cardinality), copy=False)
     return Numbers(device.xp.take(device.from_host(ids), categories.codes))
-
-
-def row_of_ids(names: Sequence[str], id_of: Mapping[str, Callable[[Value], int]]) -> RowFunction:
-    """Return `ids_of_rows` for one row: the function of a column's name gives the id of a value, and of None."""
-    functions = [(name, id_of[name]) for name in names]
-
-    def ids(row: Row) -> dict[str, Value]:
-        return {name: _id_or_ids(row[name], function) for name, function in functions}
-
-    return ids
-
-
-def _id_or_ids(value: Value, id_of: Callable[[Value], int]) -> Value:
-    return [id_of(each) for each in value] if isinstance(value, list | tuple) else id_of(value)
 
 
 def scalar(value: Value, name: str, kind: pa.DataType | None = None) -> str | int | None:

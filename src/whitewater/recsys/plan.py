@@ -206,7 +206,10 @@ class _Binding:
         label = type(operator).__name__
         combined = [each for each in given.inputs if not isinstance(each, str)]
         if combined and not operator.takes_combinations:
-            raise ConfigError(f"{label} takes columns, not combinations such as {list(combined[0])}.")
+            raise ConfigError(
+                f"{label} takes columns, not combinations such as {list(combined[0])}. Give it the columns one by one, "
+                "or use HashedCross or Categorify(encode_type='combo')."
+            )
         self._check_dependencies(operator, given)
         plan = Plan(self.schema, tuple(self.stages), {})
         stage = staged_operator(plan, operator, given.inputs, given.origins)

@@ -3,12 +3,10 @@
 from collections.abc import Mapping
 
 from whitewater.recsys.operator import Operator
-from whitewater.recsys.operators.arithmetic import Clip, LogOp
-from whitewater.recsys.operators.bucketize import Bucketize
+from whitewater.recsys.operators.arithmetic import Bucketize, Clip, LogOp
 from whitewater.recsys.operators.categorify import Categorify
 from whitewater.recsys.operators.fill import FillMedian, FillMissing
-from whitewater.recsys.operators.hash_bucket import HashBucket
-from whitewater.recsys.operators.hashed_cross import HashedCross
+from whitewater.recsys.operators.hashed import HashBucket, HashedCross
 from whitewater.recsys.operators.join_external import JoinExternal
 from whitewater.recsys.operators.join_groupby import JoinGroupby
 from whitewater.recsys.operators.lambda_op import LambdaOp

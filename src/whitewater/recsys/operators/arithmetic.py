@@ -1,37 +1,32 @@
-"""Arithmetic that learns nothing: bounds and logarithms."""
+"""Arithmetic that learns nothing: bounds, logarithms and buckets."""
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from itertools import pairwise
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
+import numpy as np
+import pyarrow as pa
+from pydantic import AfterValidator, FiniteFloat, model_validator
 from pydantic import Field as Parameter
-from pydantic import FiniteFloat, model_validator
 
 from whitewater.devices.columns import Numbers
-from whitewater.errors import InputError
-from whitewater.recsys.graph import Inputs
-from whitewater.recsys.operator import Applying, Fitted, Operator, Row, RowFunction
-from whitewater.recsys.operators.numeric import (
-    ColumnOfNumbers,
-    column_names,
-    holding,
-    holding_dtype,
-    is_null,
-    number_fields,
-    numbers_of,
-    plain_number,
-)
+from whitewater.errors import ConfigError, InputError
+from whitewater.recsys.categories import as_floats
+from whitewater.recsys.operators.by_column import ByNumber, OnFloats, holding, holding_dtype, plain_number
 
 if TYPE_CHECKING:
-    from whitewater.devices.columns import Block
     from whitewater.devices.protocol import Array, Device
+    from whitewater.recsys.graph import Inputs
+    from whitewater.recsys.operator import Fitted
     from whitewater.recsys.schema import Field
 
 
-class Clip(Operator):
+class Clip(ByNumber):
     """max(min_value, min(max_value, x)); infinite values are clipped as well.
 
     Null stays null. The type stays that of the column if it holds the bounds, and is float64 otherwise.
@@ -52,66 +47,35 @@ class Clip(Operator):
     def _bounds(self) -> list[float]:
         return [bound for bound in (self.min_value, self.max_value) if bound is not None]
 
-    def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
-        """Return each input with the type that holds its values and the bounds."""
-        return [
-            replace(field, type=holding(field.type, *self._bounds)) for field in number_fields(self, inputs, fields)
-        ]
+    def field(self, field: Field) -> Field:
+        return replace(field, type=holding(field.type, *self._bounds))
 
-    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], applying: Applying) -> Block:
-        """Return the clipped columns."""
-        del fitted
-        xp = applying.device.xp
-        made = {}
-        for name in column_names(self, inputs):
-            column = numbers_of(self, name, block[name])
-            dtype = holding_dtype(column, *self._bounds)
-            low, high = (None if each is None else dtype.type(each) for each in (self.min_value, self.max_value))
-            made[name] = Numbers(xp.clip(column.values.astype(dtype, copy=False), low, high), column.valid)
-        return made
+    def numbers(self, name: str, column: Numbers, fitted: Fitted | None, device: Device) -> Numbers:
+        dtype = holding_dtype(column, *self._bounds)
+        low, high = (None if each is None else dtype.type(each) for each in (self.min_value, self.max_value))
+        return Numbers(device.xp.clip(column.values.astype(dtype, copy=False), low, high), column.valid)
 
-    def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
-        """Return the clipped values."""
-        del fitted
-        names = column_names(self, inputs)
+    def number(self, name: str, fitted: Fitted | None) -> Callable[[Any], Any]:
         low = -math.inf if self.min_value is None else plain_number(self.min_value)
         high = math.inf if self.max_value is None else plain_number(self.max_value)
-
-        def clipped(value: Any) -> Any:
-            return None if is_null(value) else min(max(value, low), high)
-
-        def compute(row: Row) -> dict[str, Any]:
-            return {name: clipped(row[name]) for name in names}
-
-        return compute
+        return lambda value: min(max(value, low), high)
 
 
-class LogOp(ColumnOfNumbers):
+class LogOp(OnFloats):
     """log(1 + x), natural, by log1p, which is exact near 0.
 
     Null stays null. A value of -1 or less has no logarithm and is refused: Clip(min_value=0) goes before, or what else
     it is to count for. Type: float32.
     """
 
-    def of_column(self, name: str, values: Array, fitted: Fitted | None, device: Device) -> Array:
-        """Return log1p of the values.
-
-        Raises
-        ------
-        InputError
-            If one has no logarithm.
-        """
-        del fitted
+    def floats(self, name: str, values: Array, fitted: Fitted | None, device: Device) -> Array:
         refused = values <= -1
         if bool(refused.any()):
             raise _without_logarithm(name, int(refused.sum()), float(values[refused].min()))
         logarithms: Array = device.xp.log1p(values)
         return logarithms
 
-    def of_value(self, name: str, fitted: Fitted | None) -> Callable[[float], float]:
-        """Return log1p."""
-        del fitted
-
+    def number(self, name: str, fitted: Fitted | None) -> Callable[[float], float]:
         def compute(value: float) -> float:
             if value <= -1:
                 raise _without_logarithm(name, 1, value)
@@ -125,3 +89,60 @@ def _without_logarithm(name: str, values: int, least: float) -> InputError:
         f"LogOp: the column {name!r} has values of -1 or less, {values} in one part of the data, the least of them "
         f"{least:g}; log(1 + x) has no value there. Put Clip(min_value=0) before LogOp, or another bound above -1."
     )
+
+
+def _ascending(boundaries: tuple[float, ...]) -> tuple[float, ...]:
+    if any(left >= right for left, right in pairwise(boundaries)):
+        raise ValueError("boundaries must ascend, each above the one before")
+    return boundaries
+
+
+Boundaries = Annotated[tuple[FiniteFloat, ...], Parameter(min_length=1), AfterValidator(_ascending)]
+
+
+class Bucketize(ByNumber):
+    """The number of boundaries that a value has reached: 0 below the first one, len(boundaries) from the last one on.
+
+    Bucket *i* is boundaries[i - 1] <= x < boundaries[i], or with ``right`` boundaries[i - 1] < x <= boundaries[i], as
+    numpy.digitize numbers them. Null stays null: put FillMissing before it where null is to have a bucket. Minus
+    infinity is in the first bucket and infinity in the last one. Type: int32; the property ``cardinality`` is the
+    number of buckets.
+    """
+
+    boundaries: Boundaries | dict[str, Boundaries] = Parameter(
+        description="Ascending boundaries of all columns, or those of each by its name."
+    )
+    right: bool = Parameter(False, description="Whether a boundary belongs to the bucket that ends with it.")
+
+    def _of(self, name: str) -> tuple[float, ...]:
+        return self.boundaries[name] if isinstance(self.boundaries, dict) else self.boundaries
+
+    def given(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
+        given = super().given(inputs, fields)
+        if isinstance(self.boundaries, dict):
+            _refuse_difference({field.name for field in given}, set(self.boundaries))
+        return given
+
+    def field(self, field: Field) -> Field:
+        cardinality = len(self._of(field.name)) + 1
+        return replace(field, type=pa.int32(), properties={**field.properties, "cardinality": cardinality})
+
+    def numbers(self, name: str, column: Numbers, fitted: Fitted | None, device: Device) -> Numbers:
+        xp, values = device.xp, as_floats(column, device)
+        boundaries = device.from_host(np.array(self._of(name), np.float64))
+        buckets = xp.searchsorted(boundaries, values, side="left" if self.right else "right")
+        return Numbers(buckets.astype(np.int32), ~xp.isnan(values))
+
+    def number(self, name: str, fitted: Fitted | None) -> Callable[[Any], int]:
+        bisect, boundaries = bisect_left if self.right else bisect_right, self._of(name)
+        return lambda value: bisect(boundaries, float(value))
+
+
+def _refuse_difference(columns: set[str], bounded: set[str]) -> None:
+    if without := sorted(columns - bounded):
+        raise ConfigError(f"Bucketize has no boundaries for {', '.join(without)}. Add them to boundaries.")
+    if unused := sorted(bounded - columns):
+        raise ConfigError(
+            f"Bucketize has boundaries for {', '.join(unused)}, which it is not given. Add the columns, or take the "
+            "boundaries away."
+        )

@@ -21,7 +21,7 @@ from whitewater.devices.columns import Numbers
 from whitewater.errors import IntegrityError, ResourceError
 from whitewater.recsys.category_groups import Grouping, Groups, GroupTable, name_of, read_categories
 from whitewater.recsys.operator import Fitted, Operator, Statistic
-from whitewater.recsys.operators.numeric import number_fields
+from whitewater.recsys.operators.by_column import number_fields
 from whitewater.recsys.schema import Field
 
 if TYPE_CHECKING:

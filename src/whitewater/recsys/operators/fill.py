@@ -6,7 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -16,16 +16,12 @@ from pydantic import FiniteFloat
 from whitewater.devices.columns import Numbers
 from whitewater.errors import InputError, IntegrityError
 from whitewater.recsys.categories import as_floats
-from whitewater.recsys.graph import Inputs
 from whitewater.recsys.medians import Runs, exact_runs_of, merged, runs_of, runs_of_integers, value_of
 from whitewater.recsys.operator import Applying, Fitted, Fitting, Operator, Row, RowFunction, Statistic
-from whitewater.recsys.operators.numeric import (
+from whitewater.recsys.operators.by_column import (
     column_names,
     finite,
     holding,
-    holding_dtype,
-    is_null,
-    nulls,
     number_fields,
     numbers_of,
     plain_number,
@@ -35,6 +31,7 @@ from whitewater.recsys.schema import Field
 if TYPE_CHECKING:
     from whitewater.devices.columns import Block
     from whitewater.devices.protocol import Device
+    from whitewater.recsys.graph import Inputs
 
 
 class _Fill(Operator):
@@ -45,51 +42,47 @@ class _Fill(Operator):
     )
 
     @abstractmethod
-    def _type(self, type_: pa.DataType) -> pa.DataType:
+    def filled_type(self, type_: pa.DataType) -> pa.DataType:
         """Return the type that a column gets."""
 
     @abstractmethod
-    def _dtype(self, column: Numbers) -> np.dtype[Any]:
-        """Return the dtype of `_type`."""
-
-    @abstractmethod
-    def _value(self, fitted: Fitted | None) -> float:
+    def filling(self, fitted: Fitted | None) -> float:
         """Return what nulls become."""
 
     def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
-        """Return each input, followed by the column that says where it was null, if asked for."""
         made = []
         for field in number_fields(self, inputs, fields):
-            made.append(replace(field, type=self._type(field.type)))
+            made.append(replace(field, type=self.filled_type(field.type)))
             if self.add_binary_cols:
                 made.append(Field(_marker(field.name), pa.bool_(), field.tags))
         return made
 
     def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], applying: Applying) -> Block:
-        """Return the columns without nulls."""
-        device = applying.device
+        xp = applying.device.xp
         made = {}
-        for name in column_names(self, inputs):
+        for name in column_names(inputs):
             column = numbers_of(self, name, block[name])
-            dtype = self._dtype(column)
-            missing = nulls(column, device)
-            value = dtype.type(self._value(fitted.get(name)))
-            made[name] = Numbers(device.xp.where(missing, value, column.values.astype(dtype, copy=False)))
+            values = column.values
+            dtype = np.dtype(self.filled_type(pa.from_numpy_dtype(values.dtype)).to_pandas_dtype())
+            missing = xp.zeros(len(column), bool) if column.valid is None else ~column.valid
+            missing = missing | xp.isnan(values) if values.dtype.kind == "f" else missing
+            value = dtype.type(self.filling(fitted.get(name)))
+            made[name] = Numbers(xp.where(missing, value, values.astype(dtype, copy=False)))
             if self.add_binary_cols:
                 made[_marker(name)] = Numbers(missing)
         return made
 
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
-        """Return the values without nulls."""
-        values = [(name, plain_number(self._value(fitted.get(name)))) for name in column_names(self, inputs)]
+        values = [(name, plain_number(self.filling(fitted.get(name)))) for name in column_names(inputs)]
         # A column of floats does not hold each integer of 64 bits.
-        makes_floats = pa.types.is_floating(self._type(pa.int64()))
+        makes_floats = pa.types.is_floating(self.filled_type(pa.int64()))
 
         def compute(row: Row) -> dict[str, Any]:
             made: dict[str, Any] = {}
             for name, instead in values:
                 value: Any = row[name]
-                missing = is_null(value)
+                # NaN alone is not equal to itself.
+                missing = value is None or value != value  # noqa: PLR0124
                 made[name] = instead if missing else float(value) if makes_floats else value
                 if self.add_binary_cols:
                     made[_marker(name)] = missing
@@ -106,14 +99,10 @@ class FillMissing(_Fill):
 
     fill_val: FiniteFloat = Parameter(0.0, description="What nulls become.")
 
-    def _type(self, type_: pa.DataType) -> pa.DataType:
+    def filled_type(self, type_: pa.DataType) -> pa.DataType:
         return holding(type_, self.fill_val)
 
-    def _dtype(self, column: Numbers) -> np.dtype[Any]:
-        return holding_dtype(column, self.fill_val)
-
-    def _value(self, fitted: Fitted | None) -> float:
-        del fitted
+    def filling(self, fitted: Fitted | None) -> float:
         return self.fill_val
 
 
@@ -125,25 +114,16 @@ class FillMedian(_Fill):
     """
 
     def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[MedianOf]:
-        """Return the median of each column."""
-        del fields
-        return [MedianOf(name, (name,)) for name in column_names(self, inputs)]
+        return [MedianOf(name, (name,)) for name in column_names(inputs)]
 
     def restored(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Median:
-        """Return the median of a column."""
-        del inputs, tables
         return Median(finite(facts, "median"), int(finite(facts, "count")))
 
-    def _type(self, type_: pa.DataType) -> pa.DataType:
+    def filled_type(self, type_: pa.DataType) -> pa.DataType:
         return type_ if pa.types.is_float32(type_) else pa.float64()
 
-    def _dtype(self, column: Numbers) -> np.dtype[Any]:
-        narrow = np.dtype(np.float32)
-        return narrow if column.values.dtype == narrow else np.dtype(np.float64)
-
-    def _value(self, fitted: Fitted | None) -> float:
-        assert isinstance(fitted, Median)  # noqa: S101 (what `statistics` learnt)
-        return fitted.median
+    def filling(self, fitted: Fitted | None) -> float:
+        return cast("Median", fitted).median
 
 
 @dataclass(frozen=True)
@@ -154,7 +134,6 @@ class Median(Fitted):
     count: int
 
     def facts(self) -> dict[str, Any]:
-        """Return both."""
         return dict(vars(self))
 
 
@@ -178,7 +157,6 @@ class MedianOf(Statistic):
     window: Window | None = None
 
     def observe(self, blocks: Iterator[Block], fitting: Fitting) -> Runs:
-        """Return the runs of one part of the data."""
         found = Runs.none()
         for block in blocks:
             found = merged([found, self._runs(block, fitting.device)]).few()
@@ -194,18 +172,12 @@ class MedianOf(Statistic):
         return exact_runs_of(values[(values >= self.window.low) & (values <= self.window.high)], device)
 
     def combine(self, parts: Sequence[Runs], fitting: Fitting) -> Median | MedianOf:
-        """Return the median of all parts, or what looks closer.
-
-        Raises
-        ------
-        InputError
-            If there is no value, or the median is infinite.
-        """
-        del fitting
+        """Return the median, or what looks closer; raises InputError if there is no value, or it is infinite."""
         runs = merged(list(parts))
         window = self._looked_at(int(runs.count.sum()))
         ends = window.below + np.cumsum(runs.count)
-        first, second = (int(np.searchsorted(ends, rank, "right")) for rank in middle(window.total))
+        middle = (window.total - 1) // 2, window.total // 2
+        first, second = (int(np.searchsorted(ends, rank, "right")) for rank in middle)
         least, most = int(runs.least[first]), int(runs.most[second])
         if least == most or (runs.exact and first != second):
             return self._median(value_of(int(runs.most[first])), value_of(int(runs.least[second])), window.total)
@@ -240,11 +212,6 @@ class MedianOf(Statistic):
                 "Put Clip with min_value and max_value before."
             )
         return Median(median, count)
-
-
-def middle(count: int) -> tuple[int, int]:
-    """Return the ranks, from 0, of the values in the middle of so many, which are one if their number is odd."""
-    return (count - 1) // 2, count // 2
 
 
 def _marker(name: str) -> str:

@@ -23,7 +23,7 @@ from whitewater.recsys.categories import CategoryTable, as_categories
 from whitewater.recsys.combinations import combine
 from whitewater.recsys.graph import Inputs
 from whitewater.recsys.operator import Applying, Fitted, Fitting, Operator, Row, RowFunction, Statistic
-from whitewater.recsys.operators.numeric import column_names, is_number
+from whitewater.recsys.operators.by_column import column_names, is_number
 from whitewater.recsys.schema import Field, plain, type_named
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class JoinExternal(Operator):
         ConfigError
             If the inputs are not the keys, or of another kind than in the file.
         """
-        given = column_names(self, inputs)
+        given = column_names(inputs)
         if sorted(given) != sorted(self.keys):
             raise ConfigError(
                 f"JoinExternal on {', '.join(self.keys)} is given the columns {', '.join(given)}. Give it the keys."
@@ -89,7 +89,7 @@ class JoinExternal(Operator):
     def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[RowsOfTable]:
         """Return what reads the file."""
         del fields
-        return [RowsOfTable(TABLE, column_names(self, inputs), self)]
+        return [RowsOfTable(TABLE, column_names(inputs), self)]
 
     def restored(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> JoinedTable:
         """Return the rows of the file."""

@@ -15,19 +15,17 @@ from whitewater.devices.columns import Numbers
 from whitewater.errors import ConfigError, InputError
 from whitewater.recsys.categories import as_floats
 from whitewater.recsys.functions import Function, registered
-from whitewater.recsys.graph import Inputs
-from whitewater.recsys.operator import Applying, Fitted, Operator, Row, RowFunction
-from whitewater.recsys.operators.numeric import column_names, is_null, number_fields, numbers_of
+from whitewater.recsys.operator import Fitted
+from whitewater.recsys.operators.by_column import ByNumber
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from whitewater.devices.columns import Block
     from whitewater.devices.protocol import Array, Device
     from whitewater.recsys.schema import Field
 
 
-class LambdaOp(Operator):
+class LambdaOp(ByNumber):
     """A registered function of each value; see `whitewater.recsys.functions`.
 
     Null stays null and never reaches the function. Where a function of floats has no result, the NaN is null. Type:
@@ -54,27 +52,16 @@ class LambdaOp(Operator):
     def _function(self) -> Function:
         return registered(self.function)
 
-    def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
-        """Return each input with the function's type."""
-        return [replace(field, type=self._function.output) for field in number_fields(self, inputs, fields)]
+    def field(self, field: Field) -> Field:
+        return replace(field, type=self._function.output)
 
-    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], applying: Applying) -> Block:
-        """Return the function's results."""
-        del fitted
-        made = {}
-        for name in column_names(self, inputs):
-            values = as_floats(numbers_of(self, name, block[name]), applying.device)
-            made[name] = self._computed(name, values, applying.device)
-        return made
-
-    def _computed(self, name: str, values: Array, device: Device) -> Numbers:
-        xp = device.xp
+    def numbers(self, name: str, column: Numbers, fitted: Fitted | None, device: Device) -> Numbers:
+        xp, values = device.xp, as_floats(column, device)
         known = ~xp.isnan(values)
-        results = self._results(name, values[known], xp)
         dtype = np.dtype(self._function.output.to_pandas_dtype())
-        column = xp.zeros(len(values), dtype)
-        column[known] = results.astype(dtype)
-        return Numbers(column, known)
+        made = xp.zeros(len(values), dtype)
+        made[known] = self._results(name, values[known], xp).astype(dtype)
+        return Numbers(made, known)
 
     def _results(self, name: str, values: Array, xp: ModuleType) -> Array:
         results = self._function.compute(values, xp)
@@ -101,20 +88,6 @@ class LambdaOp(Operator):
         below = float(limits.max) + (limits.bits < 64)
         return ((results >= float(limits.min)) & (results < below) & (results == xp.floor(results))).all()
 
-    def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
-        """Return the function's result for each value."""
-        del fitted
-        functions = [(name, self._of_value(name)) for name in column_names(self, inputs)]
-
-        def compute(row: Row) -> dict[str, Any]:
-            made: dict[str, Any] = {}
-            for name, function in functions:
-                value = row[name]
-                made[name] = None if is_null(value) else function(value)
-            return made
-
-        return compute
-
-    def _of_value(self, name: str) -> Callable[[Any], Any]:
+    def number(self, name: str, fitted: Fitted | None) -> Callable[[Any], Any]:
         dtype = np.dtype(self._function.output.to_pandas_dtype())
         return lambda value: self._results(name, np.array([value], np.float64), np).astype(dtype)[0].item()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -12,17 +12,16 @@ from pydantic import FiniteFloat, model_validator
 
 from whitewater.devices.columns import Categories, Lists, Numbers
 from whitewater.errors import ConfigError, InputError
-from whitewater.recsys.graph import Inputs
-from whitewater.recsys.operator import Applying, Fitted, Operator, Row, RowFunction
-from whitewater.recsys.operators.numeric import column_names, holding, holding_dtype, is_number, plain_number
+from whitewater.recsys.operator import Fitted
+from whitewater.recsys.operators.by_column import ByColumn, holding, holding_dtype, is_number, plain_number
 
 if TYPE_CHECKING:
-    from whitewater.devices.columns import Block
+    from whitewater.devices.columns import Column
     from whitewater.devices.protocol import Array, Device
     from whitewater.recsys.schema import Field
 
 
-class ListSlice(Operator):
+class ListSlice(ByColumn):
     """The items of each list from ``start`` to before ``end``, as Python slices a list: list[start:end].
 
     ``start`` alone, as in NVTabular, is a number of items: the first ones, or the last ones where it is negative. With
@@ -59,17 +58,7 @@ class ListSlice(Operator):
             return -start
         return stop - start if (start < 0) == (stop < 0) else 0
 
-    def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
-        """Return each input.
-
-        Raises
-        ------
-        ConfigError
-            If a column is not of lists, or is to be padded and not of lists of numbers.
-        """
-        return [self._output(fields[name]) for name in column_names(self, inputs)]
-
-    def _output(self, field: Field) -> Field:
+    def field(self, field: Field) -> Field:
         if not pa.types.is_list(field.type):
             raise ConfigError(
                 f"ListSlice takes lists, but the column {field.name!r} is of type {field.type}. Leave it out."
@@ -87,18 +76,9 @@ class ListSlice(Operator):
             properties={**field.properties, "length": self._length},
         )
 
-    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], applying: Applying) -> Block:
-        """Return the slices."""
-        del fitted
-        made = {}
-        for name in column_names(self, inputs):
-            column = block[name]
-            if not isinstance(column, Lists):
-                raise InputError(f"ListSlice takes lists, but the column {name!r} has none. Give it the fitted column.")
-            made[name] = self._sliced(column, applying.device)
-        return made
-
-    def _sliced(self, column: Lists, device: Device) -> Lists:
+    def column(self, name: str, column: Column, fitted: Fitted | None, device: Device) -> Lists:
+        if not isinstance(column, Lists):
+            raise InputError(f"ListSlice takes lists, but the column {name!r} has none. Give it the fitted column.")
         xp = device.xp
         lengths = column.offsets[1:] - column.offsets[:-1]
         start, stop = self._bounds
@@ -126,10 +106,7 @@ class ListSlice(Operator):
             valid = xp.concatenate([values.valid, xp.ones(1, bool)])[source]
         return Numbers(items[source], valid)
 
-    def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
-        """Return the slice of each list."""
-        del fitted
-        names = column_names(self, inputs)
+    def value(self, name: str, fitted: Fitted | None) -> Callable[[Any], list[Any]]:
         chosen = slice(*self._bounds)
         length, missing = self._length if self.pad else 0, plain_number(self.pad_value)
 
@@ -137,10 +114,7 @@ class ListSlice(Operator):
             kept = list(items or ())[chosen]
             return kept + [missing] * (length - len(kept))
 
-        def compute(row: Row) -> dict[str, Any]:
-            return {name: cut(row[name]) for name in names}
-
-        return compute
+        return cut
 
 
 def _place(bound: int, lengths: Array, device: Device) -> Array:

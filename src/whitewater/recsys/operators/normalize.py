@@ -7,22 +7,22 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from whitewater.errors import InputError
 from whitewater.recsys.categories import as_floats
-from whitewater.recsys.graph import Inputs
 from whitewater.recsys.moments import Moments, moments_of
 from whitewater.recsys.operator import Fitted, Fitting, Statistic
-from whitewater.recsys.operators.numeric import ColumnOfNumbers, column_names, finite
+from whitewater.recsys.operators.by_column import OnFloats, column_names, finite
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from whitewater.devices.columns import Block
     from whitewater.devices.protocol import Array, Device
+    from whitewater.recsys.graph import Inputs
     from whitewater.recsys.schema import Field
 
 
@@ -42,7 +42,6 @@ class Spread(Fitted):
     maximum: float
 
     def facts(self) -> dict[str, Any]:
-        """Return all of it."""
         return dict(vars(self))
 
 
@@ -55,7 +54,6 @@ class SpreadOf(Statistic):
     operator: str
 
     def observe(self, blocks: Iterator[Block], fitting: Fitting) -> Moments:
-        """Return the moments of one part of the data."""
         device = fitting.device
         found = (moments_of(as_floats(block[self.name], device), device) for block in blocks)
         # A square that is too large is noticed by what comes of it.
@@ -63,65 +61,45 @@ class SpreadOf(Statistic):
             return reduce(Moments.merged, found, Moments.none())
 
     def combine(self, parts: Sequence[Moments], fitting: Fitting) -> Spread:
-        """Return the spread of all parts.
-
-        Raises
-        ------
-        InputError
-            If there is no value, an infinite one, or one so large that its square is.
-        """
-        del fitting
+        """Return the spread; raises InputError if there is no value, an infinite one, or one with such a square."""
         with np.errstate(over="ignore", invalid="ignore"):
             total = reduce(Moments.merged, parts, Moments.none())
         least, most = float(total.minimum[0]), float(total.maximum[0])
+        about = f"{self.operator}: the column {self.name!r} has"
         if least > most:
             raise InputError(
-                f"{self.operator}: the column {self.name!r} has no value in the data that the workflow is fitted on. "
-                "Leave it out, or put FillMissing before."
+                f"{about} no value in the data that the workflow is fitted on. Leave it out, or put FillMissing before."
             )
         if math.isinf(least) or math.isinf(most):
-            raise InputError(
-                f"{self.operator}: the column {self.name!r} has infinite values. Put Clip with min_value and max_value "
-                "before."
-            )
+            raise InputError(f"{about} infinite values. Put Clip with min_value and max_value before.")
         mean, rest, deviation = (float(each[0]) for each in (total.mean, total.rest, total.standard_deviation()))
         if not math.isfinite(deviation):
             raise InputError(
-                f"{self.operator}: the column {self.name!r} has values of up to {max(-least, most):g}, whose squares "
-                "are too large for a number. Put Clip with min_value and max_value before."
+                f"{about} values of up to {max(-least, most):g}, whose squares are too large for a number. Put Clip "
+                "with min_value and max_value before."
             )
         return Spread(int(total.count[0]), mean, rest, deviation, least, most)
 
 
-class _BySpread(ColumnOfNumbers):
+class _BySpread(OnFloats):
     """(x - offset - rest) / scale with what was learnt of a column; 0 where the scale is 0."""
 
     def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[SpreadOf]:
-        """Return the spread of each column."""
-        del fields
-        return [SpreadOf(name, (name,), type(self).__name__) for name in column_names(self, inputs)]
+        return [SpreadOf(name, (name,), type(self).__name__) for name in column_names(inputs)]
 
     def restored(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Spread:
-        """Return the spread of a column."""
-        del inputs, tables
         names = ("mean", "rest", "standard_deviation", "minimum", "maximum")
         return Spread(int(finite(facts, "count")), *(finite(facts, name) for name in names))
 
-    def of_column(self, name: str, values: Array, fitted: Fitted | None, device: Device) -> Array:
-        """Return the values on the scale."""
-        offset, rest, scale = self._scale(fitted)
+    def floats(self, name: str, values: Array, fitted: Fitted | None, device: Device) -> Array:
+        offset, rest, scale = self.scale_of(cast("Spread", fitted))
         xp = device.xp
         scaled: Array = ((values - offset) - rest) / scale if scale else xp.where(xp.isnan(values), values, 0.0)
         return scaled
 
-    def of_value(self, name: str, fitted: Fitted | None) -> Callable[[float], float]:
-        """Return what puts a value on the scale."""
-        offset, rest, scale = self._scale(fitted)
+    def number(self, name: str, fitted: Fitted | None) -> Callable[[float], float]:
+        offset, rest, scale = self.scale_of(cast("Spread", fitted))
         return lambda value: ((value - offset) - rest) / scale if scale else 0.0
-
-    def _scale(self, fitted: Fitted | None) -> tuple[float, float, float]:
-        assert isinstance(fitted, Spread)  # noqa: S101 (what `statistics` learnt)
-        return self.scale_of(fitted)
 
     @abstractmethod
     def scale_of(self, spread: Spread) -> tuple[float, float, float]:
@@ -138,7 +116,6 @@ class Normalize(_BySpread):
     """
 
     def scale_of(self, spread: Spread) -> tuple[float, float, float]:
-        """Return the mean and the standard deviation."""
         return spread.mean, spread.rest, spread.standard_deviation
 
 
@@ -151,5 +128,4 @@ class NormalizeMinMax(_BySpread):
     """
 
     def scale_of(self, spread: Spread) -> tuple[float, float, float]:
-        """Return the minimum and the range."""
         return spread.minimum, 0.0, spread.maximum - spread.minimum

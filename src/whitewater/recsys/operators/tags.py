@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -10,35 +10,29 @@ from pydantic import Field as Parameter
 from pydantic import model_validator
 
 from whitewater.errors import ConfigError
-from whitewater.recsys.graph import Inputs
-from whitewater.recsys.operator import Applying, Fitted, Operator, Row, RowFunction
-from whitewater.recsys.operators.numeric import column_names
+from whitewater.recsys.operators.by_column import ByColumn, column_names
 
 if TYPE_CHECKING:
-    from whitewater.devices.columns import Block
+    from whitewater.devices.columns import Column
+    from whitewater.devices.protocol import Device
+    from whitewater.recsys.graph import Inputs
+    from whitewater.recsys.operator import Fitted, RowFunction
     from whitewater.recsys.schema import Field
 
 
-class _Unchanged(Operator):
+class _Unchanged(ByColumn):
     """Puts out the values that it was given."""
 
-    def _named(self, name: str) -> str:
-        return name
+    def column(self, name: str, column: Column, fitted: Fitted | None, device: Device) -> Column:
+        return column
 
-    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], applying: Applying) -> Block:
-        """Return the columns as they are."""
-        del fitted, applying
-        return {self._named(name): block[name] for name in column_names(self, inputs)}
+    def value(self, name: str, fitted: Fitted | None) -> Callable[[Any], Any]:
+        return lambda value: value
 
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
-        """Return the values as they are."""
-        del fitted
-        names = [(self._named(name), name) for name in column_names(self, inputs)]
-
-        def compute(row: Row) -> dict[str, Any]:
-            return {new: row[old] for new, old in names}
-
-        return compute
+        # Each group of features ends with one of these: no function is called for each of its columns.
+        names = [(self.named(name), name) for name in column_names(inputs)]
+        return lambda row: {made: row[name] for made, name in names}
 
 
 class AddMetadata(_Unchanged):
@@ -47,12 +41,8 @@ class AddMetadata(_Unchanged):
     tags: tuple[str, ...] = Parameter((), description="Tags to add to those that are there.")
     properties: dict[str, Any] = Parameter({}, description="Properties to add or replace; values of JSON.")
 
-    def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
-        """Return each input with the tags and properties."""
-        return [
-            replace(field, properties={**field.properties, **self.properties}).tagged(*self.tags)
-            for field in (fields[name] for name in column_names(self, inputs))
-        ]
+    def field(self, field: Field) -> Field:
+        return replace(field, properties={**field.properties, **self.properties}).tagged(*self.tags)
 
 
 class _Tagging(_Unchanged):
@@ -60,9 +50,8 @@ class _Tagging(_Unchanged):
 
     added: ClassVar[tuple[str, ...]]
 
-    def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
-        """Return each input with the tags."""
-        return [fields[name].tagged(*self.added) for name in column_names(self, inputs)]
+    def field(self, field: Field) -> Field:
+        return field.tagged(*self.added)
 
 
 class TagAsUserID(_Tagging):
@@ -101,21 +90,17 @@ class Rename(_Unchanged):
             raise ValueError("Rename takes either postfix or name")
         return self
 
-    def _named(self, name: str) -> str:
+    def named(self, name: str) -> str:
         return self.name if self.name is not None else f"{name}{self.postfix}"
 
-    def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
-        """Return each input under its new name.
-
-        Raises
-        ------
-        ConfigError
-            If several columns would get one name.
-        """
-        names = column_names(self, inputs)
-        if self.name is not None and len(names) != 1:
+    def given(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
+        given = super().given(inputs, fields)
+        if self.name is not None and len(given) != 1:
             raise ConfigError(
-                f"Rename(name={self.name!r}) takes one column, not {', '.join(names)}. Rename each on its own, or give "
-                "postfix."
+                f"Rename(name={self.name!r}) takes one column, not {', '.join(each.name for each in given)}. Rename "
+                "each on its own, or give postfix."
             )
-        return [replace(fields[name], name=self._named(name)) for name in names]
+        return given
+
+    def field(self, field: Field) -> Field:
+        return replace(field, name=self.named(field.name))
