@@ -24,12 +24,7 @@ from whitewater.config.cluster import Cluster
 from whitewater.config.gpu import missing_gpu
 from whitewater.config.resolve import Source, resolve
 from whitewater.errors import ConfigError, WhitewaterError
-from whitewater.source_checks import (
-    check_genomics_source,
-    check_pagerank_source,
-    check_recsys_source,
-    check_taxi_source,
-)
+from whitewater.source_checks import NAMED, check_source
 from whitewater.versions import versions
 
 OLDEST_PYTHON = (3, 11)
@@ -59,10 +54,7 @@ def run(config: Mapping[str, Any], *, root: Path) -> list[Check]:
         *(check_write_access(root / folder) for folder in FOLDERS),
         check_gpu(needed=device == "gpu"),
         check_scheduler(Cluster.model_validate(config["cluster"])),
-        check_taxi_source(config["taxi"]["fetch"]),
-        check_genomics_source(config["genomics"]),
-        check_pagerank_source(config["pagerank"]),
-        check_recsys_source(config["recsys"]),
+        *(check_source(application, config[application]) for application in NAMED),
     ]
 
 

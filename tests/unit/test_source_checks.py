@@ -8,35 +8,36 @@ import zarr
 
 from whitewater import source_checks
 from whitewater.config.resolve import resolve
+from whitewater.source_checks import check_source as check
 
 
 def test_generated_source_needs_nothing() -> None:
-    check = source_checks.check_taxi_source(resolve({})["taxi"]["fetch"])
-    assert check.status == "ok"
+    tried = check("taxi", resolve({})["taxi"])
+    assert tried.status == "ok"
 
 
 def test_files_source_tries_each_path_and_the_zone_table(tmp_path: Path) -> None:
     trips, zones = tmp_path / "trips.csv", tmp_path / "zones.csv"
     trips.write_text("fare,tip\n")
     fetch = {"source": "files", "files": {"paths": [str(trips)], "zones": str(zones)}}
-    fetch = resolve({"taxi": {"fetch": fetch}})["taxi"]["fetch"]
-    check = source_checks.check_taxi_source(fetch)
-    assert check.status == "fail"
-    assert str(zones) in check.found
+    taxi = resolve({"taxi": {"fetch": fetch}})["taxi"]
+    tried = check("taxi", taxi)
+    assert tried.status == "fail"
+    assert str(zones) in tried.found
     zones.write_text("LocationID\n")
-    assert source_checks.check_taxi_source(fetch).status == "ok"
+    assert check("taxi", taxi).status == "ok"
 
 
 def test_tlc_source_tries_the_first_file(served: tuple[str, Path]) -> None:
     address, folder = served
     tlc = {"base_url": address, "services": ["green"], "months": ["2019-03"]}
-    fetch = resolve({"taxi": {"fetch": {"source": "tlc", "tlc": tlc}}})["taxi"]["fetch"]
-    check = source_checks.check_taxi_source(fetch)
-    assert check.status == "fail"
-    assert "base_url" in check.fix
+    taxi = resolve({"taxi": {"fetch": {"source": "tlc", "tlc": tlc}}})["taxi"]
+    tried = check("taxi", taxi)
+    assert tried.status == "fail"
+    assert "base_url" in tried.fix
     (folder / "trip-data").mkdir()
     (folder / "trip-data" / "green_tripdata_2019-03.parquet").write_bytes(b"PAR1")
-    assert source_checks.check_taxi_source(fetch).status == "ok"
+    assert check("taxi", taxi).status == "ok"
 
 
 def genomics_of(**sections: Any) -> dict[str, Any]:
@@ -45,8 +46,8 @@ def genomics_of(**sections: Any) -> dict[str, Any]:
 
 
 def test_generated_genotypes_need_nothing() -> None:
-    check = source_checks.check_genomics_source(genomics_of())
-    assert (check.name, check.status) == ("genomics source: generated", "ok")
+    tried = check("genomics", genomics_of())
+    assert (tried.name, tried.status) == ("genomics source: generated", "ok")
 
 
 def make_store(path: Path) -> str:
@@ -58,29 +59,27 @@ def make_store(path: Path) -> str:
 def test_stores_of_genotypes_and_of_sites_are_opened(tmp_path: Path) -> None:
     malariagen = {"store": make_store(tmp_path / "calls.zarr"), "sites": str(tmp_path / "sites.zarr")}
     genomics = genomics_of(ingest={"source": "malariagen", "malariagen": malariagen})
-    check = source_checks.check_genomics_source(genomics)
-    assert check.status == "fail"
-    assert check.found.startswith(f"{tmp_path}/sites.zarr is no Zarr store")
+    tried = check("genomics", genomics)
+    assert tried.status == "fail"
+    assert tried.found.startswith(f"{tmp_path}/sites.zarr is no Zarr store")
     make_store(tmp_path / "sites.zarr")
-    assert source_checks.check_genomics_source(genomics).status == "ok"
+    assert check("genomics", genomics).status == "ok"
 
 
 def test_store_behind_a_web_server_is_opened_and_its_secrets_are_not_told(served: tuple[str, Path]) -> None:
     address, folder = served
     genomics = genomics_of(ingest={"source": "vcz", "vcz": {"store": f"{address}/a.vcz?signature=hidden"}})
-    assert source_checks.check_genomics_source(genomics).status == "fail"
+    assert check("genomics", genomics).status == "fail"
     make_store(folder / "a.vcz")
-    check = source_checks.check_genomics_source(genomics)
-    assert (check.status, check.found) == ("ok", f"opened each: {address}/a.vcz?signature=...")
+    tried = check("genomics", genomics)
+    assert (tried.status, tried.found) == ("ok", f"tried each: {address}/a.vcz?signature=...")
 
 
 def test_store_that_does_not_answer_fails_after_one_further_try(silent: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source_checks, "REACH_SECONDS", 0.2)
-    check = source_checks.check_genomics_source(
-        genomics_of(ingest={"source": "vcz", "vcz": {"store": f"{silent}/a.vcz"}})
-    )
-    assert check.status == "fail"
-    assert "in 2 tries" in check.found
+    tried = check("genomics", genomics_of(ingest={"source": "vcz", "vcz": {"store": f"{silent}/a.vcz"}}))
+    assert tried.status == "fail"
+    assert "in 2 tries" in tried.found
 
 
 def test_each_plink_file_and_the_table_of_labels_is_read(tmp_path: Path) -> None:
@@ -91,32 +90,32 @@ def test_each_plink_file_and_the_table_of_labels_is_read(tmp_path: Path) -> None
     }
     names = ["a.bed", "a.bim", "a.fam", "labels.tsv"]
     for present in range(len(names)):
-        check = source_checks.check_genomics_source(genomics_of(ingest=ingest))
-        assert check.status == "fail"
-        assert [name in check.found for name in names] == [False] * present + [True] * (len(names) - present)
+        tried = check("genomics", genomics_of(ingest=ingest))
+        assert tried.status == "fail"
+        assert [name in tried.found for name in names] == [False] * present + [True] * (len(names) - present)
         (tmp_path / names[present]).write_text("content")
-    assert source_checks.check_genomics_source(genomics_of(ingest=ingest)).status == "ok"
+    assert check("genomics", genomics_of(ingest=ingest)).status == "ok"
 
 
 def test_vcf_file_that_is_missing_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.vcf").write_text("##fileformat=VCFv4.3")
     paths = [str(tmp_path / "a.vcf"), str(tmp_path / "b.vcf")]
-    check = source_checks.check_genomics_source(genomics_of(ingest={"source": "vcf", "vcf": {"paths": paths}}))
-    assert check.status == "fail"
-    assert [path in check.found for path in paths] == [False, True]
+    tried = check("genomics", genomics_of(ingest={"source": "vcf", "vcf": {"paths": paths}}))
+    assert tried.status == "fail"
+    assert [path in tried.found for path in paths] == [False, True]
 
 
 def test_second_data_set_is_checked_as_the_first(tmp_path: Path) -> None:
     store = {"source": "vcz", "vcz": {"store": str(tmp_path / "second")}}
-    assert "is no Zarr store" in source_checks.check_genomics_source(genomics_of(project={"second": store})).found
+    assert "is no Zarr store" in check("genomics", genomics_of(project={"second": store})).found
     genomics = genomics_of(project={"second": str(tmp_path / "second")})
     (tmp_path / "second.bed").write_bytes(b"content")
-    check = source_checks.check_genomics_source(genomics)
-    assert check.status == "fail"
-    assert [name in check.found for name in ("second.bed", "second.bim", "second.fam")] == [False, True, True]
+    tried = check("genomics", genomics)
+    assert tried.status == "fail"
+    assert [name in tried.found for name in ("second.bed", "second.bim", "second.fam")] == [False, True, True]
     for name in ("second.bim", "second.fam"):
         (tmp_path / name).write_text("content")
-    assert source_checks.check_genomics_source(genomics).status == "ok"
+    assert check("genomics", genomics).status == "ok"
 
 
 def pagerank_of(**sections: Any) -> dict[str, Any]:
@@ -125,8 +124,8 @@ def pagerank_of(**sections: Any) -> dict[str, Any]:
 
 
 def test_generated_web_needs_nothing() -> None:
-    check = source_checks.check_pagerank_source(pagerank_of())
-    assert (check.name, check.status) == ("pagerank source: generated", "ok")
+    tried = check("pagerank", pagerank_of())
+    assert (tried.name, tried.status) == ("pagerank source: generated", "ok")
 
 
 def test_each_file_of_edges_and_the_personalization_are_read(tmp_path: Path) -> None:
@@ -137,28 +136,28 @@ def test_each_file_of_edges_and_the_personalization_are_read(tmp_path: Path) -> 
         pagerank={"personalization": table},
     )
     for present in range(len(names)):
-        check = source_checks.check_pagerank_source(section)
-        assert check.status == "fail"
-        assert [name in check.found for name in names] == [False] * present + [True] * (len(names) - present)
+        tried = check("pagerank", section)
+        assert tried.status == "fail"
+        assert [name in tried.found for name in names] == [False] * present + [True] * (len(names) - present)
         (tmp_path / names[present]).write_text("1 2\n")
-    assert source_checks.check_pagerank_source(section).status == "ok"
+    assert check("pagerank", section).status == "ok"
 
 
 def test_folder_without_pages_fails(tmp_path: Path) -> None:
     section = pagerank_of(fetch={"source": "html", "html": {"folder": str(tmp_path)}})
-    assert source_checks.check_pagerank_source(section).status == "fail"
+    assert check("pagerank", section).status == "fail"
     (tmp_path / "below").mkdir()
     (tmp_path / "below" / "a.htm").write_text("<p>")
-    assert source_checks.check_pagerank_source(section).status == "ok"
+    assert check("pagerank", section).status == "ok"
 
 
 def test_start_page_that_does_not_answer_is_named(served: tuple[str, Path]) -> None:
     address, folder = served
     section = pagerank_of(fetch={"source": "crawl", "crawl": {"start_urls": [f"{address}/start.html"]}})
-    assert f"{address}/start.html" in source_checks.check_pagerank_source(section).found
-    assert source_checks.check_pagerank_source(section).status == "fail"
+    assert f"{address}/start.html" in check("pagerank", section).found
+    assert check("pagerank", section).status == "fail"
     (folder / "start.html").write_text("<p>")
-    assert source_checks.check_pagerank_source(section).status == "ok"
+    assert check("pagerank", section).status == "ok"
 
 
 def recsys_of(**fetch: Any) -> dict[str, Any]:
@@ -167,23 +166,23 @@ def recsys_of(**fetch: Any) -> dict[str, Any]:
 
 
 def test_simulated_log_needs_nothing() -> None:
-    check = source_checks.check_recsys_source(recsys_of())
-    assert (check.name, check.status) == ("recsys source: generated", "ok")
+    tried = check("recsys", recsys_of())
+    assert (tried.name, tried.status) == ("recsys source: generated", "ok")
 
 
 def test_each_day_of_clicks_is_read(tmp_path: Path) -> None:
     section = recsys_of(source="criteo", criteo={"files": [str(tmp_path / "day_0"), str(tmp_path / "day_1")]})
     (tmp_path / "day_0").write_text("1\t\n")
-    check = source_checks.check_recsys_source(section)
-    assert ("day_0" in check.found, "day_1" in check.found) == (False, True)
+    tried = check("recsys", section)
+    assert ("day_0" in tried.found, "day_1" in tried.found) == (False, True)
     (tmp_path / "day_1").write_text("0\t\n")
-    assert source_checks.check_recsys_source(section).status == "ok"
+    assert check("recsys", section).status == "ok"
 
 
 def test_release_may_be_a_folder_or_a_file(tmp_path: Path) -> None:
     section = recsys_of(source="movielens", movielens={"path": str(tmp_path)})
-    assert "ratings.csv" in source_checks.check_recsys_source(section).found
+    assert "ratings.csv" in check("recsys", section).found
     (tmp_path / "u.data").write_text("1\t1\t5\t0\n")
-    assert source_checks.check_recsys_source(section).status == "ok"
+    assert check("recsys", section).status == "ok"
     missing = recsys_of(source="movielens", movielens={"path": str(tmp_path / "ml.zip")})
-    assert source_checks.check_recsys_source(missing).status == "fail"
+    assert check("recsys", missing).status == "fail"
