@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import io
 import json
 import os
 import shutil
@@ -19,8 +18,6 @@ from typing import Any
 
 import fsspec
 import pytest
-from warcio.statusandheaders import StatusAndHeaders
-from warcio.warcwriter import WARCWriter
 
 from whitewater.config.pagerank import Crawl, Fetch
 from whitewater.devices import resolve
@@ -83,13 +80,13 @@ def described(path: Path, name: str, *, origin: str | None = None) -> dict[str, 
 
 
 def archive(*urls: str) -> bytes:
-    file = io.BytesIO()
-    writer = WARCWriter(file, gzip=True)
-    for url in urls:
-        headers = StatusAndHeaders("200 OK", [("Content-Type", "text/html")], protocol="HTTP/1.1")
-        body = io.BytesIO(f"<title>{url}</title>".encode())
-        writer.write_record(writer.create_warc_record(url, "response", body, http_headers=headers))
-    return file.getvalue()
+    answer = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<title>{}</title>"
+    return b"".join(record("response", answer.format(url), f"WARC-Target-URI: {url}\r\n") for url in urls)
+
+
+def record(kind: str, block: str, header: str = "") -> bytes:
+    head = f"WARC/1.0\r\nWARC-Type: {kind}\r\n{header}Content-Length: {len(block)}\r\n\r\n"
+    return gzip.compress(f"{head}{block}\r\n\r\n".encode())
 
 
 def test_html_files_are_pages_at_the_address_of_the_folder(folder: Path) -> None:
@@ -209,10 +206,7 @@ def test_archives_are_found_by_path_glob_and_address(folder: Path, site: tuple[s
 
 
 def test_an_archive_without_pages_is_an_error_that_says_what_was_there(folder: Path) -> None:
-    file = io.BytesIO()
-    writer = WARCWriter(file, gzip=True)
-    writer.write_record(writer.create_warcinfo_record("a.warc.gz", {"software": "test"}))
-    write(folder / "a.warc.gz", file.getvalue())
+    write(folder / "a.warc.gz", record("warcinfo", "software: test"))
     with pytest.raises(InputError, match=r"There are no pages: records 1, warcinfo 1\. Check pagerank\.fetch\.warc"):
         run_fetch("warc", files=("a.warc.gz",))
 

@@ -18,7 +18,7 @@ from urllib.parse import quote, unquote, urljoin, urlsplit
 import networkx as nx
 import numpy as np
 import pytest
-from warcio.archiveiterator import ArchiveIterator
+from fastwarc.warc import ArchiveIterator
 
 from whitewater.config.pagerank import Simulate
 from whitewater.devices import resolve
@@ -108,16 +108,22 @@ class Web:
     @cached_property
     def responses(self) -> list[Response]:
         with (self.directory / "web.warc.gz").open("rb") as file:
-            return [
-                Response(
-                    record.rec_headers["WARC-Target-URI"],
-                    int(record.http_headers.get_statuscode()),
-                    record.http_headers["Content-Type"],
-                    record.http_headers.get_header("Location"),
-                    record.content_stream().read(),
+            found = []
+            for record in ArchiveIterator(file, parse_http=False):
+                assert record.verify_block_digest()
+                record.parse_http()
+                assert record.verify_payload_digest()
+                answer = record.http_headers
+                found.append(
+                    Response(
+                        record.headers["WARC-Target-URI"],
+                        answer.status_code or 0,
+                        answer["Content-Type"],
+                        answer.get("Location"),
+                        record.reader.read(),
+                    )
                 )
-                for record in ArchiveIterator(file, check_digests="raise")
-            ]
+            return found
 
     @cached_property
     def html(self) -> dict[str, Response]:

@@ -1,12 +1,11 @@
 """Web archives: every record is a page or counted, the latest capture counts, and what is cut or torn is an error.
 
-The files are written by `warcio` and by hand; bodies are compared with what `warcio` decodes.
+The files are written by hand.
 """
 
 from __future__ import annotations
 
 import gzip
-import io
 import tracemalloc
 import zlib
 from collections.abc import Callable
@@ -19,9 +18,6 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from warcio.archiveiterator import ArchiveIterator
-from warcio.statusandheaders import StatusAndHeaders
-from warcio.warcwriter import WARCWriter
 
 from whitewater.config.pagerank import Fetch
 from whitewater.devices import resolve
@@ -29,8 +25,7 @@ from whitewater.errors import InputError
 from whitewater.pagerank.pages import Page, PagesWriter, open_pages
 from whitewater.pagerank.sources import http_body, warc
 from whitewater.pagerank.sources.http_body import UndecodableError, decoded
-from whitewater.pagerank.sources.warc import microseconds, read_warcs, superseded
-from whitewater.pagerank.sources.warc_records import warc_records
+from whitewater.pagerank.sources.warc import microseconds, read_warcs, superseded, warc_records
 from whitewater.step import Run
 
 HTML = b"<html><title>Whitewater</title><p>" + b"rapids " * 50 + b"</html>"
@@ -114,33 +109,42 @@ def test_every_record_of_an_archive_is_a_page_or_counted(tmp_path: Path) -> None
     ]
     assert counts == counted(pages=5, warcinfo=1, request=1, metadata=1, revisit=1, not_http=1, segmented=1,
                              continuation=1, malformed=4, other=1, undecodable=1)  # fmt: skip
-    assert counts["records"] == sum(1 for _ in ArchiveIterator(io.BytesIO(contents), no_record_parse=True))
     assert set(counts) <= KINDS | {"records", "truncated"}
 
 
-@pytest.mark.parametrize("compressed", [True, False])
-def test_what_warcio_writes_is_read_as_warcio_reads_it(tmp_path: Path, *, compressed: bool) -> None:
-    file = io.BytesIO()
-    writer = WARCWriter(file, gzip=compressed)
+@pytest.mark.parametrize("join", [members, lambda *records: b"".join(records)])
+def test_bodies_are_those_that_were_sent_however_they_were_encoded(tmp_path: Path, join: Callable[..., bytes]) -> None:
     random = np.random.default_rng(7)
+    records, expected = list[bytes](), list[Page]()
     for number in range(40):
-        body = random.integers(0, 256, int(random.integers(0, 200_000)), np.uint8).tobytes()
-        encodings: list[tuple[str, str]] = [("Content-Type", f"text/html; charset=x{number}")]
+        body = sent = random.integers(0, 256, int(random.integers(0, 200_000)), np.uint8).tobytes()
+        headers = {"Content_Type": f"text/html; charset=x{number}"}
         if number % 3 == 1:
-            body, encodings = gzip.compress(body), [*encodings, ("Content-Encoding", "gzip")]
+            sent, headers["Content_Encoding"] = gzip.compress(sent), "gzip"
         if number % 4 == 1:
-            body, encodings = chunked(body, 5000), [*encodings, ("Transfer-Encoding", "chunked")]
-        headers = StatusAndHeaders("200 OK", encodings, protocol="HTTP/1.1")
-        url = f"https://example.org/{number}"
-        writer.write_record(writer.create_warc_record(url, "response", io.BytesIO(body), http_headers=headers))
-    expected = [
-        Page(each.rec_headers["WARC-Target-URI"], 200, each.http_headers["Content-Type"], None,
-             each.content_stream().read())
-        for each in ArchiveIterator(io.BytesIO(file.getvalue()))
-    ]  # fmt: skip
-    pages, counts = read(tmp_path, file.getvalue())
+            sent, headers["Transfer_Encoding"] = chunked(sent, 5000), "chunked"
+        records.append(response(f"https://a.org/{number}", sent, **headers))
+        expected.append(Page(f"https://a.org/{number}", 200, headers["Content_Type"], None, body))
+    pages, counts = read(tmp_path, join(*records))
     assert pages == expected
     assert counts == counted(pages=40)
+
+
+def test_headers_are_read_as_servers_write_them(tmp_path: Path) -> None:
+    blocks = [
+        b"HTTP/1.1 301 Moved\nLocation: /\xe9\n\n",
+        "HTTP/1.1 302\r\nLOCATION: /é\r\nBroken\r\n\r\n".encode(),
+        b"http/2 200\r\nX: " + b"x" * 100_000 + b"\r\nContent-Type: text/\r\n html\r\n\r\nbody",
+        b"HTTP/1.1 200 OK",
+    ]
+    pages, _ = read(tmp_path, members(*(record("response", block, WARC_Target_URI=f"https://a.org/{number}")
+                                        for number, block in enumerate(blocks))))  # fmt: skip
+    assert [(page.status, page.location, page.content_type, page.body) for page in pages] == [
+        (301, "https://a.org/é", None, b""),
+        (302, "https://a.org/é", None, b""),
+        (200, None, "text/ html", b"body"),
+        (200, None, None, b""),
+    ]
 
 
 def test_records_may_share_a_gzip_member_or_stretch_over_several(tmp_path: Path) -> None:
@@ -148,7 +152,7 @@ def test_records_may_share_a_gzip_member_or_stretch_over_several(tmp_path: Path)
     one = b"".join(records)
     pieces = [one[start : start + 70_000] for start in range(0, len(one), 70_000)]
     expected = [f"https://a.org/{number}" for number in range(5)]
-    for name, contents in {"one": members(one), "pieces": members(*pieces), "padded": members(one) + bytes(5)}.items():
+    for name, contents in {"one": members(one), "pieces": members(*pieces)}.items():
         (tmp_path / name).mkdir()
         assert [page.url for page in read(tmp_path / name, contents)[0]] == expected
 
@@ -306,7 +310,7 @@ def test_dates_are_compared_in_microseconds(date: str | None, expected: int) -> 
 
 def read_all(path: Path, contents: bytes) -> list[str]:
     path.write_bytes(contents)
-    return [each.rec_headers.get_header("WARC-Target-URI") for each in warc_records(path)]
+    return [each.headers["WARC-Target-URI"] for each in warc_records(path)]
 
 
 THREE = [response(f"https://a.org/{number}", HTML[: 10 + 20 * number]) for number in range(3)]
@@ -341,10 +345,12 @@ def test_a_cut_names_the_record_and_its_place(tmp_path: Path) -> None:
     second = len(members(THREE[0]))
     with pytest.raises(InputError, match=f"is cut: its last gzip member, at byte {second:,}, is not whole"):
         read_all(tmp_path / "a.warc.gz", zipped[: second + 50])
-    with pytest.raises(InputError, match=rf"is cut: of the \d+ bytes of the record at byte {len(THREE[0])} there are"):
-        read_all(tmp_path / "a.warc", b"".join(THREE)[: len(THREE[0]) + len(THREE[1]) - 10])
-    with pytest.raises(InputError, match=rf"is cut: of the .*\(gzip member at byte {second:,}\)"):
-        read_all(tmp_path / "b.warc.gz", members(THREE[0], THREE[1][:-10]))
+    for name, contents, start in (
+        ("a.warc", b"".join(THREE)[: len(THREE[0]) + len(THREE[1]) - 10], len(THREE[0])),
+        ("b.warc.gz", members(THREE[0], THREE[1][:-10]), second),
+    ):
+        with pytest.raises(InputError, match=rf"is cut: the record near byte {start} \(https://a.org/1\) lacks 6 of"):
+            read_all(tmp_path / name, contents)
 
 
 def test_a_torn_gzip_member_in_the_middle_is_an_error_that_names_it(tmp_path: Path) -> None:
@@ -381,12 +387,12 @@ def test_a_length_that_is_no_number_is_an_error(tmp_path: Path, length: str) -> 
         (b"", "is empty"),
         (gzip.compress(b"", mtime=0), "holds no record"),
         (b"<html></html>", "is no WARC file: it begins with b'<html"),
-        (gzip.compress(b"0 1\n1 2\n", mtime=0), "is no WARC file: it begins with b'0 1"),
+        (gzip.compress(b"0 1\n1 2\n", mtime=0), "is no WARC file: Invalid WARC header"),
         (gzip.compress(members(*THREE), mtime=0), "is no WARC file"),
         (b"\x1f\x8b", "is cut"),
         (bytes(range(256)) * 10, "is no WARC file"),
-        (b"WARC/1.0\r\n", "is cut or damaged: the record at byte 0"),
-        (b"WARC/9.9\r\n\r\n", "is damaged"),
+        (b"WARC/1.0\r\n", "is cut or damaged: the record near byte 0"),
+        (b"WARC/9.9\r\n\r\n", "is no WARC file"),
     ],
 )
 def test_a_file_that_is_no_archive_is_an_error(tmp_path: Path, contents: bytes, message: str) -> None:

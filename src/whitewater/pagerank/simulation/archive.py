@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import struct
 import zlib
+from base64 import b32encode
+from hashlib import sha1
 from http import HTTPStatus
-from io import BytesIO
 from typing import BinaryIO
 from uuid import NAMESPACE_URL, uuid5
-
-from warcio.statusandheaders import StatusAndHeaders
-from warcio.warcwriter import WARCWriter
 
 _DATE = "1998-04-14T00:00:00Z"
 
@@ -19,25 +17,39 @@ class Archive:
     """Responses as records of a file."""
 
     def __init__(self, file: BinaryIO) -> None:
-        self._writer = WARCWriter(file, gzip=True)
+        self._file = file
         self.records = 0
 
     def add(self, url: str, body: bytes, *, status: int = 200, content_type: str, location: str = "") -> None:
         """Add a response."""
-        headers = [("Content-Type", content_type), ("Content-Length", str(len(body)))]
-        if location:
-            headers.append(("Location", location))
-        line = f"{status} {HTTPStatus(status).phrase}"
-        record = self._writer.create_warc_record(
-            url,
-            "response",
-            payload=BytesIO(body),
-            length=len(body),
-            http_headers=StatusAndHeaders(line, headers, protocol="HTTP/1.1"),
-            warc_headers_dict={"WARC-Record-ID": f"<urn:uuid:{uuid5(NAMESPACE_URL, url)}>", "WARC-Date": _DATE},
-        )
-        self._writer.write_record(record)
+        lines = [
+            f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
+            f"Content-Type: {content_type}",
+            f"Content-Length: {len(body)}",
+            *([f"Location: {location}"] if location else []),
+        ]
+        block = _head(lines) + body
+        lines = [
+            "WARC/1.0",
+            f"WARC-Record-ID: <urn:uuid:{uuid5(NAMESPACE_URL, url)}>",
+            f"WARC-Date: {_DATE}",
+            "WARC-Type: response",
+            f"WARC-Target-URI: {url}",
+            f"WARC-Payload-Digest: {_digest(body)}",
+            f"WARC-Block-Digest: {_digest(block)}",
+            "Content-Type: application/http; msgtype=response",
+            f"Content-Length: {len(block)}",
+        ]
+        self._file.write(zlib.compress(_head(lines) + block + b"\r\n\r\n", 9, wbits=16 + zlib.MAX_WBITS))
         self.records += 1
+
+
+def _head(lines: list[str]) -> bytes:
+    return "".join(f"{line}\r\n" for line in [*lines, ""]).encode()
+
+
+def _digest(data: bytes) -> str:
+    return f"sha1:{b32encode(sha1(data, usedforsecurity=False).digest()).decode()}"
 
 
 def picture() -> bytes:

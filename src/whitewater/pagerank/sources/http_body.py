@@ -1,37 +1,33 @@
-"""Bodies of HTTP answers as archives store them: chunked, and compressed with gzip, deflate, Brotli or Zstandard.
+"""Bodies of HTTP answers as servers send and archives store them: chunked, and gzip, deflate, Brotli or Zstandard.
+
+The decoders of HTTP libraries (aiohttp, FastWARC) take the end of what is cut off for the end of the body.
 
 Sources: RFC 9112, section 7.1 (chunked); RFC 9110, section 8.4 (content encodings).
 """
 
 from __future__ import annotations
 
+import re
 import zlib
 
+import pyarrow as pa
+
 CODECS = {"gzip": "gzip", "x-gzip": "gzip", "br": "brotli", "zstd": "zstd"}
-HEXADECIMAL = frozenset(b"0123456789abcdefABCDEF")
-LINE_END = b"\r\n"
+_LINE_END = b"\r\n"
+_CHUNK_SIZE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?\r\n")
 
 
 class UndecodableError(Exception):
     """A body is not what its headers say, or it is cut."""
 
 
-def decoded(body: bytes, *, transfer_encoding: str, content_encoding: str, limit: int) -> bytes:
+def decoded(body: bytes, *, content_encoding: str, transfer_encoding: str = "", limit: int) -> bytes:
     """Return a body without its encodings, and at most one byte more than ``limit``: then it is larger.
 
     Archives often hold bodies that were decoded before, under headers that were left as they were. So a body whose
     headers say that it is chunked, but which begins with no chunk, is taken as it is, and so is one that cannot be
     decompressed and begins like markup. Content encodings that nobody knows, such as ``utf-8``, are passed over, as
     browsers do.
-
-    Parameters
-    ----------
-    body
-        What follows the headers.
-    transfer_encoding, content_encoding
-        These headers; empty if there are none.
-    limit
-        Bytes: what is decoded beyond it is not looked at.
 
     Raises
     ------
@@ -49,50 +45,41 @@ def decoded(body: bytes, *, transfer_encoding: str, content_encoding: str, limit
     return body
 
 
+def header_text(sent: bytes) -> str:
+    """Return a header as text: of bytes that are no UTF-8 each counts as the character of its number."""
+    try:
+        return sent.decode()
+    except UnicodeDecodeError:
+        return sent.decode("latin-1")
+
+
 def _without_chunks(body: bytes) -> bytes:
     """Join chunks, each of which is a line with its size in hexadecimal, its bytes, and a line end."""
-    if body and _chunk_size(body, 0) is None:
-        return body
-    chunks, start = [], 0
-    while size := _chunk_size(body, start):
-        first = body.index(LINE_END, start) + len(LINE_END)
-        chunks.append(body[first : first + size])
-        start = first + size + len(LINE_END)
-        if body[first + size : start] != LINE_END:
+    chunks, start = list[bytes](), 0
+    while found := _CHUNK_SIZE.match(body, start):
+        size, start = int(found[1], 16), found.end()
+        if not size:
+            return b"".join(chunks)
+        chunks.append(body[start : start + size])
+        start += size + len(_LINE_END)
+        if body[start - len(_LINE_END) : start] != _LINE_END:
             raise UndecodableError(f"a chunk of {size} bytes does not end where it should")
-    if body and size is None:
+    if start:
         raise UndecodableError("the last chunk is missing")
-    return b"".join(chunks)
-
-
-def _chunk_size(body: bytes, start: int) -> int | None:
-    """Return the size in the line at ``start``; None if it is no such line."""
-    line = body[start : start + 64].partition(LINE_END)[0].partition(b";")[0].strip()
-    return int(line, 16) if line and HEXADECIMAL.issuperset(line) else None
+    return body
 
 
 def _decompressed(body: bytes, encoding: str, limit: int) -> bytes:
     if encoding == "deflate" and body:
-        return _inflated(body, limit)
-    if encoding not in CODECS or not body:
+        # The format of zlib (RFC 1950, section 2.2), or the bare one that some servers take for it.
+        is_zlib = body[0] & 15 == zlib.DEFLATED and int.from_bytes(body[:2], "big") % 31 == 0
+        inflate = zlib.decompressobj(zlib.MAX_WBITS if is_zlib else -zlib.MAX_WBITS)
+        data = inflate.decompress(body, limit + 1)
+        if not inflate.eof and len(data) <= limit:
+            raise zlib.error("it is cut")
+    elif encoding in CODECS and body:
+        with pa.CompressedInputStream(pa.BufferReader(body), CODECS[encoding]) as stream:
+            data = stream.read(limit + 1)
+    else:
         return body
-    import pyarrow as pa
-
-    with pa.CompressedInputStream(pa.BufferReader(body), CODECS[encoding]) as stream:
-        data: bytes = stream.read(limit + 1)
-    return data
-
-
-def _inflated(body: bytes, limit: int) -> bytes:
-    """Decompress the format of zlib, or the bare one that some servers take for it."""
-    try:
-        return _whole(zlib.decompressobj(), body, limit)
-    except zlib.error:
-        return _whole(zlib.decompressobj(-zlib.MAX_WBITS), body, limit)
-
-
-def _whole(inflate: zlib._Decompress, body: bytes, limit: int) -> bytes:
-    data = inflate.decompress(body, limit + 1)
-    if not inflate.eof and len(data) <= limit:
-        raise zlib.error("it is cut")
     return data

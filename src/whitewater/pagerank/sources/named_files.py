@@ -12,7 +12,7 @@ from urllib.parse import urljoin, urlsplit
 from whitewater.config.pagerank import Edges, Warc
 from whitewater.download import Access
 from whitewater.errors import InputError
-from whitewater.pagerank.sources.warc_records import GZIP
+from whitewater.pagerank.sources.warc import GZIP
 from whitewater.places import Downloads, Input, distinct, expand, obtain
 
 LISTS = (".paths", ".paths.gz")

@@ -17,41 +17,51 @@ request ...    warcinfo, metadata, continuation, other: records that hold no pag
 
 ``truncated`` are those of the pages that the crawler has cut (WARC-Truncated).
 
-Each file is read once, by one worker, into a folder of its own, and the captures are told apart by a digest of their
-URL and their date, 24 bytes a page. Only then, and only where there are superseded pages, files of pages are written
-again without them. So bodies take the memory of one row group for each worker.
+The reader of `fastwarc` takes the end of a file for the end of a record. So gzip members are checked ahead of it, with
+their checksums, and lengths of records after it; only of the four bytes that end a record some may be missing, or
+belong to its length. What nobody can see is a file cut exactly between two records: compare its size or checksum with
+those where it came from.
+
+Each file is read by one worker, into a folder of its own, and the captures are told apart by a digest of their URL and
+their date, 24 bytes a page. Only then, and only where there are superseded pages, files of pages are written again
+without them. So bodies take the memory of one row group for each worker.
+
+Source: ISO 28500:2017, the WARC file format 1.1; RFC 1952, gzip.
 """
 
 from __future__ import annotations
 
-import io
+import re
 import shutil
+import zlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, BinaryIO
 from urllib.parse import urljoin
 
 import numpy as np
 import numpy.typing as npt
 import xxhash
+from fastwarc.warc import ArchiveIterator, HeaderMap, WarcRecord
 
+from whitewater.errors import InputError
 from whitewater.pagerank.pages import LARGEST_BODY, Page, PagesWriter
-from whitewater.pagerank.sources.http_body import UndecodableError, decoded
-from whitewater.pagerank.sources.warc_records import warc_records
+from whitewater.pagerank.sources.http_body import UndecodableError, decoded, header_text
 from whitewater.step import Run
-
-if TYPE_CHECKING:
-    from warcio.recordloader import ArcWarcRecord
-    from warcio.statusandheaders import StatusAndHeaders
 
 NO_PAGES = frozenset({"request", "revisit", "metadata", "warcinfo", "continuation"})
 WITH_PAGES = frozenset({"response", "resource", "conversion"})
-# From this on, workers are processes: `warcio` is Python, and threads would wait for each other.
+# From this on, workers are processes, since making pages of records holds the lock of the interpreter.
 LARGE_BYTES = 64_000_000
 # A capture without a date that can be read counts as the oldest.
 NO_DATE = np.iinfo(np.int64).min
+GZIP = b"\x1f\x8b"
+MAGIC = b"WARC/"
+BLOCK = 1 << 16
+REMEDY = "Get the file again."
+_STATUS = re.compile(r"HTTP/\S*\s+([0-9]{3})(?:\s|$)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -100,26 +110,112 @@ def read_warc(task: tuple[Path, Path]) -> Captures:
             if page:
                 writer.add(page)
                 digests += xxhash.xxh3_128_digest(page.url.encode("utf-8", "replace"))
-                dates.append(microseconds(record.rec_headers.get_header("WARC-Date")))
-                counts["truncated"] += "WARC-Truncated" in record.rec_headers
+                dates.append(microseconds(record.headers.get("WARC-Date")))
+                counts["truncated"] += "WARC-Truncated" in record.headers
         writer.close()
     return Captures(counts, np.frombuffer(digests, np.uint64).reshape(-1, 2), np.array(dates, np.int64))
 
 
-def read_record(record: ArcWarcRecord) -> tuple[str, Page | None]:
+def warc_records(path: Path) -> Iterator[WarcRecord]:
+    """Yield the records of a file, plain or gzip; of HTTP records the headers are not parsed.
+
+    The body of a record can be read until the next one is asked for; what is left of it is passed over, and checked.
+
+    Raises
+    ------
+    InputError
+        If the file is empty, cannot be read or is no WARC, if a gzip member or a record is cut or damaged, or if the
+        length of a record is wrong.
+    """
+    try:
+        with path.open("rb") as file:
+            head = file.read(len(MAGIC))
+            if not head:
+                raise InputError(f"{path} is empty. {REMEDY}")
+            if not head.startswith((GZIP, MAGIC)):
+                raise InputError(f"{path} is no WARC file: it begins with {head!r}. Check pagerank.fetch.warc.files.")
+            file.seek(0)
+            if head.startswith(GZIP):
+                _refuse_torn_members(path, file)
+            yield from _records(path, file)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error}. Check pagerank.fetch.warc.files.") from error
+
+
+def _refuse_torn_members(path: Path, file: BinaryIO) -> None:
+    """Decompress a gzip file, and leave it at its beginning."""
+    inflate, start = zlib.decompressobj(16 + zlib.MAX_WBITS), 0
+    while waiting := file.read(BLOCK):
+        while waiting:
+            if inflate.eof:
+                inflate, start = zlib.decompressobj(16 + zlib.MAX_WBITS), file.tell() - len(waiting)
+            try:
+                inflate.decompress(waiting)
+            except zlib.error as error:
+                raise InputError(
+                    f"{path} is damaged in the gzip member at byte {start:,}: {error}. {REMEDY}"
+                ) from error
+            waiting = inflate.unused_data
+    if not inflate.eof:
+        raise InputError(f"{path} is cut: its last gzip member, at byte {start:,}, is not whole. {REMEDY}")
+    file.seek(0)
+
+
+def _records(path: Path, file: BinaryIO) -> Iterator[WarcRecord]:
+    place = ""
+    records = ArchiveIterator(file, parse_http=False)
+    while True:
+        try:
+            record = next(records, None)
+        except OSError as error:
+            if not place:
+                raise InputError(
+                    f"{path} is no WARC file: {error} at its beginning. Check pagerank.fetch.warc.files."
+                ) from error
+            raise InputError(f"{path} is damaged: what follows {place} is no record ({error}), or that does not end "
+                             f"where its Content-Length says. {REMEDY}") from error  # fmt: skip
+        if record is None:
+            break
+        # Where records share a gzip member, what is known is where the reader is.
+        place = f"the record near byte {record.stream_pos:,} ({record.headers.get('WARC-Target-URI') or 'without URI'})"
+        length = record.headers.get("Content-Length") or ""
+        if not (length.isascii() and length.isdigit()):
+            raise InputError(f"{path} is cut or damaged: {place} has the Content-Length {length}. {REMEDY}")
+        yield record
+        record.reader.consume()
+        if record.reader.tell() != record.content_length:
+            raise InputError(f"{path} is cut: {place} lacks {record.content_length - record.reader.tell():,} of its "
+                             f"{length} bytes. {REMEDY}")  # fmt: skip
+    if not place:
+        raise InputError(f"{path} holds no record. {REMEDY}")
+
+
+def read_record(record: WarcRecord) -> tuple[str, Page | None]:
     """Return what a record is, and its page if that is ``pages``."""
-    if record.rec_type not in WITH_PAGES:
-        return (record.rec_type if record.rec_type in NO_PAGES else "other"), None
-    url = record.rec_headers.get_header("WARC-Target-URI")
-    kind = _obstacle(record, url)
-    if kind:
-        return kind, None
-    block = record.raw_stream.read(LARGEST_BODY + 1)
-    if len(block) > LARGEST_BODY:
+    kind = str(record.record_type)
+    if kind not in WITH_PAGES:
+        return (kind if kind in NO_PAGES else "other"), None
+    url = record.headers.get("WARC-Target-URI") or ""
+    obstacle = _obstacle(record, url)
+    if obstacle:
+        return obstacle, None
+    if kind == "response":
+        return _read_response(url, record)
+    if record.content_length > LARGEST_BODY:
         return "too_large", None
-    if record.rec_type != "response":
-        return "pages", Page(url, 200, _content_type(record), None, block)
-    return _read_response(url, io.BytesIO(block))
+    found = record.headers.get("Content-Type")
+    # Text that was converted (WET) is in UTF-8.
+    converted = kind == "conversion" and found == "text/plain"
+    return "pages", Page(url, 200, "text/plain; charset=utf-8" if converted else found, None, record.reader.read())
+
+
+def _obstacle(record: WarcRecord, url: str) -> str:
+    """Return why a record holds no whole page; empty if it may hold one."""
+    if not url:
+        return "malformed"
+    if not url.lower().startswith(("http:", "https:")):
+        return "not_http"
+    return "segmented" if "WARC-Segment-Number" in record.headers else ""
 
 
 def superseded(urls: npt.NDArray[np.uint64], dates: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
@@ -139,55 +235,33 @@ def microseconds(date: str | None) -> int:
         return NO_DATE
 
 
-def _obstacle(record: ArcWarcRecord, url: str | None) -> str:
-    """Return why a record holds no whole page; empty if it may hold one."""
-    if not url:
-        return "malformed"
-    if not url.lower().startswith(("http:", "https:")):
-        return "not_http"
-    return "segmented" if "WARC-Segment-Number" in record.rec_headers else ""
-
-
-def _content_type(record: ArcWarcRecord) -> str | None:
-    """Return the type of a record that is no answer; text that was converted (WET) is in UTF-8."""
-    found: str | None = record.rec_headers.get_header("Content-Type")
-    converted = record.rec_type == "conversion" and found == "text/plain"
-    return "text/plain; charset=utf-8" if converted else found
-
-
-def _read_response(url: str, stream: io.BytesIO) -> tuple[str, Page | None]:
-    headers = _headers(stream)
-    status = headers.get_statuscode() if headers else ""
-    if headers is None or not (len(status) == 3 and status.isascii() and status.isdigit()):
+def _read_response(url: str, record: WarcRecord) -> tuple[str, Page | None]:
+    record.is_http = True
+    record.parse_http(quirks_mode=True, max_header_len=LARGEST_BODY)
+    headers = record.http_headers
+    found = _STATUS.match(headers.status_line or "")
+    if found is None:
         return "malformed", None
+    if record.content_length > LARGEST_BODY:
+        return "too_large", None
+    status = int(found[1])
+    transfer, content = (headers.get(f"{name}-Encoding") or "" for name in ("Transfer", "Content"))
     try:
-        body = decoded(
-            stream.read(),
-            transfer_encoding=headers.get_header("Transfer-Encoding", ""),
-            content_encoding=headers.get_header("Content-Encoding", ""),
-            limit=LARGEST_BODY,
-        )
+        body = decoded(record.reader.read(), transfer_encoding=transfer, content_encoding=content, limit=LARGEST_BODY)
     except UndecodableError:
         return "undecodable", None
     if len(body) > LARGEST_BODY:
         return "too_large", None
-    code = int(status)
-    return "pages", Page(url, code, headers.get_header("Content-Type"), _location(url, code, headers), body)
+    return "pages", Page(url, status, _header(headers, b"Content-Type"), _location(url, status, headers), body)
 
 
-def _headers(stream: io.BytesIO) -> StatusAndHeaders | None:
-    """Return status and headers, and leave the stream at the body; None if there are none."""
-    from warcio.statusandheaders import StatusAndHeadersParser
-
-    try:
-        headers = StatusAndHeadersParser([], verify=False).parse(stream)
-    except EOFError:
-        return None
-    return headers if headers.protocol.upper().startswith("HTTP/") else None
+def _header(headers: HeaderMap, name: bytes) -> str | None:
+    sent = headers.get_bytes(name)
+    return None if sent is None else header_text(sent)
 
 
-def _location(url: str, status: int, headers: StatusAndHeaders) -> str | None:
-    location: str | None = headers.get_header("Location")
+def _location(url: str, status: int, headers: HeaderMap) -> str | None:
+    location = _header(headers, b"Location")
     if location is None or not 300 <= status < 400:
         return None
     try:
