@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from whitewater.devices import Device
-from whitewater.devices.protocol import Array, Regressor
+from whitewater.devices import Array, Device
+from whitewater.devices.protocol import Regressor
 from whitewater.errors import ConfigError
 from whitewater.workers import Workers
 

@@ -14,7 +14,8 @@ from tests.contract.signatures import Describe, problems
 from tests.contract.simulated_gpu import GROUPS, genotypes, keys_and_values, looked_up_counted_and_compared
 from whitewater.devices import BAD_INTEGER, NULL_INTEGER
 from whitewater.devices.cpu import CpuDevice
-from whitewater.devices.group_statistics import LIMIT, bin_bounds
+from whitewater.devices.group_kernels import LIMIT
+from whitewater.devices.group_statistics import bin_bounds
 
 H200 = (9, 0)
 

@@ -24,7 +24,7 @@ from tests.contract.signatures import Describe, problems, recorded
 from tests.contract.strict_device import StrictDevice, on_device
 from whitewater.config.cluster import Cluster
 from whitewater.devices import Genotypes
-from whitewater.devices.genotype_bits import lanes_of
+from whitewater.devices.genotype_kernels import lanes_of
 from whitewater.devices.genotypes import rows_in_column_order, rows_in_sample_order
 
 DEVICE = StrictDevice()

@@ -13,15 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whitewater.devices import GroupStatistics, group_statistics
-from whitewater.devices.group_statistics import (
-    BINS,
-    BINS_OF_OCTAVE,
-    LEAST,
-    LIMIT,
-    CpuGroupAccumulator,
-    bin_bounds,
-    medians,
-)
+from whitewater.devices.group_kernels import BINS, BINS_OF_OCTAVE, LEAST, LIMIT
+from whitewater.devices.group_statistics import CpuGroupAccumulator, bin_bounds, medians
 from whitewater.errors import IntegrityError
 
 Values = npt.NDArray[np.float64]

@@ -21,7 +21,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 
 from whitewater.config.recsys import Train
 from whitewater.devices import resolve
-from whitewater.devices.classifiers import XgboostTrees
+from whitewater.devices.estimators import XgboostTrees
 from whitewater.errors import DeviceError, InputError
 from whitewater.recsys.feature_folder import FeatureFile, open_features, write_features
 from whitewater.recsys.feature_matrix import load_matrix, numeric_columns

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whitewater.devices.protocol import BAD_INTEGER, NULL_INTEGER, NULL_TIMESTAMP, Array, Encoded, Kind
+from whitewater.devices.blocks import BAD_INTEGER, NULL_INTEGER, NULL_TIMESTAMP, Array, Encoded, Kind
 
 MICROSECONDS = pa.timestamp("us")
 # Only trips have times of this kind, and theirs are New York's.

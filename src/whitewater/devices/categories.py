@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from whitewater.arrow_arrays import to_arrow
+from whitewater.devices.blocks import Array
 from whitewater.devices.columns import Categories
-from whitewater.devices.protocol import Array
 from whitewater.errors import IntegrityError
 
 

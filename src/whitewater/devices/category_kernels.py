@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from whitewater.devices.blocks import Array
 from whitewater.devices.kernel import int64, kernel, uint64
-from whitewater.devices.protocol import Array
 
 # Fibonacci hashing (Knuth, The Art of Computer Programming, volume 3, section 6.4): 2**64 by the golden ratio.
 _GOLDEN = uint64(0x9E3779B97F4A7C15)

@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from whitewater.devices import parquet_pages
 from whitewater.devices.arrow_kinds import empty
+from whitewater.devices.blocks import Array
 from whitewater.devices.columns import Categories, Numbers
 from whitewater.devices.parquet_chunk import PHYSICAL, Chunk, ChunkError, Page, pages_of, texts_of
 from whitewater.devices.parquet_pages import DATA, DATA_V2, DICTIONARY
-from whitewater.devices.protocol import Array
 
 # The code of a null, -1, as kernels see it.
 _NULL_CODE = 2**32 - 1

@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from whitewater.devices.blocks import Array
 from whitewater.devices.column_chunk import read_chunk
 from whitewater.devices.columns import Categories, Column, Lists, Numbers
 from whitewater.devices.parquet import faults_of, opened, position_of
 from whitewater.devices.parquet_chunk import described
-from whitewater.devices.protocol import Array
 from whitewater.errors import InputError
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from whitewater.devices.blocks import Array
 from whitewater.devices.columns import Categories, Column, Lists, Numbers
-from whitewater.devices.protocol import Array
 from whitewater.errors import InputError
 
 # One page for each column chunk, up to 1 GiB.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from whitewater.devices.protocol import Array
+    from whitewater.devices.blocks import Array
 
 
 @dataclass(frozen=True)

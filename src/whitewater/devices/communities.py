@@ -15,9 +15,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from whitewater.devices.blocks import Array
 from whitewater.devices.graph_library import MOST_EDGES, gpu_free_memory, library_bytes
 from whitewater.devices.in_edges import Edges
-from whitewater.devices.protocol import Array
 from whitewater.errors import ResourceError
 
 Method = Literal["leiden", "louvain"]

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from whitewater.devices.blocks import Array
 from whitewater.devices.kernel import kernel, part
-from whitewater.devices.protocol import Array
 
 Rows = tuple[Array, Array, Array]
 # A vertex moves for a gain above this share of its strength: less may be rounding, which could go on for ever.

@@ -10,18 +10,17 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from whitewater.devices.blocks import Array
 from whitewater.devices.in_edges import Edges
-from whitewater.devices.protocol import Array
+from whitewater.devices.kernel import kernel, part
 
 
 def cpu_components(blocks: Iterable[tuple[int, Edges]], vertices: int) -> Array:
     """Return the smallest number in the component of each vertex; see `Device.components` of the protocol."""
-    from whitewater.devices.component_kernels import flatten, unite
-
     parents = np.arange(vertices)
     for first, edges in blocks:
-        unite(edges.offsets, edges.sources, first, parents)
-    flatten(parents)
+        _unite(edges.offsets, edges.sources, first, parents)
+    _flatten(parents)
     return parents
 
 
@@ -41,3 +40,34 @@ def gpu_components(blocks: Iterable[tuple[int, Edges]], vertices: int) -> Array:
         gpu_flatten[-(-vertices // THREADS), THREADS](parents, roots)
     host: Array = cupy.asnumpy(roots)
     return host
+
+
+@kernel
+def _unite(offsets: Array, sources: Array, first_target: int, parents: Array) -> None:
+    """Unite the trees of the ends of each edge; ``parents``, int64 (vertices,), is changed."""
+    for row in range(len(offsets) - 1):
+        one = _find_root(parents, first_target + row)
+        for edge in range(offsets[row] - offsets[0], offsets[row + 1] - offsets[0]):
+            other = _find_root(parents, sources[edge])
+            if other < one:
+                parents[one] = other
+                one = other
+            else:
+                parents[other] = one
+
+
+@kernel
+def _flatten(parents: Array) -> None:
+    """Replace the parent of each vertex by its root; a parent is never larger, so it is done before."""
+    for vertex in range(len(parents)):
+        parents[vertex] = parents[parents[vertex]]
+
+
+@part
+def _find_root(parents: Array, vertex: int) -> int:
+    """Return the root of a vertex; those on the way to it are put under their grandparents."""
+    current = vertex
+    while parents[current] != current:
+        parents[current] = parents[parents[current]]
+        current = parents[current]
+    return current

@@ -10,18 +10,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
-from whitewater.devices.protocol import (
-    Array,
-    Block,
-    BoostedTrees,
-    Classifier,
-    Embedding,
-    GroupAccumulator,
-    Kind,
-    Parsed,
-    RawBlock,
-    Regressor,
-)
+from whitewater.devices.blocks import Array, Block, Kind, Parsed, RawBlock
+from whitewater.devices.protocol import BoostedTrees, Classifier, Embedding, GroupAccumulator, Regressor
 from whitewater.versions import versions
 
 if TYPE_CHECKING:
@@ -219,12 +209,12 @@ class CpuDevice:
         return cpu_umap(neighbors=neighbors, minimum_distance=minimum_distance, seed=seed)
 
     def logistic_regression(self, *, penalty: float) -> Classifier:
-        from whitewater.devices.classifiers import cpu_logistic_regression
+        from whitewater.devices.estimators import cpu_logistic_regression
 
         return cpu_logistic_regression(penalty=penalty)
 
     def boosted_trees(self, *, trees: int, depth: int, learning_rate: float, seed: int, threads: int) -> BoostedTrees:
-        from whitewater.devices.classifiers import XgboostTrees
+        from whitewater.devices.estimators import XgboostTrees
 
         return XgboostTrees("cpu", trees=trees, depth=depth, learning_rate=learning_rate, seed=seed, threads=threads)
 

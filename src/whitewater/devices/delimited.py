@@ -13,9 +13,9 @@ import numpy as np
 
 from whitewater.devices import delimited_lines
 from whitewater.devices.arrow_kinds import dtype_of, empty
+from whitewater.devices.blocks import BAD_INTEGER, Array, Encoded, Kind, Parsed, RawBlock
 from whitewater.devices.delimited_lines import EXTRA_ROWS, LENGTH, LONG, STATE, parse_lines, plan_of
 from whitewater.devices.delimited_words import Words, long_numbers
-from whitewater.devices.protocol import BAD_INTEGER, Array, Encoded, Kind, Parsed, RawBlock
 
 # Lines parsed at once on the CPU: their numbers stay in the cache of a core.
 _LINES = 1 << 13

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from whitewater.devices.blocks import BAD_INTEGER, NULL_INTEGER, NULL_TIMESTAMP, Array
 from whitewater.devices.kernel import int64, kernel, part
-from whitewater.devices.protocol import BAD_INTEGER, NULL_INTEGER, NULL_TIMESTAMP, Array
 
 _SPACE, _TAB, _POINT, _COLON, _HYPHEN, _PLUS, _ZERO, _T, _E = b" \t.:-+0TE"
 _LOWER = 32

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from whitewater.devices.blocks import Array
 from whitewater.devices.delimited_fields import (
     UNREADABLE,
     WHOLE_SECOND,
@@ -20,7 +21,6 @@ from whitewater.devices.delimited_fields import (
     whole,
 )
 from whitewater.devices.kernel import int64, kernel, part, uint64
-from whitewater.devices.protocol import Array
 
 # How a field is parsed.
 SKIPPED, FLOAT, INTEGER, TIMESTAMP, TEXT = range(5)

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from whitewater.devices.blocks import NULL_INTEGER, Array, Encoded
 from whitewater.devices.delimited_lines import LENGTH, LONG, NULL_SPAN
 from whitewater.devices.kernel import int64, kernel, part
-from whitewater.devices.protocol import NULL_INTEGER, Array, Encoded
 
 
 class Words:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from whitewater.devices.genotype_bits import ones
+from whitewater.devices.blocks import Array
+from whitewater.devices.genotype_kernels import ones
 from whitewater.devices.kernel import int64, kernel, part, uint64
-from whitewater.devices.protocol import Array
 
 Edges = tuple[Array, Array]
 Output3 = tuple[Array, Array, Array]

@@ -20,7 +20,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from whitewater.devices.arrow_kinds import empty
-from whitewater.devices.protocol import Array
+from whitewater.devices.blocks import Array
 from whitewater.errors import IntegrityError
 
 Rule = Literal["drop", "sum", "maximum"]

@@ -1,4 +1,7 @@
-"""Arithmetic of whole columns that every row pays for: quotients, durations, bounds, and steps of a clock."""
+"""Arithmetic of whole columns that every row pays for: quotients, durations, bounds, and steps of a clock.
+
+On the CPU by kernels of one pass each, where NumPy takes one an operation.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whitewater.devices.protocol import NULL_INTEGER, NULL_TIMESTAMP, Array
+from whitewater.devices.blocks import NULL_INTEGER, NULL_TIMESTAMP, Array
+from whitewater.devices.kernel import int64, kernel
 
 _NAN = float("nan")
 
@@ -32,10 +36,8 @@ class Clock(NamedTuple):
 
 def cpu_ratio(numerator: Array, denominator: Array) -> Array:
     """Return the quotient of float64 columns, NaN where the denominator is not above 0."""
-    from whitewater.devices.elementwise_kernels import fill_ratio
-
     result = np.empty(len(numerator))
-    fill_ratio(numerator, denominator, result)
+    _fill_ratio(numerator, denominator, result)
     return result
 
 
@@ -50,10 +52,8 @@ def gpu_ratio(numerator: Array, denominator: Array) -> Array:
 
 def cpu_seconds(start: Array, end: Array) -> Array:
     """Return the seconds between timestamps as float64, NaN where one is null."""
-    from whitewater.devices.elementwise_kernels import fill_seconds
-
     result = np.empty(len(start))
-    fill_seconds(start, end, result)
+    _fill_seconds(start, end, result)
     return result
 
 
@@ -68,9 +68,7 @@ def gpu_seconds(start: Array, end: Array) -> Array:
 
 def cpu_mark_outside(values: Array, bounds: Bounds, mask: Array, bit: int) -> None:
     """Set bit ``bit + i`` of ``mask``, int64, where bound *i* is broken."""
-    from whitewater.devices.elementwise_kernels import mark_outside
-
-    mark_outside(values, bounds, mask, bit)
+    _mark_outside(values, bounds, mask, bit)
 
 
 def gpu_mark_outside(values: Array, bounds: Bounds, mask: Array, bit: int) -> None:
@@ -82,10 +80,8 @@ def gpu_mark_outside(values: Array, bounds: Bounds, mask: Array, bit: int) -> No
 
 def cpu_steps(timestamps: Array, clock: Clock) -> Array:
     """Return the step of the clock at each timestamp as int32, -1 outside [first, last) and for nulls."""
-    from whitewater.devices.elementwise_kernels import fill_steps
-
     result = np.empty(len(timestamps), np.int32)
-    fill_steps(timestamps, clock, result)
+    _fill_steps(timestamps, clock, result)
     return result
 
 
@@ -97,3 +93,43 @@ def gpu_steps(timestamps: Array, clock: Clock) -> Array:
     steps = ((timestamps - clock.first) // clock.step + clock.shift) % clock.cycle
     result: Array = cupy.where(known, steps, NULL_INTEGER).astype(cupy.int32)
     return result
+
+
+@kernel
+def _fill_ratio(numerator: Array, denominator: Array, result: Array) -> None:
+    """Fill ``result`` with the quotient, NaN where the denominator is not above 0."""
+    for row in range(len(result)):
+        result[row] = numerator[row] / denominator[row] if denominator[row] > 0 else _NAN
+
+
+@kernel
+def _fill_seconds(start: Array, end: Array, result: Array) -> None:
+    """Fill ``result`` with the seconds from ``start`` to ``end`` (int64 microseconds), NaN where one is null."""
+    for row in range(len(result)):
+        null = start[row] == NULL_TIMESTAMP or end[row] == NULL_TIMESTAMP
+        result[row] = _NAN if null else (end[row] - start[row]) / 1e6
+
+
+@kernel
+def _mark_outside(values: Array, bounds: tuple[float, float, float, float], mask: Array, bit: int) -> None:
+    """Set ``bit`` and the three above it in ``mask`` (int64) for the bounds that a value breaks."""
+    above, at_least, below, at_most = bounds
+    for row in range(len(mask)):
+        value = values[row]
+        broken = (value <= above) | (value < at_least) << 1 | (value >= below) << 2 | (value > at_most) << 3
+        mask[row] |= int64(broken) << bit
+
+
+@kernel
+def _fill_steps(values: Array, clock: tuple[int, int, int, int, int], result: Array) -> None:
+    """Fill ``result`` (int32) with the step of a clock (first, last, step, shift, cycle), -1 outside [first, last)."""
+    first, last, step, shift, cycle = clock
+    share = 1.0 / step
+    for row in range(len(result)):
+        known = first <= values[row] < last
+        passed = values[row] - first if known else 0
+        # A product is several times faster than a division; rounding may put it one step away, which the rest tells.
+        steps = int64(passed * share)
+        rest = passed - steps * step
+        steps += int64(rest >= step) - int64(rest < 0)
+        result[row] = np.int32(steps + shift) % np.int32(cycle) if known else NULL_INTEGER

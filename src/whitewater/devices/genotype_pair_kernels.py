@@ -9,10 +9,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from whitewater.devices.genotype_bits import LANES, ones
-from whitewater.devices.genotype_pairs import BYTES_A_PLANE_WORD, CALLS, MISSING, MISSING_BYTE, SQUARES, SUM
+from whitewater.devices.blocks import Array
+from whitewater.devices.genotype_kernels import LANES, ones
 from whitewater.devices.kernel import int64, kernel, part, uint64
-from whitewater.devices.protocol import Array
+
+PLANES = 3
+# Columns of the sums of a variant.
+CALLS, MISSING, SUM, SQUARES = SUMS = range(4)
+# A word of 64 bits, one a sample, is made of 64 genotypes of two bits.
+BYTES_A_PLANE_WORD = 16
+MISSING_BYTE = 0xFF
 
 
 @kernel

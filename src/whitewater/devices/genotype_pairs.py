@@ -11,15 +11,19 @@ from types import ModuleType
 
 import numpy as np
 
+from whitewater.devices.blocks import Array
+from whitewater.devices.genotype_pair_kernels import (
+    BYTES_A_PLANE_WORD,
+    MISSING,
+    MISSING_BYTE,
+    PLANES,
+    SUMS,
+    fill_planes,
+    mark_dosages,
+    mark_packed,
+)
 from whitewater.devices.genotypes import Genotypes
-from whitewater.devices.protocol import Array
 
-PLANES = 3
-# Columns of the sums of a variant.
-CALLS, MISSING, SUM, SQUARES = SUMS = range(4)
-# A word of 64 bits, one a sample, is made of 64 genotypes of two bits.
-BYTES_A_PLANE_WORD = 16
-MISSING_BYTE = 0xFF
 # A correlation that equals the threshold is not above it, whatever the rounding of its float64: PLINK's tolerance.
 _TOLERANCE = 1 + 2.0**-44
 _GPU_THREADS = 256
@@ -27,8 +31,6 @@ _GPU_THREADS = 256
 
 def cpu_correlated_variants(genotypes: Genotypes, stops: Array, threshold: float) -> Array:
     """Return the correlated pairs; see `whitewater.devices.protocol.Device.correlated_variants`."""
-    from whitewater.devices.genotype_pair_kernels import fill_planes, mark_dosages, mark_packed
-
     band = np.zeros((genotypes.variants, _width(genotypes.variants, stops)), np.bool_)
     if genotypes.packed:
         words = -(-genotypes.codes.shape[1] // BYTES_A_PLANE_WORD)

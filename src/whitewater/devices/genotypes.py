@@ -11,7 +11,7 @@ from types import ModuleType
 
 import numpy as np
 
-from whitewater.devices.protocol import Array
+from whitewater.devices.blocks import Array
 
 GENOTYPES_A_BYTE = 4
 MISSING_CODE = 3
@@ -116,8 +116,7 @@ def gpu_expand_genotypes(genotypes: Genotypes, table: Array, out: Array | None =
 
 def cpu_count_genotypes(genotypes: Genotypes, chosen: Array | None = None) -> Array:
     """Count the dosages of each variant; see `whitewater.devices.protocol.Device.count_genotypes`."""
-    from whitewater.devices.genotype_bits import lanes_of, whole_words
-    from whitewater.devices.genotype_kernels import count_dosages, count_packed
+    from whitewater.devices.genotype_kernels import count_dosages, count_packed, lanes_of, whole_words
 
     codes, counts = genotypes.codes, np.zeros((genotypes.variants, genotypes.ploidy + 2), np.int32)
     counting = np.ones(genotypes.samples, bool) if chosen is None else chosen
@@ -148,7 +147,7 @@ def gpu_count_genotypes(genotypes: Genotypes, chosen: Array | None = None) -> Ar
 def _gpu_count_packed(codes: Array, counting: Array, counts: Array) -> None:
     import cupy
 
-    from whitewater.devices.genotype_bits import lanes_of
+    from whitewater.devices.genotype_kernels import lanes_of
     from whitewater.devices.gpu_kernels import GPU_STRIPS, gpu_count_packed
 
     blocks = -(-len(codes) * GPU_STRIPS // _GPU_THREADS)

@@ -11,18 +11,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
 from whitewater.config.gpu import missing_gpu
-from whitewater.devices.protocol import (
-    Array,
-    Block,
-    BoostedTrees,
-    Classifier,
-    Embedding,
-    GroupAccumulator,
-    Kind,
-    Parsed,
-    RawBlock,
-    Regressor,
-)
+from whitewater.devices.blocks import Array, Block, Kind, Parsed, RawBlock
+from whitewater.devices.protocol import BoostedTrees, Classifier, Embedding, GroupAccumulator, Regressor
 from whitewater.errors import DeviceError
 from whitewater.versions import versions
 
@@ -255,12 +245,12 @@ class GpuDevice:
         return gpu_umap(neighbors=neighbors, minimum_distance=minimum_distance, seed=seed)
 
     def logistic_regression(self, *, penalty: float) -> Classifier:
-        from whitewater.devices.classifiers import gpu_logistic_regression
+        from whitewater.devices.estimators import gpu_logistic_regression
 
         return gpu_logistic_regression(penalty=penalty)
 
     def boosted_trees(self, *, trees: int, depth: int, learning_rate: float, seed: int, threads: int) -> BoostedTrees:
-        from whitewater.devices.classifiers import XgboostTrees
+        from whitewater.devices.estimators import XgboostTrees
 
         return XgboostTrees("cuda", trees=trees, depth=depth, learning_rate=learning_rate, seed=seed, threads=threads)
 

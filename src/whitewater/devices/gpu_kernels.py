@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from numba import config, cuda
 
+from whitewater.devices.blocks import Array
 from whitewater.devices.delimited_lines import BLANK, LONG, MALFORMED, PARSED, STATE, is_blank, parse_line
 from whitewater.devices.genotype_pair_kernels import are_correlated, are_correlated_dosages, fill_row
 from whitewater.devices.group_kernels import band_of, bin_of, lower_square, units_of, upper_square
-from whitewater.devices.protocol import Array
 
 # Blocks of few rows are no mistake here.
 config.CUDA_LOW_OCCUPANCY_WARNINGS = False
@@ -91,7 +91,7 @@ def gpu_expand_dosages(dosages: Array, table: Array, out: Array) -> None:
 def gpu_count_packed(codes: Array, lanes: Array, counts: Array) -> None:
     """Add to ``counts``, int32 (variants, 4), the genotypes of each code, with `GPU_STRIPS` threads to each variant.
 
-    ``lanes`` are those of `whitewater.devices.genotype_bits.lanes_of`.
+    ``lanes`` are those of `whitewater.devices.genotype_kernels.lanes_of`.
     """
     thread = cuda.grid(1)
     variant = thread // GPU_STRIPS

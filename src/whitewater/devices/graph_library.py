@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from whitewater.devices.blocks import Array
 from whitewater.devices.in_edges import Edges
-from whitewater.devices.protocol import Array
 
 logger = logging.getLogger(__name__)
 # Of an edge list cuGraph makes compressed rows by sorting: it holds the list, a sorted copy, the rows and work space.

@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
-from whitewater.devices.group_statistics import BAND_SHIFT, FIRST, HALF, LIMIT_BITS, SHIFT
-from whitewater.devices.kernel import kernel, part
-from whitewater.devices.protocol import Array
+import numpy as np
 
+from whitewater.devices.blocks import Array
+from whitewater.devices.kernel import kernel, part
+
+# Between these two values, bins are log-linear; no value may be as large as the second.
+LEAST, LIMIT = 2.0**-20, 2.0**20
+BINS_OF_OCTAVE = 512
+# Bits of a float64 below those that tell the bin, and the bits above them of the first log-linear bin.
+SHIFT = 52 - 9
+FIRST = int(np.float64(LEAST).view(np.int64)) >> SHIFT
+# The bits of the first value that is too large.
+LIMIT_BITS = int(np.float64(LIMIT).view(np.int64))
+# Besides the log-linear bins: one for 0, and one for what lies between 0 and `LEAST`.
+BINS = (LIMIT_BITS >> SHIFT) - FIRST + 2
+# A band is two octaves: its number is that of the log-linear bin without the bits that tell bins of a band apart.
+BAND_SHIFT = 10
+BANDS = (BINS - 2) >> BAND_SHIFT
+# A value is rounded to 1 / 2**38 of the upper end of its band. Its square has 76 bits and is summed up in two parts.
+HALF = 19
 LEFT_OUT = -2
 _NEGATIVE_ZERO = -(2**63)
 _REFUSED = -1

@@ -18,24 +18,10 @@ from operator import add
 import numpy as np
 import numpy.typing as npt
 
-from whitewater.devices.protocol import DIGIT, DIGITS, NULL_INTEGER, Array, GroupStatistics
+from whitewater.devices.blocks import DIGIT, DIGITS, NULL_INTEGER, Array, GroupStatistics
+from whitewater.devices.group_kernels import BANDS, BINS, FIRST, HALF, LIMIT, SHIFT, accumulate, fill_bins
 from whitewater.errors import IntegrityError
 
-# Between these two values, bins are log-linear; no value may be as large as the second.
-LEAST, LIMIT = 2.0**-20, 2.0**20
-BINS_OF_OCTAVE = 512
-# Bits of a float64 below those that tell the bin, and the bits above them of the first log-linear bin.
-SHIFT = 52 - 9
-FIRST = int(np.float64(LEAST).view(np.int64)) >> SHIFT
-# The bits of the first value that is too large.
-LIMIT_BITS = int(np.float64(LIMIT).view(np.int64))
-# Besides the log-linear bins: one for 0, and one for what lies between 0 and `LEAST`.
-BINS = (LIMIT_BITS >> SHIFT) - FIRST + 2
-# A band is two octaves: its number is that of the log-linear bin without the bits that tell bins of a band apart.
-BAND_SHIFT = 10
-BANDS = (BINS - 2) >> BAND_SHIFT
-# A value is rounded to 1 / 2**38 of the upper end of its band. Its square has 76 bits and is summed up in two parts.
-HALF = 19
 # Rows whose sums, each of at most 2**39 a row, fit in int64.
 _ROWS_OF_SUM = 2**24 - 1
 _GPU_THREADS = 256
@@ -130,8 +116,6 @@ class CpuGroupAccumulator(_Accumulator):
         self._counts = [np.zeros((size + 1, self._bins), np.int32) for size in self._groups]
 
     def _fill(self, keys: Sequence[Array], values: Array, chosen: Array | None) -> None:
-        from whitewater.devices.group_kernels import accumulate, fill_bins
-
         bins, units = np.empty(len(values), np.int16), np.empty(len(values), np.int64)
         fill_bins(values.view(np.int64), np.ones(len(values), bool) if chosen is None else chosen, bins, units)
         for place, (key, sums, counts) in enumerate(zip(keys, self._sums, self._counts, strict=True)):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from whitewater.devices.blocks import Array
 from whitewater.devices.kernel import kernel, part, uint64
-from whitewater.devices.protocol import Array
 
 # Edges of a target that are added up without a correction.
 _RUN = 128

@@ -28,8 +28,8 @@ from whitewater.devices.arrow_kinds import (
     narrow_integers,
     null_of,
 )
+from whitewater.devices.blocks import NULL_INTEGER, Array, Encoded, Kind, RawBlock
 from whitewater.devices.parquet_chunk import chunk_reader
-from whitewater.devices.protocol import NULL_INTEGER, Array, Encoded, Kind, RawBlock
 from whitewater.errors import InputError
 
 _FAULTS = (OSError, ValueError, pa.ArrowException)

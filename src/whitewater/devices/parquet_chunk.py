@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 
 from whitewater.devices import parquet_pages
 from whitewater.devices.arrow_kinds import MICROSECONDS, NULL_ID, dtype_of, empty, from_arrow, null_of
+from whitewater.devices.blocks import NULL_INTEGER, Array, Encoded, Kind
 from whitewater.devices.parquet_pages import ABSENT, DATA, DATA_V2, DICTIONARY, KIND, VALUES
-from whitewater.devices.protocol import NULL_INTEGER, Array, Encoded, Kind
 
 PHYSICAL: dict[str, np.dtype[Any]] = {
     "INT32": np.dtype("<i4"),

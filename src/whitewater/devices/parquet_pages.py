@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from whitewater.devices.blocks import Array
 from whitewater.devices.kernel import int64, kernel, part, short_kernel, uint64
-from whitewater.devices.protocol import Array
 
 # What is kept of a page's header: columns of a table (int64) with a row for each page.
 KIND, UNCOMPRESSED, COMPRESSED, CHECKSUM, VALUES, ENCODING, LEVELS, IS_COMPRESSED, BODY, FIELDS = range(10)

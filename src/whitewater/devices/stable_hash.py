@@ -12,7 +12,7 @@ from types import ModuleType
 
 import numpy as np
 
-from whitewater.devices.protocol import Array
+from whitewater.devices.blocks import Array
 
 _PRIME_1 = 0x9E3779B185EBCA87
 _PRIME_2 = 0xC2B2AE3D27D4EB4F

@@ -5,8 +5,8 @@ Source: Y. Collet, "xxHash fast digest algorithm", version 0.8.2, section XXH64.
 
 from __future__ import annotations
 
+from whitewater.devices.blocks import Array
 from whitewater.devices.kernel import part, uint64
-from whitewater.devices.protocol import Array
 
 _PRIME_1 = uint64(0x9E3779B185EBCA87)
 _PRIME_2 = uint64(0xC2B2AE3D27D4EB4F)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from whitewater.devices.genotype_bits import lanes_of, whole_words
+from whitewater.devices.genotype_kernels import lanes_of, whole_words
 from whitewater.devices.genotypes import GENOTYPES_A_BYTE
 from whitewater.devices.protocol import Array
 

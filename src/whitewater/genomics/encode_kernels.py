@@ -1,14 +1,15 @@
 """The kernels of `whitewater.genomics.encode`.
 
 ``tallies`` are the counts, int32 (variants, codes), and the missing calls of each sample, int64 (samples,), added to.
-``memory`` is a row of packed codes, and the lanes of its samples (see `whitewater.devices.genotype_bits`), both uint64.
+``memory`` is a row of packed codes, and the lanes of its samples (see
+`whitewater.devices.genotype_kernels`), both uint64.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from whitewater.devices.genotype_bits import add_counts
+from whitewater.devices.genotype_kernels import add_counts
 from whitewater.devices.genotypes import MISSING_CODE, MISSING_DOSAGE
 from whitewater.devices.kernel import kernel, part
 from whitewater.devices.protocol import Array

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -19,7 +19,7 @@ from whitewater.store import read_json, write_json
 from whitewater.taxi.blocks import column
 from whitewater.taxi.calendar import MONTHS, month_index, month_number
 from whitewater.taxi.partitions import directory, partitions, remove_unfinished, write_whole
-from whitewater.taxi.quality import check_written, summarise
+from whitewater.taxi.quality import Ids, Tally, check_written, summarise
 from whitewater.taxi.quarantine import write_malformed, write_rejected
 from whitewater.taxi.rules import Rule, broken, reasons, rules
 from whitewater.taxi.schema import KINDS, SERVICES
@@ -43,29 +43,6 @@ class Part:
     file: int
     origin: str
     service: int
-
-
-@dataclass(frozen=True)
-class Ids:
-    """Location ids of one end of trips: how many are given and missing, and by id those that the table lacks."""
-
-    given: int = 0
-    missing: int = 0
-    unknown: Counter[int] = field(default_factory=Counter)
-
-    def __add__(self, other: Ids) -> Ids:
-        return Ids(self.given + other.given, self.missing + other.missing, self.unknown + other.unknown)
-
-
-@dataclass(frozen=True)
-class Tally:
-    """What became of the rows of a part: counts by (service, month), and of rejected ones by (service, month, mask)."""
-
-    file: int
-    rows: Counter[tuple[int, int]]
-    rejected: Counter[tuple[int, int, int]]
-    pickup: Ids = Ids()
-    dropoff: Ids = Ids()
 
 
 @dataclass(frozen=True)

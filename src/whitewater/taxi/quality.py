@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from whitewater.devices import NULL_INTEGER
 from whitewater.errors import IntegrityError
@@ -13,8 +14,28 @@ from whitewater.taxi.calendar import month_name
 from whitewater.taxi.partitions import rows_on_disk
 from whitewater.taxi.schema import SERVICES
 
-if TYPE_CHECKING:
-    from whitewater.taxi.clean import Tally
+
+@dataclass(frozen=True)
+class Ids:
+    """Location ids of one end of trips: how many are given and missing, and by id those that the table lacks."""
+
+    given: int = 0
+    missing: int = 0
+    unknown: Counter[int] = field(default_factory=Counter)
+
+    def __add__(self, other: Ids) -> Ids:
+        return Ids(self.given + other.given, self.missing + other.missing, self.unknown + other.unknown)
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What became of the rows of a part: counts by (service, month), and of rejected ones by (service, month, mask)."""
+
+    file: int
+    rows: Counter[tuple[int, int]]
+    rejected: Counter[tuple[int, int, int]]
+    pickup: Ids = Ids()
+    dropoff: Ids = Ids()
 
 
 def summarise(

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from whitewater.devices.protocol import BAD_INTEGER, NULL_INTEGER, Kind
+from whitewater.devices import BAD_INTEGER, NULL_INTEGER, Kind
 from whitewater.errors import InputError
 
 Service = Literal["yellow", "green", "fhvhv"]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from whitewater.devices import NULL_INTEGER, Array, Block, Device, GroupStatistics, Kind
-from whitewater.devices.group_statistics import LIMIT
-from whitewater.devices.protocol import gathered
+from whitewater.devices.blocks import gathered
+from whitewater.devices.group_kernels import LIMIT
 from whitewater.errors import InputError
 from whitewater.taxi.blocks import column, slices, tip_is_recorded
 from whitewater.taxi.calendar import HOURS_OF_WEEK, MONTHS, hour_of_week, month_index
