@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,11 +19,12 @@ import numpy as np
 from whitewater.errors import ConfigError
 from whitewater.store import put_in_place, read_json, sha256, write_json
 from whitewater.taxi.schema import SERVICES, Service
-from whitewater.taxi.simulation.city import city
+from whitewater.taxi.simulation.city import SIZE, city
 from whitewater.taxi.simulation.dirt import DIRT, soil
-from whitewater.taxi.simulation.layout import CSV_UNTIL, FIRST_MONTH, PARQUET_SINCE, Form, Layout, layout, raw_table
-from whitewater.taxi.simulation.trips import MICROSECONDS, Trips, app_trips, hourly_demand, taxi_trips
-from whitewater.taxi.zones import COLUMNS, LOCATIONS
+from whitewater.taxi.simulation.layout import CSV_UNTIL, FIRST_MONTH, PARQUET_SINCE, Layout, layout, raw_table
+from whitewater.taxi.simulation.tariff import MICROSECONDS
+from whitewater.taxi.simulation.trips import app_trips, hourly_demand, taxi_trips
+from whitewater.taxi.zones import COLUMNS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,116 +40,74 @@ BLOCK_TRIPS = 250_000
 STATE = "state.json"
 
 
-@dataclass(frozen=True)
-class MonthFile:
-    """What decides the content of a generated file."""
-
-    service: Service
-    month: str
-    form: Form
-    rows: int
-    seed: int
-
-    @property
-    def name(self) -> str:
-        """Name of the file, as TLC names it."""
-        return f"{self.service}_tripdata_{self.month}.{self.form}"
-
-
 def simulate_month(service: Service, month: str, *, rows: int, seed: int) -> pa.Table:
-    """Return a month of trips in the raw layout of its service and era.
+    """Return a month of so many trips, at least one, in the raw layout of its service and era.
 
-    Parameters
-    ----------
-    service
-        ``yellow``, ``green`` or ``fhvhv``.
-    month
-        ``YYYY-MM``. Before 2017 the layout is that of the CSV of the time, from then on that of today's Parquet.
-    rows
-        Number of records, at least 1.
-    seed
-        Equal arguments give equal tables, whichever other months are simulated.
-
-    Returns
-    -------
-    pyarrow.Table
-        Exact raw names, order and types; nearly in the order of the pickups; amounts in US dollars.
+    Before 2017 the layout is that of the CSV of the time, from then on that of today's Parquet: exact raw names, order
+    and types; nearly in the order of the pickups; amounts in US dollars. Equal arguments give equal tables, whichever
+    other months are simulated.
 
     Raises
     ------
     ConfigError
-        If the service did not run in that month.
+        If the service did not run in that month, which is ``YYYY-MM``.
     """
     import pyarrow as pa
 
-    chosen = layout(service, month, "csv" if month < PARQUET_SINCE else "parquet")
     _require_running(service, month)
-    return pa.concat_tables(raw_table(trips, chosen) for trips in _blocks(service, month, rows=rows, seed=seed))
+    chosen = layout(service, month, "csv" if month < PARQUET_SINCE else "parquet")
+    return pa.concat_tables(_tables(chosen, rows=rows, seed=seed))
 
 
 def simulate_zones() -> pa.Table:
     """Return the simulated city's zone table in TLC's layout: 265 rows, LocationID int64, the rest text."""
     import pyarrow as pa
 
-    here = city()
-    texts = (here.borough[1:], here.name[1:], here.service_zone[1:])
-    return pa.table(dict(zip(COLUMNS, (range(1, LOCATIONS + 1), *texts), strict=True)))
+    return pa.table([pa.array(range(1, SIZE)), *(pa.array(texts[1:].tolist()) for texts in city()[:3])], list(COLUMNS))
 
 
 def write_generated(directory: Path, settings: Generated) -> list[Path]:
-    """Write the zone table and a file for each service and month; what is there from an earlier call is not made again.
+    """Write the zone table and a file for each service and month, and return the latter in that order.
 
     Yellow's first month is CSV, with the line ends and a few torn lines of its time, if TLC published CSV then; so are
-    all months before 2017. The others are Parquet. Files of an earlier call that are not asked for are removed.
-    Only one process at a time may use the directory.
-
-    Returns
-    -------
-    list of Path
-        The files of trips, by service and month.
+    all months before 2017. The others are Parquet. What is there from an earlier call is not made again, and removed if
+    it is not asked for. Only one process at a time may use the directory.
 
     Raises
     ------
     ConfigError
         If a service did not run in a month.
     """
-    files = _files(settings)
+    wanted = [
+        _layout(service, month, first=settings.months[0])
+        for service, month in dict.fromkeys(product(settings.services, settings.months))
+    ]
     directory.mkdir(parents=True, exist_ok=True)
     for unfinished in directory.glob(".*.part"):
         unfinished.unlink()
     state_path = directory / STATE
     known: dict[str, Any] = read_json(state_path) if state_path.exists() else {}
-    for name in set(known) - {file.name for file in files}:
+    paths = [directory / f"{chosen.service}_tripdata_{chosen.month}.{chosen.form}" for chosen in wanted]
+    for name in known.keys() - {path.name for path in paths}:
         (directory / name).unlink(missing_ok=True)
-    state: dict[str, dict[str, str]] = {}
-    for file in files:
-        state[file.name] = _made(file, directory, known.get(file.name))
-        if state != {name: known.get(name) for name in state}:
-            write_json(state_path, {**known, **state})
+    state = {}
+    for chosen, path in zip(wanted, paths, strict=True):
+        rows = max(1, round(ROWS[chosen.service] * settings.scale))
+        # Decides the content of the file; that of an older model is made again.
+        made_of = hashlib.sha256(f"{chosen} {rows} {settings.seed} {_code()}".encode()).hexdigest()
+        before = known.get(path.name, {})
+        if before.get("settings") != made_of or not path.is_file() or sha256(path) != before["sha256"]:
+            before = {"settings": made_of, "sha256": _write(path, chosen, rows=rows, seed=settings.seed)}
+        state[path.name] = before
+        write_json(state_path, {**known, **state})
     write_zones(directory / "zones.csv")
-    return [directory / file.name for file in files]
+    return paths
 
 
-def _files(settings: Generated) -> list[MonthFile]:
-    months = tuple(dict.fromkeys(settings.months))
-    for service in settings.services:
-        for month in months:
-            _require_running(service, month)
-    return [
-        MonthFile(
-            service=service,
-            month=month,
-            form=_form(service, month, first=month == months[0]),
-            rows=max(1, round(ROWS[service] * settings.scale)),
-            seed=settings.seed,
-        )
-        for service in dict.fromkeys(settings.services)
-        for month in months
-    ]
-
-
-def _form(service: Service, month: str, *, first: bool) -> Form:
-    return "csv" if month < PARQUET_SINCE or (first and service == "yellow" and month <= CSV_UNTIL) else "parquet"
+def _layout(service: Service, month: str, *, first: str) -> Layout:
+    _require_running(service, month)
+    is_csv = month < PARQUET_SINCE or (month == first and service == "yellow" and month <= CSV_UNTIL)
+    return layout(service, month, "csv" if is_csv else "parquet")
 
 
 def _require_running(service: Service, month: str) -> None:
@@ -157,33 +116,28 @@ def _require_running(service: Service, month: str) -> None:
                           f"Remove {month} from months, or {service} from services.")  # fmt: skip
 
 
-def _made(file: MonthFile, directory: Path, known: dict[str, str] | None) -> dict[str, str]:
-    """Make a file unless it is there, of the same settings and code, and unharmed; return what tells so next time."""
-    path = directory / file.name
-    settings = hashlib.sha256(f"{asdict(file)} {_code()}".encode()).hexdigest()
-    if known and known["settings"] == settings and path.is_file() and sha256(path) == known["sha256"]:
-        return known
-    beside = directory / f".{file.name}.part"
-    chosen = layout(file.service, file.month, file.form)
-    blocks = _blocks(file.service, file.month, rows=file.rows, seed=file.seed)
-    write = _write_csv if file.form == "csv" else _write_parquet
-    write(beside, blocks, chosen)
+def _write(path: Path, chosen: Layout, *, rows: int, seed: int) -> str:
+    """Write a month, and return its SHA-256."""
+    beside = path.with_name(f".{path.name}.part")
+    write = _write_csv if chosen.form == "csv" else _write_parquet
+    write(beside, _tables(chosen, rows=rows, seed=seed), chosen)
     digest = sha256(beside)
     put_in_place(beside, path)
-    logger.info("simulated %s: %d trips", path, file.rows)
-    return {"settings": settings, "sha256": digest}
+    logger.info("simulated %s: %d trips", path, rows)
+    return digest
 
 
 def _code() -> str:
-    """Return a checksum of the model's source, so that files of an older model are made again."""
+    """Return a checksum of the model's source."""
     here = Path(__file__)
     sources = [here, *sorted((here.parent / "simulation").glob("*.py"))]
     return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
 
 
-def _blocks(service: Service, month: str, *, rows: int, seed: int) -> Iterator[Trips]:
+def _tables(chosen: Layout, *, rows: int, seed: int) -> Iterator[pa.Table]:
     """Yield the trips of a month in time order, a quarter of a million at once, so that memory stays bounded."""
-    first, last = (np.datetime64(month, "M") + ahead for ahead in (0, 1))
+    service = chosen.service
+    first, last = (np.datetime64(chosen.month, "M") + ahead for ahead in (0, 1))
     hours = np.arange(first.astype("datetime64[h]"), last.astype("datetime64[h]")).astype(np.int64)
     seeds = (seed, SERVICES.index(service), int(first.astype(np.int64)))
     demand = hourly_demand(service, hours)
@@ -194,35 +148,34 @@ def _blocks(service: Service, month: str, *, rows: int, seed: int) -> Iterator[T
         hour = np.repeat(hours[blocks == block], counts[blocks == block])
         pickup = np.sort(hour * 3600 + random.integers(0, 3600, len(hour))) * MICROSECONDS
         trips = app_trips(pickup, random=random) if service == "fhvhv" else taxi_trips(service, pickup, random=random)
-        yield soil(trips, dispatched=service != "fhvhv" and month >= "2019", random=random)
+        dispatched = service != "fhvhv" and chosen.month >= "2019"
+        yield raw_table(soil(trips, dispatched=dispatched, random=random), chosen)
 
 
-def _write_parquet(path: Path, blocks: Iterator[Trips], chosen: Layout) -> None:
+def _write_parquet(path: Path, tables: Iterator[pa.Table], _: Layout) -> None:
     import pyarrow.parquet as pq
 
-    table = raw_table(next(blocks), chosen)
+    table = next(tables)
     with pq.ParquetWriter(path, table.schema) as writer:
         writer.write_table(table)
-        for trips in blocks:
-            writer.write_table(raw_table(trips, chosen))
+        for table in tables:
+            writer.write_table(table)
 
 
-def _write_csv(path: Path, blocks: Iterator[Trips], chosen: Layout) -> None:
+def _write_csv(path: Path, tables: Iterator[pa.Table], chosen: Layout) -> None:
     """Write the header, a blank line where the era had one, and rows that end with its surplus commas and CRLF."""
     import pyarrow as pa
     import pyarrow.csv as pa_csv
 
     options = pa_csv.WriteOptions(include_header=False, quoting_style="none", eol="\r\n")
     with path.open("wb") as file:
-        file.write(f"{chosen.header}\n\r\n".encode() if chosen.blank_line else f"{chosen.header}\r\n".encode())
-        for trips in blocks:
+        file.write(chosen.header.encode())
+        for table in tables:
+            pads = [pa.nulls(len(table), pa.string())] * chosen.pads
             lines = pa.BufferOutputStream()
-            table = raw_table(trips, chosen)
-            for number in range(chosen.pads):
-                table = table.append_column(f"pad {number}", pa.nulls(len(table), pa.string()))
-            pa_csv.write_csv(table, lines, options)
-            count = round(DIRT.torn_lines * len(table))
-            file.writelines(_torn(lines.getvalue().to_pybytes(), count=count))
+            names = list(map(str, range(len(table.columns) + chosen.pads)))  # not written
+            pa_csv.write_csv(pa.table([*table.columns, *pads], names), lines, options)
+            file.writelines(_torn(lines.getvalue().to_pybytes(), count=round(DIRT.torn_lines * len(table))))
 
 
 def _torn(lines: bytes, *, count: int) -> Iterator[bytes]:

@@ -13,13 +13,12 @@ import numpy as np
 
 from whitewater.taxi.schema import DISPUTE, NO_CHARGE, NULL_RATE_CODE
 from whitewater.taxi.simulation.city import OUTSIDE, UNKNOWN, Mask
-from whitewater.taxi.simulation.trips import MICROSECONDS, Trips
+from whitewater.taxi.simulation.tariff import MICROSECONDS
+from whitewater.taxi.simulation.trips import CHARGES, Trips
 
 DAY = 86_400 * MICROSECONDS
-AMOUNTS = (
-    "fare_amount", "extra", "mta_tax", "improvement_surcharge", "tolls_amount", "congestion_surcharge", "airport_fee",
-    "cbd_congestion_fee", "total_amount", "black_car_fund", "sales_tax",
-)  # fmt: skip
+AMOUNTS = (*CHARGES, "total_amount", "black_car_fund", "sales_tax")
+COORDINATES = ("pickup_longitude", "pickup_latitude", "dropoff_longitude", "dropoff_latitude")
 WRONG_CLOCK = np.datetime64("2009-01-01", "us").astype(np.int64)
 
 
@@ -45,37 +44,43 @@ class Dirt:
 DIRT = Dirt()
 
 
-def soil(trips: Trips, *, dispatched: bool, random: np.random.Generator, dirt: Dirt = DIRT) -> Trips:
-    """Return the trips with faults; ``dispatched`` says whether there are trips sent by an app among them.
+def soil(trips: Trips, *, dispatched: bool, random: np.random.Generator) -> Trips:
+    """Return as many trips with faults; ``dispatched`` says whether there are trips sent by an app among them.
 
-    The result has one more column, ``dispatched``, that marks them. The number of trips is the same.
+    The result has one more column, ``dispatched``, that marks them.
     """
     count = len(trips["pickup_datetime"])
 
     def hit(share: float) -> Mask:
         return random.random(count) < share
 
-    soiled = {name: values.copy() for name, values in trips.items()}
-    soiled["dispatched"] = hit(dirt.dispatched if dispatched else 0.0)
-    _times(soiled, hit(dirt.reversed), hit(dirt.left_running), hit(dirt.wrong_clock), random=random)
-    soiled["trip_distance"][hit(dirt.without_distance)] = 0
-    absurd = hit(dirt.absurd_distance)
-    soiled["trip_distance"][absurd] = np.round(np.exp(random.uniform(np.log(300), np.log(200_000), absurd.sum())), 2)
+    trips = {name: values.copy() for name, values in trips.items()}
+    trips["dispatched"] = hit(DIRT.dispatched if dispatched else 0.0)
+    _soil_times(trips, hit(DIRT.reversed), hit(DIRT.left_running), hit(DIRT.wrong_clock), random=random)
+    trips["trip_distance"][hit(DIRT.without_distance)] = 0
+    absurd = hit(DIRT.absurd_distance)
+    trips["trip_distance"][absurd] = np.round(np.exp(random.uniform(np.log(300), np.log(200_000), absurd.sum())), 2)
     for location in ("pickup_location_id", "dropoff_location_id"):
-        unknown = hit(dirt.unknown_zone)
-        soiled[location][unknown] = np.where(random.random(unknown.sum()) < 0.7, UNKNOWN, OUTSIDE)
-    if "passenger_count" in soiled:
-        soiled["passenger_count"][hit(dirt.without_passengers)] = 0
-        soiled["rate_code"][hit(dirt.unknown_rate_code)] = NULL_RATE_CODE
-        lost = hit(dirt.without_position)
-        for name in ("pickup_longitude", "pickup_latitude", "dropoff_longitude", "dropoff_latitude"):
-            soiled[name][lost] = 0
-    _follow(soiled, hit(dirt.repeated))
-    _refund(soiled, _follow(soiled, hit(dirt.refunded)), random=random)
-    return soiled
+        unknown = hit(DIRT.unknown_zone)
+        trips[location][unknown] = np.where(random.random(unknown.sum()) < 0.7, UNKNOWN, OUTSIDE)
+    if "passenger_count" in trips:
+        trips["passenger_count"][hit(DIRT.without_passengers)] = 0
+        trips["rate_code"][hit(DIRT.unknown_rate_code)] = NULL_RATE_CODE
+        lost = hit(DIRT.without_position)
+        for name in COORDINATES:
+            trips[name][lost] = 0
+    _follow(trips, hit(DIRT.repeated))
+    refunds = _follow(trips, hit(DIRT.refunded))
+    if "total_amount" in trips:
+        trips["total_amount"][refunds] -= trips["tip_amount"][refunds]
+        trips["payment_type"][refunds] = random.choice((NO_CHARGE, DISPUTE), refunds.sum())
+    trips["tip_amount"][refunds] = 0
+    for name in trips.keys() & set(AMOUNTS):
+        trips[name][refunds] *= -1
+    return trips
 
 
-def _times(trips: Trips, backwards: Mask, left_running: Mask, wrong: Mask, *, random: np.random.Generator) -> None:
+def _soil_times(trips: Trips, backwards: Mask, left_running: Mask, wrong: Mask, *, random: np.random.Generator) -> None:
     pickup, dropoff = trips["pickup_datetime"], trips["dropoff_datetime"]
     dropoff[left_running] = pickup[left_running] + DAY - random.integers(1, 600, left_running.sum()) * MICROSECONDS
     pickup[backwards], dropoff[backwards] = dropoff[backwards], pickup[backwards].copy()
@@ -92,13 +97,3 @@ def _follow(trips: Trips, chosen: Mask) -> Mask:
     for values in trips.values():
         values[copies] = values[:-1][chosen[:-1]]
     return copies
-
-
-def _refund(trips: Trips, refunds: Mask, *, random: np.random.Generator) -> None:
-    if "total_amount" in trips:
-        trips["total_amount"][refunds] -= trips["tip_amount"][refunds]
-        trips["payment_type"][refunds] = random.choice((NO_CHARGE, DISPUTE), refunds.sum())
-    trips["tip_amount"][refunds] = 0
-    for name in AMOUNTS:
-        if name in trips:
-            trips[name][refunds] *= -1

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
@@ -44,7 +42,6 @@ GREEN_2013 = (
     "Dropoff_longitude,Dropoff_latitude,Passenger_count,Trip_distance,Fare_amount,Extra,MTA_tax,Tip_amount,Tolls_amount,"
     "Ehail_fee,Total_amount,Payment_type,Trip_type "
 )
-GREEN_2015 = GREEN_2013.replace("Total_amount", "improvement_surcharge,Total_amount")
 GREEN_ZONES = (
     "VendorID,lpep_pickup_datetime,lpep_dropoff_datetime,store_and_fwd_flag,RatecodeID,PULocationID,DOLocationID,"
     "passenger_count,trip_distance,fare_amount,extra,mta_tax,tip_amount,tolls_amount,ehail_fee,improvement_surcharge,"
@@ -56,91 +53,88 @@ FHVHV = (
     "congestion_surcharge,airport_fee,tips,driver_pay,shared_request_flag,shared_match_flag,access_a_ride_flag,"
     "wav_request_flag,wav_match_flag"
 )
+# Headers of CSV, each with the last month that has it; green months are asked for as CSV to 2016 only.
+HEADERS = {
+    "yellow": (
+        ("2009-12", YELLOW_2009),
+        ("2014-12", YELLOW_2010),
+        ("2015-06", YELLOW_2015),
+        ("2016-06", YELLOW_2015.replace("RateCodeID", "RatecodeID")),
+        ("2018-12", YELLOW_ZONES),
+        (CSV_UNTIL, f"{YELLOW_ZONES},congestion_surcharge"),
+    ),
+    "green": (
+        ("2014-12", GREEN_2013),
+        ("2016-06", GREEN_2013.replace("Total_amount", "improvement_surcharge,Total_amount")),
+        ("2016-12", GREEN_ZONES),
+    ),
+}
 # Null together in trips sent by an app; the payment of yellow ones is 0 in Parquet.
 LEFT_OUT = ("passenger_count", "rate_code", "store_and_forward", "payment_type", "congestion_surcharge", "airport_fee",
             "trip_type")  # fmt: skip
 NEVER_KNOWN = ("ehail_fee", "airport_fee")
 UBER, LYFT = 3, 5
+# To 2014 vendors and payments were words, spelled otherwise by each vendor: codes 0 to 4 of vendor 1, then of vendor 2.
 VENDORS = ("", "CMT", "VTS")
-# To 2014 payments were words, spelled otherwise by each vendor: codes 0 to 4 of vendor 1, then those of vendor 2.
-PAYMENTS = (
-    (2009, ("", "Credit", "Cash", "No Charge", "Dispute", "", "CREDIT", "CASH", "No Charge", "Dispute")),
-    (2010, ("", "Cre", "Cas", "No ", "Dis", "", "CRD", "CSH", "NOC", "DIS")),
-    (2014, ("", "CRD", "CSH", "NOC", "DIS", "", "CRD", "CSH", "NOC", "DIS")),
-)
+PAYMENTS = {
+    2009: ("", "Credit", "Cash", "No Charge", "Dispute", "", "CREDIT", "CASH", "No Charge", "Dispute"),
+    2010: ("", "Cre", "Cas", "No ", "Dis", "", "CRD", "CSH", "NOC", "DIS"),
+    2011: ("", "CRD", "CSH", "NOC", "DIS", "", "CRD", "CSH", "NOC", "DIS"),
+}
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(NamedTuple):
     """A form of file: names of the columns as they stand in it; of CSV the header line, and what follows its rows."""
 
     service: Service
     month: str
     form: Form
-    names: tuple[str, ...]
+    names: list[str]
     header: str = ""
     pads: int = 0
-    blank_line: bool = False
 
     @property
     def recent(self) -> bool:
         """Whether the file is of the time since TLC narrowed the types, in 2023."""
         return self.month >= "2023-02"
 
+    @property
+    def old_yellow(self) -> bool:
+        """Whether vendors and payments are words."""
+        return self.service == "yellow" and self.month < "2015"
+
+    @property
+    def yellow_parquet(self) -> bool:
+        """Whether a payment is never null, but 0."""
+        return self.service == "yellow" and self.form == "parquet"
+
 
 def layout(service: Service, month: str, form: Form) -> Layout:
-    """Return the layout of a service's file of a month: as published then (CSV) or as published today (Parquet).
-
-    Green months are asked for as CSV to 2016 only.
-    """
+    """Return the layout of a service's file of a month: as published then (CSV) or as published today (Parquet)."""
     if form == "parquet":
-        return Layout(service, month, form, tuple(_parquet_names(service, month)))
-    names = _csv_header(service, month).split(",")
+        return Layout(service, month, form, _parquet_names(service, month))
+    names = next(header for last, header in HEADERS[service] if month <= last).split(",")
     padded = "2016-07" <= month <= "2016-12" or (service == "green" and month <= "2015-06")
-    blank_line = _blank_after_header(service, month)
-    separator = ", " if service == "yellow" and month[:4] == "2014" else ","
-    return Layout(service, month, form, tuple(names), separator.join(names), 2 if padded else 0, blank_line)
+    blank_line = month <= "2014-12" or ("2016-01" if service == "green" else "2017-01") <= month <= "2018-12"
+    header = (", " if service == "yellow" and month[:4] == "2014" else ",").join(names)
+    return Layout(service, month, form, names, f"{header}\n\r\n" if blank_line else f"{header}\r\n", 2 * padded)
+
+
+def _parquet_names(service: Service, month: str) -> list[str]:
+    airport_fee = "Airport_fee" if month >= "2023-02" else "airport_fee"
+    header = {
+        "yellow": f"{YELLOW_ZONES},congestion_surcharge,{airport_fee}",
+        "green": f"{GREEN_ZONES},congestion_surcharge",
+        "fhvhv": FHVHV,
+    }[service]
+    return [*header.split(","), *(["cbd_congestion_fee"] if month >= "2025-01" else [])]
 
 
 def raw_table(trips: Trips, chosen: Layout) -> pa.Table:
     """Return trips as a table of the layout: its names, order, types and spellings."""
     import pyarrow as pa
 
-    columns = [_column(name, trips, chosen) for name in chosen.names]
-    return pa.Table.from_arrays(columns, names=list(chosen.names))
-
-
-def _csv_header(service: Service, month: str) -> str:
-    if service == "green":
-        return _before(month, (("2014-12", GREEN_2013), ("2016-06", GREEN_2015))) or GREEN_ZONES
-    yellow_2016 = YELLOW_2015.replace("RateCodeID", "RatecodeID")
-    eras_of_yellow = (
-        ("2009-12", YELLOW_2009), ("2014-12", YELLOW_2010), ("2015-06", YELLOW_2015), ("2016-06", yellow_2016),
-        ("2018-12", YELLOW_ZONES),
-    )  # fmt: skip
-    return _before(month, eras_of_yellow) or f"{YELLOW_ZONES},congestion_surcharge"
-
-
-def _before(month: str, eras: Sequence[tuple[str, str]]) -> str | None:
-    return next((header for last, header in eras if month <= last), None)
-
-
-def _blank_after_header(service: Service, month: str) -> bool:
-    return month <= "2014-12" or ("2016-01" if service == "green" else "2017-01") <= month <= "2018-12"
-
-
-def _parquet_names(service: Service, month: str) -> list[str]:
-    if service == "fhvhv":
-        names = FHVHV.split(",")
-    elif service == "green":
-        names = [*GREEN_ZONES.split(","), "congestion_surcharge"]
-    else:
-        names = [
-            *YELLOW_ZONES.split(","),
-            "congestion_surcharge",
-            "Airport_fee" if month >= "2023-02" else "airport_fee",
-        ]
-    return [*names, "cbd_congestion_fee"] if month >= "2025-01" else names
+    return pa.table([_column(name, trips, chosen) for name in chosen.names], names=chosen.names)
 
 
 def _column(raw_name: str, trips: Trips, chosen: Layout) -> pa.Array:
@@ -148,15 +142,14 @@ def _column(raw_name: str, trips: Trips, chosen: Layout) -> pa.Array:
 
     column = ALIASES.get(raw_name.strip().lower(), raw_name)
     nulls = _nulls(column, trips, chosen)
-    text = pa.large_string() if chosen.recent else pa.string()
     spelled = _spelled(column, trips, chosen)
     if spelled is not None:
-        spellings, codes = spelled
-        return pa.array(spellings, text).take(pa.array(codes, pa.int64(), mask=nulls))
+        text = pa.large_string() if chosen.recent else pa.string()
+        return pa.array(spelled[0], text).take(pa.array(spelled[1], pa.int64(), mask=nulls))
     if nulls.all() and column in NEVER_KNOWN and chosen.form == "parquet" and not chosen.recent:
         return pa.nulls(len(nulls))
     values = trips.get(column, np.zeros(len(nulls)))
-    if column == "payment_type" and chosen.service == "yellow" and chosen.form == "parquet":
+    if column == "payment_type" and chosen.yellow_parquet:
         values = np.where(trips["dispatched"], 0, values)
     if column.endswith("_datetime"):
         unit = "us" if chosen.form == "parquet" else "s"
@@ -172,7 +165,7 @@ def _number_type(column: str, chosen: Layout) -> pa.DataType:
     if column in ("vendor_id", "pickup_location_id", "dropoff_location_id"):
         return pa.int32() if chosen.recent else pa.int64()
     # To January 2023 columns that may be null were stored as floats.
-    nullable = column in LEFT_OUT and not (column == "payment_type" and chosen.service == "yellow")
+    nullable = column in LEFT_OUT and not (column == "payment_type" and chosen.yellow_parquet)
     return pa.float64() if nullable and chosen.form == "parquet" and not chosen.recent else pa.int64()
 
 
@@ -182,14 +175,13 @@ def _nulls(column: str, trips: Trips, chosen: Layout) -> Mask:
         return ~none
     if column in ("on_scene_datetime", "originating_base_num"):
         return np.asarray(trips["vendor_id"] == LYFT)
-    if chosen.month[:4] == "2009" and column in ("rate_code", "mta_tax"):
+    if chosen.month < "2010" and column in ("rate_code", "mta_tax"):
         return ~none if column == "rate_code" else np.asarray(trips["mta_tax"] == 0)
-    if column == "store_and_forward" and chosen.service == "yellow" and chosen.month < "2015":
+    if column == "store_and_forward" and chosen.old_yellow:
         return np.asarray(trips["vendor_id"] == 2)
-    if column == "payment_type" and chosen.service == "yellow" and chosen.form == "parquet":
+    if chosen.service == "fhvhv" or (column == "payment_type" and chosen.yellow_parquet):
         return none
-    left_out = column in LEFT_OUT or (column == "vendor_id" and chosen.form == "csv")
-    return trips["dispatched"] if left_out and chosen.service != "fhvhv" else none
+    return trips["dispatched"] if column in LEFT_OUT or (column == "vendor_id" and chosen.form == "csv") else none
 
 
 def _spelled(column: str, trips: Trips, chosen: Layout) -> tuple[tuple[str, ...], Integers] | None:
@@ -199,12 +191,11 @@ def _spelled(column: str, trips: Trips, chosen: Layout) -> tuple[tuple[str, ...]
         return _spelled_by_apps(column, trips)
     if column == "store_and_forward":
         return ("0", "1") if year <= 2010 else ("N", "Y"), trips[column]
-    if chosen.service == "yellow" and year <= 2014:
-        if column == "vendor_id":
-            return VENDORS, vendor
-        if column == "payment_type":
-            by_vendor = next(words for last, words in PAYMENTS if year <= last)
-            return by_vendor, trips[column] + len(by_vendor) // 2 * (vendor - 1)
+    if column == "vendor_id" and chosen.old_yellow:
+        return VENDORS, vendor
+    if column == "payment_type" and chosen.old_yellow:
+        words = PAYMENTS[min(year, 2011)]
+        return words, trips[column] + len(words) // 2 * (vendor - 1)
     return None
 
 

@@ -14,20 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from whitewater.taxi.schema import CARD, CASH, DISPUTE, NO_CHARGE, Service
-from whitewater.taxi.simulation import tariff
-from whitewater.taxi.simulation.city import (
-    AIRPORTS,
-    Floats,
-    Integers,
-    city,
-    coordinates,
-    draw_dropoffs,
-    draw_pickups,
-    miles_between,
-)
+from whitewater.taxi.simulation import city, tariff
+from whitewater.taxi.simulation.city import Floats, Integers, Mask
+from whitewater.taxi.simulation.tariff import MICROSECONDS
 
 Trips = dict[str, npt.NDArray[Any]]
-MICROSECONDS = 1_000_000
 
 # Trips by hour of the day, in any unit.
 WEEKDAY = (22, 13, 8, 5, 6, 10, 24, 40, 48, 48, 46, 46, 49, 49, 51, 52, 47, 56, 64, 63, 60, 60, 54, 40)
@@ -69,21 +60,9 @@ def hourly_demand(service: Service, hours: Integers) -> Floats:
 
 
 def taxi_trips(service: Service, pickup: Integers, *, random: np.random.Generator) -> Trips:
-    """Return trips of yellow or green taxis.
+    """Return trips of yellow or green taxis, which began at ``pickup``: microseconds since 1970, local time.
 
-    Parameters
-    ----------
-    service
-        ``yellow`` or ``green``.
-    pickup
-        Microseconds since 1970, local time, whole seconds, int64 (trips,).
-    random
-        Source of the numbers.
-
-    Returns
-    -------
-    dict of str to ndarray
-        Columns of `whitewater.taxi.schema.TRIP_COLUMNS`, (trips,); amounts in whole cents of US dollars.
+    The columns are those of `whitewater.taxi.schema.TRIP_COLUMNS`, (trips,); amounts are US dollars in whole cents.
     """
     trips = _journeys(service, pickup, random=random)
     start, end, miles = trips["pickup_location_id"], trips["dropoff_location_id"], trips["trip_distance"]
@@ -108,19 +87,19 @@ def taxi_trips(service: Service, pickup: Integers, *, random: np.random.Generato
     # A meter of vendor 1 measures tenths of a mile, one of vendor 2 hundredths.
     trips["trip_distance"] = np.where(trips["vendor_id"] == 1, np.round(miles, 1), miles)
     trips["payment_type"] = _payments(service, trips, random=random)
-    charged = _charges(trips)
+    charged = np.asarray(np.sum([trips[name] for name in CHARGES], axis=0))
     trips["tip_amount"] = _card_tips(service, trips, charged, random=random) * (trips["payment_type"] == CARD)
     trips["total_amount"] = np.round(charged + trips["tip_amount"], 2)
     for end_point, locations in (("pickup", start), ("dropoff", end)):
-        trips[f"{end_point}_longitude"], trips[f"{end_point}_latitude"] = coordinates(locations, random=random)
+        trips[f"{end_point}_longitude"], trips[f"{end_point}_latitude"] = city.coordinates(locations, random=random)
     return trips
 
 
 def app_trips(pickup: Integers, *, random: np.random.Generator) -> Trips:
-    """Return high-volume for-hire trips (fhvhv); arguments and result as for `taxi_trips`.
+    """Return high-volume for-hire trips (fhvhv); see `taxi_trips`.
 
     Fares are a base, miles, minutes and a surge; most riders do not tip, the others by buttons of whole dollars or of
-    a share of the fare. ``originating`` says whether a base is named.
+    a share of the fare.
     """
     trips = _journeys("fhvhv", pickup, random=random)
     start, end, count = trips["pickup_location_id"], trips["dropoff_location_id"], len(pickup)
@@ -146,16 +125,19 @@ def app_trips(pickup: Integers, *, random: np.random.Generator) -> Trips:
         "wheelchair_match": (random.random(count) < 0.03).astype(np.int64),
         **tariff.zone_fees("fhvhv", pickup, start, end),
     }
-    trips["tip_amount"] = _app_tips(trips, random=random)
+    dollars = np.array([1.0, 2, 3, 5])[np.searchsorted((0.30, 0.55, 0.85), random.random(count))]
+    share = fare * np.array([0.10, 0.15, 0.20])[np.searchsorted((0.3, 0.7), random.random(count))]
+    tips = np.where(random.random(count) < 0.6, dollars, share)
+    trips["tip_amount"] = np.round(tips * _given("fhvhv", _generosity(trips), random=random), 2)
     return trips
 
 
 def _journeys(service: Service, pickup: Integers, *, random: np.random.Generator) -> Trips:
     """Return where trips lead, how far, and how long they take."""
     count = len(pickup)
-    start = draw_pickups(service, count, random=random)
-    end = draw_dropoffs(service, start, random=random)
-    miles = np.round(miles_between(start, end) * random.lognormal(0, 0.25, count), 2)
+    start = city.draw_pickups(service, count, random=random)
+    end = city.draw_dropoffs(service, start, random=random)
+    miles = np.round(city.miles_between(start, end) * random.lognormal(0, 0.25, count), 2)
     hour, weekend = pickup // MICROSECONDS // 3_600 % 24, (pickup // MICROSECONDS // 86_400 + 3) % 7 > 4
     speed = np.array(SPEED, np.float64)[hour] * np.where(weekend & (hour >= 7) & (hour < 20), 1.15, 1.0)
     # A long trip is driven faster: it uses the highways.
@@ -169,10 +151,6 @@ def _journeys(service: Service, pickup: Integers, *, random: np.random.Generator
         "dropoff_location_id": end,
         "trip_distance": miles,
     }
-
-
-def _charges(trips: Trips) -> Floats:
-    return np.asarray(np.sum([trips[name] for name in CHARGES], axis=0))
 
 
 def _payments(service: Service, trips: Trips, *, random: np.random.Generator) -> Integers:
@@ -199,38 +177,28 @@ def _card_tips(service: Service, trips: Trips, charged: Floats, *, random: np.ra
     rounded = np.ceil(1.1 * charged) - charged
     habit = random.random(count)
     tips = np.select([habit < 0.66, habit < 0.90], [preset, dollars], rounded)
-    given = random.random(count) > _none(service, generous)
-    return np.asarray(np.round(tips * given, 2))
-
-
-def _app_tips(trips: Trips, *, random: np.random.Generator) -> Floats:
-    fare, count = trips["fare_amount"], len(trips["fare_amount"])
-    dollars = np.array([1.0, 2, 3, 5])[np.searchsorted((0.30, 0.55, 0.85), random.random(count))]
-    share = fare * np.array([0.10, 0.15, 0.20])[np.searchsorted((0.3, 0.7), random.random(count))]
-    tips = np.where(random.random(count) < 0.6, dollars, share)
-    given = random.random(count) > _none("fhvhv", _generosity(trips))
-    return np.asarray(np.round(tips * given, 2))
+    return np.asarray(np.round(tips * _given(service, generous, random=random), 2))
 
 
 def _generosity(trips: Trips) -> Floats:
     """Return how willing to tip riders are, by hour, by the zones they travel between, and to or from an airport."""
     character, hour = _character(), trips["pickup_datetime"] // MICROSECONDS // 3_600 % 24
     start, end = trips["pickup_location_id"], trips["dropoff_location_id"]
-    airport = np.isin(start, AIRPORTS) | np.isin(end, AIRPORTS)
+    airport = np.isin(start, city.AIRPORTS) | np.isin(end, city.AIRPORTS)
     return np.asarray(np.array(GENEROSITY)[hour] + character[start] + 0.5 * character[end] - 0.25 * airport)
 
 
-def _none(service: Service, generous: Floats) -> Floats:
-    """Return the probability of no tip at all."""
+def _given(service: Service, generous: Floats, *, random: np.random.Generator) -> Mask:
+    """Draw who tips at all."""
     usual = NO_TIP[service]
-    return _logistic(np.log(usual / (1 - usual)) - generous)
+    return random.random(len(generous)) > _logistic(np.log(usual / (1 - usual)) - generous)
 
 
 @lru_cache
 def _character() -> Floats:
     """Return how willing to tip the riders of each zone are: a trait of the city, not of a simulated month."""
-    by_borough = [BOROUGH_CHARACTER.get(borough, 0.0) for borough in city().borough]
-    return np.asarray(by_borough + np.random.default_rng(1_653).normal(0, 0.25, 266))
+    by_borough = [BOROUGH_CHARACTER.get(borough, 0.0) for borough in city.city().borough]
+    return np.asarray(by_borough + np.random.default_rng(1_653).normal(0, 0.25, city.SIZE))
 
 
 def _logistic(values: Floats) -> Floats:
