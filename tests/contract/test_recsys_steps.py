@@ -35,7 +35,6 @@ HOST = {
     **dict.fromkeys(("byte_strings", "category_kernels", "value_table", "vocabulary"), "are about dictionaries"),
     "counted_values": "keeps values of dictionaries in files",
     **dict.fromkeys(("mapped_columns", "loading_kernels"), "read files into the host's memory, for batches"),
-    "past_kernels": "adds up what was learnt",
 }
 # Lines in functions that handle arrays of a device which the strict one never comes to: why not.
 ELSEWHERE = {

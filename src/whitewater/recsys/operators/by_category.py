@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from whitewater.devices.columns import Numbers
 from whitewater.errors import IntegrityError, ResourceError
-from whitewater.recsys.category_groups import Grouping, Groups, GroupTable, name_of, read_categories
+from whitewater.recsys.category_groups import Grouped, Grouping, Groups, GroupTable, name_of, read_categories
 from whitewater.recsys.operator import Fitted, Operator, Statistic
 from whitewater.recsys.operators.by_column import number_fields
 from whitewater.recsys.schema import Field
@@ -44,7 +46,6 @@ class ByCategory(Operator):
 
     @property
     def takes_combinations(self) -> bool:
-        """Whether it takes them: it does."""
         return True
 
     @abstractmethod
@@ -61,7 +62,6 @@ class ByCategory(Operator):
 
     def of_rows(self, block: Block, applying: Applying) -> Array | None:
         """Return what besides its categories must be known of each row, integers (rows,) on the device."""
-        del block, applying
         return None
 
     @property
@@ -70,19 +70,11 @@ class ByCategory(Operator):
         """The columns of the data that numbers are learnt of."""
 
     def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
-        """Return the columns of each input.
-
-        Raises
-        ------
-        ConfigError
-            If an input has no categories, or a column that numbers are learnt of has none.
-        """
         number_fields(self, self.of_numbers, fields)
         names = [grouping.name for grouping in self._groupings(inputs, fields)]
         return [Field(column, type_, (TAG,)) for name in names for column, type_ in self.columns_of(name).items()]
 
     def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[GroupStatistic]:
-        """Return one for each input."""
         others = self.dependencies(fitting=True, training=False)
         return [
             GroupStatistic(grouping.name, tuple(dict.fromkeys((*grouping.columns, *others))), grouping, self)
@@ -93,14 +85,12 @@ class ByCategory(Operator):
         return [Grouping.bound(each, fields, operator=type(self).__name__) for each in inputs]
 
     def restored(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> LearntByCategory:
-        """Return what was learnt of one input."""
         grouping = Grouping.restored(facts)
         if grouping.of not in inputs or TABLE not in tables:
             raise IntegrityError(f"{type(self).__name__}: there is no table of {grouping.name}. Fit again.")
         return self.learnt(grouping, tables[TABLE])
 
     def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], applying: Applying) -> Block:
-        """Return the numbers of the rows' categories."""
         of_rows = self.of_rows(block, applying)
         made: dict[str, Numbers] = {}
         for name in map(name_of, inputs):
@@ -111,7 +101,6 @@ class ByCategory(Operator):
         return made
 
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
-        """Return `transform` for one row."""
         names = [name_of(each) for each in inputs]
         functions = [
             (tuple(self.columns_of(name)), cast("LearntByCategory", fitted[name]).numbers_of_row()) for name in names
@@ -129,15 +118,32 @@ class ByCategory(Operator):
 class Gathering(ABC):
     """A table of groups that grows with blocks, or with tables of other parts."""
 
-    groups: Groups
+    def __init__(self, grouping: Grouping) -> None:
+        self.grouping, self.groups = grouping, Groups(grouping.type)
 
-    @abstractmethod
     def add(self, block: Block, device: Device) -> None:
         """Add the rows of a block."""
+        here = self.groups.add(self.grouping.categories(block, device), device)
+        self.grow(len(self.groups))
+        self.add_rows(here, block, device)
 
-    @abstractmethod
     def merge(self, table: pa.Table) -> None:
         """Add what another table tells, which may lie on disk."""
+        groups = np.append(0, self.groups.number(read_categories(table)))
+        self.grow(len(self.groups))
+        self.add_table(groups, table)
+
+    @abstractmethod
+    def grow(self, groups: int) -> None:
+        """Make room for so many groups."""
+
+    @abstractmethod
+    def add_rows(self, here: Grouped, block: Block, device: Device) -> None:
+        """Add the rows of a block, which are in these groups."""
+
+    @abstractmethod
+    def add_table(self, groups: npt.NDArray[np.int64], table: pa.Table) -> None:
+        """Add what another table tells of its categories, which are these groups."""
 
     @abstractmethod
     def table(self) -> pa.Table:
@@ -175,13 +181,6 @@ class GroupStatistic(Statistic):
         return [*tables, last if last.nbytes <= WAITING_BYTES else _stored(last, fitting)]
 
     def combine(self, parts: Sequence[list[pa.Table | Path]], fitting: Fitting) -> Fitted:
-        """Return what was learnt.
-
-        Raises
-        ------
-        ResourceError
-            If the merged table does not fit into the memory.
-        """
         waiting = [each for part in parts for each in part]
         if len(waiting) == 1:
             return self.operator.learnt(self.grouping, _taken(waiting[0]))
@@ -209,19 +208,17 @@ class LearntByCategory(Fitted):
     """What was learnt of one column or combination."""
 
     def __init__(self, grouping: Grouping, table: pa.Table) -> None:
-        self.lookup = GroupTable(grouping, read_categories(table))
+        self.lookup, self._table = GroupTable(grouping, read_categories(table)), table
 
     def facts(self) -> dict[str, Any]:
-        """Return what is small."""
         return self.lookup.grouping.facts() | {"categories": len(self.lookup)}
 
     def tables(self) -> dict[str, pa.Table]:
-        """Return the table of categories."""
         return {TABLE: self.table()}
 
-    @abstractmethod
     def table(self) -> pa.Table:
         """Return the table that it was made of."""
+        return self._table
 
     @abstractmethod
     def numbers(self, categories: Categories, of_rows: Array | None, applying: Applying) -> Sequence[Array]:

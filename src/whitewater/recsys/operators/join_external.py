@@ -87,23 +87,15 @@ class JoinExternal(Operator):
         return [Field(name, self.type_of(name)) for name in self.columns]
 
     def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[RowsOfTable]:
-        """Return what reads the file."""
-        del fields
         return [RowsOfTable(TABLE, column_names(inputs), self)]
 
     def restored(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> JoinedTable:
-        """Return the rows of the file."""
-        del inputs, facts
         return JoinedTable(tables[TABLE], self.keys, self.columns)
 
     def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], applying: Applying) -> Block:
-        """Return the columns of the file, in the order of the rows."""
-        del inputs
         return _joined(fitted).found([block[key] for key in self.keys], applying.device)
 
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
-        """Return the values of the file's row."""
-        del inputs
         table = _joined(fitted).rows
         keys, columns = self.keys, {name: table.column(name).to_pylist() for name in self.columns}
         listed = zip(*(table.column(key).to_pylist() for key in keys), strict=True)
@@ -227,8 +219,6 @@ class RowsOfTable(Statistic):
         """Look at nothing: blocks that are not asked for are not read."""
 
     def combine(self, parts: Sequence[None], fitting: Fitting) -> JoinedTable:
-        """Return the rows of the file."""
-        del parts, fitting
         return JoinedTable(self.operator.read(), self.operator.keys, self.operator.columns)
 
 
@@ -250,11 +240,9 @@ class JoinedTable(Fitted):
         self._keys, self._columns = keys, columns
 
     def facts(self) -> dict[str, Any]:
-        """Return the number of rows."""
         return {"rows": len(self.rows)}
 
     def tables(self) -> Mapping[str, pa.Table]:
-        """Return the rows."""
         return {TABLE: self.rows}
 
     def found(self, keys: Sequence[Column], device: Device) -> dict[str, Column]:

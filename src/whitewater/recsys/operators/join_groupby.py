@@ -14,7 +14,7 @@ from pydantic import model_validator
 
 from whitewater.errors import InputError
 from whitewater.recsys.categories import as_floats, count
-from whitewater.recsys.category_groups import Grouping, Groups, grown, read_categories, read_numbers, table_of
+from whitewater.recsys.category_groups import Grouped, Grouping, grown, read_numbers, table_of
 from whitewater.recsys.moments import Moments, grouped_moments
 from whitewater.recsys.operators.by_category import ByCategory, Gathering, LearntByCategory, spread
 
@@ -58,16 +58,12 @@ class JoinGroupby(ByCategory):
 
     @property
     def of_numbers(self) -> tuple[str, ...]:
-        """The columns of numbers."""
         return self.cont_cols
 
     def dependencies(self, *, fitting: bool, training: bool) -> tuple[str, ...]:
-        """Return the columns of numbers, to fit."""
-        del training
         return self.cont_cols if fitting else ()
 
     def columns_of(self, name: str) -> dict[str, pa.DataType]:
-        """Return the count, if it is asked for, and the statistics of each number."""
         of_numbers = {f"{name}_{number}_{stat}": pa.float32() for number, stat in self.statistics_of_numbers()}
         return ({f"{name}_count": pa.int64()} if "count" in self.stats else {}) | of_numbers
 
@@ -76,11 +72,9 @@ class JoinGroupby(ByCategory):
         return [(number, stat) for number in self.cont_cols for stat in self.stats if stat != "count"]
 
     def gathering(self, grouping: Grouping) -> NumbersByCategory:
-        """Return counts and moments of no rows."""
         return NumbersByCategory(self.cont_cols, grouping)
 
     def learnt(self, grouping: Grouping, table: pa.Table) -> CategoryStatistics:
-        """Return the statistics that counts and moments tell."""
         return CategoryStatistics(self, grouping, table)
 
 
@@ -88,39 +82,30 @@ class NumbersByCategory(Gathering):
     """Rows int64 (groups,), and the moments (groups,) of each number."""
 
     def __init__(self, numbers: Sequence[str], grouping: Grouping) -> None:
-        self._grouping = grouping
-        self.groups = Groups(grouping.type)
+        super().__init__(grouping)
         self._rows = np.zeros(1, np.int64)
         self._moments = {number: Moments.none() for number in numbers}
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it takes."""
         return self.groups.nbytes + self._rows.nbytes * (1 + len(MOMENTS) * len(self._moments))
 
-    def add(self, block: Block, device: Device) -> None:
-        """Add the rows of a block."""
-        here = self.groups.add(self._grouping.categories(block, device), device)
-        self._grow()
+    def grow(self, groups: int) -> None:
+        self._rows = grown(self._rows, groups)
+        self._moments = {number: _grown(moments, len(self._rows)) for number, moments in self._moments.items()}
+
+    def add_rows(self, here: Grouped, block: Block, device: Device) -> None:
         self._rows[here.groups] += device.to_host(count(here.codes, len(here.groups), device))
         for number, moments in self._moments.items():
             found = grouped_moments(here.codes, as_floats(block[number], device), len(here.groups), device)
             moments[here.groups] = moments[here.groups].merged(found)
 
-    def merge(self, table: pa.Table) -> None:
-        """Add what another table tells."""
-        groups = np.append(0, self.groups.number(read_categories(table)))
-        self._grow()
+    def add_table(self, groups: npt.NDArray[np.int64], table: pa.Table) -> None:
         self._rows[groups] += read_numbers(table, [ROWS])[ROWS]
         for number, moments in self._moments.items():
             moments[groups] = moments[groups].merged(_moments(table, number))
 
-    def _grow(self) -> None:
-        self._rows = grown(self._rows, len(self.groups))
-        self._moments = {number: _grown(moments, len(self._rows)) for number, moments in self._moments.items()}
-
     def table(self) -> pa.Table:
-        """Return what was gathered."""
         groups = slice(len(self.groups))
         of_numbers = {
             f"{number}_{name}": getattr(moments, name)[groups]
@@ -154,7 +139,6 @@ class CategoryStatistics(LearntByCategory):
 
     def __init__(self, operator: JoinGroupby, grouping: Grouping, table: pa.Table) -> None:
         super().__init__(grouping, table)
-        self._table = table
         rows = read_numbers(table, [ROWS])[ROWS].astype(np.int64)
         # The last entry is of categories that were not seen.
         self._columns: list[npt.NDArray[Any]] = [np.append(rows, 0)] if "count" in operator.stats else []
@@ -167,17 +151,11 @@ class CategoryStatistics(LearntByCategory):
         found = {number: _statistics(_grown(each, len(rows) + 1)) for number, each in moments.items()}
         self._columns += [found[number][stat].astype(np.float32) for number, stat in operator.statistics_of_numbers()]
 
-    def table(self) -> pa.Table:
-        """Return the table of moments."""
-        return self._table
-
     def numbers(self, categories: Categories, of_rows: Array | None, applying: Applying) -> list[Array]:
-        """Return the statistics of the rows' categories."""
         groups = self.lookup.groups(categories.dictionary)
         return [spread(column[groups], categories.codes, applying.device) for column in self._columns]
 
     def numbers_of_row(self) -> Callable[[Row], Sequence[Value]]:
-        """Return the statistics of the category of one row."""
         group_of = self.lookup.group_of_row()
         columns = self._columns
 

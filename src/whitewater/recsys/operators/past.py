@@ -1,10 +1,13 @@
-"""Counts and means of a category in the past: of the periods before that of the row."""
+"""Counts and means of a category in the past: of the periods before that of the row.
+
+What is learnt are *cells*, pairs of a category and a period, of which there are far fewer than rows.
+"""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from operator import index
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,14 +20,11 @@ from whitewater.arrow_arrays import to_arrow, to_numpy
 from whitewater.devices.columns import Numbers
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.recsys.categories import add_up, as_floats, count
-from whitewater.recsys.category_groups import Grouping, Groups, grown, read_categories, read_numbers, table_of
+from whitewater.recsys.category_groups import Grouped, Grouping, grown, read_numbers, table_of
+from whitewater.recsys.category_kernels import add_up_runs
 from whitewater.recsys.operators.by_category import ByCategory, Gathering, LearntByCategory, spread
-from whitewater.recsys.past_kernels import add_up_runs
-from whitewater.recsys.periods import Cells, cells_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from whitewater.devices.columns import Block, Categories
     from whitewater.devices.protocol import Array, Device
     from whitewater.recsys.graph import Inputs
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 PERIODS, ROWS, SUMS, NULLS = "periods", "rows", "sums", "null_rows"
+# Cells for a row, below which they are all numbered, empty ones as well, rather than sorted.
+DENSE = 4
 
 
 class _Past(ByCategory):
@@ -43,18 +45,9 @@ class _Past(ByCategory):
     period: int = Setting(86_400, ge=1, description="Length of a period in units of the time; 0 is where one begins.")
 
     def dependencies(self, *, fitting: bool, training: bool) -> tuple[str, ...]:
-        """Return the time."""
-        del fitting, training
-        return (self.time,)
+        return (self.time, *self.of_numbers) if fitting else (self.time,)
 
     def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
-        """Return the columns of each input.
-
-        Raises
-        ------
-        ConfigError
-            If the time is no integer.
-        """
         if not pa.types.is_integer(fields[self.time].type):
             raise ConfigError(
                 f"{type(self).__name__}: the time {self.time!r} is of type {fields[self.time].type}. Give an integer, "
@@ -63,17 +56,10 @@ class _Past(ByCategory):
         return super().output(inputs, fields)
 
     def of_rows(self, block: Block, applying: Applying) -> Array:
-        """Return the rows' periods."""
         return self.periods(block, applying.device)
 
     def periods(self, block: Block, device: Device) -> Array:
-        """Return the period of each row, int64 (rows,), on the device.
-
-        Raises
-        ------
-        InputError
-            If a time is null.
-        """
+        """Return the period of each row, int64 (rows,), on the device; raises InputError if a time is null."""
         column = block[self.time]
         if not isinstance(column, Numbers) or column.values.dtype.kind not in "iu":
             raise InputError(f"{type(self).__name__}: the time {self.time!r} is not of integers. Convert it.")
@@ -88,30 +74,19 @@ class _Past(ByCategory):
         return periods
 
     def period_of_row(self, row: Row) -> int:
-        """Return the period of one row.
-
-        Raises
-        ------
-        InputError
-            If the time is no integer.
-        """
+        """Return the period of one row; raises InputError if the time is no integer."""
         time = row[self.time]
         try:
             return index(cast("int", time)) // self.period
         except TypeError:
             raise InputError(f"{type(self).__name__}: the time {self.time!r} is {time!r}. Give an integer.") from None
 
-    @abstractmethod
-    def counted(self, block: Block, device: Device) -> Array:
-        """Return the numbers of the rows that count, float64 (rows,) on the device, NaN of those that do not."""
-
     @property
-    @abstractmethod
     def kept(self) -> tuple[str, ...]:
-        """Which numbers of a cell are kept."""
+        """The numbers of a cell that are kept: rows, and the sum of the target where there is one."""
+        return (ROWS, SUMS) if self.of_numbers else (ROWS,)
 
     def gathering(self, grouping: Grouping) -> PastCells:
-        """Return no cells."""
         return PastCells(self, grouping)
 
 
@@ -129,26 +104,13 @@ class PastCount(_Past):
 
     @property
     def of_numbers(self) -> tuple[str, ...]:
-        """No column: rows are counted."""
         return ()
 
     def columns_of(self, name: str) -> dict[str, pa.DataType]:
-        """Return the count."""
         return {f"{name}_past_count": pa.int64()}
 
-    def counted(self, block: Block, device: Device) -> Array:
-        """Return 0 of each row: all count."""
-        nothing: Array = device.xp.zeros(len(block[self.time]))
-        return nothing
-
-    @property
-    def kept(self) -> tuple[str, ...]:
-        """Return the rows."""
-        return (ROWS,)
-
-    def learnt(self, grouping: Grouping, table: pa.Table) -> PastRows:
-        """Return the counts of the cells."""
-        return PastRows(self, grouping, table)
+    def learnt(self, grouping: Grouping, table: pa.Table) -> LearntPast:
+        return LearntPast(self, grouping, table)
 
 
 class PastMean(_Past):
@@ -169,74 +131,111 @@ class PastMean(_Past):
     p_smooth: float = Setting(20.0, ge=0, description="Rows of the mean that each category has in addition to its own.")
     first_mean: float = Setting(0.5, description="The mean where no row is earlier.")
 
-    def dependencies(self, *, fitting: bool, training: bool) -> tuple[str, ...]:
-        """Return the time, and the target to fit."""
-        del training
-        return (self.time, self.target) if fitting else (self.time,)
-
     @property
     def of_numbers(self) -> tuple[str, ...]:
-        """The target."""
         return (self.target,)
 
     def columns_of(self, name: str) -> dict[str, pa.DataType]:
-        """Return the mean."""
         return {f"{name}_past_mean_{self.target}": pa.float32()}
 
-    def counted(self, block: Block, device: Device) -> Array:
-        """Return the targets."""
-        return as_floats(block[self.target], device)
+    def learnt(self, grouping: Grouping, table: pa.Table) -> PastMeans:
+        return PastMeans(self, grouping, table)
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Numbers of groups and periods, each pair once, in the order of groups and, within them, of periods.
+
+    All are arrays (cells,) on the host; groups and periods int64.
+    """
+
+    groups: Integers
+    periods: Integers
+    numbers: Mapping[str, npt.NDArray[Any]]
+
+    def __len__(self) -> int:
+        return len(self.groups)
 
     @property
-    def kept(self) -> tuple[str, ...]:
-        """Return the rows and the sums of targets."""
-        return (ROWS, SUMS)
+    def nbytes(self) -> int:
+        """The memory that they take."""
+        return self.groups.nbytes + self.periods.nbytes + sum(each.nbytes for each in self.numbers.values())
 
-    def learnt(self, grouping: Grouping, table: pa.Table) -> PastMeans:
-        """Return the means of the cells."""
-        return PastMeans(self, grouping, table)
+    @classmethod
+    def added(cls, parts: Sequence[Cells]) -> Cells:
+        """Return one or more sets of cells, in any order, as one: numbers of the same cell are added up."""
+        groups = np.concatenate([each.groups for each in parts])
+        periods = np.concatenate([each.periods for each in parts])
+        order = np.lexsort((periods, groups))
+        groups, periods = groups[order], periods[order]
+        new = np.ones(len(order), bool)
+        new[1:] = (groups[1:] != groups[:-1]) | (periods[1:] != periods[:-1])
+        starts = np.flatnonzero(new)
+        numbers = {
+            name: np.add.reduceat(np.concatenate([each.numbers[name] for each in parts])[order], starts)
+            for name in parts[0].numbers
+        }
+        return cls(groups[starts], periods[starts], numbers)
+
+
+def cells_of(codes: Array, size: int, periods: Array, device: Device) -> tuple[Array, Integers, Integers]:
+    """Return the cell of each row, int32 (rows,) on the device, and codes and periods of the cells, on the host.
+
+    Codes, int32 (rows,), are below ``size``; periods are int64 (rows,). Cells may be empty.
+    """
+    xp = device.xp
+    if not len(codes):
+        nothing = np.empty(0, np.int64)
+        return device.from_host(nothing.astype(np.int32)), nothing, nothing
+    first, last = int(periods.min()), int(periods.max())
+    width = last - first + 1
+    if size * width <= DENSE * len(codes):
+        cells = np.arange(size * width)
+        of_row = codes * np.int64(width) + (periods - first)
+        return of_row.astype(np.int32), cells // width, first + cells % width
+    distinct, rank = xp.unique(periods, return_inverse=True)
+    keys, of_row = xp.unique(codes * np.int64(len(distinct)) + rank, return_inverse=True)
+    found = device.to_host(keys)
+    return of_row.astype(np.int32), found // len(distinct), device.to_host(distinct)[found % len(distinct)]
 
 
 class PastCells(Gathering):
     """Rows, and sums of a target, by category and period; and by category the rows that do not count."""
 
     def __init__(self, operator: _Past, grouping: Grouping) -> None:
-        self._operator, self._grouping = operator, grouping
-        self.groups = Groups(grouping.type)
-        self._nulls = np.zeros(1, np.int64)
+        super().__init__(grouping)
+        self._operator, self._nulls = operator, np.zeros(1, np.int64)
         nothing = np.empty(0, np.int64)
-        self._cells = Cells(nothing, nothing, {ROWS: nothing, SUMS: np.empty(0)})
+        self._cells = Cells(nothing, nothing, dict(zip(operator.kept, (nothing, np.empty(0)), strict=False)))
         self._added: list[Cells] = []
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it takes."""
         return self.groups.nbytes + self._nulls.nbytes + sum(each.nbytes for each in [self._cells, *self._added])
 
-    def add(self, block: Block, device: Device) -> None:
-        """Add the rows of a block."""
-        here = self.groups.add(self._grouping.categories(block, device), device)
-        cells = cells_of(here.codes, len(here.groups), self._operator.periods(block, device), device)
-        values, known, xp = self._operator.counted(block, device), cells.of_row, device.xp
-        self._nulls = grown(self._nulls, len(self.groups))
-        null = xp.isnan(values)
-        if bool(null.any()):
-            values, known = xp.where(null, 0.0, values), xp.where(null, -1, known)
-            missing = count(xp.where(null, here.codes, -1), len(here.groups), device)
-            self._nulls[here.groups] += device.to_host(missing)
-        rows = device.to_host(count(known, len(cells), device))
-        sums = device.to_host(add_up(known, values, len(cells), device))
-        some = np.flatnonzero(rows)
-        numbers = {ROWS: rows[some], SUMS: sums[some]}
-        self._add(Cells(here.groups[cells.codes[some]], cells.periods[some], numbers))
+    def grow(self, groups: int) -> None:
+        self._nulls = grown(self._nulls, groups)
 
-    def merge(self, table: pa.Table) -> None:
-        """Add what another table tells."""
-        groups = np.append(0, self.groups.number(read_categories(table)))
+    def add_rows(self, here: Grouped, block: Block, device: Device) -> None:
+        periods = self._operator.periods(block, device)
+        known, codes, cell_periods = cells_of(here.codes, len(here.groups), periods, device)
+        numbers = {}
+        for target in self._operator.of_numbers:
+            xp, values = device.xp, as_floats(block[target], device)
+            null = xp.isnan(values)
+            if bool(null.any()):
+                values, known = xp.where(null, 0.0, values), xp.where(null, -1, known)
+                missing = count(xp.where(null, here.codes, -1), len(here.groups), device)
+                self._nulls[here.groups] += device.to_host(missing)
+            numbers[SUMS] = device.to_host(add_up(known, values, len(codes), device))
+        numbers[ROWS] = device.to_host(count(known, len(codes), device))
+        some = np.flatnonzero(numbers[ROWS])
+        kept = {name: numbers[name][some] for name in self._operator.kept}
+        self._add(Cells(here.groups[codes[some]], cell_periods[some], kept))
+
+    def add_table(self, groups: Integers, table: pa.Table) -> None:
         cells = _read(table, self._operator.kept)
-        numbers = {ROWS: cells.numbers[ROWS], SUMS: cells.numbers.get(SUMS, np.zeros(len(cells)))}
-        self._add(Cells(groups[cells.groups], cells.periods, numbers))
-        self._nulls = grown(self._nulls, len(self.groups))
+        self._add(Cells(groups[cells.groups], cells.periods, cells.numbers))
         self._nulls[groups] += read_numbers(table, [NULLS])[NULLS]
 
     def _add(self, cells: Cells) -> None:
@@ -257,13 +256,7 @@ class PastCells(Gathering):
 
 
 def _read(table: pa.Table, kept: Sequence[str]) -> Cells:
-    """Return the cells of a table.
-
-    Raises
-    ------
-    IntegrityError
-        If it has none, or their numbers are not of the same cells.
-    """
+    """Return the cells of a table; raises IntegrityError if it has none, or their numbers are not of the same cells."""
     lengths, values = [], {}
     for name in (PERIODS, *kept):
         type_ = table.schema.field(name).type if name in table.column_names else pa.null()
@@ -282,15 +275,15 @@ def _read(table: pa.Table, kept: Sequence[str]) -> Cells:
     return Cells(groups, periods, values)
 
 
-class _LearntPast(LearntByCategory):
+class LearntPast(LearntByCategory):
     """Cells of categories, by which the ones before a period are found.
 
-    ``_before[name][i]`` is the sum over the cells before *i* of the same category: 0 at its first one.
+    ``_up_to[name][i]`` is the sum over the cells before *i* of the same category: 0 at its first one.
     """
 
     def __init__(self, operator: _Past, grouping: Grouping, table: pa.Table) -> None:
         super().__init__(grouping, table)
-        self.operator, self._table = operator, table
+        self.operator = operator
         self.cells = _read(table, operator.kept)
         self._null_rows = int(read_numbers(table, [NULLS])[NULLS].sum())
         self.periods = np.unique(self.cells.periods)
@@ -305,41 +298,30 @@ class _LearntPast(LearntByCategory):
         add_up_runs(numbers.astype(np.float64), self.starts, totals[1:])
         return totals
 
-    def table(self) -> pa.Table:
-        """Return the table of cells."""
-        return self._table
-
     def facts(self) -> dict[str, Any]:
-        """Return what is small."""
         return super().facts() | {"periods": len(self.periods), "null_rows": self._null_rows}
 
     def numbers(self, categories: Categories, of_rows: Array | None, applying: Applying) -> list[Array]:
-        """Return the number of each row."""
-        assert of_rows is not None  # noqa: S101 (the operator's `of_rows`)
         device = applying.device
         groups = self.lookup.groups(categories.dictionary)
         # Code 0 is null's.
-        cells = cells_of(categories.codes + 1, len(groups), of_rows, device)
-        found = self._before(np.roll(groups, 1)[cells.codes], cells.periods)
-        return [spread(found, cells.of_row, device)]
-
-    def _before(self, groups: Integers, periods: Integers) -> npt.NDArray[Any]:
-        """Return the number of each pair of a group and a period."""
+        of_row, codes, periods = cells_of(categories.codes + 1, len(groups), cast("Array", of_rows), device)
+        groups = np.roll(groups, 1)[codes]
         ranks = np.searchsorted(self.periods, periods)
         places = np.searchsorted(self._keys, groups * (len(self.periods) + 1) + ranks)
         earlier = places > self.starts[groups]
-        return self.number({name: np.where(earlier, each[places], 0.0) for name, each in self._up_to.items()}, ranks)
+        before = {name: np.where(earlier, each[places], 0.0) for name, each in self._up_to.items()}
+        return [spread(self.number(before, ranks), of_row, device)]
 
-    @abstractmethod
-    def number(self, earlier: Mapping[str, Floats], ranks: Integers) -> npt.NDArray[Any]:
+    def number(self, before: Mapping[str, Floats], ranks: Integers) -> npt.NDArray[Any]:
         """Return what comes out of the numbers of earlier cells; ``ranks`` are how many periods are earlier."""
+        return before[ROWS].astype(np.int64)
 
-    @abstractmethod
-    def number_of_row(self, earlier: Mapping[str, float], rank: int) -> Value:
+    def number_of_row(self, before: Mapping[str, float], rank: int) -> Value:
         """Return `number` of one row."""
+        return int(before[ROWS])
 
     def numbers_of_row(self) -> Callable[[Row], Sequence[Value]]:
-        """Return the number of one row."""
         group_of, period_of = self.lookup.group_of_row(), self.operator.period_of_row
         periods = self.periods.tolist()
 
@@ -347,32 +329,14 @@ class _LearntPast(LearntByCategory):
             group, period = group_of(row), period_of(row)
             start, end = self.starts[group], self.starts[group + 1]
             place = bisect_left(self.cells.periods, period, start, end)
-            earlier = {name: each[place].item() if place > start else 0.0 for name, each in self._up_to.items()}
-            return [self.number_of_row(earlier, bisect_left(periods, period))]
+            before = {name: each[place].item() if place > start else 0.0 for name, each in self._up_to.items()}
+            return [self.number_of_row(before, bisect_left(periods, period))]
 
         return numbers
 
 
-class PastRows(_LearntPast):
-    """What a `PastCount` learnt of one column or combination."""
-
-    def number(self, earlier: Mapping[str, Floats], ranks: Integers) -> Integers:
-        """Return the rows."""
-        return earlier[ROWS].astype(np.int64)
-
-    def number_of_row(self, earlier: Mapping[str, float], rank: int) -> int:
-        """Return the rows."""
-        return int(earlier[ROWS])
-
-
-class PastMeans(_LearntPast):
-    """What a `PastMean` learnt of one column or combination.
-
-    Raises
-    ------
-    InputError
-        If the target is null in all rows, or infinite in one.
-    """
+class PastMeans(LearntPast):
+    """What a `PastMean` learnt; raises InputError if the target is null in all rows, or infinite in one."""
 
     operator: PastMean
 
@@ -386,15 +350,13 @@ class PastMeans(_LearntPast):
         rows, sums = (np.cumsum(np.bincount(period, self.cells.numbers[name])) for name in (ROWS, SUMS))
         self._means = np.append(operator.first_mean, sums / rows)
 
-    def number(self, earlier: Mapping[str, Floats], ranks: Integers) -> npt.NDArray[np.float32]:
-        """Return the smoothed means."""
+    def number(self, before: Mapping[str, Floats], ranks: Integers) -> npt.NDArray[np.float32]:
         smoothing, prior = self.operator.p_smooth, self._means[ranks]
-        weight = earlier[ROWS] + smoothing
-        means: Floats = np.divide(earlier[SUMS] + smoothing * prior, weight, out=prior.copy(), where=weight > 0)
+        weight = before[ROWS] + smoothing
+        means: Floats = np.divide(before[SUMS] + smoothing * prior, weight, out=prior.copy(), where=weight > 0)
         return means.astype(np.float32)
 
-    def number_of_row(self, earlier: Mapping[str, float], rank: int) -> float:
-        """Return the smoothed mean."""
+    def number_of_row(self, before: Mapping[str, float], rank: int) -> float:
         smoothing, prior = self.operator.p_smooth, self._means[rank].item()
-        weight = earlier[ROWS] + smoothing
-        return float(np.float32((earlier[SUMS] + smoothing * prior) / weight if weight > 0 else prior))
+        weight = before[ROWS] + smoothing
+        return float(np.float32((before[SUMS] + smoothing * prior) / weight if weight > 0 else prior))

@@ -13,11 +13,10 @@ from pydantic import Field as Setting
 from whitewater.errors import ConfigError, InputError
 from whitewater.recsys.categories import add_up, as_floats, count
 from whitewater.recsys.category_groups import (
+    Grouped,
     Grouping,
-    Groups,
     columns_of,
     grown,
-    read_categories,
     read_numbers,
     table_of,
 )
@@ -69,29 +68,23 @@ class TargetEncoding(ByCategory):
 
     @property
     def of_numbers(self) -> tuple[str, ...]:
-        """The columns whose means are taken."""
         return self.targets
 
     def dependencies(self, *, fitting: bool, training: bool) -> tuple[str, ...]:
-        """Return targets and key to fit, the key in training, and nothing in serving."""
         key = columns_of(self.row_key) if self.kfold > 1 and (fitting or training) else ()
         return (*(self.targets if fitting else ()), *key)
 
     def columns_of(self, name: str) -> dict[str, pa.DataType]:
-        """Return a column for each target."""
         type_ = pa.from_numpy_dtype(np.dtype(self.out_dtype))
         return {f"TE_{name}_{target}": type_ for target in self.targets}
 
     def gathering(self, grouping: Grouping) -> TargetSums:
-        """Return counts and sums of no rows."""
         return TargetSums(self, grouping)
 
     def learnt(self, grouping: Grouping, table: pa.Table) -> TargetMeans:
-        """Return the means of counts and sums."""
         return TargetMeans(self, grouping, table)
 
     def of_rows(self, block: Block, applying: Applying) -> Array | None:
-        """Return the rows' folds in training."""
         if not applying.training:
             return None
         if self.kfold == 1:
@@ -144,7 +137,6 @@ class _Totals:
         return numbers[:, target, fold]
 
     def table(self, categories: pa.Array) -> pa.Table:
-        """Return the table of null and these categories."""
         groups = slice(len(categories) + 1)
         return table_of(categories, {name: self.column(name)[groups] for name in self._operator.tabulated()})
 
@@ -155,7 +147,6 @@ class _Totals:
 
     @property
     def nbytes(self) -> int:
-        """The memory that they take."""
         return self.counts.nbytes + self.sums.nbytes + self.nulls.nbytes
 
 
@@ -163,23 +154,21 @@ class TargetSums(Gathering):
     """Counts and sums of the targets by category and fold."""
 
     def __init__(self, operator: TargetEncoding, grouping: Grouping) -> None:
-        self._operator, self._grouping = operator, grouping
-        self.groups = Groups(grouping.type)
-        self._totals = _Totals(operator, 1)
+        super().__init__(grouping)
+        self._operator, self._totals = operator, _Totals(operator, 1)
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it takes."""
         return self.groups.nbytes + self._totals.nbytes
 
-    def add(self, block: Block, device: Device) -> None:
-        """Add the rows of a block."""
-        here = self.groups.add(self._grouping.categories(block, device), device)
+    def grow(self, groups: int) -> None:
+        self._totals.grow(groups)
+
+    def add_rows(self, here: Grouped, block: Block, device: Device) -> None:
         folds = self._operator.kfold
         cells = here.codes * folds + self._operator.folds(block, device) if folds > 1 else here.codes
         shape = (len(here.groups), folds)
         totals, xp = self._totals, device.xp
-        totals.grow(len(self.groups))
         for place, target in enumerate(self._operator.targets):
             values, known = as_floats(block[target], device), cells
             null = xp.isnan(values)
@@ -192,17 +181,13 @@ class TargetSums(Gathering):
             totals.counts[here.groups, place] += counts.reshape(shape)
             totals.sums[here.groups, place] += sums.reshape(shape)
 
-    def merge(self, table: pa.Table) -> None:
-        """Add what another table tells."""
-        groups = np.append(0, self.groups.number(read_categories(table)))
+    def add_table(self, groups: Counts, table: pa.Table) -> None:
         other = _Totals.of(self._operator, table)
-        self._totals.grow(len(self.groups))
         self._totals.counts[groups] += other.counts[:-1]
         self._totals.sums[groups] += other.sums[:-1]
         self._totals.nulls[groups] += other.nulls[:-1]
 
     def table(self) -> pa.Table:
-        """Return what was gathered."""
         return self._totals.table(self.groups.values())
 
 
@@ -233,11 +218,9 @@ class TargetMeans(LearntByCategory):
                 )
 
     def table(self) -> pa.Table:
-        """Return the table of counts and sums."""
         return self._totals.table(self.lookup.values)
 
     def facts(self) -> dict[str, Any]:
-        """Return what is small: besides the categories, of each target its rows, mean and nulls."""
         rows, sums, nulls = self._counts.sum(axis=1), self._sums.sum(axis=1), self._totals.nulls.sum(axis=(0, 2))
         of_targets = {
             target: {"rows": rows[place].item(), "mean": (sums / rows)[place].item(), "null_rows": nulls[place].item()}
@@ -246,7 +229,6 @@ class TargetMeans(LearntByCategory):
         return super().facts() | {"targets": of_targets}
 
     def numbers(self, categories: Categories, of_rows: Array | None, applying: Applying) -> list[Array]:
-        """Return the encoded rows: out of fold where their folds are given."""
         groups = self.lookup.groups(categories.dictionary)
         if of_rows is None:
             return [spread(each, categories.codes, applying.device) for each in self._of_all_folds(groups)]
@@ -280,7 +262,6 @@ class TargetMeans(LearntByCategory):
         return [encoded[:, place].astype(self._operator.out_dtype).ravel() for place in range(counts.shape[1])]
 
     def numbers_of_row(self) -> Callable[[Row], Sequence[Value]]:
-        """Return the encoding of one row in serving."""
         group_of = self.lookup.group_of_row()
         encoded = np.stack(self._of_all_folds(np.arange(self.lookup.unseen + 1)), axis=1)
         return lambda row: encoded[group_of(row)].tolist()
