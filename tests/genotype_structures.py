@@ -11,7 +11,7 @@ import pandas as pd
 from whitewater.config.genomics import Pca
 from whitewater.devices import Device
 from whitewater.genomics.components import PrincipalComponents, principal_components
-from whitewater.genomics.genotype_folder import GenotypeFolder, Shape, create_genotypes
+from whitewater.genomics.genotype_folder import GenotypeFolder, create_genotypes
 
 Dosages = npt.NDArray[np.int8]
 Floats = npt.NDArray[np.float64]
@@ -125,7 +125,7 @@ def _write_blosc(path: Path, dosages: Dosages, *, ploidy: int) -> GenotypeFolder
         compressors=BloscCodec(cname="lz4", clevel=3, shuffle="bitshuffle"),
         config={"write_empty_chunks": True},
     )
-    return GenotypeFolder(path, Shape("blosc", ploidy, *dosages.shape))
+    return GenotypeFolder(path, "blosc", ploidy, *dosages.shape)
 
 
 def components_of(

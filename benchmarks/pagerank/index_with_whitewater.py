@@ -9,7 +9,9 @@ import numpy as np
 
 from benchmarks.pagerank.index_variant import Work, main
 from whitewater.config.pagerank import Index
-from whitewater.pagerank.index import row_groups, tokenise_groups
+from whitewater.folder import numbered_files
+from whitewater.pagerank.documents import DOCUMENTS
+from whitewater.pagerank.index import tokenise_groups
 from whitewater.pagerank.index_folder import IndexWriter
 from whitewater.pagerank.postings import BLOCK_BYTES, cut, merge
 from whitewater.process import leave
@@ -18,8 +20,8 @@ from whitewater.process import leave
 def build(work: Work) -> None:
     """Build the index."""
     run = work.placement.run("pagerank", "index", Index(stop_words="none", title_weight=1), threads=work.threads)
-    groups = row_groups(work.documents)
-    tasks = [groups[start:stop] for start, stop in cut([group.size for group in groups], BLOCK_BYTES)]
+    groups = DOCUMENTS.row_groups(*numbered_files(work.documents, "documents"))
+    tasks = [groups[start:stop] for start, stop in cut(DOCUMENTS.stored_bytes(groups), BLOCK_BYTES)]
     with run.cluster() as workers:
         blocks = list(run.map(tokenise_groups, tasks, client=workers, label="index", ordered=True))
     documents = sum(group.rows for group in groups)

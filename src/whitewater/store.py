@@ -95,10 +95,15 @@ def write_json(path: Path, value: Any) -> None:
         If the value holds a number that JSON has not: NaN or infinity.
     """
     try:
-        text = json.dumps(value, indent=2, sort_keys=True, allow_nan=False, ensure_ascii=False) + "\n"
+        data = json_bytes(value) + b"\n"
     except ValueError as error:
         raise IntegrityError(f"{path}: a value is not a finite number ({error}). Report this as a bug.") from error
-    write_bytes(path, text.encode())
+    write_bytes(path, data)
+
+
+def json_bytes(value: Any) -> bytes:
+    """Return the bytes of JSON as `write_json` writes it, without the newline at the end."""
+    return json.dumps(value, indent=2, sort_keys=True, allow_nan=False, ensure_ascii=False).encode()
 
 
 def write_bytes(path: Path, data: bytes) -> None:

@@ -110,7 +110,7 @@ def test_other_ploidies_are_dosages_of_eight_bits(tmp_path: Path, ploidy: int) -
     alleles = random_alleles(9, 5, ploidy)
     store = write_vcz(tmp_path / "a.vcz", alleles, chunks=(4, 3))
     found, run = run_ingest(settings_of("vcz", store), tmp_path)
-    assert open_genotypes(found).shape.encoding == "int8"
+    assert open_genotypes(found).encoding == "int8"
     assert np.array_equal(read_dosages(found), dosages(alleles))
     assert run.facts["ploidy"] == ploidy
     assert open_genotypes(found).variants_table()[f"count_{ploidy}"].sum() == (dosages(alleles) == ploidy).sum()

@@ -50,7 +50,7 @@ def test_kept_variants_are_those_of_the_source(tmp_path: Path, share: float, sam
     source = make_folder(tmp_path / "data", dosages)
     kept = np.random.default_rng(3).random(700) < share
     folder, facts = packed(source, keep(source, kept))
-    assert folder.shape.encoding == "two_bit"
+    assert folder.encoding == "two_bit"
     np.testing.assert_array_equal(folder.read(0, folder.variants).codes, packed_codes(dosages[kept]))
     pd.testing.assert_frame_equal(folder.variants_table(), source.variants_table()[kept].reset_index(drop=True))
     pd.testing.assert_frame_equal(folder.samples_table(), source.samples_table())
@@ -64,7 +64,7 @@ def test_blosc_holds_the_dosages(tmp_path: Path, encoding: str, ploidy: int) -> 
     source = make_folder(tmp_path / "data", dosages, ploidy=ploidy)
     kept = np.arange(600) % 3 != 1
     folder, _ = packed(source, keep(source, kept), encoding=encoding)
-    assert (folder.shape.encoding, folder.shape.ploidy) == ("blosc", ploidy)
+    assert (folder.encoding, folder.ploidy) == ("blosc", ploidy)
     np.testing.assert_array_equal(folder.read(0, 400).codes, dosages[kept])
     np.testing.assert_array_equal(folder.read(17, 301).codes, dosages[kept][17:301])
     np.testing.assert_array_equal(folder.read_rows(np.array([0, 5, 6, 399])).codes, dosages[kept][[0, 5, 6, 399]])
@@ -131,5 +131,5 @@ def test_a_source_that_ends_early_is_refused(tmp_path: Path) -> None:
     source = make_folder(tmp_path / "data", random_dosages(5, 4))
     with (source.path / "calls.npy").open("r+b") as file:
         file.truncate((source.path / "calls.npy").stat().st_size - 1)
-    with pytest.raises(IntegrityError, match="ends before variant 5"):
+    with pytest.raises(InputError, match=r"calls\.npy cannot be read"):
         packed(source, keep(source, np.ones(5, bool)))

@@ -99,7 +99,7 @@ def crawled(settings: Crawl, *, frontier: Path, fetched: Path) -> Crawled:
         counts = crawl(settings, frontier=frontier, writer=writer)
         writer.finish(source="crawl", counts=counts)
     folder = open_pages(fetched)
-    return Crawled([page for group in folder.row_groups() for page in folder.read(*group)], counts)
+    return Crawled([page for group in folder.row_groups() for page in folder.read(group)], counts)
 
 
 # What is crawled

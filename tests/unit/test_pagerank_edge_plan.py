@@ -45,7 +45,7 @@ def test_every_row_group_is_in_one_task(
     path = tmp_path_factory.mktemp("plan") / "edges"
     folder = write_edges(path, np.arange(rows), np.arange(rows), group_rows=group_rows)
     plan = plan_edges(folder, None, memory_gb=1, threads=threads, slice_rows=1000)
-    found = [(group.path, group.index, group.rows) for task in plan.tasks for group in task]
+    found = [group for task in plan.tasks for group in task]
     assert found == folder.row_groups()
     assert len(plan.tasks) <= 4 * threads
     assert all(plan.tasks)

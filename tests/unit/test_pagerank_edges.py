@@ -22,12 +22,12 @@ from whitewater.config.cluster import Cluster
 from whitewater.config.pagerank import EdgeRules, Edges
 from whitewater.devices import resolve
 from whitewater.errors import ConfigError, InputError, IntegrityError
-from whitewater.pagerank.documents import ALIASES, finish_documents, write_documents
+from whitewater.pagerank.documents import ALIASES, DOCUMENTS, write_aliases
+from whitewater.pagerank.documents import LINKS as LINKS_FORMAT
 from whitewater.pagerank.edge_files import text
 from whitewater.pagerank.edge_rules import Known
 from whitewater.pagerank.edges import edges
 from whitewater.pagerank.edges_folder import EdgesFolder, open_edges
-from whitewater.pagerank.links import finish_links, write_links
 from whitewater.pagerank.vertex_ids import vertex_id
 from whitewater.step import Inputs, Output, Run
 from whitewater.store import sha256, write_json
@@ -278,18 +278,19 @@ def from_pages(
         path.mkdir(exist_ok=True)
     urls = [url(name) for name in documents]
     columns = {"vertex": [vertex_id(each) for each in urls], "url": urls, "title": urls, "text": urls}
-    write_documents(pages, 0, pa.table(columns))
+    DOCUMENTS.write_part(pages, 0, pa.table(columns))
     resolved = {"alias": [vertex_id(url(a)) for a in aliases], "vertex": [vertex_id(url(a)) for a in aliases.values()]}
     table = pa.table({**resolved, "reason": ["redirect"] * len(aliases)}, schema=ALIASES)
-    finish_documents(pages, documents=len(documents), aliases=table.sort_by("alias"))
+    write_aliases(pages, table)
+    DOCUMENTS.finish(pages, len(documents))
     for number in range(2):
         some = links[number::2]
-        write_links(linked, number, pa.table({
+        LINKS_FORMAT.write_part(linked, number, pa.table({
             "source": pa.array([vertex_id(url(source)) for source, _ in some], pa.int64()),
             "target": pa.array([vertex_id(url(target)) for _, target in some], pa.int64()),
             "target_url": pa.array([url(target) for _, target in some], pa.string()),
         }))  # fmt: skip
-    finish_links(linked, links=len(links))
+    LINKS_FORMAT.finish(linked, len(links))
     edges(
         run_of(rules),
         fetched=tmp_path,

@@ -64,7 +64,7 @@ def run_fetch(source: str, simulated: dict[str, Path] | None = None, /, **settin
 
 
 def pages(found: PagesFolder) -> list[Page]:
-    return [page for place in found.row_groups() for page in found.read(*place)]
+    return [page for place in found.row_groups() for page in found.read(place)]
 
 
 def write(path: Path, content: bytes) -> Path:

@@ -17,8 +17,7 @@ from whitewater.devices import resolve
 from whitewater.errors import InputError, IntegrityError
 from whitewater.pagerank import pages as pages_folder
 from whitewater.pagerank import parse as parse_step
-from whitewater.pagerank.documents import GROUP_DOCUMENTS, open_documents
-from whitewater.pagerank.links import open_links
+from whitewater.pagerank.documents import DOCUMENTS, LINKS, PartsFormat, read_aliases
 from whitewater.pagerank.pages import Page, PagesWriter
 from whitewater.pagerank.parse import parse
 from whitewater.pagerank.vertex_ids import vertex_id
@@ -76,16 +75,16 @@ class Parsed:
 
     @property
     def documents(self) -> list[dict[str, Any]]:
-        return [row for table in open_documents(self.folder / "documents").read() for row in table.to_pylist()]
+        return [row for table in DOCUMENTS.tables(self.folder / "documents") for row in table.to_pylist()]
 
     @property
     def links(self) -> list[tuple[int, int, str]]:
-        tables = open_links(self.folder / "links").read()
+        tables = LINKS.tables(self.folder / "links")
         return [tuple(row.values()) for table in tables for row in table.to_pylist()]
 
     @property
     def aliases(self) -> list[dict[str, Any]]:
-        rows: list[dict[str, Any]] = open_documents(self.folder / "documents").aliases().to_pylist()
+        rows: list[dict[str, Any]] = read_aliases(self.folder / "documents").to_pylist()
         return rows
 
 
@@ -267,26 +266,22 @@ def test_the_log_names_the_first_pages_that_are_left_out(tmp_path: Path, caplog:
 
 
 def test_row_groups_are_read_one_at_a_time_with_the_columns_asked_for(tmp_path: Path) -> None:
-    parsed(tmp_path, [html(str(number), f"text {number}") for number in range(GROUP_DOCUMENTS + 1)])
-    tables = list(open_documents(tmp_path / "documents").read(["vertex"]))
-    assert [table.num_rows for table in tables] == [GROUP_DOCUMENTS, 1]
+    parsed(tmp_path, [html(str(number), f"text {number}") for number in range(DOCUMENTS.group_rows + 1)])
+    tables = list(DOCUMENTS.tables(tmp_path / "documents", ["vertex"]))
+    assert [table.num_rows for table in tables] == [DOCUMENTS.group_rows, 1]
     assert tables[0].column_names == ["vertex"]
 
 
-@pytest.mark.parametrize("stem", ["documents", "links"])
-def test_a_folder_that_lost_rows_or_its_format_is_refused(tmp_path: Path, stem: str) -> None:
+@pytest.mark.parametrize("parts", [DOCUMENTS, LINKS])
+def test_a_folder_that_lost_rows_is_refused(tmp_path: Path, parts: PartsFormat) -> None:
     parsed(tmp_path, WEB)
-    opened = {"documents": open_documents, "links": open_links}[stem]
-    file = tmp_path / stem / f"{stem}-00000.parquet"
+    file = tmp_path / parts.what / f"{parts.what}-00000.parquet"
     file.write_text("no table")
     with pytest.raises(InputError, match="cannot be read"):
-        opened(tmp_path / stem)
+        parts.parts(tmp_path / parts.what)
     file.unlink()
-    with pytest.raises(IntegrityError, match=f"holds 0 {stem}, not 6"):
-        opened(tmp_path / stem)
-    (tmp_path / stem / f"{stem}.json").write_text('{"format": 2}')
-    with pytest.raises(InputError, match="format 2"):
-        opened(tmp_path / stem)
+    with pytest.raises(IntegrityError, match=f"{parts.what} has 0 rows, not 6"):
+        parts.parts(tmp_path / parts.what)
 
 
 @needs_real_data

@@ -70,7 +70,7 @@ def read(folder: Path, *contents: bytes, threads: int = 1) -> tuple[list[Page], 
         counts = read_warcs(files, writer, run=Run("pagerank", "fetch", resolve("cpu"), Fetch(), threads))
         writer.finish(source="warc", counts=counts)
     found = open_pages(folder / "pages")
-    return [page for place in found.row_groups() for page in found.read(*place)], counts
+    return [page for place in found.row_groups() for page in found.read(place)], counts
 
 
 def counted(**kinds: int) -> dict[str, int]:

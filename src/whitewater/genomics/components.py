@@ -88,7 +88,7 @@ def principal_components(
     counts = count_used(folder, used, device=device, run_tasks=run_tasks)
     scaled = scaling(counts, settings.scaling)
     _check_variants(folder.path, scaled.varying, settings.components)
-    table = scaled_dosages(scaled, ploidy=folder.shape.ploidy)
+    table = scaled_dosages(scaled, ploidy=folder.ploidy)
     genotypes = ScaledGenotypes(folder, table, used, scaled.varying, device, run_tasks)
     total = total_variance(counts, table, varying=scaled.varying)
     del counts

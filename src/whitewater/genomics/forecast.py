@@ -102,7 +102,7 @@ def peak_memory(genotypes: ScaledGenotypes, settings: Pca, solver: Solver, *, th
     slab = 4 * max(genotypes.device.slab_cells, LEAST_ROWS * size.columns)
     # A piece holds at least what a slab is looked up from: at most one byte for four of its own.
     task = min(size.variants * folder.row_bytes, max(PIECE_BYTES, slab // 4)) + slab
-    variants = size.variants * (VARIANT_BYTES + 12 * (folder.shape.ploidy + 2))
+    variants = size.variants * (VARIANT_BYTES + 12 * (folder.ploidy + 2))
     width = size.columns if solver == "gram" else size.width
     result = 8 * width * size.columns
     # Each task holds a sum and a product of float32; up to two results a thread wait to be added up.

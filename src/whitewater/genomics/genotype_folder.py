@@ -16,27 +16,25 @@ A row can be read or written at its place by any number of workers, and the page
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import pairwise
-from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from whitewater.devices.genotypes import GENOTYPES_A_BYTE, MISSING_DOSAGE, Genotypes
-from whitewater.errors import InputError, IntegrityError
-from whitewater.store import read_json, write_json
+from whitewater.errors import IntegrityError
+from whitewater.folder import Format
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Encoding = Literal["two_bit", "int8", "blosc"]
-FORMAT = 1
+FORMAT = Format("genotypes.json", 1, "genotypes")
 # Variants of a slab: passes add up whole slabs, so that ranges of whole slabs give the same sums however they are cut.
 SLAB = 256
 BLOCK_BYTES = 2 << 20
@@ -45,42 +43,24 @@ PIECE_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
-class Shape:
-    """What `genotypes.json` holds."""
+class GenotypeFolder:
+    """An open folder of genotypes: what `genotypes.json` tells of it."""
 
+    path: Path
     encoding: Encoding
     ploidy: int
     variants: int
     samples: int
-    format: int = FORMAT
-
-
-@dataclass(frozen=True)
-class GenotypeFolder:
-    """An open folder of genotypes."""
-
-    path: Path
-    shape: Shape
-
-    @property
-    def variants(self) -> int:
-        """The number of variants."""
-        return self.shape.variants
-
-    @property
-    def samples(self) -> int:
-        """The number of samples."""
-        return self.shape.samples
 
     @property
     def row_bytes(self) -> int:
         """Bytes of a variant in memory."""
-        return -(-self.samples // GENOTYPES_A_BYTE) if self.shape.encoding == "two_bit" else self.samples
+        return -(-self.samples // GENOTYPES_A_BYTE) if self.encoding == "two_bit" else self.samples
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """The type of the codes."""
-        return np.dtype(np.uint8 if self.shape.encoding == "two_bit" else np.int8)
+        return np.dtype(np.uint8 if self.encoding == "two_bit" else np.int8)
 
     def read(self, start: int, stop: int) -> Genotypes:
         """Read the variants from ``start`` to before ``stop`` into the host's memory.
@@ -90,8 +70,8 @@ class GenotypeFolder:
         IntegrityError
             If the file ends before them, or a block of them is missing or damaged.
         """
-        codes = self._read_zarr(start, stop) if self.shape.encoding == "blosc" else self._read_npy(start, stop)
-        return Genotypes(codes, self.samples, self.shape.ploidy)
+        codes = self._read_zarr(start, stop) if self.encoding == "blosc" else self._read_npy(start, stop)
+        return Genotypes(codes, self.samples, self.ploidy)
 
     def read_rows(self, rows: npt.NDArray[np.int64]) -> Genotypes:
         """Read the variants at ``rows``, ascending, and of what lies between them a block at a time; see `read`."""
@@ -100,11 +80,11 @@ class GenotypeFolder:
         for first, last in pairwise(cuts):
             at = rows[first:last]
             codes[first:last] = self.read(int(at[0]), int(at[-1]) + 1).codes[at - at[0]]
-        return Genotypes(codes, self.samples, self.shape.ploidy)
+        return Genotypes(codes, self.samples, self.ploidy)
 
     def write(self, start: int, codes: npt.NDArray[Any]) -> None:
         """Write rows of codes at their place; with encoding blosc whole blocks only."""
-        if self.shape.encoding == "blosc":
+        if self.encoding == "blosc":
             self._write_zarr(start, codes)
             return
         with self._calls.open("r+b") as file:
@@ -132,11 +112,11 @@ class GenotypeFolder:
 
     def variants_table(self, columns: list[str] | None = None) -> pd.DataFrame:
         """Return the table of the variants."""
-        return _read_table(self.path / "variants.parquet", self.variants, columns)
+        return self._table("variants.parquet", self.variants, columns)
 
     def samples_table(self) -> pd.DataFrame:
         """Return the table of the samples."""
-        return _read_table(self.path / "samples.parquet", self.samples, None)
+        return self._table("samples.parquet", self.samples)
 
     def finish(self, *, variants: pd.DataFrame, samples: pd.DataFrame) -> None:
         """Write the tables, and last the file that makes the folder one of genotypes."""
@@ -147,7 +127,15 @@ class GenotypeFolder:
             )
         variants.to_parquet(self.path / "variants.parquet", index=False)
         samples.to_parquet(self.path / "samples.parquet", index=False)
-        write_json(self.path / "genotypes.json", asdict(self.shape))
+        FORMAT.write(self.path, {name: value for name, value in asdict(self).items() if name != "path"})
+
+    def _table(self, name: str, rows: int, columns: list[str] | None = None) -> pd.DataFrame:
+        import pandas as pd
+
+        with FORMAT.explained(self.path / name):
+            table = pd.read_parquet(self.path / name, columns=columns)
+        FORMAT.check_rows(self.path / name, len(table), rows)
+        return table
 
     @property
     def _calls(self) -> Path:
@@ -156,18 +144,15 @@ class GenotypeFolder:
     @cached_property
     def _offset(self) -> int:
         """Bytes before the first row."""
-        with self._calls.open("rb") as file:
-            return _check_header(file, self)
+        array = FORMAT.array(self._calls, (self.variants, self.row_bytes), self.dtype)
+        return array.offset
 
     def _read_npy(self, start: int, stop: int) -> npt.NDArray[Any]:
-        try:
-            codes = np.fromfile(
-                self._calls, self.dtype, (stop - start) * self.row_bytes, offset=self._offset + start * self.row_bytes
-            )
-        except OSError as error:
-            raise InputError(f"{self._calls} cannot be read: {error}. Run the step that writes it again.") from error
-        if len(codes) != (stop - start) * self.row_bytes:
-            raise IntegrityError(f"{self._calls} ends before variant {stop}. Run the step that writes it again.")
+        size, offset = (stop - start) * self.row_bytes, self._offset + start * self.row_bytes
+        with FORMAT.explained(self._calls):
+            codes = np.fromfile(self._calls, self.dtype, size, offset=offset)
+        if len(codes) != size:
+            raise IntegrityError(f"{self._calls} ends before variant {stop}. {FORMAT.remedy}")
         return codes.reshape(stop - start, self.row_bytes)
 
     def _read_zarr(self, start: int, stop: int) -> npt.NDArray[Any]:
@@ -197,70 +182,18 @@ class GenotypeFolder:
             dimension_names=("variants", "samples"),
         )
 
-    def _create_npy(self) -> None:
-        shape = (self.variants, self.row_bytes)
-        described = {"descr": np.lib.format.dtype_to_descr(self.dtype), "fortran_order": False, "shape": shape}
-        with self._calls.open("wb") as file:
-            np.lib.format.write_array_header_1_0(file, described)
-            os.truncate(file.fileno(), file.tell() + prod(shape))
-
 
 def open_genotypes(path: Path) -> GenotypeFolder:
-    """Open a folder of genotypes.
-
-    Raises
-    ------
-    InputError
-        If it is none, or of another format.
-    """
-    found = read_json(path / "genotypes.json")
-    version = found.get("format") if isinstance(found, dict) else None
-    if version != FORMAT:
-        raise InputError(f"{path} has format {version}; this version reads {FORMAT}. Make it again.")
-    try:
-        return GenotypeFolder(path, Shape(**found))
-    except TypeError as error:
-        raise InputError(f"{path}/genotypes.json describes no genotypes: {error}. Make it again.") from error
+    """Open a folder of genotypes. Raises InputError if it is none, or of another format."""
+    return FORMAT.read(path, GenotypeFolder)
 
 
 def create_genotypes(path: Path, *, encoding: Encoding, ploidy: int, variants: int, samples: int) -> GenotypeFolder:
     """Make a folder whose calls are of the final size and not written yet."""
     path.mkdir(parents=True, exist_ok=True)
-    folder = GenotypeFolder(path, Shape(encoding, ploidy, variants, samples))
+    folder = GenotypeFolder(path, encoding, ploidy, variants, samples)
     if encoding == "blosc":
         folder._create_zarr()
     else:
-        folder._create_npy()
+        np.lib.format.open_memmap(folder._calls, "w+", folder.dtype, (variants, folder.row_bytes), version=(1, 0))
     return folder
-
-
-def _check_header(file: BinaryIO, folder: GenotypeFolder) -> int:
-    try:
-        version = np.lib.format.read_magic(file)
-        found = np.lib.format.read_array_header_1_0(file)
-    except ValueError as error:
-        raise IntegrityError(
-            f"{folder.path}/calls.npy is damaged: {error}. Run the step that writes it again."
-        ) from error
-    wanted = (folder.variants, folder.row_bytes), False, folder.dtype
-    if version != (1, 0) or found != wanted:
-        raise IntegrityError(
-            f"{folder.path}/calls.npy holds {_told(*found)}, not {_told(*wanted)}. Run the step that writes it again."
-        )
-    return file.tell()
-
-
-def _told(shape: tuple[int, ...], column_order: bool, dtype: np.dtype[Any]) -> str:
-    return f"{dtype} {shape}{', column by column' if column_order else ''}"
-
-
-def _read_table(path: Path, rows: int, columns: list[str] | None) -> pd.DataFrame:
-    import pandas as pd
-
-    try:
-        table = pd.read_parquet(path, columns=columns)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read: {error}. Run the step that writes it again.") from error
-    if len(table) != rows:
-        raise IntegrityError(f"{path} has {len(table)} rows, not {rows}. Run the step that writes it again.")
-    return table

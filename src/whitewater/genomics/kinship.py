@@ -76,9 +76,9 @@ def kinship_of_pairs(
 
 def require_diploid(folder: GenotypeFolder) -> None:
     """Refuse samples of another ploidy with a `ConfigError`."""
-    if folder.shape.ploidy != 2:
+    if folder.ploidy != 2:
         raise ConfigError(
-            f"{folder.path} holds samples of ploidy {folder.shape.ploidy}, but KING-robust kinship is for diploids. "
+            f"{folder.path} holds samples of ploidy {folder.ploidy}, but KING-robust kinship is for diploids. "
             "Set genomics.relatedness.method to none, or name a source of diploid genotypes."
         )
 

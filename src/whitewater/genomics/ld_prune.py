@@ -91,7 +91,7 @@ def _candidates(decisions: pa.Table, rows: npt.NDArray[np.int64], folder: Genoty
     import pandas as pd
 
     columns = {name: decisions[name].take(rows) for name in ("contig", "position", "call_rate", "allele_count")}
-    called = folder.shape.ploidy * np.rint(columns["call_rate"].to_numpy() * folder.samples).astype(np.int64)
+    called = folder.ploidy * np.rint(columns["call_rate"].to_numpy() * folder.samples).astype(np.int64)
     alternate = columns["allele_count"].to_numpy()
     contigs, _ = pd.factorize(columns["contig"].to_pandas())
     return Candidates(rows, contigs, columns["position"].to_numpy(), np.minimum(alternate, called - alternate), called)

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from whitewater.errors import InputError
+from whitewater.folder import Format
 from whitewater.genomics.components import PrincipalComponents
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMAT = 1
+FORMAT = Format("zarr.json", 1, "loadings", "Run the step pca again.")
 CHUNK_CELLS = 1 << 20
 
 
@@ -57,11 +57,11 @@ def write_loadings(path: Path, found: PrincipalComponents, *, scaling: dict[str,
 
     genotypes, spectrum = found.genotypes, found.spectrum
     attributes = {
-        "format": FORMAT,
+        "format": FORMAT.version,
         "eigenvalues": spectrum.eigenvalues.tolist(),
         "samples": genotypes.samples,
         "variants": genotypes.varying,
-        "ploidy": genotypes.folder.shape.ploidy,
+        "ploidy": genotypes.folder.ploidy,
         "scaling": scaling,
     }
     group = zarr.open_group(path, mode="w-", zarr_format=3, attributes=attributes)
@@ -89,8 +89,7 @@ def read_loadings(path: Path) -> Loadings:
 
     group = open_group(str(path))
     attributes = group.attributes
-    if attributes.get("format") != FORMAT:
-        raise InputError(f"{path} has format {attributes.get('format')}; this version reads {FORMAT}. Run pca again.")
+    FORMAT.check_version(path, attributes.get("format"))
 
     def whole(name: str) -> npt.NDArray[Any]:
         array = group.array(name)

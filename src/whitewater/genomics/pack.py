@@ -39,7 +39,7 @@ def pack(run: Run[Pack], *, genotypes: Path, variants: Path, packed: Output) -> 
     target = create_genotypes(
         packed,
         encoding=_encoding(run.settings, source),
-        ploidy=source.shape.ploidy,
+        ploidy=source.ploidy,
         variants=len(rows),
         samples=source.samples,
     )
@@ -55,7 +55,7 @@ def copy(task: Task, *, source: GenotypeFolder, target: GenotypeFolder) -> int:
     """Copy the rows of a task, in its encoding a block at a time; return how many there were."""
     for first in range(0, len(task.rows), target.block_variants):
         genotypes = source.read_rows(task.rows[first : first + target.block_variants])
-        unpack = genotypes.packed and target.shape.encoding == "blosc"
+        unpack = genotypes.packed and target.encoding == "blosc"
         target.write(task.start + first, dosages(genotypes) if unpack else genotypes.codes)
     return len(task.rows)
 
@@ -69,10 +69,10 @@ def dosages(genotypes: Genotypes) -> npt.NDArray[np.int8]:
 
 
 def _encoding(settings: Pack, source: GenotypeFolder) -> Encoding:
-    diploid = source.shape.ploidy == DIPLOID
+    diploid = source.ploidy == DIPLOID
     if settings.encoding == "two_bit" and not diploid:
         raise ConfigError(f"pack.encoding is 'two_bit', which holds diploids only; these samples have ploidy "
-                          f"{source.shape.ploidy}. Set it to auto or blosc.")  # fmt: skip
+                          f"{source.ploidy}. Set it to auto or blosc.")  # fmt: skip
     if settings.encoding == "auto":
         return "two_bit" if diploid else "blosc"
     return settings.encoding
@@ -81,5 +81,5 @@ def _encoding(settings: Pack, source: GenotypeFolder) -> Encoding:
 def _note(run: Run[Pack], target: GenotypeFolder, variants: int) -> None:
     size = sum(path.stat().st_size for path in target.path.rglob("*") if path.is_file())
     share = size / (variants * target.samples)
-    run.note(variants=variants, bytes=size, bytes_per_genotype=share, encoding=target.shape.encoding)
-    logger.info("%d variants packed as %s: %.3f bytes a genotype", variants, target.shape.encoding, share)
+    run.note(variants=variants, bytes=size, bytes_per_genotype=share, encoding=target.encoding)
+    logger.info("%d variants packed as %s: %.3f bytes a genotype", variants, target.encoding, share)

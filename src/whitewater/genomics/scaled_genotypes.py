@@ -127,8 +127,8 @@ class ScaledGenotypes:
 
 def _no_variants(folder: GenotypeFolder) -> Genotypes:
     """Return no variants of the samples of a folder: what the order of the columns depends on."""
-    dtype = np.uint8 if folder.shape.encoding == "two_bit" else np.int8
-    return Genotypes(np.empty((0, folder.row_bytes), dtype), folder.samples, folder.shape.ploidy)
+    dtype = np.uint8 if folder.encoding == "two_bit" else np.int8
+    return Genotypes(np.empty((0, folder.row_bytes), dtype), folder.samples, folder.ploidy)
 
 
 def _covariance_times(

@@ -60,13 +60,13 @@ class Statistics:
 def variant_qc(run: Run[VariantQc], *, genotypes: Path, variants: Output) -> None:
     """Decide on each variant by the rules of section ``genomics.variant_qc``."""
     folder = open_genotypes(genotypes)
-    if run.settings.hwe_p_value > 0 and folder.shape.ploidy != DIPLOID:
+    if run.settings.hwe_p_value > 0 and folder.ploidy != DIPLOID:
         raise ConfigError(
             f"variant_qc.hwe_p_value is set, but the exact test is for diploids and these samples have ploidy "
-            f"{folder.shape.ploidy}: set it to 0."
+            f"{folder.ploidy}: set it to 0."
         )
     table = folder.variants_table()
-    measured = measure(_counts(table, folder), ploidy=folder.shape.ploidy)
+    measured = measure(_counts(table, folder), ploidy=folder.ploidy)
     broken = broken_rules(table, measured, run.settings)
     decisions = _decisions(table, measured, broken)
     _note(run, decisions, broken)
@@ -133,7 +133,7 @@ def reason_lists(broken: npt.NDArray[np.bool_]) -> pa.ListArray:
 
 
 def _counts(table: pd.DataFrame, folder: GenotypeFolder) -> npt.NDArray[np.int64]:
-    names = [*(f"count_{dosage}" for dosage in range(folder.shape.ploidy + 1)), "count_missing"]
+    names = [*(f"count_{dosage}" for dosage in range(folder.ploidy + 1)), "count_missing"]
     counts: npt.NDArray[np.int64] = table[names].to_numpy(np.int64)
     wrong = np.flatnonzero(counts.sum(axis=1) != folder.samples)
     if len(wrong):

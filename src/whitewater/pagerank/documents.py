@@ -1,17 +1,21 @@
-"""A folder of documents: the pages that have a text, and the addresses that stand for them.
+"""What the step `parse` makes of pages: a folder of documents, and one of the links between them.
 
 ======================== ==============================================================================================
 file                     what it holds
 ======================== ==============================================================================================
 ``documents.json``       format, number of documents
 ``documents-00000...``   ``.parquet``, a row a document: vertex int64 (id of its URL), url text (in normal form), title
-                         text, text text; row groups of at most `GROUP_DOCUMENTS`
+                         text, text text
 ``aliases.parquet``      a row an address that stands for a document: alias int64, vertex int64, reason text (redirect,
                          duplicate or canonical); in the order of alias, each once. ``vertex`` is a document, or for a
                          redirect to what was not fetched, the id of that URL.
+``links.json``           in the other folder: format, number of links
+``links-00000...``       ``.parquet``, a row a link: source int64 (id of the document's URL), target int64 (id of the
+                         URL that it leads to), target_url text (that URL in normal form; dictionary of the row group)
 ======================== ==============================================================================================
 
-Files are numbered with gaps: where no page of a row group of the pages is a document, there is none.
+Files are numbered by the row groups of the pages, with gaps where these have no documents or links. A document has a
+link to a target once at most; targets may be aliases, or nothing that was fetched.
 """
 
 from __future__ import annotations
@@ -22,68 +26,63 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from whitewater.errors import InputError, IntegrityError
-from whitewater.pagerank.parquet_folder import numbered, numbered_files, read_row_group, row_groups, write_table
-from whitewater.store import read_json, write_json
+from whitewater.folder import Format, RowGroup, numbered, numbered_files, write_table
 
-FORMAT = 1
-STEM = "documents"
-GROUP_DOCUMENTS = 1000
-SCHEMA = pa.schema([("vertex", pa.int64()), ("url", pa.string()), ("title", pa.string()), ("text", pa.string())])
 ALIASES = pa.schema([("alias", pa.int64()), ("vertex", pa.int64()), ("reason", pa.string())])
 ALIAS_ROWS = 1 << 20
 
 
-@dataclass(frozen=True)
-class DocumentsFolder:
-    """An open folder of documents."""
+@dataclass(frozen=True, kw_only=True)
+class PartsFormat(Format):
+    """A format of numbered files of one ``schema``, whose row groups have at most ``group_rows`` rows."""
 
-    path: Path
-    documents: int
+    schema: pa.Schema
+    group_rows: int
 
-    def row_groups(self) -> list[tuple[Path, int, int]]:
-        """Return file, number and rows of each row group. Raises InputError if a file cannot be read."""
-        return row_groups(numbered_files(self.path, STEM))
+    def parts(self, path: Path) -> list[RowGroup]:
+        """Open a folder; return its row groups. Raises as `Format.read` and `Format.row_groups`."""
+        rows = self.read(path, lambda _, **found: int(found[self.what]))
+        return self.row_groups(*numbered_files(path, self.what), folder=path, rows=rows)
 
-    def read(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """Yield the documents, a row group at a time. Raises InputError if one cannot be read."""
-        return (read_row_group(path, group, columns) for path, group, _ in self.row_groups())
+    def tables(self, path: Path, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """Yield the rows of a folder, a row group at a time."""
+        return (self.read_group(group, columns) for group in self.parts(path))
 
-    def aliases(self) -> pa.Table:
-        """Return the aliases (`ALIASES`)."""
-        path = self.path / "aliases.parquet"
-        tables = [read_row_group(path, group, None) for _, group, _ in row_groups([path])]
-        return pa.concat_tables([ALIASES.empty_table(), *tables])
+    def write_part(self, path: Path, number: int, table: pa.Table) -> None:
+        """Write file ``number`` of a folder; if the same is written twice, the same is there."""
+        write_table(table.cast(self.schema), numbered(path, self.what, number), group_rows=self.group_rows)
 
-
-def open_documents(path: Path) -> DocumentsFolder:
-    """Open a folder of documents.
-
-    Raises
-    ------
-    InputError
-        If it is none, is of another format, or a file cannot be read.
-    IntegrityError
-        If there are more or fewer documents than were written.
-    """
-    found = read_json(path / "documents.json")
-    version = found.get("format") if isinstance(found, dict) else None
-    if version != FORMAT:
-        raise InputError(f"{path} has format {version}; this version reads {FORMAT}. Run the step parse again.")
-    rows = sum(rows for _, _, rows in row_groups(numbered_files(path, STEM)))
-    if rows != found.get("documents"):
-        raise IntegrityError(f"{path} holds {rows} documents, not {found.get('documents')}. Run the step parse again.")
-    return DocumentsFolder(path, rows)
+    def finish(self, path: Path, rows: int) -> None:
+        """Write the file that makes the folder one of this format, and check that it has so many rows."""
+        self.write(path, {self.what: rows})
+        self.parts(path)
 
 
-def write_documents(path: Path, number: int, documents: pa.Table) -> None:
-    """Write file ``number`` of a folder (columns of `SCHEMA`); if the same is written twice, the same is there."""
-    write_table(documents.cast(SCHEMA), numbered(path, STEM, number), group_rows=GROUP_DOCUMENTS)
+DOCUMENTS = PartsFormat(
+    "documents.json",
+    1,
+    "documents",
+    "Run the step parse again.",
+    schema=pa.schema([("vertex", pa.int64()), ("url", pa.string()), ("title", pa.string()), ("text", pa.string())]),
+    group_rows=1000,
+)
+LINKS = PartsFormat(
+    "links.json",
+    1,
+    "links",
+    "Run the step parse again.",
+    schema=pa.schema(
+        [("source", pa.int64()), ("target", pa.int64()), ("target_url", pa.dictionary(pa.int32(), pa.string()))]
+    ),
+    group_rows=1 << 20,
+)
 
 
-def finish_documents(path: Path, *, documents: int, aliases: pa.Table) -> DocumentsFolder:
-    """Write the aliases (columns of `ALIASES`), and last the file that makes the folder one of documents."""
-    path.mkdir(parents=True, exist_ok=True)
+def write_aliases(path: Path, aliases: pa.Table) -> None:
+    """Write the aliases (columns of `ALIASES`) into a folder of documents."""
     write_table(aliases.cast(ALIASES).sort_by("alias"), path / "aliases.parquet", group_rows=ALIAS_ROWS)
-    write_json(path / "documents.json", {"format": FORMAT, "documents": documents})
-    return open_documents(path)
+
+
+def read_aliases(path: Path) -> pa.Table:
+    """Return the aliases of a folder of documents. Raises InputError if they cannot be read."""
+    return DOCUMENTS.table(path / "aliases.parquet")

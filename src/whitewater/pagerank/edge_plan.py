@@ -15,6 +15,7 @@ from whitewater.devices.edge_keys import CODES, IdSpan
 
 if TYPE_CHECKING:
     from whitewater.devices import Array
+    from whitewater.folder import RowGroup
     from whitewater.pagerank.edges_folder import EdgesFolder
 
 # Tasks for each thread, so that none waits long for the last one.
@@ -31,15 +32,6 @@ HASHED_BYTES, VERTEX_BYTES = 56, 48
 SMALLEST_PIECE = 1 << 16
 # Slices of the device that are encoded, and merged, at once: what a GPU's memory holds a few times.
 PIECE_SLICES = 16
-
-
-@dataclass(frozen=True)
-class RowGroup:
-    """Rows of a Parquet file that are read together."""
-
-    path: Path
-    index: int
-    rows: int
 
 
 @dataclass(frozen=True)
@@ -152,7 +144,7 @@ def plan_edges(
     slice_rows
         As the device says.
     """
-    groups = [RowGroup(*group) for group in folder.row_groups()]
+    groups = folder.row_groups()
     budget = int(memory_gb * 1e9) if memory_gb else memory.available() // 2
     entries = folder.edges * (1 if folder.directed else 2)
     span = _narrow(_span(groups, vertices), 2 * entries + (0 if vertices is None else len(vertices)))

@@ -15,7 +15,8 @@ from whitewater.pagerank.spool import Kept, keep
 if TYPE_CHECKING:
     from whitewater.devices import Array, Device
     from whitewater.devices.protocol import Block, Kind
-    from whitewater.pagerank.edge_plan import Buckets, EdgePlan, RowGroup
+    from whitewater.folder import RowGroup
+    from whitewater.pagerank.edge_plan import Buckets, EdgePlan
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ def _blocks(groups: Sequence[RowGroup], plan: EdgePlan, device: Device) -> Itera
         columns["weight"] = "float64"
     rows = min(device.slice_rows, plan.piece_rows)
     for group in groups:
-        for block in device.row_group_blocks(group.path, group.index, columns, block_rows=rows):
+        for block in device.row_group_blocks(group.path, group.number, columns, block_rows=rows):
             yield cast("Block", block)
 
 

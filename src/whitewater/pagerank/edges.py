@@ -35,5 +35,5 @@ def edges(run: Run[EdgeRules], *, fetched: Path, documents: Inputs, links: Input
     else:
         with as_fetched(read_json(inputs)["files"], rule="pagerank_fetch", threads=run.threads):
             folder = edges_of_files(run, open_pages(fetched), edges)
-    run.note(**folder.counts, vertices=folder.described.vertices)
+    run.note(**folder.counts, vertices=folder.vertex_rows)
     logger.info("%d rows read, %d edges kept", folder.counts["read"], folder.edges)

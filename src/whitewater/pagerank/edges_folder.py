@@ -16,159 +16,89 @@ reconcile: ``read`` is ``edges`` and all that begin with ``dropped_`` together.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from functools import cached_property
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from whitewater.arrow_arrays import to_arrow
-from whitewater.errors import InputError, IntegrityError
-from whitewater.store import read_json, write_json
+from whitewater.errors import IntegrityError
+from whitewater.folder import Format, RowGroup, RowGroupWriter, numbered, numbered_files
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-FORMAT = 1
+FORMAT = Format("edges.json", 1, "edges")
 # Rows of a row group: 16 MB of ids, the work of one task.
 GROUP_ROWS = 1 << 20
 # A rank of 1e-10 divided by more has fewer than twelve digits, as the smallest numbers of float64 have.
 LARGEST_WEIGHT = 1e302
-_AGAIN = "Run the step that writes it again."
 _REPORT = "Report this as a bug."
 
 
 @dataclass(frozen=True)
-class Described:
-    """What `edges.json` holds."""
+class EdgesFolder:
+    """An open folder of edges.
 
+    Attributes
+    ----------
+    path
+        The folder.
+    edges
+        The number of rows.
+    weighted
+        Whether rows have a weight.
+    directed
+        Whether a row stands for one direction.
+    named
+        Whether the vertices have names.
+    vertex_rows
+        Rows of the table of the vertices, None where there is none.
+    counts
+        What was read, and what each rule left out.
+    """
+
+    path: Path
     edges: int
     weighted: bool
     directed: bool
     named: bool
-    vertices: int | None
+    vertex_rows: int | None
     counts: dict[str, int]
-    format: int = FORMAT
 
-
-@dataclass(frozen=True)
-class EdgesFolder:
-    """An open folder of edges."""
-
-    path: Path
-    described: Described
-
-    @property
-    def edges(self) -> int:
-        """The number of rows."""
-        return self.described.edges
-
-    @property
-    def weighted(self) -> bool:
-        """Whether rows have a weight."""
-        return self.described.weighted
-
-    @property
-    def directed(self) -> bool:
-        """Whether a row stands for one direction."""
-        return self.described.directed
-
-    @property
-    def named(self) -> bool:
-        """Whether the vertices have names."""
-        return self.described.named
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """What was read, and what each rule left out."""
-        return self.described.counts
-
-    def row_groups(self) -> list[tuple[Path, int, int]]:
-        """Return file, index and rows of each row group, in the order of the parts.
-
-        Raises
-        ------
-        InputError
-            If a part cannot be read.
-        IntegrityError
-            If the rows are not those that `edges.json` tells of.
-        """
-        return self._row_groups
+    def row_groups(self) -> list[RowGroup]:
+        """Return the row groups, in the order of the parts; see `Format.row_groups`."""
+        return FORMAT.row_groups(*numbered_files(self.path, "edges"), folder=self.path, rows=self.edges)
 
     def vertices(self) -> pa.Table | None:
-        """Return the table of the vertices, or None where they are just the ends of the edges.
-
-        Raises
-        ------
-        InputError
-            If it cannot be read.
-        IntegrityError
-            If it is not of the number of rows that `edges.json` tells of.
-        """
-        if self.described.vertices is None:
+        """Return the table of the vertices, or None where they are just the ends of the edges; see `Format.table`."""
+        if self.vertex_rows is None:
             return None
-        path = self.path / "vertices.parquet"
-        try:
-            table = pq.read_table(path, columns=["vertex", "name"] if self.named else ["vertex"])
-        except (OSError, pa.ArrowException) as error:
-            raise InputError(f"{path} cannot be read: {error}. {_AGAIN}") from error
-        if table.num_rows != self.described.vertices:
-            raise IntegrityError(f"{path} has {table.num_rows} rows, not {self.described.vertices}. {_AGAIN}")
-        return table
-
-    @cached_property
-    def _row_groups(self) -> list[tuple[Path, int, int]]:
-        found = [group for path in sorted(self.path.glob("edges-*.parquet")) for group in _groups_of(path)]
-        rows = sum(group[2] for group in found)
-        if rows != self.edges:
-            raise IntegrityError(f"{self.path} has {rows} edges, but edges.json tells of {self.edges}. {_AGAIN}")
-        return found
+        columns = ["vertex", "name"] if self.named else ["vertex"]
+        return FORMAT.table(self.path / "vertices.parquet", columns, rows=self.vertex_rows)
 
 
 def open_edges(path: Path) -> EdgesFolder:
-    """Open a folder of edges.
-
-    Raises
-    ------
-    InputError
-        If it is none, or of another format.
-    """
-    found = read_json(path / "edges.json")
-    version = found.get("format") if isinstance(found, dict) else None
-    if version != FORMAT:
-        raise InputError(f"{path} has format {version}; this version reads {FORMAT}. Make it again.")
-    try:
-        return EdgesFolder(path, Described(**found))
-    except TypeError as error:
-        raise InputError(f"{path}/edges.json describes no edges: {error}. Make it again.") from error
+    """Open a folder of edges. Raises InputError if it is none, or of another format."""
+    return FORMAT.read(path, lambda path, vertices, **found: EdgesFolder(path, vertex_rows=vertices, **found))
 
 
-def _groups_of(path: Path) -> list[tuple[Path, int, int]]:
-    try:
-        metadata = pq.read_metadata(path)
-    except (OSError, pa.ArrowException) as error:
-        raise InputError(f"{path} cannot be read: {error}. {_AGAIN}") from error
-    return [(path, index, metadata.row_group(index).num_rows) for index in range(metadata.num_row_groups)]
-
-
-class EdgesWriter:
+class EdgesWriter(RowGroupWriter):
     """Writes one part of a folder of edges; use it as a context manager. A part without edges leaves no file.
 
     Parts are numbered by the order of the input, so that tasks on any number of workers leave the same folder.
     """
 
     def __init__(self, folder: Path, part: int, *, weighted: bool, group_rows: int = GROUP_ROWS) -> None:
-        self.rows = 0
-        self._path = folder / f"edges-{part:05d}.parquet"
-        self._columns = ["source", "target", "weight"] if weighted else ["source", "target"]
-        self._group_rows = group_rows
-        self._pending: list[pa.Table] = []
-        self._pending_rows = 0
-        self._writer: pq.ParquetWriter | None = None
-        folder.mkdir(parents=True, exist_ok=True)
+        columns = [("source", pa.int64()), ("target", pa.int64()), ("weight", pa.float64())]
+        schema = pa.schema(columns if weighted else columns[:2])
+        # Ids of vertices repeat too rarely for a dictionary to pay.
+        super().__init__(
+            numbered(folder, "edges", part), schema, group_rows=group_rows, compression="snappy", use_dictionary=False
+        )  # fmt: skip
 
     def add(
         self,
@@ -181,31 +111,7 @@ class EdgesWriter:
         The arrays are kept until a row group is full, so they must not change.
         """
         arrays = [source, target] if weight is None else [source, target, weight]
-        columns = [to_arrow(array) for array in arrays]
-        self._pending.append(pa.Table.from_arrays(columns, names=self._columns))
-        self._pending_rows += len(source)
-        self.rows += len(source)
-        if self._pending_rows >= self._group_rows:
-            self._write(all_rows=False)
-
-    def _write(self, *, all_rows: bool) -> None:
-        table = pa.concat_tables(self._pending)
-        whole = table.num_rows if all_rows else table.num_rows // self._group_rows * self._group_rows
-        if self._writer is None:
-            # Ids of vertices repeat too rarely for a dictionary to pay.
-            self._writer = pq.ParquetWriter(self._path, table.schema, compression="snappy", use_dictionary=False)
-        self._writer.write_table(table.slice(0, whole), row_group_size=self._group_rows)
-        self._pending = [table.slice(whole)]
-        self._pending_rows = table.num_rows - whole
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        if kind is None and self._pending_rows:
-            self._write(all_rows=True)
-        if self._writer is not None:
-            self._writer.close()
+        self.write(pa.Table.from_arrays([to_arrow(array) for array in arrays], schema=self.schema))
 
 
 def finish_edges(
@@ -235,7 +141,17 @@ def finish_edges(
         pq.write_table(vertices, folder / "vertices.parquet", compression="zstd", use_dictionary=False)
     named = vertices is not None and "name" in vertices.column_names
     known = None if vertices is None else vertices.num_rows
-    write_json(folder / "edges.json", asdict(Described(edges, weighted, directed, named, known, dict(counts))))
+    FORMAT.write(
+        folder,
+        {
+            "edges": edges,
+            "weighted": weighted,
+            "directed": directed,
+            "named": named,
+            "vertices": known,
+            "counts": dict(counts),
+        },
+    )
 
 
 def write_edges(

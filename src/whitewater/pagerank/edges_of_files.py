@@ -293,7 +293,7 @@ def _read_vertices(part: Part, *, settings: Edges) -> tuple[Counter[str], list[p
 
 
 def _checked(folder: EdgesFolder, fetched: PagesFolder) -> EdgesFolder:
-    if not folder.edges and not folder.described.vertices:
+    if not folder.edges and not folder.vertex_rows:
         raise InputError(f"{', '.join(fetched.files.get('edges', [])[:3])}: no edge was found, and no vertex. "
                          "Check pagerank.fetch.edges and the rules in section pagerank.edges.")  # fmt: skip
     return folder

@@ -15,11 +15,11 @@ import pyarrow as pa
 from whitewater.devices import Encoded, Kind
 from whitewater.devices.parquet import cpu_row_group_blocks
 from whitewater.errors import InputError, IntegrityError
-from whitewater.pagerank.documents import DocumentsFolder, open_documents
+from whitewater.folder import RowGroup
+from whitewater.pagerank.documents import DOCUMENTS, LINKS, read_aliases
 from whitewater.pagerank.edge_files.names import SCHEMA, Merging
 from whitewater.pagerank.edge_rules import Aliases, Judged, Known, judge, total
 from whitewater.pagerank.edges_folder import EdgesFolder, EdgesWriter, finish_edges, open_edges
-from whitewater.pagerank.links import open_links
 
 if TYPE_CHECKING:
     from whitewater.config.pagerank import EdgeRules
@@ -30,8 +30,6 @@ BLOCK_ROWS = 1 << 20
 # Row groups of links that one task reads: a file of links may be small.
 _GROUPS_A_PART = 16
 _AGAIN = "Run the step parse again."
-
-Group = tuple[Path, int, int]
 
 
 @dataclass(frozen=True)
@@ -58,13 +56,12 @@ def edges_of_pages(run: Run[EdgeRules], documents: Path, links: Path, folder: Pa
         If two documents have one id, or a link comes from no document.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    opened = open_documents(documents)
-    vertices = _vertices(opened)
+    vertices = _vertices(documents)
     if not vertices.num_rows:
         raise InputError(f"{documents} holds no document: every page that was fetched is left out. parse.json and the "
                          "log of the step parse tell why; check pagerank.fetch and pagerank.parse.")  # fmt: skip
     known = Known(vertices["vertex"].to_numpy())
-    linking = Linking(known, _aliases(opened, known), run.settings, folder)
+    linking = Linking(known, _aliases(documents, known), run.settings, folder)
     counts: Counter[str] = Counter({"redirected": 0})
     merging = Merging([vertices])
     with run.cluster() as client:
@@ -83,7 +80,7 @@ def edges_of_pages(run: Run[EdgeRules], documents: Path, links: Path, folder: Pa
     return open_edges(folder)
 
 
-def read_links(part: tuple[int, list[Group]], *, linking: Linking) -> tuple[Counter[str], pa.Table]:
+def read_links(part: tuple[int, list[RowGroup]], *, linking: Linking) -> tuple[Counter[str], pa.Table]:
     """Write the edges of some row groups of links; return counts, and the broken targets that are kept, with names."""
     number, groups = part
     counts: Counter[str] = Counter()
@@ -99,13 +96,13 @@ def read_links(part: tuple[int, list[Group]], *, linking: Linking) -> tuple[Coun
     return counts, names.table()
 
 
-def _parts(links: Path) -> list[tuple[int, list[Group]]]:
-    groups = open_links(links).row_groups()
+def _parts(links: Path) -> list[tuple[int, list[RowGroup]]]:
+    groups = LINKS.parts(links)
     starts = range(0, len(groups), _GROUPS_A_PART)
     return [(number, groups[start : start + _GROUPS_A_PART]) for number, start in enumerate(starts)]
 
 
-def _blocks(groups: list[Group], rules: EdgeRules) -> Iterator[RawBlock]:
+def _blocks(groups: list[RowGroup], rules: EdgeRules) -> Iterator[RawBlock]:
     columns: dict[str, Kind] = {"source": "id", "target": "id"}
     if rules.broken == "keep":
         columns["target_url"] = "text"
@@ -126,9 +123,10 @@ def _name(names: Merging, urls: Array | Encoded | None, target: Array, judged: J
         names.add(pa.table([target[judged.broken], words.take(pa.array(urls.codes[judged.broken]))], schema=SCHEMA))
 
 
-def _vertices(documents: DocumentsFolder) -> pa.Table:
+def _vertices(documents: Path) -> pa.Table:
     """Return vertex and name of all documents, ascending by vertex."""
-    tables = [table.rename_columns(SCHEMA.names).cast(SCHEMA) for table in documents.read(["vertex", "url"])]
+    found = DOCUMENTS.tables(documents, ["vertex", "url"])
+    tables = [table.rename_columns(SCHEMA.names).cast(SCHEMA) for table in found]
     table = pa.concat_tables([SCHEMA.empty_table(), *tables])
     ids = table["vertex"].to_numpy()
     order = np.argsort(ids)
@@ -136,16 +134,16 @@ def _vertices(documents: DocumentsFolder) -> pa.Table:
     if len(again):
         at = order[again[0] : again[0] + 2]
         urls = " and ".join(table["name"].take(pa.array(at)).to_pylist())
-        raise IntegrityError(f"{documents.path}: the documents {urls} have the same id, {ids[at[0]]}. If the addresses "
+        raise IntegrityError(f"{documents}: the documents {urls} have the same id, {ids[at[0]]}. If the addresses "
                              "differ, leave one of them out; else run the step parse again.")  # fmt: skip
     return table.take(pa.array(order))
 
 
-def _aliases(folder: DocumentsFolder, documents: Known) -> Aliases:
+def _aliases(folder: Path, documents: Known) -> Aliases:
     """Return the aliases that lead to a document."""
-    table = folder.aliases()
+    table = read_aliases(folder)
     alias, vertex = table["alias"].to_numpy(), table["vertex"].to_numpy()
     if (alias[1:] <= alias[:-1]).any():
-        raise IntegrityError(f"{folder.path}: the aliases are not in ascending order, each once. {_AGAIN}")
+        raise IntegrityError(f"{folder}: the aliases are not in ascending order, each once. {_AGAIN}")
     leads = documents.holds(vertex)
     return Aliases(Known(alias[leads]), vertex[leads])

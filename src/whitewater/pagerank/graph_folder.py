@@ -21,65 +21,35 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Self
+from typing import Any, BinaryIO, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
 
-from whitewater.errors import InputError, IntegrityError
-from whitewater.store import read_json, write_json
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from whitewater.errors import IntegrityError
+from whitewater.folder import Format
 
 Index = Literal["int32", "int64"]
-FORMAT = 1
+FORMAT = Format("graph.json", 1, "graph", "Run the step renumber again.")
 # Edges of a range at least: smaller ones would cost more to hand out than to work on.
 RANGE_EDGES = 256 << 10
 
 
 @dataclass(frozen=True)
-class Shape:
-    """What `graph.json` holds."""
+class GraphFolder:
+    """An open folder of a graph: how many vertices and edges, whether edges have weights and vertices names.
 
+    Its arrays are mapped read-only when they are first asked for; see `Format.array` for what is raised.
+    """
+
+    path: Path
     vertices: int
     edges: int
     weighted: bool
     named: bool
     index: Index
-    format: int = FORMAT
-
-
-@dataclass(frozen=True)
-class GraphFolder:
-    """An open folder of a graph; its arrays are mapped read-only when they are first asked for.
-
-    Each array raises InputError if its file cannot be read, and IntegrityError if it is not of the graph's size.
-    """
-
-    path: Path
-    shape: Shape
-
-    @property
-    def vertices(self) -> int:
-        """The number of vertices."""
-        return self.shape.vertices
-
-    @property
-    def edges(self) -> int:
-        """The number of edges."""
-        return self.shape.edges
-
-    @property
-    def weighted(self) -> bool:
-        """Whether edges have weights."""
-        return self.shape.weighted
-
-    @property
-    def named(self) -> bool:
-        """Whether vertices have names."""
-        return self.shape.named
 
     @cached_property
     def ids(self) -> npt.NDArray[np.int64]:
@@ -94,7 +64,7 @@ class GraphFolder:
     @cached_property
     def sources(self) -> npt.NDArray[Any]:
         """The numbers of the sources, int32 or int64 (edges,)."""
-        return self._open("sources", self.edges, self.shape.index)
+        return self._open("sources", self.edges, self.index)
 
     @cached_property
     def weights(self) -> npt.NDArray[np.float64] | None:
@@ -112,30 +82,10 @@ class GraphFolder:
         return self._open("out_weight", self.vertices, "float64") if self.weighted else None
 
     def names(self) -> pa.ChunkedArray | None:
-        """Return the names in the order of the numbers, text (vertices,), if there are any.
-
-        Raises
-        ------
-        InputError
-            If the file cannot be read.
-        IntegrityError
-            If it has other rows than there are vertices.
-        """
+        """Return the names in the order of the numbers, text (vertices,), if there are any; see `Format.table`."""
         if not self.named:
             return None
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        path = self.path / "names.parquet"
-        try:
-            names = pq.read_table(path, columns=["name"])["name"]
-        except (OSError, pa.ArrowException) as error:
-            raise InputError(f"{path} cannot be read: {error}. Run the step renumber again.") from error
-        if len(names) != self.vertices:
-            raise IntegrityError(
-                f"{path} has {len(names)} rows, but there are {self.vertices} vertices. Run the step renumber again."
-            )
-        return names
+        return FORMAT.table(self.path / "names.parquet", ["name"], rows=self.vertices)["name"]
 
     def ranges(self, *, at_most: int = 64) -> list[tuple[int, int]]:
         """Cut the vertices into ranges ``(start, stop)`` of about as many in-edges each; they depend on the graph only.
@@ -148,34 +98,12 @@ class GraphFolder:
         return list(pairwise(sorted({0, *inner, self.vertices})))
 
     def _open(self, name: str, size: int, dtype: str) -> npt.NDArray[Any]:
-        path = self.path / f"{name}.npy"
-        try:
-            array = np.load(path, mmap_mode="r", allow_pickle=False)
-        except (OSError, ValueError) as error:
-            raise InputError(f"{path} cannot be read: {error}. Run the step renumber again.") from error
-        if array.shape != (size,) or array.dtype != np.dtype(dtype):
-            raise IntegrityError(
-                f"{path} holds {array.dtype} {array.shape}, not {dtype} ({size},). Run the step renumber again."
-            )
-        return np.asarray(array)
+        return np.asarray(FORMAT.array(self.path / f"{name}.npy", (size,), dtype))
 
 
 def open_graph(path: Path) -> GraphFolder:
-    """Open a folder of a graph.
-
-    Raises
-    ------
-    InputError
-        If it is none, or of another format.
-    """
-    found = read_json(path / "graph.json")
-    version = found.get("format") if isinstance(found, dict) else None
-    if version != FORMAT:
-        raise InputError(f"{path} has format {version}; this version reads {FORMAT}. Make it again.")
-    try:
-        return GraphFolder(path, Shape(**found))
-    except TypeError as error:
-        raise InputError(f"{path}/graph.json describes no graph: {error}. Make it again.") from error
+    """Open a folder of a graph. Raises InputError if it is none, or of another format."""
+    return FORMAT.read(path, GraphFolder)
 
 
 class GraphWriter:
@@ -195,39 +123,24 @@ class GraphWriter:
 
     def __init__(self, path: Path, *, ids: npt.NDArray[np.int64], weighted: bool) -> None:
         path.mkdir(parents=True, exist_ok=True)
-        self._path = path
-        self._weighted = weighted
-        self._index: Index = index_of(len(ids))
-        self._edges = 0
-        self._in_degree = np.zeros(len(ids), np.int64)
-        self._out_degree = np.zeros(len(ids), np.int64)
+        # In- and out-edges of each vertex that were written, int64 (vertices,), and the weights of the latter.
+        self.in_degree, self.out_degree = np.zeros(len(ids), np.int64), np.zeros(len(ids), np.int64)
         self._out_weight = np.zeros(len(ids) if weighted else 0)
+        self._path, self._weighted, self._index = path, weighted, index_of(len(ids))
+        self._edges = 0
+        self._files = ExitStack()
         np.save(path / "ids.npy", ids)
 
     def __enter__(self) -> Self:
-        with ExitStack() as files:
-            self._sources = files.enter_context((self._path / "sources.npy").open("wb"))
-            _write_header(self._sources, self._index, 0)
-            if self._weighted:
-                self._weights = files.enter_context((self._path / "weights.npy").open("wb"))
-                _write_header(self._weights, "float64", 0)
-            self._files = files.pop_all()
+        self._sources = self._files.enter_context((self._path / "sources.npy").open("wb"))
+        _write_header(self._sources, self._index, 0)
+        if self._weighted:
+            self._weights = self._files.enter_context((self._path / "weights.npy").open("wb"))
+            _write_header(self._weights, "float64", 0)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._files.close()
-
-    @property
-    def in_degree(self) -> npt.NDArray[np.int64]:
-        """In-edges of each vertex that were written, int64 (vertices,)."""
-        return self._in_degree
-
-    @property
-    def out_degree(self) -> npt.NDArray[np.int64]:
-        """Out-edges of each vertex that were written, int64 (vertices,)."""
-        return self._out_degree
 
     def append(
         self, first: int, counts: npt.NDArray[Any], sources: npt.NDArray[Any], weights: npt.NDArray[np.float64] | None
@@ -245,15 +158,15 @@ class GraphWriter:
         """
         from whitewater.pagerank.graph_kernels import add_degrees, add_weights
 
-        self._in_degree[first : first + len(counts)] += counts
+        self.in_degree[first : first + len(counts)] += counts
         self._edges += len(sources)
-        add_degrees(sources, self._out_degree)
+        add_degrees(sources, self.out_degree)
         _append(self._sources, sources, self._index)
         if weights is not None:
             add_weights(sources, weights, self._out_weight)
             _append(self._weights, weights, "float64")
 
-    def finish(self, *, names: pa.ChunkedArray | pa.Array | None = None) -> Shape:
+    def finish(self, *, names: pa.ChunkedArray | pa.Array | None = None) -> GraphFolder:
         """Write the rest, and last the file that makes the folder one of a graph.
 
         Raises
@@ -261,34 +174,25 @@ class GraphWriter:
         IntegrityError
             If the sources and the counts that were given, or the names and the vertices, are not as many.
         """
-        vertices = len(self._in_degree)
-        self._check(vertices if names is None else len(names))
+        vertices, counted = len(self.in_degree), int(self.in_degree.sum())
+        named = vertices if names is None else len(names)
+        if counted != self._edges or named != vertices:
+            raise IntegrityError(
+                f"{self._path}: {self._edges} sources and {named} names are given, but there are {counted} edges and "
+                f"{vertices} vertices. Report this as a bug."
+            )
         _write_header(self._sources, self._index, self._edges)
         if self._weighted:
             _write_header(self._weights, "float64", self._edges)
             np.save(self._path / "out_weight.npy", self._out_weight)
-        np.save(self._path / "indptr.npy", np.concatenate([[0], np.cumsum(self._in_degree)]))
-        np.save(self._path / "out_degree.npy", self._out_degree)
+        np.save(self._path / "indptr.npy", np.concatenate([[0], np.cumsum(self.in_degree)]))
+        np.save(self._path / "out_degree.npy", self.out_degree)
         if names is not None:
-            self._write_names(names)
+            pq.write_table(pa.table({"name": names}), self._path / "names.parquet", compression="zstd")
         self._files.close()
-        shape = Shape(vertices, self._edges, self._weighted, names is not None, self._index)
-        write_json(self._path / "graph.json", asdict(shape))
-        return shape
-
-    def _check(self, names: int) -> None:
-        counted = int(self._in_degree.sum())
-        if counted != self._edges or names != len(self._in_degree):
-            raise IntegrityError(
-                f"{self._path}: {self._edges} sources and {names} names are given, but there are {counted} edges and "
-                f"{len(self._in_degree)} vertices. Report this as a bug."
-            )
-
-    def _write_names(self, names: pa.ChunkedArray | pa.Array) -> None:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        pq.write_table(pa.table({"name": names}), self._path / "names.parquet", compression="zstd")
+        graph = GraphFolder(self._path, vertices, self._edges, self._weighted, names is not None, self._index)
+        FORMAT.write(self._path, {name: value for name, value in asdict(graph).items() if name != "path"})
+        return graph
 
 
 def index_of(vertices: int) -> Index:

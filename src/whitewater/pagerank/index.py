@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 
 from whitewater import memory
 from whitewater.errors import InputError, IntegrityError
-from whitewater.pagerank.documents import open_documents
+from whitewater.folder import RowGroup
+from whitewater.pagerank.documents import DOCUMENTS
 from whitewater.pagerank.index_folder import IndexWriter
 from whitewater.pagerank.postings import BLOCK_BYTES, Block, cut, merge, tokenise_block
 
@@ -33,37 +34,15 @@ COLUMNS = ["vertex", "url", "title", "text"]
 
 
 @dataclass(frozen=True)
-class RowGroup:
-    """A row group of a file of documents; ``size`` is that of its values, in bytes."""
-
-    path: Path
-    index: int
-    rows: int
-    size: int
-
-    def read(self, columns: list[str]) -> pa.Table:
-        """Read columns.
-
-        Raises
-        ------
-        InputError
-            If the file is damaged, or has not these columns.
-        """
-        try:
-            return pq.ParquetFile(self.path).read_row_group(self.index, columns).select(columns)
-        except (OSError, KeyError, pa.ArrowException) as error:
-            raise InputError(f"{self.path} cannot be read: {error}. Run the step parse again.") from error
-
-
-@dataclass(frozen=True)
 class Documents:
-    """The documents in the order in which they are stored.
+    """The documents in the order in which they are stored: row groups with any, and the bytes of each.
 
     ``vertices``, int64, and ``ranks``, float64, are those of each; ``numbers``, int64, are their places in ascending
     order of vertices.
     """
 
     groups: Sequence[RowGroup]
+    sizes: Sequence[int]
     vertices: npt.NDArray[np.int64]
     ranks: npt.NDArray[np.float64]
     numbers: npt.NDArray[np.int64]
@@ -73,7 +52,7 @@ class Documents:
 
         All are read for each part, so that a part fits into memory.
         """
-        parts = -(-sum(group.size for group in self.groups) // SORTED_BYTES)
+        parts = -(-sum(self.sizes) // SORTED_BYTES)
         size = multiple * max(1, -(-len(self.numbers) // (multiple * max(1, parts))))
         ranks = np.empty_like(self.ranks)
         ranks[self.numbers] = self.ranks
@@ -90,7 +69,7 @@ class Documents:
             chosen = np.flatnonzero((here >= start) & (here < stop))
             first += group.rows
             if len(chosen):
-                tables.append(_as_large(group.read(COLUMNS)).take(chosen))
+                tables.append(_as_large(DOCUMENTS.read_group(group, COLUMNS)).take(chosen))
                 numbers.append(here[chosen])
         return pa.concat_tables(tables).combine_chunks().take(np.argsort(np.concatenate(numbers)))
 
@@ -106,8 +85,8 @@ def index(run: Run[Index], *, documents: Path, vertices: Path, index: Output) ->
         If a document has no rank, or two are of one vertex.
     """
     found = read_documents(documents, vertices)
-    _check_memory(sum(group.size for group in found.groups))
-    tasks = [found.groups[start:stop] for start, stop in cut([group.size for group in found.groups], BLOCK_BYTES)]
+    _check_memory(sum(found.sizes))
+    tasks = [found.groups[start:stop] for start, stop in cut(found.sizes, BLOCK_BYTES)]
     with run.cluster() as client:
         blocks = list(run.map(tokenise_groups, tasks, client=client, label="index", ordered=True))
     postings = merge(blocks, numbers=found.numbers, settings=run.settings, threads=run.threads)
@@ -128,9 +107,11 @@ def index(run: Run[Index], *, documents: Path, vertices: Path, index: Output) ->
 
 def read_documents(documents: Path, vertices: Path) -> Documents:
     """Find the documents and their ranks; see `index`."""
-    open_documents(documents)
-    groups = row_groups(documents)
-    ids = np.concatenate([group.read(["vertex"])["vertex"].to_numpy() for group in groups])
+    groups = [group for group in DOCUMENTS.parts(documents) if group.rows]
+    if not groups:
+        raise InputError(f"{documents} holds no documents, so there is nothing to index. See parse.json for what "
+                         "became of the pages.")  # fmt: skip
+    ids = np.concatenate([DOCUMENTS.read_group(group, ["vertex"])["vertex"].to_numpy() for group in groups])
     order = np.argsort(ids)
     repeated = np.flatnonzero(np.diff(ids[order]) == 0)
     if len(repeated):
@@ -138,25 +119,7 @@ def read_documents(documents: Path, vertices: Path) -> Documents:
                              f"vertex {ids[order[repeated[0]]]}. Run the step parse again.")  # fmt: skip
     numbers = np.empty(len(ids), np.int64)
     numbers[order] = np.arange(len(ids))
-    return Documents(groups, ids, _ranks(ids, vertices), numbers)
-
-
-def row_groups(documents: Path) -> list[RowGroup]:
-    """List the row groups of documents that are not empty."""
-    found = []
-    for path in sorted(documents.glob("documents-*.parquet")):
-        try:
-            metadata = pq.read_metadata(path)
-        except (OSError, pa.ArrowException) as error:
-            raise InputError(f"{path} cannot be read: {error}. Run the step parse again.") from error
-        for place in range(metadata.num_row_groups):
-            group = metadata.row_group(place)
-            found.append(RowGroup(path, place, group.num_rows, group.total_byte_size))
-    held = [group for group in found if group.rows]
-    if not held:
-        raise InputError(f"{documents} holds no documents, so there is nothing to index. See parse.json for what "
-                         "became of the pages.")  # fmt: skip
-    return held
+    return Documents(groups, DOCUMENTS.stored_bytes(groups), ids, _ranks(ids, vertices), numbers)
 
 
 def tokenise_groups(groups: Sequence[RowGroup]) -> Block:
@@ -167,7 +130,7 @@ def tokenise_groups(groups: Sequence[RowGroup]) -> Block:
     InputError
         If a text is not UTF-8.
     """
-    table = pa.concat_tables([_as_large(group.read(["title", "text"])) for group in groups])
+    table = pa.concat_tables([_as_large(DOCUMENTS.read_group(group, ["title", "text"])) for group in groups])
     try:
         return tokenise_block(table["title"], table["text"])
     except pa.ArrowInvalid as error:

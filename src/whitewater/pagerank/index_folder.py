@@ -15,12 +15,12 @@ file                  what it holds
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,24 +30,22 @@ import pyarrow.parquet as pq
 from whitewater.arrow_arrays import to_arrow, to_numpy
 from whitewater.config.base import Section
 from whitewater.config.pagerank import Index
-from whitewater.errors import ConfigError, InputError, IntegrityError
+from whitewater.errors import InputError
+from whitewater.folder import Format
 from whitewater.pagerank.tokens import UNICODE
-from whitewater.store import read_json, write_json
 
 if TYPE_CHECKING:
     from whitewater.pagerank.postings import Postings
 
-FORMAT = 1
+FORMAT = Format("index.json", 1, "index", "Run the step index again.")
 TERM_ROWS, POSTING_ROWS = 1 << 12, 1 << 17
 # Few documents are read for each query, but the footer, which is read for each, grows with the row groups.
 DOCUMENT_ROWS, DOCUMENT_ROW_GROUPS = 128, 1024
-Value = TypeVar("Value")
 
 
 class Described(Section):
     """What `index.json` holds; ``vertices`` are those of the graph, ``too_long`` the words that are not indexed."""
 
-    format: int = FORMAT
     documents: int
     vertices: int
     terms: int
@@ -171,18 +169,11 @@ def open_index(path: Path) -> IndexFolder:
     InputError
         If it is none, of another format, or made with another version of Unicode, by which other words are words.
     """
-    found = read_json(path / "index.json")
-    version = found.get("format") if isinstance(found, dict) else None
-    if version != FORMAT:
-        raise InputError(f"{path} has format {version}; this version reads {FORMAT}. Run the step index again.")
-    try:
-        described = Described(**found)
-    except ConfigError as error:
-        raise InputError(f"{path}/index.json describes no index: {error}. Run the step index again.") from error
-    if described.unicode != UNICODE:
-        raise InputError(f"{path} was made with Unicode {described.unicode}, but this Python has {UNICODE}. Run the "
-                         "step index again.")  # fmt: skip
-    return IndexFolder(path, described)
+    found = FORMAT.read(path, lambda path, **described: IndexFolder(path, Described(**described)))
+    if found.described.unicode != UNICODE:
+        raise InputError(f"{path} was made with Unicode {found.described.unicode}, but this Python has {UNICODE}. "
+                         f"{FORMAT.remedy}")  # fmt: skip
+    return found
 
 
 class IndexWriter:
@@ -233,7 +224,7 @@ class IndexWriter:
             too_long=postings.too_long,
             settings=self._settings,
         )
-        write_json(self._path / "index.json", described.model_dump(mode="json"))
+        FORMAT.write(self._path, described.model_dump(mode="json"))
         return described
 
 
@@ -242,18 +233,22 @@ class _Rows:
 
     def __init__(self, path: Path, rows: int) -> None:
         self._path = path
-        self._file = self._checked(lambda: pq.ParquetFile(path))
+        with FORMAT.explained(path):
+            self._file = pq.ParquetFile(path)
         metadata = self._file.metadata
-        if metadata.num_rows != rows:
-            raise IntegrityError(f"{path} has {metadata.num_rows} rows, not {rows}. Run the step index again.")
+        FORMAT.check_rows(path, metadata.num_rows, rows)
         sizes = (metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
         self._starts = list(accumulate(sizes, initial=0))
 
     def column(self, name: str) -> npt.NDArray[Any]:
-        return to_numpy(self._checked(lambda: self._file.read([name]))[name])
+        return to_numpy(self._read(range(len(self._starts) - 1), [name])[name])
 
     def group(self, group: int, columns: list[str]) -> pa.Table:
-        return self._checked(lambda: self._file.read_row_group(group, columns))
+        return self._read([group], columns)
+
+    def _read(self, groups: Sequence[int], columns: list[str]) -> pa.Table:
+        with FORMAT.explained(self._path):
+            return self._file.read_row_groups(groups, columns)
 
     def row_groups(self, column: str) -> Iterator[tuple[int, pa.ChunkedArray]]:
         """Yield the first row of each row group, and its values."""
@@ -262,8 +257,7 @@ class _Rows:
 
     def rows(self, start: int, stop: int, columns: list[str]) -> pa.Table:
         first, last = self._group_of(start), self._group_of(stop - 1)
-        table = self._checked(lambda: self._file.read_row_groups(range(first, last + 1), columns))
-        return table.slice(start - self._starts[first], stop - start)
+        return self._read(range(first, last + 1), columns).slice(start - self._starts[first], stop - start)
 
     def take(self, numbers: Sequence[int], columns: list[str]) -> list[dict[str, Any]]:
         groups = sorted({self._group_of(number) for number in numbers})
@@ -286,9 +280,3 @@ class _Rows:
 
     def _group_of(self, row: int) -> int:
         return bisect_right(self._starts, row) - 1
-
-    def _checked(self, read: Callable[[], Value]) -> Value:
-        try:
-            return read()
-        except (OSError, KeyError, pa.ArrowException) as error:
-            raise InputError(f"{self._path} cannot be read: {error}. Run the step index again.") from error

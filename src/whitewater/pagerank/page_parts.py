@@ -14,12 +14,12 @@ import pyarrow as pa
 import xxhash
 
 from whitewater.config.pagerank import Parse
-from whitewater.pagerank import documents, links
+from whitewater.folder import RowGroup, numbered
 from whitewater.pagerank.addresses import Indices, Mask, Records
+from whitewater.pagerank.documents import DOCUMENTS, LINKS
 from whitewater.pagerank.html_page import HtmlPage, PageLinks, base_of, page_links
 from whitewater.pagerank.page_content import read_page
 from whitewater.pagerank.pages import Page, PagesFolder
-from whitewater.pagerank.parquet_folder import numbered, read_row_group, row_groups
 from whitewater.pagerank.urls import host, normalise
 from whitewater.pagerank.vertex_ids import vertex_ids
 
@@ -27,15 +27,6 @@ REDIRECTS = {301, 302, 303, 307, 308}
 # Pages of each kind that is left out whose addresses are kept, for the log.
 EXAMPLES = 3
 NOTHING = bytes(16)
-
-
-@dataclass(frozen=True)
-class RowGroup:
-    """A row group of pages: its number among all, its file and its number there."""
-
-    number: int
-    file: Path
-    row_group: int
 
 
 class Found(NamedTuple):
@@ -107,14 +98,15 @@ class Part:
         return ~self.records.redirect
 
 
-def parse_group(group: RowGroup, *, pages: PagesFolder, folder: Path, settings: Parse) -> Part:
-    """Parse the pages of a row group, and write its documents and its links to ``folder``."""
+def parse_group(task: tuple[int, RowGroup], *, pages: PagesFolder, folder: Path, settings: Parse) -> Part:
+    """Parse the pages of a row group, which has a number, and write its documents and its links to ``folder``."""
+    number, group = task
     left_out = LeftOut()
     found: list[Found] = []
     rows: list[int] = []
     sources: list[bytes] = []
     refreshes = 0
-    for row, page in enumerate(pages.read(group.file, group.row_group)):
+    for row, page in enumerate(pages.read(group)):
         what = read(page, settings)
         if isinstance(what, str):
             left_out.add_page(what, page.url)
@@ -131,7 +123,7 @@ def parse_group(group: RowGroup, *, pages: PagesFolder, folder: Path, settings: 
         source=sources,
     )
     links_of_each = np.fromiter((len(each.links.targets) for each in found), np.int64, len(found))
-    _write(folder, group.number, found)
+    _write(folder, number, found)
     return Part(group, records, np.array(rows, np.int64), links_of_each, refreshes, left_out)
 
 
@@ -186,11 +178,11 @@ def _write(folder: Path, number: int, found: Sequence[Found]) -> None:
         "title": [content.title for _, content in contents],
         "text": [content.text for _, content in contents],
     }
-    documents.write_documents(folder, number, pa.table(columns, documents.SCHEMA))
+    DOCUMENTS.write_part(folder, number, pa.table(columns, DOCUMENTS.schema))
     targets = list(chain.from_iterable(each.links.targets for each, _ in contents))
     sources = np.repeat(ids, [len(each.links.targets) for each, _ in contents])
     urls = pa.array(targets, pa.string()).dictionary_encode()
-    links.write_links(folder, number, pa.table([sources, vertex_ids(targets), urls], links.SCHEMA))
+    LINKS.write_part(folder, number, pa.table([sources, vertex_ids(targets), urls], LINKS.schema))
 
 
 @dataclass(frozen=True)
@@ -205,17 +197,12 @@ class Kept:
 def finish_part(kept: Kept, *, folder: Path, documents_to: Path, links_to: Path) -> None:
     """Write the files of a part without the documents that are not kept and their links; none where nothing is left."""
     chosen = np.repeat(kept.documents, kept.links)
-    for stem, mask, write, place in (
-        (documents.STEM, kept.documents, documents.write_documents, documents_to),
-        (links.STEM, chosen, links.write_links, links_to),
-    ):
+    for parts, mask, place in ((DOCUMENTS, kept.documents, documents_to), (LINKS, chosen, links_to)):
         if not mask.any():
             continue
-        path = numbered(folder, stem, kept.number)
-        if mask.all():
-            # If this runs again, it is there.
-            if path.exists():
-                path.replace(numbered(place, stem, kept.number))
-            continue
-        whole = pa.concat_tables(read_row_group(path, group, None) for _, group, _ in row_groups([path]))
-        write(place, kept.number, whole.filter(pa.array(mask)))
+        path = numbered(folder, parts.what, kept.number)
+        if not mask.all():
+            parts.write_part(place, kept.number, parts.table(path).filter(pa.array(mask)))
+        # If this runs again, it is there.
+        elif path.exists():
+            path.replace(numbered(place, parts.what, kept.number))

@@ -19,19 +19,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from whitewater.errors import InputError, IntegrityError
-from whitewater.store import read_json, write_json
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from whitewater.folder import Format, RowGroup, numbered, numbered_files
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-    import pyarrow as pa
-    import pyarrow.parquet as pq
 
-FORMAT = 1
+FORMAT = Format("source.json", 1, "pages", "Run the step fetch again.")
+SCHEMA = pa.schema(
+    [
+        pa.field("url", pa.string(), nullable=False),
+        pa.field("status", pa.int32(), nullable=False),
+        pa.field("content_type", pa.string()),
+        pa.field("location", pa.string()),
+        pa.field("body", pa.binary(), nullable=False),
+    ]
+)
 GROUP_PAGES = 1000
 GROUP_BYTES = 16_000_000
 FILE_GROUPS = 16
@@ -61,53 +69,26 @@ class PagesFolder:
     files: dict[str, list[str]]
     settings: dict[str, Any]
 
-    def row_groups(self) -> list[tuple[Path, int]]:
-        """Return file and number of every row group, in the order of the pages.
+    def row_groups(self) -> list[RowGroup]:
+        """Return the row groups, in the order of the pages; see `Format.row_groups`."""
+        return FORMAT.row_groups(*page_files(self.path), folder=self.path, rows=self.pages)
 
-        Raises
-        ------
-        InputError
-            If a file cannot be read.
-        IntegrityError
-            If there are more or fewer pages than were written.
-        """
-        footers = [(path, _opened(path).metadata) for path in page_files(self.path)]
-        rows = sum(footer.num_rows for _, footer in footers)
-        if rows != self.pages:
-            raise IntegrityError(f"{self.path} holds {rows} pages, not {self.pages}. Run the step fetch again.")
-        return [(path, group) for path, footer in footers for group in range(footer.num_row_groups)]
-
-    def read(self, path: Path, row_group: int) -> list[Page]:
+    def read(self, group: RowGroup) -> list[Page]:
         """Return the pages of one of the `row_groups`. Raises InputError if they cannot be read."""
-        file = _opened(path)
-        try:
-            columns = file.read_row_group(row_group, columns=_columns()).to_pydict()
-        except (OSError, ValueError) as error:
-            raise _unreadable(path, error) from error
-        return [Page(*row) for row in zip(*(columns[name] for name in _columns()), strict=True)]
+        names = list(Page.__dataclass_fields__)
+        with FORMAT.explained(group.path):
+            columns = FORMAT.read_group(group, names).to_pydict()
+        return [Page(*row) for row in zip(*(columns[name] for name in names), strict=True)]
 
 
 def open_pages(path: Path) -> PagesFolder:
-    """Open a folder of pages.
-
-    Raises
-    ------
-    InputError
-        If it is none, or of another format.
-    """
-    found = read_json(path / "source.json")
-    version = found.pop("format", None) if isinstance(found, dict) else None
-    if version != FORMAT:
-        raise InputError(f"{path} has format {version}; this version reads {FORMAT}. Run the step fetch again.")
-    try:
-        return PagesFolder(path, **found)
-    except TypeError as error:
-        raise InputError(f"{path}/source.json describes no pages: {error}. Run the step fetch again.") from error
+    """Open a folder of pages. Raises InputError if it is none, or of another format."""
+    return FORMAT.read(path, PagesFolder)
 
 
 def page_files(path: Path) -> list[Path]:
     """Return the files of pages in a folder, in the order of the pages."""
-    return sorted(path.glob("pages-*.parquet"), key=lambda file: int(file.stem.partition("-")[2]))
+    return numbered_files(path, "pages")
 
 
 class PagesWriter:
@@ -134,9 +115,7 @@ class PagesWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._close_file()
 
     def add(self, page: Page) -> None:
@@ -159,18 +138,16 @@ class PagesWriter:
         """Move the pages of another writer, which is closed, to the end of this folder, and remove the other one."""
         self.close()
         for path in page_files(part):
-            self.pages += _opened(path).metadata.num_rows
+            self.pages += FORMAT.footer(path).num_rows
             path.rename(self._next_path())
         part.rmdir()
 
     def drop(self, dropped: npt.NDArray[np.bool_]) -> None:
         """Close, and leave out pages that were added: bool (pages,). Files without any of them stay as they are."""
-        import pyarrow.parquet as pq
-
         self.close()
         start = 0
         for path in page_files(self.path):
-            stop = start + pq.read_metadata(path).num_rows
+            stop = start + FORMAT.footer(path).num_rows
             if dropped[start:stop].any():
                 _write_without(path, dropped[start:stop])
             start = stop
@@ -189,25 +166,23 @@ class PagesWriter:
         named = {role: list(paths) for role, paths in (files or {}).items()}
         folder = PagesFolder(self.path, source, self.pages, dict(counts or {}), named, dict(settings or {}))
         described = {name: value for name, value in asdict(folder).items() if name != "path"}
-        write_json(self.path / "source.json", {"format": FORMAT, **described})
+        FORMAT.write(self.path, described)
         return folder
 
     def _write_group(self) -> None:
-        import pyarrow as pa
-
         if self._file is None:
             self._file = _created(self._next_path())
         # `status` and `body` need no repair, and pass through.
         arrays = [pa.array([_storable(getattr(page, field.name)) for page in self._waiting], field.type)
-                  for field in _schema()]  # fmt: skip
-        self._file.write_table(pa.Table.from_arrays(arrays, schema=_schema()), row_group_size=len(self._waiting))
+                  for field in SCHEMA]  # fmt: skip
+        self._file.write_table(pa.Table.from_arrays(arrays, schema=SCHEMA), row_group_size=len(self._waiting))
         self._waiting, self._bytes = [], 0
         self._groups += 1
         if self._groups == FILE_GROUPS:
             self._close_file()
 
     def _next_path(self) -> Path:
-        path = self.path / f"pages-{self._files:05d}.parquet"
+        path = numbered(self.path, "pages", self._files)
         self._files += 1
         return path
 
@@ -218,63 +193,25 @@ class PagesWriter:
 
 
 def _created(path: Path) -> pq.ParquetWriter:
-    import pyarrow.parquet as pq
-
     # Bodies differ from each other: a dictionary or bounds of them would only cost time and room.
     dictionary = ["status", "content_type"]
-    return pq.ParquetWriter(path, _schema(), compression="zstd", use_dictionary=dictionary, write_statistics=["status"])
+    return pq.ParquetWriter(path, SCHEMA, compression="zstd", use_dictionary=dictionary, write_statistics=["status"])
 
 
 def _write_without(path: Path, dropped: npt.NDArray[np.bool_]) -> None:
     """Write a file of pages again without some; without any that are left it is removed."""
-    import pyarrow as pa
-
-    beside = path.with_name(f".{path.name}")
-    file, start = _opened(path), 0
-    with _created(beside) as written:
-        for group in range(file.num_row_groups):
-            table = file.read_row_group(group)
-            kept = table.filter(pa.array(~dropped[start : start + len(table)]))
-            start += len(table)
-            if len(kept):
-                written.write_table(kept)
     if dropped.all():
         path.unlink()
-        beside.unlink()
-    else:
-        beside.replace(path)
-
-
-def _schema() -> pa.Schema:
-    import pyarrow as pa
-
-    return pa.schema(
-        [
-            pa.field("url", pa.string(), nullable=False),
-            pa.field("status", pa.int32(), nullable=False),
-            pa.field("content_type", pa.string()),
-            pa.field("location", pa.string()),
-            pa.field("body", pa.binary(), nullable=False),
-        ]
-    )
-
-
-def _columns() -> list[str]:
-    return list(Page.__dataclass_fields__)
+        return
+    beside, start = path.with_name(f".{path.name}"), 0
+    with _created(beside) as written:
+        for group in FORMAT.row_groups(path):
+            kept = FORMAT.read_group(group).filter(pa.array(~dropped[start : start + group.rows]))
+            start += group.rows
+            if len(kept):
+                written.write_table(kept)
+    beside.replace(path)
 
 
 def _storable(value: str | int | bytes | None) -> str | int | bytes | None:
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
-
-
-def _opened(path: Path) -> pq.ParquetFile:
-    import pyarrow.parquet as pq
-
-    try:
-        return pq.ParquetFile(path)
-    except (OSError, ValueError) as error:
-        raise _unreadable(path, error) from error
-
-
-def _unreadable(path: Path, error: Exception) -> InputError:
-    return InputError(f"{path} cannot be read: {error}. Run the step fetch again.")

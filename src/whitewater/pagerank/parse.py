@@ -15,16 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 
 from whitewater.config.pagerank import Parse
 from whitewater.errors import IntegrityError
+from whitewater.folder import numbered
 from whitewater.pagerank.addresses import Address, Indices, Records, Resolved, resolve
-from whitewater.pagerank.documents import finish_documents
-from whitewater.pagerank.links import STEM, finish_links
-from whitewater.pagerank.page_parts import Kept, LeftOut, Part, RowGroup, finish_part, parse_group
-from whitewater.pagerank.pages import PagesFolder, open_pages
-from whitewater.pagerank.parquet_folder import numbered, read_row_group, row_groups
+from whitewater.pagerank.documents import DOCUMENTS, LINKS, write_aliases
+from whitewater.pagerank.page_parts import Kept, LeftOut, Part, finish_part, parse_group
+from whitewater.pagerank.pages import FORMAT, PagesFolder, open_pages
 from whitewater.pagerank.terminal_text import shortened
 from whitewater.pagerank.urls import normalise
 from whitewater.step import Output, Run
@@ -53,7 +51,7 @@ def parse(run: Run[Parse], *, fetched: Path, documents: Output, links: Output, s
     fetched
         A folder of pages, see `whitewater.pagerank.pages`.
     documents, links
-        See `whitewater.pagerank.documents` and `whitewater.pagerank.links`.
+        See `whitewater.pagerank.documents`.
     summary
         JSON. ``pages``: those ``fetched``, and what they are: documents, redirects, duplicates, canonical, same_address
         (whose URL has the normal form of another's), and what is left out: redirect_loop, redirect_too_long,
@@ -69,14 +67,15 @@ def parse(run: Run[Parse], *, fetched: Path, documents: Output, links: Output, s
         If two URLs have the same id, or the counts do not add up.
     """
     pages = open_pages(fetched)
-    groups = [RowGroup(number, *group) for number, group in enumerate(pages.row_groups())]
+    groups = pages.row_groups()
     # Beside what stays, and so on the same disk.
     parts_folder = documents / "parts"
     for folder in (documents, links, parts_folder):
         folder.mkdir(parents=True, exist_ok=True)
-    with run.cluster(large=_bytes_of(groups) > LARGE_BYTES) as client:
+    with run.cluster(large=sum(FORMAT.stored_bytes(groups)) > LARGE_BYTES) as client:
         shared = {"pages": pages, "folder": parts_folder, "settings": run.settings}
-        parts = list(run.map(parse_group, groups, client=client, label="parse", ordered=True, shared=shared))
+        tasks = list(enumerate(groups))
+        parts = list(run.map(parse_group, tasks, client=client, label="parse", ordered=True, shared=shared))
         resolved = _resolved(parts, run.settings, parts_folder)
         places = {"folder": parts_folder, "documents_to": documents, "links_to": links}
         list(run.map(finish_part, list(_kept(parts, resolved)), client=client, label="merge", shared=places))
@@ -85,17 +84,12 @@ def parse(run: Run[Parse], *, fetched: Path, documents: Output, links: Output, s
     for part in parts:
         left_out.add(part.left_out)
     counted = _counted(pages, parts, resolved, left_out)
-    finish_documents(documents, documents=counted["pages"]["documents"], aliases=resolved.aliases)
-    finish_links(links, links=counted["links"]["kept"])
+    write_aliases(documents, resolved.aliases)
+    DOCUMENTS.finish(documents, counted["pages"]["documents"])
+    LINKS.finish(links, counted["links"]["kept"])
     write_json(summary, counted)
     run.note(pages=pages.pages, documents=counted["pages"]["documents"], links=counted["links"]["kept"])
     _log(counted, left_out)
-
-
-def _bytes_of(groups: Sequence[RowGroup]) -> int:
-    """Return the bytes of the pages, not compressed."""
-    footers = [pq.read_metadata(path) for path in dict.fromkeys(group.file for group in groups)]
-    return sum(footer.row_group(group).total_byte_size for footer in footers for group in range(footer.num_row_groups))
 
 
 def _resolved(parts: Sequence[Part], settings: Parse, folder: Path) -> Resolved:
@@ -117,7 +111,7 @@ def _look_up(parts: Sequence[Part], settings: Parse) -> Callable[[Indices], list
         part_of = np.searchsorted(starts, places, side="right") - 1
         for number in np.unique(part_of).tolist():
             part, at = parts[number], places[part_of == number]
-            urls = read_row_group(part.group.file, part.group.row_group, ["url"])["url"]
+            urls = FORMAT.read_group(part.group, ["url"])["url"]
             asked = urls.take(part.rows[at - starts[number]]).to_pylist()
             normal = [normalise(url, drop_parameters=settings.drop_parameters) or url for url in asked]
             found |= zip(at.tolist(), map(Address, asked, normal), strict=True)
@@ -135,9 +129,7 @@ def _look_up_targets(parts: Sequence[Part], folder: Path) -> Callable[[Indices],
         part_of = np.searchsorted(starts, places, side="right") - 1
         for number in np.unique(part_of).tolist():
             at = places[part_of == number]
-            path = numbered(folder, STEM, parts[number].group.number)
-            groups = [read_row_group(path, group, ["target"]) for path, group, _ in row_groups([path])]
-            targets = np.concatenate([np.empty(0, np.int64), *(group["target"].to_numpy() for group in groups)])
+            targets = LINKS.table(numbered(folder, "links", number), ["target"])["target"].to_numpy()
             ends = np.cumsum(parts[number].links)[at - starts[number]]
             each = zip(ends - parts[number].links[at - starts[number]], ends, strict=True)
             found |= zip(at.tolist(), [targets[start:stop] for start, stop in each], strict=True)
@@ -148,10 +140,10 @@ def _look_up_targets(parts: Sequence[Part], folder: Path) -> Callable[[Indices],
 
 def _kept(parts: Sequence[Part], resolved: Resolved) -> Iterator[Kept]:
     start = 0
-    for part in parts:
+    for number, part in enumerate(parts):
         kept = resolved.kept[start : start + len(part.records)]
         start += len(part.records)
-        yield Kept(part.group.number, kept[part.documents], part.links[part.documents])
+        yield Kept(number, kept[part.documents], part.links[part.documents])
 
 
 def _counted(pages: PagesFolder, parts: Sequence[Part], resolved: Resolved, left_out: LeftOut) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from whitewater.pagerank.edge_plan import EdgePlan, check_range, plan_edges
 from whitewater.pagerank.edge_tasks import TargetRange, merge
 from whitewater.pagerank.edge_work import Work, opened
 from whitewater.pagerank.edges_folder import open_edges
-from whitewater.pagerank.graph_folder import GraphWriter, Shape, index_of
+from whitewater.pagerank.graph_folder import GraphFolder, GraphWriter, index_of
 from whitewater.pagerank.numbering import Ids, Numbered, number_vertices
 from whitewater.store import write_json
 
@@ -66,13 +66,13 @@ def renumber(run: Run[Renumber], *, edges: Path, graph: Output, summary: Output)
         numbered = number_vertices(work, known)
         with GraphWriter(graph, ids=numbered.ids, weighted=work.weighted) as writer:
             loops = _write(work, numbered, writer)
-            shape = writer.finish(names=_names(table, numbered.ids) if folder.named else None)
+            written = writer.finish(names=_names(table, numbered.ids) if folder.named else None)
     entries = sum(len(piece.keys) for piece in numbered.pieces)
-    counts = {"rows": plan.rows, "reversed": entries - plan.rows, "duplicates": entries - shape.edges}
-    counted = {**folder.counts, **counts, **_described(shape, writer, numbered.ids), "self_loops": loops}
+    counts = {"rows": plan.rows, "reversed": entries - plan.rows, "duplicates": entries - written.edges}
+    counted = {**folder.counts, **counts, **_described(written, writer, numbered.ids), "self_loops": loops}
     write_json(summary, counted)
     run.note(**counted)
-    logger.info("%d vertices, %d edges; %d duplicates", shape.vertices, shape.edges, counts["duplicates"])
+    logger.info("%d vertices, %d edges; %d duplicates", written.vertices, written.edges, counts["duplicates"])
 
 
 def _write(work: Work, numbered: Numbered, writer: GraphWriter) -> int:
@@ -139,11 +139,11 @@ def _names(table: pa.Table | None, ids: Ids) -> pa.Array | pa.ChunkedArray | Non
     return table["name"].take(pa.array(rows, mask=rows < 0))
 
 
-def _described(shape: Shape, writer: GraphWriter, ids: Ids) -> dict[str, int]:
+def _described(written: GraphFolder, writer: GraphWriter, ids: Ids) -> dict[str, int]:
     dangling = writer.out_degree == 0
     return {
-        "edges": shape.edges,
-        "vertices": shape.vertices,
+        "edges": written.edges,
+        "vertices": written.vertices,
         "dangling": int(dangling.sum()),
         "isolated": int((dangling & (writer.in_degree == 0)).sum()),
         "minimum_id": int(ids[0]),

@@ -8,7 +8,6 @@ checked before any is interpreted, and operators are those of `whitewater.recsys
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 from collections.abc import Mapping
@@ -22,18 +21,18 @@ import pyarrow.parquet as pq
 import whitewater
 from whitewater.config import argument
 from whitewater.errors import ConfigError, InputError, IntegrityError, WhitewaterError
+from whitewater.folder import Format, write_file
 from whitewater.recsys.operators import OPERATORS
 from whitewater.recsys.plan import Plan, Stage, staged_operator
 from whitewater.recsys.schema import Schema, described, field_of
 from whitewater.recsys.transforming import Transformation
-from whitewater.store import check_replaceable, staged, write_json
+from whitewater.store import check_replaceable, staged
 
 if TYPE_CHECKING:
     from whitewater.recsys.operator import Fitted, Operator
 
-FORMAT = 1
-NAME = "workflow.json"
 _AGAIN = "Fit the workflow and save it again, or copy the folder again."
+FORMAT = Format("workflow.json", 1, "fitted workflow", _AGAIN)
 
 
 def save(fitted: Transformation, directory: Path) -> None:
@@ -45,31 +44,27 @@ def save(fitted: Transformation, directory: Path) -> None:
         If another folder or file is there.
     """
     directory = directory.absolute()
-    check_replaceable(directory, sign=NAME)
+    check_replaceable(directory, sign=FORMAT.name)
     with staged({"workflow": directory}, owner=directory.with_name(f".{directory.name}.owner")) as paths:
         write(fitted, paths["workflow"])
 
 
 def write(fitted: Transformation, directory: Path) -> None:
     """Write a fitted workflow into a folder, which is made."""
-    directory.mkdir(parents=True, exist_ok=True)
     files: dict[str, str] = {}
     nodes = [
         _written_node(number, stage, learnt or {}, directory, files)
         for number, (stage, learnt) in enumerate(zip(fitted.plan.stages, fitted.learnt, strict=True))
     ]
     value = {
-        "format": FORMAT,
-        "whitewater": whitewater.__version__,
         "input": [described(each) for each in fitted.plan.schema],
         "output": [described(each) for each in fitted.plan.output_fields()],
         "from": fitted.plan.outputs,
         "carried": fitted.carried,
         "seconds": fitted.seconds,
         "nodes": nodes,
-        "files": files,
     }
-    write_json(directory / NAME, {**value, "sha256": _digest_of(value)})
+    FORMAT.write_signed(directory, value, files)
 
 
 def load(directory: Path) -> Transformation:
@@ -82,76 +77,30 @@ def load(directory: Path) -> Transformation:
     IntegrityError
         If a byte is not as it was written, or what is written is no workflow.
     """
-    value = _checked(directory)
+    value = FORMAT.read_signed(directory)
     try:
-        return _restored(value, _Tables(directory, value["files"]))
+        return _restored(value, directory)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise IntegrityError(
-            f"{directory / NAME} describes no workflow ({type(error).__name__}: {error}). {_AGAIN}"
+            f"{directory / FORMAT.name} describes no workflow ({type(error).__name__}: {error}). {_AGAIN}"
         ) from error
 
 
-def _checked(directory: Path) -> dict[str, Any]:
-    """Return what the JSON file holds, after its bytes were checked."""
-    path = directory / NAME
+def _table(directory: Path, name: str, files: Mapping[str, str]) -> pa.Table:
+    data = FORMAT.read_file(directory, name, files)
     try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputError(
-            f"{directory} holds no fitted workflow: {error}. Name a folder that Workflow.save wrote."
-        ) from error
-    try:
-        value = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise IntegrityError(f"{path} is damaged: it is no JSON ({error}). {_AGAIN}") from error
-    version = value.get("format") if isinstance(value, dict) else None
-    if isinstance(version, int) and version > FORMAT:
-        raise InputError(
-            f"{directory} is of format {version}, which a newer version of Whitewater ({value.get('whitewater')}) "
-            f"wrote; this one reads {FORMAT}. Use the newer version."
-        )
-    unsigned = {name: each for name, each in value.items() if name != "sha256"} if isinstance(value, dict) else {}
-    if version != FORMAT or value.get("sha256") != _digest_of(unsigned) or data != _canonical(value) + b"\n":
-        raise IntegrityError(f"{path} is damaged: its checksum is not that of what it holds. {_AGAIN}")
-    return unsigned
+        with pq.ParquetFile(pa.BufferReader(data), pre_buffer=False) as file:
+            return file.read(use_threads=False)
+    except (OSError, pa.ArrowException) as error:
+        raise IntegrityError(f"{directory / name} is no table: {error}. {_AGAIN}") from error
 
 
-class _Tables:
-    """The tables of a folder: the bytes of all are checked, and kept until they are interpreted."""
-
-    def __init__(self, directory: Path, files: Mapping[str, str]) -> None:
-        self._directory = directory
-        self._files = files
-        for name in files:
-            self._bytes(name)
-
-    def read(self, name: str) -> pa.Table:
-        data = self._bytes(name)
-        try:
-            with pq.ParquetFile(pa.BufferReader(data), pre_buffer=False) as file:
-                return file.read(use_threads=False)
-        except (OSError, pa.ArrowException) as error:
-            raise IntegrityError(f"{self._directory / name} is no table: {error}. {_AGAIN}") from error
-
-    def _bytes(self, name: str) -> bytes:
-        path = self._directory / name
-        if name not in self._files or Path(name).is_absolute() or ".." in Path(name).parts:
-            raise IntegrityError(f"{self._directory / NAME} names the file {name!r}, which is not its own. {_AGAIN}")
-        try:
-            data = path.read_bytes()
-        except OSError as error:
-            raise InputError(f"{path} is missing or cannot be read: {error}. {_AGAIN}") from error
-        if hashlib.sha256(data).hexdigest() != self._files[name]:
-            raise IntegrityError(f"{path} is damaged: its checksum is not that in {NAME}. {_AGAIN}")
-        return data
-
-
-def _restored(value: Mapping[str, Any], tables: _Tables) -> Transformation:
+def _restored(value: Mapping[str, Any], directory: Path) -> Transformation:
     plan = Plan(Schema(tuple(map(field_of, value["input"]))), (), {})
     learnt: list[Mapping[str, Fitted]] = []
     for node in value["nodes"]:
         stage = _stage(plan, node)
-        learnt.append(_learnt(stage, node, tables))
+        learnt.append(_learnt(stage, node, directory, value["files"]))
         outputs = tuple(stage.operator.described(stage.outputs, learnt[-1]))
         plan = replace(plan, stages=(*plan.stages, replace(stage, outputs=outputs)))
     plan = replace(plan, outputs={name: value["from"][name] for name in (each["name"] for each in value["output"])})
@@ -182,7 +131,7 @@ def _operator(name: str, parameters: Mapping[str, Any]) -> Operator:
         raise InputError(f"the parameters of the workflow's operator {name} are wrong: {error}. {_AGAIN}") from error
 
 
-def _learnt(stage: Stage, node: Mapping[str, Any], tables: _Tables) -> dict[str, Fitted]:
+def _learnt(stage: Stage, node: Mapping[str, Any], directory: Path, files: Mapping[str, str]) -> dict[str, Fitted]:
     found: dict[str, Fitted] = {}
     wanted = sorted(stage.operator.learnt_names(stage.inputs, stage.fields))
     if wanted != sorted(node["statistics"]):
@@ -190,7 +139,7 @@ def _learnt(stage: Stage, node: Mapping[str, Any], tables: _Tables) -> dict[str,
             f"what {stage.label} learnt is of {sorted(node['statistics'])}, but it needs that of {wanted}. {_AGAIN}"
         )
     for name, stored in node["statistics"].items():
-        read = {table: tables.read(file) for table, file in stored["tables"].items()}
+        read = {table: _table(directory, file, files) for table, file in stored["tables"].items()}
         try:
             found[name] = stage.operator.restored(stage.inputs, stored["facts"], read)
         except WhitewaterError:
@@ -221,19 +170,8 @@ def _written_node(
 
 
 def _write_table(table: pa.Table, path: Path) -> str:
-    path.parent.mkdir(exist_ok=True)
     written = io.BytesIO()
     pq.write_table(
         table, written, compression="zstd", compression_level=1, use_dictionary=False, write_statistics=False
     )
-    path.write_bytes(written.getbuffer())
-    return hashlib.sha256(written.getbuffer()).hexdigest()
-
-
-def _digest_of(value: Mapping[str, Any]) -> str:
-    return hashlib.sha256(_canonical(value)).hexdigest()
-
-
-def _canonical(value: Any) -> bytes:
-    """Return JSON as `whitewater.store.write_json` writes it, without the newline at the end."""
-    return json.dumps(value, indent=2, sort_keys=True, allow_nan=False, ensure_ascii=False).encode()
+    return write_file(path, written.getbuffer())

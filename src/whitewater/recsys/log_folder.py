@@ -19,23 +19,21 @@ text or int64; ``key`` text or int64, which identifies and is no feature. They m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from whitewater.errors import InputError, IntegrityError
-from whitewater.store import read_json, write_json
+from whitewater.errors import IntegrityError
+from whitewater.folder import Format, RowGroup, RowGroupWriter
 
 if TYPE_CHECKING:
     from whitewater.config.recsys import Role
 
-FORMAT = 2
+FORMAT = Format("log.json", 2, "log")
 Unit = Literal["seconds", "position"]
 Period = Literal["day", "file", "period"]
 ROW_ID, DAY, TIME, LABEL = "row_id", "day", "time", "label"
@@ -50,7 +48,6 @@ TYPES: Mapping[str, pa.DataType] = {
 }
 # Seconds in which times are: numbers of another unit are nearly all outside.
 SINCE, UNTIL = 315_532_800, 4_102_444_800
-_REPAIR = "Run the step that writes it again."
 # Of a column and row group: half a million hexadecimal texts take 6 MB. A dictionary beyond it is given up.
 _DICTIONARY_BYTES = 64 << 20
 
@@ -103,14 +100,10 @@ class Log:
         The folder.
     source
         Where the log comes from.
-    columns
-        Role of each column by name, in the order of the files.
-    types
-        Type of each column by name.
+    described
+        All columns, in the order of the files.
     files
         The files, ascending by day and ``row_id``; none of them is empty.
-    rows
-        Rows of all files.
     label
         Name of the column of labels.
     time
@@ -132,66 +125,35 @@ class Log:
 
     @cached_property
     def columns(self) -> dict[str, Role]:
+        """Role of each column by name, in the order of the files."""
         return {each.name: each.role for each in self.described}
 
     @cached_property
     def types(self) -> dict[str, pa.DataType]:
+        """Type of each column by name."""
         return {each.name: TYPES[each.type] for each in self.described}
 
     @property
     def rows(self) -> int:
+        """Rows of all files."""
         return sum(file.rows for file in self.files)
 
-    def row_groups(self) -> list[tuple[Path, int, int]]:
-        """Return file, number and rows of each row group, in the order of the rows.
-
-        Raises
-        ------
-        InputError
-            If a file is missing, or none of Parquet.
-        IntegrityError
-            If a file has other rows than it should have.
-        """
-        found: list[tuple[Path, int, int]] = []
-        for file in self.files:
-            path = self.path / file.name
-            footer = footer_of(path)
-            if footer.num_rows != file.rows:
-                raise IntegrityError(f"{path} has {footer.num_rows} rows, not {file.rows}. {_REPAIR}")
-            found += [(path, group, footer.row_group(group).num_rows) for group in range(footer.num_row_groups)]
-        return found
+    def row_groups(self) -> list[RowGroup]:
+        """Return the row groups, in the order of the rows; see `Format.row_groups`."""
+        return [group for file in self.files for group in FORMAT.row_groups(self.path / file.name, rows=file.rows)]
 
 
-class LogFileWriter:
-    """A file of a log on its way: tables of any size become row groups of one size. Use `LogWriter.file`."""
+class LogFileWriter(RowGroupWriter):
+    """A file of a log on its way: tables of its columns, in their order and of any size. Use `LogWriter.file`."""
 
-    def __init__(self, writer: pq.ParquetWriter, *, name: str, day: int, row_group_rows: int) -> None:
-        self._writer, self._name, self._day, self._size = writer, name, day, row_group_rows
-        self._waiting: list[pa.Table] = []
-        self._rows = self._written = 0
+    def __init__(self, path: Path, schema: pa.Schema, *, day: int, **options: Any) -> None:
+        super().__init__(path, schema, **options)
+        self.day = day
 
     @property
     def file(self) -> LogFile:
         """Name, rows and day of the file as it is now."""
-        return LogFile(self._name, self._rows, self._day)
-
-    def write(self, table: pa.Table) -> None:
-        """Append rows: the columns of the log, in their order."""
-        self._waiting.append(table)
-        self._rows += table.num_rows
-        if self._rows - self._written >= self._size:
-            self._write((self._rows - self._written) // self._size * self._size)
-
-    def finish(self) -> None:
-        """Write the rows that are left."""
-        if self._rows > self._written:
-            self._write(self._rows - self._written)
-
-    def _write(self, rows: int) -> None:
-        waiting = pa.concat_tables(self._waiting)
-        self._writer.write_table(waiting.slice(0, rows), row_group_size=self._size)
-        self._written += rows
-        self._waiting = [waiting.slice(rows)]
+        return LogFile(self.path.name, self.rows, self.day)
 
 
 @dataclass(frozen=True)
@@ -222,36 +184,26 @@ class LogWriter:
     period: Period = "day"
 
     @property
-    def described(self) -> tuple[LogColumn, ...]:
-        """All columns."""
-        return (*FIRST, *self.columns)
-
-    @property
     def schema(self) -> pa.Schema:
         """Names and types of all columns."""
-        return pa.schema([(each.name, TYPES[each.type]) for each in self.described])
+        return pa.schema([(each.name, TYPES[each.type]) for each in (*FIRST, *self.columns)])
 
-    @contextmanager
-    def file(self, name: str, *, day: int) -> Iterator[LogFileWriter]:
+    def file(self, name: str, *, day: int) -> LogFileWriter:
         """Begin a file, which is of one day; see `file_name`."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        with pq.ParquetWriter(
+        # Dictionaries are for all columns but those in which nearly every value is another one.
+        encoded = [each for each in self.schema if each.name not in (ROW_ID, TIME) and each.type != pa.float64()]
+        return LogFileWriter(
             self.path / name,
             self.schema,
+            day=day,
+            group_rows=self.row_group_rows,
             compression="snappy",
-            use_dictionary=[_leaf(self.schema, name) for name in self._encoded],
+            use_dictionary=[f"{each.name}.list.element" if pa.types.is_list(each.type) else each.name
+                            for each in encoded],
             dictionary_pagesize_limit=_DICTIONARY_BYTES,
             write_statistics=[each.name for each in FIRST],
             write_page_checksum=True,
-        ) as writer:
-            file = LogFileWriter(writer, name=name, day=day, row_group_rows=self.row_group_rows)
-            yield file
-            file.finish()
-
-    @property
-    def _encoded(self) -> list[str]:
-        """The columns with dictionaries: not those in which nearly every value is another one."""
-        return [each.name for each in self.schema if each.name not in (ROW_ID, TIME) and each.type != pa.float64()]
+        )  # fmt: skip
 
     def finish(self, files: Sequence[LogFile], *, counts: Mapping[str, int] | None = None) -> Log:
         """Write the file that makes the folder a log.
@@ -261,23 +213,14 @@ class LogWriter:
         IntegrityError
             If the days of the files do not ascend, or a file is empty or is named twice.
         """
-        names = [file.name for file in files]
-        days = [file.day for file in files]
-        if days != sorted(days) or len(set(names)) < len(names) or not all(file.rows for file in files):
+        names, days = {file.name for file in files}, [file.day for file in files]
+        if days != sorted(days) or len(names) < len(files) or not all(file.rows for file in files):
             raise IntegrityError(f"{self.path}: its files are empty or in no order. Report this as a bug.")
-        self.path.mkdir(parents=True, exist_ok=True)
-        described: dict[str, Any] = {
-            "format": FORMAT,
-            "source": self.source,
-            "rows": sum(file.rows for file in files),
-            "columns": [asdict(each) for each in self.described],
-            "label": LABEL,
-            "time": {"column": TIME, "unit": self.unit, "period": self.period},
-            "row_group_rows": self.row_group_rows,
-            "files": [asdict(file) for file in files],
-            "counts": dict(counts or {}),
-        }
-        write_json(self.path / "log.json", described)
+        time, counts = LogTime(TIME, self.unit, self.period), dict(counts or {})
+        columns = (*FIRST, *self.columns)
+        log = Log(self.path, self.source, columns, tuple(files), LABEL, time, self.row_group_rows, counts)
+        described = {name: value for name, value in asdict(log).items() if name not in ("path", "described")}
+        FORMAT.write(self.path, {**described, "rows": log.rows, "columns": [asdict(each) for each in columns]})
         return open_log(self.path)
 
 
@@ -294,61 +237,21 @@ def like(log: Log, path: Path) -> LogWriter:
 
 def is_log(path: Path) -> bool:
     """Say whether a folder is a log, be it a damaged one."""
-    return (path / "log.json").exists()
+    return (path / FORMAT.name).exists()
 
 
 def open_log(path: Path) -> Log:
-    """Open a log.
-
-    Raises
-    ------
-    InputError
-        If the folder is none, of another format, or lacks a file.
-    """
-    found = read_json(path / "log.json")
-    version = found.get("format") if isinstance(found, dict) else None
-    if version != FORMAT:
-        raise InputError(f"{path} has format {version}; this version reads {FORMAT}. Make it again.")
-    try:
-        log = _described(path, found)
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{path}/log.json describes no log: {error!r}. Make it again.") from error
-    for file in log.files:
-        if not (path / file.name).is_file():
-            raise InputError(f"{path} lacks {file.name}. {_REPAIR}")
+    """Open a log. Raises InputError if the folder is none, of another format, or lacks a file."""
+    log = FORMAT.read(path, _log)
+    FORMAT.check_files(path, [file.name for file in log.files])
     return log
 
 
-def footer_of(path: Path) -> pq.FileMetaData:
-    """Return the footer of a Parquet file. Raises InputError if it is none, or is not there."""
-    with explained(path), pq.ParquetFile(path) as file:
-        return file.metadata
-
-
-@contextmanager
-def explained(path: Path) -> Iterator[None]:
-    """Turn what is wrong with a file of a log into an InputError."""
-    try:
-        yield
-    except (OSError, ValueError, pa.ArrowException) as error:
-        raise InputError(f"{path} cannot be read: {error}. {_REPAIR}") from error
-
-
-def _described(path: Path, found: Mapping[str, Any]) -> Log:
-    columns = tuple(LogColumn(**each) for each in found["columns"])
-    files = tuple(LogFile(**each) for each in found["files"])
-    unknown = [each.type for each in columns if each.type not in TYPES]
-    if unknown or columns[: len(FIRST)] != FIRST:
-        raise ValueError(f"its columns are {', '.join(f'{each.name} ({each.type})' for each in columns)}")
-    if any(Path(file.name).name != file.name for file in files):
-        raise ValueError("a file is not in the folder")
-    time = LogTime(**found["time"])
-    known = time.unit in get_args(Unit) and time.period in get_args(Period)
-    if not known or found["rows"] != sum(file.rows for file in files):
-        raise ValueError(f"{found['rows']} rows, time in {time.unit} and by {time.period}")
-    return Log(path, found["source"], columns, files, found["label"], time, found["row_group_rows"], found["counts"])
-
-
-def _leaf(schema: pa.Schema, name: str) -> str:
-    """Return the path by which Parquet knows the values of a column."""
-    return f"{name}.list.element" if pa.types.is_list(schema.field(name).type) else name
+def _log(path: Path, *, rows: int, columns: list[Any], files: list[Any], time: dict[str, Any], **described: Any) -> Log:
+    own = tuple(LogColumn(**each) for each in columns)
+    log = Log(path, described=own, files=tuple(LogFile(**each) for each in files), time=LogTime(**time), **described)
+    if own[: len(FIRST)] != FIRST or not {each.type for each in own} <= TYPES.keys():
+        raise ValueError(f"its columns are {', '.join(f'{each.name} ({each.type})' for each in own)}")
+    if log.rows != rows or log.time.unit not in get_args(Unit) or log.time.period not in get_args(Period):
+        raise ValueError(f"{rows} rows, time in {log.time.unit} and by {log.time.period}")
+    return log

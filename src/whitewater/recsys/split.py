@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from whitewater.arrow_arrays import to_arrow, to_numpy
 from whitewater.config.recsys import Split
 from whitewater.errors import InputError
-from whitewater.recsys.log_folder import FIRST, LABEL, TIME, Log, LogFile, explained, footer_of, like, open_log
+from whitewater.recsys.log_folder import FIRST, FORMAT, LABEL, TIME, Log, LogFile, like, open_log
 from whitewater.step import Output, Run
 from whitewater.store import write_json
 
@@ -130,7 +130,7 @@ def _groups(log: Log) -> list[Group]:
     days = {log.path / file.name: file.day for file in log.files}
     found = []
     for path, number, rows in log.row_groups():
-        times = footer_of(path).row_group(number).column(_TIME_PLACE).statistics
+        times = FORMAT.footer(path).row_group(number).column(_TIME_PLACE).statistics
         found.append(Group(path, number, days[path], rows, times.min, times.max))
     return found
 
@@ -197,7 +197,7 @@ def _bounds(groups: Sequence[Group], rank: int) -> tuple[int, int]:
 
 
 def _times(group: Group) -> npt.NDArray[np.int64]:
-    with explained(group.path), pq.ParquetFile(group.path) as file:
+    with FORMAT.explained(group.path), pq.ParquetFile(group.path) as file:
         return to_numpy(file.read_row_group(group.number, columns=[TIME], use_threads=False).column(TIME))
 
 
@@ -234,21 +234,18 @@ def place_file(task: Task, *, log: Log) -> Placed | None:
             time = to_numpy(table.column(TIME))
             inside = (time >= task.part.begin) & (time < task.part.end)
             file.write(table.take(to_arrow(np.flatnonzero(inside))))
-    if not file.file.rows:
-        target.unlink()
-        return None
-    return _placed(file.file, target)
+    return _placed(file.file, target) if file.rows else None
 
 
 def _placed(file: LogFile, path: Path) -> Placed:
-    footer = footer_of(path)
+    footer = FORMAT.footer(path)
     times = [footer.row_group(group).column(_TIME_PLACE).statistics for group in range(footer.num_row_groups)]
     clicks = sum(pc.sum(table.column(LABEL)).as_py() for table in _tables(path, [LABEL]))
     return Placed(file, clicks, min(each.min for each in times), max(each.max for each in times))
 
 
 def _tables(path: Path, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-    with explained(path), pq.ParquetFile(path) as file:
+    with FORMAT.explained(path), pq.ParquetFile(path) as file:
         for batch in file.iter_batches(_BATCH_ROWS, columns=columns, use_threads=False):
             yield pa.Table.from_batches([batch])
 

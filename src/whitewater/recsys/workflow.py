@@ -23,7 +23,7 @@ from whitewater.devices import resolve
 from whitewater.devices.columns import Categories, Lists, Numbers
 from whitewater.errors import ConfigError
 from whitewater.recsys.dataset import Dataset
-from whitewater.recsys.feature_folder import NAME
+from whitewater.recsys.feature_folder import FORMAT
 from whitewater.recsys.fitting import learn
 from whitewater.recsys.graph import Node, Selection, as_node
 from whitewater.recsys.operator import Applying
@@ -171,7 +171,7 @@ class Workflow:
             If another folder or file is there.
         """
         run, target = _run("transform", threads, device), Path(folder).absolute()
-        check_replaceable(target, sign=NAME)
+        check_replaceable(target, sign=FORMAT.name)
         owner = target.with_name(f".{target.name}.owner")
         with staged({"features": target}, owner=owner) as paths, run.cluster() as client:
             return write_in_order(

@@ -11,23 +11,19 @@ file                        content
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import whitewater
-from whitewater.errors import InputError, IntegrityError
-from whitewater.store import write_bytes, write_json
+from whitewater.folder import Format, write_file
+from whitewater.store import json_bytes
 from whitewater.taxi.features import FeatureSet, linear_columns
 from whitewater.taxi.fit import ForestModel, LinearModel, ServiceModel
 from whitewater.taxi.schema import SERVICES, Service
 
-FORMAT = 1
+FORMAT = Format("model.json", 2, "tip model", "Run the step model again.")
 TARGET = "tip_amount / fare_amount of trips with a recorded tip"
-MANIFEST = "model.json"
 
 
 @dataclass(frozen=True)
@@ -40,92 +36,32 @@ class TipModel:
 
 def save(model: TipModel, directory: Path) -> None:
     """Write a model into a directory, `model.json` last."""
+    files: dict[str, str] = {}
     for service, each in model.services.items():
         ridge = {
             "columns": linear_columns(model.which),
             "coefficients": each.ridge.coefficients,
             "intercept": each.ridge.intercept,
         }
-        write_json(directory / service / "ridge.json", ridge)
-        write_bytes(directory / service / "forest.treelite", each.forest.serialised)
-    files = [path for service in model.services for path in sorted((directory / service).iterdir())]
-    manifest = {
-        "format": FORMAT,
-        "whitewater": whitewater.__version__,
+        stored = {f"{service}/ridge.json": json_bytes(ridge), f"{service}/forest.treelite": each.forest.serialised}
+        files |= {name: write_file(directory / name, data) for name, data in stored.items()}
+    described = {
         "target": TARGET,
         "features": model.which.features,
         "boroughs": model.which.boroughs,
         "services": list(model.services),
-        "files": {path.relative_to(directory).as_posix(): _digest(path.read_bytes()) for path in files},
     }
-    write_json(directory / MANIFEST, {**manifest, "sha256": _digest(_canonical(manifest))})
+    FORMAT.write_signed(directory, described, files)
 
 
 def load(directory: Path) -> TipModel:
-    """Read a model that `save` wrote; every byte is checked before it is interpreted.
-
-    Raises
-    ------
-    InputError
-        If there is no model, or it is of another format.
-    IntegrityError
-        If a file is missing or a byte of it has changed.
-    """
-    manifest = _manifest(directory)
-    which = FeatureSet(tuple(manifest["features"]), tuple(manifest["boroughs"]))
-    data = {name: _checked(directory / name, digest) for name, digest in manifest["files"].items()}
+    """Read a model that `save` wrote; every byte is checked before it is interpreted. See `Format.read_signed`."""
+    found = FORMAT.read_signed(directory)
     services = {}
-    for service in (each for each in SERVICES if each in manifest["services"]):
-        ridge = json.loads(data[f"{service}/ridge.json"])
+    for service in (each for each in SERVICES if each in found["services"]):
+        ridge = json.loads(FORMAT.read_file(directory, f"{service}/ridge.json", found["files"]))
+        forest = FORMAT.read_file(directory, f"{service}/forest.treelite", found["files"])
         services[service] = ServiceModel(
-            LinearModel(tuple(ridge["coefficients"]), ridge["intercept"]),
-            ForestModel(data[f"{service}/forest.treelite"]),
+            LinearModel(tuple(ridge["coefficients"]), ridge["intercept"]), ForestModel(forest)
         )
-    return TipModel(which, services)
-
-
-def _manifest(directory: Path) -> dict[str, Any]:
-    path = directory / MANIFEST
-    try:
-        text = path.read_bytes()
-    except OSError as error:
-        raise InputError(
-            f"{directory} holds no tip model: {error}. Give the directory that the step model wrote."
-        ) from error
-    try:
-        manifest: dict[str, Any] = json.loads(text)
-        signed = manifest.pop("sha256")
-    except (ValueError, AttributeError, KeyError) as error:
-        raise _changed(path) from error
-    if manifest.get("format") != FORMAT and signed == _digest(_canonical(manifest)):
-        raise InputError(f"{path} is of format {manifest.get('format')}, but this version of whitewater reads format "
-                         f"{FORMAT}. Run the step model again.")  # fmt: skip
-    if signed != _digest(_canonical(manifest)):
-        raise _changed(path)
-    return manifest
-
-
-def _checked(path: Path, digest: str) -> bytes:
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise IntegrityError(
-            f"{path} is part of the tip model, but cannot be read: {error}. Run the step model again."
-        ) from error
-    if _digest(data) != digest:
-        raise _changed(path)
-    return data
-
-
-def _changed(path: Path) -> IntegrityError:
-    return IntegrityError(
-        f"{path} is not what the step model wrote: it was changed or cut off. Run the step model again."
-    )
-
-
-def _canonical(manifest: Mapping[str, Any]) -> bytes:
-    return json.dumps(manifest, sort_keys=True).encode()
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
+    return TipModel(FeatureSet(tuple(found["features"]), tuple(found["boroughs"])), services)

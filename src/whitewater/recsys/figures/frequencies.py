@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from whitewater.arrow_arrays import to_numpy
 from whitewater.devices.parquet import opened
-from whitewater.recsys.artefact import NAME
+from whitewater.recsys.artefact import FORMAT
 from whitewater.recsys.vocabulary import TABLE
 from whitewater.store import read_json
 
@@ -67,7 +67,7 @@ def learnt_vocabularies(workflow: Path) -> list[Learnt]:
             unknown_values=each["facts"]["out_of_vocabulary_values"],
             table=workflow / each["tables"][TABLE],
         )
-        for node in read_json(workflow / NAME)["nodes"]
+        for node in read_json(workflow / FORMAT.name)["nodes"]
         if node["operator"] == "Categorify"
         for name, each in node["statistics"].items()
     ]
