@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from tests.oracle import sql
 from tests.real_data import needs_real_data, real_data
+from whitewater import text_files
 from whitewater.config.recsys import Fetch
 from whitewater.devices import resolve
 from whitewater.errors import ConfigError, InputError
@@ -255,7 +256,7 @@ def test_the_log_does_not_depend_on_blocks_and_spans(
     rows += [{"row_id": 200 + place, "day": 1, "time": 200 + place, **as_row(fields)}
              for place, fields in enumerate(clicks(30))]  # fmt: skip
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(text, "BLOCK_BYTES", sizes[0])
+        patched.setattr(text_files, "BLOCK_BYTES", sizes[0])
         patched.setattr(text, "SPAN_BYTES", sizes[1])
         assert records(run_fetch("criteo", files=["day_*"])) == rows
 
@@ -263,16 +264,16 @@ def test_the_log_does_not_depend_on_blocks_and_spans(
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda data: data[:-6], "Truncated"),
-        (lambda data: data[: len(data) // 2], "Truncated"),
-        (lambda data: data[:-8] + bytes(8), "incorrect data check"),
-        (lambda data: data[:60] + b"\xff" * 8 + data[68:], ""),
+        (lambda data: data[:-6], "a gzip file that is cut off"),
+        (lambda data: data[: len(data) // 2], "a gzip file that is cut off"),
+        (lambda data: data[:-8] + bytes(8), "a damaged gzip file .*CRC check failed"),
+        (lambda data: data[:60] + b"\xff" * 8 + data[68:], "a damaged gzip file"),
     ],
 )
 def test_a_torn_gzip_file_is_an_error(folder: Path, damage: Callable[[bytes], bytes], message: str) -> None:
     write(folder / "day_0.gz", damage(gzip.compress(lines_of(clicks(500)).encode())))
     write(folder / "day_1.gz", gzip.compress(lines_of(clicks(5)).encode()))
-    with pytest.raises(InputError, match=f"day_0.gz is cut or damaged: .*{message}"):
+    with pytest.raises(InputError, match=f"day_0.gz is {message}"):
         run_fetch("criteo", files=["day_*"])
     assert not Path("data/recsys/events").exists()
 
@@ -294,8 +295,8 @@ def test_a_day_with_a_header_only_has_no_rows_and_keeps_its_number(folder: Path)
 
 
 def test_a_line_without_end_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text, "BLOCK_BYTES", 1000)
-    monkeypatch.setattr(text, "LONGEST_LINE", 5000)
+    monkeypatch.setattr(text_files, "BLOCK_BYTES", 1000)
+    monkeypatch.setattr(text_files, "LONGEST_LINE", 5000)
     write(folder / "day_0", lines_of(clicks(5)) + "x" * 10_000)
     with pytest.raises(InputError, match="day_0: a line is longer than 5,000 bytes"):
         run_fetch("criteo", files=["day_0"])

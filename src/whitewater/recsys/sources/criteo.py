@@ -47,18 +47,19 @@ def read_criteo(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Mappin
     InputError
         If a file is empty, cut or damaged, its header lacks a name, or too many lines are malformed.
     """
-    format_ = Format(_DELIMITERS[run.settings.criteo.delimiter], quoted=False, types=_TYPES)
-    spans = [span for number, file in enumerate(files) for span in _spans(file, number, format_)]
+    delimiter = _DELIMITERS[run.settings.criteo.delimiter]
+    spans = [span for number, file in enumerate(files) for span in _spans(file, number, delimiter)]
     writer = LogWriter(log, "criteo", LAYOUT.log_columns, "position", run.settings.row_group_rows)
     return write_spans(spans, LAYOUT, writer, run=run)
 
 
-def _spans(file: Input, number: int, format_: Format) -> Sequence[Span]:
-    head = head_of(file, format_.delimiter)
+def _spans(file: Input, number: int, delimiter: str) -> Sequence[Span]:
+    head = head_of(file, delimiter)
     header = LABEL in head.fields
     names = head.fields if header else list(FIELDS)
     lacking = [name for name in FIELDS if names.count(name) != 1]
     if lacking:
         raise InputError(f"{file.origin}: its header has not each of {', '.join(lacking)} once. Correct it, or check "
                          "recsys.fetch.criteo.delimiter.")  # fmt: skip
-    return text_spans(file, number, names=names, format_=format_, header=header, head=head)
+    format_ = Format(tuple(names), delimiter, quoted=False, types=_TYPES)
+    return text_spans(file, number, format_=format_, header=header, head=head)

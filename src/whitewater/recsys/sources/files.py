@@ -59,8 +59,8 @@ def read_files(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Mapping
             spans += parquet_spans(file, number)
         else:
             types = {name: schema.field(name).type for name in layout.names}
-            format_ = Format(settings.delimiter, quoted=True, types=_types(types, layout))
-            spans += text_spans(file, number, names=head.fields, format_=format_, header=True, head=head)
+            format_ = Format(tuple(head.fields), settings.delimiter, quoted=True, types=_types(types, layout))
+            spans += text_spans(file, number, format_=format_, header=True, head=head)
     times: tuple[Unit, Period] = ("seconds", "day") if layout.time else ("position", "file")
     writer = LogWriter(log, "files", layout.log_columns, times[0], run.settings.row_group_rows, times[1])
     return write_spans(spans, layout, writer, run=run, days_of_time=layout.time is not None)

@@ -40,9 +40,10 @@ from whitewater.recsys.log_folder import DAY, LABEL, ROW_ID, TIME, LogColumn, Lo
 from whitewater.recsys.sources.layout import Layout
 from whitewater.recsys.sources.movielens_release import KEY, Items, Member, Release, items_of, open_release, refuse_size
 from whitewater.recsys.sources.spans import Tally, refuse_malformed
-from whitewater.recsys.sources.text import BYTE_ORDER_MARK, Format, Parser, blocks
+from whitewater.recsys.sources.text import Format, read_rows
 from whitewater.recsys.sources.values import Values
 from whitewater.step import Run
+from whitewater.text_files import BYTE_ORDER_MARK, whole_lines
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +58,6 @@ COLUMNS = (
 LARGEST_RATINGS = 4 << 30
 _HEADER = b"userId\tmovieId\trating\ttimestamp"
 _ROW_BYTES, _SHORTEST_LINE = 48, 18
-_FIELDS = ("user", "item", "rating", "timestamp")
 _IDS = {"user": "int32", "item": "int32"}
 _TYPES = {"user": pa.int32(), "item": pa.int32(), "rating": pa.float64(), "timestamp": pa.int64()}
 _READ_COLUMNS = (
@@ -112,13 +112,15 @@ def _ratings(release: Release, ratings: Member, positive: float) -> tuple[Rating
     refuse_size(ratings, LARGEST_RATINGS)
     forecast(ratings.size // _SHORTEST_LINE * _ROW_BYTES, what="Sorting the ratings by time",
              remedy="Use a smaller release.")  # fmt: skip
-    given = _with_tabs(blocks(ratings.stream, ratings.origin), release.separator)
+    # All fields are numbers.
+    lines = whole_lines(ratings.stream, ratings.origin)
+    given: Iterator[bytes] = (block.replace(release.separator, b"\t") for block in lines)
     if release.header:
         given = _after_header(given, ratings.origin)
     layout = Layout(_READ_COLUMNS, _IDS, positive, frozenset(_IDS))
-    parser = Parser(_FIELDS, Format("\t", quoted=False, types=(_TYPES,)), layout)
-    tally = Tally()
-    parts = [rows.columns for rows in parser.read(given, tally, origin=ratings.origin, header=int(release.header))]
+    format_, tally = Format(tuple(_TYPES), "\t", quoted=False, types=(_TYPES,)), Tally()
+    read = read_rows(given, format_, layout, tally, origin=ratings.origin, header=int(release.header))
+    parts = [rows.columns for rows in read]
     refuse_malformed(ratings.origin, [tally])
     if not parts:
         raise InputError(f"{ratings.origin} has no ratings. Check {KEY}.")
@@ -130,11 +132,6 @@ def _in_order(parts: Sequence[Mapping[str, Values]]) -> Ratings:
     order = np.argsort(columns[TIME], kind="stable")
     user, item, label, time = (columns[name][order] for name in ("user", "item", LABEL, TIME))
     return Ratings(user, item, label, time)
-
-
-def _with_tabs(given: Iterator[bytes], separator: bytes) -> Iterator[bytes]:
-    """Replace what separates the fields, of which all are numbers."""
-    return (block.replace(separator, b"\t") for block in given)
 
 
 def _after_header(given: Iterator[bytes], origin: str) -> Iterator[bytes]:
