@@ -17,8 +17,7 @@ from whitewater.config.recsys import A_SECOND, Fetch, FileColumn, Files
 from whitewater.errors import ConfigError
 from whitewater.places import Input
 from whitewater.recsys.log_folder import LogWriter, Period, Unit
-from whitewater.recsys.sources.declared import layout_of
-from whitewater.recsys.sources.layout import Layout
+from whitewater.recsys.sources.layout import Layout, layout_of
 from whitewater.recsys.sources.parquet import is_parquet, parquet_schema, parquet_spans
 from whitewater.recsys.sources.spans import Span, write_spans
 from whitewater.recsys.sources.text import Format, Head, head_of, text_spans

@@ -13,7 +13,7 @@ from whitewater.config.recsys import FileColumn
 from whitewater.errors import InputError
 from whitewater.places import Input
 from whitewater.recsys.log_folder import LABEL, TIME, LogWriter
-from whitewater.recsys.sources.declared import layout_of
+from whitewater.recsys.sources.layout import layout_of
 from whitewater.recsys.sources.parquet import parquet_schema, parquet_spans
 from whitewater.recsys.sources.spans import write_spans
 from whitewater.step import Run

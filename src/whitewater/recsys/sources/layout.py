@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from whitewater.arrow_arrays import to_arrow, to_numpy
-from whitewater.config.recsys import FileColumn, Role
+from whitewater.config.recsys import FileColumn
+from whitewater.errors import InputError
 from whitewater.recsys.log_folder import LABEL, TIME, TYPES, LogColumn
-from whitewater.recsys.sources.times import seconds
-from whitewater.recsys.sources.values import RefusedError, Values, is_text
+from whitewater.recsys.sources.values import RefusedError, Values, cast, is_text, is_time, labels, seconds
 
-# Integers up to here are exact as float64.
-_EXACT = 1 << 53
-_LARGEST = (1 << 63) - 1
+_WANTED = {
+    "label": "numbers or booleans",
+    "continuous": "numbers or booleans",
+    "categorical": "text or integers",
+    "key": "text or integers",
+    "list": "lists of text or integers",
+    "time": "timestamps or dates without a unit, numbers with one, or text or integers with a format as the unit",
+}
 
 
 @dataclass(frozen=True)
@@ -49,19 +50,9 @@ class Layout:
         return [each.name for each in self.columns]
 
     @property
-    def label(self) -> str:
-        """The source's column of the label."""
-        return next(each.name for each in self.columns if each.role == "label")
-
-    @property
     def time(self) -> str | None:
         """The source's column of time."""
         return next((each.name for each in self.columns if each.role == "time"), None)
-
-    @property
-    def unit(self) -> str | None:
-        """What the source's column of time counts, or how it is written; None if it tells it itself."""
-        return next((each.unit for each in self.columns if each.role == "time"), None)
 
     @property
     def log_columns(self) -> tuple[LogColumn, ...]:
@@ -79,75 +70,100 @@ class Layout:
             If a value cannot be what it should be; the message names column and value. A `RefusedError` if it is a
             label or a time that can be read, but not be one.
         """
-        found: dict[str, Values] = {LABEL: _converted(raw, self.label, lambda each: labels(each, self.positive))}
-        if self.time is not None:
-            found[TIME] = _converted(raw, self.time, partial(seconds, unit=self.unit))
-        for name, type_ in self.types.items():
-            found[name] = _converted(raw, name, partial(cast, type_=TYPES[type_]))
-            if name in self.never_null and found[name].null_count:
-                raise ValueError(f"column {name}: a value is null")
+        found = {}
+        # A label or a time that is none stops the run, so they are first.
+        for column in sorted(self.columns, key=lambda each: each.name in self.types):
+            try:
+                name, found[name] = self._converted(raw.column(column.name), column)
+            except RefusedError as error:
+                raise RefusedError(f"column {column.name}: {error}") from error
+            except (ValueError, pa.ArrowException) as error:
+                raise ValueError(f"column {column.name}: {error}") from error
         return found
 
+    def _converted(self, values: Values, column: FileColumn) -> tuple[str, Values]:
+        """Return the name of a column in the log, and its values."""
+        if column.name in self.types:
+            if column.name in self.never_null and values.null_count:
+                raise ValueError("a value is null")
+            return column.name, cast(values, TYPES[self.types[column.name]])
+        if column.role == "label":
+            return LABEL, labels(values, self.positive)
+        return TIME, seconds(values, column.unit)
 
-def log_type(type_: pa.DataType, role: Role) -> str | None:
-    """Return the type in the log of a source's column, or None if there is none for that role.
+
+def layout_of(
+    columns: Sequence[FileColumn], schemas: Sequence[tuple[str, pa.Schema]], *, positive: float | None
+) -> Layout:
+    """Return the layout of files.
+
+    Parameters
+    ----------
+    columns
+        The columns to read.
+    schemas
+        What the user calls each file, and its columns.
+    positive
+        See `Layout`.
+
+    Raises
+    ------
+    InputError
+        If a file lacks a column or has it twice, a column has a type that does not suit its role, or differs in type
+        between files. A column that is null everywhere in a file agrees with any type.
+    """
+    types: dict[str, str] = {}
+    for column in columns:
+        found = _type(column, [(origin, _field(schema, column.name, origin)) for origin, schema in schemas])
+        if column.role not in ("label", "time"):
+            types[column.name] = found
+    return Layout(tuple(columns), types, positive)
+
+
+def _field(schema: pa.Schema, name: str, origin: str) -> pa.DataType:
+    count = schema.names.count(name)
+    if count == 1:
+        return schema.field(name).type
+    fault = f"has {count} columns named" if count else "has no column"
+    raise InputError(f"{origin} {fault} {name!r}; its columns are {', '.join(schema.names) or 'none'}. Correct the "
+                     "file, or recsys.fetch.files.columns.")  # fmt: skip
+
+
+def _type(column: FileColumn, found: Sequence[tuple[str, pa.DataType]]) -> str:
+    """Return the type in the log of a column, of which ``found`` tells file and type."""
+    known = [(origin, type_) for origin, type_ in found if not pt.is_null(type_)] or list(found[:1])
+    first_origin, first = known[0]
+    for origin, type_ in known:
+        if _plain(type_) != _plain(first):
+            raise InputError(f"{origin}: the column {column.name!r} is {type_}, but in {first_origin} it is {first}. "
+                             "Write the files with one type.")  # fmt: skip
+    type_name = _in_log(first, column)
+    if type_name is None:
+        role = f"{column.role} with the unit {column.unit}" if column.unit else column.role
+        raise InputError(f"{first_origin}: the column {column.name!r} is {first}, but {role} is declared, which "
+                         f"needs {_WANTED[column.role]}. Correct recsys.fetch.files.columns, or the file.")  # fmt: skip
+    return type_name
+
+
+def _in_log(type_: pa.DataType, column: FileColumn) -> str | None:
+    """Return the type in the log of a column, or None if there is none for its role.
 
     A column that knows no type, because it is null everywhere, gets the usual one of its role.
     """
-    if pt.is_null(type_):
-        return {"continuous": "float64", "list": "list<string>"}.get(role, "string")
-    if role == "list":
-        inner = _category(type_.value_type) if pt.is_list(type_) or pt.is_large_list(type_) else None
-        return inner and f"list<{inner}>"
-    return _number(type_) if role == "continuous" else _category(type_)
-
-
-def is_label(type_: pa.DataType) -> bool:
-    """Say whether labels can be of a type."""
-    return pt.is_null(type_) or _number(type_) is not None
-
-
-def labels(values: Values, positive: float | None) -> pa.Array:
-    """Return labels, int8.
-
-    Raises
-    ------
-    RefusedError
-        If one is null or NaN, or none of 0 and 1 where ``positive`` is None.
-    """
-    found = pc.cast(values, pa.float64())
-    # NumPy compares, because Arrow imports pandas to compare with a number.
-    numbers = np.empty(0) if found.null_count else to_numpy(found)
-    if found.null_count or np.isnan(numbers).any():
-        raise RefusedError("a label is null")
-    other = numbers[(numbers != 0) & (numbers != 1)]
-    if positive is None and len(other):
-        raise RefusedError(f"a label is {other[0]:g}, neither 0 nor 1")
-    return to_arrow((numbers if positive is None else numbers >= positive).astype(np.int8))
-
-
-def cast(values: Values, type_: pa.DataType) -> Values:
-    """Return values as a type of the log.
-
-    Raises
-    ------
-    ValueError
-        If one is no integer where an integer is wanted, or too large.
-    """
-    if pt.is_floating(values.type) and pt.is_integer(type_) and (pc.max(pc.abs(values)).as_py() or 0) > _EXACT:
-        raise ValueError("a number is too large to be known exactly")
-    if pt.is_uint64(values.type) and (largest := pc.max(values).as_py() or 0) > _LARGEST:
-        raise ValueError(f"{largest} is above 2**63 - 1: store the column as float64, or as text")
-    return pc.cast(values, type_)
-
-
-def _converted(raw: pa.Table, name: str, convert: Callable[[Values], Values]) -> Values:
-    try:
-        return convert(raw.column(name))
-    except RefusedError as error:
-        raise RefusedError(f"column {name}: {error}") from error
-    except (ValueError, pa.ArrowException) as error:
-        raise ValueError(f"column {name}: {error}") from error
+    match column.role:
+        case "label":
+            return "int8" if pt.is_null(type_) or _number(type_) else None
+        case "time":
+            return "int64" if is_time(type_, column.unit) else None
+        case "continuous":
+            return "float64" if pt.is_null(type_) else _number(type_)
+        case "list" if pt.is_null(type_):
+            return "list<string>"
+        case "list":
+            inner = _category(type_.value_type) if pt.is_list(type_) or pt.is_large_list(type_) else None
+            return inner and f"list<{inner}>"
+        case _:
+            return "string" if pt.is_null(type_) else _category(type_)
 
 
 def _number(type_: pa.DataType) -> str | None:
@@ -162,3 +178,10 @@ def _category(type_: pa.DataType) -> str | None:
     if is_text(type_):
         return "string"
     return "int64" if pt.is_integer(type_) or pt.is_boolean(type_) else None
+
+
+def _plain(type_: pa.DataType) -> str:
+    """Return a type without what is a matter of storage: texts of all kinds are one."""
+    if pt.is_list(type_) or pt.is_large_list(type_):
+        return f"list<{_plain(type_.value_type)}>"
+    return "text" if is_text(type_) else str(type_)

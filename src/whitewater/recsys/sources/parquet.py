@@ -40,44 +40,33 @@ class ParquetSpan:
             with pq.ParquetFile(self.path) as file:
                 for batch in file.iter_batches(_BATCH_ROWS, self.groups, columns=layout.names, use_threads=False):
                     batch.validate(full=True)  # of text, that it is UTF-8
-                    if batch.num_rows:
-                        places = np.arange(tally.lines, tally.lines + batch.num_rows)
-                        columns = self._converted(pa.Table.from_batches([batch]), layout, tally)
-                        tally.lines += batch.num_rows
-                        yield Rows(places, columns)
+                    places = np.arange(tally.lines, tally.lines + batch.num_rows)
+                    if len(places):
+                        yield Rows(places, self._converted(pa.Table.from_batches([batch]), layout, tally))
+                    tally.lines += len(places)
         except _FAULTS as error:
             row = tally.before + tally.lines
             raise InputError(f"{self.origin} cannot be read after row {row:,}: {error}. Write it again.") from error
 
     def _converted(self, table: pa.Table, layout: Layout, tally: Tally) -> dict[str, Values]:
-        try:
-            return layout.convert(table)
-        except ValueError as error:
-            row = _first_fault(table, layout)
-            number = tally.before + tally.lines + row + 1
-            found = _fault(table.slice(row, 1), layout) or error
-            raise InputError(f"{self.origin}, row {number:,}: {found}. Correct the file, or what recsys.fetch says "
-                             "of it.") from error  # fmt: skip
+        fault = _tried(table, layout)
+        if isinstance(fault, dict):
+            return fault
+        row, rows = 0, len(table)
+        while rows > 1:
+            half = rows // 2
+            is_first = isinstance(_tried(table.slice(row, half), layout), ValueError)
+            row, rows = (row, half) if is_first else (row + half, rows - half)
+        found, number = _tried(table.slice(row, 1), layout), tally.before + tally.lines + row + 1
+        raise InputError(f"{self.origin}, row {number:,}: {fault if isinstance(found, dict) else found}. Correct the "
+                         "file, or what recsys.fetch says of it.")  # fmt: skip
 
 
-def _first_fault(table: pa.Table, layout: Layout) -> int:
-    """Return the first row that cannot be converted, of a table in which there is one."""
-    start, stop = 0, len(table)
-    while stop - start > 1:
-        middle = (start + stop) // 2
-        if _fault(table.slice(start, middle - start), layout):
-            stop = middle
-        else:
-            start = middle
-    return start
-
-
-def _fault(table: pa.Table, layout: Layout) -> ValueError | None:
+def _tried(table: pa.Table, layout: Layout) -> dict[str, Values] | ValueError:
     try:
-        layout.convert(table)
+        return layout.convert(table)
     except ValueError as error:
         return error
-    return None
 
 
 def is_parquet(file: Input) -> bool:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, groupby, pairwise
+from operator import methodcaller
 from typing import Any, Protocol
 
 import numpy as np
@@ -82,14 +83,6 @@ class Task:
     first_in_file: int
 
 
-@dataclass(frozen=True)
-class Written:
-    """What became of a span."""
-
-    files: list[LogFile]
-    tally: Tally
-
-
 def write_spans(
     spans: Sequence[Span], layout: Layout, writer: LogWriter, *, run: Run[Any], days_of_time: bool = False
 ) -> dict[str, int]:
@@ -119,21 +112,29 @@ def write_spans(
         raise InputError("The files have no rows. Check recsys.fetch.")
     with run.cluster() as client:
         # Of the last one nothing has to be known beforehand.
-        counts = list(run.map(_count, spans[:-1], client=client, label="files counted", ordered=True))
-        tasks = _numbered(spans, counts)
+        counts = list(run.map(methodcaller("count"), spans[:-1], client=client, label="files counted", ordered=True))
         shared = {"layout": layout, "writer": writer, "origin": _first_day(spans, layout) if days_of_time else None}
-        written = list(run.map(write_span, tasks, client=client, label="files read", ordered=True, shared=shared))
-    _refuse_malformed(spans, written)
-    _refuse_earlier_days(spans, written)
-    files = [file for each in written for file in each.files]
+        written = list(
+            run.map(write_span, _numbered(spans, counts), client=client, label="files read", ordered=True,
+                    shared=shared)
+        )  # fmt: skip
+    tallies = [tally for _, tally in written]
+    for origin, group in groupby(zip(spans, tallies, strict=True), key=lambda each: each[0].origin):
+        refuse_malformed(origin, [tally for _, tally in group])
+    day = None
+    for span, (found, _) in zip(spans, written, strict=True):
+        if found and day is not None and found[0].day < day:
+            raise _unsorted(span.origin)
+        day = found[-1].day if found else day
+    files = [file for found, _ in written for file in found]
     if not files:
         raise InputError(f"{', '.join(dict.fromkeys(span.origin for span in spans))}: no rows. Check recsys.fetch.")
-    counted = {name: sum(getattr(each.tally, name) for each in written) for name in ("lines", "empty", "malformed")}
+    counted = {name: sum(getattr(tally, name) for tally in tallies) for name in ("lines", "empty", "malformed")}
     writer.finish(files, counts=counted)
     return counted
 
 
-def write_span(task: Task, *, layout: Layout, writer: LogWriter, origin: int | None) -> Written:
+def write_span(task: Task, *, layout: Layout, writer: LogWriter, origin: int | None) -> tuple[list[LogFile], Tally]:
     """Write the files of a span, one for each of its days; ``origin`` is the first day of UTC, or None."""
     tally = Tally(before=task.first_in_file)
     files: list[LogFile] = []
@@ -142,7 +143,7 @@ def write_span(task: Task, *, layout: Layout, writer: LogWriter, origin: int | N
             for _, table in tables:
                 file.write(table)
         files.append(file.file)
-    return Written(files, tally)
+    return files, tally
 
 
 def _tables(
@@ -165,10 +166,6 @@ def _tables(
             yield int(days[first]), table.slice(first, stop - first)
 
 
-def _count(span: Span) -> int:
-    return span.count()
-
-
 def _numbered(spans: Sequence[Span], counts: Sequence[int]) -> list[Task]:
     firsts = [0, *accumulate(counts)]
     first_of_file: dict[int, int] = {}
@@ -188,19 +185,8 @@ def _first_day(spans: Sequence[Span], layout: Layout) -> int:
     return 0
 
 
-def _refuse_malformed(spans: Sequence[Span], written: Sequence[Written]) -> None:
-    for origin, group in groupby(zip(spans, written, strict=True), key=lambda each: each[0].origin):
-        refuse_malformed(origin, [each.tally for _, each in group])
-
-
 def refuse_malformed(origin: str, tallies: Sequence[Tally]) -> None:
-    """Say which lines of a file were left out.
-
-    Raises
-    ------
-    InputError
-        If they are more than `MALFORMED_SHARE`.
-    """
+    """Say which lines of a file were left out. Raises InputError if they are more than `MALFORMED_SHARE`."""
     lines, malformed = sum(each.lines for each in tallies), sum(each.malformed for each in tallies)
     if not malformed:
         return
@@ -214,14 +200,6 @@ def refuse_malformed(origin: str, tallies: Sequence[Tally]) -> None:
 def described(origin: str, malformed: int, lines: int, examples: Sequence[str]) -> str:
     """Return a sentence on malformed lines."""
     return f"{origin}: {malformed:,} of {lines:,} lines are malformed: {'; '.join(examples[:EXAMPLES])}."
-
-
-def _refuse_earlier_days(spans: Sequence[Span], written: Sequence[Written]) -> None:
-    last = None
-    for span, each in zip(spans, written, strict=True):
-        if each.files and last is not None and each.files[0].day < last:
-            raise _unsorted(span.origin)
-        last = each.files[-1].day if each.files else last
 
 
 def _unsorted(origin: str) -> InputError:
