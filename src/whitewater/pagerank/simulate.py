@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from whitewater.config.pagerank import Simulate
 from whitewater.pagerank.simulation import html, sites
-from whitewater.pagerank.simulation.archive import Archive, picture
+from whitewater.pagerank.simulation.archive import Archive
 from whitewater.pagerank.simulation.linking import draw_links, draw_out_degrees
 from whitewater.pagerank.simulation.words import Numbers, Vocabulary, draw_lengths, invent_vocabulary, write_paragraphs
 from whitewater.step import Output, Run
@@ -42,11 +42,11 @@ DIRT = {
     "by_alias": 0.35,  # of the links to a page that has other addresses, those that lead to one of them
     "nofollow_pages": 0.01,
     "self_links": 0.05,
-    "repeated": 0.05,
+    "repeated_links": 0.05,
     "mailto": 0.1,
-    "base": 0.05,
-    "traps": 0.05,  # links in a comment and in a script, which are none
-    "malformed": 0.08,
+    "base_pages": 0.05,
+    "trap_pages": 0.05,  # links in a comment and in a script, which are none
+    "malformed_pages": 0.08,
 }
 
 
@@ -118,7 +118,7 @@ def make_web(settings: Simulate) -> Web:
     ends = np.array([*(each.page for each in redirects), *duplicates], np.int64)
     destination = _destinations(target, broken, ends, pages=len(pages), lost=len(missing + absent), random=random)
     moved, copied = ([each.address for each in several] for several in (redirects, duplicates.values()))
-    pictured = pages[source[0] if len(source) else 0]._replace(path=html.PICTURE)
+    pictured = pages[source[0] if len(source) else 0]._replace(path=html.PICTURE_PATH)
     places = [*pages, *moved, *copied, *missing, *absent, pictured]
     lengths = np.zeros(len(pages))
     asked = {page for each in questions for page in each.pages}
@@ -156,17 +156,17 @@ def draw_features(linking: Flags, *, random: np.random.Generator) -> dict[str, n
         return sites.choose(pages, share=DIRT[name], random=random)
 
     shares = np.array([each.share for each in html.ENCODINGS])
-    base, malformed = chosen("base"), chosen("malformed")
+    base, malformed = chosen("base_pages"), chosen("malformed_pages")
     return {
         "encoding": random.choice(len(html.ENCODINGS), pages, p=shares / shares.sum()),
         "fault": np.where(malformed, random.integers(len(html.FAULTS), size=pages), -1),
-        "base": base,
-        "traps": chosen("traps"),
+        "base_pages": base,
+        "trap_pages": chosen("trap_pages"),
         "mailto": chosen("mailto"),
         "nofollow_pages": chosen("nofollow_pages") & linking,
         # On a page with a base URL #top leads elsewhere.
         "self_links": chosen("self_links") & linking & ~base,
-        "repeated": chosen("repeated") & linking,
+        "repeated_links": chosen("repeated_links") & linking,
     }
 
 
@@ -193,12 +193,7 @@ def counts(web: Web) -> dict[str, object]:
         "subject_queries": sum(each.by_subject for each in web.questions),
         "encodings": dict(sorted(encodings.items())),
         "malformed_pages": int((features["fault"] >= 0).sum()),
-        "base_pages": int(features["base"].sum()),
-        "trap_pages": int(features["traps"].sum()),
-        "mailto": int(features["mailto"].sum()),
-        "nofollow_pages": int(features["nofollow_pages"].sum()),
-        "self_links": int(features["self_links"].sum()),
-        "repeated_links": int(features["repeated"].sum()),
+        **{name: int(flags.sum()) for name, flags in features.items() if flags.dtype == bool},
     }
 
 
@@ -212,11 +207,23 @@ def _write_block(web: Web, archive: Archive, block: range, *, settings: Simulate
         for page in question.pages:
             said.setdefault(page, []).append(question.sentence)
     for page, paragraphs, links in zip(block, texts, _links(web, block, random=random), strict=True):
-        # What a page says because of the queries stands before its last paragraph.
-        body = html.write_html(_page(web, page, [*paragraphs[:-1], *said.get(page, ()), paragraphs[-1]], links))
-        copy = web.duplicates.get(page)
+        own = {name: values[page] for name, values in web.features.items()}
+        copy, encoding = web.duplicates.get(page), html.ENCODINGS[own["encoding"]]
+        body = html.write_html(
+            f"{' '.join(web.titles[page]).capitalize()} | {web.topics[web.topic[page]].capitalize()}",
+            # What a page says because of the queries stands before its last paragraph.
+            [*paragraphs[:-1], *said.get(page, ()), paragraphs[-1]],
+            links,
+            encoding,
+            base=_base(web, page).url if own["base_pages"] else "",
+            canonical=web.pages[page].url if copy and copy.canonical else "",
+            nofollow=own["nofollow_pages"],
+            traps=own["trap_pages"],
+            picture=len(web.source) > 0 and page == web.source[0],
+            fault=html.FAULTS[own["fault"]] if own["fault"] >= 0 else "",
+        )
         for address in (web.pages[page], copy.address) if copy else (web.pages[page],):
-            archive.add(address.url, body, content_type=html.ENCODINGS[web.features["encoding"][page]].content_type)
+            archive.add(address.url, body, content_type=encoding.content_type)
 
 
 def _links(web: Web, block: range, *, random: np.random.Generator) -> Iterator[list[html.Link]]:
@@ -240,7 +247,7 @@ def _links(web: Web, block: range, *, random: np.random.Generator) -> Iterator[l
 
 
 def _further_links(web: Web, page: int, links: list[html.Link]) -> Iterator[html.Link]:
-    if web.features["repeated"][page]:
+    if web.features["repeated_links"][page]:
         yield links[0]
     if web.features["self_links"][page]:
         yield html.Link("#top", "top")
@@ -251,23 +258,7 @@ def _further_links(web: Web, page: int, links: list[html.Link]) -> Iterator[html
 
 
 def _base(web: Web, page: int) -> sites.Address:
-    return web.pages[page]._replace(path="/archive/") if web.features["base"][page] else web.pages[page]
-
-
-def _page(web: Web, page: int, paragraphs: list[str], links: list[html.Link]) -> html.Page:
-    own = {name: values[page] for name, values in web.features.items()}
-    return html.Page(
-        title=f"{' '.join(web.titles[page]).capitalize()} | {web.topics[web.topic[page]].capitalize()}",
-        paragraphs=paragraphs,
-        links=links,
-        encoding=html.ENCODINGS[own["encoding"]],
-        base=_base(web, page).url if own["base"] else "",
-        canonical=web.pages[page].url if page in web.duplicates and web.duplicates[page].canonical else "",
-        nofollow=bool(own["nofollow_pages"]),
-        traps=bool(own["traps"]),
-        picture=len(web.source) > 0 and page == web.source[0],
-        fault=html.FAULTS[own["fault"]] if own["fault"] >= 0 else "",
-    )
+    return web.pages[page]._replace(path="/archive/") if web.features["base_pages"][page] else web.pages[page]
 
 
 def _write_rest(web: Web, archive: Archive) -> None:
@@ -279,4 +270,4 @@ def _write_rest(web: Web, archive: Archive) -> None:
         # Such answers have links, which lead from no page.
         body = b'<!DOCTYPE html>\n<title>Not found</title>\n<p>Not found. <a href="/">Home</a>\n'
         archive.add(address.url, body, status=404, content_type=HTML)
-    archive.add(web.places[-1].url, picture(), content_type="image/png")
+    archive.add(web.places[-1].url, html.PICTURE, content_type="image/png")

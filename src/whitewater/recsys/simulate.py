@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Any
 
 from whitewater.config.recsys import Simulate
-from whitewater.recsys.simulation.days import Plan, Roles, day, plan, rows_of_days, schema
+from whitewater.recsys.simulation.days import Plan, day, plan, rows_of_days, schema
 from whitewater.step import Output, Run
 
 logger = logging.getLogger(__name__)
@@ -34,7 +33,8 @@ def simulate(run: Run[Simulate], *, simulated: Output) -> None:
     tasks = [(number, each, simulated / f"day-{number:0{digits}d}.parquet") for number, each in enumerate(rows)]
     with run.cluster() as client:
         clicks = sum(run.map(write_day, tasks, client=client, label="simulating days", shared={"of": of}))
-    run.note(rows=sum(rows), clicks=clicks, cardinalities=list(of.cardinalities), roles=_named(of.roles))
+    named = {role: [f"C{column + 1}" for column in columns] for role, columns in of.roles.items()}
+    run.note(rows=sum(rows), clicks=clicks, cardinalities=of.cardinalities, roles=named)
     logger.info("simulated %d rows of %d days", sum(rows), run.settings.days)
 
 
@@ -57,13 +57,3 @@ def write_day(task: tuple[int, int, Path], *, of: Plan) -> int:
             writer.write_table(block, row_group_size=len(block))
             clicks += pc.sum(block["label"]).as_py()
     return clicks
-
-
-def _named(of: Roles) -> dict[str, Any]:
-    """Return the roles of the columns by their names."""
-    names = {
-        "effects": [f"C{column + 1}" for column in of.values],
-        "pair": [f"C{column + 1}" for column in of.pair or ()],
-        "noise": [f"C{column + 1}" for column in of.noise],
-    }
-    return {**names, "popularity": None if of.popularity is None else f"C{of.popularity + 1}"}

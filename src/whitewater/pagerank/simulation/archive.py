@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 import zlib
 from base64 import b32encode
 from hashlib import sha1
@@ -50,14 +49,3 @@ def _head(lines: list[str]) -> bytes:
 
 def _digest(data: bytes) -> str:
     return f"sha1:{b32encode(sha1(data, usedforsecurity=False).digest()).decode()}"
-
-
-def picture() -> bytes:
-    """Return an image of one pixel (PNG, third edition: signature, then chunks of length, type, data and CRC-32)."""
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    header = struct.pack(">IIBBBBB", 1, 1, 8, 2, 0, 0, 0)
-    pixel = zlib.compress(b"\x00\x21\x66\xac")
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", pixel) + chunk(b"IEND", b"")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Sequence
-from dataclasses import dataclass
 from html import escape
 from typing import NamedTuple
 
@@ -16,7 +16,9 @@ TRAPS = (
     "<script>var text = \"<a href='/in-a-script.html'>not a link</a>\";</script>\n"
 )
 NOFOLLOW = ' rel="nofollow"'
-PICTURE = "/picture.png"
+PICTURE_PATH = "/picture.png"
+# One pixel.
+PICTURE = b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGNQTFsDAAHfATQsx0ROAAAAAElFTkSuQmCC")
 TRACKING = "utm_source=newsletter&utm_medium=email"
 FAULTS = ("unclosed", "unquoted", "cut off")
 
@@ -78,22 +80,6 @@ class Link(NamedTuple):
     nofollow: bool = False
 
 
-@dataclass(frozen=True)
-class Page:
-    """What a page has; ``base`` and ``canonical`` are URLs, empty where it says nothing of them."""
-
-    title: str
-    paragraphs: Sequence[str]
-    links: Sequence[Link]
-    encoding: Encoding
-    base: str
-    canonical: str
-    nofollow: bool
-    traps: bool
-    picture: bool
-    fault: str
-
-
 def draw_spellings(links: int, *, random: np.random.Generator) -> list[Spelling]:
     """Return a spelling for each link."""
     columns = [(random.random(links) < share).tolist() for share in SPELLING_SHARES]
@@ -122,37 +108,47 @@ def _authority(address: Address, base: Address, spelling: Spelling) -> str:
     return (authority.upper() if spelling.upper_case else authority) + port
 
 
-def write_html(page: Page) -> bytes:
-    """Return the bytes of a page; what its encoding lacks is written as character references."""
-    unclosed = page.fault == "unclosed"
-    quote = "" if page.fault == "unquoted" else '"'
-    paragraphs = "".join(f"<p>{escape(each)}{'' if unclosed else '</p>'}\n" for each in page.paragraphs)
-    links = "".join(
+def write_html(
+    title: str,
+    paragraphs: Sequence[str],
+    links: Sequence[Link],
+    encoding: Encoding,
+    *,
+    base: str,
+    canonical: str,
+    nofollow: bool,
+    traps: bool,
+    picture: bool,
+    fault: str,
+) -> bytes:
+    """Return the bytes of a page; what its encoding lacks is written as character references.
+
+    ``base`` and ``canonical`` are URLs, empty where the page says nothing of them, and ``fault`` one of `FAULTS` or
+    empty.
+    """
+    unclosed = fault == "unclosed"
+    quote = "" if fault == "unquoted" else '"'
+    items = "".join(
         f"<li><a href={quote}{escape(link.href)}{quote}{NOFOLLOW if link.nofollow else ''}>{escape(link.text)}</a>"
         f"{'' if unclosed else '</li>'}\n"
-        for link in page.links
+        for link in links
     )
     parts = [
-        f"<!DOCTYPE html>\n<html>\n<head>\n{_head(page)}</head>\n<body>\n<h1>{escape(page.title)}</h1>\n",
-        TRAPS if page.traps else "",
+        "<!DOCTYPE html>\n<html>\n<head>\n",
+        f'<meta charset="{encoding.meta}">\n' if encoding.meta else "",
+        f"<title>{escape(title)}</title>\n",
+        f'<base href="{base}">\n' if base else "",
+        f'<link rel="canonical" href="{canonical}">\n' if canonical else "",
+        '<meta name="robots" content="nofollow">\n' if nofollow else "",
+        f"</head>\n<body>\n<h1>{escape(title)}</h1>\n",
+        TRAPS if traps else "",
         "<b>" if unclosed else "",
-        paragraphs,
-        f'<img src="{PICTURE}" alt="">\n' if page.picture else "",
-        f"<ul>\n{links}</ul>\n" if links else "",
-        "<p><b>5 < 6 & so on <" if page.fault == "cut off" else "</body>\n</html>\n",
+        *(f"<p>{escape(each)}{'' if unclosed else '</p>'}\n" for each in paragraphs),
+        f'<img src="{PICTURE_PATH}" alt="">\n' if picture else "",
+        f"<ul>\n{items}</ul>\n" if items else "",
+        "<p><b>5 < 6 & so on <" if fault == "cut off" else "</body>\n</html>\n",
     ]
     text = "".join(parts)
-    if page.fault == "unquoted":
+    if fault == "unquoted":
         text = text.replace("<p>", "<P>").replace("<li>", "<LI>").replace("<a ", "<A ")
-    return text.encode(page.encoding.codec, "xmlcharrefreplace")
-
-
-def _head(page: Page) -> str:
-    parts = [
-        f'<meta charset="{page.encoding.meta}">\n' if page.encoding.meta else "",
-        f"<title>{escape(page.title)}</title>\n",
-        f'<base href="{page.base}">\n' if page.base else "",
-        f'<link rel="canonical" href="{page.canonical}">\n' if page.canonical else "",
-        '<meta name="robots" content="nofollow">\n' if page.nofollow else "",
-    ]
-    return "".join(parts)
+    return text.encode(encoding.codec, "xmlcharrefreplace")

@@ -40,22 +40,12 @@ Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Roles:
-    """Columns of categories, counted from 0, by what the label has of them."""
-
-    values: tuple[int, ...]
-    pair: tuple[int, int] | None
-    popularity: int | None
-    noise: tuple[int, ...]
-
-
-@dataclass(frozen=True)
 class Plan:
-    """What is the same on all days."""
+    """What is the same on all days; ``roles`` see there."""
 
     settings: Simulate
-    cardinalities: tuple[int, ...]
-    roles: Roles
+    cardinalities: list[int]
+    roles: dict[str, list[int]]
     intercept: np.float32
 
 
@@ -114,9 +104,8 @@ class Day:
         for values, column in zip(drawn, self.categories, strict=True):
             if column.effects is not None:
                 logits += column.effects.take(values)
-        pair = self.plan.roles.pair
-        if pair is not None and self.pairs is not None:
-            logits += self.pairs[drawn[pair[0]], drawn[pair[1]]]
+        if self.pairs is not None:
+            logits += self.pairs[*(drawn[column] for column in self.plan.roles["pair"])]
         return amounts, drawn
 
     def _times(self, first: int, rows: int, *, random: np.random.Generator) -> npt.NDArray[np.int64]:
@@ -129,7 +118,7 @@ class Day:
 
 def plan(settings: Simulate) -> Plan:
     """Return what is the same on all days; the intercept is such that the first day has about the clicks asked for."""
-    sizes = tuple(cardinalities(settings))
+    sizes = cardinalities(settings)
     without = Plan(settings, sizes, roles(sizes), np.float32(0))
     logits = np.zeros(PILOT_ROWS, np.float32)
     day(without, 0, rows=PILOT_ROWS).draw(logits, random=np.random.default_rng((settings.seed, 0, 0)))
@@ -143,14 +132,17 @@ def plan(settings: Simulate) -> Plan:
     return Plan(settings, sizes, without.roles, np.float32(low))
 
 
-def roles(sizes: Sequence[int]) -> Roles:
-    """Return which column plays which role, given their numbers of values."""
+def roles(sizes: Sequence[int]) -> dict[str, list[int]]:
+    """Return which columns, given their numbers of values and counted from 0, play which role.
+
+    Those with ``effects`` of their values, the ``pair``, the one of ``popularity``, and those that are ``noise``.
+    """
     from_largest = sorted(range(len(sizes)), key=lambda column: (-sizes[column], column))
     others = from_largest[::2][::-1]
     enough = len(others) >= LEAST_FOR_PAIR
-    pair, popular = ((others[1], others[3]), others[-2]) if enough else (None, None)
-    noise = tuple(sorted(set(others) - {*(pair or ()), popular}))
-    return Roles(tuple(sorted(from_largest[1::2])), pair, popular, noise)
+    pair, popular = ([others[1], others[3]], [others[-2]]) if enough else ([], [])
+    noise = sorted(set(others) - {*pair, *popular})
+    return {"effects": sorted(from_largest[1::2]), "pair": pair, "popularity": popular, "noise": noise}
 
 
 def day(of: Plan, number: int, *, rows: int) -> Day:
@@ -187,25 +179,25 @@ def rows_of_days(settings: Simulate) -> list[int]:
 def _categories(of: Plan, column: int, number: int) -> Categories:
     settings, size = of.settings, of.cardinalities[column]
     effects = None
-    if column in of.roles.values:
+    if column in of.roles["effects"]:
         random = np.random.default_rng((settings.seed, 3, column))
         effects = random.standard_normal(size, dtype=np.float32) * np.float32(OF_VALUES)
-    elif column == of.roles.popularity:
+    elif column in of.roles["popularity"]:
         before = popularity(settings, column=column, cardinality=size, day=number - 1)
         effects = (OF_POPULARITY * (0.5 - log_places(before, size))).astype(np.float32)
     return Categories(
         order=popularity(settings, column=column, cardinality=size, day=number),
         cardinality=size,
-        nulls=0.0 if column in (of.roles.pair or ()) else NULLS[column % len(NULLS)],
+        nulls=0.0 if column in of.roles["pair"] else NULLS[column % len(NULLS)],
         effects=None if effects is None else np.append(effects, np.float32(0)),
     )
 
 
 def _effects_of_pairs(of: Plan) -> Floats | None:
     """Return what each pair of values adds to the logit, averages 0 along both."""
-    if of.roles.pair is None:
+    if not of.roles["pair"]:
         return None
-    shape = [of.cardinalities[column] for column in of.roles.pair]
+    shape = [of.cardinalities[column] for column in of.roles["pair"]]
     effects = np.random.default_rng((of.settings.seed, 4)).standard_normal(shape)
     effects -= effects.mean(axis=0)
     effects -= effects.mean(axis=1, keepdims=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from whitewater.config.recsys import FileColumn
+from whitewater.config.recsys import FileColumn, Role
 from whitewater.errors import InputError
 from whitewater.places import Input
 from whitewater.recsys.log_folder import LABEL, TIME, LogWriter
@@ -18,7 +18,7 @@ from whitewater.recsys.sources.parquet import parquet_schema, parquet_spans
 from whitewater.recsys.sources.spans import write_spans
 from whitewater.step import Run
 
-_CONTINUOUS, _CATEGORICAL = re.compile(r"I\d+"), re.compile(r"C\d+")
+ROLES: Mapping[str, Role] = {"I": "continuous", "C": "categorical"}
 
 
 def read_generated(files: Sequence[Input], log: Path, *, run: Run[Any]) -> Mapping[str, int]:
@@ -41,10 +41,9 @@ def read_generated(files: Sequence[Input], log: Path, *, run: Run[Any]) -> Mappi
 
 def simulated_columns(schema: pa.Schema) -> tuple[FileColumn, ...]:
     """Return the columns of a simulated day with their roles."""
-    columns = [FileColumn(name=TIME, role="time", unit="s"), FileColumn(name=LABEL, role="label")]
-    for name in schema.names:
-        if _CONTINUOUS.fullmatch(name):
-            columns.append(FileColumn(name=name, role="continuous"))
-        elif _CATEGORICAL.fullmatch(name):
-            columns.append(FileColumn(name=name, role="categorical"))
-    return tuple(columns)
+    kinds = {name: ROLES[name[0]] for name in schema.names if re.fullmatch(r"[IC]\d+", name)}
+    return (
+        FileColumn(name=TIME, role="time", unit="s"),
+        FileColumn(name=LABEL, role="label"),
+        *(FileColumn(name=name, role=role) for name, role in kinds.items()),
+    )
