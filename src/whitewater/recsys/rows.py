@@ -202,6 +202,14 @@ def _moved(column: Column, move: Callable[[Array], Array]) -> Column:
     return Lists(move(column.offsets), cast("Numbers | Categories", _moved(column.values, move)))
 
 
+def taken(values: Column, rows: Array) -> Numbers | Categories:
+    """Return some rows of a column without lists."""
+    if isinstance(values, Categories):
+        return Categories(values.codes[rows], values.dictionary)
+    numbers = cast("Numbers", values)
+    return Numbers(numbers.values[rows], None if numbers.valid is None else numbers.valid[rows])
+
+
 def as_table(block: Block, types: Mapping[str, pa.DataType], device: Device) -> pa.Table:
     """Return columns as a table of Arrow; nulls are nulls, but NaN in floats.
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 import pyarrow as pa
@@ -15,20 +15,20 @@ import pyarrow.parquet as pq
 from pydantic import Field as Parameter
 from pydantic import model_validator
 
-from whitewater.arrow_arrays import to_numpy
 from whitewater.devices import resolve
+from whitewater.devices.column_reading import column_of
 from whitewater.devices.columns import Categories, Column, Numbers
 from whitewater.errors import ConfigError, InputError, IntegrityError
-from whitewater.recsys.categories import CategoryTable, as_categories
-from whitewater.recsys.combinations import combine
-from whitewater.recsys.graph import Inputs
+from whitewater.recsys.category_groups import Grouping, GroupTable, columns_of
 from whitewater.recsys.operator import Applying, Fitted, Fitting, Operator, Row, RowFunction, Statistic
 from whitewater.recsys.operators.by_column import column_names, is_number
+from whitewater.recsys.rows import on_device, taken
 from whitewater.recsys.schema import Field, plain, type_named
 
 if TYPE_CHECKING:
     from whitewater.devices.columns import Block
-    from whitewater.devices.protocol import Array, Device
+    from whitewater.devices.protocol import Device
+    from whitewater.recsys.graph import Inputs
 
 TABLE = "table"
 Names = tuple[str, ...]
@@ -63,20 +63,19 @@ class JoinExternal(Operator):
     @property
     def keys(self) -> Names:
         """The names of the keys."""
-        return (self.on,) if isinstance(self.on, str) else self.on
+        return columns_of(self.on)
+
+    @property
+    def grouping(self) -> Grouping:
+        """The keys as one category."""
+        kinds = (pa.string() if pa.types.is_string(self.type_of(key)) else pa.int64() for key in self.keys)
+        return Grouping(self.keys[0] if len(self.keys) == 1 else self.keys, tuple(kinds))
 
     def type_of(self, name: str) -> pa.DataType:
         """Return the type of a key or column of the file."""
         return type_named(self.types[name])
 
     def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
-        """Return the columns of the file.
-
-        Raises
-        ------
-        ConfigError
-            If the inputs are not the keys, or of another kind than in the file.
-        """
         given = column_names(inputs)
         if sorted(given) != sorted(self.keys):
             raise ConfigError(
@@ -90,38 +89,32 @@ class JoinExternal(Operator):
         return [RowsOfTable(TABLE, column_names(inputs), self)]
 
     def restored(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> JoinedTable:
-        return JoinedTable(tables[TABLE], self.keys, self.columns)
+        return JoinedTable(tables[TABLE], self)
 
     def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], applying: Applying) -> Block:
-        return _joined(fitted).found([block[key] for key in self.keys], applying.device)
+        return cast("JoinedTable", fitted[TABLE]).found(block, applying.device)
 
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
-        table = _joined(fitted).rows
-        keys, columns = self.keys, {name: table.column(name).to_pylist() for name in self.columns}
-        listed = zip(*(table.column(key).to_pylist() for key in keys), strict=True)
-        places = {key: place for place, key in enumerate(listed)}
+        table = cast("JoinedTable", fitted[TABLE])
+        group_of, row_of_group = table.groups.group_of_row(), table.row_of_group.tolist()
+        # Row -1, of keys that the file has not, is the null behind the last one.
+        columns = {name: [*table.rows.column(name).to_pylist(), None] for name in self.columns}
 
         def compute(row: Row) -> dict[str, Any]:
-            place = places.get(tuple(row[key] for key in keys))
-            return {name: None if place is None else values[place] for name, values in columns.items()}
+            place = row_of_group[group_of(row)]
+            return {name: values[place] for name, values in columns.items()}
 
         return compute
 
     def read(self) -> pa.Table:
-        """Return keys and columns of the file, once its keys were checked.
-
-        Raises
-        ------
-        InputError
-            If a key of the file is null or is there twice, or columns are of other types than before.
-        """
+        """Return keys and columns of the file; raises InputError if its keys are null or repeated, or types differ."""
         names = (*self.keys, *self.columns)
         found = _types(self.table, names)
         if changed := [name for name in names if str(found[name]) != self.types[name]]:
             raise InputError(f"{self.table} has changed: other types of {', '.join(changed)}. Make the workflow anew.")
         with _opened(self.table) as file:
             read = file.read(columns=list(found), use_threads=False)
-        kept = {name: _key_type(found[name]) if name in self.keys else found[name] for name in found}
+        kept = {**found, **dict(zip(self.keys, self.grouping.kinds, strict=True))}
         try:
             table = pa.table({name: read.column(name).cast(type_) for name, type_ in kept.items()})
         except pa.ArrowInvalid as error:
@@ -196,17 +189,6 @@ def _check_keys(path: str, keys: pa.Table) -> None:
         )
 
 
-def _key_type(type_: pa.DataType) -> pa.DataType:
-    return pa.string() if pa.types.is_string(type_) else pa.int64()
-
-
-def _joined(fitted: Mapping[str, Fitted]) -> JoinedTable:
-    table = fitted[TABLE]
-    if not isinstance(table, JoinedTable):
-        raise IntegrityError(f"JoinExternal has learnt {type(table).__name__}, not a table. Fit the workflow again.")
-    return table
-
-
 @dataclass(frozen=True)
 class RowsOfTable(Statistic):
     """Reads the file of an operator. The rows of the data do not matter."""
@@ -219,25 +201,16 @@ class RowsOfTable(Statistic):
         """Look at nothing: blocks that are not asked for are not read."""
 
     def combine(self, parts: Sequence[None], fitting: Fitting) -> JoinedTable:
-        return JoinedTable(self.operator.read(), self.operator.keys, self.operator.columns)
+        return JoinedTable(self.operator.read(), self.operator)
 
 
 class JoinedTable(Fitted):
-    """The rows of a file.
+    """The rows of a file: its keys, which are unique, and its columns."""
 
-    Parameters
-    ----------
-    rows
-        Its keys, which are unique, and its columns.
-    keys, columns
-        Their names.
-    """
-
-    def __init__(self, rows: pa.Table, keys: Names, columns: Names) -> None:
-        if missing := {*keys, *columns} - set(rows.column_names):
+    def __init__(self, rows: pa.Table, operator: JoinExternal) -> None:
+        if missing := {*operator.keys, *operator.columns} - set(rows.column_names):
             raise IntegrityError(f"the stored table lacks the columns {', '.join(sorted(missing))}. Fit again.")
-        self.rows = rows.combine_chunks()
-        self._keys, self._columns = keys, columns
+        self.rows, self._columns, self._grouping = rows.combine_chunks(), operator.columns, operator.grouping
 
     def facts(self) -> dict[str, Any]:
         return {"rows": len(self.rows)}
@@ -245,62 +218,34 @@ class JoinedTable(Fitted):
     def tables(self) -> Mapping[str, pa.Table]:
         return {TABLE: self.rows}
 
-    def found(self, keys: Sequence[Column], device: Device) -> dict[str, Column]:
-        """Return the columns, by name, for rows with these keys, on the device."""
-        one = _one(keys, device)
-        row_of_code = np.append(self._rows_of(one.dictionary), -1)
-        row = device.from_host(row_of_code)[one.codes]
-        return {name: self._taken(name, row, device) for name in self._columns}
-
-    def _rows_of(self, dictionary: pa.Array) -> Array:
-        """Return the row of each key, -1 where there is none."""
-        found = self._table.look_up(dictionary)
-        return np.where(found < 0, -1, self._order[found])
+    def found(self, block: Block, device: Device) -> dict[str, Column]:
+        """Return the columns, by name, for the keys of a block, on the device."""
+        keys = self._grouping.categories(block, device)
+        rows = device.from_host(self.row_of_group[self.groups.groups(keys.dictionary)])[keys.codes]
+        return {name: taken(on_device(column, device), rows) for name, column in self._columns_on_host.items()}
 
     @cached_property
-    def _distinct(self) -> Categories:
+    def _keys(self) -> Categories:
         """The keys, which are all different, so that each row has a code of its own."""
         rows = np.arange(len(self.rows), dtype=np.int32)
-        return _one([Categories(rows, self.rows.column(key).combine_chunks()) for key in self._keys], resolve("cpu"))
+        columns = {key: Categories(rows, self.rows.column(key).combine_chunks()) for key in self._grouping.columns}
+        return self._grouping.categories(columns, resolve("cpu"))
 
     @cached_property
-    def _table(self) -> CategoryTable:
-        return CategoryTable(self._distinct.dictionary)
+    def groups(self) -> GroupTable:
+        """The groups of keys; see `row_of_group`."""
+        return GroupTable(self._grouping, self._keys.dictionary)
 
     @cached_property
-    def _order(self) -> Array:
-        """The row of each code, int64, and one more."""
-        return np.append(np.argsort(self._distinct.codes, kind="stable"), -1)
+    def row_of_group(self) -> Any:
+        """The row of each group, int64: -1 of null, which is the first, and of keys that the file has not, the last."""
+        return np.concatenate([[-1], np.argsort(self._keys.codes, kind="stable"), [-1]])
 
     @cached_property
     def _columns_on_host(self) -> dict[str, Numbers | Categories]:
         """The columns, with one row more, which is null and stands for no row."""
-        return {name: _with_null(self.rows.column(name).combine_chunks()) for name in self._columns}
-
-    def _taken(self, name: str, place: Array, device: Device) -> Column:
-        column = self._columns_on_host[name]
-        if isinstance(column, Categories):
-            return Categories(device.from_host(column.codes)[place], column.dictionary)
-        valid = None if column.valid is None else device.from_host(column.valid)[place]
-        return Numbers(device.from_host(column.values)[place], valid)
-
-
-def _one(keys: Sequence[Column], device: Device) -> Categories:
-    categories = [as_categories(key, device) for key in keys]
-    return categories[0] if len(categories) == 1 else combine(categories, device)
-
-
-def _with_null(array: pa.Array) -> Numbers | Categories:
-    valid = np.append(_bools(pc.is_valid(array)), False)
-    if pa.types.is_string(array.type):
-        encoded = pc.dictionary_encode(array)
-        codes = np.append(to_numpy(encoded.indices.fill_null(-1)), -1).astype(np.int32)
-        return Categories(codes, encoded.dictionary)
-    if pa.types.is_boolean(array.type):
-        return Numbers(np.append(_bools(array.fill_null(False)), False), valid)
-    values = to_numpy(array.fill_null(0))
-    return Numbers(np.append(values, values.dtype.type(0)), valid)
-
-
-def _bools(array: pa.Array) -> Array:
-    return to_numpy(array.cast(pa.uint8())).astype(bool)
+        arrays = {name: self.rows.column(name).combine_chunks() for name in self._columns}
+        return {
+            name: cast("Numbers", column_of(pa.concat_arrays([each, pa.nulls(1, each.type)])))
+            for name, each in arrays.items()
+        }

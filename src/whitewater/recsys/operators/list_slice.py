@@ -10,10 +10,11 @@ import pyarrow as pa
 from pydantic import Field as Parameter
 from pydantic import FiniteFloat, model_validator
 
-from whitewater.devices.columns import Categories, Lists, Numbers
+from whitewater.devices.columns import Lists, Numbers
 from whitewater.errors import ConfigError, InputError
 from whitewater.recsys.operator import Fitted
 from whitewater.recsys.operators.by_column import ByColumn, holding, holding_dtype, is_number, plain_number
+from whitewater.recsys.rows import taken
 
 if TYPE_CHECKING:
     from whitewater.devices.columns import Column
@@ -93,7 +94,7 @@ class ListSlice(ByColumn):
         source = column.offsets[row] + first[row] + item
         if self.pad and isinstance(column.values, Numbers):
             return Lists(offsets, self._padded(column.values, source, item < kept[row], device))
-        return Lists(offsets, _taken(column.values, source))
+        return Lists(offsets, taken(column.values, source))
 
     def _padded(self, values: Numbers, source: Array, there: Array, device: Device) -> Numbers:
         xp = device.xp
@@ -122,9 +123,3 @@ def _place(bound: int, lengths: Array, device: Device) -> Array:
     xp = device.xp
     place: Array = xp.maximum(lengths + bound, 0) if bound < 0 else xp.minimum(lengths, bound)
     return place
-
-
-def _taken(values: Numbers | Categories, places: Array) -> Numbers | Categories:
-    if isinstance(values, Categories):
-        return Categories(values.codes[places], values.dictionary)
-    return Numbers(values.values[places], None if values.valid is None else values.valid[places])
