@@ -26,8 +26,8 @@ import pytest
 from tests.web_server import Act, Reply, Site, page, redirect, response, serving
 from whitewater.config.pagerank import Crawl
 from whitewater.errors import ConfigError, InputError
-from whitewater.pagerank.crawl import answers, crawler, polite, robots
-from whitewater.pagerank.crawl.answers import Answer
+from whitewater.pagerank.crawl import client, crawler
+from whitewater.pagerank.crawl.client import Answer
 from whitewater.pagerank.crawl.crawler import crawl
 from whitewater.pagerank.pages import Page, PagesWriter, open_pages
 
@@ -67,7 +67,7 @@ def other() -> Iterator[Site]:
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    monkeypatch.setattr(polite, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(client, "FIRST_PAUSE", 0.001)
     written = iter(range(100))
 
     def run(*start_urls: str, frontier: Path = tmp_path / "frontier", **settings: Any) -> Crawled:
@@ -81,12 +81,13 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 def began(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """When each request began, in seconds by the crawler's clock."""
     times: list[float] = []
+    original = client.ask
 
     async def ask(*arguments: Any, **wanted: Any) -> Answer:
         times.append(time.monotonic())
-        return await answers.ask(*arguments, **wanted)
+        return await original(*arguments, **wanted)
 
-    monkeypatch.setattr(polite, "ask", ask)
+    monkeypatch.setattr(client, "ask", ask)
     return times
 
 
@@ -296,7 +297,7 @@ def test_endless_redirects_of_robots_txt_are_none(site: Site, run: Run) -> None:
     site.put("/robots.txt", redirect("/robots.txt"))
     site.put("/", page())
     assert run(site.url).counts == {"fetched": 1}
-    assert len(site.requests) == 2 + robots.MAXIMUM_REDIRECTS
+    assert len(site.requests) == 2 + client.MAXIMUM_ROBOTS_REDIRECTS
 
 
 def test_the_first_500_kib_of_robots_txt_count(site: Site, run: Run) -> None:
@@ -338,7 +339,7 @@ def test_a_host_is_asked_for_one_page_at_a_time(site: Site, run: Run) -> None:
 def test_robots_txt_may_ask_for_longer_pauses_up_to_a_limit(
     site: Site, run: Run, began: list[float], monkeypatch: pytest.MonkeyPatch, asked: float
 ) -> None:
-    monkeypatch.setattr(polite, "LONGEST_PAUSE", 0.2)
+    monkeypatch.setattr(client, "LONGEST_PAUSE", 0.2)
     site.put("/robots.txt", response(f"User-agent: *\nCrawl-delay: {asked}\n"))
     site.put("/", page("/a"))
     run(site.url)
@@ -383,15 +384,15 @@ FAULTS: dict[str, tuple[str, Reply]] = {
     "stops in the middle": ("timeout", [HTML + b"Content-Length: 9\r\n\r\nhalf", Act.HANG]),
     "trickles": ("timeout", [HTML + b"\r\n", Act.TRICKLE]),
     "trickles a header": ("timeout", [b"HTTP/1.1 200 OK\r\nX: ", Act.TRICKLE]),
-    "resets": ("reset", [Act.RESET]),
-    "closes": ("reset", [b""]),
+    "resets": ("no_answer", [Act.RESET]),
+    "closes": ("no_answer", [b""]),
     "resets in the middle": ("incomplete", [HTML + b"Content-Length: 9\r\n\r\nhalf", 0.05, Act.RESET]),
     "sends less than it says": ("incomplete", [HTML + b"Content-Length: 9\r\n\r\nhalf"]),
     "sends more than it says": ("malformed", [HTML + b"Content-Length: 4\r\n\r\n<p>half"]),
     "sends more in the end": ("malformed", [HTML + b"Content-Length: 9\r\n\r\nhalf", 0.1, b" and the rest"]),
     "cuts the last chunk": ("incomplete", [HTML + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"]),
     "sends bad chunks": ("malformed", [HTML + b"Transfer-Encoding: chunked\r\n\r\nzz\r\nhello\r\n"]),
-    "cuts a compressed body": ("incomplete", [response(BODY[:-9], Content_Encoding="gzip")]),
+    "cuts a compressed body": ("encoding", [response(BODY[:-9], Content_Encoding="gzip")]),
     "damages a compressed body": ("encoding", [response(BODY[:-8] + b"damaged!", Content_Encoding="gzip")]),
     "compresses nothing": ("encoding", [response("plain", Content_Encoding="gzip")]),
     "compresses otherwise": ("encoding", [response("plain", Content_Encoding="br")]),
@@ -442,7 +443,7 @@ def test_after_all_tries_the_status_is_told(site: Site, run: Run) -> None:
 def test_retry_after_is_waited_for_up_to_a_limit(
     site: Site, run: Run, began: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(polite, "LONGEST_PAUSE", 0.1)
+    monkeypatch.setattr(client, "LONGEST_PAUSE", 0.1)
     site.put("/", response(status=503, Retry_After="86400"), page())
     run(site.url, retries=1)
     assert shortest(began[1:]) > 0.099
@@ -450,15 +451,15 @@ def test_retry_after_is_waited_for_up_to_a_limit(
 
 def test_retry_after_is_a_number_or_a_date() -> None:
     soon = format_datetime(datetime.now(UTC) + timedelta(seconds=90), usegmt=True)
-    assert 80 < polite.seconds(soon) <= 90
-    assert polite.seconds("Fri, 31 Dec 1999 23:59:59 GMT") == 0
-    assert [polite.seconds(text) for text in ("120", " 7 ", "soon", "-5", "²", "", None)] == [120, 7, 0, 0, 0, 0, 0]
+    assert 80 < client.seconds(soon) <= 90
+    assert client.seconds("Fri, 31 Dec 1999 23:59:59 GMT") == 0
+    assert [client.seconds(text) for text in ("120", " 7 ", "soon", "-5", "²", "", None)] == [120, 7, 0, 0, 0, 0, 0]
 
 
 def test_a_silent_server_is_not_waited_for_as_long_as_a_slow_one(
     site: Site, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answers, "SILENCES_PER_REQUEST", 10_000)
+    monkeypatch.setattr(client, "SILENCES_PER_REQUEST", 10_000)
     site.put("/", page("/fault"))
     site.put("/fault", [HTML + b"Content-Length: 9\r\n\r\nhalf", Act.HANG])
     assert run(site.url, timeout=TIMEOUT).counts == {"fetched": 1, "timeout": 1}
@@ -477,7 +478,7 @@ def test_a_host_that_is_silent_is_given_up(site: Site, other: Site, run: Run, mo
 def test_a_server_without_tls_is_told(site: Site, run: Run, caplog: pytest.LogCaptureFixture) -> None:
     site.put("/", page(site.url.replace("http:", "https:")))
     assert run(site.url).counts == {"fetched": 1, "robots_unreachable": 1}
-    assert "robots.txt: tls: " in caplog.text
+    assert "robots.txt: no_answer: " in caplog.text
 
 
 def test_a_name_that_is_unknown_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,7 +41,7 @@ def kept(path: str) -> Page:
 def chosen(frontier: Frontier) -> list[str]:
     """The URLs of the round, which are settled by this."""
     found = []
-    for host in frontier.chosen_hosts():
+    for host in frontier.choose(most=0, deepest=9):
         while following := frontier.next_of(host):
             found.append(following.url.partition("://")[2])
             frontier.settle(following.url, "fetched")

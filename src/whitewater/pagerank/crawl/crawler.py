@@ -19,7 +19,7 @@ too_large            has more than `maximum_bytes` bytes
 host_given_up        was not asked for, after `GIVE_UP` URLs of its host in succession without an answer
 beyond_depth         is more than `maximum_depth` links away
 beyond_limits        was not reached before another limit
-other words          is the `answers.Reason` of a fault, which is in the log
+other words          is the `client.Reason` of a fault, which is in the log
 ==================== ==================================================================================================
 
 Links that lead to no URL of the crawl are counted by link: ``links_other_host``, ``links_nofollow``, ``links_scheme``,
@@ -35,13 +35,18 @@ from collections import Counter
 from pathlib import Path
 
 from whitewater.config.pagerank import Crawl
-from whitewater.errors import InputError
+from whitewater.errors import ConfigError, InputError
 from whitewater.pagerank import urls
-from whitewater.pagerank.crawl.answers import SILENCE, WITH_BODY, Answer, AnswerError, Wanted, open_session
+from whitewater.pagerank.crawl.client import (
+    REDIRECTS,
+    WITH_BODY,
+    Answer,
+    AnswerError,
+    PoliteClient,
+    host_of,
+    open_session,
+)
 from whitewater.pagerank.crawl.frontier import Frontier, Visit, open_frontier
-from whitewater.pagerank.crawl.polite import PoliteSession, host_of
-from whitewater.pagerank.crawl.robots import Robots, is_redirect
-from whitewater.pagerank.crawl.scope import Scope
 from whitewater.pagerank.html_page import base_of, page_links
 from whitewater.pagerank.page_content import read_page
 from whitewater.pagerank.pages import Page, PagesWriter
@@ -49,7 +54,6 @@ from whitewater.store import exclusive
 
 logger = logging.getLogger(__name__)
 
-MEDIA_TYPES = frozenset({"text/html", "application/xhtml+xml", "text/plain"})
 # Redirects in succession: browsers follow 20, and sites that mean well need a few.
 MAXIMUM_REDIRECTS = 10
 GIVE_UP = 5
@@ -87,13 +91,14 @@ def crawl(settings: Crawl, *, frontier: Path, writer: PagesWriter) -> dict[str, 
     ResourceError
         If the disk is full.
     """
-    scope = Scope(settings)
+    start_urls = sorted({_start(url) for url in settings.start_urls})
+    hosts = _hosts(settings, start_urls)
     frontier.mkdir(parents=True, exist_ok=True)
     with exclusive(frontier / "lock"), open_frontier(frontier, settings) as state:
-        state.add([Visit(url, depth=0, redirects=0) for url in scope.start_urls])
-        asyncio.run(_Crawler(settings, scope, state).run())
+        state.add([Visit(url, depth=0, redirects=0) for url in start_urls])
+        asyncio.run(_Crawler(settings, hosts, state).run())
         counts = {**state.outcomes(deepest=settings.maximum_depth), **state.links()}
-        failures = [f"{url}: {_what_became_of(url, state)}" for url in scope.start_urls]
+        failures = [f"{url}: {state.became(url)}" for url in start_urls]
         for page in state.read():
             writer.add(page)
     logger.info("crawled: %s", ", ".join(f"{kind} {number:,}" for kind, number in counts.items()))
@@ -103,31 +108,51 @@ def crawl(settings: Crawl, *, frontier: Path, writer: PagesWriter) -> dict[str, 
     return counts
 
 
-def _what_became_of(url: str, frontier: Frontier) -> str:
-    location = frontier.location(url)
-    return f"redirected to {location}" if location else frontier.outcome(url)
+def _start(url: str) -> str:
+    normal = urls.normalise(url)
+    if normal is None:
+        raise ConfigError(
+            f"pagerank.fetch.crawl.start_urls: {url} is no address of a page ({urls.refusal(url)}). Write it as "
+            "https://host/path."
+        )
+    return normal
+
+
+def _hosts(settings: Crawl, start_urls: list[str]) -> frozenset[str]:
+    """Return the hosts that a crawl stays on, as they are in URLs in normal form, without the scheme's usual port."""
+    found = set[str]()
+    for name in settings.allowed_hosts:
+        normal = [urls.normalise(f"{scheme}://{name}/") for scheme in ("http", "https")]
+        if not any(normal) or "/" in name:
+            raise ConfigError(f"pagerank.fetch.crawl.allowed_hosts: {name} is no host. Write it as example.org or "
+                              "example.org:8080.")  # fmt: skip
+        found.update(urls.host(url) for url in normal if url)
+    for url in start_urls:
+        if found and urls.host(url) not in found:
+            raise ConfigError(
+                f"pagerank.fetch.crawl.start_urls: {url} is on none of allowed_hosts. Add its host there."
+            )
+    return frozenset(found or map(urls.host, start_urls))
 
 
 class _Crawler:
     """A crawl under way."""
 
-    def __init__(self, settings: Crawl, scope: Scope, frontier: Frontier) -> None:
+    def __init__(self, settings: Crawl, hosts: frozenset[str], frontier: Frontier) -> None:
         self._settings = settings
-        self._scope = scope
+        self._hosts = hosts
         self._frontier = frontier
-        self._wanted = Wanted(MEDIA_TYPES, settings.maximum_bytes)
         self._silent: Counter[str] = Counter()
 
     async def run(self) -> None:
         """Crawl until nothing is left to do, or a limit is reached."""
-        async with open_session(user_agent=self._settings.user_agent, timeout=self._settings.timeout) as session:
-            client = PoliteSession(session, delay=self._settings.delay, retries=self._settings.retries)
-            robots = Robots(client, user_agent=self._settings.user_agent)
+        async with open_session(self._settings) as session:
+            client = PoliteClient(session, self._settings)
             clock = asyncio.create_task(self._clock())
             try:
                 async with asyncio.timeout(self._settings.maximum_seconds - self._frontier.seconds) as limit:
-                    while self._choose():
-                        await self._round(client, robots)
+                    while hosts := self._choose():
+                        await self._round(hosts, client)
             except TimeoutError:
                 if not limit.expired():
                     raise
@@ -135,7 +160,7 @@ class _Crawler:
             finally:
                 clock.cancel()
 
-    def _choose(self) -> bool:
+    def _choose(self) -> list[str]:
         left = self._settings.maximum_pages - self._frontier.pages
         return self._frontier.choose(most=left, deepest=self._settings.maximum_depth)
 
@@ -147,13 +172,13 @@ class _Crawler:
             logger.info("%d of at most %d pages, %d URLs of this round to go", self._frontier.pages,
                         self._settings.maximum_pages, self._frontier.chosen())  # fmt: skip
 
-    async def _round(self, client: PoliteSession, robots: Robots) -> None:
-        hosts = iter(self._frontier.chosen_hosts())
+    async def _round(self, chosen_hosts: list[str], client: PoliteClient) -> None:
+        hosts = iter(chosen_hosts)
 
         async def visit_hosts() -> None:
             for host in hosts:  # of one iterator: each host has one visitor
                 while visit := self._frontier.next_of(host):
-                    await self._visit(visit, client, robots)
+                    await self._visit(visit, client)
                     await asyncio.sleep(0)  # for the other hosts: what is refused needs no waiting
 
         try:
@@ -163,18 +188,17 @@ class _Crawler:
         except ExceptionGroup as group:  # one is enough, and it is what the caller knows
             raise group.exceptions[0] from None
 
-    async def _visit(self, visit: Visit, client: PoliteSession, robots: Robots) -> None:
+    async def _visit(self, visit: Visit, client: PoliteClient) -> None:
         host = host_of(visit.url)
         if self._silent[host] >= GIVE_UP:
             self._frontier.settle(visit.url, "host_given_up")
             return
-        rules = await robots.rules(visit.url)
-        if rules is None or not rules.allow(visit.url):
-            self._frontier.settle(visit.url, "robots" if rules else "robots_unreachable")
+        refusal = await client.refusal(visit.url)
+        if refusal:
+            self._frontier.settle(visit.url, refusal)
             return
-        client.slow_down(host, rules.delay)
         try:
-            answer = await client.get(visit.url, wanted=self._wanted)
+            answer = await client.page(visit.url)
         except AnswerError as fault:
             self._failed(visit, fault)
         else:
@@ -183,7 +207,7 @@ class _Crawler:
 
     def _failed(self, visit: Visit, fault: AnswerError) -> None:
         host = host_of(visit.url)
-        self._silent[host] = self._silent[host] + 1 if fault.reason in SILENCE else 0
+        self._silent[host] = self._silent[host] + 1 if fault.reason in ("timeout", "no_answer") else 0
         if self._silent[host] == GIVE_UP:
             logger.warning("%s is not asked any more: %d URLs in succession had no answer", host, GIVE_UP)
         if fault.reason != "content_type":
@@ -191,12 +215,11 @@ class _Crawler:
         self._frontier.settle(visit.url, fault.reason)
 
     async def _answered(self, visit: Visit, answer: Answer) -> None:
-        location = urls.normalise(answer.location, visit.url) if answer.location and is_redirect(answer) else None
-        page = Page(visit.url, answer.status, answer.content_type, location, answer.body)
+        page = Page(visit.url, answer.status, answer.content_type, answer.target, answer.body)
         if answer.status in WITH_BODY:
             # In a thread: large pages take seconds, in which other hosts would seem to be silent.
             outcome, (found, links) = "fetched", await asyncio.to_thread(self._links, visit, page)
-        elif is_redirect(answer) and answer.location:
+        elif answer.status in REDIRECTS and answer.location:
             outcome, (found, links) = "redirected", self._target(visit, answer.location, visit.url)
         else:
             outcome, found, links = f"status_{answer.status}", [], Counter[str]()
@@ -208,15 +231,12 @@ class _Crawler:
         if isinstance(html, str):
             return [], Counter({f"links_of_{html}": 1})
         links = page_links(html, page.url, nofollow=True)
-        inside = [url for url in links.targets if url in self._scope]
-        left_out = Counter(
-            {f"links_{kind}": number for kind, number in links.left_out.items() if kind != "repeated"}
-            | {"links_other_host": len(links.targets) - len(inside)}
-        )
-        found = [Visit(url, visit.depth + 1, redirects=0) for url in inside]
+        found = [Visit(url, visit.depth + 1, redirects=0) for url in links.targets if urls.host(url) in self._hosts]
+        left_out = Counter({f"links_{kind}": number for kind, number in links.left_out.items() if kind != "repeated"})
+        left_out["links_other_host"] += len(links.targets) - len(found)
         if html.refresh is not None:  # a redirect in the words of HTML
             target, why = self._target(visit, html.refresh, base_of(html, page.url))
-            return [*found, *target], +(left_out + why)
+            found, left_out = [*found, *target], left_out + why
         return found, +left_out
 
     def _target(self, visit: Visit, sent: str, base: str) -> tuple[list[Visit], Counter[str]]:
@@ -224,7 +244,7 @@ class _Crawler:
         location = urls.normalise(sent, base)
         if location is None:
             return [], Counter({f"links_{urls.refusal(sent, base)}": 1})
-        if location not in self._scope:
+        if urls.host(location) not in self._hosts:
             return [], Counter({"links_other_host": 1})
         if visit.redirects == MAXIMUM_REDIRECTS:
             return [], Counter({"redirects_too_many": 1})

@@ -22,15 +22,16 @@ from typing import Any
 
 from whitewater.config.pagerank import Crawl
 from whitewater.errors import InputError, ResourceError
-from whitewater.pagerank.crawl.polite import host_of
+from whitewater.pagerank.crawl.client import host_of
 from whitewater.pagerank.pages import Page
 
-FORMAT = 1
+FORMAT = 2
 # Settings that change which pages there are, not how fast or how often they are asked for.
 DEFINING = {"start_urls", "allowed_hosts", "user_agent", "maximum_pages", "maximum_depth", "maximum_bytes"}
 FINISHED = ".finished.sqlite"
 
-# The state of a URL is 'waiting', 'chosen' (for the round under way), or what became of it.
+# The state of a URL is 'waiting', 'chosen' (for the round under way), or what became of it. `counts` are links that are
+# not followed, by kind, and the seconds that the crawl has taken, in all processes together.
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS urls (
     url TEXT PRIMARY KEY, host TEXT NOT NULL, depth INTEGER NOT NULL, redirects INTEGER NOT NULL,
@@ -41,9 +42,8 @@ CREATE INDEX IF NOT EXISTS chosen ON urls (host, url) WHERE state = 'chosen';
 CREATE TABLE IF NOT EXISTS pages (
     url TEXT PRIMARY KEY, status INTEGER NOT NULL, content_type TEXT, location TEXT, body BLOB NOT NULL
 );
-CREATE TABLE IF NOT EXISTS links (kind TEXT PRIMARY KEY, number INTEGER NOT NULL);
-CREATE TABLE IF NOT EXISTS clock (one INTEGER PRIMARY KEY CHECK (one = 1), seconds REAL NOT NULL);
-INSERT OR IGNORE INTO clock VALUES (1, 0.0);
+CREATE TABLE IF NOT EXISTS counts (kind TEXT PRIMARY KEY, number NOT NULL);
+INSERT OR IGNORE INTO counts VALUES ('seconds', 0.0);
 """
 # A URL that is found on a shorter way takes it, so that its depth does not depend on which page came first.
 _ADD = """
@@ -51,6 +51,7 @@ INSERT INTO urls (url, host, depth, redirects) VALUES (?, ?, ?, ?)
 ON CONFLICT (url) DO UPDATE SET depth = excluded.depth, redirects = excluded.redirects
 WHERE state = 'waiting' AND (excluded.depth, excluded.redirects) < (depth, redirects)
 """
+_COUNT = "INSERT INTO counts VALUES (?, ?) ON CONFLICT (kind) DO UPDATE SET number = number + excluded.number"
 _CHOOSE = """
 UPDATE urls SET state = 'chosen' WHERE url IN (
     SELECT url FROM urls WHERE state = 'waiting'
@@ -58,14 +59,12 @@ UPDATE urls SET state = 'chosen' WHERE url IN (
     ORDER BY url LIMIT :most
 )
 """
-_CHOSEN = "SELECT count(*) FROM urls WHERE state = 'chosen'"
-_CHOSEN_HOSTS = "SELECT DISTINCT host FROM urls WHERE state = 'chosen' ORDER BY host"
-_NEXT = "SELECT url, depth, redirects FROM urls WHERE state = 'chosen' AND host = ? ORDER BY url LIMIT 1"
 _OUTCOMES = """
 SELECT CASE WHEN state NOT IN ('waiting', 'chosen') THEN state
             WHEN depth > ? THEN 'beyond_depth' ELSE 'beyond_limits' END, count(*)
 FROM urls GROUP BY 1 ORDER BY 1
 """
+_BECAME = "SELECT ifnull('redirected to ' || location, state) FROM urls LEFT JOIN pages USING (url) WHERE url = ?"
 
 
 @dataclass(frozen=True)
@@ -87,34 +86,34 @@ class Frontier:
     @property
     def seconds(self) -> float:
         """Seconds that the crawl has taken so far, in all processes together."""
-        return float(self._value("SELECT seconds FROM clock"))
+        return float(self._value("SELECT number FROM counts WHERE kind = 'seconds'"))
 
     def add_seconds(self, seconds: float) -> None:
         """Note that the crawl took more time."""
-        self._connection.execute("UPDATE clock SET seconds = seconds + ?", (seconds,))
+        with self._connection:
+            self._connection.execute(_COUNT, ("seconds", seconds))
 
     def add(self, visits: Collection[Visit]) -> None:
         """Add URLs that were seen; those that are known stay as they are, or become less deep."""
-        with self._transaction():
+        with self._connection:
             self._add(visits)
 
-    def choose(self, *, most: int, deepest: int) -> bool:
-        """Begin a round of at most so many URLs, unless one is under way; return whether there is any."""
-        if not self.chosen_hosts():
-            self._connection.execute(_CHOOSE, {"most": most, "deepest": deepest})
-        return bool(self.chosen_hosts())
-
-    def chosen_hosts(self) -> list[str]:
-        """Return the hosts of the round's URLs that have not been visited."""
-        return [host for (host,) in self._connection.execute(_CHOSEN_HOSTS)]
+    def choose(self, *, most: int, deepest: int) -> list[str]:
+        """Begin a round of at most so many URLs, unless one is under way; return the hosts of those to be visited."""
+        chosen = "SELECT DISTINCT host FROM urls WHERE state = 'chosen' ORDER BY host"
+        if not self._connection.execute(chosen).fetchone():
+            with self._connection:
+                self._connection.execute(_CHOOSE, {"most": most, "deepest": deepest})
+        return [host for (host,) in self._connection.execute(chosen)]
 
     def chosen(self) -> int:
         """Return the number of URLs of the round that have not been visited."""
-        return int(self._value(_CHOSEN))
+        return int(self._value("SELECT count(*) FROM urls WHERE state = 'chosen'"))
 
     def next_of(self, host: str) -> Visit | None:
         """Return the next URL of a host in this round."""
-        row = self._connection.execute(_NEXT, (host,)).fetchone()
+        query = "SELECT url, depth, redirects FROM urls WHERE state = 'chosen' AND host = ? ORDER BY url LIMIT 1"
+        row = self._connection.execute(query, (host,)).fetchone()
         return Visit(*row) if row else None
 
     def settle(
@@ -126,31 +125,14 @@ class Frontier:
         found: Collection[Visit] = (),
         links: Mapping[str, int] | None = None,
     ) -> None:
-        """Store what became of a URL.
-
-        Parameters
-        ----------
-        url
-            The URL that was visited.
-        outcome
-            What became of it: one word, by which it is counted.
-        page
-            The page, where there is one.
-        found
-            URLs that it leads to.
-        links
-            Number of its links that are not followed, by kind.
-        """
-        with self._transaction():
+        """Store what became of a URL: one word, its page if there is one, URLs that it leads to, and links left out."""
+        with self._connection:
             self._connection.execute("UPDATE urls SET state = ? WHERE url = ?", (outcome, url))
             if page is not None:
                 row = (page.url, page.status, page.content_type, page.location, zlib.compress(page.body, 1))
                 self._connection.execute("INSERT INTO pages VALUES (?, ?, ?, ?, ?)", row)
             self._add(found)
-            self._connection.executemany(
-                "INSERT INTO links VALUES (?, ?) ON CONFLICT (kind) DO UPDATE SET number = number + excluded.number",
-                (links or {}).items(),
-            )
+            self._connection.executemany(_COUNT, (links or {}).items())
         self.pages += page is not None
 
     def outcomes(self, *, deepest: int) -> dict[str, int]:
@@ -159,38 +141,20 @@ class Frontier:
 
     def links(self) -> dict[str, int]:
         """Return the number of links that were not followed, by kind."""
-        return dict(self._connection.execute("SELECT kind, number FROM links ORDER BY kind"))
+        return dict(self._connection.execute("SELECT * FROM counts WHERE kind <> 'seconds' ORDER BY kind"))
 
-    def outcome(self, url: str) -> str:
-        """Return what became of a URL."""
-        return str(self._value("SELECT state FROM urls WHERE url = ?", url))
-
-    def location(self, url: str) -> str | None:
-        """Return where a page redirects to."""
-        row = self._connection.execute("SELECT location FROM pages WHERE url = ?", (url,)).fetchone()
-        return row[0] if row else None
+    def became(self, url: str) -> str:
+        """Tell what became of a URL."""
+        return str(self._value(_BECAME, url))
 
     def read(self) -> Iterator[Page]:
         """Yield the pages in the order of their URLs."""
-        rows = self._connection.execute("SELECT url, status, content_type, location, body FROM pages ORDER BY url")
-        for url, status, content_type, location, body in rows:
-            yield Page(url, status, content_type, location, zlib.decompress(body))
+        for *fields, body in self._connection.execute("SELECT * FROM pages ORDER BY url"):
+            yield Page(*fields, zlib.decompress(body))
 
     def _add(self, visits: Collection[Visit]) -> None:
-        self._connection.executemany(
-            _ADD, [(visit.url, host_of(visit.url), visit.depth, visit.redirects) for visit in visits]
-        )
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._connection.execute("BEGIN")
-        try:
-            yield
-        except BaseException:
-            if self._connection.in_transaction:  # a full disk has ended it
-                self._connection.execute("ROLLBACK")
-            raise
-        self._connection.execute("COMMIT")
+        rows = [(visit.url, host_of(visit.url), visit.depth, visit.redirects) for visit in visits]
+        self._connection.executemany(_ADD, rows)
 
     def _value(self, query: str, *parameters: str) -> Any:
         return self._connection.execute(query, parameters).fetchone()[0]
@@ -217,7 +181,7 @@ def open_frontier(directory: Path, settings: Crawl) -> Iterator[Frontier]:
     for finished in directory.glob(f"*{FINISHED}"):
         finished.unlink()
     with _explained(path):
-        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        with closing(sqlite3.connect(path)) as connection:
             # One process has it, so that no shared memory is needed, which network file systems lack.
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")
             connection.execute("PRAGMA journal_mode = WAL")
