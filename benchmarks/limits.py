@@ -28,7 +28,6 @@ from benchmarks.process_tree import MeasurementError
 from benchmarks.report import Record, Stored
 from benchmarks.spread import Spread, spread
 from whitewater import devices
-from whitewater.config import argument
 from whitewater.config.benchmarks import Limits as Settings
 from whitewater.devices import Device
 from whitewater.log import logged
@@ -353,7 +352,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--log", type=Path, help="file for everything printed")
     given: Any = parser.parse_args(arguments)
     with logged(given.log, name="benchmarks limits"):
-        settings = argument.read(Settings, given.settings, option="--settings")
+        settings = Settings.from_option(given.settings, option="--settings")
         device = devices.resolve(given.device)
         limits = measure_limits(device, threads=given.threads, rounds=settings.rounds, file=FILE)
         for line in lines(limits):

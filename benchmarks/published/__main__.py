@@ -14,7 +14,6 @@ from benchmarks.published import row as rows
 from benchmarks.published.measuring import measure_case, prepare_case
 from benchmarks.report import Plan, Reports, in_short, table
 from whitewater import devices
-from whitewater.config import argument
 from whitewater.config.benchmarks import Benchmarks
 from whitewater.config.benchmarks import Row as Settings
 from whitewater.config.cluster import Cluster
@@ -32,14 +31,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _measure(given: Any) -> None:
-    settings = argument.read(type(getattr(Benchmarks(), given.row)), given.settings, option="--settings")
+    settings = type(getattr(Benchmarks(), given.row)).from_option(given.settings, option="--settings")
     row = rows.load(given.row)
     work = rows.Work(
         device=devices.resolve(given.device),
         threads=given.threads,
         scale=settings.scale,
         folder=rows.folder(row.name, settings.scale),
-        cluster=argument.read(Cluster, given.cluster, option="--cluster"),
+        cluster=Cluster.from_option(given.cluster, option="--cluster"),
         options=settings.model_dump(mode="json", exclude=set(Settings.model_fields)),
     )
     plan = Plan(rounds=settings.rounds, seconds=settings.seconds, threads=given.threads, timeout=settings.timeout)

@@ -23,7 +23,6 @@ from benchmarks.published.row import ONE_BLAS_THREAD, CallCase, Row, Work
 from benchmarks.published.work import as_argument
 from benchmarks.report import Plan, Report, Reports, in_short, table
 from whitewater import devices
-from whitewater.config import argument
 from whitewater.config.benchmarks import Benchmarks, Scaling
 from whitewater.config.cluster import Cluster
 from whitewater.log import logged
@@ -119,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _measure(given: Any) -> None:
-    settings = argument.read(Benchmarks, given.settings, option="--settings")
+    settings = Benchmarks.from_option(given.settings, option="--settings")
     # A place that cannot be written is told before minutes of measurements are lost.
     given.report.parent.mkdir(parents=True, exist_ok=True)
     reports = []

@@ -109,7 +109,6 @@ def _execute(application: str, name: str, step: registry.Step, arguments: Sequen
     flags = registry.flags(function)
     given = _parser(f"{application} {name}", function.__doc__ or "", flags).parse_args(list(arguments))
     from whitewater import devices
-    from whitewater.config import argument
     from whitewater.config.cluster import Cluster
     from whitewater.step import Run, execute
 
@@ -118,9 +117,9 @@ def _execute(application: str, name: str, step: registry.Step, arguments: Sequen
         application=application,
         step=name,
         device=devices.resolve(given.device),
-        settings=argument.read(step.settings, given.settings, option="--settings"),
+        settings=step.settings.from_option(given.settings, option="--settings"),
         threads=given.threads,
-        cluster_settings=argument.read(Cluster, given.cluster, option="--cluster"),
+        cluster_settings=Cluster.from_option(given.cluster, option="--cluster"),
         refresh=given.refresh,
         report=given.log.with_suffix(".dask.html") if given.log else None,
     )

@@ -15,7 +15,6 @@ from benchmarks.published.row import CallCase, Row, Timed, Variant, Work
 from benchmarks.report import Size
 from tests.published import tiny_work
 from whitewater import memory
-from whitewater.config.argument import read
 from whitewater.config.benchmarks import Row as Settings
 from whitewater.errors import ConfigError, ResourceError
 
@@ -95,5 +94,5 @@ def test_the_largest_rows_are_refused_at_the_published_size(name: str, work: Wor
 )
 def test_wrong_settings_are_named_in_one_line(text: str, said: str) -> None:
     with pytest.raises(ConfigError, match=rf"\A{said}") as raised:
-        read(Settings, text, option="--settings")
+        Settings.from_option(text, option="--settings")
     assert "\n" not in str(raised.value)

@@ -137,8 +137,6 @@ def test_no_feature_contains_the_tip(tmp_path: Path) -> None:
 def test_a_feature_that_contains_the_tip_is_refused_by_name(name: str) -> None:
     with pytest.raises(ConfigError, match=f"{name}.*contains the tip"):
         resolve_config({"taxi": {"model": {"features": ["hour", name]}}})
-    with pytest.raises(ConfigError, match=f"{name} contains the tip"):
-        FeatureSet(("hour", name), BOROUGHS)
 
 
 def test_a_feature_named_twice_is_refused() -> None:

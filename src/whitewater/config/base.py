@@ -1,13 +1,14 @@
-"""What every section of the configuration has in common."""
+"""What every section of the configuration has in common, and what is wrong with one, in words."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import difflib
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic_core import ErrorDetails
 
-from whitewater.config.faults import describe
 from whitewater.errors import ConfigError
 
 
@@ -30,11 +31,22 @@ class Section(BaseModel):
         try:
             super().__init__(**values)
         except ValidationError as error:
-            lines = [f"{type(self).__name__}: {describe(fault, type(self))}" for fault in error.errors()]
-            raise ConfigError("\n".join(lines)) from None
+            raise self._error(error, type(self).__name__) from None
 
     # Tells pydantic to check nested sections itself, not by calling `__init__`, so that all errors come together.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
+
+    @classmethod
+    def from_option(cls, text: str, *, option: str) -> Self:
+        """Return the section that is given as JSON on the command line, or raise ConfigError as `__init__` does."""
+        try:
+            return cls.model_validate_json(text)
+        except ValidationError as error:
+            raise cls._error(error, option) from None
+
+    @classmethod
+    def _error(cls, error: ValidationError, where: str) -> ConfigError:
+        return ConfigError("\n".join(f"{where}: {describe(fault, cls)}" for fault in error.errors()))
 
     @classmethod
     def over_default(cls, given: Mapping[str, Any], default: Mapping[str, Any]) -> dict[str, Any]:
@@ -57,3 +69,50 @@ class Section(BaseModel):
         if isinstance(default, Section):
             return default.over_default(value, default.model_dump(exclude_defaults=True))
         return {**default, **value} if isinstance(default, Mapping) else value
+
+
+def describe(fault: ErrorDetails, model: type[BaseModel]) -> str:
+    """Describe one of the errors of a section, with the path of its key from that section."""
+    keys = [str(key) for key in fault["loc"]]
+    path = ".".join(keys)
+    if fault["type"] == "extra_forbidden":
+        return f"{path} = {fault['input']!r}: no such key{_hint(keys, model)}"
+    # A tuple is what Python has; who writes YAML knows lists.
+    message = fault["msg"].removeprefix("Value error, ").replace("tuple", "list").replace("Tuple", "List")
+    shown = "" if fault["type"] == "missing" or isinstance(fault["input"], dict) else f" = {fault['input']!r}"
+    said = f"{message[0].lower()}{message[1:]}{_nearest_value(fault)}"
+    return f"{path}{shown}: {said}" if path else said
+
+
+def _hint(keys: Sequence[str], model: type[BaseModel]) -> str:
+    siblings = _fields(keys[:-1], model)
+    near = difflib.get_close_matches(keys[-1], siblings, 1)
+    if near:
+        return f"; did you mean {near[0]!r}?"
+    return f"; the keys here are {', '.join(siblings)}" if siblings else ""
+
+
+def _nearest_value(fault: ErrorDetails) -> str:
+    """Offer the nearest of the allowed values of a choice."""
+    allowed = str(fault.get("ctx", {}).get("expected", ""))
+    choices = [choice.strip("' ") for choice in allowed.replace(" or ", ",").split(",")]
+    near = difflib.get_close_matches(str(fault["input"]), choices, 1)
+    return f"; did you mean {near[0]!r}?" if fault["type"] == "literal_error" and near else ""
+
+
+def _fields(keys: Sequence[str], section: type[BaseModel]) -> list[str]:
+    """Return the keys that the section at this path has."""
+    for key in keys:
+        if key.isdecimal():  # an entry of a list, whose section its key gave
+            continue
+        field = section.model_fields.get(key)
+        nested = _section_of(field.annotation) if field else None
+        if nested is None:
+            return []
+        section = nested
+    return list(section.model_fields)
+
+
+def _section_of(annotation: Any) -> type[BaseModel] | None:
+    candidates = (annotation, *getattr(annotation, "__args__", ()))
+    return next((each for each in candidates if isinstance(each, type) and issubclass(each, BaseModel)), None)

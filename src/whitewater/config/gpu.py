@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 
 from whitewater.errors import DeviceError
+from whitewater.versions import versions
 
 
 def require_device(name: str) -> None:
@@ -55,11 +56,4 @@ def _packages() -> str:
 
 
 def _version(*distributions: str) -> str | None:
-    from importlib import metadata
-
-    for distribution in distributions:
-        try:
-            return metadata.version(distribution)
-        except metadata.PackageNotFoundError:
-            continue
-    return None
+    return next((version for version in versions(*distributions).values() if version), None)

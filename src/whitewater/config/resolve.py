@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from whitewater.config.faults import describe
+from whitewater.config.base import describe
 from whitewater.config.gpu import missing_gpu
 from whitewater.config.root import Config
 from whitewater.errors import ConfigError

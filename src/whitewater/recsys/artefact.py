@@ -19,7 +19,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import whitewater
-from whitewater.config import argument
 from whitewater.errors import ConfigError, InputError, IntegrityError, WhitewaterError
 from whitewater.folder import Format, write_file
 from whitewater.recsys.operators import OPERATORS
@@ -126,7 +125,7 @@ def _operator(name: str, parameters: Mapping[str, Any]) -> Operator:
         )
     try:
         # As from JSON, where a tuple is a list.
-        return argument.read(OPERATORS[name], json.dumps(parameters), option=name)
+        return OPERATORS[name].from_option(json.dumps(parameters), option=name)
     except ConfigError as error:
         raise InputError(f"the parameters of the workflow's operator {name} are wrong: {error}. {_AGAIN}") from error
 

@@ -42,25 +42,11 @@ def evaluate(
 ) -> dict[str, Any]:
     """Return R2 and the mean absolute error of each model, with intervals, and what it gains over the hour's mean.
 
-    Parameters
-    ----------
-    observed
-        float64 (trips,).
-    predictions
-        By name of model, `REFERENCE` among them: float64 (trips,).
-    replicates
-        Bootstrap resamples behind each interval. They are drawn on the host, so that they are the same on each device.
-    seed
-        Seed of the resamples.
-    device
-        Where the arrays are.
-
-    Returns
-    -------
-    dict
-        For each model ``r2`` and ``mae``, and for all but the reference ``r2_gain`` (its R2 minus the reference's) and
-        ``mae_gain`` (the reference's error minus its own), each as ``value``, ``low`` and ``high``; None where the
-        observed do not vary.
+    ``observed`` and the predictions by name of model, `REFERENCE` among them, are float64 (trips,) on the device.
+    ``replicates`` resamples are behind each interval; they are drawn on the host, the same for each device. Of each
+    model come ``r2`` and ``mae``, and of all but the reference ``r2_gain`` (its R2 minus the reference's) and
+    ``mae_gain`` (the reference's error minus its own), each as ``value``, ``low`` and ``high``: None where the observed
+    do not vary.
     """
     xp = device.xp
     moments = _moments(observed, predictions, device)

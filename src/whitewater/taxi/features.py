@@ -24,9 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from whitewater.config.taxi import contains_tip
 from whitewater.devices import Array, Block, Device, Kind
-from whitewater.errors import ConfigError
 from whitewater.taxi.blocks import column, quantity, tip_is_recorded
 from whitewater.taxi.calendar import hour_of_week
 from whitewater.taxi.schema import KINDS
@@ -48,22 +46,10 @@ _NEVER_NULL = frozenset({"hour", "weekday", "fare_amount"})
 
 @dataclass(frozen=True)
 class FeatureSet:
-    """The features of a model, and the boroughs that it knows, both in the order of its numbers.
-
-    Raises
-    ------
-    ConfigError
-        If a feature contains the tip, which is what the model predicts.
-    """
+    """The features of a model, and the boroughs that it knows, both in the order of its numbers."""
 
     features: tuple[str, ...]
     boroughs: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        leaks = [name for name in self.features if contains_tip(name)]
-        if leaks:
-            raise ConfigError(f"{' and '.join(leaks)} contains the tip, which the model is to predict. "
-                              "Remove it from model.features.")  # fmt: skip
 
 
 def columns_read(features: Sequence[str]) -> dict[str, Kind]:
@@ -81,23 +67,9 @@ def known_tip_fraction(block: Block, device: Device) -> Array:
 
 
 def feature_matrix(block: Block, which: FeatureSet, zones: Zones, device: Device) -> Array:
-    """Return the features of the trips of a block.
+    """Return the features of the trips of a block: float64 (trips, features), NaN for null and what is not finite.
 
-    Parameters
-    ----------
-    block
-        Trips; a column that is absent is null throughout.
-    which
-        The features and boroughs.
-    zones
-        The zone table, which may name its boroughs in another order, or others.
-    device
-        Where the block is.
-
-    Returns
-    -------
-    Array
-        float64 (trips, features), NaN for null and for what is not finite.
+    A column that the block lacks is null throughout. ``zones`` may name its boroughs in another order, or others.
     """
     xp = device.xp
     matrix: Array = xp.empty((len(block["pickup_datetime"]), len(which.features)), xp.float64)
@@ -120,19 +92,7 @@ def linear_columns(which: FeatureSet) -> tuple[str, ...]:
 def linear_matrix(matrix: Array, which: FeatureSet, device: Device) -> Array:
     """Return the form of a feature matrix that linear models take.
 
-    Parameters
-    ----------
-    matrix
-        float64 (trips, features), as `feature_matrix` gives it.
-    which
-        The features and boroughs.
-    device
-        Where the matrix is.
-
-    Returns
-    -------
-    Array
-        float64 (trips, columns) in Fortran order, finite; the columns are those of `linear_columns`.
+    It is float64 (trips, columns) in Fortran order, finite; the columns are those of `linear_columns`.
     """
     xp = device.xp
     result: Array = xp.empty((len(matrix), len(linear_columns(which))), xp.float64, order="F")

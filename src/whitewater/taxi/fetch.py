@@ -58,18 +58,8 @@ def resolve(
 ) -> Catalogue:
     """Get the files that the settings name: simulate, find or download them.
 
-    Parameters
-    ----------
-    settings
-        The source and what it is told.
-    directory
-        Where simulated files (``generated``) and downloads (``downloads``, ``registry.json``) are kept.
-    registry
-        What downloads should be, by URL.
-    threads
-        Threads that compute checksums.
-    refresh
-        Whether to download again what was downloaded before.
+    Simulated files (``generated``) and downloads (``downloads``, ``registry.json``) are kept in ``directory``;
+    ``registry`` says what downloads should be, by URL.
 
     Raises
     ------

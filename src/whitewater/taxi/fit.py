@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,14 +40,11 @@ class LinearModel:
     intercept: float
 
     def predict(self, features: Array, which: FeatureSet, device: Device) -> Array:
-        """Return predictions as float64 (trips,) for float64 (trips, features); slices bound the memory."""
-        xp = device.xp
+        """Return predictions as float64 (trips,) for float64 (trips, features)."""
         coefficients = device.from_host(np.array(self.coefficients))
-        predictions: Array = xp.empty(len(features), xp.float64)
-        for start in range(0, len(features), device.slice_rows):
-            columns = linear_matrix(features[start : start + device.slice_rows], which, device)
-            predictions[start : start + device.slice_rows] = columns @ coefficients + self.intercept
-        return predictions
+        return _by_slices(
+            lambda rows: linear_matrix(rows, which, device) @ coefficients + self.intercept, features, device
+        )
 
 
 @dataclass(frozen=True)
@@ -56,14 +54,18 @@ class ForestModel:
     serialised: bytes
 
     def predict(self, features: Array, device: Device) -> Array:
-        """Return predictions as float64 (trips,) for float64 (trips, features); slices bound the memory."""
-        xp = device.xp
+        """Return predictions as float64 (trips,) for float64 (trips, features)."""
         predict = device.forest_from_treelite(self.serialised)
-        predictions: Array = xp.empty(len(features), xp.float64)
-        for start in range(0, len(features), device.slice_rows):
-            rows = tree_matrix(features[start : start + device.slice_rows], device)
-            predictions[start : start + device.slice_rows] = predict(rows)
-        return predictions
+        return _by_slices(lambda rows: predict(tree_matrix(rows, device)), features, device)
+
+
+def _by_slices(predict: Callable[[Array], Array], features: Array, device: Device) -> Array:
+    """Predict slice by slice, which bounds the memory of the models' own forms of the features."""
+    predictions: Array = device.xp.empty(len(features), device.xp.float64)
+    for start in range(0, len(features), device.slice_rows):
+        part = slice(start, start + device.slice_rows)
+        predictions[part] = predict(features[part])
+    return predictions
 
 
 @dataclass(frozen=True)
@@ -79,25 +81,8 @@ def fit_ridge(
 ) -> tuple[LinearModel, Array]:
     """Fit a ridge regression on columns that are standardised by their own mean and standard deviation.
 
-    Parameters
-    ----------
-    features
-        float64 (trips, features).
-    target
-        float64 (trips,).
-    candidate
-        ``alpha``, the weight of the sum of squared coefficients beside the sum of squared errors.
-    which
-        The features and boroughs.
-    device
-        Where the arrays are.
-
-    Returns
-    -------
-    LinearModel
-        In the units of the columns.
-    Array
-        float64 (columns,) on the device: what one standard deviation of each column adds to the prediction.
+    Returns the model in the units of the columns of ``features``, float64 (trips, features), and float64 (columns,) on
+    the device: what one standard deviation of each column adds to the prediction.
     """
     xp = device.xp
     columns = linear_matrix(features, which, device)

@@ -14,13 +14,7 @@ _MODELS = {"ridge": "ridge regression", "forest": "random forest"}
 
 
 def headline(results: Path) -> list[str]:
-    """Return what the results of one device say, one sentence a line; nothing of files that are not there.
-
-    Parameters
-    ----------
-    results
-        Directory of the results, such as ``results/taxi/cpu``.
-    """
+    """Return what the results of one device say, one sentence a line; nothing of files that are not there."""
     sentences = []
     files = (
         ("tips_by_hour.parquet", _hours),

@@ -24,18 +24,8 @@ def write_rejected(
 ) -> None:
     """Write rejected trips into their partitions.
 
-    Parameters
-    ----------
-    block
-        Columns of the rejected trips.
-    mask
-        int64: bit *i* is set where the trip has ``reasons[i]``.
-    reasons
-        Names of the reasons.
-    origin
-        What the user named the file by; column ``source_file``.
-    quarantine, name
-        Directory of the data set, and name of the file in each partition.
+    Bit *i* of ``mask``, int64, is set where a trip has ``reasons[i]``; ``origin`` is what the user named the file by,
+    and ``name`` that of the file in each partition of the data set ``quarantine``.
     """
     month = month_index(block["pickup_datetime"], device)
     for place, rows in partitions({**block, "mask": mask}, month, device):

@@ -31,11 +31,8 @@ class RowGroup:
 def row_groups(trips: Path) -> list[RowGroup]:
     """List the row groups of cleaned trips, in the order of their paths.
 
-    Parameters
-    ----------
-    trips
-        A directory of Parquet files below ``service=.../``, or one Parquet file. A file outside such a directory has a
-        column ``service`` of text.
+    ``trips`` is a directory of Parquet files below ``service=.../``, or one file. A file outside such a directory has a
+    column ``service`` of text.
 
     Raises
     ------

@@ -31,17 +31,8 @@ class Rule:
 def rules(settings: Clean, zones: Zones, device: Device, *, usual_months: Mapping[int, Array]) -> tuple[Rule, ...]:
     """Return the rules in the order in which the funnel of `quality.json` lists them.
 
-    Parameters
-    ----------
-    settings
-        Section ``taxi.clean`` of the configuration.
-    zones
-        The zone table, for the rules on boroughs.
-    device
-        Where blocks are.
-    usual_months
-        By code of service: bool (months + 1,), true where the month of pickup is not stray; the last entry stands for
-        dates that no month is known of. Empty when the rule is off.
+    ``usual_months`` are, by code of service, bool (months + 1,): true where the month of pickup is not stray; the last
+    entry stands for dates that no month is known of. Empty when the rule is off.
     """
     return (
         # The bits of `issues` are those of its columns, in the same order.

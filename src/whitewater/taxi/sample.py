@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -44,16 +44,8 @@ _LARGEST = 2.0**53
 # The first pass lets through this many times the rows that are wanted, as some trips have no recorded tip.
 _MARGIN = 2.0
 
-Task = TypeVar("Task")
-Result = TypeVar("Result")
-
-
-class RunTasks(Protocol):
-    """Applies a function to tasks, on workers or here, and yields the results in any order."""
-
-    def __call__(
-        self, function: Callable[[Task], Result], tasks: Sequence[Task], *, label: str
-    ) -> Iterator[Result]: ...
+# Applies a function to tasks, on workers or here, under a label, and yields the results in any order.
+RunTasks = Callable[..., Iterator[Any]]
 
 
 @dataclass(frozen=True)
@@ -98,25 +90,7 @@ def draw(
     ``max_rows`` remain. The threshold comes from the number of rows in the footers; where too few of them turn out to
     have a recorded tip, a second pass has the threshold from the number that was counted.
 
-    Parameters
-    ----------
-    groups
-        Row groups of cleaned trips; those of other services are left out.
-    service
-        The service.
-    which, zones
-        What `whitewater.taxi.features.feature_matrix` needs.
-    device
-        Where the rows are hashed and their features made.
-    max_rows
-        Trips wanted.
-    run_tasks
-        Runs one task for each row group.
-
-    Returns
-    -------
-    Sample
-        In the order of the hash, and so a random order that is the same in every run.
+    The sample is in the order of the hash, and so in a random order that is the same in every run.
     """
     own = [group for group in groups if group.service in (None, service)]
     share = _MARGIN * max_rows / max(1, sum(group.rows for group in own))
@@ -195,13 +169,9 @@ def _threshold(share: float) -> int:
 
 
 def _joined(samples: Sequence[Sample]) -> Sample:
-    return Sample(
-        np.concatenate([sample.hashes for sample in samples]),
-        np.concatenate([sample.pickup for sample in samples]),
-        np.concatenate([sample.target for sample in samples]),
-        np.concatenate([sample.features for sample in samples]),
-        sum(sample.eligible for sample in samples),
-    )
+    arrays = zip(*((each.hashes, each.pickup, each.target, each.features) for each in samples), strict=True)
+    hashes, pickup, target, features = map(np.concatenate, arrays)
+    return Sample(hashes, pickup, target, features, sum(each.eligible for each in samples))
 
 
 def _empty(which: FeatureSet) -> Sample:

@@ -207,14 +207,7 @@ class Era:
 def recognise(raw_names: Sequence[str], *, path: str, numeric: Collection[str] = ()) -> Era:
     """Tell the era of a file by its columns, not by its name.
 
-    Parameters
-    ----------
-    raw_names
-        Names of the columns as they stand in the file.
-    path
-        The file, for the error message.
-    numeric
-        Those of the columns that the file stores as numbers; a code among them needs no spelling.
+    ``numeric`` are those of the columns that the file stores as numbers; a code among them needs no spelling.
 
     Raises
     ------

@@ -61,18 +61,8 @@ def search(
 ) -> dict[Service, list[FoldScore]]:
     """Score each candidate of the grid on each fold, for each service.
 
-    Parameters
-    ----------
-    training
-        Features and target of the training trips of each service, or what stands for them in a task.
-    which
-        The features and boroughs.
-    settings
-        The grid and the folds.
-    device
-        Where the data is placed.
-    run_tasks
-        Runs the tasks, the most expensive first, so that no worker is left with one at the end.
+    ``training`` are features and target of the training trips, or what stands for them in a task. The most expensive
+    tasks come first, so that no worker is left with one at the end.
     """
     tasks = [
         (service, candidate, fold, *data)

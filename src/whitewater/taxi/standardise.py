@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -52,30 +52,26 @@ def standardise(run: Run[Standardise], *, inputs: Path, standardised: Output) ->
     """
     named = read_json(inputs)["files"]
     with as_fetched(named, rule="taxi_fetch", threads=run.threads):
-        _standardise(run, named, standardised)
-
-
-def _standardise(run: Run[Standardise], named: Sequence[Mapping[str, Any]], standardised: Path) -> None:
-    files = open_all([Path(each["path"]) for each in named])
-    for file in files:
-        logger.info("%s: %s, %d columns", file.path, file.era.service or "service by row", len(file.era.columns))
-    standardised.mkdir()
-    tasks = [
-        (index, number, unit)
-        for index, file in enumerate(files)
-        for number, unit in enumerate(units(file, block_rows=run.settings.block_rows))
-    ]
-    work = partial(write_unit, directory=standardised, device=run.device, block_rows=run.settings.block_rows)
-    with run.cluster() as client:
-        counts = list(run.map(work, tasks, client=client, label="standardise", ordered=True))
-    by_file = [[count for count in counts if count.file == index] for index in range(len(files))]
-    _refuse_malformed(files, by_file, limit=run.settings.max_malformed_fraction)
-    catalogue = [
-        _describe(index, file, origin=each["origin"], counts=by_file[index])
-        for index, (file, each) in enumerate(zip(files, named, strict=True))
-    ]
-    write_json(standardised / "files.json", catalogue)
-    run.note(rows=sum(count.rows for count in counts), files=len(files))
+        files = open_all([Path(each["path"]) for each in named])
+        for file in files:
+            logger.info("%s: %s, %d columns", file.path, file.era.service or "service by row", len(file.era.columns))
+        standardised.mkdir()
+        tasks = [
+            (index, number, unit)
+            for index, file in enumerate(files)
+            for number, unit in enumerate(units(file, block_rows=run.settings.block_rows))
+        ]
+        work = partial(write_unit, directory=standardised, device=run.device, block_rows=run.settings.block_rows)
+        with run.cluster() as client:
+            counts = list(run.map(work, tasks, client=client, label="standardise", ordered=True))
+        by_file = [[count for count in counts if count.file == index] for index in range(len(files))]
+        _refuse_malformed(files, by_file, limit=run.settings.max_malformed_fraction)
+        catalogue = [
+            _describe(index, file, origin=each["origin"], counts=by_file[index])
+            for index, (file, each) in enumerate(zip(files, named, strict=True))
+        ]
+        write_json(standardised / "files.json", catalogue)
+        run.note(rows=sum(count.rows for count in counts), files=len(files))
 
 
 def write_unit(task: tuple[int, int, Unit], *, directory: Path, device: Device, block_rows: int) -> Counts:

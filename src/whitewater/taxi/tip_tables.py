@@ -30,23 +30,10 @@ def tip_tables(
 ) -> dict[str, pd.DataFrame]:
     """Return the tables by name: hour, weekday_hour, month, payment_type, passenger_count, borough, zone.
 
-    Parameters
-    ----------
-    statistics
-        By service, then by key of `whitewater.taxi.tip_groups.group_sizes`.
-    zones
-        Names and boroughs of the pickup locations.
-    confidence
-        Level of the interval around each mean.
-    months
-        The months that the statistics were gathered for.
-
-    Returns
-    -------
-    dict
-        Columns: ``service``, the key, ``all_trips``, ``trips``, ``mean``, ``mean_low``, ``mean_high``, ``median``,
-        ``plain_trips``, ``plain_mean``. The interval is mean ± z s / sqrt(n) (normal approximation); the median is
-        read from a histogram, within 0.2 %; a null key is a row with a null key. Groups without trips are left out.
+    ``statistics`` are by service, then by key of `whitewater.taxi.tip_groups.group_sizes`. Columns: ``service``, the
+    key, ``all_trips``, ``trips``, ``mean``, ``mean_low``, ``mean_high``, ``median``, ``plain_trips``, ``plain_mean``.
+    The interval is mean ± z s / sqrt(n) (normal approximation); the median is read from a histogram, within 0.2 %; a
+    null key is a row with a null key. Groups without trips are left out.
     """
     import pandas as pd
 

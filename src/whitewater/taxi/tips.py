@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,12 +27,8 @@ logger = logging.getLogger(__name__)
 TASKS_A_THREAD = 4
 
 
-@dataclass(frozen=True)
-class Share:
-    """Row groups of one service that one task reads."""
-
-    service: Service
-    groups: tuple[RowGroup, ...]
+# A service, and the row groups of its trips that one task reads.
+Share = tuple[Service, tuple[RowGroup, ...]]
 
 
 def tips(run: Run[Tips], *, trips: Path, zones: Path, tables: Outputs) -> None:
@@ -60,7 +55,7 @@ def shares(trips: Path, threads: int) -> list[Share]:
             groups[group.service].append(group)
     tasks = max(1, TASKS_A_THREAD * threads)
     return [
-        Share(service, tuple(each[first::tasks]))
+        (service, tuple(each[first::tasks]))
         for service, each in groups.items()
         for first in range(min(tasks, len(each)))
     ]
@@ -77,8 +72,9 @@ def months_of(trips: Path) -> range:
 
 def read_share(share: Share, *, device: Device, months: range) -> tuple[Service, dict[str, TipStatistics]]:
     """Gather the statistics of a task's row groups, one block at a time."""
-    every = (block for group in share.groups for block in blocks(group, NEEDED, device))
-    return share.service, tip_statistics(every, device, months=months)
+    service, groups = share
+    every = (block for group in groups for block in blocks(group, NEEDED, device))
+    return service, tip_statistics(every, device, months=months)
 
 
 def write_table(table: pd.DataFrame, path: Path) -> None:

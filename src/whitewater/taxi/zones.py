@@ -44,11 +44,8 @@ class Zones:
 def read_zones(path: Path) -> Zones:
     """Read a table of zones.
 
-    Parameters
-    ----------
-    path
-        CSV with a header that names LocationID, Borough and Zone, and service_zone where it is known, in any order and
-        case; other columns are ignored. ``N/A`` is a text like any other, and stands for a blank.
+    It is CSV with a header that names LocationID, Borough and Zone, and service_zone where it is known, in any order
+    and case; other columns are ignored. ``N/A`` is a text like any other, and stands for a blank.
 
     Raises
     ------
