@@ -28,10 +28,8 @@ def draw(results: Results, scaling: Sequence[Report], plots: Sequence[Path]) -> 
     """
     # A file that is being written has its suffix last, by which its format is known.
     staged = {path: path.with_name(f".unfinished-{path.name}") for path in plots}
-    files: dict[str, list[Path]] = {}
-    for path, beside in staged.items():
+    for path in plots:
         path.parent.mkdir(parents=True, exist_ok=True)
-        files.setdefault(path.stem, []).append(beside)
     style.draw_all(
         {
             "variants": lambda: figures.variants(results),
@@ -39,7 +37,7 @@ def draw(results: Results, scaling: Sequence[Report], plots: Sequence[Path]) -> 
             "search": lambda: figures.search(results),
             "scaling": lambda: figures.scaling(scaling),
         },
-        files,
+        {str(path): beside for path, beside in staged.items()},
     )
     for path, beside in staged.items():
         beside.replace(path)

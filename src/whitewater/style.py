@@ -1,6 +1,6 @@
 """One look for the pictures of all applications, and files whose bytes depend on nothing but the data.
 
-Colours: the eight of M. Okabe and K. Ito, "Color Universal Design", 2008, which people tell apart whatever their colour
+Colors: the eight of M. Okabe and K. Ito, "Color Universal Design", 2008, which people tell apart whatever their color
 vision, and for differences the map PuOr of C. Brewer's ColorBrewer, which it lists as safe for them.
 """
 
@@ -10,16 +10,14 @@ import logging
 import textwrap
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
+from functools import cache, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 from whitewater.errors import InputError
-from whitewater.lettering import NO_LETTER, drawable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
     from matplotlib.figure import Figure, SubFigure
 
 P = ParamSpec("P")
@@ -30,6 +28,13 @@ YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
 GREY, LIGHT_GREY, TEXT_GREY = "#999999", "#E4E4E4", "#555555"
 DIVERGING = "PuOr_r"
 DENSITY = "Greys"
+# Stands for a letter that the font lacks.
+NO_LETTER = "▯"
+_FONT = "DejaVu Sans"
+# How much wider a line may be where its letters are fitted to pixels.
+_ROUNDED = 1.07
+# Of a longer name only as many letters are looked at.
+_MOST_LETTERS = 400
 # Letters of a line of text, at the size of subtitles, in an inch.
 _LETTERS_AN_INCH = 14.5
 _TITLE, _LINE, _MARGIN = 0.30, 0.19, 0.08
@@ -45,7 +50,7 @@ _LOOK: dict[str, Any] = {
     "axes.titlelocation": "left",
     "axes.titlesize": 10.5,
     "figure.facecolor": "white",
-    "font.family": "DejaVu Sans",
+    "font.family": _FONT,
     "font.size": 9.5,
     "grid.color": LIGHT_GREY,
     "hatch.linewidth": 0.6,
@@ -91,17 +96,17 @@ def _write_literally(figure: Figure) -> None:
     from matplotlib.text import Text
     from matplotlib.ticker import FixedFormatter, FuncFormatter
 
-    numbers: set[int] = set()
+    numbers: set[Text] = set()
     for axis in figure.findobj(Axis):
-        numbers.add(id(axis.get_offset_text()))
+        numbers.add(axis.get_offset_text())
         for formatter, labels in (
             (axis.get_major_formatter(), axis.get_majorticklabels()),
             (axis.get_minor_formatter(), axis.get_minorticklabels()),
         ):
             if not isinstance(formatter, FixedFormatter | FuncFormatter):
-                numbers.update(map(id, labels))
+                numbers.update(labels)
     for text in figure.findobj(Text):
-        if id(text) not in numbers:
+        if text not in numbers:
             text.set_parse_math(False)
             text.set_text(drawable(text.get_text()))
 
@@ -119,16 +124,8 @@ def titled(
 ) -> tuple[Figure, SubFigure]:
     """Return a figure with a title and subtitle on top and notes below, and its empty part for axes and legends.
 
-    Parameters
-    ----------
-    width, height
-        Inches; the height is that of the empty part, to which the lines of text are added.
-    title
-        One line.
-    subtitle
-        What is shown and of how many; wrapped.
-    notes
-        What the reader should know besides, each on lines of its own.
+    Width and height are inches, the height that of the empty part, to which the lines of text are added. The subtitle
+    and each note are wrapped.
     """
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -166,15 +163,6 @@ def explain(axes: Axes, *reasons: str) -> None:
     axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", size=11, color=TEXT_GREY)
 
 
-def in_percent(*axes: Axis) -> None:
-    """Label axes of fractions in percent, with few enough ticks to keep them apart."""
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
-
-    for axis in axes:
-        axis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 5, 10]))
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.6g} %"))
-
-
 def percent(fraction: float) -> str:
     """Return a share to three digits: ``27.0 %``, ``0.0923 %``."""
     return f"{100 * fraction:#.3g}".removesuffix(".") + " %"
@@ -188,11 +176,61 @@ def count(number: int) -> str:
     return f"{number:,}"
 
 
+def counted(number: int, what: str) -> str:
+    """Return a count with its noun: ``1 group``, ``1,234 communities``."""
+    several = what.removesuffix("y") + "ies" if what.endswith("y") else f"{what}s"
+    return f"{count(number)} {what if number == 1 else several}"
+
+
 def short_count(number: int) -> str:
     """Return a count in the room of a bar: ``980``, ``12.3k``, ``1.23M``."""
     sizes = ((10**9, "G"), (10**6, "M"), (10**3, "k"))
     size, letter = next((each for each in sizes if number >= each[0]), (1, ""))
     return f"{number / size:.3g}{letter}"
+
+
+def fitted(text: str, *, points: float = 120, size: float = 9) -> str:
+    """Return text that is data as one line of at most ``points`` in width at a font size, cut in the middle.
+
+    Letters that the font lacks are `NO_LETTER`.
+    """
+    name = drawable(" ".join(text[: 2 * _MOST_LETTERS].split()))
+    shorter, kept = name, min(len(name), _MOST_LETTERS)
+    while kept > 2 and (len(shorter) > _MOST_LETTERS or text_width(shorter, size) > points):
+        kept -= max(1, kept // 20)
+        # More of the end, where names that begin alike differ.
+        first = kept // 3
+        shorter = f"{name[:first]}…{name[len(name) - (kept - first) :]}"
+    return shorter
+
+
+def drawable(text: str) -> str:
+    """Return text, of one or several lines, with `NO_LETTER` for each letter that the font lacks."""
+    return "".join(letter if letter == "\n" or _has(letter) else NO_LETTER for letter in text)
+
+
+def spelled(name: str) -> str:
+    r"""Return a name as one line, letters that the font lacks by their code points: ``\u6c49``.
+
+    For few short names that must be told apart, as in a legend.
+    """
+    return "".join(letter if _has(letter) else f"\\u{ord(letter):04x}" for letter in " ".join(name.split()))
+
+
+@cache
+def _has(letter: str) -> bool:
+    from matplotlib.font_manager import findfont, get_font
+
+    return letter.isprintable() and get_font(findfont(_FONT)).get_char_index(ord(letter)) != 0
+
+
+def text_width(text: str, size: float) -> float:
+    """Return the width of a line in points."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    font = FontProperties(family=_FONT, size=size)
+    return _ROUNDED * float(text_to_path.get_text_width_height_descent(text, font, ismath=False)[0])
 
 
 def save(figure: Figure, path: Path) -> None:
@@ -212,16 +250,11 @@ def save(figure: Figure, path: Path) -> None:
         figure.savefig(path, format=form, metadata=_METADATA[form])
 
 
-def pictures(plots: Mapping[str, Path]) -> dict[str, list[Path]]:
-    """Return where each picture goes, in each of its formats; the stem of a file is the name of the picture."""
-    files: dict[str, list[Path]] = defaultdict(list)
-    for file, path in plots.items():
-        files[Path(file).stem].append(path)
-    return files
+def draw_all(figures: Mapping[str, Callable[[], Figure]], plots: Mapping[str, Path]) -> list[str]:
+    """Draw each picture once, write it to its files, and return the names of the pictures.
 
-
-def draw_all(figures: Mapping[str, Callable[[], Figure]], files: Mapping[str, list[Path]]) -> None:
-    """Draw each picture once, and write it to its files.
+    ``plots`` has the path to write for each name of a file, which says which picture it is and in which format:
+    ``ranks.png``.
 
     Raises
     ------
@@ -230,6 +263,9 @@ def draw_all(figures: Mapping[str, Callable[[], Figure]], files: Mapping[str, li
     """
     from matplotlib.text import Text
 
+    files: dict[str, list[Path]] = defaultdict(list)
+    for file, path in plots.items():
+        files[Path(file).stem].append(path)
     unknown = sorted(set(files) - set(figures))
     if unknown:
         raise InputError(f"No picture is named {', '.join(unknown)}. There are {', '.join(figures)}.")
@@ -243,3 +279,4 @@ def draw_all(figures: Mapping[str, Callable[[], Figure]], files: Mapping[str, li
     if lacking:
         logger.warning("The font of the pictures lacks letters of names in %s: they are drawn as %s",
                        ", ".join(lacking), NO_LETTER)  # fmt: skip
+    return sorted(files)

@@ -22,8 +22,7 @@ from whitewater import devices, style
 from whitewater.config.genomics import Plot
 from whitewater.errors import InputError
 from whitewater.genomics import figures
-from whitewater.genomics.figures.genome import along_genome
-from whitewater.genomics.figures.labels import MOST_LABELS, NO_LABEL, OTHER, looks
+from whitewater.genomics.figures import MOST_LABELS, NO_LABEL, OTHER, along_genome, looks
 from whitewater.genomics.plot import plot
 from whitewater.step import Outputs, Run
 
@@ -146,13 +145,13 @@ def steps(axes: Axes) -> dict[str, float]:
 def test_no_two_labels_look_alike_and_equal_labels_do_in_every_picture() -> None:
     many = pd.Series([f"P{number:02d}" for number in range(MOST_LABELS)])
     shown = looks(many)
-    assert len({(look.colour, look.mark) for look in shown.values()}) == MOST_LABELS
+    assert len({(look.color, look.mark) for look in shown.values()}) == MOST_LABELS
     assert looks(many.sample(frac=1, random_state=1)) == shown
 
 
 def test_neighbours_in_the_legend_differ_in_colour_and_in_mark() -> None:
     shown = list(looks(pd.Series(MANY)).values())
-    assert all(a.colour != b.colour and a.mark != b.mark for a, b in pairwise(shown))
+    assert all(a.color != b.color and a.mark != b.mark for a, b in pairwise(shown))
 
 
 def test_of_very_many_labels_the_most_frequent_have_a_look_of_their_own() -> None:
@@ -164,7 +163,7 @@ def test_of_very_many_labels_the_most_frequent_have_a_look_of_their_own() -> Non
 
 def test_samples_without_a_label_come_last_and_alone_have_a_colour() -> None:
     assert list(looks(pd.Series(["B", None, "A"]))) == ["A", "B", NO_LABEL]
-    assert looks(pd.Series([None, None]))[NO_LABEL].colour == style.BLUE
+    assert looks(pd.Series([None, None]))[NO_LABEL].color == style.BLUE
 
 
 # ---- components
@@ -180,7 +179,7 @@ def test_samples_are_drawn_at_their_scores_in_the_colour_of_their_label() -> Non
             np.testing.assert_allclose(
                 np.asarray(drawn.get_offsets()), rows.loc[rows["label"] == label, ["PC3", "PC4"]]
             )
-        colour = looks(pcs["label"])[label].colour
+        colour = looks(pcs["label"])[label].color
         assert to_hex(np.asarray(used.get_facecolor())[0]).upper() == colour
         assert to_hex(np.asarray(hollow.get_edgecolor())[0]).upper() == colour
         assert len(np.asarray(hollow.get_facecolor())) == 0
@@ -401,7 +400,7 @@ def test_letters_that_the_font_lacks_are_marked_and_the_log_says_so_once(
             np.full((4, 1), 0.5), contigs=contigs, positions=np.array([1, 5, 2, 9]), components=1
         )
 
-    style.draw_all({"a": draw, "b": draw}, {"a": [tmp_path / "a.png", tmp_path / "a.svg"], "b": [tmp_path / "b.png"]})
+    style.draw_all({"a": draw, "b": draw}, {name: tmp_path / name for name in ("a.png", "a.svg", "b.png")})
     (told,) = caplog.messages
     assert told == "The font of the pictures lacks letters of names in a, b: they are drawn as ▯"
     assert "<!-- ▯▯▯$1$ -->" in (tmp_path / "a.svg").read_text()

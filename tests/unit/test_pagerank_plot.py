@@ -26,15 +26,19 @@ from tests.graphs import Graph, random_graph
 from whitewater import devices, style
 from whitewater.config.pagerank import Plot
 from whitewater.errors import InputError
-from whitewater.lettering import NO_LETTER
 from whitewater.pagerank import figures
-from whitewater.pagerank.figures.degrees import at_least, binned
-from whitewater.pagerank.figures.layout import place_vertices
-from whitewater.pagerank.figures.names import shown_names
-from whitewater.pagerank.figures.neighbourhood import Neighbourhood, find_neighbourhood, top_vertices
+from whitewater.pagerank.figures import at_least, binned
+from whitewater.pagerank.neighbourhood import (
+    Neighbourhood,
+    find_neighbourhood,
+    place_vertices,
+    top_vertices,
+    without_hosts,
+)
 from whitewater.pagerank.plot import plot
 from whitewater.pagerank.vertex_table import read_names
 from whitewater.step import Outputs, Run
+from whitewater.style import NO_LETTER, fitted
 
 PICTURES = ("communities", "convergence", "degrees", "neighbourhood", "ranks")
 
@@ -254,26 +258,25 @@ def test_communities_that_were_not_sought_are_not_drawn_as_none() -> None:
 
 def test_of_urls_the_scheme_is_left_out_and_the_host_where_it_is_the_same() -> None:
     same = ["https://a.example/", "https://a.example/caf%C3%A9?x=1"]
-    assert shown_names(same, points=300, size=8) == ["/", "/café?x=1"]
+    assert without_hosts(same) == ["/", "/café?x=1"]
     other = [*same, "http://b.example/x"]
-    assert shown_names(other, points=300, size=8) == ["a.example/", "a.example/café?x=1", "b.example/x"]
-    assert shown_names(["https://a.example/x"], points=300, size=8) == ["a.example/x"]
-    assert shown_names(["Alps", "https://a.example/x"], points=300, size=8) == ["Alps", "https://a.example/x"]
+    assert without_hosts(other) == ["a.example/", "a.example/café?x=1", "b.example/x"]
+    assert without_hosts(["https://a.example/x"]) == ["a.example/x"]
+    assert without_hosts(["Alps", "https://a.example/x"]) == ["Alps", "https://a.example/x"]
 
 
-def test_letters_that_the_font_lacks_are_marked_and_others_kept() -> None:
-    assert shown_names(["東京 $x$\n\x07", "Αθήνα Москва"], points=300, size=8) == [
-        f"{NO_LETTER * 2} $x$ {NO_LETTER}",
-        "Αθήνα Москва",
-    ]
+@pytest.mark.parametrize(
+    ("name", "drawn"), [("東京 $x$\n\x07", f"{NO_LETTER * 2} $x$ {NO_LETTER}"), ("Αθήνα Москва", "Αθήνα Москва")]
+)
+def test_letters_that_the_font_lacks_are_marked_and_others_kept(name: str, drawn: str) -> None:
+    assert fitted(name, points=300, size=8) == drawn
 
 
 @pytest.mark.parametrize("name", ["W" * 200, "i" * 20_000, "A" * 100 + "z", ""])
 def test_names_are_cut_in_the_middle_to_the_room_there_is(name: str) -> None:
-    (short,) = shown_names([name], points=200, size=8)
-    figure = Figure()
-    text = figure.text(0, 0, short, size=8, family="DejaVu Sans")
-    assert text.get_window_extent().width * 72 / figure.dpi <= 202
+    short = fitted(name, points=200, size=8)
+    text = Figure().text(0, 0, short, size=8, family="DejaVu Sans")
+    assert text.get_window_extent().width * 72 / 100 <= 202
     assert short == name or "…" in short
     assert short[-1:] == name[-1:]
 

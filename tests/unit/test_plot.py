@@ -22,8 +22,7 @@ from whitewater.config.taxi import Plot
 from whitewater.errors import InputError
 from whitewater.step import Outputs, Run
 from whitewater.taxi import figures
-from whitewater.taxi.figures.prediction import tenths
-from whitewater.taxi.figures.quality import readable
+from whitewater.taxi.figures import readable, tenths
 from whitewater.taxi.plot import plot
 
 MEANS = {"yellow": 0.25, "green": 0.21, "fhvhv": 0.045}

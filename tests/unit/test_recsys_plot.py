@@ -28,11 +28,10 @@ from whitewater.config.recsys import Feature, Features, Fit, Plot
 from whitewater.devices import resolve
 from whitewater.errors import InputError
 from whitewater.recsys import figures
+from whitewater.recsys.distributions import frequencies, histogram, learnt_vocabularies
 from whitewater.recsys.drift import drift
 from whitewater.recsys.feature_folder import open_features
 from whitewater.recsys.features import features
-from whitewater.recsys.figures.frequencies import frequencies, learnt_vocabularies
-from whitewater.recsys.figures.histograms import histogram
 from whitewater.recsys.fit import fit
 from whitewater.recsys.log_folder import open_log
 from whitewater.recsys.plot import plot

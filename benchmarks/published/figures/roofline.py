@@ -18,7 +18,7 @@ from benchmarks.published.figures.looks import in_amounts, machine, spoken
 from benchmarks.results_file import CaseResult, Results
 from benchmarks.standing import AS_PUBLISHED, OURS
 from whitewater import style
-from whitewater.lettering import fitted
+from whitewater.style import fitted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,7 +9,7 @@ from benchmarks.published.amounts import seconds
 from benchmarks.published.figures.looks import PEER, around, colour, in_seconds, machine, spoken
 from benchmarks.results_file import CaseResult, Results
 from whitewater import style
-from whitewater.lettering import fitted
+from whitewater.style import fitted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

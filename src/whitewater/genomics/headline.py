@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from whitewater.genomics.figures.labels import MOST_LABELS
+from whitewater.genomics.figures import MOST_LABELS
 from whitewater.genomics.relatedness import FALSE_PAIRS
 from whitewater.store import read_json
 

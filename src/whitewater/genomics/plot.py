@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from whitewater.config.genomics import Plot
     from whitewater.step import Outputs, Run
 
-_PAIR = re.compile(r"pcs_(\d+)_(\d+)")
-
 
 def plot(
     run: Run[Plot],
@@ -60,12 +58,10 @@ def plot(
         "kinship": lambda: figures.kinship(read(kinship), relatedness=read_json(relatedness)),
         "umap": lambda: figures.umap(read(umap), read(projected, columns=["label"]), quality=read_json(umap_quality)),
     }
-    files = style.pictures(plots)
-    for name in files:
-        if numbers := _PAIR.fullmatch(name):
-            draw[name] = partial(pair, int(numbers[1]), int(numbers[2]))
-    style.draw_all(draw, files)
-    run.note(pictures=sorted(files))
+    for name in plots:
+        if numbers := re.fullmatch(r"pcs_(\d+)_(\d+)", Path(name).stem):
+            draw[numbers[0]] = partial(pair, int(numbers[1]), int(numbers[2]))
+    run.note(pictures=style.draw_all(draw, plots))
 
 
 def _loadings(path: Path, *, components: int) -> Figure:

@@ -41,14 +41,12 @@ def plot(
         "communities": lambda: figures.communities(read_json(communities), vertices=read_json(convergence)["vertices"]),
         "neighbourhood": lambda: _neighbourhood(graph, vertices, top=run.settings.top),
     }
-    files = style.pictures(plots)
-    style.draw_all(draw, files)
-    run.note(pictures=sorted(files))
+    run.note(pictures=style.draw_all(draw, plots))
 
 
 def _neighbourhood(graph: Path, vertices: Path, *, top: int) -> Figure:
-    from whitewater.pagerank.figures.neighbourhood import find_neighbourhood
     from whitewater.pagerank.graph_folder import open_graph
+    from whitewater.pagerank.neighbourhood import find_neighbourhood
 
     ranks = read_column(vertices, "rank")
     found = find_neighbourhood(open_graph(graph), ranks, top=top)

@@ -33,24 +33,6 @@ def plot(
     """Draw what features are worth, the calibration, the drift, the categories, and a number before and after.
 
     The name of a file says which picture it is, and in which format: ``auc.png``.
-
-    Parameters
-    ----------
-    run
-        The step.
-    metrics, drift, statistics
-        What the steps `train`, `drift` and `fit` wrote.
-    workflow
-        Folder of the fitted workflow.
-    events, test
-        Log of the test rows, and folder of their features.
-    plots
-        The pictures.
-
-    Raises
-    ------
-    InputError
-        If a folder is missing or is none of its kind, or there is no picture of a name.
     """
     draw: dict[str, Callable[[], Figure]] = {
         "auc": lambda: figures.auc(read_json(metrics)),
@@ -61,6 +43,4 @@ def plot(
             read_json(statistics), events=open_log(events), features=open_features(test)
         ),
     }
-    files = style.pictures(plots)
-    style.draw_all(draw, files)
-    run.note(pictures=sorted(files))
+    run.note(pictures=style.draw_all(draw, plots))

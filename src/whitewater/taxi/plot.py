@@ -50,6 +50,4 @@ def plot(
             read(model / "predictions.parquet", columns=needed), metrics=read_json(model / "metrics.json")
         ),
     }
-    files = style.pictures(plots)
-    style.draw_all(draw, files)
-    run.note(pictures=sorted(files))
+    run.note(pictures=style.draw_all(draw, plots))
