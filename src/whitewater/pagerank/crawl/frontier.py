@@ -149,8 +149,9 @@ class Frontier:
 
     def read(self) -> Iterator[Page]:
         """Yield the pages in the order of their URLs."""
-        for *fields, body in self._connection.execute("SELECT * FROM pages ORDER BY url"):
-            yield Page(*fields, zlib.decompress(body))
+        rows = self._connection.execute("SELECT * FROM pages ORDER BY url")
+        for url, status, content_type, location, body in rows:
+            yield Page(url, status, content_type, location, zlib.decompress(body))
 
     def _add(self, visits: Collection[Visit]) -> None:
         rows = [(visit.url, host_of(visit.url), visit.depth, visit.redirects) for visit in visits]
