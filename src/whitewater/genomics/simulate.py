@@ -38,7 +38,7 @@ def simulate(run: Run[Simulate], *, store: Output, labels: Output) -> None:
         If no variant came about.
     """
     settings = run.settings
-    people = draw_people(_founders(settings), families=settings.families, duplicates=settings.duplicates)
+    people = draw_people(settings.samples_by_population, families=settings.families, duplicates=settings.duplicates)
     mean, random = settings.missing_fraction, _random(settings, 0)
     rates = dirt.sample_rates(len(people), mean=mean, poor=DIRT.poor_samples, random=random)
     numbers = range(1, settings.chromosomes + 1)
@@ -65,7 +65,7 @@ def simulate_chromosome(
     """
     random, mean = _random(settings, number), settings.missing_fraction
     length, mutation_rate = settings.chromosome_length, settings.mutation_rate
-    trees = simulate_trees(_founders(settings), length=length, mutation_rate=mutation_rate, random=random)
+    trees = simulate_trees(settings.samples_by_population, length=length, mutation_rate=mutation_rate, random=random)
     made = dirt.merge_neighbours(chromosome_of(trees), share=DIRT.multiallelic, random=random)
     genotypes = inherit(
         made.genotypes,
@@ -82,10 +82,6 @@ def simulate_chromosome(
     )
     called = dirt.miss(seen, variants=of_variants, samples=rates, mean=mean, random=random)
     return replace(made, genotypes=called), failed
-
-
-def _founders(settings: Simulate) -> dict[str, int]:
-    return dict[str, int](settings.samples_by_population.items())
 
 
 def _random(settings: Simulate, number: int) -> np.random.Generator:

@@ -83,7 +83,7 @@ def american_admixture() -> msprime.Demography:
 
 
 def simulate_trees(
-    samples: Mapping[str, int], *, length: float, mutation_rate: float, random: np.random.Generator
+    samples: Mapping[Any, int], *, length: float, mutation_rate: float, random: np.random.Generator
 ) -> tskit.TreeSequence:
     """Return the genealogies of one chromosome with their mutations.
 

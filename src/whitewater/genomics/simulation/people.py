@@ -6,7 +6,7 @@ import csv
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, chain, pairwise, zip_longest
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,7 @@ class Person(NamedTuple):
     original: int = -1
 
 
-def draw_people(samples: Mapping[str, int], *, families: int, duplicates: int) -> tuple[Person, ...]:
+def draw_people(samples: Mapping[Any, int], *, families: int, duplicates: int) -> tuple[Person, ...]:
     """Return all people: the founders of each population, then children, then duplicates.
 
     A family is two founders of one population and their two children; the populations get families in turn. The

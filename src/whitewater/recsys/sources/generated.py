@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 
 from whitewater.config.recsys import FileColumn, Role
-from whitewater.errors import InputError
 from whitewater.places import Input
 from whitewater.recsys.log_folder import LABEL, TIME, LogWriter
 from whitewater.recsys.sources.layout import layout_of
@@ -22,15 +21,7 @@ ROLES: Mapping[str, Role] = {"I": "continuous", "C": "categorical"}
 
 
 def read_generated(files: Sequence[Input], log: Path, *, run: Run[Any]) -> Mapping[str, int]:
-    """Write the log of simulated days, given in their order; see `whitewater.recsys.sources.spans.write_spans`.
-
-    Raises
-    ------
-    InputError
-        If there are none, or they are not what the step simulate writes.
-    """
-    if not files:
-        raise InputError("There are no simulated days: the source is generated. Run the step simulate before.")
+    """Write the log of simulated days, given in their order; see `whitewater.recsys.sources.spans.write_spans`."""
     schemas = [(file.origin, parquet_schema(file)) for file in files]
     columns = simulated_columns(schemas[0][1])
     layout = layout_of(columns, schemas, positive=None)
