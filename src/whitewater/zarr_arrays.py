@@ -1,22 +1,15 @@
-"""Strict reading of Zarr arrays, formats 2 and 3, from directories, buckets and web servers.
+"""Groups and arrays of a Zarr store, formats 2 and 3, read by zarr-python from a `StrictStore`.
 
 ::
 
     group = open_group("gs://bucket/cohort.vcz", anonymous=True, endpoint="", retries=5, timeout=60.0)
     group.name                            # "gs://bucket/cohort.vcz", without secrets
     group.names()                         # ["call_genotype", "sample_id", ...]: all arrays, with their path, sorted
-    "call_genotype" in group              # whether there is such an array
-    group.attributes                      # dict of the group's attributes
     array = group.array("call_genotype")  # or open_array(url, "call_genotype", anonymous=..., ...)
-    array.shape, array.dtype, array.chunks, array.shards, array.attributes, array.name
     array.read((slice(0, 10_000), slice(None)))  # NumPy array; dimensions that are left out are read whole
-    array.read()                          # all of it
 
-Groups and arrays are immutable; they can be read from many threads at once, and sent to other processes.
-
-``dtype`` is in the machine's byte order. Text of any length is ``object`` (of `str`), fixed-width text ``U``;
-fixed-width bytes are text too. ``chunks`` is what one decoding gives (a shard's inner chunks), ``shards`` what one file
-holds, or `None`: reads along multiples of ``chunks`` decode nothing twice, and along ``shards`` read no file twice.
+Numbers are in the machine's byte order. Text of any length is ``object`` (of `str`), fixed-width text ``U``, and
+fixed-width bytes are text too.
 
 A chunk that is not stored stops the read, though Zarr would fill it in: a lost file is not told from one that was
 never written. So does a chunk that cannot be decoded, or has another length. Arrays named as ``filled`` are the one
@@ -30,38 +23,19 @@ does not succeed in ``retries`` further tries; IntegrityError where a chunk is m
 
 from __future__ import annotations
 
-import json
+import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any
 
 import numpy as np
+import zarr
 from numpy.typing import NDArray
+from zarr.codecs import BytesCodec, Crc32cCodec, ShardingCodec
 
-from whitewater.errors import InputError, IntegrityError
-from whitewater.zarr_codecs import (
-    ChunkCodec,
-    NotStoredError,
-    Region,
-    Shard,
-    Workspace,
-    codec_of_format_2,
-    codec_of_format_3,
-    one_chunk,
-    overlaps,
-    refuse_pickle,
-    text,
-    view_of,
-)
-from whitewater.zarr_store import DamageError, RefusedError, Store, open_store
-
-GAP = 1 << 16  # bytes of a shard that are read and not needed, rather than ask once more
-ARRAY_OF_FORMAT = {2: ".zarray", 3: "zarr.json"}
-
-
-class MissingChunkError(IntegrityError):
-    """A chunk is not stored."""
+from whitewater.errors import InputError, IntegrityError, WhitewaterError
+from whitewater.zarr_store import Chunks, MissingChunkError, RefusedError, Shards, StrictStore, lost
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,17 +43,23 @@ class Array:
     """An array of a store; see the module. Made by `Group.array`."""
 
     name: str
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    chunks: tuple[int, ...]
-    shards: tuple[int, ...] | None
-    attributes: Mapping[str, Any] = field(repr=False)
-    store: Store = field(repr=False)
-    _codec: ChunkCodec = field(repr=False)
-    _stored_dtype: np.dtype[Any] = field(repr=False)
-    _key_prefix: str = field(repr=False)
-    _key_separator: str = field(repr=False)
-    _fill: Any = field(repr=False)
+    store: StrictStore = field(repr=False)
+    _array: zarr.Array[Any] = field(repr=False)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Size of each dimension."""
+        return self._array.shape
+
+    @property
+    def chunks(self) -> tuple[int, ...]:
+        """Shape of what one decoding gives: reads along multiples of it decode nothing twice."""
+        return self._array.chunks
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of what is read."""
+        return _readable(np.empty(0, self._array.dtype)).dtype
 
     def read(self, selection: tuple[slice, ...] = ()) -> NDArray[Any]:
         """Return a part of the array: one slice a dimension, of step 1; those that are left out are whole.
@@ -91,117 +71,90 @@ class Array:
         InputError
             If a chunk cannot be had.
         """
-        region = self._region(selection)
-        out = np.empty([part.stop - part.start for part in region], self._stored_dtype)
-        if not out.size:
-            return text(out)
-        workspace = Workspace()
-        parts = list(overlaps(region, self._codec.shape))
-        fetched = self.store.ahead(lambda part: self._fetch(part[0], part[1]), parts)
-        for (number, inside, place), data in zip(parts, fetched, strict=True):
-            self._decode(number, inside, data, view_of(out, place), workspace)
+        if any(part.step not in (None, 1) for part in selection):
+            raise ValueError(f"{self.name} is read by slices of step 1, not {selection}")
         try:
-            return text(out)
-        except DamageError as error:
-            raise IntegrityError(f"{self._described}: {error}.") from error
+            values = np.asarray(self._array[selection])
+        except Exception as error:  # each codec has errors of its own
+            fault = _first(error)
+            if isinstance(fault, WhitewaterError):
+                raise fault from None
+            values = self._read_by_chunk(selection)
+        try:
+            return _readable(values)
+        except UnicodeDecodeError as error:
+            place = f"array {self.name} of {self.store.name}"
+            raise IntegrityError(f"{place}: it holds text that is not UTF-8 ({error.reason}).") from error
 
     def missing(self) -> tuple[int, int]:
-        """Count the chunks, or shards, that are not stored though they should be, and all."""
-        grid = [-(-size // chunk) for size, chunk in zip(self.shape, self._codec.shape, strict=True)]
-        numbers = list(np.ndindex(*grid))
-        if self._fill is not None:
+        """Count the chunks, or shards, that are not stored though they should be, and all, of a store that is here."""
+        numbers = list(np.ndindex(*(-(-size // chunk) for size, chunk in zip(self.shape, self._stored, strict=True))))
+        folder = self.store.folder
+        if self.store.arrays[self.name].filled or folder is None:
             return 0, len(numbers)
-        keys = [f"{self.name}/{self._key(number)}" for number in numbers]
-        found = self.store.ahead(lambda key: self.store.read(key, length=1), keys)
-        return sum(data is None for data in found), len(numbers)
+        return sum(not (folder / self._key(number)).is_file() for number in numbers), len(numbers)
 
     @property
-    def _described(self) -> str:
-        return f"array {self.name} of {self.store.name}"
-
-    def _region(self, selection: tuple[slice, ...]) -> Region:
-        if len(selection) > len(self.shape) or any(part.step not in (None, 1) for part in selection):
-            raise ValueError(f"{self._described} has {len(self.shape)} dimensions and is read by slices of step 1, not "
-                             f"{selection}")  # fmt: skip
-        whole = (slice(None),) * (len(self.shape) - len(selection))
-        bounds = [part.indices(size) for part, size in zip((*selection, *whole), self.shape, strict=True)]
-        return tuple(slice(start, max(start, stop)) for start, stop, _ in bounds)
+    def _stored(self) -> tuple[int, ...]:
+        """Shape of what an object holds."""
+        return self._array.shards or self._array.chunks
 
     def _key(self, number: tuple[int, ...]) -> str:
-        return self._key_prefix + self._key_separator.join(map(str, number)) if number else self._key_prefix or "0"
+        return f"{self.name}/{self._array.metadata.encode_chunk_key(number)}"
 
-    def _chunk(self, number: tuple[int, ...]) -> str:
-        return f"{self._described}: chunk {number} ({self.name}/{self._key(number)})"
+    def _read_by_chunk(self, selection: tuple[slice, ...]) -> NDArray[Any]:
+        """Read chunks one by one after one was damaged, so that it can be tried again, and named."""
+        slices = (*selection, *[slice(None)] * (len(self.shape) - len(selection)))
+        bounds = [part.indices(size)[:2] for part, size in zip(slices, self.shape, strict=True)]
+        out = np.empty([stop - start for start, stop in bounds], self._array.dtype)
+        for number, part in _parts(bounds, self._stored):
+            starts = [start for start, _ in bounds]
+            place = tuple(slice(each.start - at, each.stop - at) for each, at in zip(part, starts, strict=True))
+            out[place] = self._read_chunk(number, part)
+        return out
 
-    def _fetch(self, number: tuple[int, ...], inside: Region) -> Any:
-        """Return the bytes of a chunk, or of a shard those that a region of it needs, each in its place; or `None`."""
-        key = f"{self.name}/{self._key(number)}"
-        shard = self._codec
-        whole = all(part == slice(0, size) for part, size in zip(inside, shard.shape, strict=True))
-        if whole or not isinstance(shard, Shard) or shard.steps:
-            return self.store.read(key)
-        return self.store.tried(self._chunk(number), lambda: _part_of_shard(self.store, key, shard, inside))
-
-    def _decode(
-        self, number: tuple[int, ...], inside: Region, data: Any, out: NDArray[Any], workspace: Workspace
-    ) -> None:
-        pending = [data]  # the first try was read ahead
-
-        def attempt() -> None:
-            data = pending.pop() if pending else self._fetch(number, inside)
-            if data is None and self._fill is not None:
-                out[...] = self._fill
-                return
-            if data is None:
-                raise MissingChunkError(f"{self._chunk(number)} is not stored; such chunks are {_missing(self.name)}")
-            self._codec.decode(data, inside, out, workspace)
-
-        try:
-            self.store.tried(self._chunk(number), attempt)
-        except NotStoredError as error:
-            raise IntegrityError(f"{self._chunk(number)} is a shard without its inner chunk {error.args[0]}; "
-                                 f"such chunks are {_missing(self.name)}") from error  # fmt: skip
+    def _read_chunk(self, number: tuple[int, ...], part: tuple[slice, ...]) -> Any:
+        for tries_left in reversed(range(max(1, self.store.retries))):
+            try:
+                return self._array[part]
+            except Exception as error:  # as in read
+                fault = _first(error)
+                if isinstance(fault, WhitewaterError):
+                    raise fault from None
+                if not tries_left:
+                    reason = f"it cannot be decoded ({type(fault).__name__}: {fault})"
+                    raise self.store.damaged(self._key(number), reason) from error
+        raise AssertionError
 
 
 def refuse_missing(arrays: Iterable[Array]) -> None:
-    """Refuse arrays of which chunks are not stored, all at once.
-
-    Raises
-    ------
-    MissingChunkError
-        Naming each.
-    """
+    """Refuse arrays of which chunks are not stored, all at once: raise MissingChunkError that names each."""
     found = {array: array.missing() for array in arrays}
     absent = {array: counts for array, counts in found.items() if counts[0]}
     if absent:
         told = ", ".join(f"{array.name} ({missing} of {total})" for array, (missing, total) in absent.items())
         names = ", ".join(array.name for array in absent)
         store = next(iter(absent)).store.name
-        raise MissingChunkError(f"{store}: not all chunks are stored of {told}; they are {_missing(names)}")
-
-
-def _missing(names: str) -> str:
-    return (
-        "lost, or were never written. Restore the store from its origin. If its writer omits chunks that hold only "
-        "fill values, as zarr 3 does unless ZARR_ARRAY__WRITE_EMPTY_CHUNKS=True is set where it runs: rewrite the "
-        f"store so, or list {names} in filled_arrays of the source."
-    )
+        raise MissingChunkError(f"{store}: not all chunks are stored of {told}; they are {lost(names)}")
 
 
 @dataclass(frozen=True, eq=False)
 class Group:
     """A group of arrays; see the module. Made by `open_group`."""
 
-    attributes: Mapping[str, Any] = field(repr=False)
-    store: Store
-    format: int
-    _consolidated: Mapping[str, Any] | None = field(repr=False)
-    filled: frozenset[str] = frozenset()
+    store: StrictStore
+    filled: frozenset[str]
+    _group: zarr.Group = field(repr=False)
 
     @property
     def name(self) -> str:
         """The URL of the group, without secrets."""
         return self.store.name
+
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        """The group's attributes."""
+        return self._group.attrs.asdict()
 
     def names(self) -> list[str]:
         """Return the paths of all arrays, at any depth, sorted.
@@ -211,14 +164,10 @@ class Group:
         InputError
             If the store has no consolidated metadata and cannot be listed, as over http.
         """
-        if self._consolidated is None:
-            return sorted(self._walk(""))
-        suffix = f"/{ARRAY_OF_FORMAT[self.format]}"
-        paths = [key.removesuffix(suffix) for key in self._consolidated if key.endswith(suffix)]
-        return sorted(path for path in paths if self._document(path) is not None)
+        return sorted(name for name, each in self._group.members(max_depth=None) if isinstance(each, zarr.Array))
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and self._document(name) is not None
+        return isinstance(self._member(str(name)), zarr.Array)
 
     def array(self, name: str) -> Array:
         """Open an array.
@@ -228,38 +177,33 @@ class Group:
         InputError
             If there is none, or its metadata is not understood.
         """
-        document = self._document(name)
-        if document is None:
+        array = self._member(name)
+        if not isinstance(array, zarr.Array):
             raise InputError(f"{self.name} has no array {name}. Check the name, and that the store is complete.")
+        place = f"array {name} of {self.name} cannot be read: "
+        codecs = str((array.filters, array.serializer, array.compressors)).lower()
+        if "pickle" in codecs:
+            raise InputError(f"{place}its chunks are pickled, and unpickling runs whatever code they hold. Write it "
+                             "again as text (vlen-utf8) or numbers.")  # fmt: skip
+        if min(array.shards or array.chunks, default=1) < 1 or min(array.shape, default=0) < 0:
+            raise InputError(f"{place}its chunks are {array.chunks}. Restore the store from its origin.")
+        sharded = any(isinstance(each, ShardingCodec) for each in getattr(array.metadata, "codecs", ()))
+        shards = _shards(array, place) if sharded else None
+        blosc = not shards and bool(array.compressors) and "blosc" in type(array.compressors[-1]).__name__.lower()
+        self.store.arrays[name] = Chunks(filled=name in self.filled and not shards, blosc=blosc, shards=shards)
+        return Array(name, self.store, array)
+
+    def _member(self, name: str) -> Any:
+        if any(part in ("", ".", "..") for part in name.split("/")) or "\\" in name:
+            raise InputError(f"{name!r} is not the name of an array in {self.name}.")
         try:
-            attributes = self._attributes(name, document)
-            return _array(name, document, attributes, self.store, filled=name in self.filled)
-        except InputError as error:
-            raise InputError(f"array {name} of {self.name} cannot be read: {error}.") from error
-        except Exception as error:  # zarr-python refuses a document with errors of many types
+            return self._group.get(name)
+        except WhitewaterError:
+            raise
+        except Exception as error:  # zarr-python refuses metadata with errors of many types
             reason = f"its metadata is not understood ({type(error).__name__}: {error})"
             raise InputError(f"array {name} of {self.name} cannot be read: {reason}. Restore the store from its "
                              "origin.") from error  # fmt: skip
-
-    def _document(self, name: str) -> dict[str, Any] | None:
-        if any(part in ("", ".", "..") for part in name.split("/")) or "\\" in name:
-            raise InputError(f"{name!r} is not the name of an array in {self.name}.")
-        document = self._read(f"{name}/{ARRAY_OF_FORMAT[self.format]}")
-        return document if document is not None and (self.format == 2 or document.get("node_type") == "array") else None
-
-    def _attributes(self, name: str, document: dict[str, Any]) -> Mapping[str, Any]:
-        return (self._read(f"{name}/.zattrs") if self.format == 2 else document.get("attributes")) or {}
-
-    def _read(self, key: str) -> dict[str, Any] | None:
-        return _read_json(self.store, key) if self._consolidated is None else _object(self._consolidated.get(key))
-
-    def _walk(self, path: str) -> Iterator[str]:
-        names = [f"{path}/{each}".strip("/") for each in self.store.folders(path)]
-        for name, is_array in zip(names, self.store.ahead(self.__contains__, names), strict=True):
-            if is_array:
-                yield name
-            elif _read_json(self.store, f"{name}/{'.zgroup' if self.format == 2 else 'zarr.json'}") is not None:
-                yield from self._walk(name)
 
 
 def open_group(
@@ -293,135 +237,68 @@ def open_group(
     InputError
         If there is no group of Zarr format 2 or 3, or access is refused.
     """
-    store = open_store(str(url), anonymous=anonymous, endpoint=endpoint, retries=retries, timeout=timeout)
-    return replace(_group(store), filled=frozenset(filled))
-
-
-def _group(store: Store) -> Group:
-    documents = _first_document(store, "zarr.json", ".zmetadata", ".zgroup")
-    if documents is None:
-        raise InputError(f"{store.name} is no Zarr store: it has none of zarr.json, .zmetadata and .zgroup. Check the "
-                         "address.")  # fmt: skip
-    key, document = documents
-    if key == "zarr.json":
-        return _group_of_format_3(store, document)
-    if key == ".zgroup":
-        return Group(_read_json(store, ".zattrs") or {}, store, 2, None)
-    consolidated = document.get("metadata")
-    if not isinstance(consolidated, dict) or ".zgroup" not in consolidated:
-        raise InputError(f"{store.name}/.zmetadata is not the metadata of a group. Restore the store from its origin.")
-    return Group(_object(consolidated.get(".zattrs")) or {}, store, 2, consolidated)
-
-
-def open_array(
-    url: str | PathLike[str],
-    name: str,
-    *,
-    anonymous: bool = True,
-    endpoint: str = "",
-    retries: int = 5,
-    timeout: float = 60.0,
-) -> Array:
-    """Open one array of a group; see `open_group` and `Group.array`."""
-    return open_group(url, anonymous=anonymous, endpoint=endpoint, retries=retries, timeout=timeout).array(name)
-
-
-def _group_of_format_3(store: Store, document: dict[str, Any]) -> Group:
-    if document.get("zarr_format") != 3 or document.get("node_type") != "group":
-        found = f"format {document.get('zarr_format')}, {document.get('node_type')}"
-        raise InputError(f"{store.name} is no group of Zarr format 3: its zarr.json says {found}. Give the address of "
-                         "a group.")  # fmt: skip
-    consolidated = (document.get("consolidated_metadata") or {}).get("metadata")
-    keyed = None if consolidated is None else {f"{path}/zarr.json": each for path, each in consolidated.items()}
-    return Group(document.get("attributes") or {}, store, 3, keyed)
-
-
-def _first_document(store: Store, *keys: str) -> tuple[str, dict[str, Any]] | None:
-    """Return the first of some documents that exists; where none does and one is refused, that is raised."""
-    refused: RefusedError | None = None
-    for key in keys:
+    store = StrictStore(str(url), anonymous=anonymous, endpoint=endpoint, retries=retries, timeout=timeout)
+    refused, reason = None, "it has none of zarr.json, .zmetadata and .zgroup"
+    for version, consolidated in ((3, None), (2, None), (2, False)):
         try:
-            document = _read_json(store, key)
+            group = zarr.open_group(store, mode="r", zarr_format=version, use_consolidated=consolidated)  # type: ignore[arg-type]
+            return Group(store, frozenset(filled), group)
         except RefusedError as error:  # some buckets refuse what does not exist
             refused = refused or error
-        else:
-            if document is not None:
-                return key, document
-    if refused:
-        raise refused
-    return None
+        except FileNotFoundError:
+            pass
+        except WhitewaterError:
+            raise
+        except Exception as error:  # as in Group._member
+            reason = f"its metadata is not understood ({type(error).__name__}: {error})"
+            break
+    raise refused or InputError(f"{store.name} is no Zarr store, or no group of one: {reason}. Check the address.")
 
 
-def _read_json(store: Store, key: str) -> dict[str, Any] | None:
-    data = store.read(key)
-    try:
-        document = None if data is None else json.loads(data)
-    except ValueError as error:
-        raise InputError(f"{store.name}/{key} is not JSON ({error}). Restore the store from its origin.") from error
-    if data is not None and not isinstance(document, dict):
-        raise InputError(f"{store.name}/{key} holds no object of JSON. Restore the store from its origin.")
-    return document
+def open_array(url: str | PathLike[str], name: str, **access: Any) -> Array:
+    """Open one array of a group; see `open_group` and `Group.array`."""
+    return open_group(url, **access).array(name)
 
 
-def _object(value: Any) -> dict[str, Any] | None:
-    return value if isinstance(value, dict) else None
+def _shards(array: Any, place: str) -> Shards:
+    """Return how shards are indexed; only the plain way is read, in which zarr-python can fill in no inner chunk."""
+    codec, *others = array.metadata.codecs
+    names = [type(each) for each in codec.index_codecs] if isinstance(codec, ShardingCodec) else []
+    nested = isinstance(codec, ShardingCodec) and any(isinstance(each, ShardingCodec) for each in codec.codecs)
+    if others or nested or names not in ([BytesCodec], [BytesCodec, Crc32cCodec]):
+        raise InputError(f"{place}its shards are transposed, compressed as a whole, or hold shards, or their index has "
+                         "other codecs than bytes and crc32c. Write it again with plain shards.")  # fmt: skip
+    location = getattr(codec.index_location, "value", codec.index_location)
+    order = ">" if "big" in str(codec.index_codecs[0].endian) else "<"
+    checked = Crc32cCodec in names
+    return Shards(array.shape, array.shards, array.chunks, order=order, checked=checked, first=location == "start")
 
 
-def _array(name: str, document: dict[str, Any], attributes: Mapping[str, Any], store: Store, *, filled: bool) -> Array:
-    # zarr-python checks the document and knows the data types of both formats; it is given nothing else of the store.
-    refuse_pickle(document)
-    known = one_chunk(document)
-    stored = np.dtype(object) if known.dtype.kind in "OT" else known.dtype
-    codec = (codec_of_format_2 if document["zarr_format"] == 2 else codec_of_format_3)(document, stored)
-    if min(codec.shape, default=1) < 1:
-        raise InputError(f"its chunks are {codec.shape}. Restore the store from its origin")
-    native = stored.newbyteorder("=")
-    prefix, separator = _key_encoding(document)
-    return Array(
-        name=name,
-        shape=tuple(known.shape),
-        dtype=np.dtype(f"U{max(stored.itemsize, 1)}") if stored.kind == "S" else native,
-        chunks=codec.chunks if isinstance(codec, Shard) else codec.shape,
-        shards=codec.shape if isinstance(codec, Shard) else None,
-        attributes=attributes,
-        store=store,
-        _codec=codec,
-        _stored_dtype=native,
-        _key_prefix=prefix,
-        _key_separator=separator,
-        _fill=_fill(known) if filled and not isinstance(codec, Shard) else None,
-    )
+def _first(error: BaseException) -> BaseException:
+    """Return the first of the errors that zarr-python raises as a group where it reads several ranges."""
+    return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
 
 
-def _fill(known: Any) -> Any:
-    """Return what Zarr reads where a chunk is not stored."""
-    return 0 if known.fill_value is None else known.fill_value
+def _parts(
+    bounds: list[tuple[int, int]], chunk: tuple[int, ...]
+) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
+    """Yield the number of each chunk that a region touches, and the part of it in the region."""
+    along = [range(start // size, -(-stop // size)) for (start, stop), size in zip(bounds, chunk, strict=True)]
+    for number in itertools.product(*along):
+        axes = zip(number, bounds, chunk, strict=True)
+        yield (
+            number,
+            tuple(slice(max(start, at * size), min(stop, (at + 1) * size)) for at, (start, stop), size in axes),
+        )
 
 
-def _key_encoding(document: dict[str, Any]) -> tuple[str, str]:
-    """Return what a chunk's key begins with, and what separates its numbers."""
-    if document["zarr_format"] == 2:
-        return "", document.get("dimension_separator", ".")
-    encoding = document["chunk_key_encoding"]
-    default = encoding["name"] == "default"
-    separator = encoding.get("configuration", {}).get("separator", "/" if default else ".")
-    return (f"c{separator}" if default and document["shape"] else "c" if default else ""), separator
-
-
-def _part_of_shard(store: Store, key: str, shard: Shard, region: Region) -> NDArray[np.uint8] | None:
-    """Return a shard in which only the index and what a region needs are filled in; `None` if there is no shard."""
-    start = 0 if shard.index_first else -shard.index_bytes
-    encoded = store.read(key, start=start, length=shard.index_bytes)
-    if encoded is None:
-        return None
-    spans = shard.spans(shard.index(encoded), region, gap=GAP)
-    end = max([stop for _, stop in spans], default=0)
-    size = max(end, shard.index_bytes) if shard.index_first else end + shard.index_bytes
-    content = np.empty(size, np.uint8)  # the kernel gives memory only to what is written
-    content[start : start + len(encoded) or None] = np.frombuffer(encoded, np.uint8)
-    for first, stop in spans:
-        data = store.read(key, start=first, length=stop - first)
-        if data is None or len(data) != stop - first:
-            raise DamageError(f"it ends before byte {stop:,}")
-        content[first:stop] = np.frombuffer(data, np.uint8)
-    return content
+def _readable(values: NDArray[Any]) -> NDArray[Any]:
+    """Return text as `str`, fixed-width bytes too, and numbers in the machine's byte order."""
+    if values.dtype.kind == "T":
+        return values.astype(object)
+    if values.dtype.kind == "S":
+        try:
+            return values.astype(f"U{max(values.dtype.itemsize, 1)}")  # ASCII: several times as fast as decoding each
+        except UnicodeDecodeError:
+            return np.char.decode(values, "utf-8")
+    return values.astype(values.dtype.newbyteorder("="), copy=False)

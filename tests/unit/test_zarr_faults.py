@@ -235,7 +235,11 @@ def test_a_server_that_nobody_runs_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_pauses_grow_and_heed_the_server(gs: Open, faults: Faults, monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr("whitewater.zarr_store.time.sleep", pauses.append)
+
+    async def note(seconds: float) -> None:
+        pauses.append(seconds)
+
+    monkeypatch.setattr("whitewater.zarr_store.asyncio.sleep", note)
     monkeypatch.setattr(zarr_store, "FIRST_PAUSE", 0.2)
     monkeypatch.setattr(zarr_store, "LONGEST_PAUSE", 2.0)
     array = genotypes(gs("two.vcz", retries=6))

@@ -81,7 +81,8 @@ class VczSource:
         """
         import pandas as pd
 
-        from whitewater.zarr_arrays import MissingChunkError, refuse_missing
+        from whitewater.zarr_arrays import refuse_missing
+        from whitewater.zarr_store import MissingChunkError
 
         blocks = row_blocks(self.variants, chunk=self.sites[ALLELES].chunks[0])
         try:
