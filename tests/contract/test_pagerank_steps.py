@@ -36,11 +36,10 @@ HOST = {
     "edge_plan": "plans by what the footers of files say",
     "graph_folder": "reads files into the host's memory, and writes them from it",
     "graph_kernels": "the kernels of graph_folder",
-    "spool": "keeps arrays of the host in files",
 }  # fmt: skip
 # Lines in functions that handle arrays of a device which the strict one never comes to: why not.
 ON_HOST = {
-    "table = table[own.ranks.part(0, len(own.ranks))]": "the encoder of a GPU has no ranks; both arrays are the host's",
+    "table = table[own.ranks[:]]": "the encoder of a GPU has no ranks; both arrays are the host's",
     "return None": "a folder whose vertices have names has a table of them",
 }
 DEVICE_CODE, HOST_CODE = split_by_place((ROOT / "pagerank").rglob("*.py"), host=HOST)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from whitewater.devices.edge_keys import CODES, IdSpan
 from whitewater.errors import IntegrityError
 from whitewater.pagerank.edge_plan import FEW_CODES, SMALLEST_PIECE, EdgePlan, plan_edges
+from whitewater.pagerank.edge_tasks import Spooled, keep
 from whitewater.pagerank.edges_folder import open_edges, write_edges
-from whitewater.pagerank.spool import InFile, keep
 
 
 def plan_of(rows: int, *, budget: int = 10**12, weighted: bool = False, symmetric: bool = False) -> EdgePlan:
@@ -71,8 +71,8 @@ def test_vertices_without_edges_are_in_the_span(tmp_path: Path) -> None:
 
 def test_a_file_that_was_cut_while_the_step_ran_is_refused(tmp_path: Path) -> None:
     kept = keep(np.arange(10, dtype=np.uint64), tmp_path / "keys")
-    assert kept == InFile(tmp_path / "keys", "<u8", 10)
-    assert kept.part(3, 6).tolist() == [3, 4, 5]
+    assert kept == Spooled(tmp_path / "keys", "<u8", 10)
+    assert kept[3:6].tolist() == [3, 4, 5]
     (tmp_path / "keys").write_bytes(b"12345678")
     with pytest.raises(IntegrityError, match="keys ends early"):
-        kept.part(3, 6)
+        kept[3:6]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from whitewater.devices.edge_keys import CodeNumbers, EncodedEdges, KeyedEdges, MergedEdges, Rule
-from whitewater.pagerank.spool import Kept, keep
+from whitewater.errors import IntegrityError
 
 if TYPE_CHECKING:
     from whitewater.devices import Array, Device
@@ -20,27 +20,48 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class Spooled:
+    """An array that waits for a later task in a raw little-endian file, where memory is too small for it."""
+
+    path: Path
+    dtype: str
+    size: int
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, rows: slice) -> Array:
+        """Read some values. Raises IntegrityError if the file ends before them."""
+        start, stop, _ = rows.indices(self.size)
+        dtype = np.dtype(self.dtype)
+        values = np.fromfile(self.path, dtype, stop - start, offset=start * dtype.itemsize)
+        if len(values) != stop - start:
+            raise IntegrityError(f"{self.path} ends early: something changed it while the step ran. Run it again.")
+        return values
+
+
+@dataclass(frozen=True)
 class Words:
     """Edges whose codes number their own ids: those, int64, ascending, and the rank of each code, if it is another."""
 
-    keys: Kept
-    weights: Kept | None
-    ids: Kept
-    ranks: Kept | None
+    keys: Array | Spooled
+    weights: Array | Spooled | None
+    ids: Array | Spooled
+    ranks: Array | Spooled | None
 
 
 @dataclass(frozen=True)
 class Piece:
     """Edges ordered by bucket; those of bucket *b* are from ``ends[b - 1]``, or 0, to before ``ends[b]``, int64."""
 
-    keys: Kept
-    weights: Kept | None
+    keys: Array | Spooled
+    weights: Array | Spooled | None
     ends: Array
 
     def bucket(self, number: int) -> KeyedEdges:
         """Return the edges of a bucket."""
         start, stop = int(self.ends[number - 1]) if number else 0, int(self.ends[number])
-        return KeyedEdges(self.keys.part(start, stop), self.weights.part(start, stop) if self.weights else None)
+        return KeyedEdges(self.keys[start:stop], None if self.weights is None else self.weights[start:stop])
 
 
 @dataclass(frozen=True)
@@ -78,11 +99,11 @@ def number(task: int, *, words: Sequence[Words], ids: Array, buckets: Buckets, s
            device: Device) -> Piece:  # fmt: skip
     """Give edges the numbers of their ids among all ``ids``, int64, ascending, and order them by bucket."""
     own = words[task]
-    table = np.searchsorted(ids, own.ids.part(0, len(own.ids))).astype(np.uint32)
+    table = np.searchsorted(ids, own.ids[:]).astype(np.uint32)
     if own.ranks is not None:
-        table = table[own.ranks.part(0, len(own.ranks))]
-    weights = None if own.weights is None else device.from_host(own.weights.part(0, len(own.weights)))
-    edges = KeyedEdges(device.from_host(own.keys.part(0, len(own.keys))), weights)
+        table = table[own.ranks[:]]
+    weights = None if own.weights is None else device.from_host(own.weights[:])
+    edges = KeyedEdges(device.from_host(own.keys[:]), weights)
     return _piece(
         device.recode_edges(edges, device.from_host(table)), buckets, spool and spool / f"numbered-{task}", device
     )
@@ -145,5 +166,13 @@ def _piece(edges: KeyedEdges, buckets: Buckets, stem: Path | None, device: Devic
     )
 
 
-def _kept(array: Array, stem: Path | None, suffix: str, device: Device) -> Kept:
+def _kept(array: Array, stem: Path | None, suffix: str, device: Device) -> Array | Spooled:
     return keep(device.to_host(array), stem and stem.with_name(stem.name + suffix))
+
+
+def keep(array: Array, path: Path | None) -> Array | Spooled:
+    """Keep an array of the host, in a file if a path is given."""
+    if path is None:
+        return array
+    array.tofile(path)
+    return Spooled(path, array.dtype.str, len(array))

@@ -51,18 +51,10 @@ class HtmlPage:
 
 @dataclass(frozen=True)
 class PageLinks:
-    """The links of a page: where they lead, each target once and in normal form, and counts of those left out.
-
-    ``left_out`` counts those that are ``repeated``, ``nofollow``, of another ``scheme``, ``invalid`` or ``too_long``.
-    """
+    """Where the links of a page lead, each target once and in normal form, and counts of those left out by reason."""
 
     targets: list[str]
     left_out: dict[str, int]
-
-    @property
-    def found(self) -> int:
-        """How many links the page has."""
-        return len(self.targets) + sum(self.left_out.values())
 
 
 def read_html(html: str) -> HtmlPage:
@@ -86,18 +78,10 @@ def read_html(html: str) -> HtmlPage:
 
 
 def page_links(page: HtmlPage, url: str, *, nofollow: bool, drop_parameters: Collection[str] = ()) -> PageLinks:
-    """Return the links of a page whose own URL in normal form is given.
+    """Return the links of a page whose own URL in normal form is given, parameters dropped as `urls.normalise` does.
 
-    Parameters
-    ----------
-    page
-        The page.
-    url
-        Its URL in normal form.
-    nofollow
-        Whether links marked nofollow, or all of a page that is marked so, are left out.
-    drop_parameters
-        As for `whitewater.pagerank.urls.normalise`.
+    Left out are those that are ``repeated``, marked ``nofollow`` or on a page that is, if so wanted, of another
+    ``scheme``, ``invalid`` or ``too_long``.
     """
     base = base_of(page, url)
     targets: dict[str, None] = {}

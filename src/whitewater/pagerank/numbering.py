@@ -85,7 +85,7 @@ def _by_words(work: Work, known: Ids | None) -> Numbered:
         union.add(known)
     for encoded in _encoded(work, None):
         for each in encoded.words:
-            union.add(each.ids.part(0, len(each.ids)))
+            union.add(each.ids[:])
         words += encoded.words
     ids = union.result()
     if len(ids) > CODES:

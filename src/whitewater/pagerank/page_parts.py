@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -43,28 +43,6 @@ class Found(NamedTuple):
         return cls(url, target, None, PageLinks([], {}))
 
 
-@dataclass
-class LeftOut:
-    """Pages that are neither documents nor redirects, and links that lead nowhere, by kind."""
-
-    pages: Counter[str] = field(default_factory=Counter)
-    links: Counter[str] = field(default_factory=Counter)
-    examples: dict[str, list[str]] = field(default_factory=dict)
-
-    def add_page(self, kind: str, url: str) -> None:
-        """Count a page."""
-        self.pages[kind] += 1
-        if len(examples := self.examples.setdefault(kind, [])) < EXAMPLES:
-            examples.append(url)
-
-    def add(self, other: LeftOut) -> None:
-        """Add those of another part, which comes after this one."""
-        self.pages.update(other.pages)
-        self.links.update(other.links)
-        for kind, urls in other.examples.items():
-            self.examples[kind] = [*self.examples.get(kind, []), *urls][:EXAMPLES]
-
-
 @dataclass(frozen=True)
 class Part:
     """What became of the pages of a row group.
@@ -81,8 +59,10 @@ class Part:
         int64 (records,): how many rows they have in the file of links.
     refreshes
         How many of the redirects are pages that send the browser on at once.
-    left_out
-        The others.
+    left_out, examples
+        How many pages are neither, by kind, and the first addresses of each kind.
+    links_left_out
+        How many links lead nowhere, by kind.
     """
 
     group: RowGroup
@@ -90,7 +70,9 @@ class Part:
     rows: Indices
     links: Indices
     refreshes: int
-    left_out: LeftOut
+    left_out: Counter[str]
+    examples: dict[str, list[str]]
+    links_left_out: Counter[str]
 
     @property
     def documents(self) -> Mask:
@@ -101,30 +83,30 @@ class Part:
 def parse_group(task: tuple[int, RowGroup], *, pages: PagesFolder, folder: Path, settings: Parse) -> Part:
     """Parse the pages of a row group, which has a number, and write its documents and its links to ``folder``."""
     number, group = task
-    left_out = LeftOut()
-    found: list[Found] = []
-    rows: list[int] = []
-    sources: list[bytes] = []
+    left_out, links_left_out, examples = Counter[str](), Counter[str](), dict[str, list[str]]()
+    found, rows, digests = list[Found](), list[int](), list[tuple[bytes, bytes]]()
     refreshes = 0
     for row, page in enumerate(pages.read(group)):
         what = read(page, settings)
         if isinstance(what, str):
-            left_out.add_page(what, page.url)
+            left_out[what] += 1
+            if left_out[what] <= EXAMPLES:
+                examples.setdefault(what, []).append(page.url)
         else:
-            left_out.links.update(what.links.left_out)
+            links_left_out.update(what.links.left_out)
             found.append(what)
             rows.append(row)
-            sources.append(_digest_of_source(what, page.body))
+            digests.append(_digests(what, page.body))
             refreshes += what.content is None and page.status not in REDIRECTS
     records = Records.of(
         [(each.url, each.goes_to) for each in found],
         redirect=[each.content is None for each in found],
-        content=[_digest(each) for each in found],
-        source=sources,
+        content=[content for content, _ in digests],
+        source=[source for _, source in digests],
     )
     links_of_each = np.fromiter((len(each.links.targets) for each in found), np.int64, len(found))
     _write(folder, number, found)
-    return Part(group, records, np.array(rows, np.int64), links_of_each, refreshes, left_out)
+    return Part(group, records, np.array(rows, np.int64), links_of_each, refreshes, left_out, examples, links_left_out)
 
 
 def read(page: Page, settings: Parse) -> Found | str:
@@ -152,21 +134,19 @@ def _document(url: str, content: HtmlPage, settings: Parse) -> Found:
     return Found(url, named if named and host(named) == host(url) else url, content, links)
 
 
-def _digest(found: Found) -> bytes:
-    """Return what is equal for pages of equal content, links to themselves aside, which differ with their addresses."""
+def _digests(found: Found, body: bytes) -> tuple[bytes, bytes]:
+    """Return what is equal for pages of equal content, and for those of which a server sends the same bytes.
+
+    Links of a page to itself differ with its address and do not count; the bytes count in an encoding that says the
+    same.
+    """
     page, targets = found.content, found.links.targets
     if page is None or not (page.text or targets):
-        return NOTHING
+        return NOTHING, NOTHING
     others = sorted(target for target in targets if target != found.url)
-    return xxhash.xxh3_128_digest("\0".join([page.title, page.text, *others]).encode())
-
-
-def _digest_of_source(found: Found, body: bytes) -> bytes:
-    """Return what is equal for pages of which a server sends the same bytes, in an encoding that says the same."""
-    page = found.content
-    if page is None or not (page.text or found.links.targets):
-        return NOTHING
-    return xxhash.xxh3_128_digest(b"\0".join([page.title.encode(), page.text.encode(), body]))
+    content = "\0".join([page.title, page.text, *others]).encode()
+    source = b"\0".join([page.title.encode(), page.text.encode(), body])
+    return xxhash.xxh3_128_digest(content), xxhash.xxh3_128_digest(source)
 
 
 def _write(folder: Path, number: int, found: Sequence[Found]) -> None:
@@ -185,24 +165,18 @@ def _write(folder: Path, number: int, found: Sequence[Found]) -> None:
     LINKS.write_part(folder, number, pa.table([sources, vertex_ids(targets), urls], LINKS.schema))
 
 
-@dataclass(frozen=True)
-class Kept:
-    """Which documents of a part are kept, and how many rows of links each of them has."""
+def finish_part(task: tuple[int, Mask, Indices], *, folder: Path, documents_to: Path, links_to: Path) -> None:
+    """Write the files of a part without the documents that are not kept and their links; none where nothing is left.
 
-    number: int
-    documents: Mask
-    links: Indices
-
-
-def finish_part(kept: Kept, *, folder: Path, documents_to: Path, links_to: Path) -> None:
-    """Write the files of a part without the documents that are not kept and their links; none where nothing is left."""
-    chosen = np.repeat(kept.documents, kept.links)
-    for parts, mask, place in ((DOCUMENTS, kept.documents, documents_to), (LINKS, chosen, links_to)):
+    The task is the part's number, which of its documents are kept, and how many rows of links each of them has.
+    """
+    number, kept, links = task
+    for parts, mask, place in ((DOCUMENTS, kept, documents_to), (LINKS, np.repeat(kept, links), links_to)):
         if not mask.any():
             continue
-        path = numbered(folder, parts.what, kept.number)
+        path = numbered(folder, parts.what, number)
         if not mask.all():
-            parts.write_part(place, kept.number, parts.table(path).filter(pa.array(mask)))
+            parts.write_part(place, number, parts.table(path).filter(pa.array(mask)))
         # If this runs again, it is there.
         elif path.exists():
-            path.replace(numbered(place, parts.what, kept.number))
+            path.replace(numbered(place, parts.what, number))

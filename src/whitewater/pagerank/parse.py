@@ -10,18 +10,19 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from whitewater.config.pagerank import Parse
 from whitewater.errors import IntegrityError
 from whitewater.folder import numbered
-from whitewater.pagerank.addresses import Address, Indices, Records, Resolved, resolve
+from whitewater.pagerank.addresses import Address, Indices, Mask, Records, Resolved, resolve
 from whitewater.pagerank.documents import DOCUMENTS, LINKS, write_aliases
-from whitewater.pagerank.page_parts import Kept, LeftOut, Part, finish_part, parse_group
+from whitewater.pagerank.page_parts import EXAMPLES, Part, finish_part, parse_group
 from whitewater.pagerank.pages import FORMAT, PagesFolder, open_pages
 from whitewater.pagerank.terminal_text import shortened
 from whitewater.pagerank.urls import normalise
@@ -29,6 +30,8 @@ from whitewater.step import Output, Run
 from whitewater.store import write_json
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 # Bytes of pages from which on processes, which start in some seconds, pay: parsing holds the lock of the interpreter.
 LARGE_BYTES = 200_000_000
@@ -80,79 +83,67 @@ def parse(run: Run[Parse], *, fetched: Path, documents: Output, links: Output, s
         places = {"folder": parts_folder, "documents_to": documents, "links_to": links}
         list(run.map(finish_part, list(_kept(parts, resolved)), client=client, label="merge", shared=places))
     shutil.rmtree(parts_folder)
-    left_out = LeftOut()
-    for part in parts:
-        left_out.add(part.left_out)
-    counted = _counted(pages, parts, resolved, left_out)
+    counted = _counted(pages, parts, resolved)
     write_aliases(documents, resolved.aliases)
     DOCUMENTS.finish(documents, counted["pages"]["documents"])
     LINKS.finish(links, counted["links"]["kept"])
     write_json(summary, counted)
     run.note(pages=pages.pages, documents=counted["pages"]["documents"], links=counted["links"]["kept"])
-    _log(counted, left_out)
+    _log(counted, parts)
 
 
 def _resolved(parts: Sequence[Part], settings: Parse, folder: Path) -> Resolved:
+    def addresses(number: int, places: Indices) -> list[Address]:
+        urls = FORMAT.read_group(parts[number].group, ["url"])["url"]
+        asked = urls.take(parts[number].rows[places]).to_pylist()
+        return [Address(url, normalise(url, drop_parameters=settings.drop_parameters) or url) for url in asked]
+
+    def targets(number: int, places: Indices) -> list[Indices]:
+        linked = LINKS.table(numbered(folder, "links", number), ["target"])["target"].to_numpy()
+        ends = np.cumsum(parts[number].links)[places]
+        starts = ends - parts[number].links[places]
+        return [linked[start:stop] for start, stop in zip(starts, ends, strict=True)]
+
     records = Records.joined([Records.of([], redirect=[], content=[], source=[]), *(part.records for part in parts)])
     return resolve(
         records,
         merge=settings.duplicates == "merge",
-        look_up=_look_up(parts, settings),
-        look_up_targets=_look_up_targets(parts, folder),
+        look_up=_look_up(parts, addresses),
+        look_up_targets=_look_up(parts, targets),
     )
 
 
-def _look_up(parts: Sequence[Part], settings: Parse) -> Callable[[Indices], list[Address]]:
-    """Return a function that reads the addresses of records by their places among all."""
+def _look_up(parts: Sequence[Part], read: Callable[[int, Indices], Sequence[T]]) -> Callable[[Indices], list[T]]:
+    """Return a function that reads what belongs to records, by their places among all, a part at a time."""
     starts = np.cumsum([0, *(len(part.records) for part in parts)])
 
-    def look_up(places: Indices) -> list[Address]:
-        found: dict[int, Address] = {}
-        part_of = np.searchsorted(starts, places, side="right") - 1
-        for number in np.unique(part_of).tolist():
-            part, at = parts[number], places[part_of == number]
-            urls = FORMAT.read_group(part.group, ["url"])["url"]
-            asked = urls.take(part.rows[at - starts[number]]).to_pylist()
-            normal = [normalise(url, drop_parameters=settings.drop_parameters) or url for url in asked]
-            found |= zip(at.tolist(), map(Address, asked, normal), strict=True)
-        return [found[place] for place in places.tolist()]
-
-    return look_up
-
-
-def _look_up_targets(parts: Sequence[Part], folder: Path) -> Callable[[Indices], list[Indices]]:
-    """Return a function that reads the ids that documents link to, by the places of their records among all."""
-    starts = np.cumsum([0, *(len(part.records) for part in parts)])
-
-    def look_up(places: Indices) -> list[Indices]:
-        found: dict[int, Indices] = {}
+    def look_up(places: Indices) -> list[T]:
+        found: dict[int, T] = {}
         part_of = np.searchsorted(starts, places, side="right") - 1
         for number in np.unique(part_of).tolist():
             at = places[part_of == number]
-            targets = LINKS.table(numbered(folder, "links", number), ["target"])["target"].to_numpy()
-            ends = np.cumsum(parts[number].links)[at - starts[number]]
-            each = zip(ends - parts[number].links[at - starts[number]], ends, strict=True)
-            found |= zip(at.tolist(), [targets[start:stop] for start, stop in each], strict=True)
+            found |= zip(at.tolist(), read(number, at - starts[number]), strict=True)
         return [found[place] for place in places.tolist()]
 
     return look_up
 
 
-def _kept(parts: Sequence[Part], resolved: Resolved) -> Iterator[Kept]:
+def _kept(parts: Sequence[Part], resolved: Resolved) -> Iterator[tuple[int, Mask, Indices]]:
+    """Yield of each part its number, which of its documents are kept, and how many links each of them has."""
     start = 0
     for number, part in enumerate(parts):
         kept = resolved.kept[start : start + len(part.records)]
         start += len(part.records)
-        yield Kept(number, kept[part.documents], part.links[part.documents])
+        yield number, kept[part.documents], part.links[part.documents]
 
 
-def _counted(pages: PagesFolder, parts: Sequence[Part], resolved: Resolved, left_out: LeftOut) -> dict[str, Any]:
-    kept = sum(int(each.links[each.documents].sum()) for each in _kept(parts, resolved))
+def _counted(pages: PagesFolder, parts: Sequence[Part], resolved: Resolved) -> dict[str, Any]:
+    kept = sum(int(links[documents].sum()) for _, documents, links in _kept(parts, resolved))
     merged = sum(int(part.links.sum()) for part in parts) - kept
-    what = {**resolved.counts, **left_out.pages}
+    what = {**resolved.counts, **_total(part.left_out for part in parts)}
     if sum(what.values()) != pages.pages:
         raise IntegrityError(f"{pages.pages} pages were fetched, but counted are {what}. Report this as a bug.")
-    ends = {"kept": kept, "merged": merged, **left_out.links}
+    ends = {"kept": kept, "merged": merged, **_total(part.links_left_out for part in parts)}
     return {
         "pages": {"fetched": pages.pages, **what},
         "links": {"found": sum(ends.values()), **ends},
@@ -160,11 +151,19 @@ def _counted(pages: PagesFolder, parts: Sequence[Part], resolved: Resolved, left
     }
 
 
-def _log(counted: dict[str, Any], left_out: LeftOut) -> None:
+def _total(counters: Iterable[Counter[str]]) -> Counter[str]:
+    total = Counter[str]()
+    for each in counters:
+        total.update(each)
+    return total
+
+
+def _log(counted: dict[str, Any], parts: Sequence[Part]) -> None:
     logger.info("pages: %s; links: %s", _told(counted["pages"]), _told(counted["links"]))
-    for kind, urls in sorted(left_out.examples.items()):
-        shown = (shortened(url, columns=_LONGEST_URL) for url in urls)
-        logger.info("%s, %d pages are left out, such as %s", kind, left_out.pages[kind], ", ".join(shown))
+    for kind in sorted({kind for part in parts for kind in part.examples}):
+        urls = [url for part in parts for url in part.examples.get(kind, [])][:EXAMPLES]
+        shown = ", ".join(shortened(url, columns=_LONGEST_URL) for url in urls)
+        logger.info("%s, %d pages are left out, such as %s", kind, counted["pages"][kind], shown)
 
 
 def _told(counts: Mapping[str, int]) -> str:
