@@ -56,10 +56,7 @@ def as_integers(column: Column) -> Numbers:
 def as_floats(column: Column, device: Device) -> Array:
     """Return a column as float64 (rows,) on the device, NaN where it is null; numbers are not copied needlessly.
 
-    Raises
-    ------
-    InputError
-        If it is of text or lists.
+    Raises InputError if it is of text or lists.
     """
     xp = device.xp
     if isinstance(column, Numbers):

@@ -57,10 +57,7 @@ class Grouping:
     def bound(cls, each: Input, fields: Mapping[str, Field], *, operator: str) -> Grouping:
         """Return the grouping by a column or combination of some data.
 
-        Raises
-        ------
-        ConfigError
-            If a column is neither of text nor of integers.
+        Raises ConfigError if a column is neither of text nor of integers.
         """
         for column in columns_of(each):
             if is_list(fields[column].type):
@@ -99,13 +96,7 @@ class Grouping:
 
     @classmethod
     def restored(cls, facts: Mapping[str, Any]) -> Grouping:
-        """Return the grouping that these facts are of.
-
-        Raises
-        ------
-        IntegrityError
-            If they are of none.
-        """
+        """Return the grouping that these facts are of; raises IntegrityError if they are of none."""
         known = {str(kind): kind for kind in (pa.string(), pa.int64())}
         of, kinds = facts.get("of", ()), facts.get("kinds", ())
         if not of or len(of) != len(kinds) or not set(kinds) <= set(known):
@@ -224,13 +215,7 @@ def _narrowed(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def read_categories(table: pa.Table) -> pa.Array:
-    """Return the categories of groups 1 and following of a table of groups.
-
-    Raises
-    ------
-    IntegrityError
-        If it is none.
-    """
+    """Return the categories of groups 1 and following of a table of groups; raises IntegrityError if it is none."""
     if CATEGORY not in table.column_names or not len(table):
         raise IntegrityError(f"a table of categories has no column {CATEGORY!r}, or no row. Fit again.")
     values = table[CATEGORY].combine_chunks()
@@ -242,10 +227,7 @@ def read_categories(table: pa.Table) -> pa.Array:
 def read_numbers(table: pa.Table, names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
     """Return columns of numbers of a table of groups, an entry for each group.
 
-    Raises
-    ------
-    IntegrityError
-        If one is missing, or not of numbers without nulls.
+    Raises IntegrityError if one is missing, or not of numbers without nulls.
     """
     for name in names:
         type_ = table.schema.field(name).type if name in table.column_names else None

@@ -40,10 +40,7 @@ def is_list(type_: pa.DataType) -> bool:
 def category_type(field: Field) -> pa.DataType:
     """Return the type of a column's categories, or of its lists' elements: string, or int64 for every integer.
 
-    Raises
-    ------
-    ConfigError
-        If the column has other values.
+    Raises ConfigError if the column has other values.
     """
     type_ = field.type.value_type if is_list(field.type) else field.type
     type_ = type_.value_type if pa.types.is_dictionary(type_) else type_
@@ -64,10 +61,7 @@ def id_type(cardinality: int) -> npt.DTypeLike:
 def id_field(field: Field, cardinality: int) -> Field:
     """Return a column of categories, or of lists of them, as that of its ids, which are below ``cardinality``.
 
-    Raises
-    ------
-    ConfigError
-        If the column has other values.
+    Raises ConfigError if the column has other values.
     """
     category_type(field)
     return with_cardinality(Field(field.name, field.type, field.tags), cardinality).tagged(TAG)
@@ -83,10 +77,7 @@ def with_cardinality(field: Field, cardinality: int) -> Field:
 def known_categories(column: Column, device: Device) -> Categories:
     """Return a column as categories; floats that are all NaN are what a column of nulls is read as.
 
-    Raises
-    ------
-    ConfigError
-        If it is of other floats.
+    Raises ConfigError if it is of other floats.
     """
     if isinstance(column, Numbers) and column.values.dtype.kind == "f":
         xp = device.xp
@@ -124,10 +115,7 @@ def ids_of_rows(
 def scalar(value: Value, name: str, kind: pa.DataType | None = None) -> str | int | None:
     """Return a value of one row as text or integer, and None for None and NaN.
 
-    Raises
-    ------
-    InputError
-        If it is of another type than ``kind``, string or int64, or, without that, is neither.
+    Raises InputError if it is of another type than ``kind``, string or int64, or, without that, is neither.
     """
     # NaN alone is not equal to itself.
     if value is None or value != value:  # noqa: PLR0124

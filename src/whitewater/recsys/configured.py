@@ -61,10 +61,7 @@ def graph_of(features: Sequence[Feature], columns: Mapping[str, Role], schema: S
 def refuse_periods(features: Sequence[Feature], time: str, period: str) -> None:
     """Refuse operators that take a column, which has the positions of rows, for times.
 
-    Raises
-    ------
-    ConfigError
-        If a period is one of seconds, of which there are none.
+    Raises ConfigError if a period is one of seconds, of which there are none.
     """
     for feature in features:
         for operator in _operators(feature):

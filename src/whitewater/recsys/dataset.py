@@ -91,13 +91,7 @@ class Dataset:
         return sum(part.rows for part in self.parts())
 
     def read(self, part: Part, names: Sequence[str], device: Device) -> Block:
-        """Read columns of a part.
-
-        Raises
-        ------
-        InputError
-            If a file is damaged, or a column is not there.
-        """
+        """Read columns of a part; raises InputError if a file is damaged, or a column is not there."""
         types = {name: self.schema[name].type for name in names}
         return joined(
             [as_fitted(self._stored.read(piece, names, device), types, device) for piece in part.pieces], device

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 from whitewater import memory
 from whitewater.errors import InputError
 from whitewater.recsys.dataset import Dataset, Span, spans
-from whitewater.recsys.evaluating import Learnt, evaluated
 from whitewater.recsys.operator import Applying, Fitted, Fitting, Statistic
-from whitewater.recsys.plan import Origin, Plan
+from whitewater.recsys.plan import Learnt, Origin, Plan, evaluated
 
 if TYPE_CHECKING:
     from whitewater.devices.columns import Block

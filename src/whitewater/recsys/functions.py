@@ -87,13 +87,7 @@ def register(name: str, *, version: int, output: pa.DataType) -> Callable[[Compu
 
 
 def registered(name: str) -> Function:
-    """Return a function.
-
-    Raises
-    ------
-    ConfigError
-        If there is none of that name.
-    """
+    """Return a function; raises ConfigError if there is none of that name."""
     if name not in _FUNCTIONS:
         raise ConfigError(
             f"no function {name!r} is registered; there are {', '.join(sorted(_FUNCTIONS))}. Import the module that "

@@ -81,10 +81,7 @@ def as_node(columns: Node | Selection) -> Node:
 def selected(columns: Selection) -> Inputs:
     """Return a selection as tuples.
 
-    Raises
-    ------
-    ConfigError
-        If there is no column, a name is no text, or a combination has fewer than two columns.
+    Raises ConfigError if there is no column, a name is no text, or a combination has fewer than two columns.
     """
     names = (columns,) if isinstance(columns, str) else tuple(columns)
     if not names:

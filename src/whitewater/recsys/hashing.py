@@ -16,6 +16,9 @@ import pyarrow as pa
 import xxhash
 
 from whitewater.devices.columns import Categories, Column
+from whitewater.devices.kernel import uint64
+from whitewater.devices.stable_hash import hash_int64
+from whitewater.devices.xxh64 import FACTOR_1, FACTOR_2, mixed
 from whitewater.recsys.byte_strings import ByteStrings
 from whitewater.recsys.categories import as_integers
 
@@ -25,15 +28,7 @@ if TYPE_CHECKING:
 _WORD = 2**64 - 1
 # What stands for the hash of a null, mixed with the seed: the golden ratio, as SplitMix64 has it.
 _GOLDEN = 0x9E3779B97F4A7C15
-_FACTORS = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
-_SHIFTS = (30, 27, 31)
 _INTEGER_BYTES = 8
-# Of XXH64.
-_PRIME_1 = 0x9E3779B185EBCA87
-_PRIME_2 = 0xC2B2AE3D27D4EB4F
-_PRIME_3 = 0x165667B19E3779F9
-_PRIME_4 = 0x85EBCA77C2B2AE63
-_PRIME_5 = 0x27D4EB2F165667C5
 
 
 def hash_value(value: str | int | bytes, seed: int) -> int:
@@ -59,17 +54,15 @@ def hash_values(dictionary: pa.Array, seed: int) -> Array:
 
 def mix_one(value: int) -> int:
     """Return the finaliser of SplitMix64 of a number of 64 bits."""
-    value = (value ^ value >> _SHIFTS[0]) * _FACTORS[0] & _WORD
-    value = (value ^ value >> _SHIFTS[1]) * _FACTORS[1] & _WORD
-    return value ^ value >> _SHIFTS[2]
+    return int(mixed(uint64(value)))
 
 
 def mix(values: Array) -> Array:
     """Return `mix_one` of each number, uint64 (rows,), on the device that they are on."""
-    values = (values ^ values >> np.uint64(_SHIFTS[0])) * np.uint64(_FACTORS[0])
-    values = (values ^ values >> np.uint64(_SHIFTS[1])) * np.uint64(_FACTORS[1])
-    mixed: Array = values ^ values >> np.uint64(_SHIFTS[2])
-    return mixed
+    values = (values ^ values >> np.uint64(30)) * np.uint64(FACTOR_1)
+    values = (values ^ values >> np.uint64(27)) * np.uint64(FACTOR_2)
+    found: Array = values ^ values >> np.uint64(31)
+    return found
 
 
 def row_hash_one(values: Sequence[str | int | bytes | None], seed: int) -> int:
@@ -124,26 +117,10 @@ def _value_hashes(column: Column, seed: int, device: Device) -> Callable[[int, i
     integers = as_integers(column)
 
     def hashes(start: int, stop: int) -> Array:
-        found = _hash_integers(integers.values[start:stop], seed)
+        found = hash_int64(xp, integers.values[start:stop], seed=seed)
         return found if integers.valid is None else xp.where(integers.valid[start:stop], found, null)
 
     return hashes
-
-
-def _hash_integers(values: Array, seed: int) -> Array:
-    """Return XXH64 of the bytes of integers, on the device that they are on."""
-    lanes = values.astype(np.int64).view(np.uint64) * np.uint64(_PRIME_2)
-    state = _rotate(lanes, 31) * np.uint64(_PRIME_1) ^ np.uint64(seed + _PRIME_5 + _INTEGER_BYTES & _WORD)
-    state = _rotate(state, 27) * np.uint64(_PRIME_1) + np.uint64(_PRIME_4)
-    state = (state ^ state >> np.uint64(33)) * np.uint64(_PRIME_2)
-    state = (state ^ state >> np.uint64(29)) * np.uint64(_PRIME_3)
-    hashed: Array = state ^ state >> np.uint64(32)
-    return hashed
-
-
-def _rotate(values: Array, bits: int) -> Array:
-    rotated: Array = values << np.uint64(bits) | values >> np.uint64(64 - bits)
-    return rotated
 
 
 def _null(seed: int) -> int:

@@ -6,6 +6,7 @@ import numpy as np
 
 from whitewater.devices.kernel import int64, kernel, part, uint64
 from whitewater.devices.protocol import Array
+from whitewater.devices.xxh64 import mixed
 
 # How a number is stored, where it is not just copied; and the columns of a table of places.
 COPIED, INT32, INT64, FLOAT64, BIT = range(5)
@@ -26,16 +27,9 @@ def permutation(length: int, key: int) -> Array:
     state = uint64(key)
     for last in range(length - 1, 0, -1):
         state = uint64(state + uint64(_GOLDEN))
-        chosen = int64(((_mixed(state) >> uint64(32)) * uint64(last + 1)) >> uint64(32))
+        chosen = int64(((mixed(state) >> uint64(32)) * uint64(last + 1)) >> uint64(32))
         order[last], order[chosen] = order[chosen], order[last]
     return order
-
-
-@part
-def _mixed(value: int) -> int:
-    value = (value ^ (value >> uint64(30))) * uint64(0xBF58476D1CE4E5B9)
-    value = (value ^ (value >> uint64(27))) * uint64(0x94D049BB133111EB)
-    return value ^ (value >> uint64(31))
 
 
 @kernel

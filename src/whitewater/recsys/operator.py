@@ -110,10 +110,7 @@ class Operator(Section, ABC):
     def restored(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Fitted:
         """Return what one statistic learnt, from its `Fitted.facts` and `Fitted.tables`.
 
-        Raises
-        ------
-        IntegrityError
-            If they are not what this operator writes.
+        Raises IntegrityError if they are not what this operator writes.
         """
         raise NotImplementedError(f"{type(self).__name__} learns nothing")
 

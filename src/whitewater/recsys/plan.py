@@ -1,22 +1,27 @@
-"""A graph that has met the columns of data: the operators in order, and where each of their columns comes from."""
+"""A graph that has met the columns of data: the operators in order, where each column comes from, and making them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from whitewater.errors import ConfigError
+from whitewater.errors import ConfigError, IntegrityError
 from whitewater.recsys.graph import Inputs, Joined, Node, Picked, Source, Without
 from whitewater.recsys.operator import Applied, Operator
+from whitewater.recsys.rows import rows_of
 from whitewater.recsys.schema import Field, Schema
 
 if TYPE_CHECKING:
-    from whitewater.recsys.operator import Fitted
+    from whitewater.devices.columns import Block, Column
+    from whitewater.recsys.operator import Applying, Fitted
 
 Origin = int | None
 """Where a column comes from: the number of the stage that makes it, or None for the data."""
+Learnt = Sequence[Mapping[str, "Fitted"] | None]
+"""What each stage of a plan learnt, by names of statistics; None where it is not fitted yet."""
+Read = Callable[[Sequence[str]], "Block"]
 
 
 @dataclass(frozen=True)
@@ -155,11 +160,8 @@ class Plan:
 def bind(graph: Node, schema: Schema) -> Plan:
     """Return the plan of a graph for the columns of some data.
 
-    Raises
-    ------
-    ConfigError
-        If a column is unknown or of a type that its operator cannot take, columns have one name, or an operator cannot
-        take combinations.
+    Raises ConfigError if a column is unknown or of a type that its operator cannot take, columns have one name, or an
+    operator cannot take combinations.
     """
     binding = _Binding(schema)
     result = binding.columns(graph)
@@ -263,10 +265,7 @@ class _Binding:
 def staged_operator(plan: Plan, operator: Operator, inputs: Inputs, origins: Mapping[str, Origin]) -> Stage:
     """Return an operator as the next stage of a plan.
 
-    Raises
-    ------
-    ConfigError
-        If it makes a column twice, or cannot take the type of a column.
+    Raises ConfigError if it makes a column twice, or cannot take the type of a column.
     """
     fields = _fields(plan, operator, inputs, origins)
     outputs = tuple(operator.output(inputs, fields))
@@ -325,3 +324,65 @@ def _told(names: Sequence[str | tuple[str, ...]]) -> str:
 def _refuse_repeated(names: Sequence[str], *, what: str) -> None:
     if repeated := sorted({name for name in names if names.count(name) > 1}):
         raise ConfigError(f"{what} more than one column called {', '.join(repeated)}. Give it each column once.")
+
+
+def evaluated(plan: Plan, learnt: Learnt, read: Read, wanted: Mapping[str, Origin], applying: Applying) -> Block:
+    """Return columns that the data has or a stage makes, of some rows.
+
+    Columns are made one after the other, and each is let go after its last use, so that few are there at a time besides
+    the results.
+
+    Parameters
+    ----------
+    plan, learnt
+        The stages and what they learnt.
+    read
+        Returns columns of the data by their names, for these rows.
+    wanted
+        Names of the columns to make, and where each comes from.
+    applying
+        Device, and whether the rows are those that were fitted on.
+
+    Raises
+    ------
+    IntegrityError
+        If a stage makes other columns, or of other rows, than it says.
+    """
+    made: dict[tuple[Origin, str], Column] = {}
+    work = [
+        (number, share, plan.taken(number, share, training=applying.training)) for number, share in plan.work(wanted)
+    ]
+    last = {(origin, name): place for place, (_, _, taken) in enumerate(work) for name, origin in taken.items()}
+    kept = {(origin, name) for name, origin in wanted.items()}
+    used = last.keys() | kept
+    for place, (number, share, taken) in enumerate(work):
+        _read_missing(made, taken, read)
+        given = {name: made[origin, name] for name, origin in taken.items()}
+        for key in [key for key in made if key not in kept and last[key] <= place]:
+            del made[key]
+        stage = plan.stages[number]
+        columns = stage.operator.transform(share.inputs, given, learnt[number] or {}, applying)
+        _check(stage, share, given, columns)
+        made |= {(number, name): each for name, each in columns.items() if (number, name) in used}
+        del given, columns
+    _read_missing(made, wanted, read)
+    return {name: made[origin, name] for name, origin in wanted.items()}
+
+
+def _read_missing(made: dict[tuple[Origin, str], Column], wanted: Mapping[str, Origin], read: Read) -> None:
+    missing = [name for name, origin in wanted.items() if origin is None and (origin, name) not in made]
+    if missing:
+        made |= {(None, name): column for name, column in read(missing).items()}
+
+
+def _check(stage: Stage, share: Share, given: Block, columns: Block) -> None:
+    if tuple(columns) != share.outputs:
+        raise IntegrityError(
+            f"{stage.label} made the columns {list(columns)}, not {list(share.outputs)}. Report this as a bug."
+        )
+    lengths = {name: len(column) for name, column in columns.items() if len(column) != rows_of(given)}
+    if lengths:
+        raise IntegrityError(
+            f"{stage.label} made columns of other rows than the {rows_of(given)} that it was given: {lengths}. "
+            "Report this as a bug."
+        )

@@ -213,10 +213,7 @@ def taken(values: Column, rows: Array) -> Numbers | Categories:
 def as_table(block: Block, types: Mapping[str, pa.DataType], device: Device) -> pa.Table:
     """Return columns as a table of Arrow; nulls are nulls, but NaN in floats.
 
-    Raises
-    ------
-    InputError
-        If the values of a column cannot be of its type.
+    Raises InputError if the values of a column cannot be of its type.
     """
     arrays = [_arrow_of(name, on_host(block[name], device), type_) for name, type_ in types.items()]
     return pa.Table.from_arrays(arrays, schema=arrow_schema(types))

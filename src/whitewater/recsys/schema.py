@@ -85,10 +85,8 @@ class Schema:
 def plain(type_: pa.DataType) -> pa.DataType:
     """Return the type of values, however they are stored: text as string, dictionaries as what is in them.
 
-    Raises
-    ------
-    ValueError
-        If they are neither numbers nor text, nor lists of them; the message completes a sentence about the column.
+    Raises ValueError if they are neither numbers nor text, nor lists of them; the message completes a sentence about
+    the column.
     """
     types = pa.types
     if types.is_dictionary(type_):
@@ -127,13 +125,7 @@ def wider(first: pa.DataType, second: pa.DataType) -> pa.DataType:
 
 
 def type_named(name: str) -> pa.DataType:
-    """Return the plain type whose ``str`` this is.
-
-    Raises
-    ------
-    ValueError
-        If there is none.
-    """
+    """Return the plain type whose ``str`` this is; raises ValueError if there is none."""
     inner = re.fullmatch(r"list<\w+: (\w+)>", name)
     if inner:
         return pa.list_(type_named(inner[1]))

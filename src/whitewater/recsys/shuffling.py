@@ -76,13 +76,7 @@ def scatter(
 
 
 def gather(bucket: int, *, paths: Sequence[Path], shuffle: Shuffle, device: Device, folder: Path) -> FeatureFile:
-    """Sort the rows of a bucket and write them as a file.
-
-    Raises
-    ------
-    IntegrityError
-        If two rows have one number.
-    """
+    """Sort the rows of a bucket and write them as a file; raises IntegrityError if two rows have one number."""
     rows = pa.Table.from_batches([_batch(path, bucket) for path in paths])
     hashes = to_numpy(rows[_HASH])
     order = np.argsort(hashes)

@@ -94,10 +94,7 @@ def train(run: Run[Train], *, train: Path, valid: Path, test: Path, metrics: Out
 def groups_of(folder: FeatureFolder) -> dict[str, list[str]]:
     """Return the features that are numbers by their group, the last tag of each; features without one are ``other``.
 
-    Raises
-    ------
-    InputError
-        If there are none.
+    Raises InputError if there are none.
     """
     groups: dict[str, list[str]] = {}
     for name in numeric_columns(folder):

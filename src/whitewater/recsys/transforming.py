@@ -11,9 +11,8 @@ import pyarrow as pa
 from whitewater import memory
 from whitewater.errors import ConfigError, InputError
 from whitewater.recsys.dataset import Dataset, Part
-from whitewater.recsys.evaluating import Learnt, Read, evaluated
 from whitewater.recsys.operator import Applying
-from whitewater.recsys.plan import Plan
+from whitewater.recsys.plan import Learnt, Plan, Read, evaluated
 from whitewater.recsys.rows import as_fitted, as_table, refuse_other_times, type_of
 from whitewater.recsys.schema import Field, Schema, kind
 

@@ -129,13 +129,7 @@ def _moments(table: pa.Table, number: str) -> Moments:
 
 
 class CategoryStatistics(LearntByCategory):
-    """What a `JoinGroupby` learnt of one column or combination.
-
-    Raises
-    ------
-    InputError
-        If a number is infinite.
-    """
+    """What a `JoinGroupby` learnt of one column or combination; raises InputError if a number is infinite."""
 
     def __init__(self, operator: JoinGroupby, grouping: Grouping, table: pa.Table) -> None:
         super().__init__(grouping, table)

@@ -194,10 +194,7 @@ class TargetSums(Gathering):
 class TargetMeans(LearntByCategory):
     """What a `TargetEncoding` learnt of one column or combination.
 
-    Raises
-    ------
-    InputError
-        If a target is null in all rows, or infinite in one.
+    Raises InputError if a target is null in all rows, or infinite in one.
     """
 
     def __init__(self, operator: TargetEncoding, grouping: Grouping, table: pa.Table) -> None:
