@@ -7,9 +7,10 @@ import zipfile
 import zlib
 from pathlib import Path
 
+from whitewater.text_files import GZIP
+
 HEAD = 4096
 PARQUET = b"PAR1"
-GZIP = b"\x1f\x8b"
 # How pages and messages of servers begin; no table, edge list or archive that is read here does.
 PAGE = re.compile(rb'(?:\xef\xbb\xbf)?\s*(?:<(?:!doctype|!--|\?xml|html|head|body|script|error)|\{\s*")', re.IGNORECASE)
 

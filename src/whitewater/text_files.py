@@ -27,7 +27,6 @@ LONGEST_LINE = 512 << 20
 GZIP = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _OTHER_FORMS = {b"\x28\xb5\x2f\xfd": "Zstandard", b"PK\x03\x04": "ZIP", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 class Stream(Protocol):
@@ -43,8 +42,7 @@ def open_text(path: str | Path, origin: str = "") -> Iterator[BinaryIO]:
     Raises
     ------
     InputError
-        If the file cannot be read, is compressed in another way or is UTF-16; also while it is read, if it is cut off
-        or damaged.
+        If the file cannot be read, or is compressed in another way; also while it is read, if it is cut off or damaged.
     """
     name = origin or str(path)
     try:
@@ -55,25 +53,17 @@ def open_text(path: str | Path, origin: str = "") -> Iterator[BinaryIO]:
                     raise InputError(f"{name} is compressed as {form}. Unpack it, or give it as gzip.")
             file.seek(0)
             if not start.startswith(GZIP):
-                _refuse_utf_16(start, name)
                 yield file
                 return
             with gzip.open(file) as stream:
-                _refuse_utf_16(stream.read(4), name)
-                stream.seek(0)
                 yield cast("BinaryIO", stream)
-    except EOFError as error:
-        raise InputError(f"{name} is a gzip file that is cut off. Fetch it again.") from error
-    except (gzip.BadGzipFile, zlib.error) as error:
-        raise InputError(f"{name} is a damaged gzip file ({error}). Fetch it again.") from error
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        what = (
+            "gzip file that is cut off (truncated)" if isinstance(error, EOFError) else f"damaged gzip file ({error})"
+        )
+        raise InputError(f"{name} is a {what}. Check the file. If its source is whole, fetch it again.") from error
     except OSError as error:
         raise InputError(f"{name} cannot be read: {error.strerror}. Check its path, or fetch it again.") from error
-
-
-def _refuse_utf_16(start: bytes, name: str) -> None:
-    if start.startswith(_UTF_16) or b"\0" in start[:4]:
-        raise InputError(f"{name} is no text in UTF-8, but most likely in UTF-16. Convert it, such as with "
-                         "`iconv -f UTF-16 -t UTF-8`.")  # fmt: skip
 
 
 def ranges(path: str | Path, begin: int, size: int) -> list[tuple[int, int | None]]:
@@ -91,20 +81,26 @@ def ranges(path: str | Path, begin: int, size: int) -> list[tuple[int, int | Non
     return list(zip(starts, [*starts[1:], None], strict=True))
 
 
-def line_blocks(path: str | Path, start: int = 0, stop: int | None = None, *, origin: str = "") -> Iterator[bytes]:
-    """Yield whole lines, about `BLOCK_BYTES` of them at a time, from one byte of the text, or up to one.
+def line_blocks(
+    path: str | Path, start: int = 0, stop: int | None = None, *, origin: str = "", block: int | None = None
+) -> Iterator[bytes]:
+    """Yield whole lines, about ``block`` bytes of them at a time, from one byte of the text, or up to one.
 
     The last line gets a line feed if it has none. Raises InputError; see `open_text` and `whole_lines`.
     """
     with open_text(path, origin) as stream:
         stream.seek(start)
-        yield from whole_lines(stream, origin or str(path), length=(sys.maxsize if stop is None else stop) - start)
+        length = (sys.maxsize if stop is None else stop) - start
+        yield from whole_lines(stream, origin or str(path), length=length, block=block)
 
 
-def whole_lines(stream: Stream, origin: str, *, length: int = sys.maxsize) -> Iterator[bytes]:
-    """Yield the lines of a stream, about `BLOCK_BYTES` of them at a time. Raises InputError if one has no end."""
+def whole_lines(stream: Stream, origin: str, *, length: int = sys.maxsize, block: int | None = None) -> Iterator[bytes]:
+    """Yield the lines of a stream, `BLOCK_BYTES` of them at a time or ``block``. Raises InputError if one has no end.
+
+    A thread reads ahead, so that a file is unpacked while it is parsed.
+    """
     carried: list[bytes] = []
-    for piece in _ahead(_pieces(stream, length)):
+    for piece in _ahead(_pieces(stream, length, block or BLOCK_BYTES)):
         end = piece.rfind(b"\n") + 1
         if end:
             yield b"".join([*carried, piece[:end]])
@@ -116,14 +112,13 @@ def whole_lines(stream: Stream, origin: str, *, length: int = sys.maxsize) -> It
         yield b"".join([*carried, b"\n"])
 
 
-def _pieces(stream: Stream, length: int) -> Iterator[bytes]:
-    while piece := stream.read(min(BLOCK_BYTES, length)):
+def _pieces(stream: Stream, length: int, block: int) -> Iterator[bytes]:
+    while piece := stream.read(min(block, length)):
         length -= len(piece)
         yield piece
 
 
 def _ahead(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield pieces while a thread makes the next one, so that a file is unpacked while it is parsed."""
     with ThreadPoolExecutor(1) as pool:
         following = pool.submit(next, pieces, b"")
         while piece := following.result():

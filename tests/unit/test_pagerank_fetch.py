@@ -285,7 +285,7 @@ def test_a_list_in_a_bucket_names_files_beside_it(folder: Path) -> None:
     [
         (b"", "names no files"),
         (b"none.txt\n", r"none\.txt does not exist"),
-        (gzip.compress(b"a.txt\n", mtime=0)[:-3], "is no list of files"),
+        (gzip.compress(b"a.txt\n", mtime=0)[:-3], "is a gzip file that is cut off"),
         (b"\xff\xfe\n", "is no list of files"),
     ],
 )

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import codecs
 import csv
-import gzip
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import Literal
 
 from whitewater.devices import Device, Encoded, Parsed, RawBlock
 from whitewater.devices.arrow_kinds import from_arrow
 from whitewater.errors import InputError
 from whitewater.taxi.schema import ALIASES, NOT_CARRIED, Era, recognise
+from whitewater.text_files import GZIP, line_blocks, open_text, ranges
 
 Form = Literal["parquet", "text", "gzip"]
 # Lines looked at to learn how many fields the rows have, where the header has fewer.
@@ -25,8 +24,6 @@ BYTES_A_ROW = 100
 HEADER_BYTES = 1 << 16
 SEPARATORS = {b";": "semicolons", b"\t": "tabs", b"|": "vertical bars"}
 SHOWN = 80
-# The gzip module lets some errors of zlib through.
-_FAULTS = (OSError, EOFError, zlib.error)
 
 
 @dataclass(frozen=True)
@@ -42,11 +39,11 @@ class RawFile:
 
 @dataclass(frozen=True)
 class Unit:
-    """A part of a file that one task reads: a row group, a range of bytes that holds whole lines, or all of a gzip."""
+    """A part of a file that one task reads: a row group, or lines by the bytes where they begin and end."""
 
     file: RawFile
     start: int
-    stop: int
+    stop: int | None
 
 
 def open_all(paths: Sequence[Path]) -> list[RawFile]:
@@ -84,7 +81,7 @@ def open_raw(path: Path) -> RawFile:
         raise InputError(f"{path} cannot be read: {error.strerror}. Check taxi.fetch.files.paths.") from error
     if magic == b"PAR1":
         return _open_parquet(path)
-    return _open_text(path, "gzip" if magic[:2] == b"\x1f\x8b" else "text")
+    return _open_text(path, "gzip" if magic.startswith(GZIP) else "text")
 
 
 def units(file: RawFile, *, block_rows: int) -> list[Unit]:
@@ -93,10 +90,7 @@ def units(file: RawFile, *, block_rows: int) -> list[Unit]:
         import pyarrow.parquet as pq
 
         return [Unit(file, group, group + 1) for group in range(pq.read_metadata(file.path).num_row_groups)]
-    if file.form == "gzip":
-        return [Unit(file, 0, 0)]
-    size, step = file.path.stat().st_size, block_rows * BYTES_A_ROW
-    return [Unit(file, start, min(start + step, size)) for start in range(file.body, size, step)]
+    return [Unit(file, start, stop) for start, stop in ranges(file.path, file.body, block_rows * BYTES_A_ROW)]
 
 
 def blocks(unit: Unit, device: Device, *, block_rows: int) -> Iterator[Parsed]:
@@ -107,7 +101,8 @@ def blocks(unit: Unit, device: Device, *, block_rows: int) -> Iterator[Parsed]:
         for block in device.row_group_blocks(file.path, unit.start, columns, block_rows=block_rows):
             yield Parsed(block, _rows(block), ())
         return
-    for text in _lines(unit, size=block_rows * BYTES_A_ROW):
+    size = block_rows * BYTES_A_ROW if unit.stop is None else unit.stop - unit.start
+    for text in line_blocks(file.path, unit.start, unit.stop, block=size):
         yield device.parse_delimited(text, file.fields, columns)
 
 
@@ -162,13 +157,13 @@ def _open_parquet(path: Path) -> RawFile:
 
 def _open_text(path: Path, form: Form) -> RawFile:
     try:
-        with gzip.open(path, "rb") if form == "gzip" else path.open("rb") as stream:
+        with open_text(path) as stream:
             header = stream.readline(HEADER_BYTES)
             if fault := _fault_of_header(header):
                 raise InputError(f"{path} {fault}")
             sample = [line for line in islice(stream, SAMPLE_LINES) if line.strip()]
         names = header.decode("utf-8-sig").rstrip("\r\n").split(",")
-    except (*_FAULTS, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
         raise InputError(f"{path} is neither Parquet nor readable CSV ({error}). Check the file.") from error
     names = [name.strip().strip('"') for name in names]
     if _is_trip(names):
@@ -217,33 +212,3 @@ def _fields(names: Sequence[str], sample: Sequence[bytes], *, path: Path) -> tup
         raise InputError(f"{path}: rows have {usual} fields, but the header names {len(names)}, so it is not clear "
                          "which column is which. Correct the header.")  # fmt: skip
     return (*names, *(f"pad {number}" for number in range(usual - len(names))))
-
-
-def _lines(unit: Unit, *, size: int) -> Iterator[bytes]:
-    """Yield whole lines of a unit, about ``size`` bytes at a time; a line belongs to the unit in which it starts."""
-    if unit.file.form == "gzip":
-        yield from _gzip_lines(unit.file, size=size)
-        return
-    with unit.file.path.open("rb") as stream:
-        start, stop = (_line_start(stream, position, unit.file) for position in (unit.start, unit.stop))
-        stream.seek(start)
-        if text := stream.read(stop - start):
-            yield text
-
-
-def _line_start(stream: BinaryIO, position: int, file: RawFile) -> int:
-    """Return where the first line begins that does not begin before ``position``."""
-    if position <= file.body:
-        return file.body
-    stream.seek(position - 1)
-    return position - 1 + len(stream.readline())
-
-
-def _gzip_lines(file: RawFile, *, size: int) -> Iterator[bytes]:
-    try:
-        with gzip.open(file.path, "rb") as stream:
-            stream.readline()
-            while text := stream.read(size):
-                yield text + stream.readline()
-    except _FAULTS as error:
-        raise InputError(f"{file.path} is a damaged or truncated gzip file ({error}). Download it again.") from error

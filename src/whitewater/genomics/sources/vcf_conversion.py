@@ -20,7 +20,8 @@ from typing import Any, Protocol
 
 from whitewater.check import few
 from whitewater.errors import InputError, ResourceError, WhitewaterError
-from whitewater.genomics.sources.vcf_header import BGZIP, GZIP, begins_with, header_lines
+from whitewater.genomics.sources.vcf_header import BGZIP, begins_with, header_lines
+from whitewater.text_files import GZIP
 
 # Fields of the header's INFO and FORMAT are not needed, and often many times as large as the calls.
 POSITION = "POS"

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import re
-import zlib
 from collections.abc import Sequence
 from itertools import takewhile
 from pathlib import Path
@@ -13,8 +11,8 @@ from pathlib import Path
 from whitewater.check import few
 from whitewater.errors import InputError
 from whitewater.genomics.sources.samples import check_unique
+from whitewater.text_files import open_text
 
-GZIP = b"\x1f\x8b"
 # How a file of bgzip begins, and the empty block that it ends with (SAM specification, section 4.1.2).
 BGZIP = b"\x1f\x8b\x08\x04"
 BGZIP_END = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000")
@@ -64,17 +62,14 @@ def header_lines(file: Path) -> list[bytes]:
     InputError
         If it begins like no such file, or its compression is damaged.
     """
-    try:
-        with gzip.open(file) if begins_with(file, GZIP) else file.open("rb") as opened:
-            start = opened.read(len(FORMAT))
-            if start.startswith(BCF):
-                opened.seek(len(BCF) + BCF_VERSION_BYTES)
-                size = int.from_bytes(opened.read(BCF_LENGTH_BYTES), "little")
-                return opened.read(size).rstrip(b"\0").splitlines()
-            opened.seek(0)
-            lines = list(takewhile(lambda line: line.startswith(b"#"), opened)) if start == FORMAT else []
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise InputError(f"{file} is damaged or cut off: {error}. Copy it again.") from error
+    with open_text(file) as opened:
+        start = opened.read(len(FORMAT))
+        if start.startswith(BCF):
+            opened.seek(len(BCF) + BCF_VERSION_BYTES)
+            size = int.from_bytes(opened.read(BCF_LENGTH_BYTES), "little")
+            return opened.read(size).rstrip(b"\0").splitlines()
+        opened.seek(0)
+        lines = list(takewhile(lambda line: line.startswith(b"#"), opened)) if start == FORMAT else []
     if not lines:
         raise InputError(f"{file} is not a VCF or BCF file: it begins with {start[:SHOWN]!r}, not with "
                          f"{FORMAT.decode()!r}. Check the paths of the source vcf.")  # fmt: skip

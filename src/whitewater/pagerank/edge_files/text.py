@@ -35,6 +35,7 @@ _SEPARATORS = {**_OTHERS, "space": b" "}
 _COMMENTS: dict[str, tuple[bytes, ...]] = {"head": (b"#", b"%"), "none": (), "#": (b"#",), "%": (b"%",)}
 _EDGES_OF_SNAP = re.compile(rb"^#\s*Nodes:\s*\d+\s+Edges:\s*(\d+)\s*$")
 _FIELDS = 3
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _SHOWN = 80
 _NAMES = re.compile(rb"[\t -/:-~]+")
 _WORD = re.compile(rb"[^ \t\r]+")
@@ -129,7 +130,11 @@ def open_file(path: Path, settings: Edges) -> TextFile:
     separator, marks = _SEPARATORS[settings.delimiter], _COMMENTS[settings.comment]
     banner, row, comments, empty = b"", b"", list[bytes](), 0
     with open_text(path) as stream:
-        body = len(BYTE_ORDER_MARK) if stream.read(len(BYTE_ORDER_MARK)) == BYTE_ORDER_MARK else 0
+        start = stream.read(4)
+        if start.startswith(_UTF_16) or b"\0" in start:
+            raise InputError(f"{path} is no text in UTF-8, but most likely in UTF-16. Convert it, such as with "
+                             "`iconv -f UTF-16 -t UTF-8`.")  # fmt: skip
+        body = len(BYTE_ORDER_MARK) if start.startswith(BYTE_ORDER_MARK) else 0
         stream.seek(body)
         while line := stream.readline(LONGEST_LINE):
             stripped = line.strip(_blanks(separator) + b"\n")

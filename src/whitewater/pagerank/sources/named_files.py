@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +10,8 @@ from urllib.parse import urljoin, urlsplit
 from whitewater.config.pagerank import Edges, Warc
 from whitewater.download import Access
 from whitewater.errors import InputError
-from whitewater.pagerank.sources.warc import GZIP
 from whitewater.places import Downloads, Input, distinct, expand, obtain
+from whitewater.text_files import open_text
 
 LISTS = (".paths", ".paths.gz")
 
@@ -71,16 +69,15 @@ class NamedFiles:
 
     def _lines(self, place: str, listing: Input) -> list[str]:
         """Return what the lines of a list stand for."""
+        name = f"{listing.path} ({listing.origin})"
         try:
-            data = Path(listing.path).read_bytes()
-            text = (gzip.decompress(data) if data.startswith(GZIP) else data).decode()
-        except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-            raise InputError(
-                f"{listing.path} ({listing.origin}) is no list of files: {error}. Check {self.key}."
-            ) from error
+            with open_text(listing.path, name) as stream:
+                text = stream.read().decode()
+        except UnicodeDecodeError as error:
+            raise InputError(f"{name} is no list of files: {error}. Check {self.key}.") from error
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         if not lines:
-            raise InputError(f"{listing.path} ({listing.origin}) names no files. Check {self.key}.")
+            raise InputError(f"{name} names no files. Check {self.key}.")
         return [_resolved(self.paths_base or place, line, is_folder=bool(self.paths_base)) for line in lines]
 
 

@@ -50,6 +50,7 @@ from whitewater.errors import InputError
 from whitewater.pagerank.pages import LARGEST_BODY, Page, PagesWriter
 from whitewater.pagerank.sources.http_body import UndecodableError, decoded, header_text
 from whitewater.step import Run
+from whitewater.text_files import GZIP
 
 NO_PAGES = frozenset({"request", "revisit", "metadata", "warcinfo", "continuation"})
 WITH_PAGES = frozenset({"response", "resource", "conversion"})
@@ -57,7 +58,6 @@ WITH_PAGES = frozenset({"response", "resource", "conversion"})
 LARGE_BYTES = 64_000_000
 # A capture without a date that can be read counts as the oldest.
 NO_DATE = np.iinfo(np.int64).min
-GZIP = b"\x1f\x8b"
 MAGIC = b"WARC/"
 BLOCK = 1 << 16
 REMEDY = "Get the file again."
