@@ -15,7 +15,7 @@ from whitewater.recsys.default_features import features
 from whitewater.recsys.log_folder import FIRST, TYPES, LogColumn
 from whitewater.recsys.schema import Field, Schema
 from whitewater.recsys.sources.criteo import LAYOUT
-from whitewater.recsys.sources.generated import simulated_columns
+from whitewater.recsys.sources.files import simulated_columns
 from whitewater.recsys.sources.movielens import COLUMNS
 
 GROUPS = {

@@ -16,8 +16,7 @@ from whitewater.local_files import steady
 from whitewater.places import Downloads, Input
 from whitewater.recsys.log_folder import open_log
 from whitewater.recsys.sources.criteo import read_criteo
-from whitewater.recsys.sources.files import read_files
-from whitewater.recsys.sources.generated import read_generated
+from whitewater.recsys.sources.files import read_files, read_generated
 from whitewater.recsys.sources.movielens import read_movielens
 from whitewater.recsys.sources.movielens_release import release_files
 from whitewater.recsys.sources.named_files import NamedFiles

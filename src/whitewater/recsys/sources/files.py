@@ -3,6 +3,8 @@
 Text has a header, by whose names the columns are found. Its fields are read by role: continuous and label as numbers,
 categorical and key as text; time as numbers of the declared unit or text of the declared format, or without one as
 dates and times of ISO 8601, in UTC where they have no offset: all have one, or none. An empty field is null.
+
+The simulated days of the source `generated` are Parquet too; their columns are known by their names.
 """
 
 from __future__ import annotations
@@ -13,10 +15,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from whitewater.config.recsys import A_SECOND, Fetch, FileColumn, Files
+from whitewater.config.recsys import A_SECOND, Fetch, FileColumn, Files, Role
 from whitewater.errors import ConfigError
 from whitewater.places import Input
-from whitewater.recsys.log_folder import LogWriter, Period, Unit
+from whitewater.recsys.log_folder import LABEL, TIME, LogWriter, Period, Unit
 from whitewater.recsys.sources.layout import Layout, layout_of
 from whitewater.recsys.sources.parquet import is_parquet, parquet_schema, parquet_spans
 from whitewater.recsys.sources.spans import Span, write_spans
@@ -30,6 +32,7 @@ _TEXT_TYPES = {
     "key": pa.string(),
 }
 _NUMBER, _ZONE = re.compile(r"\s*-?\d+(\.\d*)?\s*"), re.compile(r".*\d[T ].*(Z|[+-]\d\d(:?\d\d)?)")
+_SIMULATED: Mapping[str, Role] = {"I": "continuous", "C": "categorical"}
 
 
 def read_files(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Mapping[str, int]:
@@ -63,6 +66,25 @@ def read_files(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Mapping
     times: tuple[Unit, Period] = ("seconds", "day") if layout.time else ("position", "file")
     writer = LogWriter(log, "files", layout.log_columns, times[0], run.settings.row_group_rows, times[1])
     return write_spans(spans, layout, writer, run=run, days_of_time=layout.time is not None)
+
+
+def read_generated(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Mapping[str, int]:
+    """Write the log of simulated days, given in their order; see `whitewater.recsys.sources.spans.write_spans`."""
+    schemas = [(file.origin, parquet_schema(file)) for file in files]
+    layout = layout_of(simulated_columns(schemas[0][1]), schemas, positive=None)
+    writer = LogWriter(log, "generated", layout.log_columns, "seconds", run.settings.row_group_rows)
+    spans = [span for number, file in enumerate(files) for span in parquet_spans(file, number)]
+    return write_spans(spans, layout, writer, run=run)
+
+
+def simulated_columns(schema: pa.Schema) -> tuple[FileColumn, ...]:
+    """Return the columns of a simulated day with their roles."""
+    kinds = {name: _SIMULATED[name[0]] for name in schema.names if re.fullmatch(r"[IC]\d+", name)}
+    return (
+        FileColumn(name=TIME, role="time", unit="s"),
+        FileColumn(name=LABEL, role="label"),
+        *(FileColumn(name=name, role=role) for name, role in kinds.items()),
+    )
 
 
 def _schema(file: Input, head: Head, settings: Files) -> pa.Schema:
