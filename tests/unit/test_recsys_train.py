@@ -24,10 +24,9 @@ from whitewater.devices import resolve
 from whitewater.devices.estimators import XgboostTrees
 from whitewater.errors import DeviceError, InputError
 from whitewater.recsys.feature_folder import FeatureFile, open_features, write_features
-from whitewater.recsys.feature_matrix import load_matrix, numeric_columns
 from whitewater.recsys.prediction_quality import area_under_curve, quality
 from whitewater.recsys.schema import Field, Schema
-from whitewater.recsys.train import train
+from whitewater.recsys.train import load_matrix, numeric_columns, train
 from whitewater.step import Output, Run
 
 CPU = resolve("cpu")

@@ -94,11 +94,7 @@ def _group(feature: Feature, columns: Mapping[str, Role]) -> Node:
 
 def _operator(name: str, parameters: Mapping[str, Any]) -> Operator:
     if name not in OPERATORS:
-        near = difflib.get_close_matches(name, OPERATORS, n=1)
-        raise ConfigError(
-            f"there is no operator {name!r}{f'; did you mean {near[0]!r}?' if near else '.'} The operators are "
-            f"{', '.join(OPERATORS)}."
-        )
+        raise ConfigError(f"there is no operator {_unknown(name, OPERATORS)} The operators are {', '.join(OPERATORS)}.")
     return OPERATORS[name](**parameters)
 
 
@@ -116,11 +112,7 @@ def _columns(wanted: Iterable[str | tuple[str, ...]], columns: Mapping[str, Role
 
 def _known(name: str, columns: Mapping[str, Role]) -> str:
     if name not in columns:
-        near = difflib.get_close_matches(name, columns, n=1)
-        raise ConfigError(
-            f"the log has no column {name!r}{f'; did you mean {near[0]!r}?' if near else '.'} Its columns are "
-            f"{', '.join(columns)}."
-        )
+        raise ConfigError(f"the log has no column {_unknown(name, columns)} Its columns are {', '.join(columns)}.")
     if columns[name] == "label":
         raise ConfigError(f"{name!r} is the label: a feature of it would tell the answer. Leave it out.")
     return name
@@ -132,3 +124,8 @@ def _matching(glob: str, columns: Mapping[str, Role]) -> list[str]:
     if not found:
         raise ConfigError(f"no column matches {glob!r}. The columns are {', '.join(names)}.")
     return found
+
+
+def _unknown(name: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f"{name!r}; did you mean {near[0]!r}?" if near else f"{name!r}."

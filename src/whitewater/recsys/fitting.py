@@ -69,32 +69,10 @@ class Material:
 def learn(
     plan: Plan, dataset: Dataset, *, run: Run[Any], client: Workers, scratch: Path, memory_share: float
 ) -> tuple[Plan, tuple[Mapping[str, Fitted], ...]]:
-    """Fit all stages.
+    """Fit all stages; return the plan with what is known of its columns now, and what each stage learnt.
 
-    Parameters
-    ----------
-    plan
-        The stages; the columns of the data that they need are in the dataset.
-    dataset
-        Rows to learn from.
-    run, client
-        Device and threads.
-    scratch
-        A folder for what does not fit into memory.
-    memory_share
-        Share of the available memory that all statistics that are learnt at a time may take.
-
-    Returns
-    -------
-    tuple
-        The plan with what is known of its columns now, and what each stage learnt, by names of statistics.
-
-    Raises
-    ------
-    InputError
-        If there are no rows.
-    ResourceError
-        If blocks of the data do not fit into memory.
+    What is learnt at a time may take ``memory_share`` of the available memory; for more there is the folder
+    ``scratch``. Raises InputError if there are no rows, and ResourceError if blocks do not fit into memory.
     """
     if not dataset.rows:
         raise InputError("there are no rows to learn from. Check the source of the data.")

@@ -330,23 +330,8 @@ def evaluated(plan: Plan, learnt: Learnt, read: Read, wanted: Mapping[str, Origi
     """Return columns that the data has or a stage makes, of some rows.
 
     Columns are made one after the other, and each is let go after its last use, so that few are there at a time besides
-    the results.
-
-    Parameters
-    ----------
-    plan, learnt
-        The stages and what they learnt.
-    read
-        Returns columns of the data by their names, for these rows.
-    wanted
-        Names of the columns to make, and where each comes from.
-    applying
-        Device, and whether the rows are those that were fitted on.
-
-    Raises
-    ------
-    IntegrityError
-        If a stage makes other columns, or of other rows, than it says.
+    the results. ``read`` returns columns of the data by their names, ``wanted`` tells where each column comes from.
+    Raises IntegrityError if a stage makes other columns, or of other rows, than it says.
     """
     made: dict[tuple[Origin, str], Column] = {}
     work = [

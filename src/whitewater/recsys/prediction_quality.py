@@ -98,12 +98,9 @@ def area_under_curve(positive: npt.NDArray[np.bool_], predictions: Floats) -> tu
 
 def _ranks(values: Floats) -> npt.NDArray[np.float64]:
     """Return ranks from 1; equal values have their mean rank."""
-    order = np.argsort(values, kind="stable")
-    ordered = values[order]
-    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
-    stops = np.append(starts[1:], len(values))
-    ranks = np.empty(len(values))
-    ranks[order] = np.repeat((starts + 1 + stops) / 2, stops - starts)
+    from scipy.stats import rankdata
+
+    ranks: npt.NDArray[np.float64] = rankdata(values)
     return ranks
 
 

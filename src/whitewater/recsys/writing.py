@@ -30,25 +30,10 @@ def write_in_order(
     tags: Mapping[str, str] | None = None,
     training: bool = False,
 ) -> int:
-    """Write the results for a dataset; return the number of rows.
+    """Write the results for a dataset, a file for each of its parts; return the number of rows.
 
-    Parameters
-    ----------
-    folder
-        The folder, which is made; each part of the dataset becomes a file of it.
-    row_group_rows
-        Rows of a row group at most.
-    tags
-        What columns that are carried along are for, by name.
-
-    Raises
-    ------
-    InputError
-        If the data do not suit the transformation, or are damaged.
-    IntegrityError
-        If a row is lost.
-    ResourceError
-        If a part does not fit into memory.
+    ``tags`` say what columns that are carried along are for. Raises InputError if the data do not suit the
+    transformation, IntegrityError if a row is lost, and ResourceError if a part does not fit into memory.
     """
     shared = transformation.prepared(dataset, run=run, training=training)
     schema = tagged(transformation, dataset, tags or {})
