@@ -234,13 +234,7 @@ def text_width(text: str, size: float) -> float:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a picture, in the format that its suffix names. Equal figures give equal bytes.
-
-    Raises
-    ------
-    InputError
-        If the suffix is neither ``.png`` nor ``.svg``.
-    """
+    """Write a picture, in the format that its suffix names, or raise `InputError`. Equal figures give equal bytes."""
     import matplotlib.style
 
     form = path.suffix.removeprefix(".")
@@ -254,12 +248,7 @@ def draw_all(figures: Mapping[str, Callable[[], Figure]], plots: Mapping[str, Pa
     """Draw each picture once, write it to its files, and return the names of the pictures.
 
     ``plots`` has the path to write for each name of a file, which says which picture it is and in which format:
-    ``ranks.png``.
-
-    Raises
-    ------
-    InputError
-        If there is no picture of a name.
+    ``ranks.png``. Raises `InputError` if there is no picture of a name.
     """
     from matplotlib.text import Text
 

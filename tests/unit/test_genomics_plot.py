@@ -16,11 +16,10 @@ from matplotlib.collections import PathCollection
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle, StepPatch
-from matplotlib.text import Text
 
+from tests.pictures import labels_overlap, legend, no_text_is_cut, written
 from whitewater import devices, style
 from whitewater.config.genomics import Plot
-from whitewater.errors import InputError
 from whitewater.genomics import figures
 from whitewater.genomics.figures import MOST_LABELS, NO_LABEL, OTHER, along_genome, looks
 from whitewater.genomics.plot import plot
@@ -110,15 +109,6 @@ def every_picture(labels: Sequence[str | None], count: int) -> dict[str, Figure]
         "kinship": figures.kinship(pairs, relatedness=summary),
         "umap": figures.umap(embedding(labels, count), projected, quality=QUALITY),
     }
-
-
-def written(figure: Figure) -> str:
-    found = figure.findobj(lambda artist: artist.get_visible())
-    return "\n".join(text.get_text() for text in found if isinstance(text, Text))
-
-
-def legend(figure: Figure) -> list[str]:
-    return [text.get_text() for each in figure.subfigs[0].legends for text in each.get_texts()]
 
 
 def points(axes: Axes) -> dict[str, list[PathCollection]]:
@@ -391,21 +381,6 @@ def test_labels_are_drawn_as_they_are_and_told_apart_where_the_font_lacks_their_
     assert not any(text.get_parse_math() for text in figure.subfigs[0].legends[0].get_texts())
 
 
-def test_letters_that_the_font_lacks_are_marked_and_the_log_says_so_once(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    def draw() -> Figure:
-        contigs = ["染色体$1$", "染色体$1$", "2", "2"]
-        return figures.loadings_by_position(
-            np.full((4, 1), 0.5), contigs=contigs, positions=np.array([1, 5, 2, 9]), components=1
-        )
-
-    style.draw_all({"a": draw, "b": draw}, {name: tmp_path / name for name in ("a.png", "a.svg", "b.png")})
-    (told,) = caplog.messages
-    assert told == "The font of the pictures lacks letters of names in a, b: they are drawn as ▯"
-    assert "<!-- ▯▯▯$1$ -->" in (tmp_path / "a.svg").read_text()
-
-
 def test_numbers_that_an_axis_writes_itself_stay_formulas() -> None:
     axes = figures.missingness(samples(), variants()).axes[0]
     assert all(label.get_parse_math() for label in axes.get_yticklabels())
@@ -420,16 +395,8 @@ def test_numbers_that_an_axis_writes_itself_stay_formulas() -> None:
     ids=["4 labels", "26 labels", "no labels", "a long label"],
 )  # fmt: skip
 def test_no_text_is_cut_and_no_labels_of_an_axis_overlap(labels: Sequence[str | None], count: int) -> None:
-    for name, figure in every_picture(labels, count).items():
-        width, height = figure.get_size_inches()
-        drawn = figure.get_tightbbox()
-        assert min(drawn.x0, width - drawn.x1) >= 0, f"{name}: cut at a side"
-        assert min(drawn.y0, height - drawn.y1) >= 0, f"{name}: cut at the top or bottom"
-        for axes in figure.axes:
-            for ticks in (axes.get_xticklabels(), axes.get_yticklabels()):
-                boxes = [label.get_window_extent() for label in ticks if label.get_visible() and label.get_text()]
-                inner = [box.padded(-1) for box in boxes]
-                assert not any(a.overlaps(b) for a, b in pairwise(inner)), f"{name}: labels overlap"
+    drawn = every_picture(labels, count).items()
+    assert [name for name, figure in drawn if not no_text_is_cut(figure) or labels_overlap(figure)] == []
 
 
 def test_the_legend_is_beside_the_samples_not_on_them() -> None:
@@ -439,14 +406,6 @@ def test_the_legend_is_beside_the_samples_not_on_them() -> None:
         )
         (beside,) = figure.subfigs[0].legends
         assert beside.get_window_extent().x0 >= figure.axes[0].get_window_extent().x1
-
-
-def test_equal_data_give_equal_bytes(tmp_path: Path) -> None:
-    for name, form in product(("first", "second"), ("png", "svg")):
-        figure = figures.component_pair(table(MANY, 100), table(MANY, 9), eigenvalues=eigenvalues(), pair=(1, 2))
-        style.save(figure, tmp_path / f"{name}.{form}")
-    for form in ("png", "svg"):
-        assert (tmp_path / f"first.{form}").read_bytes() == (tmp_path / f"second.{form}").read_bytes()
 
 
 # ---- the step
@@ -494,8 +453,3 @@ def test_the_step_writes_each_picture_in_each_format_that_its_outputs_name(resul
     for file in files:
         start = (results / file).read_bytes()[:8]
         assert start == b"\x89PNG\r\n\x1a\n" if file.endswith("png") else start.startswith(b"<?xml")
-
-
-def test_a_picture_that_does_not_exist_is_refused_with_those_that_do(results: Path) -> None:
-    with pytest.raises(InputError, match=r"pcs_of_moon.*pcs_1_2.*scree"):
-        draw(results, "pcs_of_moon.png")

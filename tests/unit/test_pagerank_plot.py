@@ -20,12 +20,11 @@ from hypothesis import strategies as st
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, Rectangle
-from matplotlib.text import Text
 
 from tests.graphs import Graph, random_graph
+from tests.pictures import no_text_is_cut, written
 from whitewater import devices, style
 from whitewater.config.pagerank import Plot
-from whitewater.errors import InputError
 from whitewater.pagerank import figures
 from whitewater.pagerank.figures import at_least, binned
 from whitewater.pagerank.neighbourhood import (
@@ -38,7 +37,6 @@ from whitewater.pagerank.neighbourhood import (
 from whitewater.pagerank.plot import plot
 from whitewater.pagerank.vertex_table import read_names
 from whitewater.step import Outputs, Run
-from whitewater.style import NO_LETTER, fitted
 
 PICTURES = ("communities", "convergence", "degrees", "neighbourhood", "ranks")
 
@@ -120,21 +118,10 @@ def drawn_neighbourhood(
     )
 
 
-def written(figure: Figure) -> str:
-    found = figure.findobj(lambda artist: artist.get_visible())
-    return "\n".join(text.get_text() for text in found if isinstance(text, Text))
-
-
 def line(axes: Axes, start: str) -> npt.NDArray[np.float64]:
     """The points (points, 2) of the line whose label begins so."""
     (found,) = [each for each in axes.lines if str(each.get_label()).startswith(start)]
     return np.column_stack([np.asarray(found.get_xdata(), float), np.asarray(found.get_ydata(), float)])
-
-
-def no_text_is_cut(figure: Figure) -> bool:
-    width, height = figure.get_size_inches()
-    drawn = figure.get_tightbbox()
-    return bool(min(drawn.x0, width - drawn.x1, drawn.y0, height - drawn.y1) >= 0)
 
 
 # ---- ranks
@@ -265,22 +252,6 @@ def test_of_urls_the_scheme_is_left_out_and_the_host_where_it_is_the_same() -> N
     assert without_hosts(["Alps", "https://a.example/x"]) == ["Alps", "https://a.example/x"]
 
 
-@pytest.mark.parametrize(
-    ("name", "drawn"), [("東京 $x$\n\x07", f"{NO_LETTER * 2} $x$ {NO_LETTER}"), ("Αθήνα Москва", "Αθήνα Москва")]
-)
-def test_letters_that_the_font_lacks_are_marked_and_others_kept(name: str, drawn: str) -> None:
-    assert fitted(name, points=300, size=8) == drawn
-
-
-@pytest.mark.parametrize("name", ["W" * 200, "i" * 20_000, "A" * 100 + "z", ""])
-def test_names_are_cut_in_the_middle_to_the_room_there_is(name: str) -> None:
-    short = fitted(name, points=200, size=8)
-    text = Figure().text(0, 0, short, size=8, family="DejaVu Sans")
-    assert text.get_window_extent().width * 72 / 100 <= 202
-    assert short == name or "…" in short
-    assert short[-1:] == name[-1:]
-
-
 # ---- neighbourhood
 
 
@@ -396,11 +367,6 @@ def test_equal_data_give_equal_bytes_in_every_format(tmp_path: Path) -> None:
         assert path.read_bytes() == (tmp_path / "second" / path.name).read_bytes()
         start = path.read_bytes()[:8]
         assert start == b"\x89PNG\r\n\x1a\n" if path.suffix == ".png" else start.startswith(b"<?xml")
-
-
-def test_a_picture_that_does_not_exist_is_refused_with_those_that_do(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"moon.*ranks.*neighbourhood"):
-        draw(tmp_path, "moon.png")
 
 
 def test_names_are_read_from_their_row_groups_in_any_order(tmp_path: Path) -> None:

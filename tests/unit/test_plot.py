@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import json
-from itertools import pairwise, product
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle, StepPatch
-from matplotlib.text import Text
-from PIL import Image
 
-from whitewater import devices, style
+from tests.pictures import labels_overlap, legend, no_text_is_cut, written
+from whitewater import devices
 from whitewater.config.taxi import Plot
-from whitewater.errors import InputError
 from whitewater.step import Outputs, Run
 from whitewater.taxi import figures
 from whitewater.taxi.figures import readable, tenths
@@ -111,22 +108,10 @@ def every_picture(*services: str) -> dict[str, Figure]:
     }
 
 
-def texts(figure: Figure) -> list[Text]:
-    return [each for each in figure.findobj(lambda artist: artist.get_visible()) if isinstance(each, Text)]
-
-
-def written(figure: Figure) -> str:
-    return "\n".join(text.get_text() for text in texts(figure))
-
-
 def line(figure: Figure, label: str) -> np.ndarray:
     return next(
         np.asarray(line.get_ydata()) for line in figure.axes[0].lines if str(line.get_label()).startswith(label)
     )
-
-
-def legend(figure: Figure) -> list[str]:
-    return [text.get_text() for each in figure.subfigs[0].legends for text in each.get_texts()]
 
 
 def test_hours_show_the_mean_of_each_service_its_number_of_trips_and_the_level_of_the_interval() -> None:
@@ -319,58 +304,8 @@ def test_where_there_is_nothing_to_draw_the_picture_says_why() -> None:
 
 @pytest.mark.parametrize("services", [("yellow",), ("yellow", "green", "fhvhv")], ids=["one service", "three services"])
 def test_no_text_is_cut_and_no_labels_of_an_axis_overlap(services: tuple[str, ...]) -> None:
-    for name, figure in every_picture(*services).items():
-        width, height = figure.get_size_inches()
-        drawn = figure.get_tightbbox()
-        assert min(drawn.x0, width - drawn.x1) >= 0, f"{name}: cut at a side"
-        assert min(drawn.y0, height - drawn.y1) >= 0, f"{name}: cut at the top or bottom"
-        for axes in figure.axes:
-            for labels in (axes.get_xticklabels(), axes.get_yticklabels()):
-                boxes = [label.get_window_extent() for label in labels if label.get_visible() and label.get_text()]
-                inner = [box.padded(-1) for box in boxes]
-                assert not any(a.overlaps(b) for a, b in pairwise(inner)), f"{name}: labels overlap"
-
-
-def test_equal_data_give_equal_bytes_whatever_the_machine_prefers(tmp_path: Path) -> None:
-    for name in ("first", "second"):
-        with mpl.rc_context({"font.size": 30, "svg.hashsalt": None, "axes.grid": False} if name == "second" else {}):
-            figure = figures.tip_fraction_by_hour(by_hour("yellow"), minimum_trips=30)
-            for form in ("png", "svg"):
-                style.save(figure, tmp_path / f"{name}.{form}")
-    assert (tmp_path / "first.png").read_bytes() == (tmp_path / "second.png").read_bytes()
-    assert (tmp_path / "first.svg").read_bytes() == (tmp_path / "second.svg").read_bytes()
-    with Image.open(tmp_path / "first.png") as image:
-        assert not {"Software", "Creation Time"} & set(image.info)
-        assert image.width > 1000
-    text = (tmp_path / "first.svg").read_text()
-    assert "<svg" in text
-    assert "<dc:date" not in text
-
-
-def test_a_format_that_is_not_offered_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"\.png or \.svg"):
-        style.save(style.explained("title", "reason"), tmp_path / "picture.pdf")
-
-
-@pytest.mark.parametrize(
-    ("number", "long", "short"),
-    [
-        (980, "980", "980"),
-        (12_345, "12,345", "12.3k"),
-        (1_234_567, "1,234,567", "1.23M"),
-        (23_456_789, "23.5 million", "23.5M"),
-        (1_200_000_000, "1.2 billion", "1.2G"),
-    ],
-)
-def test_counts_are_readable(number: int, long: str, short: str) -> None:
-    assert (style.count(number), style.short_count(number)) == (long, short)
-
-
-@pytest.mark.parametrize(
-    ("fraction", "text"), [(0.26, "26.0 %"), (1.0, "100 %"), (0.000923, "0.0923 %"), (0.0, "0.00 %")]
-)
-def test_shares_have_three_digits(fraction: float, text: str) -> None:
-    assert style.percent(fraction) == text
+    drawn = every_picture(*services).items()
+    assert [name for name, figure in drawn if not no_text_is_cut(figure) or labels_overlap(figure)] == []
 
 
 @pytest.fixture
@@ -413,8 +348,3 @@ def test_the_step_writes_each_picture_in_each_format_that_its_outputs_name(resul
     for file in files:
         start = (results / file).read_bytes()[:8]
         assert start == b"\x89PNG\r\n\x1a\n" if file.endswith("png") else start.startswith(b"<?xml")
-
-
-def test_a_picture_that_does_not_exist_is_refused_with_those_that_do(results: Path) -> None:
-    with pytest.raises(InputError, match=r"tip_fraction_by_moon.*tip_fraction_by_hour"):
-        draw(results, "tip_fraction_by_moon.png")

@@ -19,14 +19,14 @@ from matplotlib.axes import Axes
 from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle, StepPatch
-from matplotlib.text import Text
 
+from tests import pictures
+from tests.pictures import no_text_is_cut
 from tests.recsys_logs import clicks, write_log
 from whitewater import style
 from whitewater.config.recsys import Drift as DriftSettings
 from whitewater.config.recsys import Feature, Features, Fit, Plot
 from whitewater.devices import resolve
-from whitewater.errors import InputError
 from whitewater.recsys import figures
 from whitewater.recsys.distributions import frequencies, histogram, learnt_vocabularies
 from whitewater.recsys.drift import drift
@@ -49,14 +49,7 @@ ODD_NAMES = ("_", "$x$ and $y$", "日本語の列", "W" * 300, r"\frac{1}{", "a\
 
 
 def written(figure: Figure) -> str:
-    found = figure.findobj(lambda artist: artist.get_visible())
-    return " ".join("\n".join(text.get_text() for text in found if isinstance(text, Text)).split())
-
-
-def no_text_is_cut(figure: Figure) -> bool:
-    width, height = figure.get_size_inches()
-    drawn = figure.get_tightbbox()
-    return bool(min(drawn.x0, width - drawn.x1, drawn.y0, height - drawn.y1) >= 0)
+    return " ".join(pictures.written(figure).split())
 
 
 def y_labels(axes: Axes) -> list[str]:
@@ -402,20 +395,6 @@ def test_every_picture_is_drawn_of_real_results(made: Path, tmp_path: Path, monk
     monkeypatch.setattr(style, "save", lambda figure, path: drawn.append(figure))
     assert draw(made, tmp_path / "plots", *(f"{name}.png" for name in PICTURES)) == list(PICTURES)
     assert [name for name, figure in zip(PICTURES, drawn, strict=True) if not no_text_is_cut(figure)] == []
-
-
-def test_equal_data_give_equal_bytes_in_every_format(made: Path, tmp_path: Path) -> None:
-    for name in ("first", "second"):
-        draw(made, tmp_path / name, "calibration.png", "numbers.svg")
-    for name, start in (("calibration.png", b"\x89PNG"), ("numbers.svg", b"<?xml")):
-        content = (tmp_path / "first" / name).read_bytes()
-        assert content == (tmp_path / "second" / name).read_bytes()
-        assert content.startswith(start)
-
-
-def test_a_picture_that_does_not_exist_is_refused_with_those_that_do(made: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"moon.*auc.*numbers"):
-        draw(made, tmp_path / "plots", "moon.png")
 
 
 def test_vocabularies_are_those_of_the_training_rows(made: Path) -> None:

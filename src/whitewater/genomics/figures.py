@@ -8,18 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from whitewater import style
+from whitewater import shapes, style
 from whitewater.devices import Array
-from whitewater.shapes import (
-    LEAST_COUNT,
-    Look,
-    draw_bars,
-    draw_histogram,
-    in_percent,
-    most_frequent,
-    write_at_right,
-    write_beside,
-)
+from whitewater.shapes import Look
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,15 +59,9 @@ def component_pair(
 ) -> Figure:
     """Draw the samples on two components (their numbers from 1), colored by label; projected ones are hollow.
 
-    Parameters
-    ----------
-    pcs
-        `pcs.parquet`: ``sample``, ``label`` (null where there is none), ``PC1`` ... of the samples used.
-    projected
-        `projected.parquet`: the same columns of the samples that the components were not computed from; NaN where too
-        few genotypes are called.
-    eigenvalues, pair
-        The content of `eigenvalues.json`, and the numbers of the components across and up, from 1.
+    ``pcs`` is `pcs.parquet`: ``sample``, ``label`` (null where there is none), ``PC1`` ... of the samples used;
+    ``projected`` is `projected.parquet`, the same of the samples that the components were not computed from, NaN where
+    too few genotypes are called; ``eigenvalues`` is the content of `eigenvalues.json`.
     """
     x, y = (f"PC{number}" for number in pair)
     title = f"Samples on {x} and {y}"
@@ -108,14 +93,8 @@ def component_pair(
 def umap(embedding: pd.DataFrame, projected: pd.DataFrame, *, quality: Mapping[str, Any]) -> Figure:
     """Draw the map of the samples, colored by label, with its trustworthiness.
 
-    Parameters
-    ----------
-    embedding
-        `umap.parquet`: ``label``, ``UMAP1``, ``UMAP2``.
-    projected
-        `projected.parquet`: ``label`` of the samples that are not on the map; labels look as in the other pictures.
-    quality
-        The content of `umap.json`.
+    ``embedding`` is `umap.parquet`: ``label``, ``UMAP1``, ``UMAP2``; ``projected`` those that are not on the map, so
+    that labels look as in the other pictures; ``quality`` is the content of `umap.json`.
     """
     title = "Samples on a map of their components"
     if quality["trustworthiness"] is None:
@@ -248,7 +227,7 @@ def _draw_eigenvalues(axes: Axes, found: Mapping[str, Any], values: Array, signi
         if component and values[component - 1] - values[component] < _LINE * top:
             break
         share = style.percent(found["explained_variance_ratio"][component])
-        write_beside(axes, share, (component + 1, values[component]), (7, 3))
+        shapes.write_beside(axes, share, (component + 1, values[component]), (7, 3))
     axes.set(ylabel="Eigenvalue", ylim=(0, max(top, 1.3 * max(thresholds, default=0))))
     axes.legend(loc="upper right")
 
@@ -277,14 +256,8 @@ def _draw_significance(axes: Axes, components: Array, values: Array, significant
 def loadings_by_position(loadings: Array, *, contigs: Sequence[str], positions: Array, components: int) -> Figure:
     """Draw the squared loadings of the first components along the genome, relative to their mean.
 
-    Parameters
-    ----------
-    loadings
-        Floating point, (variants, components); each column a unit vector.
-    contigs, positions
-        Of each variant; contigs stay together and in the order of their first variants.
-    components
-        How many are drawn, from the first on.
+    ``loadings`` are floating point, (variants, components), each column a unit vector. Contigs stay together and in the
+    order of their first variants.
     """
     drawn = min(components, loadings.shape[1])
     places, spans = along_genome(contigs, positions)
@@ -351,12 +324,8 @@ def _name_contigs(axes: Axes, spans: Mapping[str, tuple[float, float]]) -> None:
 def missingness(samples: pd.DataFrame, variants: pd.DataFrame) -> Figure:
     """Draw histograms of the call rates, colored by whether the threshold left the sample or variant out.
 
-    Parameters
-    ----------
-    samples
-        `samples.parquet`: ``call_rate``, ``reason``.
-    variants
-        `variants.parquet`: ``call_rate``, ``reasons``.
+    ``samples`` is `samples.parquet`: ``call_rate``, ``reason``; ``variants`` is `variants.parquet`: ``call_rate``,
+    ``reasons``.
     """
     subtitle = "Share of genotypes that are called. Logarithmic counts, so that few can be seen beside many."
     figure, body = style.titled(9, 3.5, title="Call rates of samples and variants", subtitle=subtitle)
@@ -383,16 +352,16 @@ def _draw_call_rates(axes: Axes, rates: Array, left_out: Array, what: str) -> No
 
 
 def _draw_counts(axes: Axes, values: Array, edges: Array, *, color: str, label: str) -> None:
-    draw_histogram(axes, np.histogram(values, edges)[0], edges, color=color, alpha=0.85, label=label)
+    shapes.draw_histogram(axes, np.histogram(values, edges)[0], edges, color=color, alpha=0.85, label=label)
 
 
 def _finish_counts(axes: Axes, edges: Array, *, room: float, **legend: Any) -> None:
     """Make the axis of counts logarithmic, with room for a legend above the bars."""
     axes.set_yscale("log")
     above = float(10 ** (room * np.log10(max(axes.get_ylim()[1], 10.0))))
-    axes.set(ylim=(LEAST_COUNT, above), xlim=(edges[0], edges[-1]))
+    axes.set(ylim=(shapes.LEAST_COUNT, above), xlim=(edges[0], edges[-1]))
     axes.legend(**legend)
-    in_percent(axes.xaxis)
+    shapes.in_percent(axes.xaxis)
 
 
 @style.styled
@@ -405,7 +374,7 @@ def variant_quality(variants: pd.DataFrame) -> Figure:
     if not len(kept):
         return style.explained(title, "The source has no variant.")
     reasons = {str(name): int(number) for name, number in variants["reasons"].explode().value_counts().items()}
-    bars = {"kept": int(kept.sum()), **most_frequent(reasons, _MOST_REASONS)}
+    bars = {"kept": int(kept.sum()), **shapes.most_frequent(reasons, _MOST_REASONS)}
     subtitle = (
         f"{style.count(len(kept))} variants = {style.count(bars['kept'])} kept + "
         f"{style.count(int((~kept).sum()))} rejected. A variant with several reasons is in the bar of each."
@@ -413,7 +382,7 @@ def variant_quality(variants: pd.DataFrame) -> Figure:
     figure, body = style.titled(9, max(3.2, 1.1 + 0.3 * len(bars)), title=title, subtitle=subtitle)
     left, right = body.subplots(1, 2)
     colors = [_KEPT, *[_REJECTED] * (len(bars) - 1)]
-    draw_bars(left, bars, total=len(kept), colors=colors, xlabel="Share of variants", rows=4, room=1.7)
+    shapes.draw_bars(left, bars, total=len(kept), colors=colors, xlabel="Share of variants", rows=4, room=1.7)
     left.set_xticks([tick for tick in left.get_xticks() if 0 <= tick <= 1])
     frequency = variants["allele_frequency"].to_numpy(float)
     rarer = np.minimum(frequency, 1 - frequency)
@@ -433,12 +402,8 @@ def variant_quality(variants: pd.DataFrame) -> Figure:
 def kinship(pairs: pd.DataFrame, *, relatedness: Mapping[str, Any]) -> Figure:
     """Draw the relatives by kinship and the share of variants without a common allele, and the kinship of all pairs.
 
-    Parameters
-    ----------
-    pairs
-        `kinship.parquet`: ``variants``, ``ibs0`` (numbers of variants) and ``kinship`` of the pairs of relatives.
-    relatedness
-        The content of `relatedness.json`.
+    ``pairs`` is `kinship.parquet`, the relatives: ``variants``, ``ibs0`` (numbers of variants) and ``kinship``;
+    ``relatedness`` is the content of `relatedness.json`.
     """
     title, histogram = "Kinship of pairs of samples", relatedness["histogram"]
     compared = sum(histogram["counts"]) + relatedness["undefined"]
@@ -456,11 +421,13 @@ def kinship(pairs: pd.DataFrame, *, relatedness: Mapping[str, Any]) -> Figure:
             axes.axhline(least, color=style.GREY, linestyle="--", linewidth=0.8, zorder=1)
     _draw_pairs(left, pairs)
     right.set_title("All pairs")
-    draw_histogram(right, histogram["counts"], histogram["edges"], orientation="horizontal", color=style.SKY_BLUE)
-    right.set(xscale="log", xlim=(LEAST_COUNT, 3 * max([10, *histogram["counts"]])), xlabel="Pairs")
+    shapes.draw_histogram(
+        right, histogram["counts"], histogram["edges"], orientation="horizontal", color=style.SKY_BLUE
+    )
+    right.set(xscale="log", xlim=(shapes.LEAST_COUNT, 3 * max([10, *histogram["counts"]])), xlabel="Pairs")
     bounds = [0.5, *(least for _, least in _DEGREES.values())]
     for (look, _), (above, least) in zip(_DEGREES.values(), pairwise(bounds), strict=True):
-        write_at_right(right, look.name, (least + above) / 2)
+        shapes.write_at_right(right, look.name, (least + above) / 2)
     for axes in (left, right):
         axes.axhline(relatedness["maximum_kinship"], color=style.PURPLE, linestyle=":", linewidth=1.6, zorder=1)
     left.set(ylabel="Kinship (KING-robust)", ylim=(bottom, _MOST_KINSHIP))
@@ -482,7 +449,7 @@ def _draw_pairs(axes: Axes, pairs: pd.DataFrame) -> None:
         )  # fmt: skip
     axes.set_xlim(left=-0.002)
     axes.legend(loc="lower left", title="Relationship", alignment="left")
-    in_percent(axes.xaxis)
+    shapes.in_percent(axes.xaxis)
 
 
 def _least_drawn(histogram: Mapping[str, Any]) -> tuple[float, int]:

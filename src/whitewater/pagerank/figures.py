@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from whitewater import style
+from whitewater import shapes, style
 from whitewater.pagerank.neighbourhood import Integers, Neighbourhood, Places, place_vertices, without_hosts
-from whitewater.shapes import Look, draw_threshold, in_percent, limit_ticks, log_spaced, write_beside
+from whitewater.shapes import Look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,7 +66,7 @@ def ranks(values: Floats, *, convergence: Mapping[str, Any]) -> Figure:
     )
     figure, body = style.titled(9, 3.9, title=title, subtitle=subtitle, notes=[] if total > _WHOLE else [lost])
     left, right = body.subplots(1, 2)
-    positions = log_spaced(len(ordered), _POINTS)
+    positions = shapes.log_spaced(len(ordered), _POINTS)
     _draw_ranks(left, positions, ordered)
     _draw_shares(right, positions, np.cumsum(ordered) / total)
     for axes in (left, right):
@@ -84,7 +84,7 @@ def _extremes(ordered: Floats) -> str:
 def _draw_ranks(axes: Axes, positions: Integers, ordered: Floats) -> None:
     shown, mean = ordered[positions - 1], float(ordered.mean())
     axes.plot(positions, shown, color=style.BLUE, marker="o", markersize=2.5, linewidth=1, label="rank")
-    draw_threshold(axes, mean, f"mean: {mean:.3g}")
+    shapes.draw_threshold(axes, mean, f"mean: {mean:.3g}")
     positive = shown[shown > 0]
     bounds = (min(positive.min(), mean) / 2, max(positive.max(), mean) * 2)
     axes.set(yscale="log", ylabel="Rank", ylim=bounds)
@@ -101,10 +101,10 @@ def _draw_shares(axes: Axes, positions: Integers, cumulated: Floats) -> None:
             height = float(cumulated[position - 1])
             axes.plot([position], [height], "o", color=style.VERMILION, markersize=5)
             text = f"first {100 * share:g} %: {style.percent(height)}"
-            write_beside(axes, text, (position, height), (-5, 5), size=8.5, ha="right", color=style.BLACK)
+            shapes.write_beside(axes, text, (position, height), (-5, 5), size=8.5, ha="right", color=style.BLACK)
     axes.set(ylabel="Share of all rank up to a position", ylim=(0, 1.05))
     axes.legend(loc="upper left")
-    in_percent(axes.yaxis)
+    shapes.in_percent(axes.yaxis)
 
 
 @style.styled
@@ -198,9 +198,9 @@ def convergence(found: Mapping[str, Any]) -> Figure:
         points, label = (iterations[values > 0], values[values > 0]), f"{look.name} (L1)"
         axes.plot(*points, color=look.color, marker=look.mark, markersize=3.5, label=label)
     if not fixed:
-        draw_threshold(axes, found["tolerance"], f"tolerance: {found['tolerance']:g}")
+        shapes.draw_threshold(axes, found["tolerance"], f"tolerance: {found['tolerance']:g}")
     axes.set(yscale="log", xlabel="Iteration", ylabel="L1 norm", xlim=(0.5, len(log) + 0.5))
-    limit_ticks(axes.xaxis, 12, integer=True, min_n_ticks=1)
+    shapes.limit_ticks(axes.xaxis, 12, integer=True, min_n_ticks=1)
     if not change.any():
         axes.text(0.5, 0.5, "The first ranks were exact.", transform=axes.transAxes, ha="center", color=style.TEXT_GREY)
     axes.legend(loc="best")
@@ -249,13 +249,13 @@ def _draw_bars(axes: Axes, sizes: Sequence[int], color: str) -> None:
     few = len(sizes) <= 12
     axes.bar(range(len(sizes)), sizes, 0.75, color=color)
     for number, size in enumerate(sizes):
-        write_beside(
+        shapes.write_beside(
             axes, style.short_count(size), (number, size), (0, 2), ha="center", va="bottom", size=7.5,
             rotation=0 if few else 90, color=style.BLACK,
         )  # fmt: skip
     axes.set(xticks=range(0, len(sizes), 1 if few else 3), xlim=(-1, max(4, len(sizes))), ylim=(0, max(sizes) * 1.18))
     axes.xaxis.set_major_formatter("{x:.0f}")
-    limit_ticks(axes.yaxis, 6, integer=True, min_n_ticks=1)
+    shapes.limit_ticks(axes.yaxis, 6, integer=True, min_n_ticks=1)
     axes.grid(visible=False, axis="x")
 
 
@@ -265,16 +265,8 @@ def neighbourhood(
 ) -> Figure:
     """Draw the neighbourhood: sizes by rank, colors by community, the top vertices numbered and listed by name.
 
-    Parameters
-    ----------
-    found
-        What is drawn.
-    names
-        Of the top vertices.
-    ranks, community
-        float64 and int64 (drawn vertices,); communities are -1 where there are none.
-    total
-        The sum of all ranks of the graph.
+    ``names`` are those of the top vertices; ``ranks`` and ``community`` float64 and int64 (drawn vertices,), -1 where
+    there are no communities; ``total`` is the sum of all ranks of the graph.
     """
     title = "The top of the ranking and links to it"
     if not found.top:

@@ -30,28 +30,14 @@ _BETWEEN = 1.25
 
 @dataclass(frozen=True)
 class Neighbourhood:
-    """The top vertices, then the others that link to them; links by their places among these.
+    """The top vertices, then the others that link to them; links by their places among these."""
 
-    Attributes
-    ----------
-    vertices
-        int64 (some vertices,): numbers; the first ``top`` by descending rank.
-    top
-        How many top vertices there are.
-    source, target
-        int64 (links,): places in ``vertices``.
-    among
-        Links among the top vertices in all, drawn or not.
-    links
-        How many are drawn to each at most.
-    """
-
-    vertices: Integers
+    vertices: Integers  # numbers; the first ``top`` by descending rank
     top: int
-    source: Integers
+    source: Integers  # (links,), places in ``vertices``, as of ``target``
     target: Integers
-    among: int
-    links: int
+    among: int  # links among the top vertices in all, drawn or not
+    links: int  # that are drawn to each at most
 
 
 def top_vertices(ranks: npt.NDArray[np.float64], count: int) -> Integers:

@@ -28,32 +28,16 @@ _BINS = 60
 
 @dataclass(frozen=True)
 class Learnt:
-    """A vocabulary of a fitted workflow.
-
-    Attributes
-    ----------
-    name
-        Of the column, or of the group of columns.
-    threshold
-        Values with fewer rows have no id of their own.
-    rows
-        Rows, or elements of lists, that it was learnt from.
-    nulls, unknown
-        How many of them are null, and how many have a value without an id of its own.
-    values, unknown_values
-        Values with an id, and without one; None where these were not counted.
-    table
-        File of values and counts.
-    """
+    """A vocabulary of a fitted workflow, of a column or of a group of columns."""
 
     name: str
-    threshold: int
-    rows: int
+    threshold: int  # values with fewer rows have no id of their own
+    rows: int  # or elements of lists, that it was learned from
     nulls: int
-    unknown: int
-    values: int
-    unknown_values: int | None
-    table: Path
+    unknown: int  # rows with a value without an id of its own
+    values: int  # with an id
+    unknown_values: int | None  # without one; None where these were not counted
+    table: Path  # of values and counts
 
     @property
     def all_values(self) -> int:
@@ -97,22 +81,12 @@ def frequencies(table: Path) -> tuple[Integers, Integers]:
 
 @dataclass(frozen=True)
 class Histogram:
-    """The distribution of a column.
-
-    Attributes
-    ----------
-    rows
-        All rows.
-    nulls, infinite
-        Rows whose value is null or NaN, and rows whose value is infinite; they are in no bin.
-    edges, counts
-        float64 (bins + 1,) and int64 (bins,); none where there is no finite value.
-    """
+    """The distribution of a column: of all rows those that are null or NaN, and those that are infinite, in no bin."""
 
     rows: int
     nulls: int
     infinite: int
-    edges: Floats
+    edges: Floats  # (bins + 1,), and counts (bins,); none where there is no finite value
     counts: Integers
 
 

@@ -3,34 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from whitewater import style
-from whitewater.recsys.distributions import (
-    Floats,
-    Histogram,
-    Integers,
-    Learnt,
-    frequencies,
-    histogram,
-    learnt_vocabularies,
-)
+from whitewater import shapes, style
+from whitewater.devices import Array
+from whitewater.recsys.distributions import Histogram, Learnt, frequencies, histogram, learnt_vocabularies
 from whitewater.recsys.drift_measures import VERDICTS
 from whitewater.recsys.prediction_quality import NORMAL, is_measured
-from whitewater.shapes import (
-    Look,
-    draw_histogram,
-    draw_threshold,
-    in_percent,
-    limit_ticks,
-    log_spaced,
-    write_at_right,
-    write_beside,
-)
+from whitewater.shapes import Look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -153,7 +136,7 @@ def _draw_areas(axes: Axes, qualities: Sequence[Mapping[str, Any] | None], look:
         axes.axvline(qualities[0]["auc"], color=look.color, linestyle="--", linewidth=0.9, alpha=0.8, zorder=1)
     for (y, each), width in zip(drawn, half, strict=True):
         error = f" ± {width:.3f}" if each["auc_standard_error"] is not None else ""
-        write_at_right(axes, f"{each['auc']:.3f}{error}", y, away=8, size=8.5, color=look.color)
+        shapes.write_at_right(axes, f"{each['auc']:.3f}{error}", y, away=8, size=8.5, color=look.color)
 
 
 @style.styled
@@ -207,22 +190,10 @@ def _draw_calibration(axes: Axes, found: Mapping[str, Any], look: Look, *, most:
     bounds = (-0.03 * most, most)
     axes.set(xlabel="Mean prediction", ylabel="Share of rows with the label 1", xlim=bounds, ylim=bounds)
     axes.set_aspect("equal")
-    in_percent(axes.xaxis, axes.yaxis)
+    shapes.in_percent(axes.xaxis, axes.yaxis)
 
 
 # ---- drift
-
-
-@dataclass(frozen=True)
-class _Cells:
-    """A row for each column, a cell for each span of days: the greatest PSI, NaN for none, and the worst verdict.
-
-    ``verdict`` is the place in `VERDICTS`; ``days`` are the first and the last one of each span, (spans, 2).
-    """
-
-    psi: Floats
-    verdict: Integers
-    days: Integers
 
 
 @style.styled
@@ -238,7 +209,7 @@ def drift(found: Mapping[str, Any]) -> Figure:
     if len(found["days"]) < 2:
         return style.explained(title, f"All rows are of one {period}: there is no later one to compare with it.")
     shown = sorted(found["columns"], key=_worst)[:_MOST_COLUMNS]
-    cells = _cells(shown)
+    psi, verdict, spans = _cells(shown)
     rows = _ROW * max(len(shown), _LEAST_ROWS)
     limits = ", ".join(f"{short} {found['thresholds'][name]:g}" for name, short in _SHORT.items())
     drifting, chance = (len(found["summary"][verdict]) for verdict in ("drift", "chance"))
@@ -248,12 +219,12 @@ def drift(found: Mapping[str, Any]) -> Figure:
         f"chance brings it: {style.count(drifting)} of {style.count(len(found['columns']))}.{other} Reference: "
         f"{period} {found['reference']['day']} with {style.count(found['reference']['rows'])} rows."
     )
-    notes = _notes_of_drift(found, cells, shown)
+    notes = _notes_of_drift(found, psi, spans, len(shown))
     figure, body = style.titled(9, 1.9 + rows, title=title, subtitle=subtitle, notes=notes)
     axes, below = body.subplots(2, 1, height_ratios=[rows, 0.14])
-    mesh = _draw_cells(axes, cells, threshold=found["thresholds"]["psi"])
-    _mark_cells(axes, cells)
-    _name_cells(axes, shown, cells, period=period)
+    mesh = _draw_cells(axes, psi, threshold=found["thresholds"]["psi"])
+    _mark_cells(axes, verdict)
+    _name_cells(axes, shown, spans, period=period)
     _draw_scale(below, mesh, threshold=found["thresholds"]["psi"])
     return figure
 
@@ -263,67 +234,66 @@ def _worst(column: Mapping[str, Any]) -> tuple[int, float, str]:
     return VERDICTS.index(column["verdict"]), -most, column["name"]
 
 
-def _cells(columns: Sequence[Mapping[str, Any]]) -> _Cells:
+def _cells(columns: Sequence[Mapping[str, Any]]) -> tuple[Array, Array, Array]:
+    """Return the greatest PSI, NaN for none, and the worst verdict of each column and span of days, and the spans.
+
+    Verdicts are places in `VERDICTS`, spans the first and the last day, (spans, 2).
+    """
     days = np.array([each["day"] for each in columns[0]["days"]])
     psi = np.array([[each["psi"] for each in column["days"]] for column in columns], float)
     verdict = np.array([[VERDICTS.index(each["verdict"]) for each in column["days"]] for column in columns])
     starts = np.arange(0, len(days), -(-len(days) // _MOST_CELLS))
-    last = np.append(starts[1:], len(days)) - 1
-    return _Cells(
-        # Of a number and NaN it is the number.
-        np.fmax.reduceat(psi, starts, axis=1),
-        np.minimum.reduceat(verdict, starts, axis=1),
-        np.column_stack([days[starts], days[last]]),
-    )
+    spans = np.column_stack([days[starts], days[np.append(starts[1:], len(days)) - 1]])
+    # Of a number and NaN the greatest is the number.
+    return np.fmax.reduceat(psi, starts, axis=1), np.minimum.reduceat(verdict, starts, axis=1), spans
 
 
-def _notes_of_drift(found: Mapping[str, Any], cells: _Cells, shown: Sequence[Mapping[str, Any]]) -> list[str]:
+def _notes_of_drift(found: Mapping[str, Any], psi: Array, spans: Array, shown: int) -> list[str]:
     period = found["period"]
     notes = [
         "PSI: population stability index; KS: Kolmogorov-Smirnov distance; JS: Jensen-Shannon distance; new: share of "
         f"rows with a category unseen in the first {period}."
     ]
-    spans = cells.days[:, 0] != cells.days[:, 1]
-    if spans.any():
+    if (spans[:, 0] != spans[:, 1]).any():
         notes.append(f"A cell stands for several {period}s: the greatest index and the worst verdict of them.")
     if found["days_without_rows"]:
         notes.append(f"Left out: {style.count(found['days_without_rows'])} {period}s without rows.")
-    if np.isnan(cells.psi).any():
+    if np.isnan(psi).any():
         notes.append(f"Grey: no index, for want of values in that {period} or the first.")
-    if omitted := len(found["columns"]) - len(shown):
+    if omitted := len(found["columns"]) - shown:
         notes.append(f"Not shown: {style.count(omitted)} columns that drift less.")
     return notes
 
 
-def _draw_cells(axes: Axes, cells: _Cells, *, threshold: float) -> QuadMesh:
+def _draw_cells(axes: Axes, psi: Array, *, threshold: float) -> QuadMesh:
     from matplotlib.colors import LogNorm
 
-    rows, columns = cells.psi.shape
+    rows, columns = psi.shape
     low, high = threshold / 100, threshold * 10
     axes.set_facecolor(style.LIGHT_GREY)
     mesh = axes.pcolormesh(
-        np.arange(columns + 1) - 0.5, np.arange(rows + 1) - 0.5, np.ma.masked_invalid(np.clip(cells.psi, low, None)),
+        np.arange(columns + 1) - 0.5, np.arange(rows + 1) - 0.5, np.ma.masked_invalid(np.clip(psi, low, None)),
         cmap=_COLORS, norm=LogNorm(low, high), edgecolors="white", linewidth=0.6,
     )  # fmt: skip
     axes.set(xlim=(-0.5, columns - 0.5), ylim=(rows - 0.5, -0.5))
     axes.grid(visible=False)
     if columns <= _MOST_WRITTEN:
-        for row, column in np.argwhere(~np.isnan(cells.psi)).tolist():
-            value = cells.psi[row, column]
+        for row, column in np.argwhere(~np.isnan(psi)).tolist():
+            value = psi[row, column]
             color = "white" if value > 1.5 * threshold else "black"
             axes.text(column, row, f"{value:.2f}", ha="center", va="center_baseline", size=7.5, color=color)
     return mesh
 
 
-def _mark_cells(axes: Axes, cells: _Cells) -> None:
+def _mark_cells(axes: Axes, verdicts: Array) -> None:
     """Mark the cells that drift, and those that chance would bring as far."""
-    columns = cells.psi.shape[1]
+    columns = verdicts.shape[1]
     left = 0.0 if columns > _MOST_WRITTEN else -0.5 + 0.06 * max(1.0, columns / 6)
     for verdict, face, label in (
         ("drift", "black", "drifts"),
         ("chance", "white", "above a threshold, but as by chance"),
     ):
-        row, column = np.nonzero(cells.verdict == VERDICTS.index(verdict))
+        row, column = np.nonzero(verdicts == VERDICTS.index(verdict))
         axes.plot(
             column + left, row, "o", markersize=4.5, markerfacecolor=face, markeredgecolor="black",
             markeredgewidth=0.7, label=label,
@@ -331,11 +301,11 @@ def _mark_cells(axes: Axes, cells: _Cells) -> None:
     axes.figure.legend(handles=axes.get_lines(), loc="outside upper left", ncols=2)
 
 
-def _name_cells(axes: Axes, columns: Sequence[Mapping[str, Any]], cells: _Cells, *, period: str) -> None:
+def _name_cells(axes: Axes, columns: Sequence[Mapping[str, Any]], spans: Array, *, period: str) -> None:
     axes.set_yticks(range(len(columns)), [style.fitted(each["name"], size=8.5) for each in columns], size=8.5)
-    spans = [str(first) if first == last else f"{first} to {last}" for first, last in cells.days.tolist()]
-    every = -(-len(spans) // (12 if np.array_equal(*cells.days.T) else 6))
-    axes.set_xticks(range(0, len(spans), every), spans[::every])
+    names = [str(first) if first == last else f"{first} to {last}" for first, last in spans.tolist()]
+    every = -(-len(names) // (12 if np.array_equal(*spans.T) else 6))
+    axes.set_xticks(range(0, len(names), every), names[::every])
     axes.set_xlabel(period.capitalize())
     axes.tick_params(length=0)
     for row, column in enumerate(columns):
@@ -343,7 +313,7 @@ def _name_cells(axes: Axes, columns: Sequence[Mapping[str, Any]], cells: _Cells,
         told = ", ".join(short for name, short in _SHORT.items() if name in above)
         axes.text(1.012, row, told, transform=axes.get_yaxis_transform(), va="center", size=8, color=style.TEXT_GREY)
     if any(each["verdict"] == "drift" for each in columns):
-        write_beside(axes, "drifts by", (1.012, 1), (0, 3), coords="axes fraction")
+        shapes.write_beside(axes, "drifts by", (1.012, 1), (0, 3), coords="axes fraction")
 
 
 def _draw_scale(axes: Axes, mesh: QuadMesh, *, threshold: float) -> None:
@@ -404,12 +374,12 @@ def _draw_frequencies(axes: Axes, learnt: Sequence[Learnt]) -> None:
         highest = max(highest, float(counts.max(initial=0)))
         # Ranks of values that have the same count follow each other.
         ends = np.cumsum(values)
-        ranks = log_spaced(ends[-1], _POINTS) if len(ends) else ends
+        ranks = shapes.log_spaced(ends[-1], _POINTS) if len(ends) else ends
         label = f"{role}, {_vocabulary(each)}"
         axes.plot(ranks, counts[np.searchsorted(ends, ranks)], color=color, marker=mark, markersize=3, linewidth=1,
                   label=label)  # fmt: skip
     for threshold in sorted({each.threshold for each in chosen if each.threshold > 1}):
-        draw_threshold(axes, threshold, f"threshold: {style.count(threshold)} rows")
+        shapes.draw_threshold(axes, threshold, f"threshold: {style.count(threshold)} rows")
     axes.set(xscale="log", yscale="log", xlabel="Rank of the value", ylabel="Training rows of the value")
     axes.set(ylim=(0.7, highest * 2), xlim=(0.8, max(10.0, axes.get_xlim()[1])))
 
@@ -437,7 +407,7 @@ def _draw_shares(axes: Axes, shown: Sequence[Learnt]) -> None:
     axes.set(xlim=(0, 1), ylim=(max(len(shown), 6) - 0.4, -0.6), xlabel="Share of the training rows")
     axes.grid(visible=False, axis="y")
     axes.tick_params(axis="y", length=0)
-    in_percent(axes.xaxis)
+    shapes.in_percent(axes.xaxis)
 
 
 # ---- numbers
@@ -490,6 +460,6 @@ def _draw_numbers(axes: Axes, found: Histogram, color: str, *, what: str, label:
     if not len(found.counts):
         style.explain(axes, title, "There is no finite value to draw.")
         return
-    draw_histogram(axes, found.counts, found.edges, color=color, baseline=0.5)
+    shapes.draw_histogram(axes, found.counts, found.edges, color=color, baseline=0.5)
     axes.set(title=title, yscale="log", xlabel=label, ylabel="Test rows", ylim=(0.5, float(found.counts.max()) * 2))
-    limit_ticks(axes.xaxis, 6)
+    shapes.limit_ticks(axes.xaxis, 6)

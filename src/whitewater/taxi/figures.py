@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from whitewater import style
+from whitewater import shapes, style
 from whitewater.devices import Array
-from whitewater.shapes import OTHER_REASONS, Look, draw_bars, in_percent, most_frequent, write_at_right, write_beside
+from whitewater.shapes import Look
 from whitewater.taxi.rules import STRAY_MONTH
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def tip_fraction_by_hour(table: pd.DataFrame, *, minimum_trips: int) -> Figure:
     axes.plot([], [], "--", color=style.GREY, linewidth=1, label="plain definition: trips with a tip above 0 only")
     axes.set(xlabel="Hour of pickup", ylabel=MEASURE, xlim=(-0.5, 23.5))
     axes.set_xticks(HOURS[::2], [f"{hour} h" for hour in HOURS[::2]])
-    in_percent(axes.yaxis)
+    shapes.in_percent(axes.yaxis)
     body.legend(*axes.get_legend_handles_labels(), loc="outside lower left", ncols=2)
     return figure
 
@@ -310,12 +310,12 @@ def _draw_ranking(axes: Axes, places: pd.DataFrame, labels: Sequence[str], *, ro
         error = np.nan_to_num(np.stack([mean - low, high - mean]))
         axes.errorbar(mean, position[here], xerr=error, color=look.color, marker=look.mark, ls="none", elinewidth=1.5)
     for where, trips in enumerate(places["trips"].tolist()):
-        write_at_right(axes, style.count(int(trips)), where)
-    write_beside(axes, "trips", (1, 1), (4, 2), coords="axes fraction")
+        shapes.write_at_right(axes, style.count(int(trips)), where)
+    shapes.write_beside(axes, "trips", (1, 1), (4, 2), coords="axes fraction")
     axes.set_yticks(position, list(map(style.drawable, labels)))
     axes.set(ylim=(rows - 0.4, -0.6), xlabel=MEASURE)
     axes.grid(visible=False, axis="y")
-    in_percent(axes.xaxis)
+    shapes.in_percent(axes.xaxis)
 
 
 # ---- rejected rows
@@ -334,7 +334,7 @@ def data_quality(quality: Mapping[str, Any]) -> Figure:
     counts: Counter[str] = Counter()
     for entry in entries:
         counts.update(entry["by_reason"])
-    reasons = most_frequent(counts, len(_REASON_COLORS))
+    reasons = shapes.most_frequent(counts, len(_REASON_COLORS))
     regular = [entry for entry in entries if entry["month"] and entry["by_reason"].get(STRAY_MONTH) != entry["rows_in"]]
     services = [service for service in LOOKS if any(entry["service"] == service for entry in regular)]
     months = sorted({entry["month"] for entry in regular})
@@ -392,7 +392,7 @@ def _draw_months(axes: Axes, entries: Mapping[str, Month], months: Sequence[str]
     if few:
         for place in places[rows_in > 0].tolist():
             text, height = style.short_count(int(rows_in[place])), max(top[place], rejected[place])
-            write_beside(axes, text, (place, height), (0, 2), ha="center")
+            shapes.write_beside(axes, text, (place, height), (0, 2), ha="center")
     middle, half = (len(months) - 1) / 2, max(len(months), 6) / 2 + 0.1
     axes.set(xlim=(middle - half, middle + half), ylim=(0, 1.2 * np.nanmax([top, rejected]) or 1))
     axes.set_ylabel("Share of rows")
@@ -401,7 +401,7 @@ def _draw_months(axes: Axes, entries: Mapping[str, Month], months: Sequence[str]
     years = [month[:4] for month in months]
     ticks = {place: month for place, month in enumerate(months if few else years) if few or month not in years[:place]}
     axes.set_xticks(list(ticks), list(ticks.values()), rotation=45 if _FEW_BARS / 2 < len(months) <= _FEW_BARS else 0)
-    in_percent(axes.yaxis)
+    shapes.in_percent(axes.yaxis)
 
 
 def _bars(heights: Array, *, few: bool) -> tuple[Array, Array]:
@@ -416,7 +416,7 @@ def _bars(heights: Array, *, few: bool) -> tuple[Array, Array]:
 
 def _rows_of(entry: Month, reason: str, reasons: Mapping[str, int]) -> int:
     rows: Mapping[str, int] = entry["by_reason"]
-    if reason == OTHER_REASONS:
+    if reason == shapes.OTHER_REASONS:
         return sum(number for name, number in rows.items() if name not in reasons)
     return rows.get(reason, 0)
 
@@ -429,7 +429,7 @@ def _draw_reasons(axes: Axes, reasons: Mapping[str, int], *, rows_in: int) -> No
         return
     bars = {readable(reason): rows for reason, rows in reasons.items()}
     colors = _REASON_COLORS[: len(bars)]
-    draw_bars(axes, bars, total=rows_in, colors=colors, xlabel="Share of all rows read", rows=5, room=1.5)
+    shapes.draw_bars(axes, bars, total=rows_in, colors=colors, xlabel="Share of all rows read", rows=5, room=1.5)
 
 
 # ---- predictions
@@ -439,12 +439,8 @@ def _draw_reasons(axes: Axes, reasons: Mapping[str, int], *, rows_in: int) -> No
 def predicted_against_observed(predictions: pd.DataFrame, *, metrics: Mapping[str, Any]) -> Figure:
     """Draw for each service and model the held-out trips, and the mean observed in each tenth of the predictions.
 
-    Parameters
-    ----------
-    predictions
-        `predictions.parquet`: ``service``, ``observed``, and a column for each model, as fractions.
-    metrics
-        The content of `metrics.json`; services that it says were skipped are named with the reason.
+    ``predictions`` is `predictions.parquet`: ``service``, ``observed``, and a column for each model, as fractions.
+    ``metrics`` is the content of `metrics.json`; services that it says were skipped are named with the reason.
     """
     title = "Predicted against observed tips of held-out trips"
     services = [service for service in LOOKS if service in set(predictions["service"])]
@@ -505,7 +501,7 @@ def _draw_trips(axes: Axes, predicted: Array, observed: Array, look: Look) -> in
     measure = MEASURE.lower()
     axes.set(xlim=(left, right), ylim=(0, top), xlabel=f"Predicted {measure}", ylabel=f"Observed {measure}")
     axes.grid(visible=False)
-    in_percent(axes.xaxis, axes.yaxis)
+    shapes.in_percent(axes.xaxis, axes.yaxis)
     return len(observed) - int(cells.sum())
 
 
