@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,21 +11,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from whitewater.devices import Encoded, Kind
-from whitewater.devices.parquet import cpu_row_group_blocks
 from whitewater.errors import InputError, IntegrityError
 from whitewater.folder import RowGroup
 from whitewater.pagerank.documents import DOCUMENTS, LINKS, read_aliases
 from whitewater.pagerank.edge_files.names import SCHEMA, Merging
-from whitewater.pagerank.edge_rules import Aliases, Judged, Known, judge, total
+from whitewater.pagerank.edge_rules import Aliases, Known, judge, total
 from whitewater.pagerank.edges_folder import EdgesFolder, EdgesWriter, finish_edges, open_edges
 
 if TYPE_CHECKING:
     from whitewater.config.pagerank import EdgeRules
-    from whitewater.devices.protocol import Array, RawBlock
     from whitewater.step import Run
 
-BLOCK_ROWS = 1 << 20
 # Row groups of links that one task reads: a file of links may be small.
 _GROUPS_A_PART = 16
 _AGAIN = "Run the step parse again."
@@ -85,14 +80,21 @@ def read_links(part: tuple[int, list[RowGroup]], *, linking: Linking) -> tuple[C
     number, groups = part
     counts: Counter[str] = Counter()
     names = Merging([SCHEMA.empty_table()])
+    keep = linking.rules.broken == "keep"
     with EdgesWriter(linking.folder, number, weighted=False) as writer:
-        for block in _blocks(groups, linking.rules):
-            source, target = (linking.aliases.resolved(np.asarray(block[name])) for name in ("source", "target"))
-            _refuse_unknown(source, linking.documents)
+        for group in groups:
+            table = LINKS.read_group(group, ["source", "target", *(["target_url"] if keep else [])])
+            linked = np.array(table["target"])
+            source, target = (linking.aliases.resolved(ids) for ids in (np.array(table["source"]), linked))
+            unknown = source[~linking.documents.holds(source)]
+            if len(unknown):
+                raise IntegrityError(f"a link comes from page {unknown[0]}, which is no document. {_AGAIN}")
             judged = judge(source, target, ~linking.documents.holds(target), linking.rules)
-            counts.update(judged.counts, redirected=int((target != block["target"]).sum()))
+            counts.update(judged.counts, redirected=int((target != linked).sum()))
             writer.add(source[judged.kept], target[judged.kept])
-            _name(names, block.get("target_url"), target, judged)
+            if keep:
+                urls = table["target_url"].filter(pa.array(judged.broken)).cast(pa.string())
+                names.add(pa.table([target[judged.broken], urls], names=SCHEMA.names).cast(SCHEMA))
     return counts, names.table()
 
 
@@ -100,27 +102,6 @@ def _parts(links: Path) -> list[tuple[int, list[RowGroup]]]:
     groups = LINKS.parts(links)
     starts = range(0, len(groups), _GROUPS_A_PART)
     return [(number, groups[start : start + _GROUPS_A_PART]) for number, start in enumerate(starts)]
-
-
-def _blocks(groups: list[RowGroup], rules: EdgeRules) -> Iterator[RawBlock]:
-    columns: dict[str, Kind] = {"source": "id", "target": "id"}
-    if rules.broken == "keep":
-        columns["target_url"] = "text"
-    for path, group, _ in groups:
-        yield from cpu_row_group_blocks(path, group, columns, block_rows=BLOCK_ROWS)
-
-
-def _refuse_unknown(source: Array, documents: Known) -> None:
-    unknown = source[~documents.holds(source)]
-    if len(unknown):
-        raise IntegrityError(f"a link comes from page {unknown[0]}, which is no document. {_AGAIN}")
-
-
-def _name(names: Merging, urls: Array | Encoded | None, target: Array, judged: Judged) -> None:
-    """Take the addresses of the broken targets that are kept."""
-    if isinstance(urls, Encoded):
-        words = pa.array(urls.vocabulary, pa.large_string())
-        names.add(pa.table([target[judged.broken], words.take(pa.array(urls.codes[judged.broken]))], schema=SCHEMA))
 
 
 def _vertices(documents: Path) -> pa.Table:
