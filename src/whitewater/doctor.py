@@ -37,12 +37,7 @@ CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 def run(config: Mapping[str, Any], *, root: Path) -> list[Check]:
     """Try everything that a run with this configuration will need.
 
-    Parameters
-    ----------
-    config
-        The resolved configuration.
-    root
-        The folder that runs start in, with ``envs/`` in it.
+    ``root`` is the folder that runs start in, with ``envs/`` in it.
     """
     device = config["device"]
     return [

@@ -10,11 +10,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from whitewater.check import few
 from whitewater.errors import IntegrityError
 from whitewater.remote import local_path
 from whitewater.store import digests
-
-SHOWN = 5
 
 
 def files_of(names: Iterable[str]) -> list[str]:
@@ -62,21 +61,14 @@ def steady(places: Iterable[str]) -> Iterator[None]:
     yield
     after = _states(_all_files(named))
     if changed := sorted(file for file in before | after if before.get(file) != after.get(file)):
-        raise IntegrityError(f"{_shown(changed)} changed while the step read it. Run again when nothing writes there.")
+        raise IntegrityError(f"{few(changed)} changed while the step read it. Run again when nothing writes there.")
 
 
 @contextmanager
 def as_fetched(files: Sequence[Mapping[str, Any]], *, rule: str, threads: int) -> Iterator[None]:
     """Check, before and after they are read, that files are what the list of inputs says.
 
-    Parameters
-    ----------
-    files
-        Of each file its ``path``, ``bytes`` and ``sha256``, as `fetch` wrote them down.
-    rule
-        The rule that wrote them down.
-    threads
-        Threads that compute checksums.
+    ``files`` are the ``path``, ``bytes`` and ``sha256`` of each, as `rule` wrote them down.
 
     Raises
     ------
@@ -91,7 +83,7 @@ def as_fetched(files: Sequence[Mapping[str, Any]], *, rule: str, threads: int) -
             found = digests([Path(path) for path in paths], threads=threads)
             changed = [each["path"] for each in files if found[Path(each["path"])] != each["sha256"]]
         if changed:
-            raise IntegrityError(f"{_shown(changed)} changed since {rule} wrote its checksum down. "
+            raise IntegrityError(f"{few(changed)} changed since {rule} wrote its checksum down. "
                                  f"Run again with `snakemake --forcerun {rule}`.")  # fmt: skip
         yield
 
@@ -108,10 +100,6 @@ def _states(files: Iterable[str]) -> dict[str, tuple[int, int]]:
 
 def _all_files(places: Sequence[str]) -> list[str]:
     return files_of([file for place in places for file in (place, *files_in(place))])
-
-
-def _shown(paths: Sequence[str]) -> str:
-    return ", ".join(paths[:SHOWN]) + (f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else "")
 
 
 def _files_of(name: str) -> Iterator[str]:

@@ -69,3 +69,12 @@ def _commit() -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return found.stdout.strip()
+
+
+def is_of_last_run(path: Path) -> bool:
+    """Return whether the manifest beside a result, such as ``results/pagerank/cpu/index``, names it.
+
+    A run of another source leaves what it does not make, such as an index. Without a manifest all may be of that run.
+    """
+    manifest = path.parent / "manifest.json"
+    return not manifest.exists() or path.name in {Path(each["path"]).name for each in read_json(manifest)["outputs"]}

@@ -76,12 +76,8 @@ def main(arguments: list[str]) -> int:
 def made(outputs: Iterable[Mapping[str, Any]], place: Path) -> list[Made]:
     """Return the results in a directory in the order of the steps, all formats of one together.
 
-    Parameters
-    ----------
-    outputs
-        What a manifest says of each output: its ``path`` and the ``step`` that made it.
-    place
-        The directory, ``results/<application>/<device>``; outputs elsewhere, such as downloads, are left out.
+    ``outputs`` say what a manifest says of each: its ``path`` and the ``step`` that made it; those that are not in
+    ``place``, ``results/<application>/<device>``, such as downloads, are left out.
     """
     formats: dict[tuple[str, Path], list[Path]] = defaultdict(list)
     for output in outputs:

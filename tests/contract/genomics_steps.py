@@ -139,7 +139,7 @@ def exhausted(device: Device) -> RitzPairs:
         start,
         components=components,
         maximum_passes=10,
-        progress=Progress(components, 0.0, lambda found, space: 0),
+        is_enough=Progress(components, 0.0, lambda found, space: 0).is_enough,
         device=device,
     )
     return found

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from operator import attrgetter
+from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic_core import ErrorDetails
@@ -69,6 +70,20 @@ class Section(BaseModel):
         if isinstance(default, Section):
             return default.over_default(value, default.model_dump(exclude_defaults=True))
         return {**default, **value} if isinstance(default, Mapping) else value
+
+
+class Sourced(Section):
+    """A section with a key ``source``, whose own sections must say where the source is: `needed` keys by source."""
+
+    needed: ClassVar[Mapping[str, tuple[str, ...]]]
+
+    @model_validator(mode="after")
+    def _source_is_named(self) -> Self:
+        source: str = getattr(self, "source")  # noqa: B009, which the sections have as choices of their own
+        for key in self.needed.get(source, ()):
+            if not attrgetter(key)(self):
+                raise ValueError(f"source is '{source}', but {key} is empty: say where it is")
+        return self
 
 
 def describe(fault: ErrorDetails, model: type[BaseModel]) -> str:

@@ -1,11 +1,12 @@
 """Configuration of the genomics application: one section for each step, which gets exactly its section."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from whitewater.config.base import Section
+from whitewater.config.base import Section, Sourced
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -114,7 +115,7 @@ class Vcf(Section):
     ploidy: int = PLOIDY
 
 
-class GenotypeSource(Section):
+class GenotypeSource(Sourced):
     """Where genotypes come from."""
 
     source: str = Field("", description="Which of the sources below is used.")
@@ -123,17 +124,9 @@ class GenotypeSource(Section):
     plink: Plink = Plink()
     vcf: Vcf = Vcf()
 
-    @model_validator(mode="after")
-    def _source_is_named(self) -> Self:
-        named = {
-            "vcz": ("vcz.store", self.vcz.store),
-            "malariagen": ("malariagen.store", self.malariagen.store),
-            "plink": ("plink.prefix", self.plink.prefix),
-            "vcf": ("vcf.paths", self.vcf.paths),
-        }
-        if self.source in named and not named[self.source][1]:
-            raise ValueError(f"source is '{self.source}', but {named[self.source][0]} is empty: say where it is")
-        return self
+    needed: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "vcz": ("vcz.store",), "malariagen": ("malariagen.store",), "plink": ("plink.prefix",), "vcf": ("vcf.paths",)
+    }  # fmt: skip
 
 
 class Ingest(GenotypeSource):

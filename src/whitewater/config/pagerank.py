@@ -1,10 +1,11 @@
 """Configuration of the PageRank application: one section for each step, which gets exactly its section."""
 
-from typing import Annotated, Literal, Self
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from whitewater.config.base import Section
+from whitewater.config.base import Section, Sourced
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Source = Literal["generated", "html", "crawl", "warc", "edges"]
@@ -103,7 +104,7 @@ class Edges(Section):
     anonymous: bool = Field(True, description="Read gs:// and s3:// without credentials.")
 
 
-class Fetch(Section):
+class Fetch(Sourced):
     """Where the pages or the edges come from."""
 
     source: Source = Field("generated", description="Which of the sources below is used.")
@@ -112,18 +113,9 @@ class Fetch(Section):
     warc: Warc = Warc()
     edges: Edges = Edges()
 
-    @model_validator(mode="after")
-    def _source_is_named(self) -> Self:
-        named: dict[str, tuple[str, object]] = {
-            "html": ("html.folder", self.html.folder),
-            "crawl": ("crawl.start_urls", self.crawl.start_urls),
-            "warc": ("warc.files", self.warc.files),
-            "edges": ("edges.files", self.edges.files),
-        }
-        key, value = named.get(self.source, ("", True))
-        if not value:
-            raise ValueError(f"source is '{self.source}', but {key} is empty: say where it is")
-        return self
+    needed: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "html": ("html.folder",), "crawl": ("crawl.start_urls",), "warc": ("warc.files",), "edges": ("edges.files",)
+    }  # fmt: skip
 
 
 class Parse(Section):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from whitewater.config.base import Section
+from whitewater.config.base import Section, Sourced
 
 Share = Annotated[float, Field(ge=0, lt=1)]
 Source = Literal["generated", "criteo", "movielens", "files"]
@@ -107,7 +108,7 @@ class Files(Section):
         return self
 
 
-class Fetch(Section):
+class Fetch(Sourced):
     """Where the log comes from."""
 
     source: Source = Field("generated", description="generated: simulated; criteo, movielens, files: sections below.")
@@ -117,17 +118,9 @@ class Fetch(Section):
     row_group_rows: int = Field(524_288, ge=1000, description="Rows of a row group, which is the unit of work.")
     anonymous: bool = Field(True, description="Read gs:// and s3:// without credentials.")
 
-    @model_validator(mode="after")
-    def _source_is_named(self) -> Self:
-        named: dict[str, dict[str, object]] = {
-            "criteo": {"criteo.files": self.criteo.files},
-            "movielens": {"movielens.path": self.movielens.path},
-            "files": {"files.files": self.files.files, "files.columns": self.files.columns},
-        }
-        for key, value in named.get(self.source, {}).items():
-            if not value:
-                raise ValueError(f"source is '{self.source}', but {key} is empty: say where it is")
-        return self
+    needed: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "criteo": ("criteo.files",), "movielens": ("movielens.path",), "files": ("files.files", "files.columns")
+    }  # fmt: skip
 
 
 class Split(Section):

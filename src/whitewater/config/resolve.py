@@ -25,12 +25,7 @@ class Source:
 def resolve(raw: Mapping[str, Any], *, sources: Sequence[Source] = ()) -> dict[str, Any]:
     """Return the whole configuration: defaults filled in, strings of ``--config`` coerced, ``auto`` decided.
 
-    Parameters
-    ----------
-    raw
-        The configuration as merged by Snakemake.
-    sources
-        Where it came from, weakest first; used to say which file an error is in.
+    ``raw`` is as Snakemake merged it; ``sources``, weakest first, say which file an error is in.
 
     Raises
     ------

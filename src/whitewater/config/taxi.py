@@ -1,11 +1,11 @@
 """Configuration of the taxi application: one section for each step, which gets exactly its section."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from whitewater.config.base import Section
+from whitewater.config.base import Section, Sourced
 
 Service = Literal["yellow", "green", "fhvhv"]
 Month = Annotated[str, Field(pattern=r"^20\d\d-(0[1-9]|1[0-2])$")]
@@ -71,7 +71,7 @@ class Tlc(Section):
     timeout: float = Field(60.0, gt=0, description="Seconds without data after which a try is given up.")
 
 
-class Fetch(Section):
+class Fetch(Sourced):
     """Where the trips come from."""
 
     source: Literal["generated", "files", "tlc"] = Field("generated", description="Which of the sources below is used.")
@@ -79,11 +79,7 @@ class Fetch(Section):
     files: Files = Files()
     tlc: Tlc = Tlc()
 
-    @model_validator(mode="after")
-    def _files_are_named(self) -> Self:
-        if self.source == "files" and not self.files.paths:
-            raise ValueError("source is 'files', but files.paths is empty: name at least one path, glob or URL")
-        return self
+    needed: ClassVar[Mapping[str, tuple[str, ...]]] = {"files": ("files.paths",)}
 
 
 class Standardise(Section):

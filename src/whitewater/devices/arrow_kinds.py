@@ -28,13 +28,9 @@ _NUMBER_TEXT = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 def from_arrow(column: pa.Array | pa.ChunkedArray, kind: Kind) -> Array | Encoded:
     """Return the values of an Arrow column as an array of the kind.
 
-    Parameters
-    ----------
-    column
-        Numbers, booleans, timestamps, dates, text (plain or dictionary encoded), or Arrow's null type.
-    kind
-        What the values become; see `whitewater.devices.protocol` for dtypes and nulls. Nanoseconds are floored, a time
-        with a zone gives what a clock in `LOCAL_ZONE` read at that instant, NaN is null, and empty text is null.
+    Columns are of numbers, booleans, timestamps, dates, text (plain or dictionary encoded), or Arrow's null type; see
+    `whitewater.devices.blocks` for dtypes and nulls. Nanoseconds are floored, a time with a zone gives what a clock in
+    `LOCAL_ZONE` read at that instant, NaN is null, and empty text is null.
 
     Raises
     ------

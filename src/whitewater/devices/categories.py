@@ -13,17 +13,8 @@ from whitewater.errors import IntegrityError
 def cpu_factorize(values: Array, valid: Array | None) -> Categories:
     """Return integers as categories.
 
-    Parameters
-    ----------
-    values
-        int64 (rows,).
-    valid
-        bool (rows,), False where the row is null; None where none is.
-
-    Returns
-    -------
-    Categories
-        Its dictionary has each value that occurs, once, in the order of first sight (on a GPU: ascending).
+    ``values`` are int64 (rows,); ``valid``, bool (rows,), is False where the row is null, or None where none is. The
+    dictionary has each value that occurs, once, in the order of first sight (on a GPU: ascending).
     """
     from whitewater.devices.category_kernels import number_values
 

@@ -6,7 +6,7 @@ once in a dictionary on the host, so that ids and hashes come from the same byte
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -62,4 +62,3 @@ class Lists:
 
 Column = Numbers | Categories | Lists
 Block = Mapping[str, Column]
-Blocks = Iterator[Block]

@@ -42,17 +42,7 @@ def gpu_ridge(*, alpha: float) -> Regressor:
 
 
 def cpu_random_forest(*, trees: int, depth: int, sample_fraction: float, seed: int) -> Regressor:
-    """Return a random forest on one thread: the workers are parallel already.
-
-    Parameters
-    ----------
-    trees, depth
-        Number of trees, and their depth at most.
-    sample_fraction
-        Rows drawn with replacement for each tree, as a share of the rows, in (0, 1].
-    seed
-        Seed of the rows and features drawn.
-    """
+    """Return a random forest on one thread: the workers are parallel already."""
     from sklearn.ensemble import RandomForestRegressor
 
     forest: Regressor = RandomForestRegressor(
@@ -132,13 +122,6 @@ def cpu_umap(*, neighbors: int, minimum_distance: float, seed: int) -> Embedding
 
     Leland McInnes, John Healy and James Melville, "UMAP: Uniform Manifold Approximation and Projection for Dimension
     Reduction", 2018, https://arxiv.org/abs/1802.03426.
-
-    Parameters
-    ----------
-    neighbors, minimum_distance
-        Neighbours of a point, and the least distance of points on the map.
-    seed
-        Seed of the layout.
     """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Tensorflow not installed", ImportWarning)

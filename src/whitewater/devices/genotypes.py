@@ -57,15 +57,7 @@ def rows_in_column_order(rows: Array, genotypes: Genotypes, xp: ModuleType) -> A
     Packed genotypes are expanded bit by bit of whole bytes, which a processor does with many at once: first all samples
     ``4b``, then all ``4b + 1`` and so on.
 
-    Parameters
-    ----------
-    rows
-        (samples, k).
-
-    Returns
-    -------
-    array
-        (columns, k), of the same dtype, C order.
+    ``rows`` are (samples, k); the result is (columns, k), of the same dtype, in C order.
     """
     if not genotypes.packed:
         return rows

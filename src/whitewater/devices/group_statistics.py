@@ -36,12 +36,9 @@ def bin_bounds() -> npt.NDArray[np.float64]:
 def medians(statistics: GroupStatistics) -> npt.NDArray[np.float64]:
     """Return the median of each group, interpolated linearly inside its bin.
 
-    Returns
-    -------
-    numpy.ndarray
-        float64 (groups,); NaN for a group without values. From `LEAST` (about a millionth) to `LIMIT` (about a million)
-        the relative error is below 2**-9, and about 2**-10 where values lie evenly in their bin. 0 is exact; between 0
-        and `LEAST` the error is below `LEAST`.
+    It is float64 (groups,), NaN for a group without values. From `LEAST` (about a millionth) to `LIMIT` (about a
+    million) the relative error is below 2**-9, and about 2**-10 where values lie evenly in their bin. 0 is exact;
+    between 0 and `LEAST` the error is below `LEAST`.
     """
     return (_order_statistic(statistics, upper=False) + _order_statistic(statistics, upper=True)) / 2
 

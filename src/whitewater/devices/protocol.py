@@ -186,20 +186,10 @@ class Device(Hashable, Protocol):
     ) -> MergedEdges:  # fmt: skip
         """Sort edges by target, then source, and make one of those with the same ends.
 
-        Parameters
-        ----------
-        buckets
-            The pieces of each bucket, in ascending order, on the host; ``edges`` in all.
-        numbers
-            The number of the vertex of each code, on the host.
-        vertices
-            Numbers of the targets.
-        rule
-            Which weight edges with the same ends get: sum (in ascending order), or else the maximum.
-        index
-            dtype of the sources.
-        weighted
-            Whether the result has weights. Edges without any count 1 each.
+        ``buckets`` are the pieces of each bucket, in ascending order, on the host, ``edges`` in all; ``numbers`` are
+        those of the vertex of each code, on the host, and ``vertices`` those of the targets. By ``rule`` edges with the
+        same ends get the sum of their weights (in ascending order), or else the maximum; edges without any count 1
+        each. ``index`` is the dtype of the sources, and ``weighted`` says whether the result has weights.
         """
 
     def in_edges(self, edges: Edges, *, out_degree: Array, threads: int, keep: bool) -> InEdges:

@@ -22,21 +22,9 @@ _ROTATIONS = (1, 7, 12, 18)
 def hash_int64(xp: ModuleType, *columns: Array, seed: int = 0) -> Array:
     """Return XXH64 of the little-endian bytes of each row of integers.
 
-    Parameters
-    ----------
-    xp
-        The array namespace: numpy or cupy.
-    *columns
-        One or more int64 arrays of one length (rows,). A row's bytes are its values in this order, 8 bytes each.
+    The columns are int64 arrays of one length (rows,); a row's bytes are its values in this order, 8 bytes each. The
+    result is uint64 (rows,).
 
-    Returns
-    -------
-    Array
-        uint64 (rows,).
-
-    Examples
-    --------
-    >>> import numpy as np
     >>> hash_int64(np, np.array([0, 1]))
     array([ 3803688792395291579, 11468921228449061269], dtype=uint64)
     """

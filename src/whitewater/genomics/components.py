@@ -138,7 +138,7 @@ def _randomized(genotypes: ScaledGenotypes, settings: Pca, *, total: float) -> S
         start,
         components=settings.components,
         maximum_passes=settings.maximum_passes,
-        progress=progress,
+        is_enough=progress.is_enough,
         device=device,
     )
     if progress.lacking:

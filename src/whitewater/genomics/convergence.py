@@ -9,16 +9,16 @@ next to nothing in common with those of the population (Baik, Ben Arous and Pech
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from whitewater.genomics.krylov import KrylovSpace, RitzPairs
+from whitewater.genomics.krylov import KrylovSpace, RitzPairs
 
+logger = logging.getLogger(__name__)
 Floats = npt.NDArray[np.float64]
 # The share of the variance of all components that those in the noise may still lack, by extrapolation.
 VARIANCE_TO_COME = 1e-4
@@ -61,6 +61,7 @@ class Progress:
         self.converged = is_converged(found.values, found.residuals, tolerance=self.tolerance)
         structure = self.structure(found, space)
         self.lacking = int((~self.converged[:structure]).sum())
+        logger.info("pass %d: %s", len(self.history), self)
         if len(found.values) < self.components or self.lacking:
             return False
         return bool(self.converged.all()) or variance_is_captured(self.history, open_=~self.converged)

@@ -9,8 +9,6 @@ its orthogonality (Parlett 1998, The Symmetric Eigenvalue Problem, 6.9).
 
 from __future__ import annotations
 
-import logging
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -18,9 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from whitewater.devices import Array, Device
-from whitewater.genomics.convergence import Progress
 
-logger = logging.getLogger(__name__)
 Floats = npt.NDArray[np.float64]
 
 
@@ -103,10 +99,10 @@ def block_krylov(
     *,
     components: int,
     maximum_passes: int,
-    progress: Progress,
+    is_enough: Callable[[RitzPairs, KrylovSpace], bool],
     device: Device,
 ) -> tuple[RitzPairs, KrylovSpace]:
-    """Iterate until ``progress`` is satisfied, the space is complete, or the passes are used up.
+    """Iterate until what is found ``is_enough``, the space is complete, or the passes are used up.
 
     Parameters
     ----------
@@ -117,12 +113,9 @@ def block_krylov(
     """
     space, block = KrylovSpace(device), start
     for number in range(1, maximum_passes + 1):
-        began = time.perf_counter()
         space.add(block, times(block))
         found = space.ritz_pairs(components)
-        enough = progress.is_enough(found, space)
-        logger.info("pass %d: %.1f s, %s", number, time.perf_counter() - began, progress)
-        following = None if enough or number == maximum_passes else space.next_block()
+        following = None if is_enough(found, space) or number == maximum_passes else space.next_block()
         if following is None:
             break
         block = following

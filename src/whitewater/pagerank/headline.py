@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from whitewater.last_run import is_of_last_run
+from whitewater.manifest import is_of_last_run
 from whitewater.pagerank.terminal_text import shortened
 from whitewater.store import read_json
 from whitewater.style import percent

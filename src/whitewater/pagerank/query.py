@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from whitewater.config.pagerank import Search
 from whitewater.errors import ConfigError, InputError
-from whitewater.last_run import is_of_last_run
+from whitewater.manifest import is_of_last_run
 from whitewater.pagerank.index_folder import open_index
 from whitewater.pagerank.searcher import Searcher
 from whitewater.pagerank.terminal_text import folded, printable

@@ -7,7 +7,7 @@ from math import hypot
 from pathlib import Path
 from typing import Any
 
-from whitewater.last_run import is_of_last_run
+from whitewater.manifest import is_of_last_run
 from whitewater.recsys.prediction_quality import NORMAL, is_measured
 from whitewater.store import read_json
 

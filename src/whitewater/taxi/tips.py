@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import defaultdict
 from functools import partial
 from pathlib import Path
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from whitewater.config.taxi import Tips
     from whitewater.step import Outputs, Run
 
-logger = logging.getLogger(__name__)
 # Parts that one task reads: enough tasks to keep all workers busy to the end, few enough to merge cheaply.
 TASKS_A_THREAD = 4
 
