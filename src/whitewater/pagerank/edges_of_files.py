@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from whitewater.arrow_arrays import to_arrow
 from whitewater.config.pagerank import Edges
 from whitewater.errors import ConfigError, InputError, WhitewaterError
+from whitewater.folder import RowGroup
 from whitewater.pagerank.edge_files import parquet, text
 from whitewater.pagerank.edge_files.matrix_market import cut_off
 from whitewater.pagerank.edge_files.names import Batch, Merging, merged
-from whitewater.pagerank.edge_files.parquet import RowGroup
 from whitewater.pagerank.edge_files.text import TextFile, Unit
 from whitewater.pagerank.edge_rules import Judged, Known, judge, total
 from whitewater.pagerank.edges_folder import EdgesFolder, EdgesWriter, finish_edges, open_edges
@@ -53,14 +54,6 @@ class Part:
 
     number: int
     unit: Unit | RowGroup
-
-
-@dataclass(frozen=True)
-class Found:
-    """What a task found: its counts, and vertices that the table must have besides the ends of edges, or for a name."""
-
-    counts: Counter[str]
-    vertices: pa.Table | None
 
 
 @dataclass(frozen=True)
@@ -113,10 +106,10 @@ def _read_edges(
     counts = _head_counts(files)
     vertices = Merging([] if table is None else [table])
     work = partial(read_part, reading=reading)
-    for part, found in _mapped(run, work, _parts(files), label="edges", client=client):
-        counts[part.unit.path].update(found.counts)
-        if found.vertices is not None and found.vertices.num_rows:
-            vertices.add(_like(table, found.vertices))
+    for part, (counted, found) in _mapped(run, work, _parts(files), label="edges", client=client):
+        counts[part.unit.path].update(counted)
+        if found is not None and found.num_rows:
+            vertices.add(_like(table, found))
     _check_declared(files, counts)
     _warn_of_unread(files, counts, reading.settings)
     return _sum(counts), vertices.table()
@@ -185,8 +178,11 @@ def _shortened(paths: Sequence[Path]) -> str:
     return f"{paths[0]} and {len(paths) - 1} more files" if len(paths) > 1 else str(paths[0])
 
 
-def read_part(part: Part, *, reading: Reading) -> Found:
-    """Write the edges of a part; the same part leaves the same file whenever it runs."""
+def read_part(part: Part, *, reading: Reading) -> tuple[Counter[str], pa.Table | None]:
+    """Write the edges of a part; the same part leaves the same file whenever it runs.
+
+    Return counts, and the vertices that the table must have besides the ends of edges, or for a name.
+    """
     counts: Counter[str] = Counter()
     vertices = Merging([])
     with EdgesWriter(reading.folder, part.number, weighted=reading.settings.weighted) as writer:
@@ -197,7 +193,7 @@ def read_part(part: Part, *, reading: Reading) -> Found:
             writer.add(*(arrays if judged.kept.all() else [array[judged.kept] for array in arrays]))
             if reading.known is None or reading.rules.broken == "keep":
                 vertices.add(_vertices(batch, judged, reading.known))
-    return Found(counts, vertices.table())
+    return counts, vertices.table()
 
 
 def _batches(unit: Unit | RowGroup, settings: Edges) -> Iterator[Batch]:
@@ -224,7 +220,7 @@ def _vertices(batch: Batch, judged: Judged, known: Known | None) -> pa.Table:
     else:
         ids = np.unique(np.concatenate([batch.source, batch.target, *firsts]))
         ids = ids[~known.holds(ids)]
-    return pa.table({"vertex": ids})
+    return pa.table({"vertex": to_arrow(ids)})
 
 
 def _like(table: pa.Table | None, found: pa.Table) -> pa.Table:

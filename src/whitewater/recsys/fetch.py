@@ -6,20 +6,21 @@ downloaded, once, and what was read is written down with checksums.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from whitewater.config.recsys import Fetch
-from whitewater.download import read_registry
+from whitewater.download import Access, read_registry
 from whitewater.errors import InputError
 from whitewater.local_files import steady
-from whitewater.places import Downloads, Input
+from whitewater.places import Downloads, Input, distinct, expand, obtain
 from whitewater.recsys.log_folder import open_log
 from whitewater.recsys.sources.criteo import read_criteo
 from whitewater.recsys.sources.files import read_files, read_generated
 from whitewater.recsys.sources.movielens import read_movielens
-from whitewater.recsys.sources.movielens_release import release_files
-from whitewater.recsys.sources.named_files import NamedFiles
+from whitewater.recsys.sources.movielens_release import KEY, release_files
 from whitewater.step import Inputs, Output, Run
 from whitewater.store import exclusive, write_json
 
@@ -54,8 +55,7 @@ def fetch(run: Run[Fetch], *, simulated: Inputs, events: Output, inputs: Output)
     place = events.parent
     place.mkdir(parents=True, exist_ok=True)
     with exclusive(place / ".fetch.lock"):
-        named = NamedFiles(Downloads(place, read_registry(REGISTRY), run.refresh), run.settings.anonymous, run.threads)
-        files = _found(run.settings, named, simulated)
+        files = _found(run, place, simulated)
         with steady([each.path for each in files]):
             counts = READERS[source](files, events, run=run)
     rows = open_log(events).rows
@@ -63,19 +63,36 @@ def fetch(run: Run[Fetch], *, simulated: Inputs, events: Output, inputs: Output)
     run.note(source=source, rows=rows, files=len(files), counts=dict(counts))
 
 
-def _found(settings: Fetch, named: NamedFiles, simulated: Inputs) -> list[Input]:
+def _named(settings: Fetch, simulated: Inputs) -> tuple[Sequence[str], str, str]:
+    """Return the paths, globs and URLs of the source's files, the key that names them, and a name one might have."""
     match settings.source:
         case "generated":
-            return named.find(_simulated(simulated), key="recsys.simulate", example="day-00.parquet")
+            if not simulated:
+                raise InputError("There are no simulated days: the source is generated. Run the step simulate before.")
+            return [str(folder / SIMULATED_DAYS) for folder in simulated.values()], "recsys.simulate", "day-00.parquet"
         case "criteo":
-            return named.find(settings.criteo.files, key="recsys.fetch.criteo.files", example="day_*.gz")
+            return settings.criteo.files, "recsys.fetch.criteo.files", "day_*.gz"
         case "movielens":
-            return named.find(release_files(settings.movielens), key="recsys.fetch.movielens.path", example="ml.zip")
+            return release_files(settings.movielens), KEY, "ml.zip"
         case "files":
-            return named.find(settings.files.files, key="recsys.fetch.files.files", example="*.parquet")
+            return settings.files.files, "recsys.fetch.files.files", "*.parquet"
 
 
-def _simulated(simulated: Inputs) -> list[str]:
-    if not simulated:
-        raise InputError("There are no simulated days: the source is generated. Run the step simulate before.")
-    return [str(folder / SIMULATED_DAYS) for folder in simulated.values()]
+def _found(run: Run[Fetch], place: Path, simulated: Inputs) -> list[Input]:
+    """Return the files of the source, each once, in the order in which they are named.
+
+    Those of a glob are in the order of the numbers in their names: day_2 is before day_10.
+    """
+    names, key, example = _named(run.settings, simulated)
+    anonymous = run.settings.anonymous
+    expanded = (expand(name, anonymous=anonymous, key=key, example=example) for name in names)
+    found = [each for places in expanded for each in sorted(places, key=_by_number)]
+    once = set(distinct(found))
+    places = [each for each in dict.fromkeys(found) if each in once]
+    downloads = Downloads(place, read_registry(REGISTRY), run.refresh)
+    files = obtain(places, downloads=downloads, access=Access(anonymous=anonymous), threads=run.threads, key=key)
+    return [files[each] for each in places]
+
+
+def _by_number(name: str) -> list[tuple[int, str]]:
+    return [(int(part) if part.isdecimal() else -1, part) for part in re.split(r"(\d+)", name)]

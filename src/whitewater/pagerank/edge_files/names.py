@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from whitewater.arrow_arrays import to_arrow, to_numpy
 from whitewater.devices.kernel import int64, kernel, uint64
 from whitewater.devices.protocol import Array
 from whitewater.devices.xxh64 import xxh64
@@ -42,12 +43,12 @@ class Batch:
 def ids_of(columns: Sequence[pa.Array]) -> tuple[list[Array], pa.Table | None]:
     """Return the ids of integers, or of names: int64 (rows,) of each column, and the table of the names, each once."""
     if pa.types.is_integer(columns[0].type):
-        return [column.to_numpy(zero_copy_only=False) for column in columns], None
+        return [to_numpy(column) for column in columns], None
     words = pa.concat_arrays(columns).dictionary_encode()
     ids = hash_names(words.dictionary)
     bounds = np.cumsum([len(column) for column in columns])[:-1]
-    found = np.split(ids[words.indices.to_numpy()], bounds)
-    return found, pa.table({"vertex": ids, "name": words.dictionary}).cast(SCHEMA)
+    found = np.split(ids[to_numpy(words.indices)], bounds)
+    return found, pa.table({"vertex": to_arrow(ids), "name": words.dictionary}).cast(SCHEMA)
 
 
 def vertices_of(vertices: pa.Array, names: pa.Array | None) -> pa.Table:
@@ -55,7 +56,7 @@ def vertices_of(vertices: pa.Array, names: pa.Array | None) -> pa.Table:
     if names is not None:
         return merged([pa.table({"vertex": vertices, "name": names}).cast(SCHEMA)])
     [ids], named = ids_of([vertices])
-    return pa.table({"vertex": ids}) if named is None else merged([named])
+    return pa.table({"vertex": to_arrow(ids)}) if named is None else merged([named])
 
 
 def hash_names(names: pa.Array) -> Array:

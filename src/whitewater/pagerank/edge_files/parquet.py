@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from whitewater.errors import ConfigError, InputError
+from whitewater.folder import RowGroup
 from whitewater.pagerank.edge_files.names import Batch, ids_of, vertices_of, wrong_column
 from whitewater.pagerank.edges_folder import LARGEST_WEIGHT
 
@@ -24,14 +24,6 @@ if TYPE_CHECKING:
 
 BLOCK_ROWS = 1 << 20
 _MAGIC = b"PAR1"
-
-
-@dataclass(frozen=True)
-class RowGroup:
-    """A row group of a Parquet file."""
-
-    path: Path
-    index: int
 
 
 def is_parquet(path: Path) -> bool:
@@ -46,7 +38,7 @@ def is_parquet(path: Path) -> bool:
 def units(path: Path) -> list[RowGroup]:
     """Return the row groups of a file. Raises InputError if it is cut off or damaged."""
     with _opened(path) as file:
-        return [RowGroup(path, index) for index in range(file.num_row_groups)]
+        return [RowGroup(path, each, file.metadata.row_group(each).num_rows) for each in range(file.num_row_groups)]
 
 
 def column_names(path: Path) -> list[str]:
@@ -66,12 +58,12 @@ def read_edges(group: RowGroup, settings: Edges) -> Iterator[Batch]:
         If an id is null or no integer of 64 bits, or a weight is not finite and above 0.
     """
     names = [settings.source_column, settings.target_column, *([settings.weight_column] * settings.weighted)]
-    where = f"{group.path}, row group {group.index}"
+    where = f"{group.path}, row group {group.number}"
     with _opened(group.path) as file:
         for name in names:
             if file.schema_arrow.names.count(name) != 1:
                 raise wrong_column(group.path, name, file.schema_arrow.names)
-        for batch in file.iter_batches(BLOCK_ROWS, [group.index], names, use_threads=False):
+        for batch in file.iter_batches(BLOCK_ROWS, [group.number], names, use_threads=False):
             (source, target), named = ids_of([_ids(batch.column(name), name, where, settings) for name in names[:2]])
             weight = _weights(batch.column(names[2]), names[2], where) if settings.weighted else None
             yield Batch(source, target, weight, names=named)
@@ -85,8 +77,8 @@ def read_vertices(group: RowGroup, settings: Edges) -> tuple[Counter[str], list[
     with _opened(group.path) as file:
         schema = file.schema_arrow
         named = settings.ids == "integer" and len(schema) > 1 and _is_text(schema.types[1])
-        table = file.read_row_group(group.index, schema.names[: 1 + named], use_threads=False).combine_chunks()
-    where = f"{group.path}, row group {group.index}"
+        table = file.read_row_group(group.number, schema.names[: 1 + named], use_threads=False).combine_chunks()
+    where = f"{group.path}, row group {group.number}"
     ids, *names = [table.column(place).combine_chunks() for place in range(1 + named)]
     found = vertices_of(_ids(ids, schema.names[0], where, settings),
                         _texts(names[0], schema.names[1], where) if names else None)  # fmt: skip
@@ -114,7 +106,7 @@ def _ids(column: pa.Array, name: str, where: str, settings: Edges) -> pa.Array:
 def _texts(column: pa.Array, name: str, where: str) -> pa.Array:
     texts = column.cast(pa.large_string())
     texts.validate(full=True)
-    if texts.null_count or pc.any(pc.equal(texts, "")).as_py():
+    if texts.null_count or (len(texts) and not pc.min(pc.binary_length(texts)).as_py()):
         raise InputError(f"{where}: column {name!r} has a null or an empty text, which names no vertex. Correct the "
                          "file.")  # fmt: skip
     return texts

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from whitewater.arrow_arrays import to_numpy
 from whitewater.errors import ConfigError, InputError
 from whitewater.pagerank.edge_files.matrix_market import BANNER, Matrix, check_settings, read_matrix
 from whitewater.pagerank.edge_files.names import Batch, ids_of, vertices_of, wrong_column
@@ -204,7 +205,7 @@ def read_edges(unit: Unit, settings: Edges) -> Iterator[Batch]:
         else:
             columns, counts = block.columns(wanted)
             (source, target), names = ids_of([columns["source"], columns["target"]])
-            weight = columns["weight"].to_numpy() if settings.weighted else None
+            weight = to_numpy(columns["weight"]) if settings.weighted else None
             yield Batch(source, target, weight, None, names, counts)
 
 
@@ -473,7 +474,7 @@ def _whole(column: pa.Array) -> pa.Array:
         column = pc.ascii_trim(column, characters=" \t\r")
         wrong = len(column) and not pc.min(pc.binary_length(column)).as_py()
     elif pa.types.is_floating(column.type):
-        numbers = column.to_numpy()
+        numbers = to_numpy(column)
         wrong = not ((numbers > 0) & (numbers <= LARGEST_WEIGHT)).all()
     else:
         wrong = False
