@@ -201,8 +201,6 @@ def read_record(record: WarcRecord) -> tuple[str, Page | None]:
         return obstacle, None
     if kind == "response":
         return _read_response(url, record)
-    if record.content_length > LARGEST_BODY:
-        return "too_large", None
     found = record.headers.get("Content-Type")
     # Text that was converted (WET) is in UTF-8.
     converted = kind == "conversion" and found == "text/plain"
@@ -215,7 +213,9 @@ def _obstacle(record: WarcRecord, url: str) -> str:
         return "malformed"
     if not url.lower().startswith(("http:", "https:")):
         return "not_http"
-    return "segmented" if "WARC-Segment-Number" in record.headers else ""
+    if "WARC-Segment-Number" in record.headers:
+        return "segmented"
+    return "too_large" if record.content_length > LARGEST_BODY else ""
 
 
 def superseded(urls: npt.NDArray[np.uint64], dates: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
@@ -242,8 +242,6 @@ def _read_response(url: str, record: WarcRecord) -> tuple[str, Page | None]:
     found = _STATUS.match(headers.status_line or "")
     if found is None:
         return "malformed", None
-    if record.content_length > LARGEST_BODY:
-        return "too_large", None
     status = int(found[1])
     transfer, content = (headers.get(f"{name}-Encoding") or "" for name in ("Transfer", "Content"))
     try:
