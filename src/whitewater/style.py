@@ -113,10 +113,15 @@ def _write_literally(figure: Figure) -> None:
 
 def _lay_out(figure: Figure) -> None:
     """Give everything its place, once for all formats."""
+    from matplotlib.transforms import Bbox
+
     engine = figure.get_layout_engine()
     if engine is not None:
         engine.execute(figure)
         figure.set_layout_engine("none")
+    for axes in figure.axes:
+        # The last bits of the solver's result vary with addresses in memory, and the ids within an SVG with them.
+        axes.set_position(Bbox(axes.get_position(original=True).get_points().round(9)))
 
 
 def titled(
