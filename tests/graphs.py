@@ -14,6 +14,7 @@ from whitewater.config.cluster import Cluster
 from whitewater.config.pagerank import Pagerank
 from whitewater.devices import Device
 from whitewater.devices.cpu import CpuDevice
+from whitewater.pagerank import edges_folder
 from whitewater.pagerank.graph_folder import GraphFolder, GraphWriter, open_graph
 from whitewater.pagerank.pagerank import pagerank
 from whitewater.step import Output, Run
@@ -46,6 +47,32 @@ class Graph:
             writer.append(0, counts, self.edges[order, 0], None if self.weights is None else self.weights[order])
             writer.finish(names=None if self.names is None else pa.array(self.names))
         return open_graph(path)
+
+
+def write_edges(
+    folder: Path,
+    source: npt.ArrayLike,
+    target: npt.ArrayLike,
+    weight: npt.ArrayLike | None = None,
+    *,
+    directed: bool = True,
+    vertices: pa.Table | None = None,
+    group_rows: int = edges_folder.GROUP_ROWS,
+) -> edges_folder.EdgesFolder:
+    """Write edges that are in memory as a folder of one part, and open it."""
+    sources, targets = np.asarray(source, np.int64), np.asarray(target, np.int64)
+    weights = None if weight is None else np.asarray(weight, np.float64)
+    with edges_folder.EdgesWriter(folder, 0, weighted=weight is not None, group_rows=group_rows) as writer:
+        writer.add(sources, targets, weights)
+    edges_folder.finish_edges(
+        folder,
+        edges=writer.rows,
+        weighted=weight is not None,
+        directed=directed,
+        vertices=vertices,
+        counts={"read": writer.rows, "edges": writer.rows},
+    )
+    return edges_folder.open_edges(folder)
 
 
 def random_graph(

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from tests.pagerank_search_oracle import Page
 from whitewater.config.pagerank import Index
+from whitewater.pagerank import postings as postings_module
 from whitewater.pagerank.index_folder import IndexFolder, IndexWriter, open_index
-from whitewater.pagerank.postings import build_postings
+from whitewater.pagerank.postings import Postings, cut, merge, tokenise_block
 
 WORDS = ["flood", "Flood", "CONTROL", "the", "control", "ÉTÉ", "e\u0301te\u0301", "1998", "\u0130zmir", "ΣΑΣ", "don't",
          "x_y", "rivers", "river", "a", "𐐀𐐁", "水"]  # fmt: skip
@@ -60,6 +61,15 @@ def write_ranks(path: Path, pages: Sequence[Page], *, others: int = 0) -> Path:
     vertices = sorted(ranks)
     pq.write_table(pa.table({"vertex": vertices, "rank": [ranks[vertex] for vertex in vertices]}), path)
     return path
+
+
+def build_postings(titles: pa.ChunkedArray, texts: pa.ChunkedArray, *, settings: Index, threads: int) -> Postings:
+    """Build the inverted index of columns of text; a document's number is its row."""
+    both = zip(titles.to_pylist(), texts.to_pylist(), strict=True)
+    sizes = [len(title or "") + len(text or "") for title, text in both]
+    blocks = [slice(start, stop) for start, stop in cut(sizes, postings_module.BLOCK_BYTES)]
+    tokenised = [tokenise_block(titles[rows], texts[rows]) for rows in blocks]
+    return merge(tokenised, numbers=np.arange(len(texts)), settings=settings, threads=threads)
 
 
 def make_index(path: Path, pages: Sequence[Page], *, vertices: int | None = None, **settings: Any) -> IndexFolder:

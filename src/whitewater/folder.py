@@ -11,7 +11,7 @@ import json
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -36,52 +36,10 @@ class RowGroup(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Format:
-    """A format of folders.
+class Files:
+    """Files that a step writes. ``remedy`` is a sentence: what to do where one of them cannot be used."""
 
-    Parameters
-    ----------
-    name
-        The file of JSON that makes a folder one of this format.
-    version
-        The version that is written and read.
-    what
-        What such a folder holds, in a word or two.
-    remedy
-        A sentence: what to do where a folder cannot be used.
-    """
-
-    name: str
-    version: int
-    what: str
-    remedy: str = "Run the step that writes it again."
-
-    def write(self, path: Path, described: Mapping[str, Any]) -> None:
-        """Write the file that makes a folder one of this format."""
-        write_json(path / self.name, {"format": self.version, **described})
-
-    def read(self, path: Path, made_of: Callable[..., Folder]) -> Folder:
-        """Return what ``made_of`` makes of the folder's path and, as keywords, of what is described.
-
-        Raises
-        ------
-        InputError
-            If the folder is not of this format, or of another version of it.
-        """
-        found = read_json(path / self.name)
-        self.check_version(path, found.pop("format", None) if isinstance(found, dict) else None)
-        try:
-            return made_of(path, **found)
-        except (ConfigError, KeyError, TypeError, ValueError) as error:
-            raise InputError(f"{path / self.name} describes no {self.what}: {error!r}. {self.remedy}") from error
-
-    def check_version(self, path: Path, version: object, *, writer: str = "") -> None:
-        """Raise InputError if a folder is of another version; ``writer`` is what wrote it, if that is known."""
-        if version == self.version:
-            return
-        newer = isinstance(version, int) and version > self.version
-        remedy = f"A newer version of Whitewater wrote it{writer}: use that one." if newer else self.remedy
-        raise InputError(f"{path} has format {version}; this version reads {self.version}. {remedy}")
+    remedy: str = field(default="Run the step that writes it again.", kw_only=True)
 
     @contextmanager
     def explained(self, path: Path) -> Iterator[None]:
@@ -159,6 +117,52 @@ class Format:
         """Return the bytes of row groups, not compressed."""
         footers = {path: self.footer(path) for path in {group.path for group in groups}}
         return [footers[group.path].row_group(group.number).total_byte_size for group in groups]
+
+
+@dataclass(frozen=True)
+class Format(Files):
+    """A format of folders.
+
+    Parameters
+    ----------
+    name
+        The file of JSON that makes a folder one of this format.
+    version
+        The version that is written and read.
+    what
+        What such a folder holds, in a word or two.
+    """
+
+    name: str
+    version: int
+    what: str
+
+    def write(self, path: Path, described: Mapping[str, Any]) -> None:
+        """Write the file that makes a folder one of this format."""
+        write_json(path / self.name, {"format": self.version, **described})
+
+    def read(self, path: Path, made_of: Callable[..., Folder]) -> Folder:
+        """Return what ``made_of`` makes of the folder's path and, as keywords, of what is described.
+
+        Raises
+        ------
+        InputError
+            If the folder is not of this format, or of another version of it.
+        """
+        found = read_json(path / self.name)
+        self.check_version(path, found.pop("format", None) if isinstance(found, dict) else None)
+        try:
+            return made_of(path, **found)
+        except (ConfigError, KeyError, TypeError, ValueError) as error:
+            raise InputError(f"{path / self.name} describes no {self.what}: {error!r}. {self.remedy}") from error
+
+    def check_version(self, path: Path, version: object, *, writer: str = "") -> None:
+        """Raise InputError if a folder is of another version; ``writer`` is what wrote it, if that is known."""
+        if version == self.version:
+            return
+        newer = isinstance(version, int) and version > self.version
+        remedy = f"A newer version of Whitewater wrote it{writer}: use that one." if newer else self.remedy
+        raise InputError(f"{path} has format {version}; this version reads {self.version}. {remedy}")
 
     def check_files(self, path: Path, names: Iterable[str]) -> None:
         """Raise InputError if a file that is described is not there, or lies elsewhere."""

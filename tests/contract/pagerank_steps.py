@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from distributed import Client
 
-from tests.graphs import Graph
+from tests.graphs import Graph, write_edges
 from whitewater.config import pagerank as config
 from whitewater.config.base import Section
 from whitewater.config.cluster import Cluster
@@ -23,7 +23,6 @@ from whitewater.devices import Device
 from whitewater.pagerank import communities as communities_step
 from whitewater.pagerank import edge_plan, edge_work, power_iteration, solving
 from whitewater.pagerank.communities import communities
-from whitewater.pagerank.edges_folder import write_edges
 from whitewater.pagerank.pagerank import pagerank
 from whitewater.pagerank.renumber import renumber
 from whitewater.step import Output, Run

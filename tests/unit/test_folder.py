@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from whitewater.errors import InputError, IntegrityError
-from whitewater.folder import Format, RowGroupWriter, numbered, numbered_files
+from whitewater.folder import Format, RowGroupWriter, numbered, numbered_files, write_file
 from whitewater.genomics import genotype_folder
 from whitewater.pagerank import documents, edges_folder, graph_folder, index_folder, pages
 from whitewater.recsys import feature_folder, log_folder
@@ -82,13 +83,26 @@ def test_a_column_that_a_file_lacks_is_named(tmp_path: Path) -> None:
         FORMAT.read_group(group, ["a", "b"])
 
 
-def test_a_signed_folder_is_read_only_as_it_was_written(tmp_path: Path) -> None:
-    FORMAT.write_signed(tmp_path, {"what": 1}, {})
-    assert FORMAT.read_signed(tmp_path)["what"] == 1
-    path = tmp_path / FORMAT.name
-    path.write_text(path.read_text().replace('"what": 1', '"what": 2'))
-    with pytest.raises(IntegrityError, match=r"thing\.json was changed or cut off"):
+@pytest.mark.parametrize("bit", [1, 0x10])
+def test_any_changed_byte_of_a_signed_folder_is_refused(tmp_path: Path, bit: int) -> None:
+    files = {"a/b.txt": write_file(tmp_path / "a" / "b.txt", b"text")}
+    FORMAT.write_signed(tmp_path, {"what": [1, {"a": "\u00fc"}]}, files)
+    assert FORMAT.read_signed(tmp_path)["what"] == [1, {"a": "\u00fc"}]
+    for path in (tmp_path / FORMAT.name, tmp_path / "a" / "b.txt"):
+        data = path.read_bytes()
+        for place in range(len(data)):
+            path.write_bytes(data[:place] + bytes([data[place] ^ bit]) + data[place + 1 :])
+            with pytest.raises(IntegrityError, match=rf"{path.name} was changed or cut off"):
+                FORMAT.read_signed(tmp_path)
+        path.write_bytes(data)
+
+
+def test_a_signed_folder_of_another_version_is_told_from_a_damaged_one(tmp_path: Path) -> None:
+    replace(FORMAT, version=3).write_signed(tmp_path, {}, {})
+    with pytest.raises(InputError, match=r"has format 3; this version reads 2\. A newer version .* wrote it \("):
         FORMAT.read_signed(tmp_path)
-    path.write_text(path.read_text().replace('"format": 2', '"format": 1'))
-    with pytest.raises(InputError, match="has format 1; this version reads 2"):
+    (tmp_path / FORMAT.name).write_text('{"format": 1, "sha256": "of another kind"}')
+    with pytest.raises(InputError, match=r"has format 1; this version reads 2\. Run the step"):
         FORMAT.read_signed(tmp_path)
+    with pytest.raises(InputError, match="holds no thing"):
+        FORMAT.read_signed(tmp_path / "nowhere")

@@ -253,7 +253,7 @@ def test_decisions_on_other_variants_are_refused(tmp_path: Path) -> None:
     dosages = linked_dosages(30, 8, seed=1)
     decisions = quality_control(make_folder(tmp_path / "data", dosages).path)
     for rows, columns, message in (
-        (29, {}, r"decides on 30 variants; .* has 29"),
+        (29, {}, "has 30 rows, not 29"),
         (30, {"id": [f"v{row}" for row in range(29)] + ["other"]}, "column id differs"),
         (30, {"position": np.arange(2, 32)}, "column position differs"),
     ):

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.graphs import write_edges
 from whitewater.devices.edge_keys import CODES, IdSpan
 from whitewater.errors import IntegrityError
 from whitewater.pagerank.edge_plan import FEW_CODES, SMALLEST_PIECE, EdgePlan, plan_edges
 from whitewater.pagerank.edge_tasks import Spooled, keep
-from whitewater.pagerank.edges_folder import open_edges, write_edges
+from whitewater.pagerank.edges_folder import open_edges
 
 
 def plan_of(rows: int, *, budget: int = 10**12, weighted: bool = False, symmetric: bool = False) -> EdgePlan:

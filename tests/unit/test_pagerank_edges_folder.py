@@ -9,9 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.graphs import write_edges
 from tests.oracle import sql
 from whitewater.errors import InputError, IntegrityError
-from whitewater.pagerank.edges_folder import EdgesWriter, finish_edges, open_edges, write_edges
+from whitewater.pagerank.edges_folder import EdgesWriter, finish_edges, open_edges
 
 EXTREMES = [-(2**63), -2, -1, 0, 2**63 - 1]
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.pagerank_indexes import WORDS, collections, table_of, write_documents, write_ranks
+from tests.pagerank_indexes import WORDS, build_postings, collections, table_of, write_documents, write_ranks
 from tests.pagerank_search_oracle import Oracle, Page
 from whitewater import memory
 from whitewater.config.pagerank import Index
@@ -25,7 +25,7 @@ from whitewater.pagerank import index_folder
 from whitewater.pagerank import postings as postings_module
 from whitewater.pagerank.index import index
 from whitewater.pagerank.index_folder import open_index
-from whitewater.pagerank.postings import Postings, build_postings
+from whitewater.pagerank.postings import Postings
 from whitewater.pagerank.terms import Terms
 from whitewater.step import Output, Run
 

@@ -70,14 +70,6 @@ def test_any_pages_come_back_however_they_are_grouped(
     assert all(pq.read_metadata(path).num_row_groups <= sizes[1] for path in page_files(folder.path))
 
 
-def test_files_are_read_in_the_order_of_their_numbers_beyond_five_digits(tmp_path: Path) -> None:
-    folder = write(tmp_path, numbered(2))
-    file = page_files(tmp_path)[0]
-    for number in (99_999, 100_000):
-        (tmp_path / f"pages-{number:05d}.parquet").write_bytes(file.read_bytes())
-    assert [path.stem for path in page_files(folder.path)] == ["pages-00000", "pages-99999", "pages-100000"]
-
-
 def test_parts_are_taken_in_the_order_in_which_they_are_named(tmp_path: Path) -> None:
     pages = numbered(7)
     with PagesWriter(tmp_path / "pages") as writer:

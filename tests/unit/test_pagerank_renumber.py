@@ -21,13 +21,14 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.graphs import write_edges
 from tests.real_data import needs_real_data, real_data
 from whitewater.config.cluster import Cluster
 from whitewater.config.pagerank import Renumber
 from whitewater.devices import Device, resolve
 from whitewater.errors import ConfigError, InputError, IntegrityError, ResourceError
 from whitewater.pagerank import edge_plan, edge_work
-from whitewater.pagerank.edges_folder import EdgesWriter, finish_edges, write_edges
+from whitewater.pagerank.edges_folder import EdgesWriter, finish_edges
 from whitewater.pagerank.graph_folder import GraphFolder, open_graph
 from whitewater.pagerank.renumber import renumber
 from whitewater.step import Output, Run

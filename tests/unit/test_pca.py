@@ -29,12 +29,12 @@ from whitewater.config.genomics import Pca, Scaling
 from whitewater.devices import Device, Genotypes, resolve
 from whitewater.errors import InputError, IntegrityError, ResourceError
 from whitewater.genomics import genotype_folder
+from whitewater.genomics.components import oriented
 from whitewater.genomics.convergence import structure_in, variance_is_captured
 from whitewater.genomics.forecast import Size, choose_solver
 from whitewater.genomics.pca import pca
 from whitewater.genomics.scaled_genotypes import ScaledGenotypes
 from whitewater.genomics.scaling import scaled_dosages, scaling
-from whitewater.genomics.signs import oriented
 from whitewater.step import Output, Run
 
 DOSAGES = simulate("populations", samples=121, variants=3_000, missing=0.05)

@@ -211,13 +211,13 @@ def test_a_folder_that_is_damaged_is_refused(log: Path, out: Path) -> None:
     with pytest.raises(InputError, match=r"lacks part-00000\.parquet"):
         open_features(folder.path)
     changes: list[dict[str, Any]] = [
-        {"format": 2}, {"rows": 1}, {"files": [{"name": "../a", "rows": ROWS}]}, {"columns": [{}]}
+        {"rows": 1}, {"files": [{"name": "../a", "rows": ROWS}]}, {"columns": [{}]}
     ]  # fmt: skip
     for change in changes:
         value = json.loads((folder.path / "features.json").read_bytes())
         (out / "changed").mkdir(exist_ok=True)
         (out / "changed" / "features.json").write_text(json.dumps(value | change))
-        with pytest.raises(InputError, match=r"Run the step features again|newer version"):
+        with pytest.raises(InputError, match="Run the step features again"):
             open_features(out / "changed")
 
 

@@ -66,17 +66,6 @@ def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:
     assert table(found) == pa.concat_tables([rows(writer, 0, 37, day=0), rows(writer, 37, 38, day=2)])
 
 
-@pytest.mark.parametrize("pieces", [(37,), (1,) * 37, (3, 30, 4), (10, 10, 10, 7), (20, 0, 17)])
-def test_row_groups_do_not_depend_on_how_the_rows_came(tmp_path: Path, pieces: tuple[int, ...]) -> None:
-    log = written(tmp_path / "log", pieces=pieces)
-    sizes = [(path.name, group, count) for path, group, count in log.row_groups()]
-    assert [(group, count) for name, group, count in sizes if name == "day-00000-0000.parquet"] == [
-        (0, 10), (1, 10), (2, 10), (3, 7),
-    ]  # fmt: skip
-    once = written(tmp_path / "once", pieces=(37,))
-    assert (log.path / log.files[0].name).read_bytes() == (once.path / once.files[0].name).read_bytes()
-
-
 def test_text_is_stored_with_whole_dictionaries_and_times_have_statistics(tmp_path: Path) -> None:
     writer = LogWriter(tmp_path / "log", "files", (LogColumn("C1", "categorical", "string"),), "position", 300_000)
     # 2.4 MB of texts, more than Parquet's usual dictionary, and each twice.
@@ -101,7 +90,6 @@ def test_a_log_without_rows_can_be_written_and_opened(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": 3}, "has format 3; this version reads 2"),
         ({"rows": 7}, "describes no log.*7 rows"),
         ({"columns": []}, "describes no log"),
         ({"files": [{"name": "../x.parquet", "rows": 38, "day": 0}]}, "a file is not in the folder"),
@@ -116,11 +104,6 @@ def test_a_folder_that_is_no_log_is_refused(tmp_path: Path, change: dict[str, ob
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     with pytest.raises(InputError, match=message):
         open_log(tmp_path / "log")
-
-
-def test_a_folder_without_its_description_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"log\.json is not a readable JSON file"):
-        open_log(tmp_path)
 
 
 def test_files_that_were_changed_are_refused(tmp_path: Path) -> None:

@@ -4,29 +4,31 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from whitewater.config.genomics import Pca
-from whitewater.devices import Array, Device
+from whitewater.devices import Array, Device, Genotypes
 from whitewater.errors import InputError
 from whitewater.genomics import forecast
 from whitewater.genomics.convergence import Progress, is_converged, structure_in
-from whitewater.genomics.counting import count_used
 from whitewater.genomics.genotype_folder import GenotypeFolder
 from whitewater.genomics.krylov import KrylovSpace, RitzPairs, block_krylov, start_block
-from whitewater.genomics.moments import total_of_squares
-from whitewater.genomics.scaled_genotypes import RunTasks, ScaledGenotypes
+from whitewater.genomics.scaled_genotypes import Range, RunTasks, ScaledGenotypes
 from whitewater.genomics.scaling import VariantScaling, scaled_dosages, scaling, total_variance
-from whitewater.genomics.signs import oriented
 from whitewater.genomics.tracy_widom import TracyWidomTest, tracy_widom_test
 
 logger = logging.getLogger(__name__)
 Floats = npt.NDArray[np.float64]
 # Eigenvalues below this share of the mean of all are the rounding of float32 products.
 NO_VARIANCE = 1e-4
+# Residual relative to the eigenvalue at which a component is taken out of the estimate and counted exactly.
+KNOWN = 1e-2
+# Samples whose values differ by less, relatively, are taken to be tied: rounding must not choose between them.
+TIE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ def principal_components(
 ) -> PrincipalComponents:
     """Compute the leading principal components of the samples ``used``, bool (samples,).
 
-    Eigenvalues are those of K = X X' / m; a component's sign is that of `whitewater.genomics.signs.oriented`.
+    Eigenvalues are those of K = X X' / m; a component's sign is that of `oriented`.
 
     Raises
     ------
@@ -197,3 +199,61 @@ def _check_rank(path: Path, found: Spectrum) -> None:
             f"The genotypes of the samples used in {path} have only {rank} components with variance: samples or "
             f"variants are copies of each other. Set pca.components to {rank} or fewer."
         )
+
+
+def count_used(
+    folder: GenotypeFolder, used: npt.NDArray[np.bool_], *, device: Device, run_tasks: RunTasks
+) -> npt.NDArray[np.int32]:
+    """Count dosages 0 to ploidy, then missing calls, of each variant among samples: int32 (variants, ploidy + 2)."""
+    work = partial(_count, folder=folder, device=device)
+    return np.concatenate(list(run_tasks(work, folder.ranges(), label="counts", shared={"used": used})))
+
+
+def _count(
+    between: Range, *, folder: GenotypeFolder, device: Device, used: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.int32]:
+    chosen = device.from_host(used)
+    parts = []
+    for piece in folder.pieces(*between):
+        read = folder.read(*piece)
+        genotypes = Genotypes(device.from_host(read.codes), read.samples, read.ploidy)
+        parts.append(device.to_host(device.count_genotypes(genotypes, chosen)))
+    return np.concatenate(parts)
+
+
+def total_of_squares(
+    found: RitzPairs, probes: Array, products: Array, *, total: float, samples: int, device: Device
+) -> float:
+    """Estimate the trace of K^2.
+
+    With M = K - c J, where J projects on the n - 1 directions that sum to 0 and c is about the mean of the eigenvalues
+    in the noise, tr K^2 = tr M^2 + 2 c tr K - c^2 (n - 1). tr M^2 is exact over the components that are known and
+    estimated over the others from random directions, as by Hutch++ (Meyer et al. 2021, SOSA). As M is small there, so
+    is the error: about sqrt(4 / (n b)) of the *spread* of the eigenvalues, on which the number of effective variants
+    rests, not of their sum of squares.
+
+    Parameters
+    ----------
+    probes, products
+        The start block Q, (n, b), see `whitewater.genomics.krylov.start_block`, and K Q.
+    total
+        The trace of K.
+    samples
+        n.
+    """
+    known = device.from_host(np.flatnonzero(is_converged(found.values, found.residuals, tolerance=KNOWN)))
+    vectors, images = found.vectors[:, known], found.products[:, known]
+    free = samples - 1
+    center = (total - float((vectors * images).sum())) / max(free - vectors.shape[1], 1)
+    exact = float(((images - center * vectors) ** 2).sum())
+    share = vectors.T @ probes
+    rest = products - images @ share - center * (probes - vectors @ share)
+    estimated = free * float((rest**2).sum()) / probes.shape[1]
+    return float(exact + estimated + 2 * center * total - center**2 * free)
+
+
+def oriented(vectors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Turn each column so that its largest entry by absolute value, the first of several, is positive."""
+    sizes = np.abs(vectors)
+    first = (sizes >= (1 - TIE) * sizes.max(axis=0)).argmax(axis=0)
+    return vectors * np.where(vectors[first, np.arange(vectors.shape[1])] < 0, -1.0, 1.0)

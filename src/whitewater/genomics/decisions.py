@@ -1,4 +1,4 @@
-"""Which variants are kept: the table that `variant_qc` writes, and `ld_prune` after it."""
+"""What steps decide: which variants are kept (`variant_qc`, then `ld_prune`), and which samples are used."""
 
 from __future__ import annotations
 
@@ -7,13 +7,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from whitewater.errors import InputError, IntegrityError
+from whitewater.folder import Files
 from whitewater.genomics.genotype_folder import GenotypeFolder
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    import pandas as pd
 
+VARIANTS = Files(remedy="Run variant_qc and what follows it again.")
+SAMPLES = Files(remedy="Run relatedness and pack again.")
 IDENTITY = ["contig", "position", "id", "reference", "alternate"]
 
 
@@ -27,21 +32,13 @@ def read_decisions(path: Path, folder: GenotypeFolder) -> pa.Table:
     IntegrityError
         If it is of other variants, or of the same in another order.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    remedy = "Run variant_qc and what follows it again."
-    try:
-        decisions, variants = pq.read_table(path), pq.read_table(folder.path / "variants.parquet", columns=IDENTITY)
-    except (OSError, pa.ArrowException) as error:
-        raise InputError(f"{path} or the variants of {folder.path} cannot be read: {error}. {remedy}") from error
-    if len(decisions) != folder.variants:
-        raise IntegrityError(
-            f"{path} decides on {len(decisions)} variants; {folder.path} has {folder.variants}. {remedy}"
-        )
+    decisions = VARIANTS.table(path, rows=folder.variants)
+    variants = VARIANTS.table(folder.path / "variants.parquet", IDENTITY, rows=folder.variants)
     for name in IDENTITY:
         if not decisions[name].cast(variants[name].type).equals(variants[name]):
-            raise IntegrityError(f"{path} is of other variants than {folder.path}: column {name} differs. {remedy}")
+            raise IntegrityError(
+                f"{path} is of other variants than {folder.path}: column {name} differs. {VARIANTS.remedy}"
+            )
     return decisions
 
 
@@ -61,6 +58,23 @@ def kept_rows(decisions: pa.Table, path: Path) -> npt.NDArray[np.int64]:
 
 def write_decisions(decisions: pa.Table, path: Path) -> None:
     """Write a table with a row and a decision for each variant."""
-    import pyarrow.parquet as pq
-
     pq.write_table(decisions, path)
+
+
+def read_samples(path: Path, folder: GenotypeFolder) -> pd.DataFrame:
+    """Read sample, label, call_rate, used and reason of the samples of a folder, in its order.
+
+    Raises
+    ------
+    InputError
+        If the table cannot be read.
+    IntegrityError
+        If it is of other samples, or of the same in another order.
+    """
+    import pandas as pd
+
+    with SAMPLES.explained(path):
+        table = pd.read_parquet(path)
+    if table["sample"].tolist() != folder.samples_table()["sample"].tolist():
+        raise IntegrityError(f"{path} is not of the samples of {folder.path}. {SAMPLES.remedy}")
+    return table

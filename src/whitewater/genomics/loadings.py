@@ -25,7 +25,7 @@ from whitewater.genomics.components import PrincipalComponents
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMAT = Format("zarr.json", 1, "loadings", "Run the step pca again.")
+FORMAT = Format("zarr.json", 1, "loadings", remedy="Run the step pca again.")
 CHUNK_CELLS = 1 << 20
 
 

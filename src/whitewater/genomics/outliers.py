@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from whitewater.config.genomics import Outliers, Pca
 from whitewater.genomics.components import principal_components
+from whitewater.genomics.decisions import read_samples
 from whitewater.genomics.genotype_folder import open_genotypes
-from whitewater.genomics.sample_table import read_samples
 from whitewater.step import Output, Run
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from whitewater.devices.genotypes import MISSING_CODE, MISSING_DOSAGE, Genotypes
 from whitewater.errors import ConfigError
 from whitewater.genomics.decisions import kept_rows, read_decisions
 from whitewater.genomics.genotype_folder import Encoding, GenotypeFolder, create_genotypes, open_genotypes
+from whitewater.genomics.source_dosages import dosages_of
 
 if TYPE_CHECKING:
     from whitewater.config.genomics import Pack
@@ -56,16 +56,10 @@ def copy(task: Task, *, source: GenotypeFolder, target: GenotypeFolder) -> int:
     for first in range(0, len(task.rows), target.block_variants):
         genotypes = source.read_rows(task.rows[first : first + target.block_variants])
         unpack = genotypes.packed and target.encoding == "blosc"
-        target.write(task.start + first, dosages(genotypes) if unpack else genotypes.codes)
+        target.write(
+            task.start + first, dosages_of(genotypes.codes, np.arange(source.samples)) if unpack else genotypes.codes
+        )
     return len(task.rows)
-
-
-def dosages(genotypes: Genotypes) -> npt.NDArray[np.int8]:
-    """Return the dosages of packed genotypes, int8 (variants, samples), -1 where the call is missing."""
-    codes = np.arange(256, dtype=np.uint8)[:, None] >> np.arange(0, 8, 2, dtype=np.uint8) & MISSING_CODE
-    table = np.where(codes == MISSING_CODE, MISSING_DOSAGE, codes).astype(np.int8)
-    unpacked: npt.NDArray[np.int8] = table[genotypes.codes].reshape(genotypes.variants, -1)[:, : genotypes.samples]
-    return unpacked
 
 
 def _encoding(settings: Pack, source: GenotypeFolder) -> Encoding:

@@ -11,9 +11,9 @@ import numpy as np
 
 from whitewater.config.genomics import Pca
 from whitewater.genomics.components import PrincipalComponents, principal_components
+from whitewater.genomics.decisions import read_samples
 from whitewater.genomics.genotype_folder import open_genotypes
 from whitewater.genomics.loadings import write_loadings
-from whitewater.genomics.sample_table import read_samples
 from whitewater.step import Output, Run
 from whitewater.store import write_json
 

@@ -62,7 +62,7 @@ DOCUMENTS = PartsFormat(
     "documents.json",
     1,
     "documents",
-    "Run the step parse again.",
+    remedy="Run the step parse again.",
     schema=pa.schema([("vertex", pa.int64()), ("url", pa.string()), ("title", pa.string()), ("text", pa.string())]),
     group_rows=1000,
 )
@@ -70,7 +70,7 @@ LINKS = PartsFormat(
     "links.json",
     1,
     "links",
-    "Run the step parse again.",
+    remedy="Run the step parse again.",
     schema=pa.schema(
         [("source", pa.int64()), ("target", pa.int64()), ("target_url", pa.dictionary(pa.int32(), pa.string()))]
     ),

@@ -139,49 +139,6 @@ def finish_edges(
         if (ids[1:] <= ids[:-1]).any():
             raise IntegrityError(f"{folder}: the vertices are not in ascending order. {_REPORT}")
         pq.write_table(vertices, folder / "vertices.parquet", compression="zstd", use_dictionary=False)
-    named = vertices is not None and "name" in vertices.column_names
-    known = None if vertices is None else vertices.num_rows
-    FORMAT.write(
-        folder,
-        {
-            "edges": edges,
-            "weighted": weighted,
-            "directed": directed,
-            "named": named,
-            "vertices": known,
-            "counts": dict(counts),
-        },
-    )
-
-
-def write_edges(
-    folder: Path,
-    source: npt.ArrayLike,
-    target: npt.ArrayLike,
-    weight: npt.ArrayLike | None = None,
-    *,
-    directed: bool = True,
-    vertices: pa.Table | None = None,
-    group_rows: int = GROUP_ROWS,
-) -> EdgesFolder:
-    """Write edges that are in memory as a folder of one part, and open it.
-
-    Examples
-    --------
-    >>> from tempfile import mkdtemp
-    >>> write_edges(Path(mkdtemp()), [1, 2, 3], [2, 3, 1]).edges
-    3
-    """
-    sources, targets = np.asarray(source, np.int64), np.asarray(target, np.int64)
-    weights = None if weight is None else np.asarray(weight, np.float64)
-    with EdgesWriter(folder, 0, weighted=weight is not None, group_rows=group_rows) as writer:
-        writer.add(sources, targets, weights)
-    finish_edges(
-        folder,
-        edges=writer.rows,
-        weighted=weight is not None,
-        directed=directed,
-        vertices=vertices,
-        counts={"read": writer.rows, "edges": writer.rows},
-    )
-    return open_edges(folder)
+    described = {"edges": edges, "weighted": weighted, "directed": directed, "counts": dict(counts)}
+    named, known = (False, None) if vertices is None else ("name" in vertices.column_names, vertices.num_rows)
+    FORMAT.write(folder, {**described, "named": named, "vertices": known})

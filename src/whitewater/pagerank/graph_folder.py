@@ -32,7 +32,7 @@ from whitewater.errors import IntegrityError
 from whitewater.folder import Format
 
 Index = Literal["int32", "int64"]
-FORMAT = Format("graph.json", 1, "graph", "Run the step renumber again.")
+FORMAT = Format("graph.json", 1, "graph", remedy="Run the step renumber again.")
 # Edges of a range at least: smaller ones would cost more to hand out than to work on.
 RANGE_EDGES = 256 << 10
 

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from whitewater import memory
 from whitewater.errors import InputError, IntegrityError
-from whitewater.folder import RowGroup
+from whitewater.folder import Files, RowGroup
 from whitewater.pagerank.documents import DOCUMENTS
 from whitewater.pagerank.index_folder import IndexWriter
 from whitewater.pagerank.postings import BLOCK_BYTES, Block, cut, merge, tokenise_block
@@ -31,6 +30,7 @@ SORTED_BYTES = 512 << 20
 # Bytes of memory for a byte of text: words of six bytes are 4 bytes in a block, 4 among all, and 16 as postings.
 MEMORY_A_BYTE = 4
 COLUMNS = ["vertex", "url", "title", "text"]
+VERTICES = Files(remedy="Run the step communities again.")
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def index(run: Run[Index], *, documents: Path, vertices: Path, index: Output) ->
         ]
     for each in writing:
         each.result()
-    described = writer.finish(postings, vertices=pq.read_metadata(vertices).num_rows)
+    described = writer.finish(postings, vertices=VERTICES.footer(vertices).num_rows)
     told = described.model_dump(include={"documents", "terms", "postings", "too_long"})
     run.note(**told)
     logger.info("%d documents have %d terms in %d postings", described.documents, described.terms, described.postings)
@@ -146,10 +146,7 @@ def _check_memory(size: int) -> None:
 
 
 def _ranks(ids: npt.NDArray[np.int64], vertices: Path) -> npt.NDArray[np.float64]:
-    try:
-        table = pq.read_table(vertices, columns=["vertex", "rank"])
-    except (OSError, KeyError, pa.ArrowException) as error:
-        raise InputError(f"{vertices} cannot be read: {error}. Run the step communities again.") from error
+    table = VERTICES.table(vertices, ["vertex", "rank"])
     ranked, ranks = table["vertex"].to_numpy(), table["rank"].to_numpy()
     places = np.minimum(np.searchsorted(ranked, ids), max(0, len(ranked) - 1))
     without = ids if not len(ranked) else ids[ranked[places] != ids]

@@ -37,7 +37,7 @@ from whitewater.pagerank.tokens import UNICODE
 if TYPE_CHECKING:
     from whitewater.pagerank.postings import Postings
 
-FORMAT = Format("index.json", 1, "index", "Run the step index again.")
+FORMAT = Format("index.json", 1, "index", remedy="Run the step index again.")
 TERM_ROWS, POSTING_ROWS = 1 << 12, 1 << 17
 # Few documents are read for each query, but the footer, which is read for each, grows with the row groups.
 DOCUMENT_ROWS, DOCUMENT_ROW_GROUPS = 128, 1024

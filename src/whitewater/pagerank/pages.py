@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-FORMAT = Format("source.json", 1, "pages", "Run the step fetch again.")
+FORMAT = Format("source.json", 1, "pages", remedy="Run the step fetch again.")
 SCHEMA = pa.schema(
     [
         pa.field("url", pa.string(), nullable=False),

@@ -73,14 +73,6 @@ class Postings:
     too_long: int
 
 
-def build_postings(titles: pa.ChunkedArray, texts: pa.ChunkedArray, *, settings: Index, threads: int) -> Postings:
-    """Build the inverted index of columns of text; a document's number is its row."""
-    blocks = [slice(start, stop) for start, stop in cut(_sizes(titles, texts), BLOCK_BYTES)]
-    with ThreadPoolExecutor(threads) as pool:
-        tokenised = list(pool.map(lambda rows: tokenise_block(titles[rows], texts[rows]), blocks))
-    return merge(tokenised, numbers=np.arange(len(texts)), settings=settings, threads=threads)
-
-
 def cut(sizes: npt.ArrayLike, most: int) -> list[tuple[int, int]]:
     """Cut rows of these sizes into ranges of about ``most``, a row at least; they depend on the sizes only."""
     last = np.cumsum(sizes, dtype=np.int64) // most
@@ -203,12 +195,6 @@ def _buffers(texts: pa.ChunkedArray) -> tuple[npt.NDArray[np.uint8], Int64s]:
     ends = np.frombuffer(offsets or bytes(8), np.int64)[array.offset : array.offset + len(array) + 1]
     # Numba compiles a kernel anew for arrays that may be written to.
     return np.frombuffer(data or b"\0", np.uint8), ends
-
-
-def _sizes(titles: pa.ChunkedArray, texts: pa.ChunkedArray) -> Int64s:
-    lengths = [pc.fill_null(pc.binary_length(texts), 0).to_numpy() for texts in (titles, texts)]
-    sizes: Int64s = np.add(*lengths, dtype=np.int64)
-    return sizes
 
 
 def _one_dictionary(dictionaries: Sequence[pa.Array], terms: Terms) -> tuple[pa.Array, list[Int32s]]:

@@ -1,16 +1,23 @@
-"""All documents that match a query, with exact scores."""
+"""All documents that match a query, with exact scores: BM25 of the text, and PageRank as a prior.
+
+Sources: S. Robertson, H. Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), with the inverse
+document frequency of Apache Lucene, which is above 0 for every term. S. Robertson, H. Zaragoza, M. Taylor, "Simple BM25
+Extension to Multiple Weighted Fields" (2004): words of the title count several times. N. Craswell, S. Robertson,
+H. Zaragoza, M. Taylor, "Relevance Weighting for Query Independent Evidence" (2005): the prior saturates.
+"""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from whitewater.config.pagerank import Search
-from whitewater.pagerank import bm25
 from whitewater.pagerank.index_folder import IndexFolder, TermPostings
 from whitewater.pagerank.queries import Query
 
@@ -74,9 +81,9 @@ def rank(index: IndexFolder, query: Query, settings: Search) -> Ranking:
     postings = {term: index.postings(place, positions=bool(query.phrases)) for term, place in found.items()}
     scores, matched = np.zeros(index.documents), np.zeros(index.documents, bool)
     for term, each in postings.items():
-        idf = bm25.inverse_document_frequency(found[term].document_frequency, index.documents)
+        idf = inverse_document_frequency(found[term].document_frequency, index.documents)
         lengths = index.lengths[each.documents]
-        saturated = bm25.saturated_frequency(
+        saturated = saturated_frequency(
             each.frequencies, lengths, mean_length=index.described.mean_length, k1=settings.k1, b=settings.b
         )
         scores[each.documents] += times[term] * idf * saturated
@@ -85,7 +92,7 @@ def rank(index: IndexFolder, query: Query, settings: Search) -> Ranking:
         matched &= _with_phrase(phrase, postings, index.documents)
     numbers = np.flatnonzero(matched)
     ranks = index.ranks[numbers]
-    priors = bm25.prior(ranks, vertices=index.described.vertices, most=settings.prior, half=settings.half)
+    priors = prior(ranks, vertices=index.described.vertices, most=settings.prior, half=settings.half)
     unknown = tuple(word for term, word in query.words.items() if term not in found)
     return Ranking(index, numbers, scores[numbers], priors, ranks, unknown)
 
@@ -109,3 +116,24 @@ def _begins(postings: TermPostings, place: int) -> npt.NDArray[np.int64]:
     possible = positions >= 0
     begins: npt.NDArray[np.int64] = (documents[possible] << _POSITION_BITS) | positions[possible]
     return begins
+
+
+def inverse_document_frequency(document_frequency: int, documents: int) -> float:
+    """Return ln(1 + (N - df + 0.5) / (df + 0.5))."""
+    return math.log1p((documents - document_frequency + 0.5) / (document_frequency + 0.5))
+
+
+def saturated_frequency(
+    frequencies: npt.NDArray[Any], lengths: npt.NDArray[Any], *, mean_length: float, k1: float, b: float
+) -> Floats:
+    """Return f (k1 + 1) / (f + k1 (1 - b + b length / mean length)), float64 (documents,)."""
+    counted = frequencies.astype(np.float64)
+    found: Floats = counted * (k1 + 1) / (counted + k1 * (1 - b + b * lengths / mean_length))
+    return found
+
+
+def prior(ranks: Floats, *, vertices: int, most: float, half: float) -> Floats:
+    """Return most r / (half + r), float64 (documents,), where r is the rank as a multiple of the mean rank."""
+    relative = ranks * vertices
+    added: Floats = most * relative / (half + relative)
+    return added

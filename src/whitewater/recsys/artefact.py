@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from whitewater.recsys.operator import Fitted, Operator
 
 _AGAIN = "Fit the workflow and save it again, or copy the folder again."
-FORMAT = Format("workflow.json", 1, "fitted workflow", _AGAIN)
+FORMAT = Format("workflow.json", 1, "fitted workflow", remedy=_AGAIN)
 
 
 def save(fitted: Transformation, directory: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from whitewater.folder import Format, RowGroup
 from whitewater.recsys.schema import Schema, described, field_of
 
-FORMAT = Format("features.json", 1, "features", "Run the step features again.")
+FORMAT = Format("features.json", 1, "features", remedy="Run the step features again.")
 
 
 @dataclass(frozen=True)

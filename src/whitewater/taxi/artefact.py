@@ -22,7 +22,7 @@ from whitewater.taxi.features import FeatureSet, linear_columns
 from whitewater.taxi.fit import ForestModel, LinearModel, ServiceModel
 from whitewater.taxi.schema import SERVICES, Service
 
-FORMAT = Format("model.json", 2, "tip model", "Run the step model again.")
+FORMAT = Format("model.json", 2, "tip model", remedy="Run the step model again.")
 TARGET = "tip_amount / fare_amount of trips with a recorded tip"
 
 
