@@ -55,18 +55,13 @@ def check_source(application: str, section: Mapping[str, Any]) -> Check:
 
 def _not_opened(stores: Mapping[str, Vcz]) -> list[str]:
     """Say which stores cannot be opened, and why: in little time, so with one further try at most."""
-    from whitewater.zarr_arrays import open_group
+    from whitewater.genomics.sources.stores import open_store
 
     problems = []
     for store, settings in stores.items():
         try:
-            open_group(
-                str(local_path(store) or store),
-                anonymous=settings.anonymous,
-                endpoint=settings.endpoint,
-                retries=min(settings.retries, 1),
-                timeout=min(settings.timeout, REACH_SECONDS),
-            )
+            limits = {"retries": min(settings.retries, 1), "timeout": min(settings.timeout, REACH_SECONDS)}
+            open_store(store, settings.model_copy(update=limits))
         except WhitewaterError as error:
             problems.append(str(error))
     return problems

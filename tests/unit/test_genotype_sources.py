@@ -27,11 +27,11 @@ from tests.genotype_stores import (
 )
 from whitewater.config.genomics import Ingest, Malariagen, Vcz
 from whitewater.errors import InputError, IntegrityError
-from whitewater.genomics.sources import Source, open_source
 from whitewater.genomics.sources import sites as sites_module
 from whitewater.genomics.sources import source as source_module
 from whitewater.genomics.sources.calls import Calls
 from whitewater.genomics.sources.malariagen import open_malariagen
+from whitewater.genomics.sources.opening import Source, open_source
 from whitewater.genomics.sources.plink import open_plink
 from whitewater.genomics.sources.vcz import VczSource, open_vcz
 

@@ -31,7 +31,7 @@ from whitewater.devices import resolve
 from whitewater.errors import InputError, IntegrityError, ResourceError
 from whitewater.genomics.genotype_folder import open_genotypes
 from whitewater.genomics.ingest import Tally, check_counts, check_order, forecast, ingest
-from whitewater.genomics.sources import open_source
+from whitewater.genomics.sources.opening import open_source
 from whitewater.step import Inputs, Output, Run, execute
 from whitewater.store import read_json, sha256
 

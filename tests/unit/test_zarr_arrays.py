@@ -395,6 +395,16 @@ def test_a_damaged_shard_stops_the_read(tmp_path: Path, location: Any, selection
             array.read(selection)
 
 
+def test_an_inner_chunk_without_bytes_is_damage(tmp_path: Path) -> None:
+    codec = ShardingCodec(chunk_shape=(2, 2), index_codecs=[BytesCodec()])
+    store = write(tmp_path / "store", some((4, 4)), serializer=codec, compressors=[], filters=[])
+    path = store / "values/c/0/0"
+    path.write_bytes(path.read_bytes()[:-8] + bytes(8))  # the last length of the index
+    for selection in ((), (slice(2, 4), slice(2, 4))):
+        with pytest.raises(IntegrityError, match=r"chunk \(0, 0\) .*is damaged: an inner chunk has no bytes"):
+            open_array(store, "values").read(selection)
+
+
 @FORMATS
 def test_damaged_text_stops_the_read(tmp_path: Path, zarr_format: int) -> None:
     values = np.array(["S1", "S2", "sample"], np.dtypes.StringDType())

@@ -20,8 +20,9 @@ from whitewater.errors import InputError, IntegrityError
 from whitewater.genomics.genotype_folder import GenotypeFolder, create_genotypes
 from whitewater.genomics.labels import labels_of, local_table, read_labels
 from whitewater.genomics.ploidy import check_ploidy
+from whitewater.genomics.sources.opening import named_places, open_source, simulated_file
 from whitewater.genomics.sources.sites import only_seen
-from whitewater.genomics.sources.source import Source, named_places, open_source, simulated_file
+from whitewater.genomics.sources.source import Source
 from whitewater.local_files import steady
 from whitewater.redaction import redacted
 from whitewater.remote import local_path

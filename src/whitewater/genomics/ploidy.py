@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from whitewater.errors import InputError
-from whitewater.genomics.source_dosages import read_dosages
+from whitewater.genomics.sources.source import read_dosages
 from whitewater.redaction import redacted
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from whitewater.genomics.sources import Source
+    from whitewater.genomics.sources.source import Source
 
 logger = logging.getLogger(__name__)
 

@@ -20,9 +20,8 @@ from whitewater.genomics.loadings import Loadings, read_loadings
 from whitewater.genomics.matching import Matches, match
 from whitewater.genomics.ploidy import check_ploidy
 from whitewater.genomics.projection import VARIANTS_A_COMPONENT, Sums, scores, sums
-from whitewater.genomics.source_dosages import dosages_of, read_dosages
-from whitewater.genomics.sources import open_source
-from whitewater.genomics.sources.source import named_places
+from whitewater.genomics.sources.opening import named_places, open_source
+from whitewater.genomics.sources.source import dosages_of, read_dosages
 from whitewater.local_files import steady
 from whitewater.redaction import redacted
 
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from whitewater.config.genomics import Project
-    from whitewater.genomics.sources import Source
+    from whitewater.genomics.sources.source import Source
     from whitewater.step import Output, Run
 
 logger = logging.getLogger(__name__)

@@ -12,8 +12,7 @@ import numpy.typing as npt
 
 from whitewater.errors import InputError
 from whitewater.genomics.sources.calls import Calls
-from whitewater.genomics.sources.samples import check_unique
-from whitewater.genomics.sources.sites import row_blocks, sites
+from whitewater.genomics.sources.sites import check_unique, row_blocks, sites
 from whitewater.genomics.sources.stores import open_store, origins, read_text, require, require_rows
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from whitewater.errors import InputError, IntegrityError
-from whitewater.genomics.sources.samples import check_unique
-from whitewater.genomics.sources.sites import sites
+from whitewater.genomics.sources.sites import check_unique, sites
 from whitewater.genomics.sources.source import BLOCK_BYTES
 from whitewater.redaction import redacted
 

@@ -1,12 +1,16 @@
-"""Rows of the table of variants, from arrays of text and numbers."""
+"""Rows of the table of variants, from arrays of text and numbers, and names of samples."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+
+from whitewater.check import few
+from whitewater.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,6 +90,20 @@ def only_seen(table: pd.DataFrame, seen: npt.NDArray[np.bool_]) -> pd.DataFrame:
         alternate=pd.concat([alternate for alternate, _ in found], ignore_index=True),
         alleles=np.concatenate([alleles for _, alleles in found]),
     )
+
+
+def check_unique(names: Iterable[str], *, place: str) -> None:
+    """Refuse names of samples of which some occur more than once.
+
+    Raises
+    ------
+    InputError
+        Listing these.
+    """
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise InputError(f"{place} names {len(twice)} samples more than once: {few(twice)}. Results are by sample; "
+                         "make the names unique.")  # fmt: skip
 
 
 def _seen_alternates(

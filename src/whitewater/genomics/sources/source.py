@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from whitewater.errors import InputError
-from whitewater.redaction import redacted
+from whitewater.devices.genotypes import GENOTYPES_A_BYTE, MISSING_CODE, MISSING_DOSAGE
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from whitewater.config.genomics import GenotypeSource
-
 # Bytes of a block of calls that is read at once, and about those of a range's codes, unless a chunk is larger.
 BLOCK_BYTES = 8 << 20
+
+Dosages = npt.NDArray[np.int8]
 
 
 class Source(Protocol):
@@ -80,70 +77,24 @@ class Source(Protocol):
         """
 
 
-def open_source(settings: GenotypeSource, simulated: Mapping[str, Path], *, scratch: Path, threads: int = 1) -> Source:
-    """Open the source that the settings name.
-
-    Parameters
-    ----------
-    simulated
-        Files of the simulation by name, read where the source is ``generated``.
-    scratch
-        Directory in which VCF files are converted; it is made if need be, and needed as long as the source is.
-    threads
-        Processes that convert VCF files.
-
-    Raises
-    ------
-    InputError
-        If it is missing, not of the form that its format demands, or without variants or samples.
-    """
-    source = _open(settings, simulated, scratch=scratch, threads=threads)
-    if not source.variants or not source.samples:
-        raise InputError(f"{redacted(source.origins()[0])}: there are {source.variants} variants and "
-                         f"{len(source.samples)} samples. The source is empty; give another.")  # fmt: skip
-    return source
+def dosages_of(codes: npt.NDArray[np.uint8], chosen: npt.NDArray[np.intp]) -> Dosages:
+    """Unpack some samples of two-bit codes: int8 (variants, chosen samples), -1 where missing."""
+    unpacked = (codes[:, chosen // GENOTYPES_A_BYTE] >> (2 * (chosen % GENOTYPES_A_BYTE)).astype(np.uint8)) & 3
+    dosages = unpacked.astype(np.int8)
+    dosages[unpacked == MISSING_CODE] = MISSING_DOSAGE
+    return dosages
 
 
-def _open(settings: GenotypeSource, simulated: Mapping[str, Path], *, scratch: Path, threads: int) -> Source:
-    if settings.source == "plink":
-        from whitewater.genomics.sources.plink import open_plink
-
-        return open_plink(settings.plink.prefix)
-    if settings.source == "malariagen":
-        from whitewater.genomics.sources.malariagen import open_malariagen
-
-        return open_malariagen(settings.malariagen)
-    if settings.source == "vcf":
-        from whitewater.genomics.sources.vcf import open_vcf
-
-        return open_vcf(settings.vcf, scratch=scratch, threads=threads)
-    from whitewater.genomics.sources.vcz import open_vcz
-
-    if settings.source == "generated":
-        return open_vcz(settings.vcz.model_copy(update={"store": str(simulated_file(simulated, "simulated.vcz"))}))
-    return open_vcz(settings.vcz)
-
-
-def named_places(settings: GenotypeSource) -> list[str]:
-    """Return the files and stores that the settings name for the source."""
-    prefix, malariagen = settings.plink.prefix, settings.malariagen
-    named = {
-        "vcz": [settings.vcz.store],
-        "malariagen": [malariagen.store, malariagen.sites],
-        "plink": [f"{prefix}{suffix}" for suffix in (".bed", ".bim", ".fam")],
-        "vcf": settings.vcf.paths,
-    }
-    return [*named.get(settings.source, [])]
-
-
-def simulated_file(simulated: Mapping[str, Path], name: str) -> Path:
-    """Return where a file of the simulation is.
-
-    Raises
-    ------
-    InputError
-        If it was not given.
-    """
-    if name not in simulated:
-        raise InputError(f"genomics.ingest.source is 'generated', but {name} was not given: name it in --simulated.")
-    return simulated[name]
+def read_dosages(
+    source: Source, start: int, stop: int, *, counts: npt.NDArray[np.int32], uneven: npt.NDArray[np.int64]
+) -> Dosages:
+    """Return the dosages of all samples, int8 (variants, samples); see `Source.encode`, also for what is counted."""
+    variants, samples = stop - start, len(source.samples)
+    missing = np.zeros(samples, np.int64)
+    if source.ploidy != 2:
+        dosages = np.full((variants, samples), MISSING_DOSAGE, np.int8)
+        source.encode(start, stop, dosages, counts, missing, uneven=uneven)
+        return dosages
+    codes = np.full((variants, -(-samples // GENOTYPES_A_BYTE)), 0xFF, np.uint8)
+    source.encode(start, stop, codes, counts, missing, uneven=uneven)
+    return dosages_of(codes, np.arange(samples))

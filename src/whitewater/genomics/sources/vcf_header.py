@@ -10,7 +10,7 @@ from pathlib import Path
 
 from whitewater.check import few
 from whitewater.errors import InputError
-from whitewater.genomics.sources.samples import check_unique
+from whitewater.genomics.sources.sites import check_unique
 from whitewater.text_files import open_text
 
 # How a file of bgzip begins, and the empty block that it ends with (SAM specification, section 4.1.2).

@@ -11,8 +11,7 @@ import numpy.typing as npt
 
 from whitewater.errors import InputError
 from whitewater.genomics.sources.calls import Calls
-from whitewater.genomics.sources.samples import check_unique
-from whitewater.genomics.sources.sites import Text, row_blocks, sites
+from whitewater.genomics.sources.sites import Text, check_unique, row_blocks, sites
 from whitewater.genomics.sources.stores import (
     open_store,
     origins,
