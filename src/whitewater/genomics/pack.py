@@ -14,7 +14,7 @@ import numpy.typing as npt
 from whitewater.errors import ConfigError
 from whitewater.genomics.decisions import kept_rows, read_decisions
 from whitewater.genomics.genotype_folder import Encoding, GenotypeFolder, create_genotypes, open_genotypes
-from whitewater.genomics.source_dosages import dosages_of
+from whitewater.genomics.sources.source import dosages_of
 
 if TYPE_CHECKING:
     from whitewater.config.genomics import Pack
