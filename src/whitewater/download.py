@@ -26,7 +26,7 @@ from urllib.parse import unquote, urlsplit
 from whitewater.download_form import fault_of
 from whitewater.errors import InputError, IntegrityError, ResourceError, WhitewaterError
 from whitewater.redaction import redacted
-from whitewater.remote import Bucket, Http, Opened, Remote, TransferError
+from whitewater.remote import Opened, TransferError, open_remote
 from whitewater.store import put_in_place, read_json, sha256, write_bytes, write_json
 
 logger = logging.getLogger(__name__)
@@ -253,7 +253,10 @@ class _Download:
     def _attempt(self) -> None:
         offset = self.part.stat().st_size if self.part.exists() and self.version.exists() else 0
         version = self.version.read_text(encoding="utf-8") if offset else ""
-        with self._remote().open(offset, version) as opened:
+        access = self.access
+        with open_remote(
+            self.url, anonymous=access.anonymous, timeout=access.timeout, offset=offset, version=version
+        ) as opened:
             self._refuse_other_size(opened)
             if opened.offset == 0:
                 self._discard()
@@ -265,11 +268,6 @@ class _Download:
             if size > opened.size:
                 self._discard()
             raise TransferError(f"the transfer ended after {size:,} of {opened.size:,} bytes")
-
-    def _remote(self) -> Remote:
-        if self.url.startswith(("http://", "https://")):
-            return Http(self.url, self.access.timeout)
-        return Bucket(self.url, self.access.anonymous)
 
     def _copy(self, opened: Opened) -> int:
         """Append what is left to the part; return its size."""

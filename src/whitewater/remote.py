@@ -1,32 +1,26 @@
-"""Files elsewhere: over HTTP, and in buckets. Each can be opened in the middle, to go on where a transfer broke off."""
+"""Files elsewhere, over HTTP and in buckets: each can be opened in the middle, to go on where a transfer broke off."""
 
 from __future__ import annotations
 
-import http.client
 import io
 import os
 import socket
 import ssl
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Protocol
-from urllib.error import HTTPError, URLError
-from urllib.parse import quote, unquote, urlsplit, urlunsplit
-from urllib.request import (
-    HTTPBasicAuthHandler,
-    HTTPPasswordMgrWithPriorAuth,
-    OpenerDirector,
-    build_opener,
-    url2pathname,
-)
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
+from whitewater import __version__
 from whitewater.errors import InputError
-from whitewater.reachability import USER_AGENT
 from whitewater.redaction import redacted
 
+# The server of the TLC's pages refuses the agents of curl and Python.
+USER_AGENT = f"whitewater/{__version__}"
 TRANSIENT = {408, 425, 429, 500, 502, 503, 504}
 BUCKET_BLOCK = 8 << 20
 ANONYMOUSLY: dict[str, dict[str, Any]] = {
@@ -42,17 +36,12 @@ class TransferError(Exception):
         self.wait = wait
 
 
-class Stream(Protocol):
-    """What bytes are read from."""
-
-    def read(self, size: int, /) -> bytes: ...
-
-
 @dataclass(frozen=True)
 class Opened:
     """An open file: its bytes from ``offset`` on, its whole size where known, and what tells this version of it."""
 
-    stream: Stream
+    take: Callable[[int], bytes]
+    close: Callable[[], None]
     offset: int
     size: int | None
     version: str
@@ -60,79 +49,37 @@ class Opened:
     def read(self, size: int) -> bytes:
         """Read at most ``size`` bytes; empty at the end. Raises TransferError."""
         try:
-            return self.stream.read(size)
+            return self.take(size)
         except Exception as error:  # each protocol has errors of its own; nothing but the remote side is at work here
             raise TransferError(_reason(error)) from error
 
 
-class Remote(Protocol):
-    """A remote file."""
+@contextmanager
+def open_remote(url: str, *, anonymous: bool, timeout: float, offset: int = 0, version: str = "") -> Iterator[Opened]:
+    """Open a remote file at ``offset`` if it is still the ``version`` that was being read, else at its start.
 
-    @contextmanager
-    def open(self, offset: int, version: str) -> Iterator[Opened]:
-        """Open the file at ``offset`` if it is still the ``version`` that was being read, else at its start.
+    Parameters
+    ----------
+    url
+        http or https, maybe with a user's name and password, or whatever fsspec opens (gs, s3 and others).
+    anonymous
+        Whether buckets are read without credentials.
+    timeout
+        Seconds without data after which HTTP is given up.
 
-        Raises
-        ------
-        TransferError
-            If it is worth trying again.
-        InputError
-            If it is not: the file does not exist, or access is refused.
-        """
-
-
-@dataclass(frozen=True)
-class Http:
-    """A file at an http or https URL, which may hold a user's name and password."""
-
-    url: str
-    timeout: float
-
-    @contextmanager
-    def open(self, offset: int, version: str) -> Iterator[Opened]:
-        """Ask for the rest of the file, on condition that it has not changed; see `Remote.open`."""
-        headers = {"Range": f"bytes={offset}-", "If-Range": version} if offset and version else {}
-        response: Any
-        try:
-            response = self._opener(headers).open(_encoded(_without_user(self.url)), timeout=self.timeout)
-        except HTTPError as error:
-            response = error  # an answer too
-        except (OSError, ValueError, http.client.HTTPException) as error:
-            raise _connection_fault(error, self.url) from error
-        with response:
-            yield _opened(response, self.url, offset=offset, version=version)
-
-    def _opener(self, headers: Mapping[str, str]) -> OpenerDirector:
-        parts = urlsplit(self.url)
-        passwords = HTTPPasswordMgrWithPriorAuth()
-        if parts.username:
-            user, password = unquote(parts.username), unquote(parts.password or "")
-            passwords.add_password(None, _without_user(self.url), user, password, is_authenticated=True)
-        opener = build_opener(HTTPBasicAuthHandler(passwords))
-        # The server of the TLC's pages refuses the agents of curl and Python.
-        opener.addheaders = [("User-Agent", USER_AGENT), *headers.items()]
-        return opener
-
-
-@dataclass(frozen=True)
-class Bucket:
-    """An object that fsspec can open: gs://, s3:// and others."""
-
-    url: str
-    anonymous: bool
-
-    @contextmanager
-    def open(self, offset: int, version: str) -> Iterator[Opened]:
-        """Open the object, at ``offset`` if what the store says of it has not changed; see `Remote.open`."""
-        with bucket_faults(self.url, anonymous=self.anonymous):
-            filesystem, path = filesystem_of(self.url, anonymous=self.anonymous)
-            filesystem.invalidate_cache()
-            size, current = filesystem.info(path)["size"], str(filesystem.ukey(path))
-            stream = filesystem.open(path, "rb", block_size=BUCKET_BLOCK)
-        with stream:
-            start = offset if version == current and offset <= size else 0
-            stream.seek(start)
-            yield Opened(stream, start, size, current)
+    Raises
+    ------
+    TransferError
+        If it is worth trying again.
+    InputError
+        If it is not: the file does not exist, or access is refused.
+    """
+    if url.startswith(("http://", "https://")):
+        opened = _open_http(url, timeout=timeout, offset=offset, version=version)
+    else:
+        opened = _open_object(url, anonymous=anonymous, offset=offset, version=version)
+    with closing(opened):
+        yield opened
 
 
 def filesystem_of(url: str, *, anonymous: bool) -> tuple[Any, str]:
@@ -141,9 +88,7 @@ def filesystem_of(url: str, *, anonymous: bool) -> tuple[Any, str]:
 
     # gcsfs would ask over gRPC for the kind of the bucket, and wait a minute where gRPC does not get through.
     os.environ.setdefault("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
-    options: dict[str, Any] = {}
-    if anonymous:
-        options = ANONYMOUSLY.get(url.partition("://")[0], {})
+    options = ANONYMOUSLY.get(url.partition("://")[0], {}) if anonymous else {}
     filesystem, path = fsspec.core.url_to_fs(url, **options)
     return filesystem, path
 
@@ -174,34 +119,55 @@ def bucket_faults(url: str, *, anonymous: bool) -> Iterator[None]:
         raise TransferError(_reason(error)) from error
 
 
-def _without_user(url: str) -> str:
-    parts = urlsplit(url)
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+def _open_object(url: str, *, anonymous: bool, offset: int, version: str) -> Opened:
+    """Open an object at ``offset`` if what the store says of it has not changed."""
+    with bucket_faults(url, anonymous=anonymous):
+        filesystem, path = filesystem_of(url, anonymous=anonymous)
+        filesystem.invalidate_cache()
+        size, current = filesystem.info(path)["size"], str(filesystem.ukey(path))
+        stream = filesystem.open(path, "rb", block_size=BUCKET_BLOCK)
+    start = offset if version == current and offset <= size else 0
+    stream.seek(start)
+    return Opened(stream.read, stream.close, start, size, current)
 
 
-def _encoded(url: str) -> str:
-    """Return a URL as it is sent: spaces, and letters that are not ASCII, percent-encoded; what is encoded stays so."""
-    parts = urlsplit(url)
-    safe = "!$%&'()*+,/:;=?@[]~"
-    return urlunsplit(parts._replace(path=quote(parts.path, safe), query=quote(parts.query, safe), fragment=""))
+def _open_http(url: str, *, timeout: float, offset: int, version: str) -> Opened:
+    """Ask for the rest of the file, on condition that it has not changed."""
+    import requests
+
+    # Compressed answers would have another length than the file.
+    headers = {"User-Agent": USER_AGENT, "Accept-Encoding": "identity"}
+    if offset and version:
+        headers |= {"Range": f"bytes={offset}-", "If-Range": version}
+    try:
+        response = requests.get(url, headers=headers, timeout=timeout, stream=True)
+    except (OSError, ValueError) as error:  # requests' own errors are of both kinds
+        raise _no_answer(error, url) from None  # their texts hold the URL with its secrets
+    try:
+        return _answered(response, url, offset=offset, version=version)
+    except Exception:
+        response.close()
+        raise
 
 
-def _opened(response: Any, url: str, *, offset: int, version: str) -> Opened:
+def _answered(response: Any, url: str, *, offset: int, version: str) -> Opened:
     start, total = _content_range(response.headers.get("Content-Range", ""))
-    if response.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+    status = response.status_code
+    if status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
         # The version is the same, and it has no bytes from ``offset`` on: an earlier run had read them all.
-        return Opened(io.BytesIO(), offset, total, version)
-    if response.status >= HTTPStatus.BAD_REQUEST:
-        raise _http_fault(response, url)
+        return Opened(io.BytesIO().read, response.close, offset, total, version)
+    if status >= HTTPStatus.BAD_REQUEST:
+        raise _refused(response, redacted(url))
     validator = response.headers.get("ETag", "")
     if not validator or validator.startswith("W/"):  # a weak one does not promise equal bytes
         validator = response.headers.get("Last-Modified", "")
-    if response.status != HTTPStatus.PARTIAL_CONTENT:
+    if status != HTTPStatus.PARTIAL_CONTENT:
         length = response.headers.get("Content-Length")
-        return Opened(response, 0, int(length) if length else None, validator)
-    if start != offset:
+        start, total = 0, int(length) if length else None
+    elif start != offset:
         raise TransferError(f"asked for the bytes from {offset}, the server sent those from {start}")
-    return Opened(response, offset, total, validator)
+    # ``read`` would lose what it has when a transfer breaks off.
+    return Opened(response.raw.read1, response.close, start, total, validator)
 
 
 def _content_range(text: str) -> tuple[int | None, int | None]:
@@ -211,29 +177,29 @@ def _content_range(text: str) -> tuple[int | None, int | None]:
     return (int(start) if start.isdecimal() else None), (int(total) if total.isdecimal() else None)
 
 
-def _http_fault(response: Any, url: str) -> Exception:
-    answer = f"{response.status} {response.reason}"
-    if response.status in TRANSIENT:
+def _refused(response: Any, url: str) -> Exception:
+    status, answer = response.status_code, f"{response.status_code} {response.reason}"
+    if status in TRANSIENT:
         wait = response.headers.get("Retry-After", "")
         return TransferError(f"the server answered {answer}", wait=float(wait) if wait.isdecimal() else 0.0)
-    if response.status in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
-        return InputError(f"{redacted(url)} is not published (the server answered {answer}). Check the address.")
-    if response.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-        return InputError(f"{redacted(url)}: the server refuses it ({answer}). Either it is not published, or it needs "
-                          "a user and password, or this network may not read it.")  # fmt: skip
-    return InputError(f"{redacted(url)}: the server answered {answer}. Check the address.")
+    if status in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
+        return InputError(f"{url} is not published (the server answered {answer}). Check the address.")
+    if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+        return InputError(f"{url}: the server refuses it ({answer}). Either it is not published, or it needs a user "
+                          "and password, or this network may not read it.")  # fmt: skip
+    return InputError(f"{url}: the server answered {answer}. Check the address.")
 
 
-def _connection_fault(error: Exception, url: str) -> Exception:
-    cause = error.reason if isinstance(error, URLError) else error
-    unknown_host = isinstance(cause, socket.gaierror) and cause.errno == socket.EAI_NONAME
-    if unknown_host or isinstance(cause, ssl.SSLCertVerificationError):
-        return InputError(f"{redacted(url)} cannot be reached: {cause}. Check the address and the network.")
-    if isinstance(cause, str | ValueError | http.client.InvalidURL):  # raised before anything is sent
-        return InputError(f"{redacted(url)} is not an address: {cause}. Check the address.")
+def _no_answer(error: BaseException, url: str) -> Exception:
+    if isinstance(error, ValueError):  # raised before anything is sent
+        return InputError(f"{redacted(url)} is not an address: its host or port cannot be read. Check the address.")
+    while cause := error.__cause__ or error.__context__:
+        error = cause
+    unknown_host = isinstance(error, socket.gaierror) and error.errno == socket.EAI_NONAME
+    if unknown_host or isinstance(error, ssl.SSLCertVerificationError):
+        return InputError(f"{redacted(url)} cannot be reached: {error}. Check the address and the network.")
     return TransferError(_reason(error))
 
 
-def _reason(error: Exception) -> str:
-    cause = getattr(error, "reason", None) or error
-    return str(cause) or type(cause).__name__
+def _reason(error: BaseException) -> str:
+    return str(error) or type(error).__name__

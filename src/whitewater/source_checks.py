@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,9 +15,9 @@ from whitewater.config.pagerank import PageRank
 from whitewater.config.recsys import Recsys
 from whitewater.config.taxi import Taxi
 from whitewater.errors import WhitewaterError
-from whitewater.reachability import unreachable
+from whitewater.places import expand
 from whitewater.redaction import redacted
-from whitewater.remote import local_path
+from whitewater.remote import local_path, open_remote
 
 REACH_SECONDS = 10.0
 
@@ -46,7 +48,7 @@ def check_source(application: str, section: Mapping[str, Any]) -> Check:
     files = [str(local_path(place) or place) for place in named.files if place]
     if not files and not named.stores:
         return Check(name, "ok", "made on this machine; no network and no credentials are used")
-    problems = [*_not_opened(named.stores), *_not_read(files, anonymous=named.anonymous)]
+    problems = [*_not_opened(named.stores), *unreachable(files, anonymous=named.anonymous, seconds=REACH_SECONDS)]
     if problems:
         fix = f"Correct {named.keys}; a private bucket needs anonymous: false and credentials of its own tools."
         return Check(name, "fail", few(problems), fix)
@@ -67,9 +69,37 @@ def _not_opened(stores: Mapping[str, Vcz]) -> list[str]:
     return problems
 
 
-def _not_read(files: Iterable[str], *, anonymous: bool) -> list[str]:
-    problems = unreachable(files, anonymous=anonymous, seconds=REACH_SECONDS)
-    return [f"{redacted(place)}: {problem.replace(place, redacted(place))}" for place, problem in problems.items()]
+def unreachable(places: Iterable[str], *, anonymous: bool, seconds: float) -> list[str]:
+    """Read the first byte of each path, glob (its first match) or URL; say why each that gave none in time did not."""
+    problems = {place: f"{redacted(place)}: no answer within {seconds:g} s" for place in places}
+
+    def read(place: str) -> None:
+        problems[place] = _not_read(place, anonymous=anonymous, seconds=seconds)
+
+    # Daemons, because a client that hangs must not keep the process from ending.
+    tries = [threading.Thread(target=read, args=(place,), daemon=True) for place in problems]
+    deadline = time.monotonic() + seconds
+    for each in tries:
+        each.start()
+    for each in tries:
+        each.join(max(0.0, deadline - time.monotonic()))
+    return [problem for problem in problems.values() if problem]
+
+
+def _not_read(place: str, *, anonymous: bool, seconds: float) -> str:
+    try:
+        first = expand(place, anonymous=anonymous, key="its name", example="*")[0]
+        if "://" not in first:
+            with Path(first).open("rb") as file:
+                found = file.read(1)
+        else:
+            with open_remote(first, anonymous=anonymous, timeout=seconds) as opened:
+                found = opened.read(1)
+    except WhitewaterError as error:
+        return str(error)
+    except Exception as error:  # each protocol has errors of its own, and each is an answer
+        return f"{redacted(place)}: {error}".replace(place, redacted(place))
+    return "" if found else f"{redacted(place)}: the file is empty"
 
 
 def _taxi(section: Mapping[str, Any]) -> Named:

@@ -31,9 +31,8 @@ from zarr.abc.store import ByteRequest, RangeByteRequest, Store, SuffixByteReque
 from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 
 from whitewater.errors import InputError, IntegrityError
-from whitewater.reachability import USER_AGENT
 from whitewater.redaction import redacted
-from whitewater.remote import TRANSIENT, TransferError
+from whitewater.remote import TRANSIENT, USER_AGENT, TransferError
 
 logger = logging.getLogger(__name__)
 

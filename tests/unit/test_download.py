@@ -202,8 +202,16 @@ def test_a_server_that_stays_ill_is_given_up(site: Site, get: Get) -> None:
 
 def test_a_server_that_is_down_is_tried_again(get: Get, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "FIRST_PAUSE", 0.001)
-    with pytest.raises(InputError, match=r"in 4 tries.*refused"):
-        get("http://127.0.0.1:9/a.bin")
+    with pytest.raises(InputError, match=r"in 4 tries.*refused") as caught:
+        get("http://ann:password@127.0.0.1:9/a.bin?signature=abc123")
+    assert not any(secret in str(caught.value) for secret in ("ann", "password", "abc123"))
+
+
+@pytest.mark.parametrize("url", ["http:///a.bin", "http://ann:password@127.0.0.1:8o/a.bin"])
+def test_an_address_that_is_none_is_told_at_once_without_its_secrets(get: Get, url: str) -> None:
+    with pytest.raises(InputError, match="is not an address") as caught:
+        get(url)
+    assert "password" not in str(caught.value)
 
 
 def test_a_file_replaced_upstream_is_reported_and_not_used(site: Site, get: Get) -> None:
