@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 from tests.pagerank_search_oracle import Page
 from whitewater.config.pagerank import Index
+from whitewater.pagerank import index_folder
 from whitewater.pagerank import postings as postings_module
-from whitewater.pagerank.index_folder import IndexFolder, IndexWriter, open_index
+from whitewater.pagerank.documents import DOCUMENTS
+from whitewater.pagerank.index_folder import IndexFolder
 from whitewater.pagerank.postings import Postings, cut, merge, tokenise_block
 
 WORDS = ["flood", "Flood", "CONTROL", "the", "control", "ÉTÉ", "e\u0301te\u0301", "1998", "\u0130zmir", "ΣΑΣ", "don't",
@@ -69,22 +71,17 @@ def build_postings(titles: pa.ChunkedArray, texts: pa.ChunkedArray, *, settings:
     sizes = [len(title or "") + len(text or "") for title, text in both]
     blocks = [slice(start, stop) for start, stop in cut(sizes, postings_module.BLOCK_BYTES)]
     tokenised = [tokenise_block(titles[rows], texts[rows]) for rows in blocks]
-    return merge(tokenised, numbers=np.arange(len(texts)), settings=settings, threads=threads)
+    return merge(tokenised, settings=settings, threads=threads)
 
 
 def make_index(path: Path, pages: Sequence[Page], *, vertices: int | None = None, **settings: Any) -> IndexFolder:
     """Make an index without the step's workers."""
-    ordered = sorted(pages, key=lambda page: page.vertex)
-    table, chosen = table_of(ordered), Index(**settings)
+    table, chosen = table_of(pages), Index(**settings)
     postings = build_postings(table["title"], table["text"], settings=chosen, threads=1)
-    writer = IndexWriter(path, documents=len(pages), settings=chosen)
-
-    def documents() -> Iterator[pa.Table]:
-        ranks = np.array([page.rank for page in ordered])
-        yield table.append_column("length", pa.array(postings.lengths)).append_column("rank", pa.array(ranks))
-
-    writer.write_documents(documents())
-    writer.write_terms(postings)
-    writer.write_postings(postings)
-    writer.finish(postings, vertices=vertices or len(pages))
-    return open_index(path)
+    documents = write_documents(path.with_name(f"{path.name}-documents"), pages)
+    ranks = np.array([page.rank for page in pages])
+    index_folder.write_documents(path, DOCUMENTS.parts(documents), lengths=postings.lengths, ranks=ranks)
+    index_folder.write_terms(path, postings)
+    index_folder.write_postings(path, postings)
+    index_folder.finish_index(path, postings, chosen, vertices=vertices or len(pages))
+    return index_folder.open_index(path)

@@ -48,7 +48,6 @@ class Oracle:
     stem: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.pages = sorted(self.pages, key=lambda page: page.vertex)
         self.placed = [self.places(page) for page in self.pages]
         self.frequencies = [self.weigh(page) for page in self.pages]
         self.lengths = [sum(each.values()) for each in self.frequencies]

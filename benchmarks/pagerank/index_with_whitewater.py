@@ -5,14 +5,12 @@ It ends as Whitewater's command line does. Words are cut and merged on the host,
 
 from __future__ import annotations
 
-import numpy as np
-
 from benchmarks.pagerank.index_variant import Work, main
 from whitewater.config.pagerank import Index
 from whitewater.folder import numbered_files
 from whitewater.pagerank.documents import DOCUMENTS
 from whitewater.pagerank.index import tokenise_groups
-from whitewater.pagerank.index_folder import IndexWriter
+from whitewater.pagerank.index_folder import write_postings, write_terms
 from whitewater.pagerank.postings import BLOCK_BYTES, cut, merge
 from whitewater.process import leave
 
@@ -24,11 +22,9 @@ def build(work: Work) -> None:
     tasks = [groups[start:stop] for start, stop in cut(DOCUMENTS.stored_bytes(groups), BLOCK_BYTES)]
     with run.cluster() as workers:
         blocks = list(run.map(tokenise_groups, tasks, client=workers, label="index", ordered=True))
-    documents = sum(group.rows for group in groups)
-    postings = merge(blocks, numbers=np.arange(documents), settings=run.settings, threads=work.threads)
-    writer = IndexWriter(work.folder, documents=documents, settings=run.settings)
-    writer.write_postings(postings)
-    writer.write_terms(postings)
+    postings = merge(blocks, settings=run.settings, threads=work.threads)
+    write_postings(work.folder, postings)
+    write_terms(work.folder, postings)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The index holds each word of each document, whatever the files, their order and the workers."""
+"""The index holds each word of each document, whatever the files and the workers."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_postings_are_those_counted_word_by_word(
 ) -> None:
     stop_words, stemmed = changes
     oracle = Oracle(pages, len(pages), stop_words=stop_words, title_weight=weight, stem=STEMS if stemmed else {})
-    table = table_of(sorted(pages, key=lambda page: page.vertex))
+    table = table_of(pages)
     chosen = Index(stop_words="english" if stop_words else "none", title_weight=weight, positions=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(postings_module, "BLOCK_BYTES", block_bytes)
@@ -119,25 +119,20 @@ def test_words_of_one_stem_are_one_term_and_each_distinct_word_is_stemmed_once(m
 
 
 @pytest.mark.parametrize("positions", [False, True])
-def test_row_groups_files_order_and_workers_are_not_seen_in_the_files(
+def test_row_groups_files_and_workers_are_not_seen_in_the_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, positions: bool
 ) -> None:
     pages = some_pages(301)
     ranks = write_ranks(tmp_path / "vertices.parquet", pages, others=3)
     monkeypatch.setattr(module, "BLOCK_BYTES", 20_000)
-    shuffled = Random(1).sample(pages, len(pages))
     first = run_index(write_documents(tmp_path / "one", pages), ranks, positions=positions)
-    cut_in_seven = write_documents(tmp_path / "seven", shuffled, group_rows=43, file_rows=86)
+    cut_in_seven = write_documents(tmp_path / "seven", pages, group_rows=43, file_rows=86)
     second = run_index(cut_in_seven, ranks, threads=3, name="of_seven", positions=positions)
-    # Documents that do not fit into memory together are put in order part by part.
-    monkeypatch.setattr(module, "SORTED_BYTES", 20_000)
-    in_two = write_documents(tmp_path / "two", pages[::-1], group_rows=151)
-    third = run_index(in_two, ranks, threads=2, name="of_two", positions=positions)
     for name in ("index.json", "terms.parquet", "postings.parquet", "documents.parquet"):
-        assert (first / name).read_bytes() == (second / name).read_bytes() == (third / name).read_bytes(), name
+        assert (first / name).read_bytes() == (second / name).read_bytes(), name
 
 
-def test_the_index_describes_its_documents_in_the_order_of_their_vertices(tmp_path: Path) -> None:
+def test_the_index_describes_its_documents_in_their_order(tmp_path: Path) -> None:
     pages = some_pages(40)
     ranks = write_ranks(tmp_path / "vertices.parquet", pages, others=2)
     made = open_index(run_index(write_documents(tmp_path / "documents", pages), ranks))
@@ -179,7 +174,7 @@ def test_documents_without_words_are_in_the_index(tmp_path: Path) -> None:
     made = open_index(run_index(write_documents(tmp_path / "documents", pages), ranks, positions=True))
     assert made.described.terms == made.described.postings == made.described.mean_length == 0
     assert made.find(["the"]) == {}
-    assert [row["url"] for row in made.read([0, 1], ["url"])] == ["v", "u"]
+    assert [row["url"] for row in made.read([0, 1], ["url"])] == ["u", "v"]
 
 
 def test_words_that_are_too_long_are_counted(tmp_path: Path) -> None:

@@ -8,14 +8,15 @@ file                  what it holds
                       int64: the row of its first posting
 ``postings.parquet``  document int32, frequency int32 and, if stored, positions list of int32; by term, then document
 ``documents.parquet`` vertex int64, url, title, text, length int32 (words that are terms, those of the title as often
-                      as they count), rank float64; the number of a document is its row, in ascending order of vertices
+                      as they count), rank float64; the number of a document is its row, in the order of the folder
+                      of documents
 ===================== =================================================================================================
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -31,7 +32,8 @@ from whitewater.arrow_arrays import to_arrow, to_numpy
 from whitewater.config.base import Section
 from whitewater.config.pagerank import Index
 from whitewater.errors import InputError
-from whitewater.folder import Format
+from whitewater.folder import Format, RowGroup, RowGroupWriter
+from whitewater.pagerank.documents import DOCUMENTS
 from whitewater.pagerank.tokens import UNICODE
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ FORMAT = Format("index.json", 1, "index", remedy="Run the step index again.")
 TERM_ROWS, POSTING_ROWS = 1 << 12, 1 << 17
 # Few documents are read for each query, but the footer, which is read for each, grows with the row groups.
 DOCUMENT_ROWS, DOCUMENT_ROW_GROUPS = 128, 1024
+DOCUMENTS_SCHEMA = pa.schema([*DOCUMENTS.schema, ("length", pa.int32()), ("rank", pa.float64())])
 
 
 class Described(Section):
@@ -98,12 +101,12 @@ class IndexFolder:
     @cached_property
     def lengths(self) -> npt.NDArray[np.int32]:
         """Words of each document, int32 (documents,)."""
-        return self._documents.column("length")
+        return to_numpy(self._documents.column("length"))
 
     @cached_property
     def ranks(self) -> npt.NDArray[np.float64]:
         """PageRank of each document, float64 (documents,)."""
-        return self._documents.column("rank")
+        return to_numpy(self._documents.column("rank"))
 
     def find(self, terms: Iterable[str]) -> dict[str, Term]:
         """Return those of the terms that the index has."""
@@ -128,12 +131,9 @@ class IndexFolder:
         """Return the numbers of the documents with these URLs, of those that the index has."""
         import pyarrow.compute as pc
 
-        wanted = pa.array(sorted(set(urls)), pa.string())
-        found: dict[str, int] = {}
-        for start, column in self._documents.row_groups("url"):
-            rows = np.flatnonzero(pc.is_in(column.cast(pa.string()), value_set=wanted))
-            found |= {column[row].as_py(): start + row for row in rows.tolist()}
-        return found
+        column = self._documents.column("url")
+        rows = np.flatnonzero(pc.is_in(column, value_set=pa.array(sorted(set(urls)), column.type)))
+        return {column[row].as_py(): row for row in rows.tolist()}
 
     @cached_property
     def _terms(self) -> _Rows:
@@ -148,12 +148,10 @@ class IndexFolder:
         return _Rows(self.path / "documents.parquet", self.described.documents)
 
     def _find(self, term: str) -> Term | None:
-        # An empty file has a row group without a first value.
-        group = self._terms.last_group_from("term", term) if self.described.terms else -1
+        group = self._terms.last_group_from(term)
         if group < 0:
             return None
         table = self._terms.group(group, ["term", "document_frequency", "offset"])
-        # Arrow's own search would import pandas.
         known = table["term"].to_pylist()
         row = bisect_left(known, term)
         if row == len(known) or known[row] != term:
@@ -176,56 +174,56 @@ def open_index(path: Path) -> IndexFolder:
     return found
 
 
-class IndexWriter:
-    """Writes a folder of an index, whose files may be written side by side; `finish` makes it one."""
+def write_documents(
+    path: Path, groups: Sequence[RowGroup], *, lengths: npt.NDArray[np.int32], ranks: npt.NDArray[np.float64]
+) -> None:
+    """Write the documents in row groups, with the length and the rank of each."""
+    rows, start = max(DOCUMENT_ROWS, -(-len(lengths) // DOCUMENT_ROW_GROUPS)), 0
+    with RowGroupWriter(
+        path / "documents.parquet", DOCUMENTS_SCHEMA, group_rows=rows, compression="snappy", use_dictionary=False,
+        write_statistics=False,
+    ) as writer:  # fmt: skip
+        for group in groups:
+            stop = start + group.rows
+            table = DOCUMENTS.read_group(group, DOCUMENTS_SCHEMA.names[:4])
+            table = table.append_column("length", to_arrow(lengths[start:stop]))
+            writer.write(table.append_column("rank", to_arrow(ranks[start:stop])).cast(DOCUMENTS_SCHEMA))
+            start = stop
 
-    def __init__(self, path: Path, *, documents: int, settings: Index) -> None:
-        path.mkdir(parents=True, exist_ok=True)
-        self._path, self._documents, self._settings = path, documents, settings
-        self.document_rows = max(DOCUMENT_ROWS, -(-documents // DOCUMENT_ROW_GROUPS))
 
-    def write_terms(self, postings: Postings) -> None:
-        """Write the terms."""
-        pq.write_table(
-            postings.terms, self._path / "terms.parquet", row_group_size=TERM_ROWS, compression="zstd",
-            use_dictionary=False,
-        )  # fmt: skip
+def write_terms(path: Path, postings: Postings) -> None:
+    """Write the terms."""
+    path.mkdir(parents=True, exist_ok=True)
+    pq.write_table(
+        postings.terms, path / "terms.parquet", row_group_size=TERM_ROWS, compression="zstd", use_dictionary=False
+    )  # fmt: skip
 
-    def write_postings(self, postings: Postings) -> None:
-        """Write the postings. Differences packed into bits are as small as zstd makes them, and faster."""
-        columns = {"document": to_arrow(postings.documents), "frequency": to_arrow(postings.frequencies)}
-        places = {} if postings.positions is None else {"positions": postings.positions}
-        packed = [*columns, *(f"{name}.list.element" for name in places)]
-        pq.write_table(
-            pa.table(columns | places), self._path / "postings.parquet", row_group_size=POSTING_ROWS,
-            compression="none", use_dictionary=False, write_statistics=False,
-            column_encoding=dict.fromkeys(packed, "DELTA_BINARY_PACKED"),
-        )  # fmt: skip
 
-    def write_documents(self, tables: Iterator[pa.Table]) -> None:
-        """Write the documents; each table but the last has a multiple of ``document_rows``."""
-        first = next(tables)
-        with pq.ParquetWriter(
-            self._path / "documents.parquet", first.schema, compression="snappy", use_dictionary=False,
-            write_statistics=False,
-        ) as writer:  # fmt: skip
-            writer.write_table(first, self.document_rows)
-            for table in tables:
-                writer.write_table(table, self.document_rows)
+def write_postings(path: Path, postings: Postings) -> None:
+    """Write the postings. Differences packed into bits are as small as zstd makes them, and faster."""
+    path.mkdir(parents=True, exist_ok=True)
+    columns = {"document": to_arrow(postings.documents), "frequency": to_arrow(postings.frequencies)}
+    places = {} if postings.positions is None else {"positions": postings.positions}
+    packed = [*columns, *(f"{name}.list.element" for name in places)]
+    pq.write_table(
+        pa.table(columns | places), path / "postings.parquet", row_group_size=POSTING_ROWS, compression="none",
+        use_dictionary=False, write_statistics=False, column_encoding=dict.fromkeys(packed, "DELTA_BINARY_PACKED"),
+    )  # fmt: skip
 
-    def finish(self, postings: Postings, *, vertices: int) -> Described:
-        """Write what makes the folder an index."""
-        described = Described(
-            documents=self._documents,
-            vertices=vertices,
-            terms=len(postings.terms),
-            postings=len(postings.documents),
-            mean_length=float(postings.lengths.mean(dtype=np.float64)),
-            too_long=postings.too_long,
-            settings=self._settings,
-        )
-        FORMAT.write(self._path, described.model_dump(mode="json"))
-        return described
+
+def finish_index(path: Path, postings: Postings, settings: Index, *, vertices: int) -> Described:
+    """Write what makes the folder an index."""
+    described = Described(
+        documents=len(postings.lengths),
+        vertices=vertices,
+        terms=len(postings.terms),
+        postings=len(postings.documents),
+        mean_length=float(postings.lengths.mean(dtype=np.float64)),
+        too_long=postings.too_long,
+        settings=settings,
+    )
+    FORMAT.write(path, described.model_dump(mode="json"))
+    return described
 
 
 class _Rows:
@@ -240,8 +238,8 @@ class _Rows:
         sizes = (metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
         self._starts = list(accumulate(sizes, initial=0))
 
-    def column(self, name: str) -> npt.NDArray[Any]:
-        return to_numpy(self._read(range(len(self._starts) - 1), [name])[name])
+    def column(self, name: str) -> pa.ChunkedArray:
+        return self._read(range(len(self._starts) - 1), [name])[name]
 
     def group(self, group: int, columns: list[str]) -> pa.Table:
         return self._read([group], columns)
@@ -249,11 +247,6 @@ class _Rows:
     def _read(self, groups: Sequence[int], columns: list[str]) -> pa.Table:
         with FORMAT.explained(self._path):
             return self._file.read_row_groups(groups, columns)
-
-    def row_groups(self, column: str) -> Iterator[tuple[int, pa.ChunkedArray]]:
-        """Yield the first row of each row group, and its values."""
-        for group, start in enumerate(self._starts[:-1]):
-            yield start, self.group(group, [column])[column]
 
     def rows(self, start: int, stop: int, columns: list[str]) -> pa.Table:
         first, last = self._group_of(start), self._group_of(stop - 1)
@@ -268,15 +261,14 @@ class _Rows:
             found += tables[group].slice(number - self._starts[group], 1).to_pylist()
         return found
 
-    def last_group_from(self, column: str, value: str) -> int:
-        """Return the last row group whose first value is not above ``value``, -1 if there is none."""
-        place = self._file.schema_arrow.names.index(column)
-        groups = range(self._file.metadata.num_row_groups)
-        return bisect_right(groups, value, key=lambda group: self._least(group, place)) - 1
+    def last_group_from(self, value: str) -> int:
+        """Return the last row group whose first value in the first column is not above ``value``; -1 if there is none.
 
-    def _least(self, group: int, column: int) -> str:
-        least: str = self._file.metadata.row_group(group).column(column).statistics.min
-        return least
+        Arrow's own search would import pandas.
+        """
+        metadata = self._file.metadata
+        groups = range(metadata.num_row_groups if metadata.num_rows else 0)
+        return bisect_right(groups, value, key=lambda group: metadata.row_group(group).column(0).statistics.min) - 1
 
     def _group_of(self, row: int) -> int:
         return bisect_right(self._starts, row) - 1

@@ -96,15 +96,8 @@ def tokenise_block(titles: pa.ChunkedArray, texts: pa.ChunkedArray) -> Block:
     return Block(tokens, counts, dictionary)
 
 
-def merge(blocks: Sequence[Block], *, numbers: Int64s, settings: Index, threads: int) -> Postings:
-    """Make one index of blocks.
-
-    Parameters
-    ----------
-    blocks
-        The words of the documents, in any order.
-    numbers
-        int64 (documents,): the number of each document of the blocks, a permutation.
+def merge(blocks: Sequence[Block], *, settings: Index, threads: int) -> Postings:
+    """Make one index of blocks, the words of the documents in their order.
 
     Raises
     ------
@@ -120,9 +113,8 @@ def merge(blocks: Sequence[Block], *, numbers: Int64s, settings: Index, threads:
     _check_memory(words, len(terms), groups=threads, positions=settings.positions)
     with ThreadPoolExecutor(threads) as pool:
         tokens, too_long = _as_terms(blocks, mappings, pool)
-        order = np.argsort(numbers)
         starts = np.cumsum(counts.sum(axis=1, dtype=np.int64)) - counts.sum(axis=1)
-        collection = _Collection(tokens, starts[order], counts[order], settings.title_weight, len(terms))
+        collection = _Collection(tokens, starts, counts, settings.title_weight, len(terms))
         return collection.index(terms, pool, groups=threads, positions=settings.positions, too_long=too_long)
 
 
