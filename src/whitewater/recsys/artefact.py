@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import whitewater
 from whitewater.errors import ConfigError, InputError, IntegrityError, WhitewaterError
 from whitewater.folder import Format, write_file
-from whitewater.recsys.operators import OPERATORS
+from whitewater.recsys import operators
 from whitewater.recsys.plan import Plan, Stage, staged_operator
 from whitewater.recsys.schema import Schema, described, field_of
 from whitewater.recsys.transforming import Transformation
@@ -118,14 +118,15 @@ def _stage(plan: Plan, node: Mapping[str, Any]) -> Stage:
 
 
 def _operator(name: str, parameters: Mapping[str, Any]) -> Operator:
-    if name not in OPERATORS:
+    if name not in operators.OPERATORS:
         raise InputError(
             f"the workflow has an operator {name!r}, which this version of Whitewater does not know. It knows "
-            f"{', '.join(OPERATORS)}. Use the version that wrote the workflow."
+            f"{', '.join(operators.OPERATORS)}. Use the version that wrote the workflow."
         )
     try:
         # As from JSON, where a tuple is a list.
-        return OPERATORS[name].from_option(json.dumps(parameters), option=name)
+        operator: type[Operator] = getattr(operators, name)
+        return operator.from_option(json.dumps(parameters), option=name)
     except ConfigError as error:
         raise InputError(f"the parameters of the workflow's operator {name} are wrong: {error}. {_AGAIN}") from error
 

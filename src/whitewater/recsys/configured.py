@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from whitewater.config.recsys import Feature, Role
 from whitewater.errors import ConfigError
+from whitewater.recsys import operators
 from whitewater.recsys.graph import Inputs, Node, as_node
 from whitewater.recsys.operators import OPERATORS, AddMetadata
 from whitewater.recsys.plan import bind
@@ -95,7 +96,8 @@ def _group(feature: Feature, columns: Mapping[str, Role]) -> Node:
 def _operator(name: str, parameters: Mapping[str, Any]) -> Operator:
     if name not in OPERATORS:
         raise ConfigError(f"there is no operator {_unknown(name, OPERATORS)} The operators are {', '.join(OPERATORS)}.")
-    return OPERATORS[name](**parameters)
+    operator: type[Operator] = getattr(operators, name)
+    return operator(**parameters)
 
 
 def _columns(wanted: Iterable[str | tuple[str, ...]], columns: Mapping[str, Role]) -> Inputs:
