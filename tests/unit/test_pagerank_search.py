@@ -17,11 +17,17 @@ from tests.pagerank_search_oracle import Oracle, Page, words_of
 from whitewater.config.pagerank import Index, Search
 from whitewater.devices import resolve
 from whitewater.errors import InputError
-from whitewater.pagerank.evaluation import measures, read_judgments
 from whitewater.pagerank.index_folder import IndexFolder
-from whitewater.pagerank.search import search
-from whitewater.pagerank.searcher import Searcher
-from whitewater.pagerank.snippets import LEAD, SCANNED, WINDOW, snippet
+from whitewater.pagerank.search import (
+    LEAD,
+    SCANNED,
+    WINDOW,
+    Searcher,
+    measures,
+    read_judgments,
+    search,
+    snippet,
+)
 from whitewater.pagerank.terminal_text import folded, printable
 from whitewater.pagerank.terms import Terms
 from whitewater.step import Inputs, Output, Run
@@ -256,7 +262,7 @@ def test_without_queries_there_are_no_answers_and_no_measures(tmp_path: Path) ->
 @pytest.mark.parametrize(("text", "told"), [
     ("query,page\nflood,u\n", "query and url"), ("query,url\n", "no rows"), ("query,url\nflood,\n", "row 2"),
     ("query,url\n,u\n", "row 2"), ("query,url\nflood\n", "row 2"), ("", "query and url"), (None, "not a readable"),
-    ("query,url,url\nflood,u,v\n", "Keep one query and one url"),
+    ("query,url,url\nflood,u,v\n", "one query and url"),
 ])  # fmt: skip
 def test_judgments_that_cannot_be_used_say_why(tmp_path: Path, text: str | None, told: str) -> None:
     table = tmp_path / "judgments.csv"

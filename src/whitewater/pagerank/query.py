@@ -17,7 +17,7 @@ from whitewater.config.pagerank import Search
 from whitewater.errors import ConfigError, InputError
 from whitewater.manifest import is_of_last_run
 from whitewater.pagerank.index_folder import open_index
-from whitewater.pagerank.searcher import Searcher
+from whitewater.pagerank.search import Searcher
 from whitewater.pagerank.terminal_text import folded, printable
 
 PLACES = tuple(Path(f"results/pagerank/{device}/index") for device in ("cpu", "gpu"))

@@ -10,20 +10,38 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from whitewater.config.pagerank import Search
+from whitewater.errors import InputError
 from whitewater.pagerank.index_folder import IndexFolder, TermPostings
-from whitewater.pagerank.queries import Query
+from whitewater.pagerank.terms import GAP, Terms
+from whitewater.pagerank.tokens import words
 
+QUOTE = '"'
 Floats = npt.NDArray[np.float64]
 # A document and a position in one integer: positions are below 2**32.
 _POSITION_BITS = 32
+
+
+@dataclass(frozen=True)
+class Query:
+    """What is asked for: terms, each as often as it is asked for, and phrases in quotes.
+
+    ``words`` are the first word of each term. A phrase is its terms with their places in it: where a stop word stands,
+    any word may.
+    """
+
+    terms: tuple[str, ...]
+    words: dict[str, str]
+    phrases: tuple[tuple[tuple[int, str], ...], ...]
 
 
 @dataclass(frozen=True)
@@ -35,6 +53,7 @@ class Ranking:
     """
 
     index: IndexFolder
+    query: Query
     numbers: npt.NDArray[np.int64]
     text_scores: Floats
     priors: Floats
@@ -74,6 +93,39 @@ class Ranking:
         return {place: row["url"] for place, row in zip(places.tolist(), rows, strict=True)}
 
 
+def parse_query(text: str, terms: Terms, *, positions: bool) -> Query:
+    """Cut a query into terms, as the index was.
+
+    Raises
+    ------
+    InputError
+        If nothing is asked for, a quote is not closed, or phrases are asked of an index without positions.
+    """
+    parts = [_placed(part, terms) for part in text.split(QUOTE)]
+    if len(parts) % 2 == 0:
+        raise InputError(f"the query {text!r} has a quote that is not closed. Close it, or leave it out.")
+    phrases = [tuple((place, term) for place, _, term in part) for part in parts[1::2] if part]
+    if phrases and not positions:
+        raise InputError(f"the query {text!r} has a phrase in quotes, but the index has no positions. Leave out the "
+                         "quotes, or set pagerank.index.positions to true and run the step index again.")  # fmt: skip
+    if any(phrase[-1][0] - phrase[0][0] >= GAP for phrase in phrases):
+        raise InputError(f"the query {text!r} has a phrase of more than {GAP} words. Quote less of it.")
+    found = list(chain.from_iterable(parts))
+    if not found:
+        raise InputError(f"the query {text!r} asks for nothing: it has no words, or only stop words. "
+                         "Name another word.")  # fmt: skip
+    first: dict[str, str] = {}
+    for _, word, term in found:
+        first.setdefault(term, word)
+    return Query(tuple(term for _, _, term in found), first, tuple(phrases))
+
+
+def _placed(text: str, terms: Terms) -> Sequence[tuple[int, str, str]]:
+    """Return place, word and term of the words of a text that have one."""
+    placed = ((place, word.text, terms.of(word.text)) for place, word in enumerate(words(text)))
+    return [(place, word, term) for place, word, term in placed if term is not None]
+
+
 def rank(index: IndexFolder, query: Query, settings: Search) -> Ranking:
     """Score every document that has a term of the query."""
     times = Counter(query.terms)
@@ -94,7 +146,7 @@ def rank(index: IndexFolder, query: Query, settings: Search) -> Ranking:
     ranks = index.ranks[numbers]
     priors = prior(ranks, vertices=index.described.vertices, most=settings.prior, half=settings.half)
     unknown = tuple(word for term, word in query.words.items() if term not in found)
-    return Ranking(index, numbers, scores[numbers], priors, ranks, unknown)
+    return Ranking(index, query, numbers, scores[numbers], priors, ranks, unknown)
 
 
 def _with_phrase(
