@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -31,21 +31,13 @@ from whitewater.store import put_in_place, read_json, sha256, write_bytes, write
 
 logger = logging.getLogger(__name__)
 
+REGISTRY = Path("config/datasets.csv")
 AT_ONCE = 4
 BLOCK = 1 << 20
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 PROGRESS_SECONDS = 5.0
 ENTRY = re.compile(r"([0-9a-f]{64})?,[0-9]*")  # checksum and size in the registry
 REGISTRY_COLUMNS = ("name", "url", "sha256", "licence", "size")
-
-
-@dataclass(frozen=True)
-class Access:
-    """How remote files are read: further tries, seconds without data that end a try, buckets without credentials."""
-
-    retries: int = 5
-    timeout: float = 60.0
-    anonymous: bool = True
 
 
 @dataclass(frozen=True)
@@ -58,13 +50,103 @@ class Expected:
 
 
 @dataclass(frozen=True)
-class Downloaded:
-    """A file on this machine, and its origin without secrets."""
+class Input:
+    """A file on this machine, and what the user named to get it, without secrets."""
 
-    path: Path
+    path: str
     origin: str
-    size: int
+    bytes: int
     sha256: str
+
+
+@dataclass(frozen=True)
+class Downloads:
+    """Where downloads go and how they are made; only one process at a time may use a directory.
+
+    Attributes
+    ----------
+    directory
+        Files go into its ``downloads``, named by a hash of the URL and its last part; ``registry.json`` pins them.
+    registry
+        What to expect, by URL.
+    refresh
+        Download what is there already too, and pin what comes; where that is another file, say so.
+    anonymous
+        Whether buckets are read without credentials.
+    retries
+        Further tries of each file.
+    timeout
+        Seconds without data that end a try.
+    """
+
+    directory: Path
+    registry: Mapping[str, Expected] = field(default_factory=lambda: read_registry(REGISTRY))
+    refresh: bool = False
+    anonymous: bool = True
+    retries: int = 5
+    timeout: float = 60.0
+
+    @property
+    def folder(self) -> Path:
+        return self.directory / "downloads"
+
+    @property
+    def pins(self) -> Path:
+        return self.directory / "registry.json"
+
+    def get(self, urls: Sequence[str]) -> list[Input]:
+        """Download files, four at once; one that is there already is not downloaded again without ``refresh``.
+
+        Parameters
+        ----------
+        urls
+            http and https, and whatever fsspec opens (gs, s3 and others). They may hold secrets.
+
+        Returns
+        -------
+        list of Input
+            In the order of ``urls``.
+
+        Raises
+        ------
+        InputError
+            If a file is not published, cannot be had after all tries, or is not what it was before or should be.
+        IntegrityError
+            If a file that was downloaded earlier has been changed here.
+        ResourceError
+            If the disk is too small.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        known: dict[str, Any] = read_json(self.pins) if self.pins.exists() else {}
+        done: dict[str, Input] = {}
+        faults: list[WhitewaterError] = []
+        trusted = 0
+        stopped = threading.Event()
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            downloads = [_Download(url, self, _pin(known, url, self.pins), stopped) for url in dict.fromkeys(urls)]
+            futures = {pool.submit(each.run): each for each in downloads}
+            try:
+                for future in as_completed(futures):
+                    each, fault = futures[future], future.exception()
+                    if isinstance(fault, WhitewaterError):
+                        # The others go on: what they bring is there for the next run.
+                        logger.warning("%s", fault)
+                        faults.append(fault)
+                        continue
+                    done[each.url] = found = future.result()
+                    trusted += not any(expected.sha256 for expected in (each.pin, each.registered) if expected)
+                    pinned = {"url": found.origin, "sha256": found.sha256, "size": found.bytes}
+                    known[local_name(each.url)] = pinned
+                    write_json(self.pins, known)
+            except BaseException:
+                stopped.set()
+                pool.shutdown(cancel_futures=True)
+                raise
+        if trusted:
+            logger.info("%s: noted SHA-256 of %d new downloads (trust on first use)", self.pins, trusted)
+        if faults:
+            raise type(faults[0])("\n".join(map(str, faults)))
+        return [done[url] for url in urls]
 
 
 def read_registry(path: Path) -> dict[str, Expected]:
@@ -90,79 +172,6 @@ def read_registry(path: Path) -> dict[str, Expected]:
     return {url: Expected(path, digest, int(size) if size else None) for _, url, digest, _, size in rows[1:]}
 
 
-def download(
-    urls: Sequence[str],
-    *,
-    directory: Path,
-    pins: Path,
-    registry: Mapping[str, Expected],
-    access: Access,
-    refresh: bool = False,
-) -> list[Downloaded]:
-    """Download files, four at once; one that is there already is not downloaded again without ``refresh``.
-
-    Parameters
-    ----------
-    urls
-        http and https, and whatever fsspec opens (gs, s3 and others). They may hold secrets.
-    directory
-        Where the files go, named by a hash of the URL and its last part. Only one process at a time may use it.
-    pins
-        JSON file in which what was downloaded is noted.
-    registry
-        What to expect, by URL.
-    access
-        How to read them.
-    refresh
-        Download what is there already too, and pin what comes; where that is another file, say so.
-
-    Returns
-    -------
-    list of Downloaded
-        In the order of ``urls``.
-
-    Raises
-    ------
-    InputError
-        If a file is not published, cannot be had after all tries, or is not what it was before or should be.
-    IntegrityError
-        If a file that was downloaded earlier has been changed here.
-    ResourceError
-        If the disk is too small.
-    """
-    directory.mkdir(parents=True, exist_ok=True)
-    known: dict[str, Any] = read_json(pins) if pins.exists() else {}
-    done: dict[str, Downloaded] = {}
-    faults: list[WhitewaterError] = []
-    stopped = threading.Event()
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        downloads = {
-            url: _Download(
-                url, directory / local_name(url), _pin(known, url, pins), registry.get(url), access, stopped, refresh
-            )
-            for url in urls
-        }
-        futures = {pool.submit(each.run): url for url, each in downloads.items()}
-        try:
-            for future in as_completed(futures):
-                url, fault = futures[future], future.exception()
-                if isinstance(fault, WhitewaterError):
-                    # The others go on: what they bring is there for the next run.
-                    logger.warning("%s", fault)
-                    faults.append(fault)
-                    continue
-                done[url] = future.result()
-                known[local_name(url)] = {"url": redacted(url), "sha256": done[url].sha256, "size": done[url].size}
-                write_json(pins, known)
-        except BaseException:
-            stopped.set()
-            pool.shutdown(cancel_futures=True)
-            raise
-    if faults:
-        raise type(faults[0])("\n".join(map(str, faults)))
-    return [done[url] for url in urls]
-
-
 def local_name(url: str) -> str:
     """Return the name that a URL's file has here; user and password do not change it."""
     parts = urlsplit(url)
@@ -181,23 +190,20 @@ class _Download:
     """One file on its way; ``stopped`` asks it to give up."""
 
     url: str
-    path: Path
+    settings: Downloads
     pin: Expected | None
-    registered: Expected | None
-    access: Access
     stopped: threading.Event
-    refresh: bool
 
-    def run(self) -> Downloaded:
-        if self.path.exists() and self.pin and not self.refresh:
+    def run(self) -> Input:
+        if self.path.exists() and self.pin and not self.settings.refresh:
             return self._kept(self.pin)
         self._transfer()
         self._refuse_other_form()
-        found = Downloaded(self.path, self.origin, self.part.stat().st_size, sha256(self.part))
+        found = self._described(self.part)
         for expected in self.binding:
             if expected.sha256 not in ("", found.sha256):
                 self._discard()
-                raise self._replaced(expected, f"it gives SHA-256 {found.sha256} and {found.size:,} bytes")
+                raise self._replaced(expected, f"it gives SHA-256 {found.sha256} and {found.bytes:,} bytes")
         if self.pin and self.pin.sha256 != found.sha256:
             logger.warning("%s was replaced upstream: %s had SHA-256 %s, now it is %s. The new file is used, because "
                            "refresh is set.", self.origin, self.pin.source, self.pin.sha256, found.sha256)  # fmt: skip
@@ -206,9 +212,17 @@ class _Download:
         return found
 
     @property
+    def path(self) -> Path:
+        return self.settings.folder / local_name(self.url)
+
+    @property
+    def registered(self) -> Expected | None:
+        return self.settings.registry.get(self.url)
+
+    @property
     def binding(self) -> list[Expected]:
         """What the file must be: as the registry says, and the pin, unless that is to be refreshed."""
-        return [each for each in (self.registered, None if self.refresh else self.pin) if each]
+        return [each for each in (self.registered, None if self.settings.refresh else self.pin) if each]
 
     @property
     def origin(self) -> str:
@@ -227,8 +241,11 @@ class _Download:
         self.version.unlink(missing_ok=True)
         self.part.unlink(missing_ok=True)
 
-    def _kept(self, pin: Expected) -> Downloaded:
-        found = Downloaded(self.path, self.origin, self.path.stat().st_size, sha256(self.path))
+    def _described(self, file: Path) -> Input:
+        return Input(str(self.path), self.origin, file.stat().st_size, sha256(file))
+
+    def _kept(self, pin: Expected) -> Input:
+        found = self._described(self.path)
         if found.sha256 != pin.sha256:
             raise IntegrityError(f"{self.path} was changed since it was downloaded from {self.origin}. "
                                  "Remove it, so that it is downloaded again.")  # fmt: skip
@@ -237,11 +254,11 @@ class _Download:
         return found
 
     def _transfer(self) -> None:
-        for attempt in range(self.access.retries + 1):
+        for attempt in range(self.settings.retries + 1):
             try:
                 self._attempt()
             except TransferError as error:
-                if attempt == self.access.retries:
+                if attempt == self.settings.retries:
                     raise InputError(f"{self.origin} could not be downloaded in {attempt + 1} tries: {error}. "
                                      "Run again to go on where it stopped.") from error  # fmt: skip
                 pause = max(error.wait, FIRST_PAUSE * 2**attempt * random.uniform(0.5, 1.0))
@@ -253,10 +270,8 @@ class _Download:
     def _attempt(self) -> None:
         offset = self.part.stat().st_size if self.part.exists() and self.version.exists() else 0
         version = self.version.read_text(encoding="utf-8") if offset else ""
-        access = self.access
-        with open_remote(
-            self.url, anonymous=access.anonymous, timeout=access.timeout, offset=offset, version=version
-        ) as opened:
+        anonymous, timeout = self.settings.anonymous, self.settings.timeout
+        with open_remote(self.url, anonymous=anonymous, timeout=timeout, offset=offset, version=version) as opened:
             self._refuse_other_size(opened)
             if opened.offset == 0:
                 self._discard()

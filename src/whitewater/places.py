@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from whitewater.download import Access, Expected, download
+from whitewater.download import Downloads, Input
 from whitewater.errors import InputError
 from whitewater.local_files import matches, steady
 from whitewater.redaction import redacted
@@ -17,35 +17,6 @@ from whitewater.remote import TransferError, bucket_faults, filesystem_of
 from whitewater.store import digests
 
 LOCAL = ("", "file", "local")
-
-
-@dataclass(frozen=True)
-class Input:
-    """A file on this machine, and what the user named to get it, without secrets."""
-
-    path: str
-    origin: str
-    bytes: int
-    sha256: str
-
-
-@dataclass(frozen=True)
-class Downloads:
-    """Where downloads go: files into ``downloads``, what they are into ``registry.json``; what to expect, by URL.
-
-    With ``refresh``, what was downloaded before is downloaded again.
-    """
-
-    directory: Path
-    registry: Mapping[str, Expected]
-    refresh: bool = False
-
-    def get(self, urls: Sequence[str], access: Access) -> list[Input]:
-        """Download files, in the order of ``urls``; see `whitewater.download.download`."""
-        pins = self.directory / "registry.json"
-        found = download(urls, directory=self.directory / "downloads", pins=pins, registry=self.registry, access=access,
-                         refresh=self.refresh)  # fmt: skip
-        return [Input(str(each.path), each.origin, each.size, each.sha256) for each in found]
 
 
 def expand(place: str, *, anonymous: bool, key: str, example: str) -> list[str]:
@@ -84,23 +55,29 @@ def expand(place: str, *, anonymous: bool, key: str, example: str) -> list[str]:
     return sorted(matches)
 
 
-def distinct(places: Sequence[str]) -> list[str]:
-    """Leave out what was named twice, in whichever way."""
-    by_identity = {place if "://" in place else str(Path(place).resolve()): place for place in reversed(places)}
-    return list(by_identity.values())
+def find(names: Iterable[str], *, downloads: Downloads, threads: int, key: str, example: str = "*") -> dict[str, Input]:
+    """Find or download the files that paths, globs and URLs stand for: the user's files where they are, by place.
 
-
-def obtain(places: Sequence[str], *, downloads: Downloads, access: Access, threads: int, key: str) -> dict[str, Input]:
-    """Return what stands for each of the local paths and URLs: the files of the user where they are, or downloads.
+    Each comes once, in the order in which it is named; the files of a glob are in the order of the numbers in their
+    names, day_2 before day_10. ``threads`` compute the checksums of local files; for the others see `expand`.
 
     Raises
     ------
     InputError
-        If a file cannot be read, or a download fails or is not what it was.
+        If there is no such file, a glob matches none, or a download fails or is not what it was.
     """
-    remote = [place for place in places if "://" in place]
-    found = dict(zip(remote, downloads.get(remote, access), strict=True)) if remote else {}
-    return found | _local([place for place in places if "://" not in place], threads=threads, key=key)
+    expanded = (expand(name, anonymous=downloads.anonymous, key=key, example=example) for name in names)
+    named = [place for places in expanded for place in sorted(places, key=_by_number)]
+    # A file that is named twice, in whichever way, has the first name.
+    places = {place if "://" in place else str(Path(place).resolve()): place for place in reversed(named)}
+    remote = [place for place in places.values() if "://" in place]
+    found = dict(zip(remote, downloads.get(remote), strict=True)) if remote else {}
+    found |= _local([place for place in places.values() if "://" not in place], threads=threads, key=key)
+    return {place: found[place] for place in dict.fromkeys(named) if place in found}
+
+
+def _by_number(name: str) -> list[tuple[int, str]]:
+    return [(int(part) if part.isdecimal() else -1, part) for part in re.split(r"(\d+)", name)]
 
 
 def _expand_local(path: str, place: str, *, key: str, example: str) -> list[str]:

@@ -18,8 +18,9 @@ from pathlib import Path
 import fsspec
 import pytest
 
+from tests.real_data import needs_real_data, real_data
 from whitewater import download as module
-from whitewater.download import Access, Downloaded, Expected, download, local_name, read_registry
+from whitewater.download import Downloads, Expected, Input, local_name, read_registry
 from whitewater.errors import InputError, IntegrityError, ResourceError
 from whitewater.redaction import redacted
 
@@ -102,23 +103,21 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
 
 
 @pytest.fixture
-def get(tmp_path: Path) -> Callable[..., Downloaded]:
-    def get(url: str, *, registry: dict[str, Expected] | None = None, retries: int = 3) -> Downloaded:
-        access = Access(retries=retries, timeout=5.0)
-        return download([url], directory=tmp_path / "downloads", pins=tmp_path / "pins.json", registry=registry or {},
-                        access=access)[0]  # fmt: skip
+def get(tmp_path: Path) -> Callable[..., Input]:
+    def get(url: str, *, registry: dict[str, Expected] | None = None, retries: int = 3) -> Input:
+        return Downloads(tmp_path, registry or {}, retries=retries, timeout=5.0).get([url])[0]
 
     return get
 
 
-Get = Callable[..., Downloaded]
+Get = Callable[..., Input]
 
 
 def test_a_file_arrives_whole_and_is_pinned(site: Site, get: Get, tmp_path: Path) -> None:
     found = get(f"{site.url}/a.bin")
-    assert found.path.read_bytes() == CONTENT
-    assert (found.sha256, found.size) == (SHA256, len(CONTENT))
-    assert [pin["sha256"] for pin in json.loads((tmp_path / "pins.json").read_text()).values()] == [SHA256]
+    assert Path(found.path).read_bytes() == CONTENT
+    assert (found.sha256, found.bytes) == (SHA256, len(CONTENT))
+    assert [pin["sha256"] for pin in json.loads((tmp_path / "registry.json").read_text()).values()] == [SHA256]
     assert [path.name for path in (tmp_path / "downloads").iterdir()] == [local_name(f"{site.url}/a.bin")]
 
 
@@ -170,13 +169,13 @@ def test_a_file_that_changes_between_two_tries_is_begun_anew(site: Site, get: Ge
     with pytest.raises(InputError):
         get(f"{site.url}/a.bin", retries=0)
     site.files["/a.bin"] = b"new" * 100_000
-    assert get(f"{site.url}/a.bin").path.read_bytes() == b"new" * 100_000
+    assert Path(get(f"{site.url}/a.bin").path).read_bytes() == b"new" * 100_000
 
 
 @pytest.mark.parametrize("validator", ["", "Last-Modified"])
 def test_a_server_without_entity_tags_is_understood(site: Site, get: Get, validator: str) -> None:
     site.validator, site.faults = validator, ["short"]
-    assert get(f"{site.url}/a.bin").path.read_bytes() == CONTENT
+    assert Path(get(f"{site.url}/a.bin").path).read_bytes() == CONTENT
 
 
 def test_a_missing_file_is_not_tried_again(site: Site, get: Get) -> None:
@@ -216,15 +215,15 @@ def test_an_address_that_is_none_is_told_at_once_without_its_secrets(get: Get, u
 
 def test_a_file_replaced_upstream_is_reported_and_not_used(site: Site, get: Get) -> None:
     found = get(f"{site.url}/a.bin")
-    found.path.unlink()
+    Path(found.path).unlink()
     site.files["/a.bin"] = CONTENT[::-1]
-    with pytest.raises(InputError, match=rf"replaced upstream: .*pins\.json has SHA-256 {SHA256}"):
+    with pytest.raises(InputError, match=rf"replaced upstream: .*registry\.json has SHA-256 {SHA256}"):
         get(f"{site.url}/a.bin")
-    assert not list(found.path.parent.iterdir())
+    assert not list(Path(found.path).parent.iterdir())
 
 
 def test_another_size_is_reported_before_the_transfer(site: Site, get: Get) -> None:
-    get(f"{site.url}/a.bin").path.unlink()
+    Path(get(f"{site.url}/a.bin").path).unlink()
     site.files["/a.bin"] = CONTENT * 2
     with pytest.raises(InputError, match=f"the server now sends {2 * len(CONTENT):,} bytes"):
         get(f"{site.url}/a.bin")
@@ -241,8 +240,21 @@ def test_a_registry_is_believed_before_the_first_download(site: Site, get: Get) 
         get(url, registry=wrong)
 
 
+def test_what_nobody_pinned_is_said_to_be_trusted_once_for_all_files(
+    site: Site, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    site.files |= {"/b.bin": b"b", "/known.bin": CONTENT}
+    registry = {f"{site.url}/known.bin": Expected(Path("datasets.csv"), SHA256, len(CONTENT))}
+    urls = [f"{site.url}/{name}.bin" for name in ("a", "b", "known")]
+    with caplog.at_level(logging.INFO):
+        for _ in range(2):
+            Downloads(tmp_path, registry).get(urls)
+    told = [message for message in caplog.messages if "trust on first use" in message]
+    assert told == [f"{tmp_path}/registry.json: noted SHA-256 of 2 new downloads (trust on first use)"]
+
+
 def test_a_file_changed_here_is_reported(site: Site, get: Get) -> None:
-    get(f"{site.url}/a.bin").path.write_bytes(b"edited")
+    Path(get(f"{site.url}/a.bin").path).write_bytes(b"edited")
     with pytest.raises(IntegrityError, match="was changed since it was downloaded"):
         get(f"{site.url}/a.bin")
 
@@ -280,7 +292,7 @@ def test_what_is_no_data_is_neither_kept_nor_pinned(
 @pytest.mark.parametrize("content", [b"a,b\n<1>,2\n", b"# <html>\n1 2\n", gzip.compress(b"1 2\n", mtime=0), b"{1}\n"])
 def test_data_that_have_signs_of_pages_in_them_are_kept(site: Site, get: Get, content: bytes) -> None:
     site.files["/a.txt"] = content
-    assert get(f"{site.url}/a.txt").path.read_bytes() == content
+    assert Path(get(f"{site.url}/a.txt").path).read_bytes() == content
 
 
 def test_a_disk_that_is_too_small_is_noticed_before_the_transfer(
@@ -295,10 +307,10 @@ def test_several_files_come_at_once_and_all_faults_are_told(site: Site, tmp_path
     site.files |= {f"/{number}.bin": str(number).encode() for number in range(10)}
     urls = [f"{site.url}/{number}.bin" for number in (*range(10), 11, 12)]
     with pytest.raises(InputError) as caught:
-        download(urls, directory=tmp_path / "d", pins=tmp_path / "pins.json", registry={}, access=Access(retries=0))
+        Downloads(tmp_path, {}, retries=0).get(urls)
     assert {"11.bin" in line or "12.bin" in line for line in str(caught.value).splitlines()} == {True}
-    found = download(urls[:10], directory=tmp_path / "d", pins=tmp_path / "pins.json", registry={}, access=Access())
-    assert [each.path.read_text() for each in found] == [str(number) for number in range(10)]
+    found = Downloads(tmp_path, {}).get(urls[:10])
+    assert [Path(each.path).read_text() for each in found] == [str(number) for number in range(10)]
     assert len(site.asked) == 12
 
 
@@ -311,7 +323,7 @@ def test_secrets_are_used_but_neither_kept_nor_told(
         found = get(url)
     assert site.asked[-1][0] == "/a.bin?signature=abc123&part=1"
     assert site.asked[-1][1]["Authorization"] == "Basic YW5uOnBhc3NAd29yZA=="
-    told = found.origin + caplog.text + (tmp_path / "pins.json").read_text() + str(found.path)
+    told = found.origin + caplog.text + (tmp_path / "registry.json").read_text() + str(found.path)
     assert not any(secret in told for secret in ("ann", "pass", "abc123"))
     assert found.origin == f"{site.url}/a.bin?signature=...&part=..."
 
@@ -335,7 +347,7 @@ def bucket() -> Iterator[str]:
 def test_an_object_of_a_bucket_arrives_and_is_pinned(bucket: str, get: Get) -> None:
     assert get(bucket).sha256 == SHA256
     fsspec.filesystem("memory").pipe_file("/bucket/a.bin", CONTENT[::-1])
-    get(bucket).path.unlink()
+    Path(get(bucket).path).unlink()
     with pytest.raises(InputError, match="replaced upstream"):
         get(bucket)
 
@@ -356,7 +368,7 @@ def test_a_broken_read_of_a_bucket_goes_on_where_it_stopped(
         return bytes(whole(self, min(size, 1_000_000)))
 
     monkeypatch.setattr(MemoryFile, "read", breaking, raising=False)
-    assert get(bucket).path.read_bytes() == CONTENT
+    assert Path(get(bucket).path).read_bytes() == CONTENT
     assert reads[:3] == [0, 1_000_000, 1_000_000]
 
 
@@ -399,6 +411,10 @@ def test_a_registry_of_another_form_is_refused(tmp_path: Path, text: str) -> Non
         read_registry(path)
 
 
-def test_our_registry_can_be_read() -> None:
-    found = read_registry(Path(__file__).parents[2] / "config" / "datasets.csv")
-    assert any(url.endswith("taxi_zone_lookup.csv") for url in found)
+@needs_real_data
+def test_our_registry_pins_the_file_that_the_tlc_published() -> None:
+    name = "green_tripdata_2023-12.parquet"
+    registry = read_registry(Path(__file__).parents[2] / "config" / "datasets.csv")
+    [expected] = [expected for url, expected in registry.items() if url.endswith(name)]
+    content = (real_data() / "taxi" / name).read_bytes()
+    assert (expected.sha256, expected.size) == (hashlib.sha256(content).hexdigest(), len(content))

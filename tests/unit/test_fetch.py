@@ -20,6 +20,7 @@ import pytest
 from tests.real_data import needs_real_data, real_data
 from whitewater.config.taxi import Fetch
 from whitewater.devices import resolve as resolve_device
+from whitewater.download import Downloads
 from whitewater.errors import ConfigError, InputError
 from whitewater.step import Run, execute
 from whitewater.taxi.fetch import Catalogue, fetch, resolve, tlc_urls
@@ -71,7 +72,7 @@ def tlc(url: str, *months: str) -> Fetch:
 
 
 def catalogue(settings: Fetch) -> Catalogue:
-    return resolve(settings, directory=Path("data"), registry={}, threads=2)
+    return resolve(settings, Downloads(Path("data"), {}), threads=2)
 
 
 def origins(found: Catalogue) -> list[str]:

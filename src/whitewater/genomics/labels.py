@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from whitewater.check import few
 from whitewater.config.genomics import Labels
-from whitewater.download import Access, download, read_registry
+from whitewater.download import Downloads
 from whitewater.errors import InputError
 from whitewater.remote import local_path
 from whitewater.store import exclusive
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 DATA = Path("data/genomics")
-REGISTRY = Path("config/datasets.csv")
 PARQUET = (".parquet", ".pq")
 SEPARATORS = {",": ",", "\t": "\t", ";": ";", r"\s+": None}
 QUOTED = r'^\s*"(.*)"\s*$'
@@ -61,14 +60,7 @@ def local_table(table: str, *, refresh: bool = False) -> Path:
     if path is None:
         DATA.mkdir(parents=True, exist_ok=True)
         with exclusive(DATA / ".labels.lock"):
-            return download(
-                [table],
-                directory=DATA / "downloads",
-                pins=DATA / "registry.json",
-                registry=read_registry(REGISTRY),
-                access=Access(),
-                refresh=refresh,
-            )[0].path
+            return Path(Downloads(DATA, refresh=refresh).get([table])[0].path)
     if not path.is_file():
         raise InputError(f"{path} does not exist. Check genomics.ingest.labels.table.")
     return path

@@ -13,19 +13,18 @@ from typing import Any
 
 from whitewater.config.base import Section
 from whitewater.config.pagerank import Crawl, Edges, Fetch, Html, Warc
-from whitewater.download import Access, read_registry
+from whitewater.download import Downloads, Input
 from whitewater.errors import InputError
 from whitewater.local_files import steady
 from whitewater.pagerank.pages import PagesWriter
 from whitewater.pagerank.sources.html import read_html
 from whitewater.pagerank.sources.named_files import find_edges, find_warcs
 from whitewater.pagerank.sources.warc import read_warcs
-from whitewater.places import Downloads, Input, obtain
+from whitewater.places import find
 from whitewater.redaction import redacted, without_secrets
 from whitewater.step import Inputs, Output, Run
 from whitewater.store import exclusive, write_json
 
-REGISTRY = Path("config/datasets.csv")
 SIMULATED_WEB = "simulated.warc.gz"
 
 
@@ -66,7 +65,7 @@ def fetch(run: Run[Fetch], *, simulated: Inputs, frontier: Path, fetched: Output
     place = fetched.parent
     place.mkdir(parents=True, exist_ok=True)
     with exclusive(place / ".fetch.lock"), PagesWriter(fetched) as writer:
-        downloads = Downloads(place, read_registry(REGISTRY), run.refresh)
+        downloads = Downloads(place, refresh=run.refresh)
         if source == "generated":
             settings, found = Section(), _simulated(run, writer, simulated=simulated, downloads=downloads)
         else:
@@ -104,9 +103,9 @@ def _simulated(run: Run[Fetch], writer: PagesWriter, *, simulated: Inputs, downl
     if SIMULATED_WEB not in simulated:
         raise InputError(f"{SIMULATED_WEB} is missing: the source is generated. Run the step simulate before.")
     places = sorted(map(str, simulated.values()))
-    files = obtain(places, downloads=downloads, access=Access(), threads=run.threads, key="pagerank.simulate")
+    files = find(places, downloads=downloads, threads=run.threads, key="pagerank.simulate")
     counts = read_warcs([simulated[SIMULATED_WEB]], writer, run=run)
-    return Found(_described([files[place] for place in places]), counts)
+    return Found(_described(list(files.values())), counts)
 
 
 def _crawl(settings: Crawl, writer: PagesWriter, frontier: Path) -> Found:

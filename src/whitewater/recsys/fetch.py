@@ -6,16 +6,14 @@ downloaded, once, and what was read is written down with checksums.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 
 from whitewater.config.recsys import Fetch
-from whitewater.download import Access, read_registry
+from whitewater.download import Downloads
 from whitewater.errors import InputError
 from whitewater.local_files import steady
-from whitewater.places import Downloads, Input, distinct, expand, obtain
+from whitewater.places import find
 from whitewater.recsys.log_folder import open_log
 from whitewater.recsys.sources.criteo import read_criteo
 from whitewater.recsys.sources.files import read_files, read_generated
@@ -24,7 +22,6 @@ from whitewater.recsys.sources.movielens_release import KEY, release_files
 from whitewater.step import Inputs, Output, Run
 from whitewater.store import exclusive, write_json
 
-REGISTRY = Path("config/datasets.csv")
 SIMULATED_DAYS = "day-*.parquet"
 READERS = {"generated": read_generated, "criteo": read_criteo, "movielens": read_movielens, "files": read_files}
 
@@ -55,7 +52,10 @@ def fetch(run: Run[Fetch], *, simulated: Inputs, events: Output, inputs: Output)
     place = events.parent
     place.mkdir(parents=True, exist_ok=True)
     with exclusive(place / ".fetch.lock"):
-        files = _found(run, place, simulated)
+        names, key, example = _named(run.settings, simulated)
+        downloads = Downloads(place, refresh=run.refresh, anonymous=run.settings.anonymous)
+        found = find(names, downloads=downloads, threads=run.threads, key=key, example=example)
+        files = list(found.values())
         with steady([each.path for each in files]):
             counts = READERS[source](files, events, run=run)
     rows = open_log(events).rows
@@ -76,23 +76,3 @@ def _named(settings: Fetch, simulated: Inputs) -> tuple[Sequence[str], str, str]
             return release_files(settings.movielens), KEY, "ml.zip"
         case "files":
             return settings.files.files, "recsys.fetch.files.files", "*.parquet"
-
-
-def _found(run: Run[Fetch], place: Path, simulated: Inputs) -> list[Input]:
-    """Return the files of the source, each once, in the order in which they are named.
-
-    Those of a glob are in the order of the numbers in their names: day_2 is before day_10.
-    """
-    names, key, example = _named(run.settings, simulated)
-    anonymous = run.settings.anonymous
-    expanded = (expand(name, anonymous=anonymous, key=key, example=example) for name in names)
-    found = [each for places in expanded for each in sorted(places, key=_by_number)]
-    once = set(distinct(found))
-    places = [each for each in dict.fromkeys(found) if each in once]
-    downloads = Downloads(place, read_registry(REGISTRY), run.refresh)
-    files = obtain(places, downloads=downloads, access=Access(anonymous=anonymous), threads=run.threads, key=key)
-    return [files[each] for each in places]
-
-
-def _by_number(name: str) -> list[tuple[int, str]]:
-    return [(int(part) if part.isdecimal() else -1, part) for part in re.split(r"(\d+)", name)]

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from whitewater.config.taxi import Fetch, Files, Tlc
-from whitewater.download import Access, Expected, read_registry
+from whitewater.download import Downloads, Input
 from whitewater.errors import InputError
 from whitewater.local_files import steady
-from whitewater.places import Downloads, Input, distinct, expand, obtain
+from whitewater.places import find
 from whitewater.step import Output, Run
 from whitewater.store import exclusive, write_json
 from whitewater.taxi.simulate import write_generated, write_zones
@@ -20,7 +20,6 @@ from whitewater.taxi.zones import read_zones, write_unknown_zones, zones_csv
 logger = logging.getLogger(__name__)
 
 DATA = Path("data/taxi")
-REGISTRY = Path("config/datasets.csv")
 KEY = "taxi.fetch.files"
 
 
@@ -41,8 +40,7 @@ def fetch(run: Run[Fetch], *, inputs: Output, zones: Output) -> None:
     """
     DATA.mkdir(parents=True, exist_ok=True)
     with exclusive(DATA / ".fetch.lock"):
-        catalogue = resolve(run.settings, directory=DATA, registry=read_registry(REGISTRY), threads=run.threads,
-                            refresh=run.refresh)  # fmt: skip
+        catalogue = resolve(run.settings, Downloads(DATA, refresh=run.refresh), threads=run.threads)
     with steady([catalogue.zones.path]):
         table = read_zones(Path(catalogue.zones.path))
     if table.duplicates:
@@ -53,13 +51,10 @@ def fetch(run: Run[Fetch], *, inputs: Output, zones: Output) -> None:
              zones_repeated=table.duplicates)  # fmt: skip
 
 
-def resolve(
-    settings: Fetch, *, directory: Path, registry: Mapping[str, Expected], threads: int, refresh: bool = False
-) -> Catalogue:
+def resolve(settings: Fetch, downloads: Downloads, *, threads: int) -> Catalogue:
     """Get the files that the settings name: simulate, find or download them.
 
-    Simulated files (``generated``) and downloads (``downloads``, ``registry.json``) are kept in ``directory``;
-    ``registry`` says what downloads should be, by URL.
+    Simulated files are kept in ``generated`` beside the downloads.
 
     Raises
     ------
@@ -68,19 +63,18 @@ def resolve(
     ConfigError
         If there were no trips of a simulated service in a month.
     """
-    downloads = Downloads(directory, registry, refresh)
     if settings.source == "generated":
-        paths = write_generated(directory / "generated", settings.generated)
-        paths.append(write_zones(directory / "generated" / "zones.csv"))
-        names = list(map(str, paths))
-        here = obtain(names, downloads=downloads, access=Access(), threads=threads, key=KEY)
-        found = [replace(here[name], origin="simulated") for name in names]
-        return Catalogue("generated", tuple(found[:-1]), found[-1])
-    if settings.source == "tlc":
-        access = Access(retries=settings.tlc.retries, timeout=settings.tlc.timeout)
-        found = downloads.get(tlc_urls(settings.tlc), access)
-        return Catalogue("tlc", tuple(found[:-1]), found[-1])
-    return _files(settings.files, downloads=downloads, threads=threads)
+        folder = downloads.directory / "generated"
+        names = map(str, [*write_generated(folder, settings.generated), write_zones(folder / "zones.csv")])
+        here = find(names, downloads=downloads, threads=threads, key=KEY).values()
+        found = [replace(each, origin="simulated") for each in here]
+    elif settings.source == "tlc":
+        urls = tlc_urls(settings.tlc)
+        found = replace(downloads, retries=settings.tlc.retries, timeout=settings.tlc.timeout).get(urls)
+    else:
+        downloads = replace(downloads, anonymous=settings.files.anonymous)
+        found = _files(settings.files, downloads=downloads, threads=threads)
+    return Catalogue(settings.source, tuple(found[:-1]), found[-1])
 
 
 def tlc_urls(settings: Tlc) -> list[str]:
@@ -94,20 +88,14 @@ def tlc_urls(settings: Tlc) -> list[str]:
     return [*trips, f"{base}/misc/taxi_zone_lookup.csv"]
 
 
-def _files(settings: Files, *, downloads: Downloads, threads: int) -> Catalogue:
-    trips = sorted(distinct([each for place in settings.paths for each in _expanded(place, settings)]))
-    if settings.zones:
-        zones = _expanded(settings.zones, settings)
-        if len(zones) > 1:
-            raise InputError(f"{settings.zones} matches {len(zones)} files. Name one table in taxi.fetch.files.zones.")
-    else:
+def _files(settings: Files, *, downloads: Downloads, threads: int) -> list[Input]:
+    """Return the files of trips, sorted, so that the order in which they are named does not matter, and the zones."""
+    get = partial(find, downloads=downloads, threads=threads, key=KEY, example="*.parquet")
+    if not settings.zones:
         logger.warning("taxi.fetch.files.zones is empty: every location is in the borough Unknown. Name TLC's table, "
                        "taxi_zone_lookup.csv, to learn boroughs and zones.")  # fmt: skip
-        zones = [str(write_unknown_zones(downloads.directory / "unknown_zones.csv"))]
-    access = Access(anonymous=settings.anonymous)
-    found = obtain([*trips, *zones], downloads=downloads, access=access, threads=threads, key=KEY)
-    return Catalogue("files", tuple(found[place] for place in trips), found[zones[0]])
-
-
-def _expanded(place: str, settings: Files) -> list[str]:
-    return expand(place, anonymous=settings.anonymous, key=KEY, example="*.parquet")
+    zones = get([settings.zones or str(write_unknown_zones(downloads.directory / "unknown_zones.csv"))])
+    if len(zones) > 1:
+        raise InputError(f"{settings.zones} matches {len(zones)} files. Name one table in taxi.fetch.files.zones.")
+    trips = get(settings.paths)
+    return [*(trips[place] for place in sorted(trips)), *zones.values()]

@@ -14,9 +14,9 @@ from typing import NoReturn
 from urllib.parse import quote, urlsplit
 
 from whitewater.config.pagerank import Html
+from whitewater.download import Input
 from whitewater.errors import ConfigError, InputError
 from whitewater.pagerank.pages import LARGEST_BODY, Page, PagesWriter
-from whitewater.places import Input
 from whitewater.store import sha256
 
 ENDINGS = frozenset({".html", ".htm", ".xhtml"})

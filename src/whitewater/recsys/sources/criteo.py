@@ -13,8 +13,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from whitewater.config.recsys import Fetch, FileColumn
+from whitewater.download import Input
 from whitewater.errors import InputError
-from whitewater.places import Input
 from whitewater.recsys.log_folder import LABEL, LogWriter
 from whitewater.recsys.sources.layout import Layout
 from whitewater.recsys.sources.spans import Span, write_spans

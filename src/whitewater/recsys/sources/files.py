@@ -16,8 +16,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from whitewater.config.recsys import A_SECOND, Fetch, FileColumn, Files, Role
+from whitewater.download import Input
 from whitewater.errors import ConfigError
-from whitewater.places import Input
 from whitewater.recsys.log_folder import LABEL, TIME, LogWriter, Period, Unit
 from whitewater.recsys.sources.layout import Layout, layout_of
 from whitewater.recsys.sources.parquet import is_parquet, parquet_schema, parquet_spans

@@ -33,9 +33,9 @@ import pyarrow as pa
 
 from whitewater.arrow_arrays import to_arrow, to_numpy
 from whitewater.config.recsys import Fetch, FileColumn
+from whitewater.download import Input
 from whitewater.errors import InputError
 from whitewater.memory import forecast
-from whitewater.places import Input
 from whitewater.recsys.log_folder import DAY, LABEL, ROW_ID, TIME, LogColumn, LogFile, LogWriter, file_name
 from whitewater.recsys.sources.layout import Layout
 from whitewater.recsys.sources.movielens_release import KEY, Items, Member, Release, items_of, open_release, refuse_size

@@ -18,8 +18,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from whitewater.config.recsys import Movielens
+from whitewater.download import Input
 from whitewater.errors import InputError
-from whitewater.places import Input
 
 # Genres by the place of their flag in u.item.
 GENRES = (

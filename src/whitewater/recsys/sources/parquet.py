@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from whitewater.download import Input
 from whitewater.errors import InputError
-from whitewater.places import Input
 from whitewater.recsys.sources.layout import Layout
 from whitewater.recsys.sources.spans import Rows, Tally
 from whitewater.recsys.sources.values import Values

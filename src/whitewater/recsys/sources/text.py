@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from whitewater.download import Input
 from whitewater.errors import InputError
-from whitewater.places import Input
 from whitewater.recsys.log_folder import LABEL
 from whitewater.recsys.sources.layout import Layout
 from whitewater.recsys.sources.spans import Rows, Span, Tally, described
