@@ -16,6 +16,8 @@ import re
 import shutil
 import threading
 import time
+import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
@@ -23,11 +25,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from whitewater.download_form import fault_of
 from whitewater.errors import InputError, IntegrityError, ResourceError, WhitewaterError
 from whitewater.redaction import redacted
 from whitewater.remote import Opened, TransferError, open_remote
 from whitewater.store import put_in_place, read_json, sha256, write_bytes, write_json
+from whitewater.text_files import GZIP
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +38,10 @@ AT_ONCE = 4
 BLOCK = 1 << 20
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 PROGRESS_SECONDS = 5.0
+HEAD = 4096
+PARQUET = b"PAR1"
+# How pages and messages of servers begin; no table, edge list or archive that is read here does.
+PAGE = re.compile(rb'(?:\xef\xbb\xbf)?\s*(?:<(?:!doctype|!--|\?xml|html|head|body|script|error)|\{\s*")', re.IGNORECASE)
 ENTRY = re.compile(r"([0-9a-f]{64})?,[0-9]*")  # checksum and size in the registry
 REGISTRY_COLUMNS = ("name", "url", "sha256", "licence", "size")
 
@@ -185,20 +191,27 @@ def _pin(known: Mapping[str, Any], url: str, pins: Path) -> Expected | None:
     return Expected(pins, pin["sha256"], pin["size"]) if pin else None
 
 
-@dataclass(frozen=True)
 class _Download:
     """One file on its way; ``stopped`` asks it to give up."""
 
-    url: str
-    settings: Downloads
-    pin: Expected | None
-    stopped: threading.Event
+    def __init__(self, url: str, settings: Downloads, pin: Expected | None, stopped: threading.Event) -> None:
+        self.url, self.origin, self.settings, self.stopped = url, redacted(url), settings, stopped
+        self.pin, self.registered = pin, settings.registry.get(url)
+        self.path = settings.folder / local_name(url)
+        self.part = self.path.with_name(f"{self.path.name}.part")
+        # Tells which version the part is of; without it the part is worth nothing.
+        self.version = self.path.with_name(f"{self.path.name}.version")
+        # What the file must be: as the registry says, and the pin, unless that is to be refreshed.
+        self.binding = [each for each in (self.registered, None if settings.refresh else pin) if each]
 
     def run(self) -> Input:
         if self.path.exists() and self.pin and not self.settings.refresh:
             return self._kept(self.pin)
         self._transfer()
-        self._refuse_other_form()
+        if fault := _fault_of(self.part, name=urlsplit(self.url).path):
+            self._discard()
+            raise InputError(f"{self.origin} {fault}. It was not kept. Open the address in a browser: a proxy or a "
+                             "login page may stand before it.")  # fmt: skip
         found = self._described(self.part)
         for expected in self.binding:
             if expected.sha256 not in ("", found.sha256):
@@ -210,32 +223,6 @@ class _Download:
         put_in_place(self.part, self.path)
         self._discard()
         return found
-
-    @property
-    def path(self) -> Path:
-        return self.settings.folder / local_name(self.url)
-
-    @property
-    def registered(self) -> Expected | None:
-        return self.settings.registry.get(self.url)
-
-    @property
-    def binding(self) -> list[Expected]:
-        """What the file must be: as the registry says, and the pin, unless that is to be refreshed."""
-        return [each for each in (self.registered, None if self.settings.refresh else self.pin) if each]
-
-    @property
-    def origin(self) -> str:
-        return redacted(self.url)
-
-    @property
-    def part(self) -> Path:
-        return self.path.with_name(f"{self.path.name}.part")
-
-    @property
-    def version(self) -> Path:
-        """File that tells which version the part is of; without it the part is worth nothing."""
-        return self.path.with_name(f"{self.path.name}.version")
 
     def _discard(self) -> None:
         self.version.unlink(missing_ok=True)
@@ -272,7 +259,9 @@ class _Download:
         version = self.version.read_text(encoding="utf-8") if offset else ""
         anonymous, timeout = self.settings.anonymous, self.settings.timeout
         with open_remote(self.url, anonymous=anonymous, timeout=timeout, offset=offset, version=version) as opened:
-            self._refuse_other_size(opened)
+            for expected in self.binding:
+                if None not in (expected.size, opened.size) and expected.size != opened.size:
+                    raise self._replaced(expected, f"the server now sends {opened.size:,} bytes")
             if opened.offset == 0:
                 self._discard()
                 write_bytes(self.version, opened.version.encode())
@@ -299,20 +288,9 @@ class _Download:
                 size += len(data)
                 if time.monotonic() - said > PROGRESS_SECONDS:
                     said = time.monotonic()
-                    logger.info("%s: %s MB", self.origin, _progress(size, opened.size))
+                    whole = "" if opened.size is None else f" of {opened.size / 1e6:,.0f}"
+                    logger.info("%s: %.0f%s MB", self.origin, size / 1e6, whole)
         return size
-
-    def _refuse_other_size(self, opened: Opened) -> None:
-        for expected in self.binding:
-            if None not in (expected.size, opened.size) and expected.size != opened.size:
-                raise self._replaced(expected, f"the server now sends {opened.size:,} bytes")
-
-    def _refuse_other_form(self) -> None:
-        """Refuse the text with which a proxy or a login page answers, and what is cut, before it is pinned."""
-        if fault := fault_of(self.part, name=urlsplit(self.url).path):
-            self._discard()
-            raise InputError(f"{self.origin} {fault}. It was not kept. Open the address in a browser: a proxy or a "
-                             "login page may stand before it.")  # fmt: skip
 
     def _replaced(self, expected: Expected, found: str) -> InputError:
         size = "" if expected.size is None else f" and {expected.size:,} bytes"
@@ -327,5 +305,34 @@ class _Download:
         )
 
 
-def _progress(size: int, total: int | None) -> str:
-    return f"{size / 1e6:,.0f}" + ("" if total is None else f" of {total / 1e6:,.0f}")
+def _fault_of(path: Path, *, name: str) -> str:
+    """Say what is wrong with a download, by its ``name`` on the server; empty if nothing is seen.
+
+    Parquet must begin and end as Parquet does, gzip begin and zip end as theirs; text, compressed or not, must not
+    begin as HTML, XML or JSON does.
+    """
+    with path.open("rb") as file:
+        head = file.read(HEAD)
+        file.seek(-min(len(PARQUET), len(head)), 2)
+        tail = file.read()
+    lower = name.lower()
+    if not head:
+        return "is empty"
+    if lower.endswith((".parquet", ".pq")) and not (head.startswith(PARQUET) and tail == PARQUET):
+        return f"is not a whole Parquet file: it begins with {head[:4]!r}"
+    if lower.endswith(".zip") and not zipfile.is_zipfile(path):
+        return f"is not a whole zip file: it begins with {head[:4]!r}"
+    if lower.endswith((".gz", ".bgz")):
+        if not head.startswith(GZIP):
+            return f"is not a gzip file: it begins with {head[:20]!r}"
+        head = _unpacked(head)
+    if PAGE.match(head):
+        return f"is a page or a message, not data: it begins with {head[:20]!r}"
+    return ""
+
+
+def _unpacked(head: bytes) -> bytes:
+    try:
+        return zlib.decompressobj(wbits=31).decompress(head, HEAD)
+    except zlib.error:
+        return b""  # told by the step that reads it, with the place
