@@ -332,7 +332,7 @@ def test_options_that_contradict_each_other_are_refused(values: dict[str, int], 
     ("inputs", "combo", "told"),
     [
         (("A", ("A", "B")), False, "A is there more than once.*encode_type to combo"),
-        (("A_B", ("A", "B")), True, "A_B is there more than once.*name_sep"),
+        (("A_B", ("A", "B")), True, "A_B is there more than once.*rename one"),
         ((("A", "I"),), False, "some are text and some integers"),
         (("F",), False, "column F is of type double.*Bucketize"),
         ((("A", "L"),), True, "cannot combine lists, and L has some"),

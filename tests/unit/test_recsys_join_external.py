@@ -119,8 +119,6 @@ def test_what_the_file_has_not_is_named(items: str, tmp_path: Path) -> None:
     (tmp_path / "items.csv").write_text("item,price\na,1\n")
     with pytest.raises(InputError, match="Give the path of a Parquet file"):
         JoinExternal(table=str(tmp_path / "items.csv"), on="item", columns=("price",))
-    with pytest.raises(ConfigError, match="how"):
-        JoinExternal(table=items, on="item", columns=("price",), how="inner")
 
 
 def test_keys_and_inputs_must_be_the_same_and_of_one_kind(items: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, Self
@@ -15,13 +15,12 @@ from pydantic import AfterValidator, FiniteFloat, model_validator
 from pydantic import Field as Parameter
 
 from whitewater.devices.columns import Numbers
-from whitewater.errors import ConfigError, InputError
+from whitewater.errors import InputError
 from whitewater.recsys.categories import as_floats
 from whitewater.recsys.operators.by_column import ByNumber, OnFloats, holding, holding_dtype, plain_number
 
 if TYPE_CHECKING:
     from whitewater.devices.protocol import Array, Device
-    from whitewater.recsys.graph import Inputs
     from whitewater.recsys.operator import Fitted
     from whitewater.recsys.schema import Field
 
@@ -97,9 +96,6 @@ def _ascending(boundaries: tuple[float, ...]) -> tuple[float, ...]:
     return boundaries
 
 
-Boundaries = Annotated[tuple[FiniteFloat, ...], Parameter(min_length=1), AfterValidator(_ascending)]
-
-
 class Bucketize(ByNumber):
     """The number of boundaries that a value has reached: 0 below the first one, len(boundaries) from the last one on.
 
@@ -109,40 +105,21 @@ class Bucketize(ByNumber):
     number of buckets.
     """
 
-    boundaries: Boundaries | dict[str, Boundaries] = Parameter(
-        description="Ascending boundaries of all columns, or those of each by its name."
+    boundaries: Annotated[tuple[FiniteFloat, ...], AfterValidator(_ascending)] = Parameter(
+        min_length=1, description="Ascending boundaries."
     )
     right: bool = Parameter(False, description="Whether a boundary belongs to the bucket that ends with it.")
 
-    def _of(self, name: str) -> tuple[float, ...]:
-        return self.boundaries[name] if isinstance(self.boundaries, dict) else self.boundaries
-
-    def given(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
-        given = super().given(inputs, fields)
-        if isinstance(self.boundaries, dict):
-            _refuse_difference({field.name for field in given}, set(self.boundaries))
-        return given
-
     def field(self, field: Field) -> Field:
-        cardinality = len(self._of(field.name)) + 1
-        return replace(field, type=pa.int32(), properties={**field.properties, "cardinality": cardinality})
+        properties = {**field.properties, "cardinality": len(self.boundaries) + 1}
+        return replace(field, type=pa.int32(), properties=properties)
 
     def numbers(self, name: str, column: Numbers, fitted: Fitted | None, device: Device) -> Numbers:
         xp, values = device.xp, as_floats(column, device)
-        boundaries = device.from_host(np.array(self._of(name), np.float64))
+        boundaries = device.from_host(np.array(self.boundaries, np.float64))
         buckets = xp.searchsorted(boundaries, values, side="left" if self.right else "right")
         return Numbers(buckets.astype(np.int32), ~xp.isnan(values))
 
     def number(self, name: str, fitted: Fitted | None) -> Callable[[Any], int]:
-        bisect, boundaries = bisect_left if self.right else bisect_right, self._of(name)
+        bisect, boundaries = bisect_left if self.right else bisect_right, self.boundaries
         return lambda value: bisect(boundaries, float(value))
-
-
-def _refuse_difference(columns: set[str], bounded: set[str]) -> None:
-    if without := sorted(columns - bounded):
-        raise ConfigError(f"Bucketize has no boundaries for {', '.join(without)}. Add them to boundaries.")
-    if unused := sorted(bounded - columns):
-        raise ConfigError(
-            f"Bucketize has boundaries for {', '.join(unused)}, which it is not given. Add the columns, or take the "
-            "boundaries away."
-        )

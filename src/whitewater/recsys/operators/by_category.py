@@ -214,11 +214,7 @@ class LearntByCategory(Fitted):
         return self.lookup.grouping.facts() | {"categories": len(self.lookup)}
 
     def tables(self) -> dict[str, pa.Table]:
-        return {TABLE: self.table()}
-
-    def table(self) -> pa.Table:
-        """Return the table that it was made of."""
-        return self._table
+        return {TABLE: self._table}
 
     @abstractmethod
     def numbers(self, categories: Categories, of_rows: Array | None, applying: Applying) -> Sequence[Array]:

@@ -15,26 +15,14 @@ from pydantic import Field as Setting
 from pydantic import model_validator
 
 from whitewater.errors import ConfigError, InputError
-from whitewater.recsys.category_ids import (
-    category_type,
-    id_field,
-    ids_of_rows,
-    is_list,
-    scalar,
-    with_cardinality,
-)
+from whitewater.recsys.category_groups import name_of
+from whitewater.recsys.category_ids import category_type, id_field, ids_of_rows, is_list, scalar, with_cardinality
 from whitewater.recsys.combinations import combine_one
 from whitewater.recsys.counted_values import Counted
 from whitewater.recsys.operator import Operator
 from whitewater.recsys.schema import Field
 from whitewater.recsys.value_counting import Choice
-from whitewater.recsys.vocabulary import (
-    NULL,
-    OUT_OF_VOCABULARY,
-    Vocabulary,
-    VocabularyFacts,
-    restored_vocabulary,
-)
+from whitewater.recsys.vocabulary import NULL, OUT_OF_VOCABULARY, Vocabulary, VocabularyFacts, restored_vocabulary
 from whitewater.recsys.vocabulary_learning import GivenVocabulary, Group, LearntVocabulary
 
 if TYPE_CHECKING:
@@ -76,10 +64,9 @@ class Categorify(Operator):
     )
     vocabs: dict[str, Given] | None = Setting(
         None,
-        description="Vocabularies that are given, by name of column, or of group joined by name_sep: values in the "
-        "order of ids, or a Parquet file whose first column has them; freq_threshold and max_size do not apply.",
+        description="Vocabularies that are given, by name of column, or of group joined by _: values in the order of "
+        "ids, or a Parquet file whose first column has them; freq_threshold and max_size do not apply.",
     )
-    name_sep: str = Setting("_", description="What joins the names of the columns of a group.")
 
     @model_validator(mode="after")
     def _options_agree(self) -> Self:
@@ -152,7 +139,7 @@ class Categorify(Operator):
         groups = [
             Group(each, (each,), combined=False)
             if isinstance(each, str)
-            else Group(self.name_sep.join(each), each, combined=combo)
+            else Group(name_of(each), each, combined=combo)
             for each in inputs
         ]
         names = [group.name for group in groups]
@@ -161,7 +148,7 @@ class Categorify(Operator):
             if names.count(name) > 1 or outputs.count(name) > 1:
                 raise ConfigError(
                     f"Categorify: {name} is there more than once. A list of columns shares a vocabulary; for their "
-                    "combination set encode_type to combo, and if names coincide, name_sep."
+                    "combination set encode_type to combo, and if names coincide, rename one."
                 )
         return groups
 

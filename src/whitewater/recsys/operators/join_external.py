@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -45,7 +45,6 @@ class JoinExternal(Operator):
     table: str = Parameter(min_length=1, description="Path of the Parquet file.")
     on: str | Names = Parameter(description="The key, or keys: names of the inputs and of columns of the file.")
     columns: Names = Parameter(min_length=1, description="The columns of the file that are joined.")
-    how: Literal["left"] = Parameter("left", description="Every row stays.")
     types: dict[str, str] = Parameter(
         {}, description="Types of keys and columns; read from the file where none are given."
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,14 +12,7 @@ from pydantic import Field as Setting
 
 from whitewater.errors import ConfigError, InputError
 from whitewater.recsys.categories import add_up, as_floats, count
-from whitewater.recsys.category_groups import (
-    Grouped,
-    Grouping,
-    columns_of,
-    grown,
-    read_numbers,
-    table_of,
-)
+from whitewater.recsys.category_groups import Grouped, Grouping, columns_of, grown, read_numbers, table_of
 from whitewater.recsys.hashing import row_hash
 from whitewater.recsys.operators.by_category import ByCategory, Gathering, LearntByCategory, spread
 
@@ -30,6 +23,8 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
+# Of the hash that tells a row's fold.
+FOLD_SEED = 42
 
 
 class TargetEncoding(ByCategory):
@@ -45,7 +40,7 @@ class TargetEncoding(ByCategory):
     Null is a category of its own. An unseen category is the mean. Rows whose target is null count nowhere, and the
     statistics say how many there are. Sums of integers are exact.
 
-    Output: ``TE_<column>_<target>`` for each column or combination and each target, of ``out_dtype``.
+    Output: ``TE_<column>_<target>``, float32, for each column or combination and each target.
 
     Source: D. Micci-Barreca, "A preprocessing scheme for high-cardinality categorical attributes in classification and
     prediction problems", SIGKDD Explorations 3 (1), 2001.
@@ -53,13 +48,10 @@ class TargetEncoding(ByCategory):
 
     target: str | tuple[str, ...] = Setting(min_length=1, description="Column, or columns, whose mean is taken.")
     kfold: int = Setting(5, ge=1, le=100, description="Folds; with 1 the operator can serve, but not train.")
-    fold_seed: int = Setting(42, ge=0, lt=2**31, description="Seed of the hash that tells a row's fold.")
     p_smooth: float = Setting(20.0, ge=0, description="Rows of the mean that each category has in addition to its own.")
     row_key: str | tuple[str, ...] = Setting(
         "row_id", min_length=1, description="Column, or columns, that tell rows apart; rows of one key are in one fold."
     )
-    target_mean: float | None = Setting(None, description="What to take for the mean; null: that of the data.")
-    out_dtype: Literal["float32", "float64"] = Setting("float32", description="Type of the output.")
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -75,8 +67,7 @@ class TargetEncoding(ByCategory):
         return (*(self.targets if fitting else ()), *key)
 
     def columns_of(self, name: str) -> dict[str, pa.DataType]:
-        type_ = pa.from_numpy_dtype(np.dtype(self.out_dtype))
-        return {f"TE_{name}_{target}": type_ for target in self.targets}
+        return {f"TE_{name}_{target}": pa.float32() for target in self.targets}
 
     def gathering(self, grouping: Grouping) -> TargetSums:
         return TargetSums(self, grouping)
@@ -96,73 +87,44 @@ class TargetEncoding(ByCategory):
 
     def folds(self, block: Block, device: Device) -> Array:
         """Return the fold of each row, int32 (rows,), on the device."""
-        hashes = row_hash([block[column] for column in columns_of(self.row_key)], self.fold_seed, device)
+        hashes = row_hash([block[column] for column in columns_of(self.row_key)], FOLD_SEED, device)
         folds: Array = (hashes % np.uint64(self.kfold)).astype(np.int32)
         return folds
 
-    def tabulated(self) -> dict[str, tuple[str, int, int]]:
-        """Return the columns of the table that is learnt: what, of which target, in which fold."""
-        folded = [(kind, fold) for kind in ("count", "sum") for fold in range(self.kfold)]
-        return {
-            f"{target}_{kind}_{fold}": (kind, place, fold)
-            for place, target in enumerate(self.targets)
-            for kind, fold in [*folded, ("null", 0)]
-        }
+    def names(self, kind: str) -> list[str]:
+        """Return the columns of a table of categories that tell one kind of total: of each target each fold."""
+        folds = 1 if kind == "null" else self.kfold
+        return [f"{target}_{kind}_{fold}" for target in self.targets for fold in range(folds)]
 
-
-class _Totals:
-    """Of groups: ``counts`` int64 and ``sums`` float64, (groups, targets, folds); ``nulls`` int64 (groups, targets, 1).
-
-    ``nulls`` are rows whose target is null, which the others do not know.
-    """
-
-    def __init__(self, operator: TargetEncoding, groups: int) -> None:
-        self._operator = operator
-        shape = (groups, len(operator.targets), operator.kfold)
-        self.counts, self.sums = np.zeros(shape, np.int64), np.zeros(shape)
-        self.nulls = np.zeros((*shape[:2], 1), np.int64)
-
-    @classmethod
-    def of(cls, operator: TargetEncoding, table: pa.Table) -> _Totals:
-        """Return those of a table, and of one group more, without rows."""
-        totals = cls(operator, len(table) + 1)
-        for name, numbers in read_numbers(table, list(operator.tabulated())).items():
-            totals.column(name)[:-1] = numbers
-        return totals
-
-    def column(self, name: str) -> npt.NDArray[Any]:
-        """Return a column of the table, (groups,), which writes through."""
-        kind, target, fold = self._operator.tabulated()[name]
-        numbers: npt.NDArray[Any] = {"count": self.counts, "sum": self.sums, "null": self.nulls}[kind]
-        return numbers[:, target, fold]
-
-    def table(self, categories: pa.Array) -> pa.Table:
-        groups = slice(len(categories) + 1)
-        return table_of(categories, {name: self.column(name)[groups] for name in self._operator.tabulated()})
-
-    def grow(self, groups: int) -> None:
-        """Make room."""
-        self.counts, self.sums = grown(self.counts, groups), grown(self.sums, groups)
-        self.nulls = grown(self.nulls, groups)
-
-    @property
-    def nbytes(self) -> int:
-        return self.counts.nbytes + self.sums.nbytes + self.nulls.nbytes
+    def totals(self, table: pa.Table, kind: str) -> npt.NDArray[Any]:
+        """Return one kind of total of a table of categories, (groups, targets, folds); the last group has no rows."""
+        columns = read_numbers(table, self.names(kind))
+        totals = np.zeros((len(table) + 1, len(columns)), np.float64 if kind == "sum" else np.int64)
+        for place, numbers in enumerate(columns.values()):
+            totals[:-1, place] = numbers
+        return totals.reshape(len(totals), len(self.targets), -1)
 
 
 class TargetSums(Gathering):
-    """Counts and sums of the targets by category and fold."""
+    """Counts and sums of the targets by category and fold, and the rows whose target is null, which do not count.
+
+    Counts are int64 and sums float64, (groups, targets, folds); nulls are int64 (groups, targets, 1).
+    """
 
     def __init__(self, operator: TargetEncoding, grouping: Grouping) -> None:
         super().__init__(grouping)
-        self._operator, self._totals = operator, _Totals(operator, 1)
+        self._operator, shape = operator, (1, len(operator.targets), operator.kfold)
+        nulls = np.zeros((*shape[:2], 1), np.int64)
+        self._totals: dict[str, npt.NDArray[Any]] = {
+            "count": np.zeros(shape, np.int64), "sum": np.zeros(shape), "null": nulls,
+        }  # fmt: skip
 
     @property
     def nbytes(self) -> int:
-        return self.groups.nbytes + self._totals.nbytes
+        return self.groups.nbytes + sum(each.nbytes for each in self._totals.values())
 
     def grow(self, groups: int) -> None:
-        self._totals.grow(groups)
+        self._totals = {kind: grown(each, groups) for kind, each in self._totals.items()}
 
     def add_rows(self, here: Grouped, block: Block, device: Device) -> None:
         folds = self._operator.kfold
@@ -175,20 +137,22 @@ class TargetSums(Gathering):
             if bool(null.any()):
                 values, known = xp.where(null, 0.0, values), xp.where(null, -1, cells)
                 missing = count(xp.where(null, here.codes, -1), shape[0], device)
-                totals.nulls[here.groups, place, 0] += device.to_host(missing)
+                totals["null"][here.groups, place, 0] += device.to_host(missing)
             counts = device.to_host(count(known, shape[0] * folds, device))
             sums = device.to_host(add_up(known, values, shape[0] * folds, device))
-            totals.counts[here.groups, place] += counts.reshape(shape)
-            totals.sums[here.groups, place] += sums.reshape(shape)
+            totals["count"][here.groups, place] += counts.reshape(shape)
+            totals["sum"][here.groups, place] += sums.reshape(shape)
 
     def add_table(self, groups: Counts, table: pa.Table) -> None:
-        other = _Totals.of(self._operator, table)
-        self._totals.counts[groups] += other.counts[:-1]
-        self._totals.sums[groups] += other.sums[:-1]
-        self._totals.nulls[groups] += other.nulls[:-1]
+        for kind, totals in self._totals.items():
+            totals[groups] += self._operator.totals(table, kind)[:-1]
 
     def table(self) -> pa.Table:
-        return self._totals.table(self.groups.values())
+        columns: dict[str, npt.NDArray[Any]] = {}
+        for kind, totals in self._totals.items():
+            of_groups = totals[: len(self.groups)].reshape(len(self.groups), -1)
+            columns |= zip(self._operator.names(kind), of_groups.T, strict=True)
+        return table_of(self.groups.values(), columns)
 
 
 class TargetMeans(LearntByCategory):
@@ -200,9 +164,10 @@ class TargetMeans(LearntByCategory):
     def __init__(self, operator: TargetEncoding, grouping: Grouping, table: pa.Table) -> None:
         super().__init__(grouping, table)
         self._operator = operator
-        # It has one group more, without rows: that of categories that were not seen.
-        self._totals = _Totals.of(operator, table)
-        self._counts, self._sums = self._totals.counts.sum(axis=0), self._totals.sums.sum(axis=0)
+        # The last group is of categories that were not seen.
+        self._of_groups = [operator.totals(table, kind) for kind in ("count", "sum")]
+        self._nulls = operator.totals(table, "null").sum(axis=(0, 2))
+        self._counts, self._sums = (totals.sum(axis=0) for totals in self._of_groups)
         self._refuse_useless_targets()
 
     def _refuse_useless_targets(self) -> None:
@@ -214,11 +179,8 @@ class TargetMeans(LearntByCategory):
                     f"TargetEncoding: the target {target!r} has infinite values. Clip it, or give another."
                 )
 
-    def table(self) -> pa.Table:
-        return self._totals.table(self.lookup.values)
-
     def facts(self) -> dict[str, Any]:
-        rows, sums, nulls = self._counts.sum(axis=1), self._sums.sum(axis=1), self._totals.nulls.sum(axis=(0, 2))
+        rows, sums, nulls = self._counts.sum(axis=1), self._sums.sum(axis=1), self._nulls
         of_targets = {
             target: {"rows": rows[place].item(), "mean": (sums / rows)[place].item(), "null_rows": nulls[place].item()}
             for place, target in enumerate(self._operator.targets)
@@ -235,28 +197,26 @@ class TargetMeans(LearntByCategory):
     def _of_all_folds(self, groups: Counts) -> list[npt.NDArray[Any]]:
         """Return what serves: an array (groups,) of each target."""
         mean = self._sums.sum(axis=1) / self._counts.sum(axis=1)
-        totals = self._totals
-        return self._smoothed(totals.counts[groups].sum(axis=2), totals.sums[groups].sum(axis=2), mean)
+        counts, sums = (totals[groups].sum(axis=2) for totals in self._of_groups)
+        return self._smoothed(counts, sums, mean)
 
     def _of_other_folds(self, groups: Counts) -> list[npt.NDArray[Any]]:
         """Return what trains: an array (groups * folds,) of each target."""
         rows = _of_others(self._counts)
-        if self._operator.target_mean is None and not rows.all():
+        if not rows.all():
             raise InputError(
                 "TargetEncoding: all rows of fitting whose target is not null are in one fold, so that there is no "
-                "mean of others for it. Fit on more rows, or set target_mean."
+                "mean of others for it. Fit on more rows."
             )
-        mean = _of_others(self._sums) / np.maximum(rows, 1)
-        totals = self._totals
-        return self._smoothed(_of_others(totals.counts[groups]), _of_others(totals.sums[groups]), mean)
+        counts, sums = (_of_others(totals[groups]) for totals in self._of_groups)
+        return self._smoothed(counts, sums, _of_others(self._sums) / rows)
 
     def _smoothed(self, counts: Counts, sums: Floats, mean: Floats) -> list[npt.NDArray[Any]]:
         """Return the encodings of counts and sums (groups, targets, ...), whose mean is (targets, ...)."""
-        smoothing, given = self._operator.p_smooth, self._operator.target_mean
-        prior = np.broadcast_to(mean if given is None else np.float64(given), counts.shape)
+        smoothing, prior = self._operator.p_smooth, np.broadcast_to(mean, counts.shape)
         weight = counts + smoothing
         encoded = np.divide(sums + smoothing * prior, weight, out=prior.copy(), where=weight > 0)
-        return [encoded[:, place].astype(self._operator.out_dtype).ravel() for place in range(counts.shape[1])]
+        return [encoded[:, place].astype(np.float32).ravel() for place in range(counts.shape[1])]
 
     def numbers_of_row(self) -> Callable[[Row], Sequence[Value]]:
         group_of = self.lookup.group_of_row()
