@@ -19,7 +19,7 @@ from whitewater.devices import resolve
 from whitewater.errors import InputError, ResourceError
 from whitewater.recsys.fetch import fetch
 from whitewater.recsys.log_folder import Log, open_log
-from whitewater.recsys.sources import movielens, movielens_release
+from whitewater.recsys.sources import movielens
 from whitewater.step import Run, execute
 
 FLAGS = ["unknown", "Action", "Adventure", "Animation", "Children's", "Comedy", "Crime", "Documentary", "Drama",
@@ -256,7 +256,7 @@ def test_a_folder_with_two_releases_is_refused(tmp_path: Path) -> None:
 def test_several_files_are_no_release(tmp_path: Path) -> None:
     for name in ("a.zip", "b.zip"):
         zipped(tmp_path / name, release_1m(ratings(5)))
-    with pytest.raises(InputError, match=r"b\.zip are no release of MovieLens\. Name one zip file, or a folder"):
+    with pytest.raises(InputError, match=r"b\.zip holds no release of .*\. Name one zip file, or a folder"):
         run_fetch(tmp_path / "*.zip", tmp_path)
 
 
@@ -281,7 +281,7 @@ def test_what_unfolds_to_more_than_any_release_is_refused(tmp_path: Path, monkey
     monkeypatch.setattr(movielens, "LARGEST_RATINGS", 10_000)
     with pytest.raises(InputError, match=r"ml/ratings\.dat is .* bytes, which no release has: at most 10,000"):
         run_fetch(path, tmp_path)
-    monkeypatch.setattr(movielens_release, "LARGEST_MOVIES", 10)
+    monkeypatch.setattr(movielens, "LARGEST_MOVIES", 10)
     with pytest.raises(InputError, match=r"ml/movies\.dat is"):
         run_fetch(path, tmp_path)
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from whitewater.download import Input
 from whitewater.errors import InputError
 from whitewater.recsys.sources.layout import Layout
-from whitewater.recsys.sources.spans import Rows, Tally
+from whitewater.recsys.sources.spans import Rows, Span, Tally
 from whitewater.recsys.sources.values import Values
 
 MAGIC = b"PAR1"
@@ -23,12 +23,9 @@ _FAULTS = (OSError, ValueError, pa.ArrowException)
 
 
 @dataclass(frozen=True)
-class ParquetSpan:
-    """Row groups of a Parquet file; see `whitewater.recsys.sources.spans.Span`."""
+class ParquetSpan(Span):
+    """Row groups of a Parquet file."""
 
-    path: str
-    origin: str
-    file: int
     groups: tuple[int, ...]
     rows: int
 

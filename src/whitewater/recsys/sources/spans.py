@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, groupby, pairwise
 from operator import methodcaller
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -57,18 +58,19 @@ class Tally:
             self.examples.append(f"line {self.before + line + 1:,}: {reason}")
 
 
-class Span(Protocol):
+@dataclass(frozen=True)
+class Span(ABC):
     """Some rows of a file. ``origin`` is what the user calls the file, ``file`` its number, from 0."""
 
-    @property
-    def file(self) -> int: ...
+    path: str
+    origin: str
+    file: int
 
-    @property
-    def origin(self) -> str: ...
-
+    @abstractmethod
     def count(self) -> int:
         """Return how many row numbers the span takes."""
 
+    @abstractmethod
     def read(self, layout: Layout, tally: Tally) -> Iterator[Rows]:
         """Yield the rows in their order, and count what is none."""
 

@@ -57,15 +57,9 @@ class Head:
 
 
 @dataclass(frozen=True)
-class TextSpan:
-    """The lines of a file from ``begin`` to ``end``, or to its end; see `whitewater.recsys.sources.spans.Span`.
+class TextSpan(Span):
+    """The lines of a file from ``begin`` to ``end``, or to its end; ``header`` lines are before its first row."""
 
-    ``header`` is the number of lines before the first row of the file.
-    """
-
-    path: str
-    origin: str
-    file: int
     format: Format
     header: int
     begin: int
