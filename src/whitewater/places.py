@@ -6,17 +6,13 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 from whitewater.download import Downloads, Input
 from whitewater.errors import InputError
 from whitewater.local_files import matches, steady
 from whitewater.redaction import redacted
-from whitewater.remote import TransferError, bucket_faults, filesystem_of
+from whitewater.remote import TransferError, bucket_faults, filesystem_of, local_path
 from whitewater.store import digests
-
-LOCAL = ("", "file", "local")
 
 
 def expand(place: str, *, anonymous: bool, key: str, example: str) -> list[str]:
@@ -38,11 +34,10 @@ def expand(place: str, *, anonymous: bool, key: str, example: str) -> list[str]:
     InputError
         If there is no such file, the glob matches none, or it is a directory.
     """
-    scheme = urlsplit(place).scheme if "://" in place else ""
-    if scheme in LOCAL:
-        path = url2pathname(urlsplit(place).path) if scheme else place
-        return _expand_local(path, place, key=key, example=example)
-    if scheme in ("http", "https") or "*" not in place:
+    here = local_path(place)
+    if here is not None:
+        return _expand_local(here, place, key=key, example=example)
+    if place.startswith(("http://", "https://")) or "*" not in place:
         return [place]
     try:
         with bucket_faults(place, anonymous=anonymous):
@@ -80,8 +75,8 @@ def _by_number(name: str) -> list[tuple[int, str]]:
     return [(int(part) if part.isdecimal() else -1, part) for part in re.split(r"(\d+)", name)]
 
 
-def _expand_local(path: str, place: str, *, key: str, example: str) -> list[str]:
-    found = matches(Path(path).expanduser())
+def _expand_local(path: Path, place: str, *, key: str, example: str) -> list[str]:
+    found = matches(path)
     if not found:
         raise InputError(f"{place} matches no file. Check {key}.")
     for match in found:

@@ -199,21 +199,6 @@ def test_a_month_that_is_not_published_is_named_and_the_others_are_kept(folder: 
     assert list(Path("data/downloads").glob("*green_tripdata_2019-06.parquet"))
 
 
-def test_downloads_serve_later_runs_without_the_network(folder: Path, site: tuple[str, Path]) -> None:
-    first = catalogue(tlc(site[0], "2019-06"))
-    shutil.rmtree(site[1])
-    assert catalogue(tlc(site[0], "2019-06")) == first
-
-
-def test_a_month_replaced_upstream_is_reported(folder: Path, site: tuple[str, Path]) -> None:
-    found = catalogue(tlc(site[0], "2019-06"))
-    Path(found.files[0].path).unlink()
-    pq.write_table(simulate_month("green", "2019-06", rows=60, seed=2),
-                   site[1] / "trip-data" / "green_tripdata_2019-06.parquet")  # fmt: skip
-    with pytest.raises(InputError, match=r"replaced upstream: data/registry\.json has SHA-256"):
-        catalogue(tlc(site[0], "2019-06"))
-
-
 def test_the_official_addresses() -> None:
     urls = tlc_urls(Fetch().tlc)
     server = "https://d37ci6vzurychx.cloudfront.net"

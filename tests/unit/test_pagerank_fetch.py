@@ -6,7 +6,6 @@ import gzip
 import hashlib
 import json
 import os
-import shutil
 import sys
 import threading
 from collections.abc import Iterator
@@ -307,19 +306,3 @@ def test_files_that_are_not_there_are_named(folder: Path, site: tuple[str, Path]
             run_fetch("edges", files=("a.txt", place))
         with pytest.raises(InputError, match=message):
             run_fetch("edges", files=("a.txt",), vertices=(place,))
-
-
-def test_downloads_serve_later_runs_without_the_network(folder: Path, site: tuple[str, Path]) -> None:
-    write(site[1] / "edges.txt", b"0 1")
-    first = run_fetch("edges", files=(f"{site[0]}/edges.txt",))
-    (site[1] / "edges.txt").unlink()
-    assert run_fetch("edges", files=(f"{site[0]}/edges.txt",)) == first
-
-
-def test_a_file_replaced_upstream_is_reported(folder: Path, site: tuple[str, Path]) -> None:
-    write(site[1] / "edges.txt", b"0 1")
-    run_fetch("edges", files=(f"{site[0]}/edges.txt",))
-    shutil.rmtree("data/pagerank/downloads")
-    write(site[1] / "edges.txt", b"0 2")
-    with pytest.raises(InputError, match="replaced upstream"):
-        run_fetch("edges", files=(f"{site[0]}/edges.txt",))

@@ -85,7 +85,10 @@ def _read(run: Run[Fetch], settings: Section, writer: PagesWriter, *, frontier: 
             counts, files = read_html(settings, writer)
             return Found(_described(files), counts)
         case Crawl():
-            return _crawl(settings, writer, frontier)
+            from whitewater.pagerank.crawl.crawler import crawl
+
+            counts = crawl(settings, frontier=frontier, writer=writer)
+            return Found([{"url": redacted(url)} for url in settings.start_urls], counts)
         case Warc():
             files, lists = find_warcs(settings, downloads=downloads, threads=run.threads)
             with steady([file.path for file in files]):
@@ -106,13 +109,6 @@ def _simulated(run: Run[Fetch], writer: PagesWriter, *, simulated: Inputs, downl
     files = find(places, downloads=downloads, threads=run.threads, key="pagerank.simulate")
     counts = read_warcs([simulated[SIMULATED_WEB]], writer, run=run)
     return Found(_described(list(files.values())), counts)
-
-
-def _crawl(settings: Crawl, writer: PagesWriter, frontier: Path) -> Found:
-    from whitewater.pagerank.crawl.crawler import crawl
-
-    counts = crawl(settings, frontier=frontier, writer=writer)
-    return Found([{"url": redacted(url)} for url in settings.start_urls], counts)
 
 
 def _described(files: Sequence[Input]) -> list[dict[str, Any]]:
