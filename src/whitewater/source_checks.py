@@ -20,6 +20,7 @@ from whitewater.redaction import redacted
 from whitewater.remote import local_path, open_remote
 
 REACH_SECONDS = 10.0
+FIRST_BYTES = 1 << 16  # asked of a bucket: the first one says enough, on a slow line too
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ def _not_read(place: str, *, anonymous: bool, seconds: float) -> str:
             with Path(first).open("rb") as file:
                 found = file.read(1)
         else:
-            with open_remote(first, anonymous=anonymous, timeout=seconds) as opened:
+            with open_remote(first, anonymous=anonymous, timeout=seconds, block=FIRST_BYTES) as opened:
                 found = opened.read(1)
     except WhitewaterError as error:
         return str(error)

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pytest
 import zarr
 
@@ -26,6 +27,24 @@ def test_files_source_tries_each_path_and_the_zone_table(tmp_path: Path) -> None
     assert str(zones) in tried.found
     zones.write_text("LocationID\n")
     assert check("taxi", taxi).status == "ok"
+
+
+def test_an_object_of_a_bucket_is_tried_with_few_of_its_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = fsspec.filesystem("memory")
+    store.pipe_file("/trips-bucket/a.csv", b"fare,tip\n")
+    asked: list[int] = []
+    opened = type(store).open
+
+    def noting(self: Any, path: str, mode: str, block_size: int) -> Any:
+        asked.append(block_size)
+        return opened(self, path, mode, block_size=block_size)
+
+    monkeypatch.setattr(type(store), "open", noting)
+    for name, status in {"*.csv": "ok", "b.csv": "fail", "*.parquet": "fail"}.items():
+        fetch = {"source": "files", "files": {"paths": [f"memory://trips-bucket/{name}"]}}
+        assert check("taxi", resolve({"taxi": {"fetch": fetch}})["taxi"]).status == status
+    assert asked == [source_checks.FIRST_BYTES]
+    store.rm("/trips-bucket", recursive=True)
 
 
 def test_tlc_source_tries_the_first_file(served: tuple[str, Path]) -> None:
