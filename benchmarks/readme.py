@@ -20,7 +20,7 @@ from benchmarks.published.amounts import CERTAIN, amount, ratio, seconds
 from benchmarks.published.table import NAMES, commit_of, published
 from benchmarks.report import Quantity, Report
 from benchmarks.results_file import CaseResult, Results, read
-from benchmarks.standing import AS_PUBLISHED, OURS
+from benchmarks.standing import AS_PUBLISHED, OURS, TUNED
 from whitewater import style
 from whitewater.log import logged
 from whitewater.registry import APPLICATIONS
@@ -64,10 +64,10 @@ def updated(text: str, replacements: dict[str, str]) -> str:
 
 
 def published_table(results: Sequence[Results]) -> str:
-    """Return a line for each case of R1 to R21, with our time on each device that has results."""
+    """Return a line for each case of R1 to R21, with our times on each device that has results."""
     if not results:
         return "No run of all rows is recorded yet."
-    devices = [f"Whitewater, {NAMES[of.device]}" for of in results]
+    devices = [f"{name}, {NAMES[of.device]}" for of in results for name in ("Whitewater", "tuned for this table")]
     before, after = ("row", "scale", "published", "published code here"), ("ratio to code", "best peer", "ratio to it")
     cases = {(case.row, case.case): case for of in results for case in of.cases}
     lines = [_published_line(case, [_find(of, key) for of in results]) for key, case in cases.items()]
@@ -96,7 +96,7 @@ def _published_line(case: CaseResult, reports: Sequence[Report | None]) -> list[
         f"{report.parameters['scale']:g}",
         published(case),
         _time(report, AS_PUBLISHED, report.headline),
-        *(_time(each, OURS, each.headline) if each else _NOTHING for each in reports),
+        *(_time(each, own, each.headline) if each else _NOTHING for each in reports for own in (OURS, TUNED)),
         _ratio(report, AS_PUBLISHED, report.headline),
         f"{best} {_time(report, best, report.headline)}" if best else _NOTHING,
         _ratio(report, best, report.headline) if best else _NOTHING,

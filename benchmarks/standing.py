@@ -1,11 +1,14 @@
-"""How we stand in a report: our figure, that of the published code, the best peer, and the ratios between them."""
+"""How we stand in a report: our figure, that of the published code, the best peer, and the ratios between them.
+
+`OURS` is a variant that runs code of src/whitewater which a step runs, too; `TUNED` one written for a benchmark.
+"""
 
 from __future__ import annotations
 
 from benchmarks.report import Quantity, Report
 from benchmarks.spread import Spread, spread
 
-OURS, AS_PUBLISHED = "whitewater", "as_published"
+OURS, TUNED, AS_PUBLISHED = "whitewater", "tuned", "as_published"
 
 
 def why_none(report: Report, variant: str) -> str | None:
@@ -28,8 +31,13 @@ def figure(report: Report, variant: str, quantity: Quantity | None = None) -> Sp
 
 
 def is_peer(variant: str) -> bool:
-    """Return whether a variant is neither ours nor published code; further forms of these have longer names."""
-    return not variant.startswith((OURS, AS_PUBLISHED))
+    """Return whether a variant is neither of us nor published code; further forms of these have longer names."""
+    return not variant.startswith((OURS, TUNED, AS_PUBLISHED))
+
+
+def own(report: Report) -> str:
+    """Return the variant that is compared with the others: ours, or the tuned one where a case has no other of us."""
+    return TUNED if OURS not in report.outcomes and TUNED in report.outcomes else OURS
 
 
 def peers(report: Report, quantity: Quantity | None = None) -> dict[str, Spread]:
@@ -39,10 +47,11 @@ def peers(report: Report, quantity: Quantity | None = None) -> dict[str, Spread]
 
 
 def ratio(report: Report, other: str, quantity: Quantity | None = None) -> Spread | None:
-    """Return ours / other, taken round by round: below 1 ours needs less. None where one of them has no figures."""
-    if figure(report, OURS) is None or figure(report, other) is None:
+    """Return `own` / other, taken round by round: below 1 own needs less. None where one of them has no figures."""
+    mine = own(report)
+    if figure(report, mine) is None or figure(report, other) is None:
         return None
     name = quantity or report.headline
     theirs = {sample.round: getattr(sample, name) for sample in report.outcomes[other].samples}
-    ours = [(getattr(each, name), theirs[each.round]) for each in report.outcomes[OURS].samples if each.round in theirs]
-    return spread([mine / other for mine, other in ours]) if ours else None
+    ours = [(getattr(each, name), theirs[each.round]) for each in report.outcomes[mine].samples if each.round in theirs]
+    return spread([one / another for one, another in ours]) if ours else None

@@ -23,7 +23,7 @@ import numpy as np
 from pydantic import JsonValue
 
 from benchmarks.published import model_search
-from benchmarks.published.row import BOTH, GPU, ONE_BLAS_THREAD, SEED, CallCase, Row, Timed, Variant, Work
+from benchmarks.published.row import BOTH, ONE_BLAS_THREAD, SEED, CallCase, Row, Timed, Variant, Work
 from benchmarks.report import Size
 from whitewater.devices import Device
 
@@ -141,75 +141,12 @@ def each_fit(work: Work) -> Iterator[Timed]:
         yield Timed(call, answer=answer)
 
 
-@contextmanager
-def each_tree_once(work: Work) -> Iterator[Timed]:
-    """Of forests that differ in the number of trees alone only the largest is grown: the others are its first trees.
-
-    Their scores are those of forests grown alone, since scikit-learn draws the seeds of trees one after the other.
-    """
-    device = work.device
-    data, tried = draw(work), settings()
-    parts = model_search.fold_slices(len(data[1]), FOLDS)
-    largest = largest_forests(tried)
-    # The largest first: at the end no worker waits long for another.
-    tasks = sorted(
-        ((setting, fold.start, fold.stop) for setting in largest for fold in parts), key=lambda task: -cost(task[0])
-    )
-    with device.cluster(work.cluster, threads=work.threads, large=False) as workers:
-
-        def call() -> Found:
-            shared = {"device": device, "data": data}
-            of_task = {
-                (shape(tasks[place][0]), tasks[place][1]): scores
-                for place, scores in workers.completed(score_prefixes, tasks, shared)
-            }
-            scores = [
-                [of_task[shape(setting), fold.start][setting["trees"] - 1] for fold in parts] for setting in tried
-            ]
-            table = np.array(scores)
-            ((_, forest),) = workers.completed(refit, [tried[model_search.best_of(table)]], shared)
-            return Found(table, forest)
-
-        yield Timed(call, answer=answer)
-
-
-def shape(setting: Setting) -> tuple[int, float]:
-    """Return all of a setting but the number of its trees."""
-    return setting["depth"], setting["sample_fraction"]
-
-
-def cost(setting: Setting) -> float:
-    """Return about how long a forest grows, in any unit."""
-    return float(setting["trees"] * setting["depth"] * setting["sample_fraction"])
-
-
-def largest_forests(tried: list[Setting]) -> list[Setting]:
-    """Return, of the settings that are equal but for their trees, the one with most."""
-    return list({shape(setting): setting for setting in sorted(tried, key=lambda setting: setting["trees"])}.values())
-
-
-def score_prefixes(task: tuple[Setting, int, int], *, device: Device, data: Data) -> list[float]:
-    """Fit a forest without the rows of a fold, and score its first tree, its first two, ... on them."""
-    setting, start, stop = task
-    x, y = data
-    train = np.concatenate([x[:start], x[stop:]]), np.concatenate([y[:start], y[stop:]])
-    forest: Any = fit(device, setting, train)
-    sums = np.cumsum([tree.predict(x[start:stop]) for tree in forest.estimators_], axis=0)
-    return [float(model_search.r2(y[start:stop], of / (place + 1))) for place, of in enumerate(sums)]
-
-
-def refit(setting: Setting, *, device: Device, data: Data) -> Any:
-    """Fit a forest on all rows."""
-    return fit(device, setting, data)
-
-
 def case(name: str, *, share: float) -> CallCase:
     """Return the search in a share of the rows."""
     return CallCase(
         name=name,
         variants=(
-            Variant("whitewater", each_tree_once, environment=ONE_BLAS_THREAD),
-            Variant("whitewater", each_fit, devices=GPU, environment=ONE_BLAS_THREAD),
+            Variant("tuned", each_fit, devices=BOTH, environment=ONE_BLAS_THREAD),
             Variant("as_published", as_published, devices=BOTH, environment=ONE_BLAS_THREAD),
         ),
         oracle="as_published",

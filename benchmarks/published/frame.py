@@ -99,17 +99,6 @@ def groups_as_published(work: Work) -> Iterator[Timed]:
 
 
 @contextmanager
-def groups_by_partition(work: Work) -> Iterator[Timed]:
-    """Return the means of partitions that fit the cache, on threads, see `frame_kernels`."""
-    from benchmarks.published.frame_kernels import Threads, mean_by_key
-
-    x, y = draw(work)
-    with ThreadPoolExecutor(work.threads) as pool:
-        threads = Threads(pool, work.threads)
-        yield Timed(lambda: mean_by_key(y, x, threads=threads), answer=lambda means: answer_of_groups(*means))
-
-
-@contextmanager
 def groups_by_arrays(work: Work) -> Iterator[Timed]:
     """NumPy or CuPy: keys that lie close together are places in an array of sums, others are numbered by sorting."""
     xp = work.device.xp
@@ -159,17 +148,6 @@ def merge_as_published(work: Work) -> Iterator[Timed]:
     """Join by pandas or cuDF."""
     frame = frame_of(work)
     yield Timed(lambda: frame.merge(frame, on="y"), answer=columns_answer("y", "x_x", "x_y"))
-
-
-@contextmanager
-def merge_by_partition(work: Work) -> Iterator[Timed]:
-    """Join partitions that fit the cache, on threads, see `frame_kernels`; both sides are moved once, as one."""
-    from benchmarks.published.frame_kernels import Threads, self_join
-
-    x, y = draw(work)
-    with ThreadPoolExecutor(work.threads) as pool:
-        threads = Threads(pool, work.threads)
-        yield Timed(lambda: self_join(y, x, threads=threads), answer=lambda pairs: answer_of_pairs(*pairs))
 
 
 @contextmanager
@@ -250,7 +228,7 @@ ROW = Row(
         CallCase(
             name="mean",
             variants=(
-                Variant("whitewater", mean_on_threads, devices=BOTH),
+                Variant("tuned", mean_on_threads, devices=BOTH),
                 Variant("as_published", mean_as_published, devices=BOTH),
                 Variant("numpy", mean_by_numpy),
                 Variant("polars", mean_by_polars, packages=("polars",)),
@@ -264,8 +242,7 @@ ROW = Row(
         CallCase(
             name="groupby",
             variants=(
-                Variant("whitewater", groups_by_partition),
-                Variant("whitewater_arrays", groups_by_arrays, devices=BOTH),
+                Variant("tuned", groups_by_arrays, devices=BOTH),
                 Variant("as_published", groups_as_published, devices=BOTH),
                 Variant("polars", groups_by_polars, packages=("polars",)),
                 Variant("duckdb", groups_by_duckdb, packages=("duckdb",)),
@@ -277,8 +254,7 @@ ROW = Row(
         CallCase(
             name="merge",
             variants=(
-                Variant("whitewater", merge_by_partition),
-                Variant("whitewater_arrays", merge_by_arrays, devices=BOTH),
+                Variant("tuned", merge_by_arrays, devices=BOTH),
                 Variant("as_published", merge_as_published, devices=BOTH),
                 Variant("polars", merge_by_polars, packages=("polars",)),
                 Variant("duckdb", merge_by_duckdb, packages=("duckdb",)),

@@ -248,7 +248,7 @@ ROW = Row(
         CallCase(
             name="",
             variants=(
-                Variant("whitewater", by_level, devices=BOTH, environment=ONE_BLAS_THREAD),
+                Variant("tuned", by_level, devices=BOTH, environment=ONE_BLAS_THREAD),
                 Variant("as_published", as_published, devices=BOTH, environment=ONE_BLAS_THREAD),
                 Variant("concurrent_futures", futures_of_threads, environment=ONE_BLAS_THREAD),
                 Variant("numpy", serial),

@@ -1,9 +1,8 @@
 """R14: ten penalties of a ridge regression by five folds, on the diabetes data and on them repeated.
 
 ``GridSearchCV(Ridge(), {"alpha": logspace(-3, -1, 10)}, cv=5).fit(X, y)``. The source was slow on GPUs because each of
-the 50 fits was sent its data and every score was computed on the host: `tasks_with_data` does that. Ours sends the data
-to each worker once, and either fits each model there (`model_search`), or adds up each fold once, of which all
-models and scores follow (`least_squares`).
+the 50 fits was sent its data and every score was computed on the host: `tasks_with_data` does that. `tuned` sends the
+data to each worker once, and fits and scores each model there, see `model_search`.
 """
 
 from __future__ import annotations
@@ -12,13 +11,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from pydantic import JsonValue
 
 from benchmarks.published import diabetes, model_search
-from benchmarks.published.least_squares import Line, Moments, merged, moments, r2, ridge
 from benchmarks.published.row import BOTH, ONE_BLAS_THREAD, CallCase, Published, Row, Timed, Variant, Work
 from whitewater.devices import Device
 
@@ -27,6 +25,13 @@ FOLDS = 5
 
 Repeats = Callable[[Work], int]
 Data = tuple[Any, Any]
+
+
+class Line(NamedTuple):
+    """A linear model: ``coefficients``, float64 (columns,), and ``intercept``."""
+
+    coefficients: Any
+    intercept: float
 
 
 @dataclass(frozen=True)
@@ -118,47 +123,12 @@ def each_fit(work: Work, *, repeats: Repeats) -> Iterator[Timed]:
         yield Timed(call, answer=answer)
 
 
-@contextmanager
-def each_fold_once(work: Work, *, repeats: Repeats) -> Iterator[Timed]:
-    """Moments of each fold, in one pass over the data, of which all models and scores follow."""
-    device = work.device
-    data = diabetes.training_part(repeats(work))
-    folds = model_search.fold_slices(len(data[1]), FOLDS)
-    with device.cluster(work.cluster, threads=work.threads, large=False) as workers:
-
-        def call() -> Found:
-            shared = {"device": device, "data": data}
-            parts = dict(workers.completed(moments_of_fold, [(fold.start, fold.stop) for fold in folds], shared))
-            return best_of([parts[fold] for fold in range(FOLDS)])
-
-        yield Timed(call, answer=answer)
-
-
-def moments_of_fold(rows: tuple[int, int], *, device: Device, data: Any) -> Moments:
-    """Return the moments of some rows, which are moved to the device."""
-    x, y = (device.from_host(part[slice(*rows)]) for part in data)
-    return moments(device, x, y)
-
-
-def best_of(folds: list[Moments]) -> Found:
-    """Score each penalty on each fold by a model of the other folds, and return the best one, fitted on all."""
-    others = [merged(folds[:left_out] + folds[left_out + 1 :]) for left_out in range(FOLDS)]
-    means = np.array(
-        [
-            np.mean([r2(ridge(train, alpha=alpha), test) for train, test in zip(others, folds, strict=True)])
-            for alpha in ALPHAS
-        ]
-    )
-    return Found(means, ridge(merged(folds), alpha=float(ALPHAS[int(np.argmax(means))])))
-
-
 def case(name: str, repeats: Repeats, published: tuple[Published, ...]) -> CallCase:
     """Return the case of one size."""
     return CallCase(
         name=name,
         variants=(
-            Variant("whitewater", partial(each_fold_once, repeats=repeats), devices=BOTH, environment=ONE_BLAS_THREAD),
-            Variant("whitewater_search", partial(each_fit, repeats=repeats), devices=BOTH, environment=ONE_BLAS_THREAD),
+            Variant("tuned", partial(each_fit, repeats=repeats), devices=BOTH, environment=ONE_BLAS_THREAD),
             Variant("as_published", partial(as_published, repeats=repeats)),
             Variant("as_published_dask", partial(tasks_with_data, repeats=repeats), devices=BOTH),
         ),

@@ -138,7 +138,7 @@ ROW = Row(
         CallCase(
             name="",
             variants=(
-                Variant("whitewater", few_tasks, environment=ONE_BLAS_THREAD),
+                Variant("tuned", few_tasks, environment=ONE_BLAS_THREAD),
                 Variant("as_published", as_published, environment=ONE_BLAS_THREAD),
                 Variant("scikit_learn", threads, environment=ONE_BLAS_THREAD),
             ),

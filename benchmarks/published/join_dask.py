@@ -3,14 +3,11 @@
 The left table has ``x``, float64 uniform in [0, 1), and ``id``, int64 uniform in [0, keys); the right one ``y`` and
 ``id`` likewise. A key has two rows of the right table on average, so that the result, ``x``, ``id`` and ``y``, has
 twice as many rows as the left one. The join is done when the result is in memory, in any order.
-
-``spill`` is the same join where half of the bytes of both tables and the result are allowed in memory; what is above
-that is on disk, at every scale.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -22,19 +19,16 @@ import numpy.typing as npt
 from pydantic import JsonValue
 
 from benchmarks.published.array_join import matches
-from benchmarks.published.dask_spill import limited_client, spilled_since_last
 from benchmarks.published.fingerprint import added, fingerprint
 from benchmarks.published.row import BOTH, SEED, CallCase, Published, Row, Timed, Variant, Work
 from benchmarks.report import Size
 from whitewater.devices import Device
-from whitewater.errors import ResourceError
 
 LEFT_ROWS, RIGHT_ROWS, KEYS = 1_000_000_000, 10_000_000, 5_000_000
 # Partitions of each table, at every scale, so that the graph of the tasks stays the same.
 PARTITIONS = 16
 TABLES = {"x": 0, "y": 1}
-INPUT_ROW_BYTES, OUTPUT_ROW_BYTES = 16, 24
-MEMORY_SHARE = 0.5
+ROW_BYTES = 16
 
 
 def left_rows(work: Work) -> int:
@@ -55,13 +49,6 @@ def keys(work: Work) -> int:
 def scaled(number: int, work: Work) -> int:
     """Return a number at the scale of the work, at least 1."""
     return max(1, round(number * work.scale))
-
-
-def memory_limit(work: Work) -> int:
-    """Return the bytes that the case ``spill`` allows in memory."""
-    pairs = left_rows(work) * right_rows(work) / keys(work)
-    rows = left_rows(work) + right_rows(work)
-    return round(MEMORY_SHARE * (INPUT_ROW_BYTES * rows + OUTPUT_ROW_BYTES * pairs))
 
 
 def draw_partition(
@@ -129,18 +116,13 @@ def answer_of_dask(client: Any, table: Any) -> JsonValue:
 
 
 @contextmanager
-def dask_join(work: Work, *, limit: int | None = None) -> Iterator[tuple[Any, Callable[[], Any]]]:
-    """Open Dask's workers with both tables persisted; yield the client and the function that joins as published.
-
-    All workers together hold at most ``limit`` bytes in memory.
-    """
+def join_as_published(work: Work) -> Iterator[Timed]:
+    """Dask's merge, persisted in the memory of its workers, which hold both tables."""
     from distributed import wait
 
-    unlimited = partial(work.device.dask_client, work.cluster, threads=work.threads)
-    with unlimited() if limit is None else limited_client(work, limit) as client:
+    with work.device.dask_client(work.cluster, threads=work.threads) as client:
         left, right = dask_table(work, "x").persist(), dask_table(work, "y").persist()
         wait([left, right])
-
         calls = count()
 
         def join() -> Any:
@@ -150,69 +132,7 @@ def dask_join(work: Work, *, limit: int | None = None) -> Iterator[tuple[Any, Ca
             wait(out)
             return out
 
-        yield client, join
-
-
-@contextmanager
-def join_as_published(work: Work) -> Iterator[Timed]:
-    """Dask's merge, persisted in the memory of its workers."""
-    with dask_join(work) as (client, join):
         yield Timed(join, answer=partial(answer_of_dask, client))
-
-
-@contextmanager
-def join_spilling(work: Work) -> Iterator[Timed]:
-    """Dask's merge on workers that are not allowed to hold all of it, each of which counts what it writes to disk."""
-    with dask_join(work, limit=memory_limit(work)) as (client, join):
-        spilled = spilled_since_last(client)
-        phases: dict[str, float] = {}
-
-        def answer(out: Any) -> JsonValue:
-            phases.update(spilled())
-            if not phases.get("spilled_bytes"):
-                raise ResourceError("the join was to spill, but no worker wrote to disk. Give the workers less memory.")
-            found = answer_of_dask(client, out)
-            # What is spilled while the answer is read does not belong to the next call.
-            spilled()
-            return found
-
-        spilled()
-        yield Timed(join, answer=answer, phases=lambda: phases)
-
-
-@contextmanager
-def join_on_threads(work: Work) -> Iterator[Timed]:
-    """Look up slices of the left table in an index of the right one, on threads, see `join_dask_kernels`."""
-    from benchmarks.published.limited_join import Left, join
-
-    left, (y, ids) = Left(*draw(work, "x")), draw(work, "y")
-    with ThreadPoolExecutor(work.threads) as pool:
-        yield Timed(
-            lambda: join(left, (ids, y), pool=pool),
-            answer=lambda columns: answer_of_parts([answer_of_columns(*columns)]),
-        )
-
-
-@contextmanager
-def join_within_limit(work: Work) -> Iterator[Timed]:
-    """Join the same way, but what is above the limit goes to a file, slice by slice; see `limited_join`."""
-    from benchmarks.published.limited_join import Joined, Left, join_within
-
-    left, (y, ids) = Left(*draw(work, "x")), draw(work, "y")
-    file = work.folder / "result"
-    phases: dict[str, float] = {}
-
-    def answer(joined: Joined) -> JsonValue:
-        phases.update(spilled_bytes=joined.file_bytes, held_bytes=joined.held_bytes)
-        return answer_of_parts(answer_of_columns(*part) for part in joined.parts())
-
-    with ThreadPoolExecutor(work.threads) as pool:
-        yield Timed(
-            lambda: join_within(left, (ids, y), pool=pool, threads=work.threads, limit=memory_limit(work), file=file),
-            answer=answer,
-            phases=lambda: phases,
-        )
-    file.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -318,7 +238,7 @@ def sum_by_polars(work: Work) -> Iterator[Timed]:
 
 def size(work: Work) -> Size:
     """Return the size of both tables."""
-    return Size(rows=left_rows(work), bytes=INPUT_ROW_BYTES * (left_rows(work) + right_rows(work)), basis="memory")
+    return Size(rows=left_rows(work), bytes=ROW_BYTES * (left_rows(work) + right_rows(work)), basis="memory")
 
 
 def size_of_sum(work: Work) -> Size:
@@ -334,8 +254,7 @@ ROW = Row(
         CallCase(
             name="join",
             variants=(
-                Variant("whitewater", join_on_threads, memory=4.5),
-                Variant("whitewater_arrays", join_by_arrays, devices=BOTH, memory=7.0),
+                Variant("tuned", join_by_arrays, devices=BOTH, memory=7.0),
                 Variant("as_published", join_as_published, devices=BOTH, memory=8.0),
                 Variant("pandas", join_by_pandas, memory=7.0),
                 Variant("polars", join_by_polars, packages=("polars",), memory=6.0),
@@ -345,19 +264,9 @@ ROW = Row(
             size=size,
         ),
         CallCase(
-            name="spill",
-            variants=(
-                Variant("whitewater", join_within_limit, memory=2.0, disk=2.0),
-                Variant("as_published", join_spilling, memory=2.0, disk=6.0),
-                Variant("as_published_in_memory", join_as_published, memory=8.0),
-            ),
-            oracle="as_published_in_memory",
-            size=size,
-        ),
-        CallCase(
             name="sum",
             variants=(
-                Variant("whitewater", sum_on_threads, devices=BOTH, memory=2.0),
+                Variant("tuned", sum_on_threads, devices=BOTH, memory=2.0),
                 Variant("as_published", sum_as_published, devices=BOTH, memory=2.0),
                 Variant("numpy", sum_by_numpy, memory=2.0),
                 Variant("pandas", sum_by_pandas, memory=2.0),

@@ -70,8 +70,9 @@ class Timed:
 class Variant:
     """One way to compute what a case defines.
 
-    ``name`` is ``as_published`` for the code as its source shows it, ``whitewater`` for the best way we know (further
-    ones of ours begin with ``whitewater_``), or the name of the peer; one name may stand for a variant on each device.
+    ``name`` is ``as_published`` for the code as its source shows it, ``whitewater`` where it runs code of a
+    step, ``tuned`` for what was written for the table alone, or the name of the peer; one name may stand for a variant
+    on each device.
     ``packages`` are the modules that must be installed, or else the variant is reported as missing. ``memory`` and
     ``disk`` are what it takes at most, its own copy of the input included, for each byte of the input of its case; 0
     where that is little or does not grow with it. See `room`.

@@ -4,10 +4,6 @@
 is computed, in a few GB of memory. That is 160 GB; the source, whose laptop took 150 s, calls it 20 GB. ``scale`` is of
 the bytes: both edges shrink by its root, and there are always 50 x 4 chunks.
 
-The published code draws x anew for each pass, so that it never holds more than a few chunks. In the case ``limited`` x
-is kept instead: a fiftieth of it in memory at most, 4 chunks, and the rest on disk at every scale. That is the set-up;
-the call is the decomposition of what was kept.
-
 Each variant draws its own numbers, so the answer says whether the result is one that a correct sample gives. Take
 x = 1/2 + noise of variance 1/12, m x n. Its largest singular value is ``sqrt(m n / 4 + (m + n) / 12)`` give or take a
 standard error of ``sqrt(1/12)``, on constant vectors; those of the noise end at ``(sqrt(m) + sqrt(n)) / sqrt(12)``
@@ -29,26 +25,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import partial, reduce
+from functools import partial
 from math import ceil, sqrt
-from operator import add
 from typing import Any
 
 import numpy as np
 from pydantic import JsonValue
 
-from benchmarks.published.dask_spill import limited_client, spilled
-from benchmarks.published.kept_rows import KeptRows, keep
-from benchmarks.published.random_streams import stream
 from benchmarks.published.row import BOTH, ONE_BLAS_THREAD, SEED, CallCase, Published, Row, Timed, Variant, Work
-from benchmarks.published.sketched_svd import Sketch, add_block, empty_sketch, leading_svd
 from benchmarks.report import Size
 from whitewater.devices import Device
 
 ROWS, COLUMNS, ROW_CHUNKS, COLUMN_CHUNKS = 1_000_000, 20_000, 50, 4
 COMPONENTS, OVERSAMPLES = 10, 10
 FEWEST = 2500, 50
-LIMIT = 1 / 50
 VARIANCE, MEAN = 1 / 12, 1 / 2
 LEAST_LEADING, STANDARD_ERRORS, LEAST_COSINE, TENTH = 0.92, 5.0, 0.98, (0.8, 1.02)
 PRECISION = 1e-10
@@ -97,113 +87,58 @@ def answer(work: Work, components: Components) -> JsonValue:
 @contextmanager
 def as_published(work: Work) -> Iterator[Timed]:
     """Dask, as it was written, with the wider fusion of tasks that the source turns on; x is drawn for each pass."""
-    with work.device.dask_client(work.cluster, threads=work.threads) as client:
-        yield Timed(lambda: decomposed(client, lazily_drawn(work)), answer=partial(answer, work))
-
-
-def lazily_drawn(work: Work) -> Any:
-    """Return the matrix as an array of Dask, not yet computed."""
-    import dask.array as da
-
-    return da.random.random(size=shape(work), chunks=chunk_shape(work))
-
-
-def decomposed(client: Any, x: Any) -> Components:
-    """Decompose it by Dask."""
     import dask
     import dask.array as da
 
-    with dask.config.set({"optimization.fuse.ave-width": 5}):
-        _, s, v = da.linalg.svd_compressed(x, k=COMPONENTS, compute=True)
-        computed: Components = client.gather(client.compute((s, v)))
-    return computed
-
-
-@contextmanager
-def as_published_limited(work: Work) -> Iterator[Timed]:
-    """Dask of persisted chunks, which workers write to disk above the limit, and read again in each pass."""
-    from distributed import wait
-
-    with limited_client(work, limit(work)) as client:
-        x = lazily_drawn(work).persist()
-        wait(x)
-        yield Timed(partial(decomposed, client, x), answer=partial(answer, work), phases=partial(spilled, client))
-
-
-def size_of_kept(work: Work) -> Size:
-    """Return the size of x where it is kept, nearly all of it in files."""
-    return size(work).model_copy(update={"basis": "file"})
-
-
-def limit(work: Work) -> int:
-    """Return the bytes of the matrix that may be in memory in the case `limited`."""
-    return int(LIMIT * size(work).bytes)
-
-
-@contextmanager
-def one_pass(work: Work) -> Iterator[Timed]:
-    """Blocks of rows on threads, drawn once into a buffer of the size of the cache, of which both products are made."""
-    device, (rows, columns) = work.device, shape(work)
-    width = COMPONENTS + OVERSAMPLES
-    test_matrix = device.from_host(np.random.default_rng(SEED).standard_normal((columns, width)))
-    step = chunk_shape(work)[0]
-    tasks = [range(start, min(start + step, rows)) for start in range(0, rows, step)]
-    with ThreadPoolExecutor(work.threads) as pool:
+    with work.device.dask_client(work.cluster, threads=work.threads) as client:
 
         def call() -> Components:
-            sketches = pool.map(partial(sketch_of, device, test_matrix), tasks)
-            return leading_svd(reduce(add, sketches), COMPONENTS, device=device)
+            x = da.random.random(size=shape(work), chunks=chunk_shape(work))
+            with dask.config.set({"optimization.fuse.ave-width": 5}):
+                _, s, v = da.linalg.svd_compressed(x, k=COMPONENTS, compute=True)
+                computed: Components = client.gather(client.compute((s, v)))
+            return computed
 
         yield Timed(call, answer=partial(answer, work))
 
 
-def sketch_of(device: Device, test_matrix: Any, rows: range) -> Sketch:
-    """Draw rows of the matrix, block by block, and return their sketch."""
-    columns = len(test_matrix)
-    # Twice as far apart as they have cells: a buffer of an odd number of cells takes one number more.
-    numbers = stream(device, seed=SEED, first=2 * rows.start * columns)
-    sketch = empty_sketch(test_matrix, device=device)
-    buffer = device.xp.empty((max(1, min(len(rows), 2 * device.slice_rows // columns)), columns))
-    for start in range(rows.start, rows.stop, len(buffer)):
-        block = buffer[: rows.stop - start]
-        numbers.uniform(block)
-        add_block(sketch, block, test_matrix)
-    return sketch
-
-
 @contextmanager
-def one_pass_of_kept(work: Work) -> Iterator[Timed]:
-    """Rows in memory up to the limit, the others in a file, read once, on threads, of which both products are made."""
-    device, (rows, columns) = work.device, shape(work)
-    numbers, file = stream(device, seed=SEED, first=0), work.folder / "kept"
+def one_pass(work: Work) -> Iterator[Timed]:
+    """Blocks of rows on threads, drawn once into a buffer of the size of the cache, of which both products are made.
 
-    def fill(_: int, count: int) -> Any:
-        block = device.xp.empty((count, columns))
-        numbers.uniform(block)
-        return device.to_host(block)
-
-    matrix = keep(
-        fill, (rows, columns), limit=limit(work), threads=work.threads, block_cells=2 * device.slice_rows, file=file
+    With R, the Cholesky factor of Y'Y, where Y = x W, an orthonormal basis Q of Y is Y R**-1, and Q'x is R**-T (Y'x).
+    Y'Y and Y'x add up over blocks of rows, so that x is seen once, as long as Y is well conditioned, as it is here.
+    """
+    xp, (rows, columns) = work.device.xp, shape(work)
+    test_matrix = work.device.from_host(
+        np.random.default_rng(SEED).standard_normal((columns, COMPONENTS + OVERSAMPLES))
     )
-    test_matrix = device.from_host(np.random.default_rng(SEED).standard_normal((columns, COMPONENTS + OVERSAMPLES)))
     step = chunk_shape(work)[0]
     tasks = [range(start, min(start + step, rows)) for start in range(0, rows, step)]
     with ThreadPoolExecutor(work.threads) as pool:
 
         def call() -> Components:
-            sketches = pool.map(partial(sketch_of_kept, device, test_matrix, matrix), tasks)
-            return leading_svd(reduce(add, sketches), COMPONENTS, device=device)
+            yy, yx = map(sum, zip(*pool.map(partial(products, work.device, test_matrix), tasks), strict=True))
+            _, s, vt = xp.linalg.svd(xp.linalg.inv(xp.linalg.cholesky(yy)) @ yx, full_matrices=False)
+            return s[:COMPONENTS], vt[:COMPONENTS]
 
-        yield Timed(call, answer=partial(answer, work), phases=lambda: {"spilled_bytes": float(matrix.file_bytes)})
-    file.unlink()
+        yield Timed(call, answer=partial(answer, work))
 
 
-def sketch_of_kept(device: Device, test_matrix: Any, matrix: KeptRows, rows: range) -> Sketch:
-    """Return the sketch of kept rows."""
-    sketch = empty_sketch(test_matrix, device=device)
-    for _, block in matrix.blocks(rows):
-        add_block(sketch, device.from_host(block), test_matrix)
-    return sketch
+def products(device: Device, test_matrix: Any, rows: range) -> tuple[Any, Any]:
+    """Draw rows x of the matrix, block by block, and return Y'Y and Y'x, Y being x times the test matrix."""
+    xp, (columns, width) = device.xp, test_matrix.shape
+    generator = xp.random.default_rng(SEED + rows.start)
+    yy, yx = xp.zeros((width, width)), xp.zeros((width, columns))
+    buffer = xp.empty((max(1, min(len(rows), 2 * device.slice_rows // columns)), columns))
+    for start in range(rows.start, rows.stop, len(buffer)):
+        x = buffer[: rows.stop - start]
+        # Without a size CuPy draws one number, for all of ``out``.
+        generator.random(x.shape, out=x)
+        y = x @ test_matrix
+        yy += y.T @ y
+        yx += y.T @ x
+    return yy, yx
 
 
 @contextmanager
@@ -234,7 +169,7 @@ ROW = Row(
         CallCase(
             name="",
             variants=(
-                Variant("whitewater", one_pass, devices=BOTH, environment=ONE_BLAS_THREAD),
+                Variant("tuned", one_pass, devices=BOTH, environment=ONE_BLAS_THREAD),
                 Variant("as_published", as_published, devices=BOTH, environment=ONE_BLAS_THREAD),
                 Variant("scikit_learn", in_memory, packages=("sklearn",), memory=2.2),
             ),
@@ -242,17 +177,6 @@ ROW = Row(
             size=size,
             operations=operations,
             published=(Published("Dask, laptop", 150.0),),
-        ),
-        CallCase(
-            name="limited",
-            variants=(
-                Variant("whitewater", one_pass_of_kept, devices=BOTH, environment=ONE_BLAS_THREAD, disk=1.0),
-                # On a GPU cuDF's frames are spilled, CuPy's arrays are not: there Dask has no such case.
-                Variant("as_published", as_published_limited, environment=ONE_BLAS_THREAD, disk=1.0),
-            ),
-            oracle="as_published",
-            size=size_of_kept,
-            operations=operations,
         ),
     ),
 )

@@ -282,7 +282,7 @@ def captured(work: Work, vectors: Floats) -> tuple[Floats, float]:
 
 PUBLISHED = (Published("16 GPUs of a DGX-2, at least", 10.0), Published("16 GPUs of a DGX-2, at most", 15.0))
 AS_PUBLISHED = Variant("as_published", as_published, devices=BOTH, environment=ONE_BLAS_THREAD, memory=2.0)
-OURS = Variant("whitewater", in_two_bits, devices=BOTH, environment=ONE_BLAS_THREAD, memory=0.4)
+OURS = Variant("tuned", in_two_bits, devices=BOTH, environment=ONE_BLAS_THREAD, memory=0.4)
 
 
 def size(work: Work) -> Size:

@@ -10,7 +10,6 @@ Maps that place points at random have about 0.5, and those of UMAP 0.97 to 0.99 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -27,8 +26,6 @@ NOISE = 0.05
 NEIGHBOURS, MINIMUM_DISTANCE = 5, 0.1
 MEASURED_ROWS = 2000
 TRUSTED = 0.95
-# Above these rows the products of all with all take longer than a search by descent, which finds nearly all neighbours.
-EXACT_ROWS = 100_000
 
 Floats = npt.NDArray[np.float32]
 
@@ -63,42 +60,10 @@ def as_published(work: Work) -> Iterator[Timed]:
 
 @contextmanager
 def whitewater(work: Work) -> Iterator[Timed]:
-    """Our kernels on threads of the CPU, see `umap_kernels`; on a GPU cuML's own, with exact neighbours."""
-    values = draw(work)
-    if work.device.name == "gpu":
-        on_device = work.device.from_host(values)
-        estimator = work.device.umap(neighbors=NEIGHBOURS, minimum_distance=MINIMUM_DISTANCE, seed=SEED)
-        yield _timed(values, lambda: work.device.to_host(estimator.fit_transform(on_device)))
-        return
-    with ThreadPoolExecutor(work.threads) as pool:
-        yield _timed(values, lambda: mapped(values, threads=work.threads, pool=pool))
-
-
-def mapped(values: Floats, *, threads: int, pool: Executor) -> Floats:
-    """Return the places of the rows on a map, float32 (rows, 2)."""
-    from umap.spectral import spectral_layout
-    from umap.umap_ import find_ab_params
-
-    from benchmarks.published.umap_kernels import fuzzy_graph, lay_out, nearest_neighbours
-
-    search = nearest_neighbours if len(values) <= EXACT_ROWS else _descent
-    graph = fuzzy_graph(*search(values, neighbours=NEIGHBOURS, pool=pool))
-    generator = np.random.RandomState(SEED)
-    start = spectral_layout(values, graph, 2, generator)
-    # As umap-learn: 10 wide, and no two points in the same place.
-    start = start * (10 / np.abs(start).max()) + generator.normal(scale=1e-4, size=start.shape)
-    start = 10 * (start - start.min(axis=0)) / np.ptp(start, axis=0)
-    a, b = find_ab_params(1.0, MINIMUM_DISTANCE)
-    return lay_out(graph, start.astype(np.float32), a=a, b=b, seed=SEED, threads=threads, pool=pool)
-
-
-def _descent(values: Floats, *, neighbours: int, pool: Executor) -> tuple[npt.NDArray[np.int32], Floats]:
-    """Return neighbours as `nearest_neighbours` does, nearly all of them exact; it has threads of its own."""
-    from umap.umap_ import nearest_neighbors
-
-    generator = np.random.RandomState(SEED)
-    numbers, distances, _ = nearest_neighbors(values, neighbours, "euclidean", {}, False, generator, n_jobs=-1)
-    return numbers, distances
+    """As the step `umap` makes its map: umap-learn or cuML by `Device.umap`, with a seed, and so on one thread."""
+    values = work.device.from_host(draw(work))
+    estimator = work.device.umap(neighbors=NEIGHBOURS, minimum_distance=MINIMUM_DISTANCE, seed=SEED)
+    yield _timed(work.device.to_host(values), lambda: work.device.to_host(estimator.fit_transform(values)))
 
 
 def _timed(values: Floats, call: Callable[[], Any]) -> Timed:

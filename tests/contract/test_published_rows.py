@@ -62,16 +62,9 @@ HOST = {
 OF_THE_CPU = {
     "features": "names commands",
     **dict.fromkeys(("plain", "blosc", "multiply_bytes"), "are forms in which peers keep genotypes"),
-    **dict.fromkeys(("score_prefixes", "refit"), "take forests of scikit-learn apart"),
 }
 # Lines in functions that handle arrays of a device which the strict one never comes to: why not.
-ELSEWHERE = {
-    "begin = int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])": "of the CPU's own stream",
-    "self._state = (begin + first * int(GOLDEN)) % 2**64": "of the CPU's own stream",
-    "return inf": "of numbers whose squares overflow, of which NumPy warns",
-    "with ThreadPoolExecutor(work.threads) as pool:": "of UMAP on the CPU",
-    "yield _timed(values, lambda: mapped(values, threads=work.threads, pool=pool))": "of UMAP on the CPU",
-}
+ELSEWHERE: dict[str, str] = {}
 DEVICE_CODE, _ = split_by_place(FOLDER.glob("*.py"), host=HOST)
 
 

@@ -15,7 +15,6 @@ from distributed import Client
 from pydantic import JsonValue
 
 from benchmarks.published import csv_sum
-from benchmarks.published.random_streams import stream
 from tests.contract.published_rows import (
     ZARR,
     Answers,
@@ -101,13 +100,6 @@ def test_data_that_no_row_has_give_what_they_give_on_the_cpu(gpu: Device) -> Non
     found = parts_on(gpu)
     for name, right in right_parts().items():
         np.testing.assert_allclose(found[name], right, rtol=1e-7, atol=1e-13, err_msg=name)
-
-
-def test_streams_draw_every_number_anew(gpu: Device) -> None:
-    out = gpu.xp.empty((1_000, 10))
-    for draw in (stream(gpu, seed=1, first=0).uniform, stream(gpu, seed=1, first=10_000).normal):
-        draw(out)
-        assert len(np.unique(gpu.to_host(out))) == 10_000
 
 
 def test_workers_of_dask_have_gpus_and_read_files_there(gpu: Device, folder: Path) -> None:

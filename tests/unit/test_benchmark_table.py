@@ -40,8 +40,16 @@ def test_ours_stands_beside_the_published_code_and_the_best_peer() -> None:
 
 
 def test_other_forms_of_ours_and_of_the_published_code_are_no_peers() -> None:
-    times = {"whitewater": TEN, "whitewater_float32": [0.1], "as_published_dask": [0.1], "duckdb": TEN}
+    times = {"whitewater": TEN, "tuned": [0.1], "as_published_dask": [0.1], "duckdb": TEN}
     assert cells(results(report(times)))["best peer"].startswith("duckdb ")
+
+
+def test_tuned_code_is_never_called_whitewater_and_is_compared_only_where_there_is_no_other_of_ours() -> None:
+    found = cells(results(report({"tuned": TEN, "as_published": PUBLISHED_CODE})))
+    assert (found["Whitewater"], found["tuned for this table"]) == ("-", "1.04 (1.01 - 1.08) s")
+    assert found["ratio to as published"] == "0.50 (0.50 - 0.50)"
+    both = cells(results(report({"whitewater": TEN, "tuned": [0.1] * 10, "as_published": PUBLISHED_CODE})))
+    assert both["ratio to as published"] == "0.50 (0.50 - 0.50)"
 
 
 def test_bytes_in_files_are_compared_with_reading() -> None:

@@ -12,17 +12,11 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.model_selection import cross_val_score
 
 from benchmarks.measure import differences
-from benchmarks.published import forest_search, futures, grid_search, joblib_forest, ridge_fit
-from benchmarks.published.diabetes import training_part
-from benchmarks.published.least_squares import merged, moments, r2, ridge
-from benchmarks.published.model_search import fold_slices
+from benchmarks.published import forest_search, futures, joblib_forest
 from benchmarks.published.row import SEED, CallCase, Work
 from tests.published import disagreements, tiny_work
-from whitewater import devices
 from whitewater.cluster import cpu_dask_client
 from whitewater.config.cluster import Cluster
-
-CPU = devices.resolve("cpu")
 
 
 @pytest.fixture(scope="module")
@@ -49,35 +43,6 @@ def work(cluster: Cluster, tmp_path: Path) -> Work:
 )
 def test_every_variant_gives_the_answer_of_the_oracle(row: str, case: str, scale: float, work: Work) -> None:
     assert disagreements(row, case, replace(work, scale=scale)) == []
-
-
-def test_moments_keep_their_digits_where_means_are_large_and_blocks_uneven() -> None:
-    generator = np.random.default_rng(3)
-    x = generator.normal(size=(20_001, 3)) + np.array([1e7, -1e7, 0.0])
-    y = x @ [1.0, 2.0, 3.0] + generator.normal(size=len(x))
-    found = merged([moments(CPU, x[:1], y[:1]), moments(CPU, x[1:], y[1:])])
-    expected = np.cov(np.column_stack([x, y]), rowvar=False) * (len(x) - 1)
-    np.testing.assert_allclose(found.products, expected, rtol=1e-7)
-    assert found.count == len(x)
-
-
-def test_a_model_scored_by_moments_has_the_score_of_its_predictions() -> None:
-    x, y = training_part(1)
-    line = ridge(moments(CPU, x[50:], y[50:]), alpha=0.3)
-    residuals = y[:50] - x[:50] @ line.coefficients - line.intercept
-    expected = 1 - (residuals**2).sum() / ((y[:50] - y[:50].mean()) ** 2).sum()
-    assert r2(line, moments(CPU, x[:50], y[:50])) == pytest.approx(expected, rel=1e-12)
-
-
-def test_a_lost_row_changes_the_answers_of_ridge_and_grid_search() -> None:
-    x, y = training_part(1)
-    folds = [moments(CPU, x[part], y[part]) for part in fold_slices(len(y), grid_search.FOLDS)]
-    lossy = [*folds[:-1], moments(CPU, x[284:-1], y[284:-1])]
-    right, wrong = (ridge(merged(parts), alpha=ridge_fit.ALPHA) for parts in (folds, lossy))
-    answers = [ridge_fit.fitted(line.coefficients, line.intercept) for line in (right, wrong)]
-    assert list(differences(*answers, tolerance=1e-9))
-    found = [grid_search.answer(grid_search.best_of(parts)) for parts in (folds, lossy)]
-    assert list(differences(*found, tolerance=1e-9))
 
 
 def test_searches_of_forests_score_every_setting_as_scikit_learn_does(

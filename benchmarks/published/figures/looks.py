@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from benchmarks.published.amounts import amount, seconds
 from benchmarks.results_file import Results
 from benchmarks.spread import Spread
-from benchmarks.standing import AS_PUBLISHED, OURS
+from benchmarks.standing import AS_PUBLISHED, OURS, TUNED
 from whitewater import style
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def colour(variant: str) -> str:
     """Return the colour of a variant's kind."""
     if variant == OURS:
         return style.BLUE
-    if variant.startswith(OURS):
+    if variant == TUNED:
         return style.SKY_BLUE
     return style.ORANGE if variant.startswith(AS_PUBLISHED) else PEER
 

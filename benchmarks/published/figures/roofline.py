@@ -16,7 +16,7 @@ from benchmarks.limits import Limits
 from benchmarks.published.amounts import amount
 from benchmarks.published.figures.looks import in_amounts, machine, spoken
 from benchmarks.results_file import CaseResult, Results
-from benchmarks.standing import AS_PUBLISHED, OURS
+from benchmarks.standing import AS_PUBLISHED
 from whitewater import style
 from whitewater.style import fitted
 
@@ -77,7 +77,7 @@ def roofline(results: Results) -> Figure:
 
 
 def _point(case: CaseResult) -> _Point | None:
-    report, ours = case.report, standing.figure(case.report, OURS)
+    report, ours = case.report, standing.figure(case.report, standing.own(case.report))
     if not report.operations or not report.size.bytes or ours is None:
         return None
     published = standing.figure(report, AS_PUBLISHED)
@@ -127,7 +127,7 @@ def _draw_points(axes: Axes, points: Sequence[_Point]) -> None:
             axes.plot([point.intensity] * 2, [point.published, point.ours], color=style.GREY, linewidth=1, zorder=2)
     published = [(point.intensity, point.published) for point in points if point.published]
     ours = [(point.intensity, point.ours) for point in points]
-    axes.plot(*zip(*ours, strict=True), "o", color=style.BLUE, markersize=7, label="Whitewater", zorder=4)
+    axes.plot(*zip(*ours, strict=True), "o", color=style.BLUE, markersize=7, label="Whitewater, or tuned", zorder=4)
     if published:
         axes.plot(
             *zip(*published, strict=True), "D", color=style.ORANGE, markersize=5.5, label="the published code", zorder=3

@@ -54,7 +54,7 @@ def _explain_colours(body: SubFigure) -> None:
 
     looks = {
         "Whitewater": style.BLUE,
-        "another form of it": style.SKY_BLUE,
+        "tuned for this table": style.SKY_BLUE,
         "the published code": style.ORANGE,
         "another library": PEER,
     }
