@@ -49,7 +49,8 @@ class Variant:
 
     ``outputs`` are removed before each sample. ``inspect`` is called after each, outside what is measured, and what it
     returns is compared as part of the answer: the contents of files that were written, for example. ``missing`` says
-    why the variant cannot be tried here.
+    why the variant cannot be tried here. Of a variant that answers ``in_part`` only the keys of what was inspected
+    that it gives are compared, at least one.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Variant:
     outputs: tuple[Path, ...] = ()
     inspect: Callable[[], JsonValue] | None = None
     missing: str | None = None
+    in_part: bool = False
 
 
 class Printed(BaseModel):
@@ -218,7 +220,7 @@ def _warm_up(progress: Mapping[str, _Progress], *, oracle: str, plan: Plan) -> J
             continue
         if name == oracle:
             expected = answer
-        of.void = _disagreement(answer, expected, tolerance=plan.tolerance)
+        of.void = _disagreement(of.variant, answer, expected, tolerance=plan.tolerance)
     return expected
 
 
@@ -245,7 +247,7 @@ def _measure_round(progress: Sequence[_Progress], *, round_number: int, answer: 
             of.void = str(error)
             continue
         of.samples.append(sample)
-        of.void = _disagreement(given, answer, tolerance=plan.tolerance)
+        of.void = _disagreement(of.variant, given, answer, tolerance=plan.tolerance)
 
 
 def _processes(variants: Sequence[Variant], *, plan: Plan, stack: ExitStack) -> list[Callable[[], Cost]]:
@@ -314,12 +316,22 @@ def _printed(name: str, cost: Cost) -> Printed:
         raise MeasurementError(f"{name} did not print its answer as the last line of its output: {error}") from error
 
 
-def _disagreement(answer: JsonValue, expected: JsonValue, *, tolerance: float) -> str | None:
+def _disagreement(variant: Variant, answer: JsonValue, expected: JsonValue, *, tolerance: float) -> str | None:
+    if variant.in_part:
+        expected = in_part(answer, expected)
     different = list(differences(answer, expected, tolerance=tolerance))
     if not different:
         return None
     more = f", and {len(different) - 3} more" if len(different) > 3 else ""
     return f"wrong answer: {'; '.join(different[:3])}{more}"
+
+
+def in_part(answer: JsonValue, expected: JsonValue) -> JsonValue:
+    """Return an expected answer with only those inspected keys that an answer has, too, if it has any."""
+    match answer, expected:
+        case {"inspected": dict(given)}, {"inspected": dict(wanted)} if given.keys() & wanted.keys():
+            return {**expected, "inspected": {key: value for key, value in wanted.items() if key in given}}  # type: ignore[dict-item]
+    return expected
 
 
 def _remove(output: Path) -> None:

@@ -20,12 +20,21 @@ from benchmarks.report import Plan, Report, Size, table
 
 TOOLS = {
     "rank": ("whitewater", "scipy", "graphblas", "networkit", "igraph", "duckdb"),
-    "index": ("whitewater", "duckdb", "polars"),
+    "index": ("whitewater", "duckdb", "polars", "tantivy"),
 }
 # Measured only when they are asked for.
 SLOW_TOOLS = {"rank": ("networkx",), "index": ()}
 ORACLES = {"rank": "scipy", "index": "duckdb"}
-PACKAGES = ("networkx", "networkit", "python-graphblas", "suitesparse-graphblas", "igraph", "duckdb", "polars")
+PACKAGES = (
+    "networkx",
+    "networkit",
+    "python-graphblas",
+    "suitesparse-graphblas",
+    "igraph",
+    "duckdb",
+    "polars",
+    "tantivy",
+)
 SCALE = 20
 SEED = 1
 FLOOR_SAMPLES = 5

@@ -6,6 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
+from pydantic import JsonValue
+
 from benchmarks.measure import Variant, this_python
 from benchmarks.pagerank import index_variant
 from benchmarks.placement import ON_CPU, Placement
@@ -28,9 +30,18 @@ def variant(
     ``placement`` is for Whitewater alone.
     """
     options = [SOURCES[case], str(source), "--threads", str(threads), *placement.options]
+    inspect = inspect_tantivy if tool == "tantivy" else index_variant.inspect
     return Variant(
         tool,
         (this_python(), "-m", f"benchmarks.pagerank.{case}_with_{tool}", *options, "--folder", str(folder)),
         outputs=(folder,),
-        inspect=partial(index_variant.inspect, folder) if case == "index" else None,
+        inspect=partial(inspect, folder) if case == "index" else None,
+        in_part=tool == "tantivy",
     )
+
+
+def inspect_tantivy(folder: Path) -> JsonValue:
+    """Return what can be read of an index of tantivy, which only its own library reads."""
+    from benchmarks.pagerank.index_with_tantivy import inspect
+
+    return inspect(folder)

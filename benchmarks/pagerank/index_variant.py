@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow.parquet as pq
 from pydantic import JsonValue
 
@@ -67,11 +68,19 @@ def inspect(folder: Path) -> JsonValue:
     place = np.arange(len(document), dtype=np.uint64)
     names = terms["term"].to_pylist()
     return {
-        "terms": len(names),
+        **sums_of_terms(names, terms["document_frequency"].to_numpy()),
         "ascending": names == sorted(names),
-        "first": names[:3],
-        "document_frequencies": int((terms["document_frequency"].to_numpy() * np.arange(1, len(names) + 1)).sum()),
         "postings": len(document),
         "words": int(frequency.sum()),
         "checksum": int((place * (document + np.uint64(7)) * frequency).sum() % 2**53),
+    }
+
+
+def sums_of_terms(terms: list[str], document_frequencies: npt.NDArray[np.integer]) -> dict[str, JsonValue]:
+    """Return how many terms there are, the first ones, and a sum that depends on each frequency and its place."""
+    places = np.arange(1, len(terms) + 1)
+    return {
+        "terms": len(terms),
+        "first": list(terms[:3]),
+        "document_frequencies": int((document_frequencies * places).sum()),
     }

@@ -32,7 +32,11 @@ PEERS = {
         ("scipy", "scipy", "scipy"),
         ("duckdb", "duckdb", "duckdb"),
     ),
-    "index": (("duckdb", "duckdb", "duckdb"), ("polars", "polars", "polars")),
+    "index": (
+        ("duckdb", "duckdb", "duckdb"),
+        ("polars", "polars", "polars"),
+        ("tantivy", "tantivy", "tantivy"),
+    ),
 }
 
 

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from pydantic import JsonValue
 
 from benchmarks import check, results_file
+from benchmarks.measure import differences, in_part
 from benchmarks.process_tree import MeasurementError
 from benchmarks.report import Report, Reports, Size
 from benchmarks.results_file import Results, collect, read_reports, samples_table
@@ -113,3 +115,11 @@ def test_every_void_variant_is_named() -> None:
     void = {name: outcome((), void=f"{name} is wrong") for name in ("duckdb", "polars")}
     with pytest.raises(MeasurementError, match=r"mean: duckdb: duckdb is wrong\n.*mean: polars: polars is wrong"):
         check.check([report({"whitewater": [1.0], **void})])
+
+
+def test_an_answer_in_part_is_compared_where_it_says_something_and_must_say_something() -> None:
+    expected: JsonValue = {"printed": None, "inspected": {"terms": 3, "words": 9}}
+    told, wrong, silent = ({"printed": None, "inspected": each} for each in ({"terms": 3}, {"terms": 4}, {}))
+    assert not list(differences(told, in_part(told, expected), tolerance=0))
+    for answer in (wrong, silent):
+        assert list(differences(answer, in_part(answer, expected), tolerance=0))
