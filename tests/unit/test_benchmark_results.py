@@ -119,7 +119,9 @@ def test_every_void_variant_is_named() -> None:
 
 def test_an_answer_in_part_is_compared_where_it_says_something_and_must_say_something() -> None:
     expected: JsonValue = {"printed": None, "inspected": {"terms": 3, "words": 9}}
-    told, wrong, silent = ({"printed": None, "inspected": each} for each in ({"terms": 3}, {"terms": 4}, {}))
+    told: JsonValue = {"printed": None, "inspected": {"terms": 3}}
+    wrong: JsonValue = {"printed": None, "inspected": {"terms": 4}}
+    silent: JsonValue = {"printed": None, "inspected": {}}
     assert not list(differences(told, in_part(told, expected), tolerance=0))
     for answer in (wrong, silent):
         assert list(differences(answer, in_part(answer, expected), tolerance=0))
