@@ -30,12 +30,11 @@ from whitewater.store import read_json
 
 # Modules that see no array of a device, though their arrays have the same type: why not.
 HOST = {
-    **dict.fromkeys(("edge_files", "edge_rules", "edges_of_files", "edges_of_pages", "edges_folder", "id_search"),
+    **dict.fromkeys(("edge_files", "edge_rules", "edges_of_files", "edges_of_pages", "edges_folder"),
                     "makes the folder of edges, before any device is asked"),
     **dict.fromkeys(("index", "index_folder", "postings", "token_kernels"), "makes the index, of text"),
     "edge_plan": "plans by what the footers of files say",
     "graph_folder": "reads files into the host's memory, and writes them from it",
-    "graph_kernels": "the kernels of graph_folder",
 }  # fmt: skip
 # Lines in functions that handle arrays of a device which the strict one never comes to: why not.
 ON_HOST = {

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.real_data import needs_real_data, real_data
-from whitewater.pagerank.complexity import is_too_complex
 from whitewater.pagerank.html_page import HtmlPage, page_links, read_html
-from whitewater.pagerank.page_content import decode, read_page
+from whitewater.pagerank.page_content import decode, is_too_complex, read_page
 from whitewater.pagerank.pages import Page
 
 URL = "https://example.org/a/b.html"

@@ -24,7 +24,7 @@ from whitewater.devices.in_edges import Edges
 from whitewater.errors import InputError, IntegrityError, ResourceError
 from whitewater.pagerank import solving
 from whitewater.pagerank.graph_folder import GraphWriter, open_graph
-from whitewater.pagerank.recurrences import ROUNDING
+from whitewater.pagerank.power_iteration import ROUNDING
 
 Ranks = npt.NDArray[np.float64]
 

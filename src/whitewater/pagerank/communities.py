@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from whitewater import memory
-from whitewater.arrow_arrays import to_arrow
+from whitewater.arrow_arrays import to_arrow, to_numpy
 from whitewater.config.pagerank import Communities
 from whitewater.devices import Device
 from whitewater.devices.communities import communities_bytes
 from whitewater.devices.in_edges import Edges
-from whitewater.errors import InputError, IntegrityError
+from whitewater.errors import IntegrityError
+from whitewater.folder import Files
 from whitewater.pagerank.graph_folder import GraphFolder, open_graph
-from whitewater.pagerank.modularity import modularity
 from whitewater.pagerank.solving import SMALL_EDGES
 from whitewater.step import Output, Run
 from whitewater.store import write_json
@@ -27,8 +28,11 @@ from whitewater.store import write_json
 logger = logging.getLogger(__name__)
 Labels = npt.NDArray[np.int64]
 LARGEST_SHOWN = 1000
+RANKS = Files(remedy="Run the step pagerank again.")
 # Columns of the table of vertices, and as many again while groups are numbered.
 COLUMNS = 12
+# Edges that are looked at at once for the modularity.
+PIECE_EDGES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -38,15 +42,6 @@ class Groups:
     components: Labels
     communities: Labels
     modularity: float | None
-
-
-@dataclass(frozen=True)
-class Search:
-    """What a worker is told: in which graph to look for groups, and how."""
-
-    graph: Path
-    settings: Communities
-    device: Device
 
 
 def communities(run: Run[Communities], *, graph: Path, ranks: Path, vertices: Output, summary: Output) -> None:
@@ -64,7 +59,8 @@ def communities(run: Run[Communities], *, graph: Path, ranks: Path, vertices: Ou
     folder = open_graph(graph)
     rank = _read_ranks(ranks, folder)
     needed = _forecast(folder, run.settings)
-    found = _on_worker(run, Search(graph.resolve(), run.settings, run.device), small=folder.edges < SMALL_EDGES)
+    find = partial(find_groups, settings=run.settings, device=run.device)
+    found = _on_worker(run, find, graph.resolve(), small=folder.edges < SMALL_EDGES)
     described = _described(found, run.settings)
     _write_vertices(vertices, folder, rank, found)
     write_json(summary, described)
@@ -73,9 +69,9 @@ def communities(run: Run[Communities], *, graph: Path, ranks: Path, vertices: Ou
     logger.info("%(components)d components, %(communities)d communities", counts)
 
 
-def find_groups(search: Search) -> Groups:
+def find_groups(graph: Path, *, settings: Communities, device: Device) -> Groups:
     """Find the components and communities of a graph on a device."""
-    folder, settings, device = open_graph(search.graph), search.settings, search.device
+    folder = open_graph(graph)
     components = numbered_by_size(device.components(_blocks(folder), folder.vertices))
     if settings.method == "none":
         return Groups(components, np.full(folder.vertices, -1), None)
@@ -95,11 +91,47 @@ def numbered_by_size(labels: Labels) -> Labels:
     return numbers[inverse]
 
 
-def _on_worker(run: Run[Communities], search: Search, *, small: bool) -> Groups:
+def modularity(edges: Edges, communities: npt.NDArray[np.int64], *, resolution: float) -> float:
+    """Return the modularity of communities, numbered from 0: at most 1; 0 of a graph without edges.
+
+    Directions of edges are left aside.
+
+    With the sum *W* of all weights, ``inside[c]`` that of the edges within community *c*, and ``strength[c]`` the sum
+    over its vertices of the weights of their edges, a loop twice::
+
+        Q = sum over c of inside[c] / W - resolution * (strength[c] / (2 W)) ** 2
+
+    Source: M. E. J. Newman: Modularity and community structure in networks, PNAS 103 (2006); resolution: J. Reichardt,
+    S. Bornholdt: Statistical mechanics of community detection, Phys. Rev. E 74 (2006).
+    """
+    count = int(communities.max(initial=-1)) + 1
+    inside, strength = np.zeros(count), np.zeros(count)
+    for targets, sources, weights in _pieces(edges):
+        ends, begins = communities[targets], communities[sources]
+        same = ends == begins
+        inside += np.bincount(ends[same], weights[same], minlength=count)
+        strength += np.bincount(ends, weights, minlength=count) + np.bincount(begins, weights, minlength=count)
+    total = strength.sum() / 2
+    if total == 0:
+        return 0.0
+    return float(np.sum(inside / total - resolution * (strength / (2 * total)) ** 2))
+
+
+def _pieces(edges: Edges) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]]:
+    """Yield the targets, sources and weights of edges, a piece at a time."""
+    for first in range(0, len(edges.sources), PIECE_EDGES):
+        last = min(first + PIECE_EDGES, len(edges.sources))
+        places = edges.offsets[0] + np.arange(first, last)
+        targets = np.searchsorted(edges.offsets, places, side="right") - 1
+        weights = np.ones(last - first) if edges.weights is None else edges.weights[first:last]
+        yield targets, edges.sources[first:last].astype(np.int64), weights
+
+
+def _on_worker(run: Run[Communities], find: Callable[[Path], Groups], graph: Path, *, small: bool) -> Groups:
     if small:
-        return find_groups(search)
+        return find(graph)
     with run.cluster() as client:
-        return next(run.map(find_groups, [search], client=client, label="components and communities"))
+        return next(run.map(find, [graph], client=client, label="components and communities"))
 
 
 def _edges(folder: GraphFolder) -> Edges:
@@ -124,17 +156,10 @@ def _forecast(folder: GraphFolder, settings: Communities) -> int:
 
 
 def _read_ranks(path: Path, folder: GraphFolder) -> npt.NDArray[np.float64]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        table = pq.read_table(path, columns=["vertex", "rank"])
-    except (OSError, pa.ArrowException) as error:
-        raise InputError(f"{path} cannot be read: {error}. Run the step pagerank again.") from error
+    table = RANKS.table(path, ["vertex", "rank"])
     if not np.array_equal(table["vertex"].to_numpy(), folder.ids):
         raise IntegrityError(f"{path} is of other vertices than {folder.path}. Run the step pagerank again.")
-    rank: npt.NDArray[np.float64] = table["rank"].to_numpy()
-    return rank
+    return to_numpy(table["rank"])
 
 
 def _write_vertices(path: Path, folder: GraphFolder, rank: npt.NDArray[np.float64], found: Groups) -> None:

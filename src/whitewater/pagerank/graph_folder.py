@@ -156,14 +156,12 @@ class GraphWriter:
         weights
             float64 (edges,), if the graph is weighted.
         """
-        from whitewater.pagerank.graph_kernels import add_degrees, add_weights
-
         self.in_degree[first : first + len(counts)] += counts
         self._edges += len(sources)
-        add_degrees(sources, self.out_degree)
+        np.add.at(self.out_degree, sources, 1)
         _append(self._sources, sources, self._index)
         if weights is not None:
-            add_weights(sources, weights, self._out_weight)
+            np.add.at(self._out_weight, sources, weights)
             _append(self._weights, weights, "float64")
 
     def finish(self, *, names: pa.ChunkedArray | pa.Array | None = None) -> GraphFolder:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,20 +19,7 @@ if TYPE_CHECKING:
 _EQUAL = 1e-9
 _LONGEST_NAME = 100
 _FIXED = "graphalytics"
-
-
-@dataclass(frozen=True)
-class Words:
-    """What vertices and edges are called."""
-
-    vertex: str
-    vertices: str
-    edge: str
-    edges: str
-
-
-_WEB = Words("page", "pages", "link", "links")
-_GRAPH = Words("vertex", "vertices", "edge", "edges")
+_GRAPH = (("vertex", "vertices"), ("edge", "edges"))
 
 
 def headline(results: Path) -> list[str]:
@@ -66,13 +52,17 @@ def _ranks(vertices: Path, convergence: Path) -> list[str]:
         return ["The graph has no vertex."]
     first = int(ranks.argmax())
     (name,) = read_names(vertices, [first])
-    words = _words(name)
-    number = f"{len(ranks):,} {words.vertices if len(ranks) > 1 else words.vertex}"
-    edges = f"{found['edges']:,} {words.edges if found['edges'] != 1 else words.edge}"
-    sentences = [f"Of {number} with {edges}, {_first(ranks, _called(name), words)}."]
+    is_web = name.startswith(("http://", "https://"))
+    vertices_are, edges_are = (("page", "pages"), ("link", "links")) if is_web else _GRAPH
+    number, edges = _counted(len(ranks), *vertices_are), _counted(found["edges"], *edges_are)
+    sentences = [f"Of {number} with {edges}, {_first(ranks, _called(name), vertices_are[1])}."]
     if dangling := found["dangling_vertices"]:
-        sentences.append(f"{percent(dangling / len(ranks))} are dangling, without {words.edges} that count.")
+        sentences.append(f"{percent(dangling / len(ranks))} are dangling, without {edges_are[1]} that count.")
     return sentences
+
+
+def _counted(number: int, one: str, several: str) -> str:
+    return f"{number:,} {one if number == 1 else several}"
 
 
 def _called(name: str) -> str:
@@ -80,11 +70,7 @@ def _called(name: str) -> str:
     return f"vertex {name}" if name.lstrip("-").isdigit() else shortened(name, columns=_LONGEST_NAME)
 
 
-def _words(name: str) -> Words:
-    return _WEB if name.startswith(("http://", "https://")) else _GRAPH
-
-
-def _first(ranks: npt.NDArray[np.float64], name: str, words: Words) -> str:
+def _first(ranks: npt.NDArray[np.float64], name: str, vertices: str) -> str:
     """Say which vertex ranks first, with its share of the sum of all ranks."""
     highest = float(ranks.max())
     ties = int((ranks >= highest * (1 - _EQUAL)).sum())
@@ -93,7 +79,7 @@ def _first(ranks: npt.NDArray[np.float64], name: str, words: Words) -> str:
     if ties == len(ranks) > 1:
         return f"all have the same rank: {share} each"
     if ties > 1:
-        return f"{ties:,} {words.vertices} rank first, {name} among them: {share} each (uniform: {uniform})"
+        return f"{ties:,} {vertices} rank first, {name} among them: {share} each (uniform: {uniform})"
     return f"{name} ranks first: {share} (uniform: {uniform})"
 
 
@@ -101,14 +87,11 @@ def _convergence(path: Path) -> list[str]:
     found = read_json(path)
     if not found["log"]:
         return []
-    number = found["iterations"]
-    iterations = "1 iteration" if number == 1 else f"{number:,} iterations"
+    iterations = _counted(found["iterations"], "iteration", "iterations")
     if found["definition"] == _FIXED:
         return [f"The ranks are those after {iterations}, as the definition {_FIXED} asks."]
-    definition, bound = found["definition"], found["error_bound"]
-    return [
-        f"After {iterations} the ranks are at most {bound:.2g} (L1) from the exact ones of definition {definition}."
-    ]
+    return [f"After {iterations} the ranks are at most {found['error_bound']:.2g} (L1) from the exact ones of "
+            f"definition {found['definition']}."]  # fmt: skip
 
 
 def _groups(communities: Path, convergence: Path) -> list[str]:
@@ -129,7 +112,7 @@ def _groups(communities: Path, convergence: Path) -> list[str]:
 def _communities(found: dict[str, Any]) -> str:
     if found["method"] == "none":
         return ""
-    count = "1 community" if found["count"] == 1 else f"{found['count']:,} communities"
+    count = _counted(found["count"], "community", "communities")
     by = found["method"].capitalize()
     return f"; {count} ({by}, modularity {found['modularity']:.2f})"
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from whitewater import memory
 from whitewater.arrow_arrays import to_arrow
@@ -16,7 +17,6 @@ from whitewater.config.pagerank import Pagerank
 from whitewater.errors import IntegrityError
 from whitewater.pagerank.graph_folder import GraphFolder, open_graph
 from whitewater.pagerank.personalization import read_personalization
-from whitewater.pagerank.power_iteration import Iteration
 from whitewater.pagerank.solving import VECTORS, Problem, Solution, solve
 from whitewater.step import Output, Run
 from whitewater.store import write_json
@@ -43,7 +43,8 @@ def pagerank(run: Run[Pagerank], *, graph: Path, ranks: Output, convergence: Out
     solution = _solve(run, folder)
     described = _described(solution, folder, run.settings)
     _check(solution, described, run.settings)
-    _write_ranks(ranks, folder, solution.ranks)
+    table = pa.table({"vertex": to_arrow(folder.ids), "rank": to_arrow(solution.ranks)})
+    pq.write_table(table, ranks, compression="zstd", use_dictionary=False)
     write_json(convergence, described)
     run.note(
         **{name: described[name] for name in ("definition", "vertices", "edges", "start", "iterations", "error_bound")},
@@ -91,29 +92,15 @@ def _described(solution: Solution, folder: GraphFolder, settings: Pagerank) -> d
 
 
 def _check(solution: Solution, described: dict[str, Any], settings: Pagerank) -> None:
-    _check_ranks(solution.ranks, total=described["sum"], keeps_sum=settings.definition != "gap")
-    if solution.log and settings.definition != "graphalytics" and not described["converged"]:
-        _refuse(solution.log[-1], settings)
-
-
-def _check_ranks(ranks: npt.NDArray[np.float64], *, total: float, keeps_sum: bool) -> None:
+    ranks, total = solution.ranks, described["sum"]
     if not np.all(np.isfinite(ranks)) or np.any(ranks < 0):
         raise IntegrityError("ranks are negative or not finite. Report this as a bug.")
-    if keeps_sum and len(ranks) and abs(total - 1) > SUM_TOLERANCE:
+    if settings.definition != "gap" and len(ranks) and abs(total - 1) > SUM_TOLERANCE:
         raise IntegrityError(f"the ranks add up to {total!r}, not to 1. Report this as a bug.")
-
-
-def _refuse(last: Iteration, settings: Pagerank) -> None:
-    raise IntegrityError(
-        f"after {last.iteration} iterations the ranks are within {last.error_bound:.3g} of the exact ones, but "
-        f"pagerank.pagerank.tolerance is {settings.tolerance:g}. Set pagerank.pagerank.maximum_iterations higher, or "
-        f"the tolerance above {last.error_bound:.3g}."
-    )
-
-
-def _write_ranks(path: Path, folder: GraphFolder, ranks: npt.NDArray[np.float64]) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    table = pa.table({"vertex": to_arrow(folder.ids), "rank": to_arrow(ranks)})
-    pq.write_table(table, path, compression="zstd", use_dictionary=False)
+    if settings.definition != "graphalytics" and not described["converged"]:
+        bound = described["error_bound"]
+        raise IntegrityError(
+            f"after {len(solution.log)} iterations the ranks are within {bound:.3g} of the exact ones, but "
+            f"pagerank.pagerank.tolerance is {settings.tolerance:g}. Set pagerank.pagerank.maximum_iterations higher, "
+            f"or the tolerance above {bound:.3g}."
+        )

@@ -1,4 +1,25 @@
-"""Power iteration: a recurrence of PageRank followed to its fixed point, in float64."""
+"""Power iteration: a recurrence of PageRank followed to its fixed point, in float64.
+
+Each of the three definitions is a recurrence. With the weight ``w`` of an edge from *u* to *v*, the strength ``s[u]``,
+the sum of the weights of the out-edges of *u*, damping *d*, and the personalization *p*, whose sum is 1::
+
+    x'[v] = d * sum(w * x[u] / s[u] over in-edges of v) + (d * lost + 1 - d) * p[v]
+
+``lost`` is the rank of dangling vertices, those without out-edges, which would leave the graph.
+
+============ ======================================= ============ ================== ==========================
+definition   lost                                    p            weights            iterations
+============ ======================================= ============ ================== ==========================
+networkx     sum of x over dangling vertices         as given, or the graph's, or 1  to the tolerance
+                                                     uniform
+graphalytics sum of x over dangling vertices         uniform      1                  as many as are asked for
+gap          0: ranks sum up to less than 1          uniform      1                  to the tolerance
+============ ======================================= ============ ================== ==========================
+
+Sources: NetworkX, `networkx.algorithms.link_analysis.pagerank_alg.pagerank`, after Page, Brin, Motwani, Winograd: The
+PageRank Citation Ranking, 1999; A. Iosup et al.: The LDBC Graphalytics Benchmark, arXiv:2011.15028, section 2.3; S.
+Beamer, K. Asanović, D. Patterson: The GAP Benchmark Suite, arXiv:1508.03619.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +29,59 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import ModuleType
+from typing import Self
 
+import numpy as np
+import numpy.typing as npt
+
+from whitewater.config.pagerank import Pagerank
 from whitewater.devices import Array
-from whitewater.pagerank.recurrences import Recurrence
 
 logger = logging.getLogger(__name__)
 # Fills the second array with the sums, for each vertex, of the first, one number a vertex, over its in-edges.
 Pull = Callable[[Array, Array], None]
 PROGRESS_SECONDS = 5.0
+# What the rounding of an iteration may change, in L1: ranks sum up to 1, and a few roundings of each are of 2**-53.
+ROUNDING = 2.0**-50
+
+
+@dataclass(frozen=True)
+class Recurrence:
+    """A recurrence, and when it has been followed long enough.
+
+    ``restart``, float64, is *p*: (vertices,), or (1,) where it is uniform. ``tolerance`` is the bound on the L1
+    distance to the fixed point at which to stop, or None where all of ``iterations`` are done.
+    """
+
+    damping: float
+    restart: npt.NDArray[np.float64]
+    returns_lost: bool
+    tolerance: float | None
+    iterations: int
+
+    @classmethod
+    def of(cls, settings: Pagerank, vertices: int, personalization: npt.NDArray[np.float64] | None = None) -> Self:
+        """Return the recurrence of a definition for a graph of so many vertices, at least 1."""
+        fixed = settings.definition == "graphalytics"
+        return cls(
+            damping=settings.damping,
+            restart=np.array([1 / vertices]) if personalization is None else personalization,
+            returns_lost=settings.definition != "gap",
+            tolerance=None if fixed else settings.tolerance,
+            iterations=settings.iterations if fixed else settings.maximum_iterations,
+        )
+
+    def restart_rank(self, dangling_rank: float) -> float:
+        """Return the rank that an iteration distributes as *p* says, when dangling vertices have so much."""
+        return self.damping * dangling_rank * self.returns_lost + (1 - self.damping)
+
+    def error_bound(self, l1_change: float) -> float:
+        """Return the most that x' can be away from the fixed point, in L1, when x' is so far from x.
+
+        The recurrence is a contraction by *d* in L1, whichever definition (Banach's fixed-point theorem), and each
+        iteration rounds.
+        """
+        return (self.damping * l1_change + ROUNDING) / (1 - self.damping)
 
 
 @dataclass(frozen=True)
@@ -80,7 +146,7 @@ def power_iteration(
     ranks, shares, sums = start, vectors.xp.empty_like(start), vectors.xp.empty_like(start)
     log: list[Iteration] = []
     said = time.monotonic()
-    while len(log) < recurrence.iterations and not is_reached(log, recurrence):
+    while len(log) < recurrence.iterations:
         dangling = vectors.share_out(ranks, shares)
         pull(shares, sums)
         change = vectors.advance(
@@ -88,12 +154,9 @@ def power_iteration(
         )
         log.append(Iteration(len(log) + 1, change, recurrence.error_bound(change), dangling))
         ranks, sums = sums, ranks
+        if recurrence.tolerance is not None and log[-1].error_bound <= recurrence.tolerance:
+            break
         if time.monotonic() - said > PROGRESS_SECONDS:
             said = time.monotonic()
             logger.info("iteration %d: at most %.2g from the exact ranks", len(log), log[-1].error_bound)
     return ranks, log
-
-
-def is_reached(log: list[Iteration], recurrence: Recurrence) -> bool:
-    """Tell whether the last iteration came as close to the fixed point as is asked for."""
-    return recurrence.tolerance is not None and bool(log) and log[-1].error_bound <= recurrence.tolerance

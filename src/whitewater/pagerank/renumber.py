@@ -19,10 +19,9 @@ from whitewater.devices.edge_keys import MergedEdges
 from whitewater.errors import ConfigError, InputError
 from whitewater.pagerank.edge_plan import EdgePlan, check_range, plan_edges
 from whitewater.pagerank.edge_tasks import TargetRange, merge
-from whitewater.pagerank.edge_work import Work, opened
 from whitewater.pagerank.edges_folder import open_edges
 from whitewater.pagerank.graph_folder import GraphFolder, GraphWriter, index_of
-from whitewater.pagerank.numbering import Ids, Numbered, number_vertices
+from whitewater.pagerank.numbering import Ids, Numbered, Work, number_vertices, opened
 from whitewater.store import write_json
 
 if TYPE_CHECKING:

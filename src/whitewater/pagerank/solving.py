@@ -17,8 +17,7 @@ from whitewater.devices.in_edges import Edges, InEdges, kept_bytes
 from whitewater.errors import InputError, ResourceError
 from whitewater.pagerank.edges_folder import LARGEST_WEIGHT
 from whitewater.pagerank.graph_folder import GraphFolder, open_graph
-from whitewater.pagerank.power_iteration import Iteration, Vectors, power_iteration
-from whitewater.pagerank.recurrences import Recurrence, recurrence_of
+from whitewater.pagerank.power_iteration import Iteration, Recurrence, Vectors, power_iteration
 from whitewater.step import Run
 from whitewater.workers import Workers
 
@@ -57,7 +56,7 @@ class Problem:
     @property
     def recurrence(self) -> Recurrence:
         """The recurrence."""
-        return recurrence_of(self.settings, self.folder.vertices, self.personalization)
+        return Recurrence.of(self.settings, self.folder.vertices, self.personalization)
 
     def strength(self) -> npt.NDArray[np.float64]:
         """Return the sum of the weights of each vertex's out-edges, infinite where there are none.
