@@ -31,8 +31,9 @@ from whitewater.genomics.sources import sites as sites_module
 from whitewater.genomics.sources import source as source_module
 from whitewater.genomics.sources.calls import Calls
 from whitewater.genomics.sources.malariagen import open_malariagen
-from whitewater.genomics.sources.opening import Source, open_source
+from whitewater.genomics.sources.opening import open_source
 from whitewater.genomics.sources.plink import open_plink
+from whitewater.genomics.sources.source import Source
 from whitewater.genomics.sources.vcz import VczSource, open_vcz
 
 CALLS = random_alleles(23, 13, seed=1)

@@ -31,7 +31,7 @@ from zarr.codecs import (
 )
 
 from whitewater.errors import InputError, IntegrityError
-from whitewater.zarr_arrays import open_array, open_group
+from whitewater.zarr_arrays import Array, open_group
 
 FORMATS = pytest.mark.parametrize("zarr_format", [2, 3])
 NUMBERS = ["i1", "u1", "<i4", ">i4", "<f8", ">u2", "?", "c8"]
@@ -67,6 +67,10 @@ def write(store: Path, values: NDArray[Any], *, zarr_format: int = 3, name: str 
         if values.size:
             array[...] = values
     return store
+
+
+def open_array(store: Path, name: str) -> Array:
+    return open_group(store).array(name)
 
 
 def some(shape: tuple[int, ...], dtype: str = "i1") -> NDArray[Any]:

@@ -156,10 +156,9 @@ class GenotypeFolder:
         return codes.reshape(stop - start, self.row_bytes)
 
     def _read_zarr(self, start: int, stop: int) -> npt.NDArray[Any]:
-        from whitewater.zarr_arrays import open_array
+        from whitewater.zarr_arrays import open_group
 
-        rows: npt.NDArray[Any] = open_array(str(self.path / "calls.zarr"), "dosage").read((slice(start, stop),))
-        return rows
+        return open_group(self.path / "calls.zarr").array("dosage").read((slice(start, stop),))
 
     def _write_zarr(self, start: int, dosages: npt.NDArray[Any]) -> None:
         import zarr

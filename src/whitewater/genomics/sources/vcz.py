@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from whitewater.errors import InputError
+from whitewater.errors import InputError, IntegrityError
 from whitewater.genomics.sources.calls import Calls
 from whitewater.genomics.sources.sites import Text, check_unique, row_blocks, sites
 from whitewater.genomics.sources.stores import (
@@ -80,17 +80,28 @@ class VczSource:
         """
         import pandas as pd
 
-        from whitewater.zarr_arrays import refuse_missing
-        from whitewater.zarr_store import MissingChunkError
-
         blocks = row_blocks(self.variants, chunk=self.sites[ALLELES].chunks[0])
         try:
             return pd.concat([self._rows(slice(*block)) for block in blocks], ignore_index=True)
-        except MissingChunkError:
-            # Elsewhere the chunks of calls may be too many to ask for.
-            calls = [] if local_path(self.store) is None else [self.calls.array]
-            refuse_missing([*self.sites.values(), *calls])
+        except IntegrityError as error:
+            if absent := self._absent_chunks():
+                told = ", ".join(f"{name} ({missing} of {total})" for name, (missing, total) in absent.items())
+                raise IntegrityError(f"not all chunks are stored of {told}: {error}") from error
             raise
+
+    def _absent_chunks(self) -> dict[str, tuple[int, int]]:
+        """Count the chunks that are not stored, and all, of each array that lacks some; elsewhere they are too many."""
+        import zarr
+
+        path = local_path(self.store)
+        if path is None:
+            return {}
+        group = zarr.open_group(path, mode="r")
+        arrays: dict[str, Any] = {
+            name: group[name] for name in (*self.sites, CALLS) if name not in self.calls.array.store.filled
+        }
+        counts = {name: (each.nchunks - each.nchunks_initialized, each.nchunks) for name, each in arrays.items()}
+        return {name: count for name, count in counts.items() if count[0]}
 
     def ranges(self) -> list[tuple[int, int]]:
         """Return ranges of whole chunks."""
