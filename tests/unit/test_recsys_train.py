@@ -82,7 +82,7 @@ def parts(tmp_path: Path) -> Path:
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 5)), min_size=2, max_size=40))
 def test_auc_is_that_of_scikit_learn_ties_included(rows: list[tuple[bool, int]]) -> None:
     positive = np.array([label for label, _ in rows])
-    predictions = np.array([value / 5 for _, value in rows])
+    predictions = np.array([value / 5 for _, value in rows], np.float32)
     found, _ = area_under_curve(positive, predictions)
     if positive.all() or not positive.any():
         assert found is None

@@ -130,7 +130,7 @@ def test_shards_read_as_written(shapes: Any, dtype: str, compressors: list[Any],
     shape, chunks, shards, selection = shapes
     order = data.draw(st.permutations(range(len(shape))))
     inner = [TransposeCodec(order=order)] if data.draw(st.booleans()) else []
-    location = data.draw(st.sampled_from(["start", "end"]))
+    location: Any = data.draw(st.sampled_from(["start", "end"]))
     codecs: Any = data.draw(
         st.sampled_from([[BytesCodec(), Crc32cCodec()], [BytesCodec()], [BytesCodec(endian="big")]])
     )

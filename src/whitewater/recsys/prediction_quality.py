@@ -100,7 +100,8 @@ def _ranks(values: Floats) -> npt.NDArray[np.float64]:
     """Return ranks from 1; equal values have their mean rank."""
     from scipy.stats import rankdata
 
-    ranks: npt.NDArray[np.float64] = rankdata(values)
+    # SciPy 1.18 gives float32 its ranks as float32, which holds no more than 2^24 of them.
+    ranks: npt.NDArray[np.float64] = rankdata(values.astype(np.float64, copy=False))
     return ranks
 
 
