@@ -21,7 +21,6 @@ RTOL, ATOL = 1e-5, 1e-6
 HOST = {
     "figures": "draws the tables of results, which are small and on the host",
     "simulation": "makes the input files, before any device is asked",
-    "tip_tables": "divides and names the sums of groups, which the primitive returns on the host",
 }
 DEVICE_CODE, HOST_CODE = split_by_place(
     [*(ROOT / "taxi").rglob("*.py"), ROOT / "devices" / "stable_hash.py"], host=HOST
