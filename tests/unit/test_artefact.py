@@ -18,7 +18,7 @@ from whitewater.errors import InputError, IntegrityError
 from whitewater.step import Output, Run
 from whitewater.taxi.artefact import TipModel, load, save
 from whitewater.taxi.features import FeatureSet, linear_matrix, tree_matrix
-from whitewater.taxi.fit import ForestCandidate, RidgeCandidate, ServiceModel, fit_forest, fit_ridge, store_forest
+from whitewater.taxi.fit import ForestCandidate, ForestModel, RidgeCandidate, ServiceModel, fit_forest, fit_ridge
 from whitewater.taxi.predict import predict
 from whitewater.taxi.row_groups import row_groups
 from whitewater.taxi.sample import Sample, draw
@@ -48,7 +48,7 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Sample:
 def fitted(sample: Sample) -> TipModel:
     ridge, _ = fit_ridge(sample.features, sample.target, RidgeCandidate(5.0), which=WHICH, device=DEVICE)
     grown = fit_forest(sample.features, sample.target, ForestCandidate(10, 6), settings=SETTINGS, device=DEVICE)
-    forest, _ = store_forest(grown, DEVICE)
+    forest = ForestModel(DEVICE.forest_as_treelite(grown))
     return TipModel(WHICH, {"yellow": ServiceModel(ridge, forest)})
 
 

@@ -18,9 +18,15 @@ from whitewater.errors import InputError
 from whitewater.store import read_json, write_json
 from whitewater.taxi.blocks import column
 from whitewater.taxi.calendar import MONTHS, month_index, month_number
-from whitewater.taxi.partitions import directory, partitions, remove_unfinished, write_whole
+from whitewater.taxi.partitions import (
+    directory,
+    partitions,
+    remove_unfinished,
+    write_malformed,
+    write_rejected,
+    write_whole,
+)
 from whitewater.taxi.quality import Ids, Tally, check_written, summarise
-from whitewater.taxi.quarantine import write_malformed, write_rejected
 from whitewater.taxi.rules import Rule, broken, reasons, rules
 from whitewater.taxi.schema import KINDS, SERVICES
 from whitewater.taxi.zones import Zones, read_zones
@@ -138,7 +144,10 @@ def clean_part(part: Part, *, cleaning: Cleaning) -> Tally:
         quarantine=cleaning.quarantine,
         name=part.path.name,
     )
-    return _tally(part, block, mask, month, cleaning)
+    pickup, dropoff = (
+        _ids(column(f"{end}_location_id", block, device), cleaning.zones, device) for end in ("pickup", "dropoff")
+    )
+    return Tally(part.file, _count(block["service"], month, mask, device), pickup, dropoff)
 
 
 def _keep_schema(trips: Path, quarantine: Path, device: Device) -> None:
@@ -172,8 +181,7 @@ def _quarantine_lines(part: Part, cleaning: Cleaning) -> Tally:
     write_malformed(
         lines, service=part.service, origin=part.origin, quarantine=cleaning.quarantine, name=part.path.name
     )
-    place = (part.service, NULL_INTEGER)
-    return Tally(part.file, Counter({place: len(lines)}), Counter({(*place, 1): len(lines)}))
+    return Tally(part.file, Counter({(part.service, NULL_INTEGER, 1): len(lines)}))
 
 
 def _select(block: Block, chosen: Array, device: Device) -> Block:
@@ -184,16 +192,19 @@ def _select(block: Block, chosen: Array, device: Device) -> Block:
     return {name: values[rows] for name, values in block.items()}
 
 
-def _tally(part: Part, block: Block, mask: Array, month: Array, cleaning: Cleaning) -> Tally:
-    device = cleaning.device
-    rejected = device.xp.flatnonzero(mask)
-    return Tally(
-        part.file,
-        _places(block["service"], month, device),
-        _faults(device, block["service"][rejected], month[rejected], mask[rejected]),
-        _ids(column("pickup_location_id", block, device), cleaning.zones, device),
-        _ids(column("dropoff_location_id", block, device), cleaning.zones, device),
-    )
+def _count(service: Array, month: Array, mask: Array, device: Device) -> Counter[tuple[int, int, int]]:
+    """Count the rows of each service, month and mask; service and month may be -1."""
+    xp = device.xp
+    place = (service.astype(xp.int64) + 1) * (MONTHS + 1) + month + 1
+    # CuPy counts no empty array, so rejected rows are counted, too: as 0.
+    kept = device.to_host(xp.bincount(xp.where(mask == 0, place + 1, 0)))
+    counts = [(int(at) - 1, 0, int(kept[at])) for at in np.flatnonzero(kept) if at]
+    # Distinct faults are few, so the host sorts them out.
+    rejected = xp.flatnonzero(mask)
+    faults = np.stack([device.to_host(key[rejected]) for key in (place, mask)], axis=1)
+    distinct, rows = np.unique(faults, axis=0, return_counts=True)
+    counts += [(*fault, count) for fault, count in zip(distinct.tolist(), rows.tolist(), strict=True)]
+    return Counter({(at // (MONTHS + 1) - 1, at % (MONTHS + 1) - 1, bits): count for at, bits, count in counts})
 
 
 def _ids(locations: Array, zones: Zones, device: Device) -> Ids:
@@ -220,19 +231,3 @@ def _check_zones(tallies: Sequence[Tally], settings: Clean) -> None:
                              f"{settings.max_unknown_zone_fraction:g}: name the whole table in taxi.fetch.files.zones, "
                              "such as TLC's taxi_zone_lookup.csv.")  # fmt: skip
         logger.warning("%s; their borough is null", said)
-
-
-def _places(service: Array, month: Array, device: Device) -> Counter[tuple[int, int]]:
-    """Count the rows of each service and month, either of which may be -1."""
-    xp = device.xp
-    code = (service.astype(xp.int64) + 1) * (MONTHS + 1) + month + 1
-    counts = device.to_host(xp.bincount(code))
-    present = np.flatnonzero(counts)
-    return Counter({(int(at) // (MONTHS + 1) - 1, int(at) % (MONTHS + 1) - 1): int(counts[at]) for at in present})
-
-
-def _faults(device: Device, *keys: Array) -> Counter[tuple[int, int, int]]:
-    """Count the rejected rows of each distinct combination of keys; there are few, so the host sorts them out."""
-    columns = np.stack([device.to_host(key).astype(np.int64) for key in keys], axis=1)
-    distinct, counts = np.unique(columns, axis=0, return_counts=True)
-    return Counter({tuple(key): count for key, count in zip(distinct.tolist(), counts.tolist(), strict=True)})

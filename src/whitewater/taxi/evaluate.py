@@ -13,17 +13,20 @@ import numpy as np
 
 from whitewater.devices import Array, Device
 from whitewater.taxi.calendar import hour_of_week
-from whitewater.taxi.search import NO_SPREAD
 
 CONFIDENCE = 0.95
 REFERENCE = "hour_mean"
+# Variance below which a target is constant but for rounding.
+NO_SPREAD = 1e-20
 _BLOCK_BYTES = 32_000_000
 
 
-def constant_prediction(target: Array, trips: int, device: Device) -> Array:
-    """Return the mean of the training trips' target for each held-out trip."""
-    prediction: Array = device.xp.full(trips, target.mean())
-    return prediction
+def scores(observed: Array, predicted: Array) -> tuple[float, float | None, float]:
+    """Return the mean squared error, R2 and the mean absolute error; R2 is None where the observed do not vary."""
+    squared_error = float(((observed - predicted) ** 2).mean())
+    spread = float(((observed - observed.mean()) ** 2).mean())
+    r2 = 1 - squared_error / spread if spread > NO_SPREAD else None
+    return squared_error, r2, float(abs(observed - predicted).mean())
 
 
 def hour_mean_prediction(target: Array, pickup: Array, held_out_pickup: Array, device: Device) -> Array:

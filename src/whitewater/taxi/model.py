@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,17 +31,32 @@ from whitewater.store import write_json
 from whitewater.taxi.artefact import TARGET, TipModel, save
 from whitewater.taxi.evaluate import CONFIDENCE
 from whitewater.taxi.features import FeatureSet, linear_columns
+from whitewater.taxi.fit import FoldScore, Trained, choose, report, search, train_service
 from whitewater.taxi.row_groups import RowGroup, row_groups, services
-from whitewater.taxi.sample import RULE, RunTasks, draw
+from whitewater.taxi.sample import RULE, RunTasks, Sample, draw
 from whitewater.taxi.schema import Service
-from whitewater.taxi.search import FoldScore, choose, report, search
-from whitewater.taxi.train import Split, Trained, reason_to_skip, split_by_time, train_service
 from whitewater.taxi.zones import Zones, read_zones
 from whitewater.workers import Workers
 
 logger = logging.getLogger(__name__)
 # What a task of the sampling holds for each row of a row group: a dozen columns as they are read, and a block of them.
 _BYTES_A_ROW = 150
+MINIMUM_TRIPS = 200
+MINIMUM_HELD_OUT = 20
+
+
+@dataclass(frozen=True)
+class Split:
+    """The sampled trips of a service before a moment (microseconds), to learn from, and those from it on."""
+
+    moment: int
+    training: Sample
+    held_out: Sample
+
+    @property
+    def trips(self) -> int:
+        """Number of trips in both parts."""
+        return len(self.training) + len(self.held_out)
 
 
 def model(run: Run[Model], *, trips: Path, zones: Path, model: Output) -> None:
@@ -50,32 +65,34 @@ def model(run: Run[Model], *, trips: Path, zones: Path, model: Output) -> None:
     which = FeatureSet(run.settings.features, table.boroughs)
     groups = row_groups(trips)
     memory.forecast(
-        expected_memory(groups, which, run.settings, threads=run.threads),
+        _expected_memory(groups, which, run.settings, threads=run.threads),
         what="the tip model",
         remedy="Set taxi.model.max_rows to fewer trips.",
     )
     with run.cluster() as client:
         run_tasks: RunTasks = partial(run.map, client=client)
         splits = _splits(groups, run, which=which, zones=table, run_tasks=run_tasks)
-        reasons = {service: reason_to_skip(split, run.settings) for service, split in splits.items()}
+        reasons = {service: _reason_to_skip(split, run.settings) for service, split in splits.items()}
         ready = {service: splits[service] for service, reason in reasons.items() if reason is None}
         found, trained = _train(ready, run, which=which, client=client, run_tasks=run_tasks)
     model.mkdir()
     save(TipModel(which, {service: trained[service].model for service in ready}), model)
     metrics: dict[str, dict[str, Any]] = {}
     for service, reason in reasons.items():
-        metrics[service] = {"sample": sample_metrics(splits[service], run.settings)}
+        split, limit = splits[service], run.settings.max_rows
+        sample = {"rule": RULE, "limit": limit, "eligible": split.training.eligible, "used": split.trips}
+        metrics[service] = {"sample": sample}
         if reason is None:
-            metrics[service] |= fitted_metrics(splits[service], found[service], trained[service])
+            metrics[service] |= _fitted_metrics(split, found[service], trained[service])
         else:
             metrics[service] |= {"status": "skipped", "reason": reason}
             logger.warning("%s: no model: %s", service, reason)
     write_json(model / "metrics.json", {"target": TARGET, "confidence": CONFIDENCE, "services": metrics})
-    write_predictions(model / "predictions.parquet", splits, trained)
+    _write_predictions(model / "predictions.parquet", splits, trained)
     run.note(trips={service: split.trips for service, split in splits.items()}, fitted=list(ready))
 
 
-def expected_memory(groups: Sequence[RowGroup], which: FeatureSet, settings: Model, *, threads: int) -> int:
+def _expected_memory(groups: Sequence[RowGroup], which: FeatureSet, settings: Model, *, threads: int) -> int:
     """Return the bytes that the step takes at most, beside what Python and its libraries take."""
     width, columns = len(which.features), len(linear_columns(which))
     rows = [sum(group.rows for group in groups if group.service in (None, service)) for service in services(groups)]
@@ -89,14 +106,9 @@ def expected_memory(groups: Sequence[RowGroup], which: FeatureSet, settings: Mod
     return samples + max(reading, fitting)
 
 
-def sample_metrics(split: Split, settings: Model) -> dict[str, Any]:
-    """Return what `metrics.json` says of the trips that were used for a service."""
-    return {"rule": RULE, "limit": settings.max_rows, "eligible": split.training.eligible, "used": split.trips}
-
-
-def fitted_metrics(split: Split, found: Sequence[FoldScore], trained: Trained) -> dict[str, Any]:
+def _fitted_metrics(split: Split, found: Sequence[FoldScore], trained: Trained) -> dict[str, Any]:
     """Return what `metrics.json` says of a service that has models."""
-    chosen = choose(found)
+    ridge, forest = choose(found)
     return {
         "status": "fitted",
         "split": {
@@ -104,30 +116,20 @@ def fitted_metrics(split: Split, found: Sequence[FoldScore], trained: Trained) -
             "training_trips": len(split.training),
             "held_out_trips": len(split.held_out),
         },
-        "search": {
-            "candidates": report(found),
-            "best": {"ridge": asdict(chosen.ridge), "forest": asdict(chosen.forest)},
-        },
+        "search": {"candidates": report(found), "best": {"ridge": asdict(ridge), "forest": asdict(forest)}},
         "held_out": trained.scores,
         "effects": trained.effects,
         "importances": trained.importances,
     }
 
 
-def write_predictions(path: Path, splits: Mapping[Service, Split], trained: Mapping[Service, Trained]) -> None:
+def _write_predictions(path: Path, splits: Mapping[Service, Split], trained: Mapping[Service, Trained]) -> None:
     """Write the held-out trips of the fitted services with their predictions, in the order of pickup."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    schema = pa.schema(
-        {
-            "service": pa.string(),
-            "pickup_datetime": pa.timestamp("us"),
-            "observed": pa.float64(),
-            "ridge": pa.float64(),
-            "forest": pa.float64(),
-        }
-    )
+    types = {"service": pa.string(), "pickup_datetime": pa.timestamp("us")}
+    schema = pa.schema({**types, **dict.fromkeys(("observed", "ridge", "forest"), pa.float64())})
     tables = [schema.empty_table()]
     for service, each in trained.items():
         held_out = splits[service].held_out
@@ -135,6 +137,27 @@ def write_predictions(path: Path, splits: Mapping[Service, Split], trained: Mapp
         columns = (held_out.pickup.view("datetime64[us]"), held_out.target, each.ridge, each.forest)
         tables.append(pa.table([[service] * len(order), *(column[order] for column in columns)], schema=schema))
     pq.write_table(pa.concat_tables(tables), path, compression="zstd")
+
+
+def split_by_time(sample: Sample, test_fraction: float) -> Split:
+    """Hold out the latest trips; trips of one moment stay together, and both parts stay in the order of the hash."""
+    if not len(sample):
+        return Split(0, sample, sample)
+    position = min(int(len(sample) * (1 - test_fraction)), len(sample) - 1)
+    moment = int(np.sort(sample.pickup)[position])
+    return Split(moment, sample.take(sample.pickup < moment), sample.take(sample.pickup >= moment))
+
+
+def _reason_to_skip(split: Split, settings: Model) -> str | None:
+    """Say why a service has too few trips to fit and test a model, or return None."""
+    least = max(MINIMUM_TRIPS // 2, 2 * settings.folds)
+    if split.trips < MINIMUM_TRIPS:
+        return f"{split.trips} trips with a recorded tip, fewer than {MINIMUM_TRIPS}"
+    if len(split.training) < least:
+        return f"{len(split.training)} trips before those held out, fewer than {least}"
+    if len(split.held_out) < MINIMUM_HELD_OUT:
+        return f"{len(split.held_out)} trips held out, fewer than {MINIMUM_HELD_OUT}"
+    return None
 
 
 def _splits(
@@ -153,8 +176,15 @@ def _splits(
 def _train(
     splits: Mapping[Service, Split], run: Run[Model], *, which: FeatureSet, client: Workers, run_tasks: RunTasks
 ) -> tuple[dict[Service, list[FoldScore]], dict[Service, Trained]]:
-    """Place the trips on the workers once, then search, fit and test there."""
-    placed = {service: _place(split, run, client) for service, split in splits.items()}
+    """Place features, target and pickup times of both parts on the workers once, then search, fit and test there."""
+    placed: dict[Service, tuple[Any, ...]] = {
+        service: tuple(
+            client.place(run.device.from_host(array))
+            for part in (split.training, split.held_out)
+            for array in (part.features, part.target, part.pickup)
+        )
+        for service, split in splits.items()
+    }
     training = {service: (features, target) for service, (features, target, *_) in placed.items()}
     settings, device = run.settings, run.device
     found = search(training, which=which, settings=settings, device=device, run_tasks=run_tasks)
@@ -162,13 +192,3 @@ def _train(
     work = partial(train_service, which=which, settings=settings, device=device)
     trained = {each.service: each for each in run_tasks(work, tasks, label="train")}
     return found, {service: trained[service] for service in placed}
-
-
-def _place(split: Split, run: Run[Model], client: Workers) -> tuple[Any, Any, Any, Any, Any, Any]:
-    """Put features, target and pickup times of both parts on every worker, as arrays of its device."""
-    features, target, pickup, *held_out = (
-        client.place(run.device.from_host(array))
-        for part in (split.training, split.held_out)
-        for array in (part.features, part.target, part.pickup)
-    )
-    return features, target, pickup, held_out[0], held_out[1], held_out[2]

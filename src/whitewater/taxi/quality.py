@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,11 +29,10 @@ class Ids:
 
 @dataclass(frozen=True)
 class Tally:
-    """What became of the rows of a part: counts by (service, month), and of rejected ones by (service, month, mask)."""
+    """Rows of a part by (service, month, mask); bit *i* of the mask is set where reason *i* holds, and 0 means kept."""
 
     file: int
-    rows: Counter[tuple[int, int]]
-    rejected: Counter[tuple[int, int, int]]
+    rows: Counter[tuple[int, int, int]]
     pickup: Ids = Ids()
     dropoff: Ids = Ids()
 
@@ -51,12 +50,22 @@ def summarise(
         If a file's rows are not all accounted for.
     """
     files = [_file(entry, [tally for tally in tallies if tally.file == entry["file"]], reasons) for entry in catalogue]
-    rejected = sum((tally.rejected for tally in tallies), Counter())
-    rows_in, rows_out = (sum(file[key] for file in files) for key in ("rows_in", "rows_out"))
+    rows = sum((tally.rows for tally in tallies), Counter())
+    by_month: dict[tuple[int, int], Counter[int]] = defaultdict(Counter)
+    for (service, month, mask), count in rows.items():
+        by_month[service, month][mask] += count
+    totals = {key: sum(file[key] for file in files) for key in ("rows_in", "rows_out", "quarantined")}
     return {
-        "totals": {"rows_in": rows_in, "rows_out": rows_out, "quarantined": rows_in - rows_out},
-        "funnel": _funnel(rows_in, rejected, reasons),
-        "by_month": _by_month(tallies, rejected, reasons),
+        "totals": totals,
+        "funnel": _funnel(_masks(rows), reasons),
+        "by_month": [
+            {
+                "service": SERVICES[max(service, 0)],
+                "month": None if month == NULL_INTEGER else month_name(month),
+                **_counts(masks, reasons),
+            }
+            for (service, month), masks in sorted(by_month.items())
+        ],
         "files": files,
     }
 
@@ -77,68 +86,45 @@ def check_written(summary: Mapping[str, Any], *, trips: Path, quarantine: Path) 
 
 
 def _file(entry: Mapping[str, Any], tallies: Sequence[Tally], reasons: Sequence[str]) -> dict[str, Any]:
-    rows_in = sum(sum(tally.rows.values()) for tally in tallies)
-    rejected = sum((tally.rejected for tally in tallies), Counter())
-    if rows_in != entry["rows"]:
-        raise IntegrityError(f"{entry['path']}: {entry['rows']} rows were standardised, but {rows_in} were cleaned. "
-                             "Run the steps `standardise` and `clean` again.")  # fmt: skip
-    quarantined = sum(rejected.values())
+    counts = _counts(_masks(sum((tally.rows for tally in tallies), Counter())), reasons)
+    if counts["rows_in"] != entry["rows"]:
+        raise IntegrityError(f"{entry['path']}: {entry['rows']} rows were standardised, but {counts['rows_in']} were "
+                             "cleaned. Run the steps `standardise` and `clean` again.")  # fmt: skip
+    pickup, dropoff = (sum((getattr(tally, end) for tally in tallies), Ids()) for end in ("pickup", "dropoff"))
     return {
-        "path": entry["path"],
-        "origin": entry["origin"],
-        "service": entry["service"],
-        "rows_in": rows_in,
-        "rows_out": rows_in - quarantined,
-        "quarantined": quarantined,
-        "malformed": entry["malformed"],
-        "by_reason": _by_reason(((mask, rows) for (*_, mask), rows in rejected.items()), reasons),
-        "without_pickup_zone": sum(tally.pickup.missing for tally in tallies),
-        "without_dropoff_zone": sum(tally.dropoff.missing for tally in tallies),
-        "unknown_pickup_zones": _by_id(tally.pickup.unknown for tally in tallies),
-        "unknown_dropoff_zones": _by_id(tally.dropoff.unknown for tally in tallies),
-        "columns_not_carried": entry["columns_not_carried"],
+        **{name: entry[name] for name in ("path", "origin", "service", "malformed", "columns_not_carried")},
+        **counts,
+        "quarantined": counts["rows_in"] - counts["rows_out"],
+        "without_pickup_zone": pickup.missing,
+        "without_dropoff_zone": dropoff.missing,
+        "unknown_pickup_zones": {str(location): trips for location, trips in sorted(pickup.unknown.items())},
+        "unknown_dropoff_zones": {str(location): trips for location, trips in sorted(dropoff.unknown.items())},
     }
 
 
-def _by_id(unknown: Iterable[Counter[int]]) -> dict[str, int]:
-    """Return the trips of each location that the table of zones lacks."""
-    return {str(location): trips for location, trips in sorted(sum(unknown, Counter()).items())}
+def _masks(rows: Mapping[tuple[int, int, int], int]) -> Counter[int]:
+    masks: Counter[int] = Counter()
+    for (*_, mask), count in rows.items():
+        masks[mask] += count
+    return masks
 
 
-def _by_reason(masks: Iterable[tuple[int, int]], reasons: Sequence[str]) -> dict[str, int]:
-    counts: Counter[str] = Counter()
-    for mask, rows in masks:
-        counts.update({reason: rows for bit, reason in enumerate(reasons) if mask >> bit & 1})
-    return {reason: counts[reason] for reason in reasons if counts[reason]}
+def _counts(masks: Counter[int], reasons: Sequence[str]) -> dict[str, Any]:
+    """Return the rows read and kept, and the rejected ones by reason."""
+    held = {reason: sum(masks[mask] for mask in masks if mask >> bit & 1) for bit, reason in enumerate(reasons)}
+    by_reason = {reason: rows for reason, rows in held.items() if rows}
+    return {"rows_in": masks.total(), "rows_out": masks[0], "by_reason": by_reason}
 
 
-def _funnel(rows_in: int, rejected: Mapping[tuple[int, int, int], int], reasons: Sequence[str]) -> list[dict[str, Any]]:
+def _funnel(masks: Counter[int], reasons: Sequence[str]) -> list[dict[str, Any]]:
     """Return the rows left after each rule in turn."""
     first: Counter[int] = Counter()
-    for (*_, mask), rows in rejected.items():
+    for mask, rows in masks.items():
         first[(mask & -mask).bit_length() - 1] += rows
-    left, funnel = rows_in, [{"rule": "read", "rows": rows_in}]
+    left = masks.total()
+    funnel: list[dict[str, Any]] = [{"rule": "read", "rows": left}]
     for bit, reason in enumerate(reasons):
         left -= first[bit]
         if first[bit] or not (reason.startswith("unreadable_") or reason.endswith("_nan")):
             funnel.append({"rule": reason, "rows": left})
     return funnel
-
-
-def _by_month(
-    tallies: Sequence[Tally], rejected: Mapping[tuple[int, int, int], int], reasons: Sequence[str]
-) -> list[dict[str, Any]]:
-    rows = sum((tally.rows for tally in tallies), Counter())
-    entries = []
-    for (service, month), rows_in in sorted(rows.items()):
-        masks = [(mask, count) for (code, when, mask), count in rejected.items() if (code, when) == (service, month)]
-        entries.append(
-            {
-                "service": SERVICES[max(service, 0)],
-                "month": None if month == NULL_INTEGER else month_name(month),
-                "rows_in": rows_in,
-                "rows_out": rows_in - sum(count for _, count in masks),
-                "by_reason": _by_reason(masks, reasons),
-            }
-        )
-    return entries
