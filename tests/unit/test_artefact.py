@@ -17,10 +17,10 @@ from whitewater.devices import Array, resolve
 from whitewater.errors import InputError, IntegrityError
 from whitewater.step import Output, Run
 from whitewater.taxi.artefact import TipModel, load, save
+from whitewater.taxi.blocks import row_groups
 from whitewater.taxi.features import FeatureSet, linear_matrix, tree_matrix
 from whitewater.taxi.fit import ForestCandidate, ForestModel, RidgeCandidate, ServiceModel, fit_forest, fit_ridge
 from whitewater.taxi.predict import predict
-from whitewater.taxi.row_groups import row_groups
 from whitewater.taxi.sample import Sample, draw
 from whitewater.taxi.zones import zones_csv
 

@@ -13,6 +13,7 @@ from whitewater.config.resolve import resolve as resolve_config
 from whitewater.config.taxi import Model
 from whitewater.devices import Block, resolve
 from whitewater.errors import ConfigError
+from whitewater.taxi.blocks import blocks, row_groups
 from whitewater.taxi.features import (
     FeatureSet,
     columns_read,
@@ -22,7 +23,6 @@ from whitewater.taxi.features import (
     linear_matrix,
     tree_matrix,
 )
-from whitewater.taxi.row_groups import blocks, row_groups
 from whitewater.taxi.schema import KINDS
 
 DEVICE = resolve("cpu")

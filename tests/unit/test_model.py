@@ -19,6 +19,7 @@ from whitewater.config.taxi import Forest, Model
 from whitewater.devices import Array, resolve
 from whitewater.errors import ResourceError
 from whitewater.step import Output, Run
+from whitewater.taxi.blocks import row_groups
 from whitewater.taxi.evaluate import evaluate, hour_mean_prediction
 from whitewater.taxi.features import FeatureSet, linear_columns, linear_matrix
 from whitewater.taxi.fit import (
@@ -32,7 +33,6 @@ from whitewater.taxi.fit import (
     search,
 )
 from whitewater.taxi.model import model, split_by_time
-from whitewater.taxi.row_groups import row_groups
 from whitewater.taxi.sample import Sample, draw
 from whitewater.taxi.schema import Service
 from whitewater.taxi.zones import zones_csv
@@ -181,10 +181,19 @@ def microseconds(times: Any) -> Array:
     return values
 
 
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The model of three services, one of which has few trips."""
+    folder = tmp_path_factory.mktemp("services")
+    write_parts(trips(4_000), folder / "trips", service="yellow", parts=2)
+    write_parts(trips(1_500, seed=1), folder / "trips", service="fhvhv")
+    write_parts(trips(150), folder / "trips", service="green")
+    return run_model(folder)
+
+
 class TestStep:
-    def test_models_beat_the_baselines_where_there_is_something_to_learn(self, tmp_path: Path) -> None:
-        write_parts(trips(4_000), tmp_path / "trips", service="yellow", parts=2)
-        scores = metrics_of(run_model(tmp_path))["services"]["yellow"]["held_out"]
+    def test_models_beat_the_baselines_where_there_is_something_to_learn(self, fitted: Path) -> None:
+        scores = metrics_of(fitted)["services"]["yellow"]["held_out"]
         assert scores["constant"]["r2"]["value"] < 0.05
         assert 0.05 < scores["hour_mean"]["r2"]["value"] < scores["ridge"]["r2"]["value"]
         for name in ("ridge", "forest"):
@@ -192,25 +201,14 @@ class TestStep:
             assert scores[name]["mae_gain"]["low"] > 0
             assert scores[name]["r2"]["low"] < scores[name]["r2"]["value"] < scores[name]["r2"]["high"]
 
-    def test_the_artefact_has_these_files_and_no_others(self, tmp_path: Path) -> None:
-        write_parts(trips(1_500), tmp_path / "trips", service="yellow")
-        write_parts(trips(1_500, seed=1), tmp_path / "trips", service="fhvhv")
-        artefact = run_model(tmp_path)
-        assert sorted(path.relative_to(artefact).as_posix() for path in artefact.rglob("*") if path.is_file()) == [
-            "fhvhv/forest.treelite",
-            "fhvhv/ridge.json",
-            "metrics.json",
-            "model.json",
-            "predictions.parquet",
-            "yellow/forest.treelite",
-            "yellow/ridge.json",
-        ]
+    def test_the_artefact_has_these_files_and_no_others(self, fitted: Path) -> None:
+        models = [f"{service}/{name}" for service in ("fhvhv", "yellow") for name in ("forest.treelite", "ridge.json")]
+        found = [path.relative_to(fitted).as_posix() for path in fitted.rglob("*") if path.is_file()]
+        assert sorted(found) == sorted([*models, "metrics.json", "model.json", "predictions.parquet"])
 
-    def test_metrics_say_what_was_used_and_how_it_was_chosen(self, tmp_path: Path) -> None:
-        frame = trips(4_000)
-        write_parts(frame, tmp_path / "trips", service="yellow")
-        found = metrics_of(run_model(tmp_path))["services"]["yellow"]
-        assert found["sample"]["eligible"] == (frame["payment_type"] == 1).sum()
+    def test_metrics_say_what_was_used_and_how_it_was_chosen(self, fitted: Path) -> None:
+        found = metrics_of(fitted)["services"]["yellow"]
+        assert found["sample"]["eligible"] == (trips(4_000)["payment_type"] == 1).sum()
         assert found["sample"]["used"] == found["sample"]["limit"] == 2_000
         assert "smallest hash" in found["sample"]["rule"]
         assert found["split"]["training_trips"] + found["split"]["held_out_trips"] == 2_000
@@ -219,16 +217,20 @@ class TestStep:
         assert list(found["effects"]) == sorted(linear_columns(WHICH))
         assert sum(found["importances"].values()) == pytest.approx(1)
 
-    def test_predictions_are_of_the_latest_trips_and_give_the_reported_scores(self, tmp_path: Path) -> None:
-        write_parts(trips(2_000), tmp_path / "trips", service="yellow")
-        artefact = run_model(tmp_path)
-        found, held_out = metrics_of(artefact)["services"]["yellow"], pd.read_parquet(artefact / "predictions.parquet")
+    def test_predictions_are_of_the_latest_trips_and_give_the_reported_scores(self, fitted: Path) -> None:
+        found, held_out = metrics_of(fitted)["services"]["yellow"], pd.read_parquet(fitted / "predictions.parquet")
         assert list(held_out.columns) == ["service", "pickup_datetime", "observed", "ridge", "forest"]
+        held_out = held_out[held_out["service"] == "yellow"]
         assert held_out["pickup_datetime"].min() == pd.Timestamp(found["split"]["held_out_from"])
         assert held_out["pickup_datetime"].is_monotonic_increasing
         for name in ("ridge", "forest"):
             r2 = r2_score(held_out["observed"], held_out[name])
             assert found["held_out"][name]["r2"]["value"] == pytest.approx(r2, rel=1e-9)
+
+    def test_a_service_with_few_trips_is_skipped_with_the_reason(self, fitted: Path) -> None:
+        green = metrics_of(fitted)["services"]["green"]
+        assert green["status"] == "skipped"
+        assert "trips with a recorded tip, fewer than 200" in green["reason"]
 
     def test_results_do_not_depend_on_partitions_row_order_or_workers(self, tmp_path: Path) -> None:
         frame = trips(2_500)
@@ -241,14 +243,6 @@ class TestStep:
         for name in ("model.json", "green/ridge.json", "green/forest.treelite", "predictions.parquet"):
             assert (one / name).read_bytes() == (two / name).read_bytes()
         assert numbers(metrics_of(one)) == pytest.approx(numbers(metrics_of(two)), rel=1e-9, abs=1e-12)
-
-    def test_a_service_with_few_trips_is_skipped_with_the_reason(self, tmp_path: Path) -> None:
-        write_parts(trips(1_500), tmp_path / "trips", service="yellow")
-        write_parts(trips(150), tmp_path / "trips", service="green")
-        services = metrics_of(run_model(tmp_path))["services"]
-        assert services["yellow"]["status"] == "fitted"
-        assert services["green"]["status"] == "skipped"
-        assert "trips with a recorded tip, fewer than 200" in services["green"]["reason"]
 
     @pytest.mark.parametrize(
         ("frame", "reason"),

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from tests.cleaned_trips import BOROUGHS, trips, write, write_parts, zones
 from whitewater.devices import resolve
 from whitewater.errors import InputError
+from whitewater.taxi.blocks import row_groups
 from whitewater.taxi.features import FeatureSet
-from whitewater.taxi.row_groups import row_groups
 from whitewater.taxi.sample import Sample, draw
 from whitewater.taxi.schema import Service
 

@@ -29,10 +29,10 @@ from whitewater.config.taxi import Model
 from whitewater.step import Output, Run
 from whitewater.store import write_json
 from whitewater.taxi.artefact import TARGET, TipModel, save
+from whitewater.taxi.blocks import RowGroup, row_groups, services
 from whitewater.taxi.evaluate import CONFIDENCE
 from whitewater.taxi.features import FeatureSet, linear_columns
 from whitewater.taxi.fit import FoldScore, Trained, choose, report, search, train_service
-from whitewater.taxi.row_groups import RowGroup, row_groups, services
 from whitewater.taxi.sample import RULE, RunTasks, Sample, draw
 from whitewater.taxi.schema import Service
 from whitewater.taxi.zones import Zones, read_zones

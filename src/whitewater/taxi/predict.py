@@ -15,9 +15,9 @@ from whitewater.errors import InputError
 from whitewater.step import Output, Run
 from whitewater.store import write_json
 from whitewater.taxi.artefact import TipModel, load
+from whitewater.taxi.blocks import RowGroup, blocks, row_groups
 from whitewater.taxi.features import columns_read, feature_matrix, known_tip_fraction
 from whitewater.taxi.partitions import write_whole
-from whitewater.taxi.row_groups import RowGroup, blocks, row_groups
 from whitewater.taxi.schema import KINDS, SERVICES, Service
 from whitewater.taxi.zones import Zones, read_zones
 

@@ -19,9 +19,8 @@ import numpy.typing as npt
 
 from whitewater.devices import NULL_TIMESTAMP, Array, Block, Device
 from whitewater.devices.stable_hash import hash_int64
-from whitewater.taxi.blocks import column, slices
+from whitewater.taxi.blocks import RowGroup, blocks, column, slices
 from whitewater.taxi.features import FeatureSet, columns_read, feature_matrix, known_tip_fraction
-from whitewater.taxi.row_groups import RowGroup, blocks
 from whitewater.taxi.schema import KINDS, SERVICES, Service
 from whitewater.taxi.zones import Zones
 

@@ -20,9 +20,8 @@ from whitewater.devices.blocks import gathered
 from whitewater.devices.group_kernels import LIMIT
 from whitewater.devices.group_statistics import medians
 from whitewater.errors import InputError
-from whitewater.taxi.blocks import column, slices, tip_is_recorded
+from whitewater.taxi.blocks import RowGroup, blocks, column, row_groups, slices, tip_is_recorded
 from whitewater.taxi.calendar import HOURS_OF_WEEK, MONTHS, hour_of_week, month_index, month_name, month_number
-from whitewater.taxi.row_groups import RowGroup, blocks, row_groups
 from whitewater.taxi.schema import PAYMENT_NAMES, SERVICES, Service
 from whitewater.taxi.zones import LOCATIONS, Zones, read_zones
 
