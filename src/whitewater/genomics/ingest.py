@@ -77,7 +77,11 @@ def ingest(run: Run[Ingest], *, simulated: Inputs, genotypes: Output, inputs: Ou
 def _ingest(run: Run[Ingest], *, simulated: Inputs, genotypes: Output, inputs: Output) -> None:
     scratch = genotypes / "converted"
     source = open_source(run.settings, simulated, scratch=scratch, threads=run.threads)
-    _forecast(source, threads=run.threads)
+    memory.forecast(
+        forecast(source, threads=run.threads),
+        what=f"reading {source.variants:,} variants of {len(source.samples):,} samples",
+        remedy="Use fewer threads, or a store of smaller chunks.",
+    )
     table = source.variants_table()
     check_order(table, place=redacted(source.origins()[0]))
     labels, tables = sample_labels(source.samples, run.settings, simulated, refresh=run.refresh)
@@ -125,14 +129,6 @@ def forecast(source: Source, *, threads: int) -> int:
     codes = -(-samples // GENOTYPES_A_BYTE) if source.ploidy == DIPLOID else samples
     a_thread = 2 * source.block_bytes + rows * (codes + counts) + 8 * samples
     return WORKERS_BYTES + threads * a_thread + source.variants * (TABLE_BYTES + counts + 8)
-
-
-def _forecast(source: Source, *, threads: int) -> None:
-    memory.forecast(
-        forecast(source, threads=threads),
-        what=f"reading {source.variants:,} variants of {len(source.samples):,} samples",
-        remedy="Use fewer threads, or a store of smaller chunks.",
-    )
 
 
 def _encode(run: Run[Ingest], source: Source, path: Path) -> tuple[GenotypeFolder, Tally]:

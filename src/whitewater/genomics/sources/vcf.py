@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
@@ -41,18 +41,7 @@ class Apply(Protocol):
     def __call__(self, function: Callable[[int], None], count: int) -> None: ...
 
 
-@dataclass(frozen=True)
-class VcfSource(VczSource):
-    """Converted VCF files, see `Source`."""
-
-    paths: tuple[str, ...] = ()
-
-    def origins(self) -> tuple[str, ...]:
-        """Return the VCF files."""
-        return self.paths
-
-
-def open_vcf(settings: Vcf, *, scratch: Path, threads: int) -> VcfSource:
+def open_vcf(settings: Vcf, *, scratch: Path, threads: int) -> VczSource:
     """Convert VCF or BCF files to VCF Zarr, and open that.
 
     Parameters
@@ -74,7 +63,7 @@ def open_vcf(settings: Vcf, *, scratch: Path, threads: int) -> VcfSource:
     files = [Path(path).expanduser() for path in settings.paths]
     check_headers(files)
     source = open_vcz(Vcz(store=str(convert(files, scratch, threads=threads)), ploidy=settings.ploidy))
-    return VcfSource(**{**vars(source), "paths": tuple(map(str, files))})
+    return replace(source, converted=tuple(map(str, files)))
 
 
 def convert(files: Sequence[Path], scratch: Path, *, threads: int) -> Path:

@@ -44,6 +44,7 @@ class VczSource:
     """An open store of VCF Zarr, see `Source`.
 
     ``sites`` are the arrays of the variants by name; ``contigs`` and ``filters`` are the names that these refer to.
+    ``converted`` are the files that the store was made of, if it was made to be read here.
     """
 
     store: str
@@ -52,6 +53,7 @@ class VczSource:
     samples: tuple[str, ...]
     contigs: Text
     filters: Text
+    converted: tuple[str, ...] = ()
 
     @property
     def variants(self) -> int:
@@ -69,8 +71,8 @@ class VczSource:
         return self.calls.block_bytes
 
     def origins(self) -> tuple[str, ...]:
-        """Return what is read of the store."""
-        return origins(self.store, (CALLS, SAMPLES, *self.sites))
+        """Return what is read of the store, or the files that it was made of."""
+        return self.converted or origins(self.store, (CALLS, SAMPLES, *self.sites))
 
     def variants_table(self) -> pd.DataFrame:
         """Return the table of the variants, see `Source.variants_table`.
