@@ -103,13 +103,6 @@ def test_one_value_has_no_sample_variance(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found["city_price_var"], [np.nan, 0, 0])
 
 
-def test_one_row_is_joined_as_in_a_batch(log: pd.DataFrame, tmp_path: Path) -> None:
-    rows = log.head(200).copy()
-    rows.loc[:20, "city"], rows.loc[:20, "item"] = "Aleppo", 777
-    joined = learnt(EVERYTHING, log, INPUTS, scratch=tmp_path)
-    pd.testing.assert_frame_equal(joined.applied_by_row(rows), joined.applied(rows), check_exact=True)
-
-
 def test_rows_are_counted_without_numbers(log: pd.DataFrame, tmp_path: Path) -> None:
     found = learnt(JoinGroupby(), log, ("city",), scratch=tmp_path).applied(log)
     assert list(found) == ["city_count"]
@@ -131,24 +124,6 @@ def test_infinite_numbers_are_refused(tmp_path: Path) -> None:
     frame = pd.DataFrame({"city": ["a", "b"], "price": [np.inf, 1]})
     with pytest.raises(InputError, match="'price' has infinite values"):
         learnt(JoinGroupby(cont_cols=("price",), stats=("mean",)), frame, ("city",), scratch=tmp_path)
-
-
-def test_a_column_of_floats_is_no_category(log: pd.DataFrame, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="column price is of type double"):
-        learnt(JoinGroupby(), log, ("price",), scratch=tmp_path)
-
-
-def test_text_is_no_number(log: pd.DataFrame, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="the column 'city' is of type string"):
-        learnt(JoinGroupby(cont_cols=("city",), stats=("mean",)), log, ("item",), scratch=tmp_path)
-
-
-def test_more_categories_than_memory_are_learnt_by_way_of_the_disk(log: pd.DataFrame, tmp_path: Path) -> None:
-    many = log.assign(item=np.arange(len(log)) // 2)
-    whole = learnt(EVERYTHING, many, ("item",), scratch=tmp_path)
-    spilled = learnt(EVERYTHING, many, ("item",), scratch=tmp_path, parts=2, blocks=40, memory=250_000)
-    pd.testing.assert_frame_equal(spilled.applied(many), whole.applied(many), rtol=1e-6)
-    assert not list(tmp_path.iterdir())
 
 
 def test_a_table_of_another_form_is_refused(log: pd.DataFrame, tmp_path: Path) -> None:

@@ -113,15 +113,6 @@ def test_training_and_serving_are_one_function(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(past.applied(log, training=True), past.applied(log), check_exact=True)
 
 
-@pytest.mark.parametrize("operator", [PastCount(), PastMean(target="clicked"), PastMean(target="spent", p_smooth=0)])
-def test_one_row_is_as_in_a_batch(tmp_path: Path, operator: PastCount | PastMean) -> None:
-    log = log_of(300, seed=3, days=5)
-    new = log_of(100, seed=4, days=8)
-    new.loc[:5, "city"] = "Aleppo"
-    past = learnt(operator, log, INPUTS, scratch=tmp_path)
-    pd.testing.assert_frame_equal(past.applied_by_row(new), past.applied(new), check_exact=True)
-
-
 def test_a_row_after_all_of_fitting_knows_all_of_it(tmp_path: Path) -> None:
     log = log_of(300, seed=5, days=5)
     past = learnt(PastCount(), log, ("city",), scratch=tmp_path)
@@ -164,22 +155,6 @@ def test_a_time_of_floats_is_refused(tmp_path: Path) -> None:
     log = log_of(50, seed=8, days=5)
     with pytest.raises(ConfigError, match="the time 'spent' is of type double"):
         learnt(PastCount(time="spent"), log, ("city",), scratch=tmp_path)
-
-
-@pytest.mark.parametrize(("target", "complaint"), [([np.nan] * 4, "null in all"), ([1, 2, np.inf, 0], "infinite")])
-def test_a_target_without_a_mean_is_refused(tmp_path: Path, target: list[float], complaint: str) -> None:
-    frame = pd.DataFrame({"time": range(4), "city": list("abab"), "spent": target})
-    with pytest.raises(InputError, match=complaint):
-        learnt(PastMean(target="spent"), frame, ("city",), scratch=tmp_path)
-
-
-def test_more_categories_than_memory_are_learnt_by_way_of_the_disk(tmp_path: Path) -> None:
-    log = log_of(2000, seed=9, days=5).assign(item=np.arange(2000) // 3)
-    operator = PastMean(target="clicked")
-    whole = learnt(operator, log, ("item",), scratch=tmp_path)
-    spilled = learnt(operator, log, ("item",), scratch=tmp_path, parts=2, blocks=40, memory=250_000)
-    pd.testing.assert_frame_equal(spilled.applied(log), whole.applied(log), check_exact=True)
-    assert not list(tmp_path.iterdir())
 
 
 def test_a_table_of_another_form_is_refused(tmp_path: Path) -> None:

@@ -210,13 +210,6 @@ def test_no_rows_make_no_encodings(log: pd.DataFrame, tmp_path: Path, training: 
     assert encoding.applied(log.head(0), training=training).shape == (0, 6)
 
 
-def test_one_row_is_encoded_as_in_a_batch(log: pd.DataFrame, tmp_path: Path) -> None:
-    rows = log.head(200).copy()
-    rows.loc[:20, "city"], rows.loc[:20, "item"] = "Aleppo", 777
-    encoding = learnt(TargetEncoding(target=TARGETS), log, INPUTS, scratch=tmp_path)
-    pd.testing.assert_frame_equal(encoding.applied_by_row(rows), encoding.applied(rows), check_exact=True)
-
-
 def test_rows_with_a_null_target_count_nowhere_and_are_told(log: pd.DataFrame, tmp_path: Path) -> None:
     encoding = learnt(TargetEncoding(target="spent"), log, ("city",), scratch=tmp_path, parts=3)
     told = encoding.fitted["city"].facts()["targets"]["spent"]
@@ -247,39 +240,6 @@ def test_rows_of_one_fold_only_have_no_others_to_learn_from(tmp_path: Path) -> N
     encoding = learnt(TargetEncoding(target="label"), one, ("city",), scratch=tmp_path)
     with pytest.raises(InputError, match="one fold"):
         encoding.applied(one, training=True)
-
-
-@pytest.mark.parametrize(("target", "complaint"), [([np.nan] * 4, "null in all"), ([1, 2, np.inf, 0], "infinite")])
-def test_a_target_without_a_mean_is_refused(tmp_path: Path, target: list[float], complaint: str) -> None:
-    frame = pd.DataFrame({"row_id": range(4), "city": list("abab"), "spent": target})
-    with pytest.raises(InputError, match=complaint):
-        learnt(TargetEncoding(target="spent"), frame, ("city",), scratch=tmp_path)
-
-
-def test_a_column_of_floats_is_no_category(log: pd.DataFrame, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="column spent is of type double"):
-        learnt(TargetEncoding(target="clicked"), log, ("spent",), scratch=tmp_path)
-
-
-def test_text_is_no_number(log: pd.DataFrame, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="the column 'city' is of type string"):
-        learnt(TargetEncoding(target="city"), log, ("item",), scratch=tmp_path)
-
-
-def test_more_categories_than_memory_are_learnt_by_way_of_the_disk(
-    log: pd.DataFrame, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level("INFO", "whitewater")
-    many = log.assign(item=np.arange(len(log)) // 2, city=None)
-    operator = TargetEncoding(target="clicked")
-    whole = learnt(operator, many, ("item",), scratch=tmp_path)
-    spilled = learnt(operator, many, ("item",), scratch=tmp_path, parts=2, blocks=40, memory=250_000)
-    for training in (True, False):
-        pd.testing.assert_frame_equal(
-            spilled.applied(many, training=training), whole.applied(many, training=training), check_exact=True
-        )
-    assert "categories take" in caplog.text
-    assert not list(tmp_path.iterdir())
 
 
 def test_a_table_that_does_not_fit_into_memory_is_refused_with_its_size(log: pd.DataFrame, tmp_path: Path) -> None:
