@@ -6,7 +6,6 @@ it differs from itself says what a difference means on this machine (an A/A test
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from benchmarks.arguments import parser_of, plan_of
 from benchmarks.genomics import commands as genomics
 from benchmarks.genomics import simulated_store
 from benchmarks.genomics.accuracy import reference
@@ -209,15 +209,9 @@ def total(verdicts: Sequence[Verdict]) -> float:
 
 
 def _arguments() -> Any:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.guard", description="Run in the root of the repository."
-    )
-    parser.add_argument("--rounds", type=int, default=7, help="rounds of each case at most (7)")
-    parser.add_argument("--seconds", type=float, default=50, help="begin no round of a case that would end later (50)")
-    parser.add_argument("--threads", type=int, default=2, help="threads (2)")
-    parser.add_argument("--scale", type=float, default=1.0, help="fraction of the recorded sizes, to try the guard (1)")
-    parser.add_argument("--data", type=Path, default=Path("data/benchmarks"), help="directory of the inputs")
-    parser.add_argument("--results", type=Path, default=Path("results/benchmarks/guard"), help="directory of the page")
+    parser = parser_of("guard", rounds=7)
+    parser.add_argument("--scale", type=float, default=1.0, help="fraction of the recorded sizes, to try the guard")
+    parser.set_defaults(seconds=50.0, data=Path("data/benchmarks"), results=Path("results/benchmarks/guard"))
     return parser.parse_args()
 
 
@@ -225,7 +219,7 @@ def main() -> int:
     """Compare all cases, write the page and a report of each, and return 1 if one or all together are slower."""
     arguments = _arguments()
     tree = build(BASE, arguments.data / "guard").resolve()
-    plan = Plan(rounds=arguments.rounds, seconds=arguments.seconds, threads=arguments.threads, tolerance=TOLERANCE)
+    plan = plan_of(arguments, tolerance=TOLERANCE)
     verdicts, commit = [], ""
     for case in cases(arguments.data, threads=arguments.threads, scale=arguments.scale):
         report = compare(case, tree, arguments.data / "guard/written", plan=plan)

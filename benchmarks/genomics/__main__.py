@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import shutil
 import statistics
 import sys
-from pathlib import Path
 from typing import Any
 
 from pydantic import JsonValue
 
+from benchmarks.arguments import parser_of, plan_of
 from benchmarks.genomics.accuracy import reference
 from benchmarks.genomics.commands import variant
 from benchmarks.genomics.simulated_store import Stored, prepare
 from benchmarks.measure import measure, this_python
 from benchmarks.process_tree import MeasurementError, run
-from benchmarks.report import Plan, Report, Size, table
+from benchmarks.report import Report, Size, table
 
 TOOLS = ("whitewater", "scikit_learn", "scikit_allel", "svd_compressed", "plink2")
 ORACLE = "scikit_learn"
@@ -45,7 +44,7 @@ def run_benchmark(arguments: Any) -> Report:
             f"genomics: ten principal components of {stored.samples:,} samples x {stored.variants:,} variants",
             [variant(name, stored, exact, written / name, threads=arguments.threads) for name in arguments.tools],
             oracle=arguments.oracle,
-            plan=Plan(rounds=arguments.rounds, seconds=arguments.seconds, threads=arguments.threads),
+            plan=plan_of(arguments),
             size=Size(rows=stored.samples * stored.variants, bytes=stored.file_bytes, basis="file"),
             parameters={"samples": stored.samples, "variants": stored.variants, "seed": arguments.seed, "floor": floor},
             packages=PACKAGES,
@@ -70,19 +69,12 @@ def _floor(stored: Stored, *, kept: int, threads: int) -> JsonValue:
 
 
 def _arguments() -> Any:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.genomics", description="Run in the root of the repository."
-    )
-    parser.add_argument("--samples", type=int, default=2_504, help="samples (2504)")
-    parser.add_argument("--variants", type=int, default=200_000, help="variants (200000)")
-    parser.add_argument("--seed", type=int, default=1, help="seed of the simulated genotypes (1)")
-    parser.add_argument("--rounds", type=int, default=6, help="rounds at most (6)")
-    parser.add_argument("--seconds", type=float, help="begin no round that would end later; at least 3 rounds are made")
-    parser.add_argument("--threads", type=int, default=2, help="threads of each tool (2)")
+    parser = parser_of("genomics", rounds=6)
+    parser.add_argument("--samples", type=int, default=2_504, help="samples")
+    parser.add_argument("--variants", type=int, default=200_000, help="variants")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the simulated genotypes")
     parser.add_argument("--tools", nargs="+", choices=TOOLS, default=list(TOOLS), help="must hold the oracle")
-    parser.add_argument("--oracle", choices=TOOLS, default=ORACLE, help=f"whose count of variants is right ({ORACLE})")
-    parser.add_argument("--data", type=Path, default=Path("data/benchmarks/genomics"), help="directory of the files")
-    parser.add_argument("--results", type=Path, default=Path("benchmarks/results"), help="directory of the reports")
+    parser.add_argument("--oracle", choices=TOOLS, default=ORACLE, help="tool whose count of variants is right")
     return parser.parse_args()
 
 

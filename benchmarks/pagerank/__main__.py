@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import shutil
 import statistics
@@ -12,18 +11,17 @@ from typing import Any, Literal
 
 from pydantic import JsonValue
 
+from benchmarks.arguments import add_tools, parser_of, plan_of, with_tools
 from benchmarks.measure import Variant, measure, this_python
 from benchmarks.pagerank import corpus, rmat
 from benchmarks.pagerank.commands import variant
 from benchmarks.process_tree import MeasurementError, run
-from benchmarks.report import Plan, Report, Size, table
+from benchmarks.report import Report, Size, table
 
 TOOLS = {
     "rank": ("whitewater", "scipy", "graphblas", "networkit", "igraph", "duckdb"),
     "index": ("whitewater", "duckdb", "polars", "tantivy"),
 }
-# Measured only when they are asked for.
-SLOW_TOOLS = {"rank": ("networkx",), "index": ()}
 ORACLES = {"rank": "scipy", "index": "duckdb"}
 PACKAGES = (
     "networkx",
@@ -50,7 +48,7 @@ def rank(arguments: Any) -> Report:
         f"pagerank: rank the vertices of {edges.edges:,} R-MAT edges, scale {arguments.scale}",
         _variants("rank", edges.folder, arguments),
         oracle=arguments.oracle,
-        plan=_plan(arguments, tolerance=RANK_TOLERANCE),
+        plan=plan_of(arguments, tolerance=RANK_TOLERANCE),
         size=Size(rows=edges.edges, bytes=edges.file_bytes, basis="file"),
         parameters={"scale": arguments.scale, "edges": edges.edges, "seed": SEED, "floor": _floor(options)},
         packages=PACKAGES,
@@ -64,7 +62,7 @@ def index(arguments: Any) -> Report:
         f"pagerank: inverted index of {documents.documents:,} documents",
         _variants("index", documents.folder, arguments),
         oracle=arguments.oracle,
-        plan=_plan(arguments, tolerance=1e-9),
+        plan=plan_of(arguments, tolerance=1e-9),
         size=Size(rows=documents.documents, bytes=documents.file_bytes, basis="file"),
         parameters={"documents": documents.documents, "seed": SEED},
         packages=PACKAGES,
@@ -76,10 +74,6 @@ def _variants(case: Literal["rank", "index"], source: Path, arguments: Any) -> l
         variant(case, name, source, arguments.data / "written" / name, threads=arguments.threads)
         for name in arguments.tools
     ]
-
-
-def _plan(arguments: Any, *, tolerance: float) -> Plan:
-    return Plan(rounds=arguments.rounds, seconds=arguments.seconds, threads=arguments.threads, tolerance=tolerance)
 
 
 def _floor(options: list[str]) -> JsonValue:
@@ -105,26 +99,13 @@ def phases(report: Report) -> str:
 
 
 def _arguments() -> Any:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.pagerank", description="Run in the root of the repository."
-    )
-    parser.add_argument("--case", choices=tuple(TOOLS), default="rank", help="rank a graph, or index documents (rank)")
-    parser.add_argument("--scale", type=int, default=SCALE, help=f"rank: binary logarithm of the vertices ({SCALE})")
-    parser.add_argument("--edges", type=int, default=16_000_000, help="rank: edges (16000000)")
-    parser.add_argument("--documents", type=int, default=100_000, help="index: documents (100000)")
-    parser.add_argument("--rounds", type=int, default=6, help="rounds at most (6)")
-    parser.add_argument("--seconds", type=float, help="begin no round that would end later; at least 3 rounds are made")
-    parser.add_argument("--threads", type=int, default=2, help="threads of each tool (2)")
-    parser.add_argument("--tools", nargs="+", help="tools to measure; must hold the oracle")
-    parser.add_argument("--oracle", help="tool whose answer is right (rank: scipy, index: duckdb)")
-    parser.add_argument("--data", type=Path, default=Path("data/benchmarks/pagerank"), help="directory of the files")
-    parser.add_argument("--results", type=Path, default=Path("benchmarks/results"), help="directory of the reports")
-    arguments = parser.parse_args()
-    arguments.tools = arguments.tools or TOOLS[arguments.case]
-    arguments.oracle = arguments.oracle or ORACLES[arguments.case]
-    if unknown := set(arguments.tools) - {*TOOLS[arguments.case], *SLOW_TOOLS[arguments.case]}:
-        parser.error(f"no tools of case {arguments.case}: {', '.join(sorted(unknown))}")
-    return arguments
+    parser = parser_of("pagerank", rounds=6)
+    parser.add_argument("--case", choices=tuple(TOOLS), default="rank", help="rank a graph, or index documents")
+    parser.add_argument("--scale", type=int, default=SCALE, help="rank: binary logarithm of the vertices")
+    parser.add_argument("--edges", type=int, default=16_000_000, help="rank: edges")
+    parser.add_argument("--documents", type=int, default=100_000, help="index: documents")
+    add_tools(parser)
+    return with_tools(parser, TOOLS, ORACLES, slow={"rank": ("networkx",)})
 
 
 def main() -> int:

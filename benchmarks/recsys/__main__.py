@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import sys
-from pathlib import Path
 from typing import Any
 
+from benchmarks.arguments import add_tools, parser_of, plan_of, with_tools
 from benchmarks.measure import measure
 from benchmarks.process_tree import MeasurementError
 from benchmarks.recsys import click_log, feature_rows, load_variant
 from benchmarks.recsys.commands import features_variant_of, load_variant_of
-from benchmarks.report import Plan, Report, Size, table
+from benchmarks.report import Report, Size, table
 
 TOOLS = {
     "features": ("whitewater", "polars", "duckdb", "sklearn"),
@@ -41,7 +40,7 @@ def features(arguments: Any, log: click_log.ClickLog) -> Report:
             for name in arguments.tools
         ],
         oracle=arguments.oracle,
-        plan=_plan(arguments),
+        plan=plan_of(arguments, tolerance=TOLERANCE),
         size=Size(rows=log.rows, bytes=log.file_bytes, basis="file"),
         parameters={
             "rows": log.rows,
@@ -60,40 +59,21 @@ def load(arguments: Any, log: click_log.ClickLog) -> Report:
         f"recsys: batches of {rows.rows:,} rows x 39 columns, an epoch",
         [load_variant_of(name, rows, threads=arguments.threads) for name in arguments.tools],
         oracle=arguments.oracle,
-        plan=_plan(arguments),
+        plan=plan_of(arguments, tolerance=TOLERANCE),
         size=Size(rows=rows.rows, bytes=rows.file_bytes, basis="file"),
         parameters={"rows": rows.rows, "batch_rows": load_variant.BATCH_ROWS, "window_rows": load_variant.WINDOW_ROWS},
         packages=PACKAGES,
     )
 
 
-def _plan(arguments: Any) -> Plan:
-    return Plan(rounds=arguments.rounds, seconds=arguments.seconds, threads=arguments.threads, tolerance=TOLERANCE)
-
-
 def _arguments() -> Any:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.recsys", description="Run in the root of the repository."
-    )
-    parser.add_argument(
-        "--case", choices=tuple(TOOLS), default="features", help="make features, or load them (features)"
-    )
-    parser.add_argument("--rows", type=int, default=2_000_000, help="rows of the log (2000000)")
-    parser.add_argument("--cardinality", type=int, default=1_000_000, help="values of the largest column (1000000)")
+    parser = parser_of("recsys", rounds=6)
+    parser.add_argument("--case", choices=tuple(TOOLS), default="features", help="make features, or load them")
+    parser.add_argument("--rows", type=int, default=2_000_000, help="rows of the log")
+    parser.add_argument("--cardinality", type=int, default=1_000_000, help="values of the largest column")
     parser.add_argument("--memory-limit", type=int, help="features: bytes of data that each process may have")
-    parser.add_argument("--rounds", type=int, default=6, help="rounds at most (6)")
-    parser.add_argument("--seconds", type=float, help="begin no round that would end later; at least 3 rounds are made")
-    parser.add_argument("--threads", type=int, default=2, help="threads of each tool (2)")
-    parser.add_argument("--tools", nargs="+", help="tools to measure; must hold the oracle")
-    parser.add_argument("--oracle", help="tool whose answer is right (features: duckdb, load: pyarrow)")
-    parser.add_argument("--data", type=Path, default=Path("data/benchmarks/recsys"), help="directory of the files")
-    parser.add_argument("--results", type=Path, default=Path("benchmarks/results"), help="directory of the reports")
-    arguments = parser.parse_args()
-    arguments.tools = arguments.tools or TOOLS[arguments.case]
-    arguments.oracle = arguments.oracle or ORACLES[arguments.case]
-    if unknown := set(arguments.tools) - set(TOOLS[arguments.case]):
-        parser.error(f"no tools of case {arguments.case}: {', '.join(sorted(unknown))}")
-    return arguments
+    add_tools(parser)
+    return with_tools(parser, TOOLS, ORACLES)
 
 
 def main() -> int:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import sys
-from pathlib import Path
 from typing import Any
 
+from benchmarks.arguments import parser_of, plan_of
 from benchmarks.measure import measure
 from benchmarks.process_tree import MeasurementError
-from benchmarks.report import Plan, Report, Size, table
+from benchmarks.report import Report, Size, table
 from benchmarks.taxi.commands import variant
 from benchmarks.taxi.simulated_months import prepare
 
@@ -32,7 +31,6 @@ def run_case(case: str, arguments: Any) -> Report:
     )
     files = months.csv if case == "C" else months.parquet
     written = arguments.data / "written"
-    plan = Plan(rounds=arguments.rounds, seconds=arguments.seconds, threads=arguments.threads)
     written.mkdir(exist_ok=True)
     try:
         return measure(
@@ -42,7 +40,7 @@ def run_case(case: str, arguments: Any) -> Report:
                 for name in arguments.variants
             ],
             oracle=ORACLE,
-            plan=plan,
+            plan=plan_of(arguments),
             size=Size(rows=months.rows, bytes=sum(file.stat().st_size for file in files), basis="file"),
             parameters={"case": case, "months": arguments.months, "seed": arguments.seed, "sha256": months.sha256},
             packages=PACKAGES,
@@ -52,19 +50,12 @@ def run_case(case: str, arguments: Any) -> Report:
 
 
 def _arguments() -> Any:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.taxi", description="Run in the root of the repository.")
-    parser.add_argument(
-        "--case", nargs="+", choices=CASES, default=list(CASES), help="A, B, C: see benchmarks/README.md"
-    )
-    parser.add_argument("--months", type=int, default=12, help="months of trips (12)")
-    parser.add_argument("--rows", type=int, default=3_000_000, help="trips in a month (3000000)")
-    parser.add_argument("--seed", type=int, default=2019, help="seed of the simulated trips (2019)")
-    parser.add_argument("--rounds", type=int, default=10, help="rounds at most (10)")
-    parser.add_argument("--seconds", type=float, help="begin no round that would end later; at least 3 rounds are made")
-    parser.add_argument("--threads", type=int, default=2, help="threads of each variant (2)")
+    parser = parser_of("taxi", rounds=10)
+    parser.add_argument("--case", nargs="+", choices=CASES, default=list(CASES), help="see benchmarks/README.md")
+    parser.add_argument("--months", type=int, default=12, help="months of trips")
+    parser.add_argument("--rows", type=int, default=3_000_000, help="trips in a month")
+    parser.add_argument("--seed", type=int, default=2019, help="seed of the simulated trips")
     parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=list(VARIANTS[:3]), help="must hold duckdb")
-    parser.add_argument("--data", type=Path, default=Path("data/benchmarks/taxi"), help="directory of the files")
-    parser.add_argument("--results", type=Path, default=Path("benchmarks/results"), help="directory of the reports")
     return parser.parse_args()
 
 
