@@ -118,7 +118,7 @@ def each_fit(work: Work, *, repeats: Repeats) -> Iterator[Timed]:
                 device.ridge, settings, data, folds=FOLDS, scorer=model_search.r2, device=device, workers=workers
             )
             model: Any = found.estimator
-            return Found(found.means, Line(device.to_host(model.coef_), float(model.intercept_)))
+            return Found(found.scores.mean(axis=1), Line(device.to_host(model.coef_), float(model.intercept_)))
 
         yield Timed(call, answer=answer)
 

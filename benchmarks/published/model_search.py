@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from whitewater.devices import Array, Device
 from whitewater.devices.protocol import Regressor
-from whitewater.errors import ConfigError
 from whitewater.workers import Workers
 
 Setting = Mapping[str, Any]
@@ -28,17 +27,6 @@ class Search:
     scores: npt.NDArray[np.float64]
     estimator: Regressor
 
-    @property
-    def means(self) -> npt.NDArray[np.float64]:
-        """The mean score of each setting."""
-        means: npt.NDArray[np.float64] = self.scores.mean(axis=1)
-        return means
-
-    @property
-    def best(self) -> int:
-        """The place of the setting of the highest mean score, the first one of equals."""
-        return best_of(self.scores)
-
 
 def search(
     factory: Factory, settings: Sequence[Setting], data: Data, *, folds: int, scorer: Scorer, device: Device,
@@ -46,35 +34,11 @@ def search(
 ) -> Search:  # fmt: skip
     """Fit and score an estimator with each of the settings on each of the folds, and the best one on all rows.
 
-    Parameters
-    ----------
-    factory
-        Called with a setting as keyword arguments it returns an estimator, such as `Device.ridge`. Each estimator gets
-        rows of its own, which it may overwrite.
-    settings
-        The settings that are tried, at least one.
-    data
-        Columns (rows, columns) and target (rows,), on the host; they are sent to each worker once.
-    folds
-        Number of parts that the rows are cut into, as they stand, sizes as even as they can be; each is left out once.
-        Rows that are in an order that matters must be shuffled before.
-    scorer
-        Called with targets and predictions, both on the device; returns a number, the higher the better.
-    device
-        Where estimators and scorer compute.
-    workers
-        Where the fits run, one after another on each thread.
-
-    Raises
-    ------
-    ConfigError
-        If there are no settings, or fewer than two folds, or more folds than rows.
+    ``factory`` is called with a setting as keyword arguments, and its estimators may overwrite their rows. The data,
+    columns (rows, columns) and target (rows,), are sent from the host to each worker once, where all fits and
+    ``scorer``, of targets and predictions, the higher the better, compute on the device.
     """
     rows = len(data[1])
-    if not settings:
-        raise ConfigError("the search has no settings: give at least one.")
-    if not 2 <= folds <= rows:
-        raise ConfigError(f"{folds} folds of {rows} rows: give at least 2 folds, and at least one row for each.")
     placed = workers.place(data)
     copies = workers.hold(_on_device, [(device, placed)] * len(workers.threads))
     trials = [(place, part) for place in range(len(settings)) for part in fold_slices(rows, folds)]
