@@ -144,7 +144,7 @@ def _open_http(url: str, *, timeout: float, offset: int, version: str) -> Opened
     if offset and version:
         headers |= {"Range": f"bytes={offset}-", "If-Range": version}
     try:
-        response = requests.get(url, headers=headers, timeout=timeout, stream=True)
+        response = requests.get(url, headers=headers, timeout=timeout, stream=True, verify=_certificates())
     except (OSError, ValueError) as error:  # requests' own errors are of both kinds
         raise _no_answer(error, url) from None  # their texts hold the URL with its secrets
     try:
@@ -152,6 +152,12 @@ def _open_http(url: str, *, timeout: float, offset: int, version: str) -> Opened
     except Exception:
         response.close()
         raise
+
+
+def _certificates() -> str | bool:
+    """Return where the machine's certificates are, to which a company's proxy may have added its own."""
+    named = ssl.get_default_verify_paths()
+    return os.environ.get("REQUESTS_CA_BUNDLE") or named.cafile or named.capath or True
 
 
 def _answered(response: Any, url: str, *, offset: int, version: str) -> Opened:
