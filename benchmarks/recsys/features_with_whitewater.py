@@ -13,8 +13,8 @@ from whitewater.config.recsys import Fit
 from whitewater.process import leave
 from whitewater.recsys.dataset import Dataset
 from whitewater.recsys.operators import Categorify, Clip, FillMissing, LogOp, Normalize
+from whitewater.recsys.transforming import write_in_order
 from whitewater.recsys.workflow import Workflow
-from whitewater.recsys.writing import write_in_order
 
 ROW_GROUP_ROWS = 131_072
 

@@ -13,11 +13,10 @@ from whitewater.recsys.dataset import Dataset
 from whitewater.recsys.feature_folder import write_features
 from whitewater.recsys.log_folder import ROW_ID, Log, open_log
 from whitewater.recsys.shuffling import ROW_BYTES, Shuffle, buckets_of, gather, scatter
-from whitewater.recsys.writing import check_rows, tagged, write_in_order
+from whitewater.recsys.transforming import Transformation, check_rows, tagged, write_in_order
 from whitewater.step import Output, Run
 
 if TYPE_CHECKING:
-    from whitewater.recsys.transforming import Transformation
     from whitewater.workers import Workers
 
 
@@ -34,22 +33,18 @@ def features(
 ) -> None:
     """Transform the training rows, shuffled, with statistics that leave their own fold out, and the others in order.
 
-    Raises
-    ------
-    InputError
-        If a log or the workflow is missing or damaged, or a log lacks a column of the workflow.
-    IntegrityError
-        If a row is lost.
-    ResourceError
-        If row groups do not fit into memory.
+    Raises InputError if a log or the workflow is missing or damaged, or a log lacks a column of the workflow;
+    IntegrityError if a row is lost; ResourceError if row groups do not fit into memory.
     """
     fitted = load(workflow)
+    in_order = {"valid": (valid, valid_features), "test": (test, test_features)}
     with run.cluster() as client:
-        counts = {
-            "train": write_shuffled(fitted, open_log(train), train_features, run=run, client=client),
-            "valid": _write_in_order(fitted, open_log(valid), valid_features, run=run, client=client),
-            "test": _write_in_order(fitted, open_log(test), test_features, run=run, client=client),
-        }
+        counts = {"train": write_shuffled(fitted, open_log(train), train_features, run=run, client=client)}
+        for name, (part, folder) in in_order.items():
+            tags, size = _tags(open_log(part)), run.settings.row_group_rows
+            counts[name] = write_in_order(
+                fitted, Dataset(part), folder, run=run, client=client, row_group_rows=size, tags=tags
+            )
     run.note(rows=counts)
 
 
@@ -89,13 +84,6 @@ def write_shuffled(fitted: Transformation, log: Log, folder: Path, *, run: Run[F
     check_rows(written, log.rows, folder)
     write_features(folder, shuffle.schema, [file for file in files if file.rows], seed=settings.seed)
     return written
-
-
-def _write_in_order(fitted: Transformation, log: Log, folder: Path, *, run: Run[Features], client: Workers) -> int:
-    size = run.settings.row_group_rows
-    return write_in_order(
-        fitted, Dataset(log.path), folder, run=run, client=client, row_group_rows=size, tags=_tags(log)
-    )
 
 
 def _tags(log: Log) -> dict[str, str]:

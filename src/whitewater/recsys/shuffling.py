@@ -23,13 +23,12 @@ from whitewater.recsys.dataset import Dataset, Part
 from whitewater.recsys.feature_folder import FeatureFile, file_name
 from whitewater.recsys.hashing import row_hash
 from whitewater.recsys.rows import as_table, on_device
-from whitewater.recsys.writing import even
+from whitewater.recsys.transforming import Transformation, even
 
 if TYPE_CHECKING:
     from whitewater.devices.protocol import Array, Device
     from whitewater.recsys.operator import Applying
     from whitewater.recsys.schema import Schema
-    from whitewater.recsys.transforming import Transformation
 
 # Rows of a bucket, about: of 40 columns of four bytes, 84 MB.
 BUCKET_ROWS = 524_288

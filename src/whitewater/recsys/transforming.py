@@ -1,19 +1,21 @@
-"""A fitted plan applied to the rows of a block or a dataset."""
+"""A fitted plan applied to the rows of a block or a dataset, whose results may become a folder of features."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from whitewater import memory
-from whitewater.errors import ConfigError, InputError
+from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.recsys.dataset import Dataset, Part
+from whitewater.recsys.feature_folder import FeatureFile, file_name, write_features
 from whitewater.recsys.operator import Applying
 from whitewater.recsys.plan import Learnt, Plan, Read, evaluated
-from whitewater.recsys.rows import as_fitted, as_table, refuse_other_times, type_of
+from whitewater.recsys.rows import as_fitted, as_table, refuse_other_times, rows_of, type_of
 from whitewater.recsys.schema import Field, Schema, kind
 
 if TYPE_CHECKING:
@@ -49,13 +51,9 @@ class Transformation:
     def check(self, schema: Schema, *, training: bool) -> None:
         """Check that data have the columns that are needed, of the kind that was fitted on.
 
-        Raises
-        ------
-        InputError
-            Naming every column that is missing or of another kind.
+        Raises InputError, naming every column that is missing or of another kind.
         """
-        faults = check_columns(self.plan.schema, schema, self.columns(training=training))
-        if faults:
+        if faults := list(_faults(self.plan.schema, schema, self.columns(training=training))):
             raise InputError(
                 f"the data do not suit the workflow: {'; '.join(faults)}. Give columns as those that it was fitted on."
             )
@@ -124,22 +122,82 @@ def _table(part: Part, *, transformation: Transformation, dataset: Dataset, appl
     return as_table(transformation.part_block(part, dataset, applying), types, applying.device)
 
 
-def check_columns(fitted: Schema, found: Schema, names: Sequence[str]) -> list[str]:
-    """Return what is wrong with columns: those that are missing, or of another kind than what was fitted on."""
-    known: Mapping[str, Field] = {each.name: each for each in found}
-    faults = [_missing(name, found) for name in names if name not in known]
-    for name in (name for name in names if name in known):
-        wanted, given = kind(fitted[name].type), kind(known[name].type)
+def _faults(fitted: Schema, found: Schema, names: Sequence[str]) -> Iterator[str]:
+    """Yield what is wrong with columns: those that are missing, or of another kind than what was fitted on."""
+    known = set(found.names)
+    for name in names:
+        if name not in known:
+            yield found.fault(name) if name in found.unusable else f"column {name!r} is missing"
+            continue
+        wanted, given = kind(fitted[name].type), kind(found[name].type)
         if wanted != given and "nulls" not in (wanted, given):
-            faults.append(f"column {name!r} is of {given}, but was of {wanted} when it was fitted")
-    return faults
-
-
-def _missing(name: str, found: Schema) -> str:
-    return found.fault(name) if name in found.unusable else f"column {name!r} is missing"
+            yield f"column {name!r} is of {given}, but was of {wanted} when it was fitted"
 
 
 def refuse_carried(plan: Plan, carried: Sequence[str]) -> None:
     """Raise ConfigError if columns cannot go along with the results."""
     if both := [name for name in carried if name in plan.outputs]:
         raise ConfigError(f"{', '.join(both)} would be there twice: as a result, and carried along. Rename the result.")
+
+
+def write_in_order(
+    transformation: Transformation,
+    dataset: Dataset,
+    folder: Path,
+    *,
+    run: Run[Any],
+    client: Workers,
+    row_group_rows: int,
+    tags: Mapping[str, str] | None = None,
+    training: bool = False,
+) -> int:
+    """Write the results for a dataset, a file for each of its parts; return the number of rows.
+
+    ``tags`` say what columns that are carried along are for. Raises InputError if the data do not suit the
+    transformation, IntegrityError if a row is lost, and ResourceError if a part does not fit into memory.
+    """
+    shared = transformation.prepared(dataset, run=run, training=training)
+    schema = tagged(transformation, dataset, tags or {})
+    folder.mkdir(parents=True)
+    shared |= {"folder": folder, "schema": schema, "row_group_rows": row_group_rows}
+    tasks = list(enumerate(dataset.parts()))
+    files = list(run.map(_write, tasks, client=client, label="transform", ordered=True, shared=shared))
+    written = sum(file.rows for file in files)
+    check_rows(written, dataset.rows, folder)
+    write_features(folder, schema, [file for file in files if file.rows], seed=None)
+    return written
+
+
+def tagged(transformation: Transformation, dataset: Dataset, tags: Mapping[str, str]) -> Schema:
+    """Return the columns of the results, some of them with a tag more."""
+    fields = transformation.fields(dataset.schema)
+    return Schema(tuple(each.tagged(tags[each.name]) if each.name in tags else each for each in fields))
+
+
+def check_rows(written: int, expected: int, folder: Path) -> None:
+    """Raise IntegrityError if rows were lost, or made."""
+    if written != expected:
+        raise IntegrityError(f"{written} rows were written to {folder}, of {expected}. Report this as a bug.")
+
+
+def _write(
+    task: tuple[int, Part],
+    *,
+    transformation: Transformation,
+    dataset: Dataset,
+    applying: Applying,
+    folder: Path,
+    schema: Schema,
+    row_group_rows: int,
+) -> FeatureFile:
+    number, part = task
+    block = transformation.part_block(part, dataset, applying)
+    file = FeatureFile(file_name(number), rows_of(block))
+    size = even(file.rows, row_group_rows)
+    applying.device.write_columns(block, folder / file.name, schema.types, row_group_rows=size)
+    return file
+
+
+def even(rows: int, most: int) -> int:
+    """Return the rows of row groups of about one size, at most ``most`` each, so that none is tiny."""
+    return -(-rows // max(1, -(-rows // most))) or 1

@@ -29,8 +29,7 @@ from whitewater.recsys.graph import Node, Selection, as_node
 from whitewater.recsys.operator import Applying
 from whitewater.recsys.plan import bind
 from whitewater.recsys.schema import Schema
-from whitewater.recsys.transforming import Transformation, refuse_carried
-from whitewater.recsys.writing import write_in_order
+from whitewater.recsys.transforming import Transformation, refuse_carried, write_in_order
 from whitewater.step import Run
 from whitewater.store import check_replaceable, staged
 
