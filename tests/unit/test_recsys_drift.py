@@ -339,8 +339,8 @@ def test_limits_of_chance_are_seldom_exceeded_by_samples_of_one_distribution() -
         reference, now = (np.bincount(each, minlength=59) for each in values)
         limits = chance(reference, now)
         above += [
-            (psi(reference, now) or 0) > limits.psi,
-            (jensen_shannon(reference, now) or 0) > limits.jensen_shannon,
+            (psi(reference, now) or 0) > limits["psi"],
+            (jensen_shannon(reference, now) or 0) > limits["jensen_shannon"],
             (kolmogorov_smirnov(reference, now) or (0, 0))[0] > chance_of_ks(4000, 3000),
         ]
 
@@ -365,7 +365,7 @@ def test_limits_of_chance_are_those_of_their_distributions() -> None:
     counts = np.full(59, 60)
     rows = 59 * 60
 
-    assert chance(counts, counts).psi == pytest.approx(stats.chi2.isf(0.001, 58) * 2 / rows, rel=1e-3)
+    assert chance(counts, counts)["psi"] == pytest.approx(stats.chi2.isf(0.001, 58) * 2 / rows, rel=1e-3)
     assert chance_of_ks(4000, 3000) == pytest.approx(
         stats.kstwobign.isf(0.001) * np.sqrt(1 / 4000 + 1 / 3000), rel=1e-3
     )

@@ -96,12 +96,8 @@ class DayCounts:
         return DayCounts(self.rows + other.rows, self.clicks + other.clicks, columns)
 
 
-@dataclass(frozen=True)
-class Seen:
-    """What a row group of the reference tells: a sample of each column of numbers, and the categories of the others."""
-
-    samples: Mapping[str, npt.NDArray[np.float64]]
-    categories: Mapping[str, tuple[pa.Array, Counts]]
+Seen = tuple[dict[str, npt.NDArray[np.float64]], dict[str, tuple[pa.Array, "Counts"]]]
+"""What a row group of the reference tells: samples of the columns of numbers, and the categories of the others."""
 
 
 @dataclass
@@ -123,10 +119,7 @@ def drift(run: Run[Drift], *, events: Path, drift: Output) -> None:
     Memory is that of a row group for each thread, of the categories of the first day, and of one histogram for each
     column and day.
 
-    Raises
-    ------
-    InputError
-        If a file of the log is missing or damaged.
+    Raises InputError if a file of the log is missing or damaged.
     """
     log = open_log(events)
     groups = _groups(log)
@@ -160,32 +153,32 @@ def _learn(run: Run[Drift], log: Log, groups: Sequence[Group], *, client: Worker
     reference = [group for group in groups if group.day == groups[0].day]
     step = -(-sum(group.rows for group in reference) // SAMPLE)
     numbers, categories = _columns(log)
-    found = {name: _Categories(CategoryCounter(_value_type(log.types[name]))) for name in categories}
+    types = {name: log.types[name] for name in categories}
+    found = {
+        name: _Categories(CategoryCounter(type_.value_type if pa.types.is_list(type_) else type_))
+        for name, type_ in types.items()
+    }
     samples: dict[str, list[npt.NDArray[np.float64]]] = {name: [] for name in numbers}
     shared = {"numbers": numbers, "categories": categories, "step": step, "device": run.device}
     label = f"learning the first {log.time.period}"
-    for seen in run.map(see, reference, client=client, label=label, ordered=True, shared=shared):
-        for name, sample in seen.samples.items():
+    for sampled, present in run.map(see, reference, client=client, label=label, ordered=True, shared=shared):
+        for name, sample in sampled.items():
             samples[name].append(sample)
-        for name, (values, rows) in seen.categories.items():
+        for name, (values, rows) in present.items():
             found[name].add(values, rows)
-    settings = run.settings
-    return {
-        **{name: number_bins(np.concatenate(each), bins=settings.bins) for name, each in samples.items()},
-        **{
-            name: category_bins(each.counter, each.rows, categories=settings.categories) for name, each in found.items()
-        },
+    most = run.settings.categories
+    bins: dict[str, Bins] = {
+        name: number_bins(np.concatenate(each), bins=run.settings.bins) for name, each in samples.items()
     }
+    return bins | {name: category_bins(each.counter, each.rows, categories=most) for name, each in found.items()}
 
 
 def see(group: Group, *, numbers: Sequence[str], categories: Sequence[str], step: int, device: Device) -> Seen:
     """Return what a row group tells of its columns; of numbers each row of the day whose number ``step`` divides."""
     columns = device.read_columns(group.path, group.number, [*numbers, *categories])
     first = -group.first % step
-    return Seen(
-        samples={name: _values(columns[name], device, first=first, step=step) for name in numbers},
-        categories={name: _present(columns[name], device) for name in categories},
-    )
+    samples = {name: _values(columns[name], device, first=first, step=step) for name in numbers}
+    return samples, {name: _present(columns[name], device) for name in categories}
 
 
 def _values(column: Column, device: Device, *, first: int, step: int) -> npt.NDArray[np.float64]:
@@ -226,10 +219,6 @@ def _columns(log: Log) -> tuple[list[str], list[str]]:
     return numbers, [name for name, role in log.columns.items() if role in _CATEGORIES]
 
 
-def _value_type(type_: pa.DataType) -> pa.DataType:
-    return type_.value_type if pa.types.is_list(type_) else type_
-
-
 def described(log: Log, days: Mapping[int, DayCounts], bins: Mapping[str, Bins], settings: Drift) -> dict[str, Any]:
     """Return the report as values of JSON; the first of the days is the reference."""
     numbers = list(days)
@@ -267,12 +256,11 @@ def _column(log: Log, days: Mapping[int, DayCounts], name: str, bins: Bins, sett
 def compare(bins: Bins, reference: Counts, counts: Counts, settings: Drift) -> dict[str, Any]:
     """Return the measures of a day, the limits of chance, and the verdict, given rows by place of the bins."""
     before, now = bins.binned(reference), bins.binned(counts)
-    limits = measures.chance(before, now)
+    chance = measures.chance(before, now)
     found: dict[str, float | None] = {
         "psi": measures.psi(before, now),
         "jensen_shannon": measures.jensen_shannon(before, now),
     }
-    chance = {"psi": limits.psi, "jensen_shannon": limits.jensen_shannon}
     error: dict[str, float | None] = {}
     if isinstance(bins, NumberBins):
         distance = measures.kolmogorov_smirnov(reference[:-1], counts[:-1])

@@ -9,7 +9,6 @@ in about one of a thousand comparisons of samples of one distribution, somewhat 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import log, sqrt
 
 import numpy as np
@@ -24,14 +23,6 @@ EMPTY = 0.5
 # Of the standard normal, and of Kolmogorov's distribution, one in a thousand is above.
 _NORMAL = 3.0902
 _KOLMOGOROV = 1.9495
-
-
-@dataclass(frozen=True)
-class Chance:
-    """What the measures do not exceed by chance."""
-
-    psi: float
-    jensen_shannon: float
 
 
 def psi(reference: Counts, counts: Counts) -> float | None:
@@ -86,8 +77,8 @@ def kolmogorov_smirnov(reference: Counts, counts: Counts) -> tuple[float, float]
     return distance, max(largest - distance, 0.0)
 
 
-def chance(reference: Counts, counts: Counts) -> Chance:
-    """Return limits of `psi` and `jensen_shannon` for so many rows in so many bins.
+def chance(reference: Counts, counts: Counts) -> dict[str, float]:
+    """Return the limits of `psi` and `jensen_shannon` for so many rows in so many bins.
 
     Both grow with the chi-square statistic of the histograms, whose quantile is that of Wilson and Hilferty (1931): the
     index is about (1/n + 1/m) times it (Yurdakul and Naranjo 2020), the squared distance 1 / (8 log 2) of that. Where
@@ -95,11 +86,11 @@ def chance(reference: Counts, counts: Counts) -> Chance:
     """
     freedom = int(((reference > 0) | (counts > 0)).sum()) - 1
     if freedom < 1 or not reference.sum() or not counts.sum():
-        return Chance(0.0, 0.0)
+        return {"psi": 0.0, "jensen_shannon": 0.0}
     spread = 2 / (9 * freedom)
     chi_square = freedom * (1 - spread + _NORMAL * sqrt(spread)) ** 3
     expected = chi_square * (1 / int(reference.sum()) + 1 / int(counts.sum()))
-    return Chance(psi=expected, jensen_shannon=min(sqrt(expected / (8 * log(2))), 1.0))
+    return {"psi": expected, "jensen_shannon": min(sqrt(expected / (8 * log(2))), 1.0)}
 
 
 def chance_of_ks(reference: int, rows: int) -> float:

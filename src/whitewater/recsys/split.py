@@ -64,15 +64,6 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Task:
-    """A file of the log of which all rows, or those in its times, go to a part."""
-
-    file: LogFile
-    part: Part
-    whole: bool
-
-
-@dataclass(frozen=True)
 class Placed:
     """A file in a part, and what is told of its rows."""
 
@@ -102,10 +93,7 @@ def split(run: Run[Split], *, events: Path, train: Output, valid: Output, test: 
         JSON: the unit of time, whether the boundaries are at days, the first time of validation and test, and rows,
         files, days, first and last time, and share of label 1 of each part.
 
-    Raises
-    ------
-    InputError
-        If a part would have no rows though it is to have a share of them.
+    Raises InputError if a part would have no rows though it is to have a share of them.
     """
     log = open_log(events)
     groups = _groups(log)
@@ -208,7 +196,7 @@ def _place(log: Log, parts: Sequence[Part], groups: Sequence[Group], *, run: Run
         own.setdefault(group.path.name, []).append(group)
     times = {name: (min(each.first for each in found), max(each.last for each in found)) for name, found in own.items()}
     tasks = [
-        Task(file, part, whole=part.contains(*times[file.name]))
+        (file, part, part.contains(*times[file.name]))
         for file in log.files
         for part in parts
         if part.touches(*times[file.name])
@@ -216,25 +204,25 @@ def _place(log: Log, parts: Sequence[Part], groups: Sequence[Group], *, run: Run
     placed: dict[str, list[Placed]] = {part.name: [] for part in parts}
     with run.cluster() as client:
         found = run.map(place_file, tasks, client=client, label="files split", ordered=True, shared={"log": log})
-        for task, each in zip(tasks, found, strict=True):
+        for (_, part, _), each in zip(tasks, found, strict=True):
             if each:
-                placed[task.part.name].append(each)
+                placed[part.name].append(each)
     return placed
 
 
-def place_file(task: Task, *, log: Log) -> Placed | None:
+def place_file(task: tuple[LogFile, Part, bool], *, log: Log) -> Placed | None:
     """Bring the rows of a file to a part, by a link if they are all, else those with its times; None: there is none."""
-    target = task.part.folder / task.file.name
-    task.part.folder.mkdir(parents=True, exist_ok=True)
-    if task.whole:
-        _link(log.path / task.file.name, target)
-        return _placed(task.file, target)
-    with like(log, task.part.folder).file(task.file.name, day=task.file.day) as file:
-        for table in _tables(log.path / task.file.name):
+    file, part, whole = task
+    target = part.folder / file.name
+    part.folder.mkdir(parents=True, exist_ok=True)
+    if whole:
+        _link(log.path / file.name, target)
+        return _placed(file, target)
+    with like(log, part.folder).file(file.name, day=file.day) as written:
+        for table in _tables(log.path / file.name):
             time = to_numpy(table.column(TIME))
-            inside = (time >= task.part.begin) & (time < task.part.end)
-            file.write(table.take(to_arrow(np.flatnonzero(inside))))
-    return _placed(file.file, target) if file.rows else None
+            written.write(table.take(to_arrow(np.flatnonzero((time >= part.begin) & (time < part.end)))))
+    return _placed(written.file, target) if written.rows else None
 
 
 def _placed(file: LogFile, path: Path) -> Placed:
