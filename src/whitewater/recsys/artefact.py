@@ -37,10 +37,7 @@ FORMAT = Format("workflow.json", 1, "fitted workflow", remedy=_AGAIN)
 def save(fitted: Transformation, directory: Path) -> None:
     """Write a fitted workflow as a folder, whole or not at all; one that is there is replaced.
 
-    Raises
-    ------
-    ConfigError
-        If another folder or file is there.
+    Raises ConfigError if another folder or file is there.
     """
     directory = directory.absolute()
     check_replaceable(directory, sign=FORMAT.name)
@@ -69,12 +66,8 @@ def write(fitted: Transformation, directory: Path) -> None:
 def load(directory: Path) -> Transformation:
     """Read a fitted workflow.
 
-    Raises
-    ------
-    InputError
-        If there is none, a file is missing, or it is of another format.
-    IntegrityError
-        If a byte is not as it was written, or what is written is no workflow.
+    Raises InputError if there is none, a file is missing, or it is of another format; IntegrityError if a byte is not
+    as it was written, or what is written is no workflow.
     """
     value = FORMAT.read_signed(directory)
     try:

@@ -29,12 +29,8 @@ _RANKS = 2**16 - 1
 def as_categories(column: Column, device: Device) -> Categories:
     """Return a column as categories: integers and booleans become those of int64.
 
-    Raises
-    ------
-    ConfigError
-        If it is of floats, which have no equal values to rely on, or of lists.
-    InputError
-        If a value is above 2**63 - 1.
+    Raises ConfigError if it is of floats, which have no equal values to rely on, or of lists; InputError if a value is
+    above 2**63 - 1.
     """
     if isinstance(column, Categories):
         return column
@@ -84,14 +80,9 @@ def add_up(codes: Array, weights: Array, size: int, device: Device) -> Array:
 
 
 class CategoryCounter:
-    """Numbers distinct values densely, in the order in which they are met first.
+    """Numbers distinct values, Arrow's string, binary or int64, densely, in the order in which they are met first.
 
     Two values are one only if their bytes are equal, whatever their hashes.
-
-    Parameters
-    ----------
-    type_
-        Type of the values: Arrow's string, binary or int64.
     """
 
     def __init__(self, type_: pa.DataType) -> None:
@@ -140,13 +131,7 @@ class CategoryCounter:
 
 
 class CategoryTable:
-    """Finds values among distinct ones.
-
-    Parameters
-    ----------
-    values
-        Arrow array of string, binary or int64 without nulls or repetition.
-    """
+    """Finds values among distinct ones: an Arrow array of string, binary or int64 without nulls."""
 
     def __init__(self, values: pa.Array) -> None:
         strings = ByteStrings.of(values)
@@ -189,18 +174,8 @@ def _longer(values: Array, length: int) -> Array:
 def order_by_frequency(counts: Array, values: pa.Array) -> npt.NDArray[np.int64]:
     """Return the order of values by descending count, and by ascending value where counts are equal.
 
-    Parameters
-    ----------
-    counts
-        int64 (values,), on the host.
-    values
-        Arrow array of distinct values of string, binary or int64. Text is ordered by its bytes of UTF-8, which is by
-        code points.
-
-    Returns
-    -------
-    ndarray
-        int64 (values,): positions.
+    Counts are int64 (values,), values distinct ones of string, binary or int64; text is ordered by its bytes of UTF-8,
+    which is by code points. The order is positions, int64 (values,).
     """
     if len(values) == 0:
         return np.empty(0, np.int64)

@@ -169,12 +169,7 @@ def grown(array: npt.NDArray[Any], rows: int) -> npt.NDArray[Any]:
 class GroupTable:
     """The groups of categories that were learnt; a category that was not is group ``unseen``, after the last one.
 
-    Parameters
-    ----------
-    grouping
-        Column or combination.
-    values
-        The categories of groups 1 and following.
+    ``values`` are the categories of groups 1 and following.
     """
 
     def __init__(self, grouping: Grouping, values: pa.Array) -> None:

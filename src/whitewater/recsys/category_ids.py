@@ -92,16 +92,8 @@ def ids_of_rows(
 ) -> Column:
     """Return the id of each row, int32 or int64 by `id_type`; of lists, lists of ids.
 
-    Parameters
-    ----------
-    column
-        Text or integers, or lists of them.
-    ids_of
-        Gives the integers (values,), on the host, for the values of a dictionary, an Arrow array without nulls.
-    null
-        Id of a null.
-    cardinality
-        Number of ids.
+    ``column`` is of text or integers, or lists of them. ``ids_of`` gives the ids (values,), on the host, of the values
+    of a dictionary, ``null`` is that of a null, and all are below ``cardinality``.
     """
     if isinstance(column, Lists):
         values = ids_of_rows(column.values, ids_of, null=null, cardinality=cardinality, device=device)

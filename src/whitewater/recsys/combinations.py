@@ -49,19 +49,9 @@ def _part(value: str | int | bytes | None) -> bytes:
 
 
 def combine(columns: Sequence[Categories], device: Device) -> Categories:
-    """Return the combinations of the rows' values.
+    """Return the combinations of the rows' values in two or more columns: null where all parts are.
 
-    Parameters
-    ----------
-    columns
-        Two or more columns of one length.
-    device
-        Where they are.
-
-    Returns
-    -------
-    Categories
-        Its dictionary is binary, of the bytes of `combine_one`. Null where all parts are.
+    The dictionary is binary, of the bytes of `combine_one`.
     """
     xp = device.xp
     key = columns[0].codes.astype(np.int64) + 1

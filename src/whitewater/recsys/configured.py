@@ -27,19 +27,10 @@ _WILD = frozenset("*?[")
 def graph_of(features: Sequence[Feature], columns: Mapping[str, Role], schema: Schema) -> Node:
     """Return the features of all groups; each column that comes out has its group's name as a tag.
 
-    Parameters
-    ----------
-    features
-        Groups, at least one.
-    columns
-        Role of each column of the log. No glob matches a label, a time or a key.
-    schema
-        The columns of the log.
+    ``columns`` are the roles of the log's; no glob matches a label, a time or a key.
 
-    Raises
-    ------
-    ConfigError
-        Naming the group whose columns, operators or parameters are wrong, or the two that make a column of one name.
+    Raises ConfigError, naming the group whose columns, operators or parameters are wrong, or the two that make a column
+    of one name.
     """
     nodes = []
     made: dict[str, str] = {}

@@ -41,19 +41,9 @@ recsys:
 
 
 def features(source: Source, columns: Mapping[str, Role]) -> tuple[Feature, ...]:
-    """Return the groups of features of a source's log.
+    """Return the groups of features of a source's log, given the role of each column.
 
-    Parameters
-    ----------
-    source
-        Where the log comes from.
-    columns
-        Role of each column by name.
-
-    Raises
-    ------
-    ConfigError
-        For files, whose columns mean what only their owner knows.
+    Raises ConfigError for files, whose columns mean what only their owner knows.
     """
     if source == "files":
         raise ConfigError(

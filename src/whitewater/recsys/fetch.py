@@ -41,11 +41,8 @@ def fetch(run: Run[Fetch], *, simulated: Inputs, events: Output, inputs: Output)
     inputs
         JSON: the source, the number of rows, and ``files`` with path, origin, bytes and SHA-256 of each.
 
-    Raises
-    ------
-    InputError
-        If a file is missing, cannot be read, is cut or has no rows; a download fails; columns are missing or of a wrong
-        type; or too many lines are malformed.
+    Raises InputError if a file is missing, cannot be read, is cut or has no rows; a download fails; columns are missing
+    or of a wrong type; or too many lines are malformed.
     """
     source = run.settings.source
     place = events.parent

@@ -22,14 +22,8 @@ from whitewater.store import write_json
 def fit(run: Run[Fit], *, train: Path, workflow: Output, statistics: Output) -> None:
     """Fit the workflow of the configured features on the training rows.
 
-    Raises
-    ------
-    ConfigError
-        If the features cannot be made of the log's columns.
-    InputError
-        If the log is missing or damaged.
-    ResourceError
-        If its row groups do not fit into memory.
+    Raises ConfigError if the features cannot be made of the log's columns; InputError if the log is missing or damaged;
+    ResourceError if its row groups do not fit into memory.
     """
     log = open_log(train)
     groups = run.settings.features or _default_features(log)

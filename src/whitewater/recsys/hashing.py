@@ -77,24 +77,10 @@ def row_hash_one(values: Sequence[str | int | bytes | None], seed: int) -> int:
 def row_hash(columns: Sequence[Column], seed: int, device: Device) -> Array:
     """Return a hash of each row, which depends on the values, their order and the seed, and on nothing else.
 
-    Parameters
-    ----------
-    columns
-        One or more columns of categories or integers, of one length. An integer is the same in either.
-    seed
-        0 or more.
-    device
-        Where the columns are.
+    Hashes are uint64 (rows,), on the device. Columns are of categories or integers; an integer is the same in either,
+    and a null has a hash of its own. The seed is 0 or more.
 
-    Returns
-    -------
-    Array
-        uint64 (rows,), on the device. A null has a hash of its own.
-
-    Raises
-    ------
-    ConfigError
-        If a column is of floats or lists.
+    Raises ConfigError if a column is of floats or lists.
     """
     hashes = [_value_hashes(column, seed, device) for column in columns]
     rows, xp = len(columns[0]), device.xp

@@ -18,12 +18,9 @@ Qualities = Mapping[str, Mapping[str, Any]]
 
 
 def headline(results: Path) -> list[str]:
-    """Return what the results of one device say, one sentence a line; nothing of missing files and earlier runs.
+    """Return what the results of one device, such as ``results/recsys/cpu``, say, one sentence a line.
 
-    Parameters
-    ----------
-    results
-        Directory of the results, such as ``results/recsys/cpu``.
+    Nothing is said of missing files and earlier runs.
     """
     sentences: list[str] = []
     for name, tell in (("metrics.json", _worth), ("drift.json", _drift)):

@@ -114,12 +114,8 @@ def moments_of(values: Array, device: Device) -> Moments:
 def grouped_moments(codes: Array, values: Array, groups: int, device: Device) -> Moments:
     """Return the moments of each group of rows, as `moments_of` does of one.
 
-    Parameters
-    ----------
-    codes
-        The group of each row, int32 or int64 (rows,) on the device; a row with -1 is in none.
-    values
-        float64 (rows,) on the device; NaN is none.
+    Codes are the group of each row, int32 or int64 (rows,), values float64 (rows,), both on the device; a row with -1
+    is in no group, and NaN is no value.
     """
     xp = device.xp
     known = (codes >= 0) & ~xp.isnan(values)

@@ -76,11 +76,9 @@ def as_fitted(block: Block, types: Mapping[str, pa.DataType], device: Device) ->
     A column of nulls only, or of integers in which some are null, may come as one of floats; floats get the width that
     they had.
 
-    Raises
-    ------
-    InputError
-        If a column of integers has a number with a fraction, or one above 2**63 - 1, one of booleans has other numbers
-        than 0 and 1, one of text or lists has numbers, or one that had no value, and so no type, floats or lists.
+    Raises InputError if a column of integers has a number with a fraction, or one above 2**63 - 1, one of booleans has
+    other numbers than 0 and 1, one of text or lists has numbers, or one that had no value, and so no type, floats or
+    lists.
     """
     return {name: _as_fitted(name, column, types[name], device) for name, column in block.items()}
 

@@ -80,12 +80,8 @@ def train(run: Run[Train], *, train: Path, valid: Path, test: Path, metrics: Out
         features, with the ``plain`` group only, and ``without`` each group; see
         `whitewater.recsys.prediction_quality.Quality`.
 
-    Raises
-    ------
-    InputError
-        If there are no features, there are no training or test rows, or the former are all of one label.
-    ResourceError
-        If the features do not fit into memory.
+    Raises InputError if there are no features, there are no training or test rows, or the former are all of one label;
+    ResourceError if the features do not fit into memory.
     """
     folders = [open_features(path) for path in (train, valid, test)]
     groups = groups_of(folders[0])
@@ -223,25 +219,9 @@ def numeric_columns(folder: FeatureFolder) -> list[str]:
 
 
 def load_matrix(folder: FeatureFolder, names: Sequence[str], device: Device, *, maximum_rows: int) -> FeatureMatrix:
-    """Read features, and labels.
+    """Read features that are numbers, and labels, of at most so many rows: of more every second, third ... is taken.
 
-    Parameters
-    ----------
-    folder
-        Where they are.
-    names
-        Features that are numbers.
-    device
-        Where the arrays are to be.
-    maximum_rows
-        Rows at most: of more every second, every third ... is taken.
-
-    Raises
-    ------
-    InputError
-        If the folder has no label.
-    ResourceError
-        If the arrays do not fit into memory.
+    Raises InputError if the folder has no label; ResourceError if the arrays do not fit into memory.
     """
     if LABEL not in folder.schema.names:
         raise InputError(f"{folder.path} has no column {LABEL!r}, so there is nothing to learn.")

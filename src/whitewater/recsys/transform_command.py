@@ -24,14 +24,8 @@ from whitewater.store import staged
 def main(arguments: Sequence[str]) -> int:
     """Transform a file and return the exit status.
 
-    Raises
-    ------
-    ConfigError
-        If an argument cannot be used.
-    InputError
-        If the workflow or the file is missing or damaged, or the file lacks a column or has one of another kind.
-    DeviceError
-        If the device is not usable here.
+    Raises ConfigError if an argument cannot be used; InputError if the workflow or the file is missing or damaged, or
+    the file lacks a column or has one of another kind; DeviceError if the device is not usable here.
     """
     given = _parser().parse_args(list(arguments))
     if given.threads < 1:

@@ -79,20 +79,9 @@ class Run:
 
 
 class Tally:
-    """Counts values; those that outgrow the memory are in ``runs``.
+    """Counts values of string, binary or int64; those that outgrow the memory, in bytes, are in ``runs`` on disk.
 
-    Parameters
-    ----------
-    name
-        What is counted, for the log.
-    kind
-        Type of the values: Arrow's string, binary or int64.
-    memory
-        Bytes that it may take.
-    scratch
-        Folder of the files.
-    level
-        How many times the values were parted before.
+    ``name`` is what the log calls them, and ``level`` how many times they were parted before.
     """
 
     def __init__(self, name: str, kind: pa.DataType, *, memory: int, scratch: Path, level: int = 0) -> None:
@@ -245,14 +234,8 @@ def merged(parts: Sequence[Counted | MappedCounts], rows: int) -> Iterator[Count
     """Merge sorted values, of which each part has some, and yield them in order.
 
     At each step a window of each part is looked at. What is not behind the last value of any window comes next: values
-    that were not looked at are behind it.
-
-    Parameters
-    ----------
-    parts
-        Values in the order of `Choice`, each in one part only.
-    rows
-        Values in memory at a time, at most, if there are not more parts.
+    that were not looked at are behind it. Parts are in the order of `Choice`, each value in one of them; ``rows``
+    values are in memory at a time, at most, if there are not more parts.
     """
     window = max(1, rows // max(1, len(parts)))
     places = [0] * len(parts)

@@ -26,15 +26,7 @@ MOST_VALUES = 2**32 - 2
 class MappedTable:
     """Finds values in files: as `whitewater.recsys.categories.CategoryTable` does, in little memory.
 
-    Parameters
-    ----------
-    counted
-        Values, each once.
-
-    Raises
-    ------
-    ResourceError
-        If there are 2**32 values or more.
+    Raises ResourceError if there are 2**32 values or more.
     """
 
     def __init__(self, counted: MappedCounts) -> None:

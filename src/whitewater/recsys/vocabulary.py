@@ -121,10 +121,7 @@ class Vocabulary(Fitted):
     def ids(self, dictionary: pa.Array) -> Integers:
         """Return the id of each value of a dictionary, an Arrow array without nulls: int64 (values,).
 
-        Raises
-        ------
-        InputError
-            As `places` does.
+        Raises InputError as `places` does.
         """
         places = self.places(dictionary)
         ids = places + self.about.first
@@ -136,10 +133,7 @@ class Vocabulary(Fitted):
     def places(self, dictionary: pa.Array) -> Integers:
         """Return the place of each value in the vocabulary, int64 (values,), -1 where it is not there.
 
-        Raises
-        ------
-        InputError
-            If the values are not of the type that the vocabulary has.
+        Raises InputError if the values are not of the type that the vocabulary has.
         """
         if self.about.values and dictionary.type != self.kind:
             raise InputError(
@@ -193,10 +187,7 @@ class Vocabulary(Fitted):
 def restored_vocabulary(facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Vocabulary:
     """Return a vocabulary from its facts and tables: in memory if a table for look-ups has room there, else mapped.
 
-    Raises
-    ------
-    IntegrityError
-        If they are not those of a vocabulary.
+    Raises IntegrityError if they are not those of a vocabulary.
     """
     try:
         known = {each.name: facts[each.name] for each in fields(VocabularyFacts)}

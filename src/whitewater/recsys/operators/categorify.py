@@ -211,12 +211,8 @@ def _row_functions(group: Group, fitted: Mapping[str, Fitted]) -> list[tuple[str
 def _given(group: Group, given: Given, kind: pa.DataType, num_buckets: int) -> Vocabulary:
     """Return a given vocabulary, with counts of 0.
 
-    Raises
-    ------
-    ConfigError
-        If it is for a combination, has nulls or repetitions, or values of another type.
-    InputError
-        If its file cannot be read.
+    Raises ConfigError if it is for a combination, has nulls or repetitions, or values of another type; InputError if
+    its file cannot be read.
     """
     if group.combined:
         raise ConfigError(f"Categorify: vocabs cannot be given for {group.name}, a combination. Leave it out.")
