@@ -19,7 +19,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.contract.strict_device import StrictDevice
-from tests.real_data import needs_real_data, real_data
 from tests.recsys_operators import (
     CPU,
     applied,
@@ -29,7 +28,6 @@ from tests.recsys_operators import (
     fitted_on,
     lists,
     numbers,
-    rows_of,
     values_of,
 )
 from whitewater.devices import Device
@@ -380,21 +378,3 @@ def test_many_buckets_take_no_memory() -> None:
     fitted = fitted_on(operator, [{"C": categories(["b", "c", "b"])}])
     assert fitted["C"].tables()["vocabulary"]["count"].to_pylist() == [0, 2]
     assert applied(operator, {"C": categories(["a"])}, fitted) == {"C": [2**60 + 2]}
-
-
-@needs_real_data
-@pytest.mark.parametrize("threshold", [0, 3])
-def test_criteos_sample_is_pandas(threshold: int) -> None:
-    names = [f"C{number}" for number in range(1, 27)]
-    frame = pd.read_csv(real_data("recsys", "criteo_sample.txt"), usecols=names, dtype="str")
-    block = {name: column_of([None if pd.isna(value) else value for value in frame[name]], str) for name in names}
-    operator = Categorify(freq_threshold=threshold, num_buckets=10)
-    fitted = fitted_on(operator, [rows_of(block, rows) for rows in (slice(0, 77), slice(77, None))])
-    found = applied(operator, block, fitted)
-    for name in names:
-        counts = frame[name].value_counts().rename_axis("value").reset_index()
-        order = counts.sort_values(["count", "value"], ascending=[False, True])
-        kept = order[order["count"] >= threshold]["value"].tolist()
-        own = dict(zip(kept, range(12, 12 + len(kept)), strict=True))
-        expected = [NULL if pd.isna(value) else own.get(value, OUT + bucket(str(value), 10)) for value in frame[name]]
-        assert found[name] == expected

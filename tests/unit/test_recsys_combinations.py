@@ -10,6 +10,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.recsys_operators import categories, numbers
 from whitewater.devices.columns import Categories, Numbers
 from whitewater.devices.cpu import CpuDevice
 from whitewater.recsys.categories import as_categories
@@ -21,22 +22,15 @@ INTEGERS = st.none() | st.integers(-2, 2) | st.integers(-(2**63), 2**63 - 1)
 Row = tuple[str | None, int | None, str | None]
 
 
-def text_column(values: Sequence[str | None]) -> Categories:
-    """Return texts with a dictionary whose entries repeat."""
-    codes = [-1 if value is None else place for place, value in enumerate(values)]
-    return Categories(np.array(codes, np.int32), pa.array([value or "" for value in values], pa.string()))
-
-
 def integer_column(values: Sequence[int | None]) -> Categories:
     """Return integers with a dictionary without repetition."""
-    valid = np.array([value is not None for value in values], bool)
-    return as_categories(Numbers(np.array([value or 0 for value in values], np.int64), valid), CPU)
+    return as_categories(numbers(values, "int64"), CPU)
 
 
 def combined(rows: Sequence[Row]) -> list[bytes | None]:
     """Combine columns that have the rows, and return the value of each row."""
     first, second, third = zip(*rows, strict=True) if rows else ((), (), ())
-    column = combine([text_column(first), integer_column(second), text_column(third)], CPU)
+    column = combine([categories(first), integer_column(second), categories(third)], CPU)
     assert column.dictionary.type == pa.binary()
     assert column.codes.dtype == np.int32
     values = column.dictionary.to_pylist()
@@ -66,14 +60,14 @@ def test_the_order_of_columns_counts_and_borders_are_kept() -> None:
 
 def test_many_columns_of_many_values_do_not_overflow() -> None:
     random = np.random.default_rng(1)
-    numbers = [random.permutation(2_000) for _ in range(8)]
-    column = combine([as_categories(Numbers(each), CPU) for each in numbers], CPU)
-    expected = [combine_one([int(part) for part in row]) for row in zip(*numbers, strict=True)]
+    each_column = [random.permutation(2_000) for _ in range(8)]
+    column = combine([as_categories(Numbers(each), CPU) for each in each_column], CPU)
+    expected = [combine_one([int(part) for part in row]) for row in zip(*each_column, strict=True)]
     assert column.dictionary.take(pa.array(column.codes)).to_pylist() == expected
 
 
 def test_combinations_of_combinations_are_of_bytes() -> None:
-    pair = combine([text_column(["a", None]), text_column(["b", None])], CPU)
-    triple = combine([pair, text_column(["c", "c"])], CPU)
+    pair = combine([categories(["a", None]), categories(["b", None])], CPU)
+    triple = combine([pair, categories(["c", "c"])], CPU)
     inner = combine_one(("a", "b"))
     assert triple.dictionary.to_pylist() == [combine_one((inner, "c")), combine_one((None, "c"))]

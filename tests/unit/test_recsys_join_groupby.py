@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.real_data import needs_real_data, real_data
 from tests.recsys_frames import learnt
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.recsys.operators.join_groupby import JoinGroupby, Stat
@@ -132,14 +131,3 @@ def test_a_table_of_another_form_is_refused(log: pd.DataFrame, tmp_path: Path) -
     for name in ("rows", "price_mean", "category"):
         with pytest.raises(IntegrityError, match="Fit again"):
             EVERYTHING.restored(("city",), fitted.facts(), {"categories": table.drop_columns([name])})
-
-
-@needs_real_data
-def test_criteos_sample_is_joined_as_by_pandas(tmp_path: Path) -> None:
-    sample = pd.read_csv(real_data("recsys/criteo_sample.txt"))
-    sample["C26"] = sample["C26"].astype(object).where(sample["C26"].notna(), None)
-    operator = JoinGroupby(cont_cols=("I2", "I5"), stats=STATS)
-    found = learnt(operator, sample, ("C26",), scratch=tmp_path, parts=3).applied(sample)
-    for number in operator.cont_cols:
-        ours = found[["C26_count", *(f"C26_{number}_{stat}" for stat in STATS[1:])]]
-        np.testing.assert_allclose(ours, joined_by_pandas(sample, sample, "C26", number)[list(STATS)], rtol=1e-6)

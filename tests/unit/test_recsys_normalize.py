@@ -5,21 +5,16 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from tests.real_data import needs_real_data, real_data
 from tests.recsys_operators import applied, applied_by_row, categories, fields_of, fitted_on, numbers, on_host, rows_of
 from whitewater.devices import Device, resolve
 from whitewater.devices.columns import Block, Numbers
 from whitewater.errors import ConfigError, InputError, IntegrityError
-from whitewater.recsys.operators import Bucketize, Clip, FillMedian, FillMissing, LogOp, Rename
 from whitewater.recsys.operators.normalize import Normalize, NormalizeMinMax
-from whitewater.recsys.workflow import Workflow
 
 CPU = resolve("cpu")
 SCALERS = [(Normalize(), StandardScaler()), (NormalizeMinMax(), MinMaxScaler())]
@@ -120,23 +115,3 @@ def test_columns_without_a_scale_are_refused_by_name(operator: Normalize) -> Non
         operator.output(("C1",), fields_of({"C1": categories(["a"])}))
     with pytest.raises(IntegrityError, match="'mean'"):
         operator.restored(("x",), {"count": 2, "mean": "2"}, {})
-
-
-@needs_real_data
-def test_the_numbers_of_criteo_are_those_of_pandas_and_scikit_learn() -> None:
-    frame = pd.read_csv(real_data("recsys", "criteo_sample.txt")).filter(regex="^I")
-    table = pa.Table.from_pandas(frame.astype("Int64"), preserve_index=False)
-    names = [f"I{number}" for number in range(1, 14)]
-    scaled = names >> FillMedian() >> Clip(min_value=0) >> LogOp() >> Normalize()
-    ranged = names >> NormalizeMinMax() >> Rename(postfix="_ranged")
-    buckets = names >> FillMissing(fill_val=-9) >> Bucketize(boundaries=(0, 1, 10, 100)) >> Rename(postfix="_bucket")
-    found = Workflow(scaled + ranged + buckets).fit_transform(table, threads=1).to_pandas()
-    logarithms = np.log1p(frame.fillna(frame.median()).clip(lower=0))
-    digits = np.digitize(frame.fillna(-9), (0, 1, 10, 100))
-    for columns, oracle in {
-        "": StandardScaler().fit_transform(logarithms),
-        "_ranged": MinMaxScaler().fit_transform(frame),
-        "_bucket": digits,
-    }.items():
-        made = found[[f"{name}{columns}" for name in names]].to_numpy(np.float64)
-        np.testing.assert_allclose(made, oracle, rtol=1e-6, atol=1e-6)

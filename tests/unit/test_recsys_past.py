@@ -5,13 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.real_data import needs_real_data, real_data
 from tests.recsys_frames import learnt
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.recsys.operators.past import PastCount, PastMean
@@ -165,13 +163,3 @@ def test_a_table_of_another_form_is_refused(tmp_path: Path) -> None:
     for changed in (table.drop_columns(["sums"]), table.drop_columns(["null_rows"]), emptied):
         with pytest.raises(IntegrityError, match="Fit again"):
             past.operator.restored(("city",), fitted.facts(), {"categories": changed})
-
-
-@needs_real_data
-def test_criteos_sample_has_the_past_of_the_loop(tmp_path: Path) -> None:
-    sample = pd.read_csv(real_data("recsys/criteo_sample.txt"))[["label", "C9", "C23"]].assign(time=range(200))
-    operator = PastMean(target="label", period=20, p_smooth=SMOOTH, first_mean=FIRST)
-    found = learnt(operator, sample, ("C9", ("C9", "C23")), scratch=tmp_path, parts=3).applied(sample)
-    for columns in (["C9"], ["C9", "C23"]):
-        expected: npt.NDArray[np.float64] = past_by_loop(sample, sample, columns, "label", 20)[1]
-        np.testing.assert_allclose(found[f"{'_'.join(columns)}_past_mean_label"], expected, rtol=1e-6)

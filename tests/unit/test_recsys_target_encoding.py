@@ -13,7 +13,6 @@ from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from tests.real_data import needs_real_data, real_data
 from tests.recsys_frames import learnt
 from whitewater.errors import ConfigError, InputError, IntegrityError, ResourceError
 from whitewater.recsys.hashing import row_hash_one
@@ -261,14 +260,3 @@ def test_a_table_of_another_form_is_refused(log: pd.DataFrame, tmp_path: Path) -
     for facts, changed in changes:
         with pytest.raises(IntegrityError, match="Fit again"):
             encoding.operator.restored(("city",), fitted.facts() | facts, {"categories": changed})
-
-
-@needs_real_data
-def test_criteos_sample_is_encoded_as_by_pandas(tmp_path: Path) -> None:
-    sample = pd.read_csv(real_data("recsys/criteo_sample.txt"))
-    sample = sample.assign(row_id=np.arange(len(sample))).astype({"C3": object, "C26": object})
-    sample = sample.where(sample.notna(), None).astype({"label": np.int8, "row_id": np.int64})
-    found = learnt(TargetEncoding(target="label"), sample, ("C26", ("C3", "C26")), scratch=tmp_path, parts=3)
-    for columns in found.inputs:
-        expected = encoded_by_pandas(sample, sample, columns, "label")
-        np.testing.assert_allclose(found.applied(sample)[name_of(columns, "label")], expected, rtol=1e-6)
