@@ -58,13 +58,18 @@ def check_source(application: str, section: Mapping[str, Any]) -> Check:
 
 def _not_opened(stores: Mapping[str, Vcz]) -> list[str]:
     """Say which stores cannot be opened, and why: in little time, so with one further try at most."""
-    from whitewater.genomics.sources.stores import open_store
+    from whitewater.zarr_arrays import open_group
 
     problems = []
     for store, settings in stores.items():
         try:
-            limits = {"retries": min(settings.retries, 1), "timeout": min(settings.timeout, REACH_SECONDS)}
-            open_store(store, settings.model_copy(update=limits))
+            open_group(
+                str(local_path(store) or store),
+                anonymous=settings.anonymous,
+                endpoint=settings.endpoint,
+                retries=min(settings.retries, 1),
+                timeout=min(settings.timeout, REACH_SECONDS),
+            )
         except WhitewaterError as error:
             problems.append(str(error))
     return problems
