@@ -11,8 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from whitewater.devices import Device, resolve
-from whitewater.devices.columns import Block, Categories, Column, Lists, Numbers
-from whitewater.recsys import rows
+from whitewater.devices.columns import Block, Categories, Column, Lists, Numbers, moved
 from whitewater.recsys.graph import Inputs
 from whitewater.recsys.operator import Applying, Fitted, Fitting, Operator, Statistic
 from whitewater.recsys.schema import Field
@@ -95,7 +94,7 @@ def rows_of(block: Block, rows: slice | npt.NDArray[Any]) -> Block:
 
 def on_host(block: Block, device: Device) -> Block:
     """Return a block of numbers and categories of a device on the host, to be taken row by row."""
-    return {name: rows.on_host(column, device) for name, column in block.items()}
+    return {name: moved(column, device.to_host) for name, column in block.items()}
 
 
 def fitted_on(

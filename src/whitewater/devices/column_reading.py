@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from whitewater.devices.blocks import Array
 from whitewater.devices.column_chunk import read_chunk
-from whitewater.devices.columns import Categories, Column, Lists, Numbers
+from whitewater.devices.columns import Categories, Column, Lists, Numbers, moved, taken
 from whitewater.devices.parquet import faults_of, opened, position_of
 from whitewater.devices.parquet_chunk import described
 from whitewater.errors import InputError
@@ -210,7 +210,7 @@ def gpu_read_columns(
         raise
     others = [name for name in names if name not in direct]
     for name, column in cpu_read_columns(path, row_group, others, start=start, rows=rows).items():
-        columns[name] = _on_gpu(column)
+        columns[name] = moved(column, _copied)
     return {name: columns[name] for name in names}
 
 
@@ -261,27 +261,9 @@ def _part(column: Column, start: int, rows: int | None) -> Column:
     """Return some rows of a column."""
     wanted = range(len(column))[start : None if rows is None else start + rows]
     if not isinstance(column, Lists):
-        return _rows(column, wanted.start, wanted.stop)
+        return taken(column, slice(wanted.start, wanted.stop))
     offsets = column.offsets[wanted.start : wanted.stop + 1]
-    return Lists(offsets - offsets[0], _rows(column.values, int(offsets[0]), int(offsets[-1])))
-
-
-def _rows(column: Numbers | Categories, start: int, stop: int) -> Numbers | Categories:
-    if isinstance(column, Categories):
-        return Categories(column.codes[start:stop], column.dictionary)
-    return Numbers(column.values[start:stop], None if column.valid is None else column.valid[start:stop])
-
-
-def _on_gpu(column: Column) -> Column:
-    if isinstance(column, Lists):
-        return Lists(_copied(column.offsets), _values_on_gpu(column.values))
-    return _values_on_gpu(column)
-
-
-def _values_on_gpu(column: Numbers | Categories) -> Numbers | Categories:
-    if isinstance(column, Categories):
-        return Categories(_copied(column.codes), column.dictionary)
-    return Numbers(_copied(column.values), None if column.valid is None else _copied(column.valid))
+    return Lists(offsets - offsets[0], taken(column.values, slice(int(offsets[0]), int(offsets[-1]))))
 
 
 def _copied(array: Any) -> Array:

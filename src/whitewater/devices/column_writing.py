@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from whitewater.devices.blocks import Array
-from whitewater.devices.columns import Categories, Column, Lists, Numbers
+from whitewater.devices.columns import Categories, Column, Lists, Numbers, moved
 from whitewater.errors import InputError
 
 # One page for each column chunk, up to 1 GiB.
@@ -119,15 +118,7 @@ def gpu_write_columns(
     block: Mapping[str, Column], path: Path, types: Mapping[str, pa.DataType], *, row_group_rows: int
 ) -> None:
     """Write columns; see `cpu_write_columns`. Rows go over the host, whose writer is as fast as the disk."""
-    on_host = {name: _to_host(block[name]) for name in types}
-    cpu_write_columns(on_host, path, types, row_group_rows=row_group_rows)
-
-
-def _to_host(column: Any) -> Any:
     import cupy
 
-    if isinstance(column, Lists):
-        return Lists(cupy.asnumpy(column.offsets), _to_host(column.values))
-    if isinstance(column, Categories):
-        return Categories(cupy.asnumpy(column.codes), column.dictionary)
-    return Numbers(cupy.asnumpy(column.values), None if column.valid is None else cupy.asnumpy(column.valid))
+    on_host = {name: moved(block[name], cupy.asnumpy) for name in types}
+    cpu_write_columns(on_host, path, types, row_group_rows=row_group_rows)

@@ -6,9 +6,9 @@ once in a dictionary on the host, so that ids and hashes come from the same byte
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
@@ -62,3 +62,17 @@ class Lists:
 
 Column = Numbers | Categories | Lists
 Block = Mapping[str, Column]
+
+
+def moved(column: Column, move: Callable[[Any], Array]) -> Column:
+    """Return a column whose arrays are what ``move`` makes of them, such as those of another device."""
+    if isinstance(column, Lists):
+        return Lists(move(column.offsets), cast("Numbers | Categories", moved(column.values, move)))
+    if isinstance(column, Categories):
+        return Categories(move(column.codes), column.dictionary)
+    return Numbers(move(column.values), None if column.valid is None else move(column.valid))
+
+
+def taken(values: Numbers | Categories, rows: Array | slice) -> Numbers | Categories:
+    """Return some rows of a column without lists."""
+    return cast("Numbers | Categories", moved(values, lambda each: each[rows]))

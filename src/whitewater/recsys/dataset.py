@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from whitewater.errors import InputError
 from whitewater.recsys.log_folder import is_log, open_log
-from whitewater.recsys.rows import as_fitted, joined, on_device
+from whitewater.recsys.rows import as_fitted, joined
 from whitewater.recsys.schema import Field, Schema, kind, plain, wider
 
 if TYPE_CHECKING:
@@ -175,9 +175,10 @@ class _Table:
 
     def read(self, piece: Piece, names: Sequence[str], device: Device) -> Block:
         from whitewater.devices.column_reading import column_of
+        from whitewater.devices.columns import moved
 
         batch = self.batches[cast("int", piece.source)].slice(piece.start, piece.rows)
-        return {name: on_device(column_of(batch.column(name)), device) for name in names}
+        return {name: moved(column_of(batch.column(name)), device.from_host) for name in names}
 
     def sizes(self, names: Sequence[str]) -> dict[str, int]:
         return {name: self.table.column(name).nbytes for name in names}

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from whitewater.config.recsys import Feature, Fit, Source
+from whitewater.config.recsys import Fit, Source
 from whitewater.recsys import artefact
 from whitewater.recsys.configured import graph_of, refuse_periods
 from whitewater.recsys.dataset import Dataset
-from whitewater.recsys.log_folder import ROW_ID, Log, open_log
+from whitewater.recsys.log_folder import ROW_ID, open_log
 from whitewater.recsys.schema import described
 from whitewater.recsys.transforming import Transformation
 from whitewater.recsys.workflow import Workflow
@@ -25,8 +25,10 @@ def fit(run: Run[Fit], *, train: Path, workflow: Output, statistics: Output) -> 
     Raises ConfigError if the features cannot be made of the log's columns; InputError if the log is missing or damaged;
     ResourceError if its row groups do not fit into memory.
     """
+    from whitewater.recsys.default_features import features
+
     log = open_log(train)
-    groups = run.settings.features or _default_features(log)
+    groups = run.settings.features or features(cast("Source", log.source), log.columns)
     dataset = Dataset(train)
     made = Workflow(graph_of(groups, log.columns, dataset.schema), carry=(log.label, ROW_ID))
     if log.time.unit == "position":
@@ -59,9 +61,3 @@ def _group(fitted: Transformation, name: str) -> dict[str, Any]:
 
 def _stage(operator: str, inputs: Any, learnt: Mapping[str, Any]) -> dict[str, Any]:
     return {"operator": operator, "inputs": inputs, "learnt": {name: each.facts() for name, each in learnt.items()}}
-
-
-def _default_features(log: Log) -> tuple[Feature, ...]:
-    from whitewater.recsys.default_features import features
-
-    return features(cast("Source", log.source), log.columns)

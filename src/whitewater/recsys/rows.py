@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pyarrow as pa
 
-from whitewater.devices.columns import Block, Categories, Column, Lists, Numbers
+from whitewater.devices.columns import Block, Categories, Column, Lists, Numbers, moved
 from whitewater.errors import InputError
 from whitewater.recsys.log_folder import SINCE, UNTIL
 from whitewater.recsys.schema import kind
 
 if TYPE_CHECKING:
-    from whitewater.devices.protocol import Array, Device
+    from whitewater.devices.protocol import Device
 
 
 _WHOLE = 2.0**53
@@ -140,7 +140,7 @@ def _all_null(name: str, column: Numbers, type_: pa.DataType, device: Device) ->
 def _of_nothing(nothing: pa.Array, device: Device) -> Numbers | Categories:
     from whitewater.devices.column_reading import column_of
 
-    return cast("Numbers | Categories", on_device(column_of(nothing), device))
+    return cast("Numbers | Categories", moved(column_of(nothing), device.from_host))
 
 
 def _as_integers(name: str, column: Numbers, device: Device) -> Numbers:
@@ -182,38 +182,12 @@ def type_of(column: Column) -> pa.DataType:
     return column.dictionary.type
 
 
-def on_device(column: Column, device: Device) -> Column:
-    """Return a column of the host on the device."""
-    return _moved(column, device.from_host)
-
-
-def on_host(column: Column, device: Device) -> Column:
-    """Return a column of the device on the host."""
-    return _moved(column, device.to_host)
-
-
-def _moved(column: Column, move: Callable[[Array], Array]) -> Column:
-    if isinstance(column, Numbers):
-        return Numbers(move(column.values), None if column.valid is None else move(column.valid))
-    if isinstance(column, Categories):
-        return Categories(move(column.codes), column.dictionary)
-    return Lists(move(column.offsets), cast("Numbers | Categories", _moved(column.values, move)))
-
-
-def taken(values: Column, rows: Array) -> Numbers | Categories:
-    """Return some rows of a column without lists."""
-    if isinstance(values, Categories):
-        return Categories(values.codes[rows], values.dictionary)
-    numbers = cast("Numbers", values)
-    return Numbers(numbers.values[rows], None if numbers.valid is None else numbers.valid[rows])
-
-
 def as_table(block: Block, types: Mapping[str, pa.DataType], device: Device) -> pa.Table:
     """Return columns as a table of Arrow; nulls are nulls, but NaN in floats.
 
     Raises InputError if the values of a column cannot be of its type.
     """
-    arrays = [_arrow_of(name, on_host(block[name], device), type_) for name, type_ in types.items()]
+    arrays = [_arrow_of(name, moved(block[name], device.to_host), type_) for name, type_ in types.items()]
     return pa.Table.from_arrays(arrays, schema=arrow_schema(types))
 
 

@@ -18,11 +18,12 @@ import pyarrow as pa
 
 from whitewater.arrow_arrays import to_arrow, to_numpy
 from whitewater.devices.column_reading import column_of
+from whitewater.devices.columns import moved
 from whitewater.errors import IntegrityError
 from whitewater.recsys.dataset import Dataset, Part
 from whitewater.recsys.feature_folder import FeatureFile, file_name
 from whitewater.recsys.hashing import row_hash
-from whitewater.recsys.rows import as_table, on_device
+from whitewater.recsys.rows import as_table
 from whitewater.recsys.transforming import Transformation, even
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def gather(bucket: int, *, paths: Sequence[Path], shuffle: Shuffle, device: Devi
             f"the column {shuffle.key!r} has a number twice, so the rows have no order. Make the log again."
         )
     sorted_rows = rows.drop_columns([_HASH]).combine_chunks().take(to_arrow(order))
-    block = {name: on_device(column_of(sorted_rows[name]), device) for name in shuffle.schema.names}
+    block = {name: moved(column_of(sorted_rows[name]), device.from_host) for name in shuffle.schema.names}
     name = file_name(bucket)
     if len(order):
         device.write_columns(

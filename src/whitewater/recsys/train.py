@@ -200,13 +200,13 @@ def _fit_trees(parts: Parts, run: Run[Train]) -> tuple[Callable[[Array], Array],
 
 def _parts(parts: Parts) -> dict[str, Any]:
     return {
-        name: {"rows": len(part.y), "of": part.of, "label_rate": _rate(part)}
+        name: {
+            "rows": len(part.y),
+            "of": part.of,
+            "label_rate": float(part.y.mean(dtype="float64")) if len(part.y) else None,
+        }
         for name, part in (("train", parts.train), ("valid", parts.valid), ("test", parts.test))
     }
-
-
-def _rate(part: FeatureMatrix) -> float | None:
-    return float(part.y.mean(dtype="float64")) if len(part.y) else None
 
 
 def numeric_columns(folder: FeatureFolder) -> list[str]:

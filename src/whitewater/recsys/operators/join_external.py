@@ -17,12 +17,11 @@ from pydantic import model_validator
 
 from whitewater.devices import resolve
 from whitewater.devices.column_reading import column_of
-from whitewater.devices.columns import Categories, Column, Numbers
+from whitewater.devices.columns import Categories, Column, Numbers, moved
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.recsys.category_groups import Grouping, GroupTable, columns_of
 from whitewater.recsys.operator import Applying, Fitted, Fitting, Operator, Row, RowFunction, Statistic
 from whitewater.recsys.operators.by_column import column_names, is_number
-from whitewater.recsys.rows import on_device, taken
 from whitewater.recsys.schema import Field, plain, type_named
 
 if TYPE_CHECKING:
@@ -221,7 +220,10 @@ class JoinedTable(Fitted):
         """Return the columns, by name, for the keys of a block, on the device."""
         keys = self._grouping.categories(block, device)
         rows = device.from_host(self.row_of_group[self.groups.groups(keys.dictionary)])[keys.codes]
-        return {name: taken(on_device(column, device), rows) for name, column in self._columns_on_host.items()}
+        return {
+            name: moved(column, lambda each: device.from_host(each)[rows])
+            for name, column in self._columns_on_host.items()
+        }
 
     @cached_property
     def _keys(self) -> Categories:

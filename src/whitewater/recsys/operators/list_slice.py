@@ -10,11 +10,10 @@ import pyarrow as pa
 from pydantic import Field as Parameter
 from pydantic import FiniteFloat, model_validator
 
-from whitewater.devices.columns import Lists, Numbers
+from whitewater.devices.columns import Lists, Numbers, taken
 from whitewater.errors import ConfigError, InputError
 from whitewater.recsys.operator import Fitted
 from whitewater.recsys.operators.by_column import ByColumn, holding, holding_dtype, is_number, plain_number
-from whitewater.recsys.rows import taken
 
 if TYPE_CHECKING:
     from whitewater.devices.columns import Column
