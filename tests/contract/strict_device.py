@@ -25,7 +25,7 @@ from distributed.protocol.pickle import dumps, loads
 from tests.contract.device_array import DeviceArray, Namespace, record
 from tests.contract.device_frame import CUDF, CudfBackend
 from whitewater.devices import Array, Block, Encoded, GroupStatistics, Kind, Parsed, RawBlock, gpu_kernels
-from whitewater.devices.columns import Categories, Column, Lists, Numbers
+from whitewater.devices.columns import Categories, Column, Lists, Numbers, moved
 from whitewater.devices.cpu import CpuDevice
 from whitewater.devices.gpu import GpuDevice
 from whitewater.devices.gpu_cluster import DASK_SETTINGS
@@ -471,15 +471,6 @@ def checked(column: Column) -> Column:
         If some are of the host.
     """
     return moved(column, lambda array: on_device(on_host(array, array.dtype.name)))
-
-
-def moved(column: Column, move: Callable[[Any], Array]) -> Column:
-    """Return a column whose arrays are moved."""
-    if isinstance(column, Lists):
-        return Lists(move(column.offsets), cast("Numbers | Categories", moved(column.values, move)))
-    if isinstance(column, Categories):
-        return Categories(move(column.codes), column.dictionary)
-    return Numbers(move(column.values), None if column.valid is None else move(column.valid))
 
 
 def genotypes_on_host(genotypes: Genotypes) -> Genotypes:
