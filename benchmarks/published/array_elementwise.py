@@ -8,7 +8,6 @@ the same code says of two small matrices, of zeros, and of zeros but for the las
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from math import isqrt
@@ -19,6 +18,7 @@ from pydantic import JsonValue
 from benchmarks.published.row import BOTH, SEED, CallCase, Published, Row, Timed, Variant, Work
 from benchmarks.report import Size
 from whitewater.devices import Device
+from whitewater.workers import thread_workers
 
 EDGE = 10_000
 # Functions of each element: two of trigonometry, two squares, a sum and a comparison.
@@ -58,21 +58,20 @@ def as_published(work: Work) -> Iterator[Timed]:
 
 @contextmanager
 def blocked(work: Work) -> Iterator[Timed]:
-    """Call the same functions in the same order, on threads, in slices that stay in the cache, and leave none out."""
+    """Have the library's workers call the same functions in slices that its device asks for, and leave none out."""
     xp, x = work.device.xp, draw(work)
-    with ThreadPoolExecutor(work.threads) as pool:
-        of_part = partial(all_one, work.device)
+    with thread_workers(work.threads) as workers:
 
         def whole(x: Any) -> bool:
             # No part is empty; and none is left out, although one may tell the answer.
             parts = xp.array_split(x.reshape(-1), min(work.threads, x.size))
-            identities = [bool(identity) for identity in pool.map(of_part, parts)]
+            identities = [bool(each) for _, each in workers.completed(all_one, parts, {"device": work.device})]
             return all(identities)
 
         yield Timed(partial(whole, x), answer=partial(answer, of=whole, device=work.device))
 
 
-def all_one(device: Device, x: Any) -> Any:
+def all_one(x: Any, *, device: Device) -> Any:
     """Return whether sin(x)**2 + cos(x)**2 is 1 everywhere; what is in between is in two buffers."""
     xp, rows = device.xp, min(device.slice_rows, len(x))
     sines, cosines = xp.empty(rows), xp.empty(rows)
