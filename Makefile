@@ -29,7 +29,7 @@ PYTEST := python -m pytest --numprocesses auto --dist worksteal
 # Certificates of the machine, which a company's proxy may have added to, rather than those that uv brings.
 export UV_SYSTEM_CERTS ?= 1
 
-.PHONY: help run test test-slow lint bench bench-guard clean clean-downloads lock test-contract-rapids
+.PHONY: help run test test-slow test-newer lint bench bench-guard clean clean-downloads lock test-contract-rapids
 
 help: ## List the targets
 	@grep --extended-regexp '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | while IFS=$$'\t' read -r target text; do \
@@ -47,6 +47,13 @@ test: lint ## Lint, then the tests, but for the slow ones
 
 test-slow: .venv/.dev ## The slow tests: notebooks, kills, clusters, one fault after another; CI runs them too
 	$(DEV) $(PYTEST) -m slow
+
+# The locks hold two sets of packages: zarr, SciPy, XGBoost and others dropped Python 3.11.
+test-newer: ## The tests with the newer packages that Python 3.12 and later get, where one is installed
+	@for python in python3.13 python3.12; do if "$$python" -c 'import ensurepip' 2>/dev/null; then \
+		$(MAKE) --no-print-directory PYTHON="$$python" .venv-newer/.dev; \
+		$(call in,.venv-newer) $(PYTEST) -m "not slow"; exit; fi; done; \
+	echo "Not tested with newer packages: neither python3.13 nor python3.12 is on the PATH."
 
 lint: .venv/.dev ## Check style, types and workflows
 	$(DEV) ruff check
