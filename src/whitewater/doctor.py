@@ -24,7 +24,6 @@ from whitewater.config.cluster import Cluster
 from whitewater.config.gpu import missing_gpu
 from whitewater.config.resolve import Source, resolve
 from whitewater.errors import ConfigError, WhitewaterError
-from whitewater.source_checks import NAMED, check_source
 from whitewater.versions import versions
 
 OLDEST_PYTHON = (3, 11)
@@ -49,7 +48,6 @@ def run(config: Mapping[str, Any], *, root: Path) -> list[Check]:
         *(check_write_access(root / folder) for folder in FOLDERS),
         check_gpu(needed=device == "gpu"),
         check_scheduler(Cluster.model_validate(config["cluster"])),
-        *(check_source(application, config[application]) for application in NAMED),
     ]
 
 

@@ -55,9 +55,7 @@ class Opened:
 
 
 @contextmanager
-def open_remote(
-    url: str, *, anonymous: bool, timeout: float, offset: int = 0, version: str = "", block: int = BUCKET_BLOCK
-) -> Iterator[Opened]:
+def open_remote(url: str, *, anonymous: bool, timeout: float, offset: int = 0, version: str = "") -> Iterator[Opened]:
     """Open a remote file at ``offset`` if it is still the ``version`` that was being read, else at its start.
 
     Parameters
@@ -68,8 +66,6 @@ def open_remote(
         Whether buckets are read without credentials.
     timeout
         Seconds without data after which HTTP is given up.
-    block
-        Bytes that are asked of a bucket at once.
 
     Raises
     ------
@@ -81,7 +77,7 @@ def open_remote(
     if url.startswith(("http://", "https://")):
         opened = _open_http(url, timeout=timeout, offset=offset, version=version)
     else:
-        opened = _open_object(url, anonymous=anonymous, offset=offset, version=version, block=block)
+        opened = _open_object(url, anonymous=anonymous, offset=offset, version=version)
     with closing(opened):
         yield opened
 
@@ -123,13 +119,13 @@ def bucket_faults(url: str, *, anonymous: bool) -> Iterator[None]:
         raise TransferError(_reason(error)) from error
 
 
-def _open_object(url: str, *, anonymous: bool, offset: int, version: str, block: int) -> Opened:
+def _open_object(url: str, *, anonymous: bool, offset: int, version: str) -> Opened:
     """Open an object at ``offset`` if what the store says of it has not changed."""
     with bucket_faults(url, anonymous=anonymous):
         filesystem, path = filesystem_of(url, anonymous=anonymous)
         filesystem.invalidate_cache()
         size, current = filesystem.info(path)["size"], str(filesystem.ukey(path))
-        stream = filesystem.open(path, "rb", block_size=block)
+        stream = filesystem.open(path, "rb", block_size=BUCKET_BLOCK)
     start = offset if version == current and offset <= size else 0
     stream.seek(start)
     return Opened(stream.read, stream.close, start, size, current)

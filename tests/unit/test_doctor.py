@@ -11,7 +11,6 @@ from whitewater import doctor, memory
 from whitewater.config.cluster import Cluster
 from whitewater.config.gpu import missing_gpu
 from whitewater.config.resolve import resolve
-from whitewater.source_checks import unreachable
 
 ROOT = Path(__file__).parents[2]
 
@@ -140,31 +139,6 @@ def test_scheduler_to_attach_to_that_answers_passes() -> None:
     assert "workers: 1" in check.found
 
 
-def test_places_that_answer_are_reachable(served: tuple[str, Path]) -> None:
-    address, folder = served
-    (folder / "trips.csv").write_text("fare,tip\n")
-    places = [str(folder / "trips.csv"), str(folder / "*.csv"), f"{address}/trips.csv", f"file://{folder}/trips.csv"]
-    assert unreachable(places, anonymous=True, seconds=10) == []
-
-
-def test_each_place_that_does_not_answer_is_named(served: tuple[str, Path], silent: str, unused_port: int) -> None:
-    address, folder = served
-    (folder / "empty.csv").touch()
-    expected = {
-        str(folder / "missing.csv"): "does not exist",
-        str(folder / "*.parquet"): "matches no file",
-        str(folder / "empty.csv"): "empty",
-        f"{address}/missing.csv": "is not published",
-        f"http://127.0.0.1:{unused_port}/trips.csv": "refused",
-        f"{silent}/trips.csv": "",
-    }
-    problems = unreachable(expected, anonymous=True, seconds=3)
-    assert len(problems) == len(expected)
-    for problem, (place, reason) in zip(problems, expected.items(), strict=True):
-        assert problem.startswith(place)
-        assert reason in problem
-
-
 def test_json_is_a_list_of_checks_and_the_status_counts_failures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -203,11 +177,11 @@ def test_own_configuration_file_goes_over_those_of_the_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "config").mkdir()
-    (tmp_path / "config" / "taxi.yaml").write_text("taxi: {fetch: {source: tlc, generated: {scale: 1}}}\n")
-    (tmp_path / "own.yaml").write_text("taxi: {fetch: {source: generated}}\n")
+    (tmp_path / "config" / "config.yaml").write_text("cluster: {kind: threads, performance_report: true}\n")
+    (tmp_path / "own.yaml").write_text("cluster: {performance_report: false}\n")
     monkeypatch.chdir(tmp_path)
     doctor.main(["--json", "--configfile", "own.yaml"])
-    assert "taxi source: generated" in capsys.readouterr().out
+    assert "not needed for cluster.kind=threads" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("data", [b"device: \xff", b"device: [", b"- cpu"])
