@@ -103,10 +103,10 @@ def _of_rules() -> Iterator[Path]:
 
 
 def _simulated() -> Iterator[Path]:
-    """Yield the months of simulated trips, which are kept between runs."""
+    """Yield the months of simulated trips, which the step `fetch` keeps beside its outputs."""
     folder = Path("data/taxi/generated")
-    yield from (folder / name for name in (*_json(folder / "state.json"), "state.json", "zones.csv"))
-    yield from folder.glob(".*.part")
+    for pattern in ("*_tripdata_*", "zones.csv", ".*.part"):
+        yield from folder.glob(pattern)
     yield Path("data/taxi/unknown_zones.csv")
 
 

@@ -283,19 +283,6 @@ def test_the_csv_holds_the_trips_of_the_month_and_a_few_torn_lines(tmp_path: Pat
     assert read == pytest.approx([sum(expected[name].to_pylist()) for name in ("total_amount", "tip_amount")])
 
 
-def test_files_are_made_once_and_again_when_settings_change_or_they_are_damaged(tmp_path: Path) -> None:
-    def made() -> dict[str, int]:
-        return {path.name: path.stat().st_mtime_ns for path in write_generated(tmp_path, SMALL)}
-
-    first = made()
-    assert made() == first
-    (tmp_path / "green_tripdata_2019-03.parquet").write_bytes(b"damaged")
-    second = made()
-    assert {name for name in first if first[name] != second[name]} == {"green_tripdata_2019-03.parquet"}
-    write_generated(tmp_path, SMALL.model_copy(update={"seed": 6}))
-    assert set(made().values()).isdisjoint(first.values())
-
-
 def test_files_that_are_no_longer_asked_for_are_removed(tmp_path: Path) -> None:
     write_generated(tmp_path, SMALL)
     write_generated(tmp_path, SMALL.model_copy(update={"services": ("green",)}))
@@ -314,9 +301,3 @@ def test_a_month_does_not_depend_on_the_others_that_are_asked_for(tmp_path: Path
     both = write_generated(tmp_path / "both", SMALL)
     one = write_generated(tmp_path / "one", SMALL.model_copy(update={"services": ("green",), "months": ("2019-06",)}))
     assert one[0].read_bytes() == both[3].read_bytes()
-
-
-def test_a_code_change_makes_files_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = write_generated(tmp_path, SMALL)[1].stat().st_mtime_ns
-    monkeypatch.setattr(simulate, "_code", lambda: "another version")
-    assert write_generated(tmp_path, SMALL)[1].stat().st_mtime_ns != first

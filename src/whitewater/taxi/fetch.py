@@ -35,8 +35,8 @@ class Catalogue:
 def fetch(run: Run[Fetch], *, inputs: Output, zones: Output) -> None:
     """Write a catalogue of the files of trips, and the table of zones in one layout, each zone once.
 
-    Simulated and downloaded files are kept in ``data/taxi``, beside the outputs, so that a run that was broken off goes
-    on where it stopped. Files of the user are read where they are.
+    Simulated and downloaded files are kept in ``data/taxi``, beside the outputs; a download that was broken off goes on
+    where it stopped. Files of the user are read where they are.
     """
     DATA.mkdir(parents=True, exist_ok=True)
     with exclusive(DATA / ".fetch.lock"):

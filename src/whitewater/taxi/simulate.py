@@ -7,17 +7,16 @@ their rates) and `layout` (columns and spellings by era).
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from whitewater.errors import ConfigError
-from whitewater.store import put_in_place, read_json, sha256, write_json
+from whitewater.store import put_in_place
 from whitewater.taxi.schema import SERVICES, Service
 from whitewater.taxi.simulation.city import SIZE, city
 from whitewater.taxi.simulation.dirt import DIRT, soil
@@ -37,7 +36,7 @@ logger = logging.getLogger(__name__)
 # three times as many, which would make the default large without teaching more.
 ROWS: dict[Service, int] = {"yellow": 3_000_000, "green": 300_000, "fhvhv": 1_000_000}
 BLOCK_TRIPS = 250_000
-STATE = "state.json"
+MONTHS = "*_tripdata_*"
 
 
 def simulate_month(service: Service, month: str, *, rows: int, seed: int) -> pa.Table:
@@ -70,8 +69,8 @@ def write_generated(directory: Path, settings: Generated) -> list[Path]:
     """Write the zone table and a file for each service and month, and return the latter in that order.
 
     Yellow's first month is CSV, with the line ends and a few torn lines of its time, if TLC published CSV then; so are
-    all months before 2017. The others are Parquet. What is there from an earlier call is not made again, and removed if
-    it is not asked for. Only one process at a time may use the directory.
+    all months before 2017. The others are Parquet. Months of an earlier call are replaced, and removed if they are not
+    asked for. Only one process at a time may use the directory.
 
     Raises
     ------
@@ -83,23 +82,11 @@ def write_generated(directory: Path, settings: Generated) -> list[Path]:
         for service, month in dict.fromkeys(product(settings.services, settings.months))
     ]
     directory.mkdir(parents=True, exist_ok=True)
-    for unfinished in directory.glob(".*.part"):
-        unfinished.unlink()
-    state_path = directory / STATE
-    known: dict[str, Any] = read_json(state_path) if state_path.exists() else {}
+    for path in {*directory.glob(MONTHS), *directory.glob(".*.part")}:
+        path.unlink()
     paths = [directory / f"{chosen.service}_tripdata_{chosen.month}.{chosen.form}" for chosen in wanted]
-    for name in known.keys() - {path.name for path in paths}:
-        (directory / name).unlink(missing_ok=True)
-    state = {}
     for chosen, path in zip(wanted, paths, strict=True):
-        rows = max(1, round(ROWS[chosen.service] * settings.scale))
-        # Decides the content of the file; that of an older model is made again.
-        made_of = hashlib.sha256(f"{chosen} {rows} {settings.seed} {_code()}".encode()).hexdigest()
-        before = known.get(path.name, {})
-        if before.get("settings") != made_of or not path.is_file() or sha256(path) != before["sha256"]:
-            before = {"settings": made_of, "sha256": _write(path, chosen, rows=rows, seed=settings.seed)}
-        state[path.name] = before
-        write_json(state_path, {**known, **state})
+        _write(path, chosen, rows=max(1, round(ROWS[chosen.service] * settings.scale)), seed=settings.seed)
     write_zones(directory / "zones.csv")
     return paths
 
@@ -116,22 +103,12 @@ def _require_running(service: Service, month: str) -> None:
                           f"Remove {month} from months, or {service} from services.")  # fmt: skip
 
 
-def _write(path: Path, chosen: Layout, *, rows: int, seed: int) -> str:
-    """Write a month, and return its SHA-256."""
+def _write(path: Path, chosen: Layout, *, rows: int, seed: int) -> None:
     beside = path.with_name(f".{path.name}.part")
     write = _write_csv if chosen.form == "csv" else _write_parquet
     write(beside, _tables(chosen, rows=rows, seed=seed), chosen)
-    digest = sha256(beside)
     put_in_place(beside, path)
     logger.info("simulated %s: %d trips", path, rows)
-    return digest
-
-
-def _code() -> str:
-    """Return a checksum of the model's source."""
-    here = Path(__file__)
-    sources = [here, *sorted((here.parent / "simulation").glob("*.py"))]
-    return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
 
 
 def _tables(chosen: Layout, *, rows: int, seed: int) -> Iterator[pa.Table]:
