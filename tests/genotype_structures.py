@@ -68,15 +68,12 @@ def _frequencies(structure: Structure, samples: int, variants: int, rng: np.rand
 
 
 def write_folder(
-    path: Path, dosages: Dosages, *, encoding: Literal["two_bit", "int8", "blosc"] = "two_bit", ploidy: int = 2
+    path: Path, dosages: Dosages, *, encoding: Literal["two_bit", "int8"] = "two_bit", ploidy: int = 2
 ) -> GenotypeFolder:
     """Write dosages, -1 where missing, as a folder of genotypes."""
     variants, samples = dosages.shape
-    if encoding == "blosc":
-        folder = _write_blosc(path, dosages, ploidy=ploidy)
-    else:
-        folder = create_genotypes(path, encoding=encoding, ploidy=ploidy, variants=variants, samples=samples)
-        folder.write(0, _packed(dosages) if encoding == "two_bit" else dosages)
+    folder = create_genotypes(path, encoding=encoding, ploidy=ploidy, variants=variants, samples=samples)
+    folder.write(0, _packed(dosages) if encoding == "two_bit" else dosages)
     counts = {f"count_{dosage}": (dosages == dosage).sum(axis=1, dtype=np.int32) for dosage in range(ploidy + 1)}
     rows = np.arange(variants)
     table = pd.DataFrame(
@@ -111,21 +108,6 @@ def _packed(dosages: Dosages) -> npt.NDArray[np.uint8]:
     codes = np.where(dosages < 0, 3, dosages).astype(np.uint8)
     padded = np.pad(codes, ((0, 0), (0, -codes.shape[1] % 4)), constant_values=3)
     return np.asarray(padded[:, 0::4] | padded[:, 1::4] << 2 | padded[:, 2::4] << 4 | padded[:, 3::4] << 6, np.uint8)
-
-
-def _write_blosc(path: Path, dosages: Dosages, *, ploidy: int) -> GenotypeFolder:
-    import zarr
-    from zarr.codecs import BloscCodec
-
-    group = zarr.open_group(path / "calls.zarr", mode="w", zarr_format=3)
-    group.create_array(
-        "dosage",
-        data=dosages,
-        chunks=(256, dosages.shape[1]),
-        compressors=BloscCodec(cname="lz4", clevel=3, shuffle="bitshuffle"),
-        config={"write_empty_chunks": True},
-    )
-    return GenotypeFolder(path, "blosc", ploidy, *dosages.shape)
 
 
 def components_of(

@@ -40,7 +40,7 @@ def compute(work: Work) -> int:
         )
     with work.phase("preprocess_seconds"):
         variant_qc(_run(work, "variant_qc", rules), genotypes=genotypes, variants=Output(variants))
-        pack(_run(work, "pack", genomics.Pack()), genotypes=genotypes, variants=variants, packed=Output(packed))
+        pack(_run(work, "pack", Section()), genotypes=genotypes, variants=variants, packed=Output(packed))
         _use_all(packed, samples)
     outputs = {name: Output(folder / name) for name in ("pcs", "eigenvalues", "loadings", "selected")}
     with work.phase("svd_seconds"):

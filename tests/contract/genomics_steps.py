@@ -191,7 +191,7 @@ def _select(step: Callable[..., None], folder: Path, results: Path, choice: geno
         summary=Output(results / "relatedness.json"),
         samples=Output(results / "unrelated.parquet"),
     )
-    step(pack, settings=genomics.Pack(), genotypes=folder, variants=variants, packed=Output(results / "packed"))
+    step(pack, settings=Section(), genotypes=folder, variants=variants, packed=Output(results / "packed"))
 
 
 def _decompose(step: Callable[..., None], results: Path, name: str, settings: genomics.Pca, *, samples: Path) -> None:

@@ -1,4 +1,4 @@
-"""A packed folder holds the kept variants of its source, in their order, in either encoding."""
+"""A packed folder holds the kept variants of its source, in their order, in its encoding."""
 
 import shutil
 from pathlib import Path
@@ -8,13 +8,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pytest
-import zarr
-from zarr.codecs import BloscCodec
 
 from tests.genotype_folders import make_folder, packed_codes
-from whitewater.config.genomics import Pack
+from whitewater.config.base import Section
 from whitewater.devices import resolve
-from whitewater.errors import ConfigError, InputError, IntegrityError
+from whitewater.errors import InputError, IntegrityError
 from whitewater.genomics import genotype_folder
 from whitewater.genomics.decisions import IDENTITY
 from whitewater.genomics.genotype_folder import GenotypeFolder, open_genotypes
@@ -35,11 +33,11 @@ def keep(folder: GenotypeFolder, kept: npt.NDArray[np.bool_]) -> Path:
     return path
 
 
-def packed(folder: GenotypeFolder, decisions: Path, *, threads: int = 2, **values: Any) -> tuple[GenotypeFolder, Any]:
+def packed(folder: GenotypeFolder, decisions: Path, *, threads: int = 2) -> tuple[GenotypeFolder, Any]:
     """Run the step; return the new folder and the facts noted."""
     target = folder.path.with_name("packed")
     shutil.rmtree(target, ignore_errors=True)
-    run = Run("genomics", "pack", CPU, Pack(**values), threads)
+    run = Run("genomics", "pack", CPU, Section(), threads)
     pack(run, genotypes=folder.path, variants=decisions, packed=Output(target))
     return open_genotypes(target), run.facts
 
@@ -58,59 +56,34 @@ def test_kept_variants_are_those_of_the_source(tmp_path: Path, share: float, sam
     assert facts["bytes"] == sum(path.stat().st_size for path in folder.path.rglob("*") if path.is_file())
 
 
-@pytest.mark.parametrize(("encoding", "ploidy"), [("blosc", 2), ("blosc", 4), ("auto", 4), ("auto", 1)])
-def test_blosc_holds_the_dosages(tmp_path: Path, encoding: str, ploidy: int) -> None:
+@pytest.mark.parametrize("ploidy", [1, 4])
+def test_other_ploidies_stay_dosages(tmp_path: Path, ploidy: int) -> None:
     dosages = random_dosages(600, 11, ploidy=ploidy)
     source = make_folder(tmp_path / "data", dosages, ploidy=ploidy)
     kept = np.arange(600) % 3 != 1
-    folder, _ = packed(source, keep(source, kept), encoding=encoding)
-    assert (folder.encoding, folder.ploidy) == ("blosc", ploidy)
-    np.testing.assert_array_equal(folder.read(0, 400).codes, dosages[kept])
+    folder, _ = packed(source, keep(source, kept))
+    assert (folder.encoding, folder.ploidy) == ("int8", ploidy)
     np.testing.assert_array_equal(folder.read(17, 301).codes, dosages[kept][17:301])
     np.testing.assert_array_equal(folder.read_rows(np.array([0, 5, 6, 399])).codes, dosages[kept][[0, 5, 6, 399]])
-    stored = zarr.open_group(str(folder.path / "calls.zarr"), mode="r")["dosage"]
-    assert isinstance(stored, zarr.Array)
-    assert isinstance(stored.compressors[0], BloscCodec)
-    np.testing.assert_array_equal(stored[:], dosages[kept])
 
 
-def test_a_block_of_missing_calls_is_stored_and_a_lost_block_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(genotype_folder, "BLOCK_BYTES", 1)
-    dosages = random_dosages(600, 5)
-    dosages[256:512] = -1
-    source = make_folder(tmp_path / "data", dosages)
-    folder, _ = packed(source, keep(source, np.ones(600, bool)), encoding="blosc")
-    np.testing.assert_array_equal(folder.read(0, 600).codes, dosages)
-    (folder.path / "calls.zarr" / "dosage" / "c" / "1" / "0").unlink()
-    with pytest.raises(IntegrityError, match="dosage"):
-        folder.read(0, 600)
-
-
-@pytest.mark.parametrize("encoding", ["two_bit", "blosc"])
+@pytest.mark.parametrize("ploidy", [2, 3])
 @pytest.mark.parametrize(("threads", "block_bytes"), [(1, 1), (3, 50)])
 def test_blocks_and_workers_change_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoding: str, threads: int, block_bytes: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ploidy: int, threads: int, block_bytes: int
 ) -> None:
-    source = make_folder(tmp_path / "data", random_dosages(3_000, 9))
+    source = make_folder(tmp_path / "data", random_dosages(3_000, 9, ploidy=ploidy), ploidy=ploidy)
     decisions = keep(source, np.random.default_rng(4).random(3_000) < 0.6)
-    whole, _ = packed(source, decisions, threads=1, encoding=encoding)
+    whole, _ = packed(source, decisions, threads=1)
     expected = whole.read(0, whole.variants).codes
     monkeypatch.setattr(genotype_folder, "BLOCK_BYTES", block_bytes)
     # So small that a range has several blocks.
     monkeypatch.setattr(genotype_folder, "SLAB", 8)
-    folder, _ = packed(source, decisions, threads=threads, encoding=encoding)
+    folder, _ = packed(source, decisions, threads=threads)
     first, last = folder.ranges()[0]
     assert len(folder.ranges()) > 1
     assert last - first > folder.block_variants
     np.testing.assert_array_equal(folder.read(0, folder.variants).codes, expected)
-
-
-def test_two_bits_do_not_hold_other_ploidies(tmp_path: Path) -> None:
-    source = make_folder(tmp_path / "data", random_dosages(5, 4, ploidy=3), ploidy=3)
-    with pytest.raises(ConfigError, match=r"ploidy 3\. Set it to auto or blosc"):
-        packed(source, keep(source, np.ones(5, bool)), encoding="two_bit")
 
 
 def test_nothing_kept_is_refused(tmp_path: Path) -> None:

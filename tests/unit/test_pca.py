@@ -122,7 +122,6 @@ def test_packing_and_order_of_variants_and_samples_do_not_matter(tmp_path: Path,
     expected = components_of(write_folder(tmp_path / "two_bit", DOSAGES), settings, device)
     for name, folder in {
         "int8": write_folder(tmp_path / "int8", DOSAGES, encoding="int8"),
-        "blosc": write_folder(tmp_path / "blosc", DOSAGES, encoding="blosc"),
         "permuted": write_folder(tmp_path / "variants", np.random.default_rng(1).permutation(DOSAGES)),
     }.items():
         found = components_of(folder, settings, device)

@@ -224,16 +224,6 @@ class Outliers(Section):
     standard_deviations: float = Field(6.0, gt=0, description="Distance from the mean at which a sample is an outlier.")
 
 
-class Pack(Section):
-    """How the genotypes that the components are computed from are stored."""
-
-    encoding: Literal["auto", "two_bit", "blosc"] = Field(
-        "auto",
-        description="two_bit: four diploid genotypes a byte; blosc: int8 dosages, Blosc LZ4 3 bitshuffle; auto: "
-        "two_bit for diploids, blosc for other ploidies.",
-    )
-
-
 class Scaling(Section):
     """How dosages are centred and scaled."""
 
@@ -342,7 +332,6 @@ class Genomics(Section):
     ld_prune: LdPrune = LdPrune()
     relatedness: Relatedness = Relatedness()
     outliers: Outliers = Outliers()
-    pack: Pack = Pack()
     pca: Pca = Pca()
     project: Project = Project()
     umap: Umap = Umap()

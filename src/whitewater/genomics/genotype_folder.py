@@ -5,7 +5,6 @@ file                what it holds
 =================== ===================================================================================================
 ``genotypes.json``  format, encoding, ploidy, number of variants and samples
 ``calls.npy``       encoding two_bit: uint8 (variants, ceil(samples / 4)); int8: dosages, int8 (variants, samples)
-``calls.zarr``      encoding blosc instead: the same dosages as Zarr, blocks of variants in Blosc LZ4 3 bitshuffle
 ``variants.parquet``a row a variant: contig, position (1-based), id, reference, alternate, filter_pass, count_0 ...
                     count_<ploidy>, count_missing
 ``samples.parquet`` a row a sample: sample, label, count_missing
@@ -26,14 +25,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from whitewater.devices.genotypes import GENOTYPES_A_BYTE, MISSING_DOSAGE, Genotypes
+from whitewater.devices.genotypes import GENOTYPES_A_BYTE, Genotypes
 from whitewater.errors import IntegrityError
 from whitewater.folder import Format
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Encoding = Literal["two_bit", "int8", "blosc"]
+Encoding = Literal["two_bit", "int8"]
 FORMAT = Format("genotypes.json", 1, "genotypes")
 # Variants of a slab: passes add up whole slabs, so that ranges of whole slabs give the same sums however they are cut.
 SLAB = 256
@@ -68,10 +67,14 @@ class GenotypeFolder:
         Raises
         ------
         IntegrityError
-            If the file ends before them, or a block of them is missing or damaged.
+            If the file ends before them.
         """
-        codes = self._read_zarr(start, stop) if self.encoding == "blosc" else self._read_npy(start, stop)
-        return Genotypes(codes, self.samples, self.ploidy)
+        size, offset = (stop - start) * self.row_bytes, self._offset + start * self.row_bytes
+        with FORMAT.explained(self._calls):
+            codes = np.fromfile(self._calls, self.dtype, size, offset=offset)
+        if len(codes) != size:
+            raise IntegrityError(f"{self._calls} ends before variant {stop}. {FORMAT.remedy}")
+        return Genotypes(codes.reshape(stop - start, self.row_bytes), self.samples, self.ploidy)
 
     def read_rows(self, rows: npt.NDArray[np.int64]) -> Genotypes:
         """Read the variants at ``rows``, ascending, and of what lies between them a block at a time; see `read`."""
@@ -83,17 +86,14 @@ class GenotypeFolder:
         return Genotypes(codes, self.samples, self.ploidy)
 
     def write(self, start: int, codes: npt.NDArray[Any]) -> None:
-        """Write rows of codes at their place; with encoding blosc whole blocks only."""
-        if self.encoding == "blosc":
-            self._write_zarr(start, codes)
-            return
+        """Write rows of codes at their place."""
         with self._calls.open("r+b") as file:
             file.seek(self._offset + start * self.row_bytes)
             file.write(np.ascontiguousarray(codes).data)
 
     @property
     def block_variants(self) -> int:
-        """Variants of a block: whole slabs of about `BLOCK_BYTES`; with encoding blosc they are stored together."""
+        """Variants of a block: whole slabs of about `BLOCK_BYTES`."""
         return SLAB * max(1, BLOCK_BYTES // (SLAB * max(1, self.row_bytes)))
 
     def ranges(self, *, at_most: int = 64) -> list[tuple[int, int]]:
@@ -147,40 +147,6 @@ class GenotypeFolder:
         array = FORMAT.array(self._calls, (self.variants, self.row_bytes), self.dtype)
         return array.offset
 
-    def _read_npy(self, start: int, stop: int) -> npt.NDArray[Any]:
-        size, offset = (stop - start) * self.row_bytes, self._offset + start * self.row_bytes
-        with FORMAT.explained(self._calls):
-            codes = np.fromfile(self._calls, self.dtype, size, offset=offset)
-        if len(codes) != size:
-            raise IntegrityError(f"{self._calls} ends before variant {stop}. {FORMAT.remedy}")
-        return codes.reshape(stop - start, self.row_bytes)
-
-    def _read_zarr(self, start: int, stop: int) -> npt.NDArray[Any]:
-        from whitewater.zarr_arrays import open_group
-
-        return open_group(self.path / "calls.zarr").array("dosage").read((slice(start, stop),))
-
-    def _write_zarr(self, start: int, dosages: npt.NDArray[Any]) -> None:
-        import zarr
-
-        # A block of missing calls only is stored like any other, so that one that is not there was lost.
-        array = zarr.open_array(str(self.path / "calls.zarr"), path="dosage", mode="r+")
-        array.with_config({"write_empty_chunks": True})[start : start + len(dosages)] = dosages
-
-    def _create_zarr(self) -> None:
-        import zarr
-        from zarr.codecs import BloscCodec
-
-        zarr.open_group(str(self.path / "calls.zarr"), mode="w-").create_array(
-            "dosage",
-            shape=(self.variants, self.samples),
-            chunks=(min(self.block_variants, self.variants), self.samples),
-            dtype="int8",
-            compressors=BloscCodec(cname="lz4", clevel=3, shuffle="bitshuffle", typesize=1),
-            fill_value=MISSING_DOSAGE,
-            dimension_names=("variants", "samples"),
-        )
-
 
 def open_genotypes(path: Path) -> GenotypeFolder:
     """Open a folder of genotypes. Raises InputError if it is none, or of another format."""
@@ -191,8 +157,5 @@ def create_genotypes(path: Path, *, encoding: Encoding, ploidy: int, variants: i
     """Make a folder whose calls are of the final size and not written yet."""
     path.mkdir(parents=True, exist_ok=True)
     folder = GenotypeFolder(path, encoding, ploidy, variants, samples)
-    if encoding == "blosc":
-        folder._create_zarr()
-    else:
-        np.lib.format.open_memmap(folder._calls, "w+", folder.dtype, (variants, folder.row_bytes), version=(1, 0))
+    np.lib.format.open_memmap(folder._calls, "w+", folder.dtype, (variants, folder.row_bytes), version=(1, 0))
     return folder

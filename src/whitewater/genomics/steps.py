@@ -1,6 +1,7 @@
 """The steps of the genomics application: where each one is, and the section of the configuration that it gets."""
 
 from whitewater.config import genomics
+from whitewater.config.base import Section
 from whitewater.registry import Step
 
 STEPS = {
@@ -9,7 +10,7 @@ STEPS = {
     "variant_qc": Step("whitewater.genomics.variant_qc:variant_qc", genomics.VariantQc),
     "ld_prune": Step("whitewater.genomics.ld_prune:ld_prune", genomics.LdPrune),
     "relatedness": Step("whitewater.genomics.relatedness:relatedness", genomics.Relatedness),
-    "pack": Step("whitewater.genomics.pack:pack", genomics.Pack),
+    "pack": Step("whitewater.genomics.pack:pack", Section),
     "outliers": Step("whitewater.genomics.outliers:outliers", genomics.Outliers),
     "pca": Step("whitewater.genomics.pca:pca", genomics.Pca),
     "project": Step("whitewater.genomics.project:project", genomics.Project),
