@@ -49,6 +49,11 @@ class Array:
     dtype: np.dtype[Any]
     _array: zarr.Array[Any] = field(repr=False)
 
+    @property
+    def place(self) -> str:
+        """What messages call the array."""
+        return f"{self.store.name}: {self.name}"
+
     def read(self, selection: tuple[slice, ...] = ()) -> NDArray[Any]:
         """Return a part of the array: one slice a dimension, of step 1; those that are left out are whole."""
         if any(part.step not in (None, 1) for part in selection):

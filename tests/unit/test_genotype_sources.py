@@ -34,7 +34,7 @@ from whitewater.genomics.sources.malariagen import open_malariagen
 from whitewater.genomics.sources.opening import open_source
 from whitewater.genomics.sources.plink import open_plink
 from whitewater.genomics.sources.source import Source
-from whitewater.genomics.sources.vcz import VczSource, open_vcz
+from whitewater.genomics.sources.vcz import open_vcz
 
 CALLS = random_alleles(23, 13, seed=1)
 FEW = Sites(
@@ -46,7 +46,7 @@ FEW = Sites(
 )
 
 
-def vcz(path: Path) -> VczSource:
+def vcz(path: Path) -> Source:
     return open_vcz(Vcz(store=str(path)))
 
 
@@ -57,8 +57,9 @@ def encoded(source: Source) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64
     for start, stop in source.ranges():
         size = -(-samples * width // 8)
         codes = np.full((stop - start, size), 0xFF, np.uint8).view(np.uint8 if width == 2 else np.int8)
-        counts.append(np.zeros((stop - start, source.ploidy + 2), np.int32))
-        source.encode(start, stop, codes, counts[-1], missing, uneven=np.zeros(stop - start, np.int64))
+        tally = source.encode(start, stop, codes)
+        counts.append(tally.counts)
+        missing += tally.missing
         found.append(unpacked(codes, samples))
     return np.concatenate(found), np.concatenate(counts), missing
 
@@ -125,7 +126,8 @@ def test_a_range_holds_several_small_chunks_and_no_more_than_a_block(
     shape: tuple[int, int], chunks: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("whitewater.genomics.sources.calls.BLOCK_BYTES", 1000)
-    calls = Calls(zarr.create_array({}, shape=(*shape, 2), chunks=(*chunks, 2), dtype="i1"), alleles=2)  # type: ignore[arg-type]
+    array: Any = zarr.create_array({}, shape=(*shape, 2), chunks=(*chunks, 2), dtype="i1")
+    calls = Calls(array, alleles=2, rows=lambda _: pd.DataFrame(), site_chunk=1)
     variants, samples = calls.block
     assert variants % chunks[0] == 0 or variants == shape[0]
     assert samples % chunks[1] == 0 or samples == shape[1]
@@ -167,10 +169,7 @@ def test_calls_of_another_ploidy_than_the_one_asked_for_are_missing_and_counted(
     alleles = np.array([[[0, 1, -2], [1, -2, -2], [-1, -1, -2], [1, 0, 1]]], np.int8)
     source = open_vcz(Vcz(store=str(write_vcz(tmp_path / "a.vcz", alleles)), ploidy=ploidy))
     assert encoded(source)[0].tolist() == [dosage]
-    found = np.zeros(1, np.int64)
-    codes = np.zeros((1, 4 if source.ploidy == 3 else 1), np.int8 if source.ploidy == 3 else np.uint8)
-    source.encode(0, 1, codes, np.zeros((1, source.ploidy + 2), np.int32), np.zeros(4, np.int64), uneven=found)
-    assert found.tolist() == [uneven]
+    assert source.read_dosages(0, 1)[1].uneven.tolist() == [uneven]
 
 
 def test_a_ploidy_that_the_store_has_no_room_for_is_refused(tmp_path: Path) -> None:
@@ -237,9 +236,7 @@ def test_malariagen_stores_give_their_calls_and_the_alleles_that_occur(
     source = open_malariagen(Malariagen(store=str(tmp_path / "calls"), sites=str(sites or "")))
     check_calls(source, alleles)
     for start, stop in source.ranges():
-        codes = np.zeros((stop - start, 9), np.uint8 if ploidy == 2 else np.int8)
-        counts, uneven = np.zeros((stop - start, ploidy + 2), np.int32), np.zeros(stop - start, np.int64)
-        seen = source.encode(start, stop, codes, counts, np.zeros(9, np.int64), uneven=uneven)
+        seen = source.read_dosages(start, stop)[1].seen
         assert np.array_equal(seen, [[(row == allele).any() for allele in range(4)] for row in alleles[start:stop]])
     table = source.variants_table()
     assert table["contig"].tolist() == random_sites(23, contigs=("2R", "3L")).contig
@@ -485,7 +482,7 @@ def test_vcf_files_are_converted(tmp_path: Path) -> None:
     source = open_source(settings, {}, scratch=tmp_path / "scratch")
     assert encoded(source)[0].tolist() == [[0, 1, -1], [1, 2, 1], [0, -1, -1], [0, 1, -1]]
     assert source.samples == ("a", "b", "c")
-    assert source.origins() == settings.vcf.paths
+    assert source.origins == settings.vcf.paths
     expected = pd.DataFrame(
         {
             "contig": ["1", "1", "1", "2"],

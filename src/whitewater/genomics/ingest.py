@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +21,7 @@ from whitewater.genomics.labels import labels_of, local_table, read_labels
 from whitewater.genomics.ploidy import check_ploidy
 from whitewater.genomics.sources.opening import named_places, open_source, simulated_file
 from whitewater.genomics.sources.sites import only_seen
-from whitewater.genomics.sources.source import Source
+from whitewater.genomics.sources.source import Source, Tally
 from whitewater.local_files import steady
 from whitewater.redaction import redacted
 from whitewater.remote import local_path
@@ -41,20 +40,6 @@ UNWRITTEN = 0xFF  # all bits set is a missing call: code 3 of two bits, and -1 o
 TABLE_BYTES = 200
 WORKERS_BYTES = 100_000_000
 TASKS = 64
-
-
-@dataclass(frozen=True)
-class Tally:
-    """What one range holds: counts by variant and dosage, missing calls by sample, those of other ploidies by variant.
-
-    And, if it tells, the alleles that occur.
-    """
-
-    start: int
-    counts: npt.NDArray[np.int32]
-    missing: npt.NDArray[np.int64]
-    uneven: npt.NDArray[np.int64]
-    seen: npt.NDArray[np.bool_] | None
 
 
 def ingest(run: Run[Ingest], *, simulated: Inputs, genotypes: Output, inputs: Output) -> None:
@@ -83,14 +68,15 @@ def _ingest(run: Run[Ingest], *, simulated: Inputs, genotypes: Output, inputs: O
         remedy="Use fewer threads, or a store of smaller chunks.",
     )
     table = source.variants_table()
-    check_order(table, place=redacted(source.origins()[0]))
+    check_order(table, place=redacted(source.origins[0]))
     labels, tables = sample_labels(source.samples, run.settings, simulated, refresh=run.refresh)
     folder, tally = _encode(run, source, genotypes)
     key = f"genomics.ingest.{run.settings.source}.ploidy"
-    check_ploidy(source, table, counts=tally.counts, uneven=tally.uneven, key=key)
+    check_ploidy(source, table, tally, key=key)
+    table = only_seen(table, tally.seen) if source.lists_all else table
     variants = counted(table, tally, exclude=run.settings.multiallelic == "exclude")
     folder.finish(variants=variants, samples=samples_table(source.samples, labels, tally.missing))
-    files = described([*source.origins(), *tables], threads=run.threads)
+    files = described([*source.origins, *tables], threads=run.threads)
     write_json(inputs, {"source": run.settings.source, "files": files})
     if scratch.exists():
         shutil.rmtree(scratch)
@@ -146,7 +132,7 @@ def _encode(run: Run[Ingest], source: Source, path: Path) -> tuple[GenotypeFolde
     tasks = [ranges[first : first + size] for first in range(0, len(ranges), size)]
     with run.cluster() as client:
         tallies = run.map(encode_ranges, tasks, client=client, label="ingest", shared=shared)
-        tally = gather(chain.from_iterable(tallies), source)
+        tally = source.gather(chain.from_iterable(tallies))
     check_counts(tally, samples=len(source.samples))
     return folder, tally
 
@@ -160,27 +146,9 @@ def encode_range(bounds: tuple[int, int], *, source: Source, folder: GenotypeFol
     """Write the codes of a range of variants at their place; run twice, it leaves the same bytes."""
     start, stop = bounds
     codes = np.full((stop - start, folder.row_bytes), UNWRITTEN, np.uint8).view(folder.dtype)
-    counts, missing = np.zeros((stop - start, source.ploidy + 2), np.int32), np.zeros(folder.samples, np.int64)
-    uneven = np.zeros(stop - start, np.int64)
-    seen = source.encode(start, stop, codes, counts, missing, uneven=uneven)
+    tally = source.encode(start, stop, codes)
     folder.write(start, codes)
-    return Tally(start, counts, missing, uneven, seen)
-
-
-def gather(tallies: Iterable[Tally], source: Source) -> Tally:
-    """Put the tallies of all ranges together, in whichever order they come."""
-    counts = np.zeros((source.variants, source.ploidy + 2), np.int32)
-    missing, uneven = np.zeros(len(source.samples), np.int64), np.zeros(source.variants, np.int64)
-    seen: npt.NDArray[np.bool_] | None = None
-    for tally in tallies:
-        rows = slice(tally.start, tally.start + len(tally.counts))
-        counts[rows] += tally.counts
-        missing += tally.missing
-        uneven[rows] += tally.uneven
-        if tally.seen is not None:
-            seen = np.zeros((source.variants, tally.seen.shape[1]), bool) if seen is None else seen
-            seen[rows] = tally.seen
-    return Tally(0, counts, missing, uneven, seen)
+    return tally
 
 
 def check_counts(tally: Tally, *, samples: int) -> None:
@@ -204,12 +172,10 @@ def check_counts(tally: Tally, *, samples: int) -> None:
 
 def counted(table: pd.DataFrame, tally: Tally, *, exclude: bool) -> pd.DataFrame:
     """Return the table of the variants with their counts, and whether they are to be excluded as multiallelic."""
-    variants = table if tally.seen is None else only_seen(table, tally.seen)
     columns = [*(f"count_{dosage}" for dosage in range(tally.counts.shape[1] - 1)), "count_missing"]
     counts = dict(zip(columns, tally.counts.T, strict=True))
-    filter_pass = variants.pop("filter_pass")
-    multiallelic = exclude & (variants["alleles"] > BIALLELIC)
-    return variants.assign(multiallelic=multiallelic, filter_pass=filter_pass, **counts)
+    filter_pass = table.pop("filter_pass")
+    return table.assign(multiallelic=exclude & (table["alleles"] > BIALLELIC), filter_pass=filter_pass, **counts)
 
 
 def sample_labels(

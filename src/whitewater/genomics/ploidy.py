@@ -6,31 +6,27 @@ import logging
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from whitewater.errors import InputError
-from whitewater.genomics.sources.source import read_dosages
 from whitewater.redaction import redacted
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from whitewater.genomics.sources.source import Source
+    from whitewater.genomics.sources.source import Source, Tally
 
 logger = logging.getLogger(__name__)
 
 
-def check_ploidy(
-    source: Source, variants: pd.DataFrame, *, counts: npt.NDArray[np.int32], uneven: npt.NDArray[np.int64], key: str
-) -> None:
+def check_ploidy(source: Source, variants: pd.DataFrame, tally: Tally, *, key: str) -> None:
     """Refuse a source whose ploidy is that of the smaller part of its calls; warn of calls of another one.
 
     Parameters
     ----------
     variants
         Table of the variants of the source.
-    counts, uneven
-        As `Source.encode` counts them.
+    tally
+        Of all its ranges.
     key
         The key of the configuration that sets the ploidy of the source.
 
@@ -39,18 +35,18 @@ def check_ploidy(
     InputError
         Naming the first call that makes the ploidy what it is.
     """
-    other, even = int(uneven.sum()), int(counts[:, :-1].sum(dtype=np.int64))
+    other, even = int(tally.uneven.sum()), int(tally.counts[:, :-1].sum(dtype=np.int64))
     if not other:
         return
-    what = f"{redacted(source.origins()[0])}: {other:,} of {other + even:,} calls have not {source.ploidy} alleles"
+    what = f"{redacted(source.origins[0])}: {other:,} of {other + even:,} calls have not {source.ploidy} alleles"
     if other <= even:
-        row = int((uneven > 0).argmax())
+        row = int((tally.uneven > 0).argmax())
         logger.warning("%s and count as missing, the first at %s", what, _place(variants, row))
         return
     first = ""
     if even:
-        row = int((counts[:, :-1].sum(axis=1) > 0).argmax())
-        dosages = read_dosages(source, row, row + 1, counts=np.zeros_like(counts[:1]), uneven=np.zeros_like(uneven[:1]))
+        row = int((tally.counts[:, :-1].sum(axis=1) > 0).argmax())
+        dosages, _ = source.read_dosages(row, row + 1)
         sample = source.samples[int((dosages[0] >= 0).argmax())]
         first = f", the first that has them is that of sample {sample} at {_place(variants, row)}"
     raise InputError(f"{what} and would be missing{first}. Correct the calls, or set {key} to the number of alleles "

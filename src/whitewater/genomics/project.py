@@ -21,7 +21,7 @@ from whitewater.genomics.matching import Matches, match
 from whitewater.genomics.ploidy import check_ploidy
 from whitewater.genomics.projection import VARIANTS_A_COMPONENT, Sums, scores, sums
 from whitewater.genomics.sources.opening import named_places, open_source
-from whitewater.genomics.sources.source import dosages_of, read_dosages
+from whitewater.genomics.sources.source import dosages_of
 from whitewater.local_files import steady
 from whitewater.redaction import redacted
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from whitewater.config.genomics import Project
-    from whitewater.genomics.sources.source import Source
+    from whitewater.genomics.sources.source import Source, Tally
     from whitewater.step import Output, Run
 
 logger = logging.getLogger(__name__)
@@ -106,7 +106,7 @@ def _second(run: Run[Project], loadings: Loadings, *, scratch: Path) -> pd.DataF
     import pandas as pd
 
     source = open_source(run.settings.second, {}, scratch=scratch, threads=run.threads)
-    place = redacted(source.origins()[0])
+    place = redacted(source.origins[0])
     key = f"genomics.project.second.{run.settings.second.source}.ploidy"
     if source.ploidy != loadings.ploidy:
         raise InputError(f"project.second {place} has ploidy {source.ploidy}, but the components are of ploidy "
@@ -115,7 +115,7 @@ def _second(run: Run[Project], loadings: Loadings, *, scratch: Path) -> pd.DataF
     variants = source.variants_table()
     matches = match(_variants(loadings), variants, keep_ambiguous=run.settings.ambiguous == "keep")
     logger.info("variants of the second data set: %s", matches.counts)
-    run.note(second_data_set=matches.counts, second_files=described(source.origins(), threads=run.threads))
+    run.note(second_data_set=matches.counts, second_files=described(source.origins, threads=run.threads))
     share = len(matches.first) / len(loadings.values)
     if share < run.settings.minimum_matched:
         raise InputError(
@@ -123,11 +123,12 @@ def _second(run: Run[Project], loadings: Loadings, *, scratch: Path) -> pd.DataF
             f"of the components, less than project.minimum_matched ({100 * run.settings.minimum_matched:.0f} %): "
             f"{matches.counts}. Check that both name variants alike and count the same genome build, or lower it."
         )
-    counts, uneven = np.zeros((source.variants, source.ploidy + 2), np.int32), np.zeros(source.variants, np.int64)
-    work = partial(_sums_of_source, source=source, matches=matches, loadings=loadings, device=run.device,
-                   counts=counts, uneven=uneven)  # fmt: skip
+    tallies: list[Tally] = []
+    work = partial(
+        _sums_of_source, source=source, matches=matches, loadings=loadings, device=run.device, tallies=tallies
+    )
     found = reduce(add, map(work, source.ranges()))
-    check_ploidy(source, variants, counts=counts, uneven=uneven, key=key)
+    check_ploidy(source, variants, source.gather(tallies), key=key)
     samples = pd.DataFrame({"sample": list(source.samples), "label": None})
     return _table(run, samples, found, loadings=loadings, data_set="second", reasons=["second data set"] * len(samples))
 
@@ -146,12 +147,12 @@ def _sums_of_source(
     matches: Matches,
     loadings: Loadings,
     device: Any,
-    counts: npt.NDArray[np.int32],
-    uneven: npt.NDArray[np.int64],
+    tallies: list[Tally],
 ) -> Sums:
     start, stop = between
     inside = (matches.second >= start) & (matches.second < stop)
-    read = read_dosages(source, start, stop, counts=counts[start:stop], uneven=uneven[start:stop])
+    read, tally = source.read_dosages(start, stop)
+    tallies.append(tally)
     dosages = read[matches.second[inside] - start]
     swapped = matches.swapped[inside]
     flipped = dosages[swapped]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -10,9 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from whitewater.errors import InputError
-from whitewater.genomics.sources.source import BLOCK_BYTES
+from whitewater.genomics.sources.sites import row_blocks
+from whitewater.genomics.sources.source import BLOCK_BYTES, Tally
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from whitewater.zarr_arrays import Array
 
 LARGEST_PLOIDY = 127
@@ -23,19 +27,28 @@ MISSING_ALLELE, NOT_CALLED = -1, -2
 class Calls:
     """Called alleles, integers (variants, samples, ploidy), or (variants, samples) where the ploidy is 1.
 
-    0 is the reference, 1 ... are its alternates, -1 is a missing allele, and -2 pads a call of a lower ploidy.
-    ``alleles`` is how many a variant has at most. Calls of another ploidy are missing: than ``asked_ploidy``, or,
-    where that is 0, than the largest that the array has room for.
+    A `Part` of a source. 0 is the reference, 1 ... are its alternates, -1 is a missing allele, and -2 pads a call of a
+    lower ploidy. Calls of another ploidy are missing: than ``asked_ploidy``, or, where that is 0, than the largest that
+    the array has room for.
+
+    Parameters
+    ----------
+    alleles
+        How many a variant has at most.
+    rows
+        Returns rows of the table of the variants, which are read in blocks of whole chunks of ``site_chunk`` rows.
     """
 
     array: Array
     alleles: int
+    rows: Callable[[slice], pd.DataFrame]
+    site_chunk: int
     asked_ploidy: int = 0
 
     @property
     def name(self) -> str:
         """The array's name for messages."""
-        return f"{self.array.store.name}: {self.array.name}"
+        return self.array.place
 
     def check(self) -> None:
         """Refuse an array that holds no calls.
@@ -97,27 +110,20 @@ class Calls:
         size = self.block[0]
         return [(start, min(start + size, self.variants)) for start in range(0, self.variants, size)]
 
-    def encode(
-        self,
-        start: int,
-        stop: int,
-        codes: npt.NDArray[Any],
-        counts: npt.NDArray[np.int32],
-        missing: npt.NDArray[np.int64],
-        *,
-        uneven: npt.NDArray[np.int64],
-        seen: npt.NDArray[np.bool_] | None = None,
-    ) -> None:
-        """Encode a range, see `Source.encode`; mark in ``seen``, bool (variants, alleles), the alleles that occur."""
+    def tables(self) -> Iterator[pd.DataFrame]:
+        """Yield the table of the variants in blocks, see `Part.tables`."""
+        return (self.rows(slice(*block)) for block in row_blocks(self.variants, chunk=self.site_chunk))
+
+    def encode(self, start: int, stop: int, codes: npt.NDArray[Any], tally: Tally) -> None:
+        """Encode a range, see `Part.encode`. A call with a missing allele, or of another ploidy, is missing."""
         from whitewater.genomics.encode import encode_alleles
 
         size = self.block[1]
         for first in range(0, self.samples, size):
-            alleles = self._read(start, stop, first, min(first + size, self.samples), uneven)
-            encode_alleles(alleles, first_sample=first, codes=codes, counts=counts, missing=missing)
-            if seen is not None:
-                for allele in range(self.alleles):
-                    seen[:, allele] |= (alleles == allele).any(axis=(1, 2))
+            alleles = self._read(start, stop, first, min(first + size, self.samples), tally.uneven)
+            encode_alleles(alleles, first_sample=first, codes=codes, counts=tally.counts, missing=tally.missing)
+            for allele in range(min(self.alleles, tally.seen.shape[1])):
+                tally.seen[:, allele] |= (alleles == allele).any(axis=(1, 2))
 
     def _read(
         self, start: int, stop: int, first: int, last: int, uneven: npt.NDArray[np.int64]

@@ -34,7 +34,7 @@ def open_source(settings: GenotypeSource, simulated: Mapping[str, Path], *, scra
     """
     source = _open(settings, simulated, scratch=scratch, threads=threads)
     if not source.variants or not source.samples:
-        raise InputError(f"{redacted(source.origins()[0])}: there are {source.variants} variants and "
+        raise InputError(f"{redacted(source.origins[0])}: there are {source.variants} variants and "
                          f"{len(source.samples)} samples. The source is empty; give another.")  # fmt: skip
     return source
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import difflib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ import numpy.typing as npt
 
 from whitewater.errors import InputError, IntegrityError
 from whitewater.genomics.sources.sites import check_unique, sites
-from whitewater.genomics.sources.source import BLOCK_BYTES
+from whitewater.genomics.sources.source import BLOCK_BYTES, Source, Tally
 from whitewater.redaction import redacted
 
 if TYPE_CHECKING:
@@ -31,25 +32,22 @@ SUFFIXES = (".bed", ".bim", ".fam")
 
 
 @dataclass(frozen=True)
-class PlinkSource:
-    """Open PLINK files, see `Source`: the dosage is that of A1, which is the alternate."""
+class Bed:
+    """The genotypes of PLINK files, a `Part` of a source: the dosage is that of A1, which is the alternate."""
 
     prefix: str
-    samples: tuple[str, ...]
+    samples: int
     variants: int
     ploidy: int = 2
+    alleles: int = 2
 
     @property
     def block_bytes(self) -> int:
         """Bytes of the largest block of calls that is read at once."""
         return self._rows * self._row_bytes
 
-    def origins(self) -> tuple[str, ...]:
-        """Return the three files."""
-        return tuple(str(_file(self.prefix, suffix)) for suffix in SUFFIXES)
-
-    def variants_table(self) -> pd.DataFrame:
-        """Return the table of the variants, see `Source.variants_table`; allele 0 is none, and every variant passes.
+    def tables(self) -> Iterator[pd.DataFrame]:
+        """Yield the table of the variants, see `Part.tables`; allele 0 is none, and every variant passes.
 
         Raises
         ------
@@ -59,7 +57,7 @@ class PlinkSource:
         bim = _read(self.prefix, ".bim")
         alleles = bim[["A2", "A1"]].to_numpy(object)
         alleles[alleles == NO_ALLELE] = ""
-        return sites(
+        yield sites(
             contig=bim["chromosome"].to_numpy(object),
             position=_positions(bim["position"], _file(self.prefix, ".bim")),
             names=bim["identifier"].to_numpy(object),
@@ -71,17 +69,8 @@ class PlinkSource:
         """Return ranges of some megabytes."""
         return [(start, min(start + self._rows, self.variants)) for start in range(0, self.variants, self._rows)]
 
-    def encode(
-        self,
-        start: int,
-        stop: int,
-        codes: npt.NDArray[Any],
-        counts: npt.NDArray[np.int32],
-        missing: npt.NDArray[np.int64],
-        *,
-        uneven: npt.NDArray[np.int64],
-    ) -> None:
-        """Encode a range, see `Source.encode`; every call is diploid.
+    def encode(self, start: int, stop: int, codes: npt.NDArray[Any], tally: Tally) -> None:
+        """Encode a range, see `Part.encode`; every call is diploid.
 
         Raises
         ------
@@ -97,22 +86,22 @@ class PlinkSource:
         if len(bed) != size:
             raise IntegrityError(f"{path} ends before variant {stop}: it was changed while it was read. Run again.")
         bed = bed.reshape(-1, self._row_bytes)
-        used = len(self.samples) % GENOTYPES_A_BYTE
+        used = self.samples % GENOTYPES_A_BYTE
         if used and (bed[:, -1] >> (2 * used)).any():  # PLINK leaves these bits 0
-            raise InputError(f"{path} holds genotypes of more samples than the {len(self.samples):,} in the .fam: it "
+            raise InputError(f"{path} holds genotypes of more samples than the {self.samples:,} in the .fam: it "
                              "lacks lines, or these files are not of one data set.")  # fmt: skip
-        encode_bed(bed, samples=len(self.samples), codes=codes, counts=counts, missing=missing)
+        encode_bed(bed, samples=self.samples, codes=codes, counts=tally.counts, missing=tally.missing)
 
     @property
     def _row_bytes(self) -> int:
-        return -(-len(self.samples) // GENOTYPES_A_BYTE)
+        return -(-self.samples // GENOTYPES_A_BYTE)
 
     @property
     def _rows(self) -> int:
         return min(max(1, BLOCK_BYTES // max(1, self._row_bytes)), max(1, self.variants))
 
 
-def open_plink(prefix: str) -> PlinkSource:
+def open_plink(prefix: str) -> Source:
     """Open PLINK files by their path without suffix.
 
     Raises
@@ -125,10 +114,11 @@ def open_plink(prefix: str) -> PlinkSource:
         raise InputError(f"{redacted(prefix)}: PLINK files are read from local paths only. Download them first.")
     _check_there(prefix)
     fam, bim = _read(prefix, ".fam"), _read(prefix, ".bim")
-    source = PlinkSource(prefix, _names(fam), len(bim))
-    check_unique(source.samples, place=str(_file(prefix, ".fam")))
-    _check_bed(source)
-    return source
+    samples = _names(fam)
+    check_unique(samples, place=str(_file(prefix, ".fam")))
+    bed = Bed(prefix, len(samples), len(bim))
+    _check_bed(bed)
+    return Source((bed,), samples, tuple(str(_file(prefix, suffix)) for suffix in SUFFIXES))
 
 
 def _file(prefix: str, suffix: str) -> Path:
@@ -187,8 +177,8 @@ def _positions(values: pd.Series[str], path: Path) -> npt.NDArray[np.int64]:
     return values.to_numpy(object).astype(np.int64)
 
 
-def _check_bed(source: PlinkSource) -> None:
-    path = _file(source.prefix, ".bed")
+def _check_bed(bed: Bed) -> None:
+    path = _file(bed.prefix, ".bed")
     try:
         with path.open("rb") as file:
             head = file.read(HEADER)
@@ -200,20 +190,20 @@ def _check_bed(source: PlinkSource) -> None:
     if head[2] != VARIANT_MAJOR:
         raise InputError(f"{path} holds rows of samples, which PLINK wrote before 2008. Rewrite it with "
                          "`plink1.9 --make-bed`.")  # fmt: skip
-    expected = HEADER + source.variants * source._row_bytes
+    expected = HEADER + bed.variants * bed._row_bytes
     if size != expected:
         raise InputError(
-            f"{path} has {size:,} bytes, but {source.variants:,} variants in the .bim and {len(source.samples):,} "
-            f"samples in the .fam make {expected:,}.{_fitting(source, size - HEADER)} The file is cut off, or these "
+            f"{path} has {size:,} bytes, but {bed.variants:,} variants in the .bim and {bed.samples:,} "
+            f"samples in the .fam make {expected:,}.{_fitting(bed, size - HEADER)} The file is cut off, or these "
             "files are not of one data set."
         )
 
 
-def _fitting(source: PlinkSource, size: int) -> str:
+def _fitting(bed: Bed, size: int) -> str:
     """Say which number of lines of the .fam, or of the .bim, would fit the .bed."""
-    row_bytes, left = divmod(size, max(1, source.variants))
+    row_bytes, left = divmod(size, max(1, bed.variants))
     if row_bytes and not left:
         fewest, most = GENOTYPES_A_BYTE * (row_bytes - 1) + 1, GENOTYPES_A_BYTE * row_bytes
         return f" With as many variants it holds {fewest:,} to {most:,} samples: check for lines of the .fam."
-    variants, left = divmod(size, max(1, source._row_bytes))
+    variants, left = divmod(size, max(1, bed._row_bytes))
     return f" With as many samples it holds {variants:,} variants: check for lines of the .bim." if not left else ""

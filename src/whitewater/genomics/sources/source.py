@@ -1,7 +1,14 @@
-"""What the step `ingest` asks of a source of genotypes, whichever format it has."""
+"""A source of genotypes as the step `ingest` reads it, whichever format it has: parts that a format tells how to read.
+
+A `Part` is what stands together in a format: all variants of a store or of PLINK files, those of a contig, or of a
+region of a VCF file. A `Source` is the parts one behind the other, and the samples, which are the same in all.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -18,63 +25,141 @@ BLOCK_BYTES = 8 << 20
 Dosages = npt.NDArray[np.int8]
 
 
-class Source(Protocol):
-    """Genotypes of many samples, read a range of variants at a time by any number of workers."""
+@dataclass(frozen=True)
+class Tally:
+    """What a range of variants holds; counts are added to while it is encoded.
+
+    ``start`` is its first variant. ``counts``, int32 (variants, ploidy + 2): the samples of each dosage, missing ones
+    last. ``missing``, int64 (samples,): missing calls. ``uneven``, int64 (variants,): calls that are missing only
+    because they have another number of alleles. ``seen``, bool (variants, alleles): which alleles the calls hold.
+    """
+
+    start: int
+    counts: npt.NDArray[np.int32]
+    missing: npt.NDArray[np.int64]
+    uneven: npt.NDArray[np.int64]
+    seen: npt.NDArray[np.bool_]
+
+
+class Part(Protocol):
+    """Variants that stand together, read a range at a time by any number of workers."""
 
     @property
     def variants(self) -> int:
         """The number of variants."""
 
     @property
-    def samples(self) -> tuple[str, ...]:
-        """The names of the samples, in the order of the calls."""
-
-    @property
     def ploidy(self) -> int:
         """The number of alleles of a call."""
+
+    @property
+    def alleles(self) -> int:
+        """How many alleles a variant has at most."""
 
     @property
     def block_bytes(self) -> int:
         """Bytes of the largest block of calls that is read at once."""
 
-    def origins(self) -> tuple[str, ...]:
-        """Return the files, directories and URLs that are read."""
-
-    def variants_table(self) -> pd.DataFrame:
-        """Return a row a variant: contig, position, id, reference, alternate, alleles, filter_pass."""
+    def tables(self) -> Iterable[pd.DataFrame]:
+        """Yield tables with a row a variant: contig, position, id, reference, alternate, alleles, filter_pass."""
 
     def ranges(self) -> list[tuple[int, int]]:
         """Cut the variants into the units that are read at once; together they are all variants."""
 
-    def encode(
-        self,
-        start: int,
-        stop: int,
-        codes: npt.NDArray[Any],
-        counts: npt.NDArray[np.int32],
-        missing: npt.NDArray[np.int64],
-        *,
-        uneven: npt.NDArray[np.int64],
-    ) -> npt.NDArray[np.bool_] | None:
-        """Write the genotypes of the variants from ``start`` to before ``stop``, and count them.
+    def encode(self, start: int, stop: int, codes: npt.NDArray[Any], tally: Tally) -> None:
+        """Write the genotypes of the variants from ``start`` to before ``stop`` of the part, and count them.
 
-        Parameters
-        ----------
-        codes
-            Rows of a folder of genotypes; all calls are missing at first.
-        counts
-            int32 (variants, ploidy + 2), added to: the samples of each dosage, missing ones last.
-        missing
-            int64 (samples,), added to: missing calls of each sample.
-        uneven
-            int64 (variants,), added to: calls that are missing only because they have another number of alleles.
-
-        Returns
-        -------
-        array or None
-            bool (variants, alleles): which alleles the calls hold, of a source whose table lists every allele that a
-            variant might have; None of other sources.
+        ``codes`` are rows of a folder of genotypes, where all calls are missing at first.
         """
+
+
+@dataclass(frozen=True)
+class Source:
+    """Genotypes of many samples.
+
+    ``samples`` are their names, in the order of the calls; ``origins`` the files, directories and URLs that are read.
+    With ``lists_all`` the table of the variants lists every allele that a variant might have, and which of them the
+    calls hold is told by what `encode` returns.
+    """
+
+    parts: tuple[Part, ...]
+    samples: tuple[str, ...]
+    origins: tuple[str, ...]
+    lists_all: bool = False
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """The first variant of each part, and the one behind the last."""
+        starts: list[int] = np.cumsum([0, *(part.variants for part in self.parts)]).tolist()
+        return starts
+
+    @property
+    def variants(self) -> int:
+        """The number of variants."""
+        return self.starts[-1]
+
+    @property
+    def ploidy(self) -> int:
+        """The number of alleles of a call."""
+        return self.parts[0].ploidy
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of the largest block of calls that is read at once."""
+        return max(part.block_bytes for part in self.parts)
+
+    def variants_table(self) -> pd.DataFrame:
+        """Return the tables of all parts as one, see `Part.tables`."""
+        import pandas as pd
+
+        return pd.concat([table for part in self.parts for table in part.tables()], ignore_index=True)
+
+    def ranges(self) -> list[tuple[int, int]]:
+        """Cut the variants into the units that are read at once; none spans two parts."""
+        return [
+            (offset + start, offset + stop)
+            for offset, part in zip(self.starts, self.parts, strict=False)
+            for start, stop in part.ranges()
+        ]
+
+    def encode(self, start: int, stop: int, codes: npt.NDArray[Any]) -> Tally:
+        """Write the genotypes of one of the `ranges` into rows of codes, see `Part.encode`, and count them."""
+        number = int(np.searchsorted(self.starts, start, side="right")) - 1
+        tally = self._tally(start, stop)
+        self.parts[number].encode(start - self.starts[number], stop - self.starts[number], codes, tally)
+        return tally
+
+    def read_dosages(self, start: int, stop: int) -> tuple[Dosages, Tally]:
+        """Return the dosages of all samples, int8 (variants, samples), -1 where missing; see `encode`."""
+        samples = len(self.samples)
+        if self.ploidy != 2:
+            dosages = np.full((stop - start, samples), MISSING_DOSAGE, np.int8)
+            return dosages, self.encode(start, stop, dosages)
+        codes = np.full((stop - start, -(-samples // GENOTYPES_A_BYTE)), 0xFF, np.uint8)
+        tally = self.encode(start, stop, codes)
+        return dosages_of(codes, np.arange(samples)), tally
+
+    def gather(self, tallies: Iterable[Tally]) -> Tally:
+        """Put the tallies of all ranges together, in whichever order they come."""
+        total = self._tally(0, self.variants)
+        for tally in tallies:
+            rows = slice(tally.start, tally.start + len(tally.counts))
+            total.counts[rows] += tally.counts
+            total.uneven[rows] += tally.uneven
+            total.seen[rows] |= tally.seen
+            total.missing[:] += tally.missing
+        return total
+
+    def _tally(self, start: int, stop: int) -> Tally:
+        variants = stop - start
+        alleles = max(part.alleles for part in self.parts) if self.lists_all else 0
+        return Tally(
+            start,
+            np.zeros((variants, self.ploidy + 2), np.int32),
+            np.zeros(len(self.samples), np.int64),
+            np.zeros(variants, np.int64),
+            np.zeros((variants, alleles), bool),
+        )
 
 
 def dosages_of(codes: npt.NDArray[np.uint8], chosen: npt.NDArray[np.intp]) -> Dosages:
@@ -83,18 +168,3 @@ def dosages_of(codes: npt.NDArray[np.uint8], chosen: npt.NDArray[np.intp]) -> Do
     dosages = unpacked.astype(np.int8)
     dosages[unpacked == MISSING_CODE] = MISSING_DOSAGE
     return dosages
-
-
-def read_dosages(
-    source: Source, start: int, stop: int, *, counts: npt.NDArray[np.int32], uneven: npt.NDArray[np.int64]
-) -> Dosages:
-    """Return the dosages of all samples, int8 (variants, samples); see `Source.encode`, also for what is counted."""
-    variants, samples = stop - start, len(source.samples)
-    missing = np.zeros(samples, np.int64)
-    if source.ploidy != 2:
-        dosages = np.full((variants, samples), MISSING_DOSAGE, np.int8)
-        source.encode(start, stop, dosages, counts, missing, uneven=uneven)
-        return dosages
-    codes = np.full((variants, -(-samples // GENOTYPES_A_BYTE)), 0xFF, np.uint8)
-    source.encode(start, stop, codes, counts, missing, uneven=uneven)
-    return dosages_of(codes, np.arange(samples))

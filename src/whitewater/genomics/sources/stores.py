@@ -63,7 +63,7 @@ def require_rows(arrays: Iterable[Array], rows: int, *, of: str) -> None:
     """
     for array in arrays:
         if not array.shape or array.shape[0] != rows:
-            raise InputError(f"{array.store.name}: {array.name} has the shape {array.shape}, but there are {rows} "
+            raise InputError(f"{array.place} has the shape {array.shape}, but there are {rows} "
                              f"{of}. The store is damaged, or was not written to its end.")  # fmt: skip
 
 

@@ -22,8 +22,9 @@ from typing import Any, Protocol
 from whitewater.check import few
 from whitewater.config.genomics import Vcf, Vcz
 from whitewater.errors import InputError, ResourceError, WhitewaterError
+from whitewater.genomics.sources.source import Source
 from whitewater.genomics.sources.vcf_header import BGZIP, begins_with, check_headers, header_lines
-from whitewater.genomics.sources.vcz import VczSource, open_vcz
+from whitewater.genomics.sources.vcz import open_vcz
 from whitewater.text_files import GZIP
 
 # Fields of the header's INFO and FORMAT are not needed, and often many times as large as the calls.
@@ -41,7 +42,7 @@ class Apply(Protocol):
     def __call__(self, function: Callable[[int], None], count: int) -> None: ...
 
 
-def open_vcf(settings: Vcf, *, scratch: Path, threads: int) -> VczSource:
+def open_vcf(settings: Vcf, *, scratch: Path, threads: int) -> Source:
     """Convert VCF or BCF files to VCF Zarr, and open that.
 
     Parameters
@@ -63,7 +64,7 @@ def open_vcf(settings: Vcf, *, scratch: Path, threads: int) -> VczSource:
     files = [Path(path).expanduser() for path in settings.paths]
     check_headers(files)
     source = open_vcz(Vcz(store=str(convert(files, scratch, threads=threads)), ploidy=settings.ploidy))
-    return replace(source, converted=tuple(map(str, files)))
+    return replace(source, origins=tuple(map(str, files)))
 
 
 def convert(files: Sequence[Path], scratch: Path, *, threads: int) -> Path:

@@ -9,18 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from whitewater.errors import InputError, IntegrityError
+from whitewater.errors import InputError
 from whitewater.genomics.sources.calls import Calls
-from whitewater.genomics.sources.sites import Text, check_unique, row_blocks, sites
-from whitewater.genomics.sources.stores import (
-    open_store,
-    origins,
-    read_text,
-    require,
-    require_rows,
-)
-from whitewater.redaction import redacted
-from whitewater.remote import local_path
+from whitewater.genomics.sources.sites import Text, check_unique, sites
+from whitewater.genomics.sources.source import Source
+from whitewater.genomics.sources.stores import open_store, origins, read_text, require, require_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,92 +33,22 @@ PASS = "PASS"  # noqa: S105 - the name of a filter
 
 
 @dataclass(frozen=True)
-class VczSource:
-    """An open store of VCF Zarr, see `Source`.
+class Variants:
+    """The arrays of the variants by name, and the names that contigs and filters have."""
 
-    ``sites`` are the arrays of the variants by name; ``contigs`` and ``filters`` are the names that these refer to.
-    ``converted`` are the files that the store was made of, if it was made to be read here.
-    """
-
-    store: str
-    calls: Calls
     sites: Mapping[str, Array]
-    samples: tuple[str, ...]
     contigs: Text
     filters: Text
-    converted: tuple[str, ...] = ()
 
-    @property
-    def variants(self) -> int:
-        """The number of variants."""
-        return self.calls.variants
-
-    @property
-    def ploidy(self) -> int:
-        """The number of alleles of a call."""
-        return self.calls.ploidy
-
-    @property
-    def block_bytes(self) -> int:
-        """Bytes of the largest block of calls that is read at once."""
-        return self.calls.block_bytes
-
-    def origins(self) -> tuple[str, ...]:
-        """Return what is read of the store, or the files that it was made of."""
-        return self.converted or origins(self.store, (CALLS, SAMPLES, *self.sites))
-
-    def variants_table(self) -> pd.DataFrame:
-        """Return the table of the variants, see `Source.variants_table`.
+    def rows(self, rows: slice) -> pd.DataFrame:
+        """Return rows of the table of the variants.
 
         A variant fails where a filter other than PASS applies to it (no filter at all is no failure), where
         ``variant_filter_pass`` is false, or where ``variant_mask`` is true.
         """
-        import pandas as pd
-
-        blocks = row_blocks(self.variants, chunk=self.sites[ALLELES].chunks[0])
-        try:
-            return pd.concat([self._rows(slice(*block)) for block in blocks], ignore_index=True)
-        except IntegrityError as error:
-            if absent := self._absent_chunks():
-                told = ", ".join(f"{name} ({missing} of {total})" for name, (missing, total) in absent.items())
-                raise IntegrityError(f"not all chunks are stored of {told}: {error}") from error
-            raise
-
-    def _absent_chunks(self) -> dict[str, tuple[int, int]]:
-        """Count the chunks that are not stored, and all, of each array that lacks some; elsewhere they are too many."""
-        import zarr
-
-        path = local_path(self.store)
-        if path is None:
-            return {}
-        group = zarr.open_group(path, mode="r")
-        arrays: dict[str, Any] = {
-            name: group[name] for name in (*self.sites, CALLS) if name not in self.calls.array.store.filled
-        }
-        counts = {name: (each.nchunks - each.nchunks_initialized, each.nchunks) for name, each in arrays.items()}
-        return {name: count for name, count in counts.items() if count[0]}
-
-    def ranges(self) -> list[tuple[int, int]]:
-        """Return ranges of whole chunks."""
-        return self.calls.ranges()
-
-    def encode(
-        self,
-        start: int,
-        stop: int,
-        codes: npt.NDArray[Any],
-        counts: npt.NDArray[np.int32],
-        missing: npt.NDArray[np.int64],
-        *,
-        uneven: npt.NDArray[np.int64],
-    ) -> None:
-        """Encode a range, see `Source.encode`. A call with a missing allele, or of another ploidy, is missing."""
-        self.calls.encode(start, stop, codes, counts, missing, uneven=uneven)
-
-    def _rows(self, rows: slice) -> pd.DataFrame:
         contig = self._read("variant_contig", rows)
         if contig.min() < 0 or contig.max() >= len(self.contigs):
-            raise InputError(f"{redacted(self.store)}: variant_contig holds {contig.min()} to {contig.max()}, but "
+            raise InputError(f"{self.sites['variant_contig'].place} holds {contig.min()} to {contig.max()}, but "
                              f"there are {len(self.contigs)} contigs. The store is damaged.")  # fmt: skip
         return sites(
             contig=self.contigs[contig],
@@ -157,7 +80,7 @@ class VczSource:
         return passed
 
 
-def open_vcz(settings: Vcz) -> VczSource:
+def open_vcz(settings: Vcz) -> Source:
     """Open a store of VCF Zarr.
 
     Raises
@@ -173,22 +96,16 @@ def open_vcz(settings: Vcz) -> VczSource:
     alleles = found[ALLELES]
     if len(alleles.shape) != 2:
         raise InputError(f"{group.name}: {ALLELES} has the shape {alleles.shape}; it should be (variants, alleles).")
-    calls = Calls(group.array(CALLS), alleles=alleles.shape[1], asked_ploidy=settings.ploidy)
+    filters = _names(group, "filter_id", "filters") if "variant_filter" in group else np.array([], object)
+    _check_flags(found, filters)
+    variants = Variants(found, _names(group, "contig_id", "contigs"), filters)
+    calls = Calls(group.array(CALLS), alleles.shape[1], variants.rows, alleles.chunks[0], settings.ploidy)
     calls.check()
     require_rows(found.values(), calls.variants, of="variants")
     require_rows([group.array(SAMPLES)], calls.samples, of="samples")
     samples = tuple(read_text(group.array(SAMPLES)))
     check_unique(samples, place=f"{group.name}: {SAMPLES}")
-    filters = _names(group, "filter_id", "filters") if "variant_filter" in group else np.array([], object)
-    _check_flags(found, filters)
-    return VczSource(
-        store=settings.store,
-        calls=calls,
-        sites=found,
-        samples=samples,
-        contigs=_names(group, "contig_id", "contigs"),
-        filters=filters,
-    )
+    return Source((calls,), samples, origins(settings.store, (CALLS, SAMPLES, *found)))
 
 
 def _names(group: Group, array: str, attribute: str) -> Text:
@@ -205,8 +122,8 @@ def _check_flags(arrays: Mapping[str, Array], filters: Text) -> None:
     for name in FLAGS:
         array = arrays.get(name)
         if array is not None and array.dtype != np.bool_:
-            raise InputError(f"{array.store.name}: {name} holds {array.dtype}, but should hold bool.")
+            raise InputError(f"{array.place} holds {array.dtype}, but should hold bool.")
     array = arrays.get("variant_filter")
     if array is not None and array.shape[1:] != filters.shape:
-        raise InputError(f"{array.store.name}: variant_filter has the shape {array.shape}, but there are "
+        raise InputError(f"{array.place} has the shape {array.shape}, but there are "
                          f"{len(filters)} filters.")  # fmt: skip
