@@ -280,25 +280,28 @@ def test_links_lead_to_each_top_vertex_from_those_of_highest_rank_that_link_to_i
     assert found.among == sum(a != b and linked.has_edge(a, b) for a in order[:top] for b in order[:top])
 
 
-@pytest.mark.parametrize(("vertices", "density"), [(2, 0), (30, 0), (30, 0.02), (60, 0.05), (90, 0.5)])
-def test_vertices_are_placed_apart_within_the_map_the_same_each_time(vertices: int, density: float) -> None:
-    source, target = random_graph(vertices, density).edges.T
-    radius = np.linspace(14, 5, vertices)
-    places = place_vertices(source, target, radius=radius, width=400, height=360)
-    again = place_vertices(source, target, radius=radius, width=400, height=360)
-    np.testing.assert_array_equal(places, again)
-    assert np.all(places >= radius[:, np.newaxis] - 1e-9)
-    assert np.all(places + radius[:, np.newaxis] <= [400 + 1e-9, 360 + 1e-9])
-    for a, b in combinations(range(vertices), 2):
-        assert np.hypot(*(places[a] - places[b])) > 0.9 * (radius[a] + radius[b])
+@pytest.mark.parametrize(
+    ("vertices", "density", "top"), [(1, 0, 2), (2, 0, 2), (30, 0.02, 12), (90, 0.5, 16), (90, 0.1, 40)]
+)
+def test_circles_are_apart_within_the_map(tmp_path: Path, vertices: int, density: float, top: int) -> None:
+    left, _ = drawn_neighbourhood(tmp_path, random_graph(vertices, density), top=top).axes
+    sizes = [each.get_markersize() / 2 for each in left.lines]
+    xs, ys = (np.concatenate([np.asarray(each.get_data()[axis], float) for each in left.lines]) for axis in (0, 1))
+    circles = list(zip(xs, ys, sizes, strict=True))
+    (least_x, most_x), (least_y, most_y) = left.get_xlim(), left.get_ylim()
+    for x, y, radius in circles:
+        assert least_x <= x - radius < x + radius <= most_x
+        assert least_y <= y - radius < y + radius <= most_y
+    for (ax, ay, a), (bx, by, b) in combinations(circles, 2):
+        assert np.hypot(ax - bx, ay - by) > a + b
 
 
-def test_linked_vertices_are_nearer_than_others() -> None:
-    graph = nx.path_graph(8)
-    source, target = np.array(graph.edges).T
-    places = place_vertices(source, target, radius=np.full(8, 5.0), width=400, height=300)
-    steps = [np.hypot(*(places[a] - places[b])) for a, b in pairwise(range(8))]
-    assert max(steps) < np.hypot(*(places[0] - places[7])) / 4
+def test_others_are_beside_the_vertices_that_they_link_to() -> None:
+    source, target = np.array([4, 5, 6, 7]), np.array([2, 0, 3, 1])
+    places, _ = place_vertices(Neighbourhood(np.arange(8), 4, source, target, 0, 3), width=400, height=400)
+    for link in zip(source, target, strict=True):
+        one, other = places[list(link)] / np.hypot(*places[list(link)].T)[:, np.newaxis]
+        np.testing.assert_allclose(one, other, atol=1e-12)
 
 
 def test_the_top_vertices_are_numbered_and_listed_and_each_link_is_an_arrow(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from whitewater import shapes, style
-from whitewater.pagerank.neighbourhood import Integers, Neighbourhood, Places, place_vertices, without_hosts
+from whitewater.pagerank.neighbourhood import Integers, Neighbourhood, place_vertices, without_hosts
 from whitewater.shapes import Look
 
 if TYPE_CHECKING:
@@ -36,8 +36,6 @@ _COLORS = (style.SKY_BLUE, style.ORANGE, style.GREEN, style.PURPLE, style.YELLOW
 _OTHER = style.LIGHT_GREY
 # Radii in points, of the vertex of the highest rank and the least; numbers fit into those of top vertices.
 _LARGEST, _LEAST_TOP, _LEAST = 19.0, 8.0, 3.0
-# Share of the map that circles take at most, so that there is room for arrows.
-_FILLED = 0.08
 # In inches: the widths of map and list, the height of the map at most, and that of a line of the list.
 _MAP, _LIST, _TALLEST_MAP, _LINE = 5.2, 5.0, 6.4, 0.27
 # Where the columns of the list are, in inches, and the size of its letters.
@@ -281,9 +279,9 @@ def neighbourhood(
     figure, body = style.titled(_MAP + _LIST, height, title=title, subtitle=subtitle, notes=notes)
     left, right = body.subplots(1, 2, width_ratios=(_MAP, _LIST))
     width, depth = 72 * (_MAP - 0.4), 72 * (min(height, _TALLEST_MAP) - 0.4)
-    radius = _radii(ranks, top=found.top, area=_FILLED * width * depth)
-    places = place_vertices(found.source, found.target, radius=radius, width=width, height=depth)
-    left.set(xlim=(0, width), ylim=(0, depth), aspect="equal", anchor="N")
+    places, room = place_vertices(found, width=width - 2 * _LARGEST, height=depth - 2 * _LARGEST)
+    radius = _radii(ranks, room, top=found.top)
+    left.set(xlim=(-width / 2, width / 2), ylim=(-depth / 2, depth / 2), aspect="equal", anchor="N")
     _draw_graph(left, found, places, radius, colors)
     right.set(xlim=(0, _LIST - 0.2), ylim=(height / _LINE - 0.5, -0.8))
     _write_list(right, short, [style.percent(rank / total) for rank in ranks[: found.top].tolist()], colors)
@@ -308,13 +306,11 @@ def _what_is_drawn(found: Neighbourhood, share: str) -> str:
     return f"{text}Arrows: to each of them the {links} to it, {' and '.join(parts)}. Areas grow with the rank."
 
 
-def _radii(ranks: Floats, *, top: int, area: float) -> Places:
-    """Return the radius of each vertex in points: areas are proportional to ranks, but none is too small to be seen."""
+def _radii(ranks: Floats, room: Floats, *, top: int) -> Floats:
+    """Return the radius of each vertex in points: areas grow with ranks, but each can be seen and has its own room."""
     relative = ranks / max(float(ranks.max()), np.finfo(float).tiny)
-    largest = min(_LARGEST, float(np.sqrt(area / np.pi / max(float(relative.sum()), 1))))
     least = np.where(np.arange(len(ranks)) < top, _LEAST_TOP, _LEAST)
-    radii: Places = np.maximum(largest * np.sqrt(relative), least)
-    return radii
+    return np.minimum(np.maximum(_LARGEST * np.sqrt(relative), least), room)
 
 
 def _community_colors(community: Integers) -> tuple[list[str], dict[str, str]]:
@@ -332,7 +328,7 @@ def _community_colors(community: Integers) -> tuple[list[str], dict[str, str]]:
     return [own.get(number, _OTHER) for number in community.tolist()], entries
 
 
-def _draw_graph(axes: Axes, found: Neighbourhood, places: Places, radius: Places, colors: Sequence[str]) -> None:
+def _draw_graph(axes: Axes, found: Neighbourhood, places: Floats, radius: Floats, colors: Sequence[str]) -> None:
     from matplotlib.patches import FancyArrowPatch
 
     for source, target in zip(found.source.tolist(), found.target.tolist(), strict=True):

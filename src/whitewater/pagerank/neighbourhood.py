@@ -19,13 +19,8 @@ Places = npt.NDArray[np.float64]
 
 # Links drawn to each top vertex, where there are at most so many of these: a picture, not a tangle.
 _LINKS = {16: 3, 24: 2}
-_ITERATIONS, _PUSHES = 300, 200
-# How far vertices of other components are, as a multiple of the most that linked ones are.
-_APART = 0.7
-# How much more an axis may be stretched than the other to fill the rectangle.
-_STRETCHED = 1.6
-# Beside the diameters of two vertices, what is left between them.
-_BETWEEN = 1.25
+# Size of the ring of the top vertices, as a share of that of the others, and how much of a ring circles may take.
+_INNER, _FILLED = 0.6, 0.9
 
 
 @dataclass(frozen=True)
@@ -86,81 +81,25 @@ def without_hosts(names: Sequence[str]) -> list[str]:
     ]
 
 
-def place_vertices(source: Integers, target: Integers, *, radius: Places, width: float, height: float) -> Places:
-    """Return places (vertices, 2) within a rectangle from (0, 0); equal graphs give equal places.
+def place_vertices(found: Neighbourhood, *, width: float, height: float) -> tuple[Places, Places]:
+    """Return places (vertices, 2) in a rectangle around (0, 0), and the largest radius that a circle may have at each.
 
-    Their distances are as near as can be to those along the links, by majorization of the stress (E. Gansner, Y. Koren
-    and S. North 2004, "Graph drawing by stress majorization"), begun on a circle. ``source`` and ``target`` are int64
-    (links,); the radius of each vertex, float64 (vertices,), is in the unit of the rectangle, and vertices do not
-    overlap where there is room.
+    The top vertices are on a ring by their rank, clockwise from its top; around it are the others, in the order of the
+    directions in which the vertices are that they link to. Equal neighborhoods give equal places.
     """
-    if len(radius) < 2:
-        return np.full((len(radius), 2), [width / 2, height / 2])
-    places = _turned(_majorize(_distances(source, target, len(radius))))
-    return _push_apart(_fit(places, radius, width=width, height=height), radius, width=width, height=height)
-
-
-def _distances(source: Integers, target: Integers, vertices: int) -> Places:
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import shortest_path
-
-    links = coo_array((np.ones(len(source)), (source, target)), shape=(vertices, vertices)).tocsr()
-    found: Places = shortest_path(links, directed=False, unweighted=True)
-    found[np.isinf(found)] = _APART * float(found[np.isfinite(found)].max()) + 2
-    return found
-
-
-def _majorize(distances: Places) -> Places:
-    from scipy.spatial.distance import cdist
-
-    angle = 2 * np.pi * np.arange(len(distances)) / len(distances)
-    places: Places = np.stack([np.cos(angle), np.sin(angle)], axis=1) * distances.mean()
-    weights = 1 / np.where(distances > 0, distances, 1) ** 2
-    np.fill_diagonal(weights, 0)
-    inverse = np.linalg.pinv(np.diag(weights.sum(axis=1)) - weights)
-    for _ in range(_ITERATIONS):
-        apart = cdist(places, places)
-        ratio = -weights * distances / np.where(apart > 0, apart, 1)
-        np.fill_diagonal(ratio, -ratio.sum(axis=1))
-        places = np.asarray(inverse @ (ratio @ places))
-    return places
-
-
-def _turned(places: Places) -> Places:
-    """Turn places so that they are widest across."""
-    centered = places - places.mean(axis=0)
-    _, _, axes = np.linalg.svd(centered, full_matrices=False)
-    # An axis has no direction: its largest part is positive, so that rounding does not mirror the picture.
-    signs = np.sign(axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)])
-    turned: Places = centered @ (axes * signs[:, np.newaxis]).T
-    return turned
-
-
-def _fit(places: Places, radius: Places, *, width: float, height: float) -> Places:
-    """Enlarge places to the rectangle, and stretch them somewhat, with room for the vertices at its sides."""
-    extent = np.maximum(np.ptp(places, axis=0), 1e-9 * np.ptp(places))
-    scale = (np.array([width, height]) - 2 * float(radius.max())) / extent
-    scale = np.minimum(scale, _STRETCHED * scale.min())
-    middle = (places.max(axis=0) + places.min(axis=0)) / 2
-    fitted: Places = np.array([width, height]) / 2 + (places - middle) * scale
-    return fitted
-
-
-def _push_apart(places: Places, radius: Places, *, width: float, height: float) -> Places:
-    """Move vertices that overlap away from each other, and stay in the rectangle."""
-    from scipy.spatial.distance import cdist
-
-    wanted = (radius[:, np.newaxis] + radius[np.newaxis]) * _BETWEEN
-    np.fill_diagonal(wanted, 0)
-    low, high = radius[:, np.newaxis], np.array([width, height]) - radius[:, np.newaxis]
-    # Those at one place part by their numbers.
-    number = np.sign(np.arange(len(places))[:, np.newaxis] - np.arange(len(places)))
-    for _ in range(_PUSHES):
-        apart = cdist(places, places)
-        overlap = np.maximum(wanted - apart, 0)
-        if not overlap.any():
-            break
-        direction = (places[:, np.newaxis] - places[np.newaxis]) / np.where(apart > 0, apart, 1)[..., np.newaxis]
-        direction[..., 0] = np.where(apart > 0, direction[..., 0], number)
-        places = np.clip(places + (direction * (overlap / 2)[..., np.newaxis]).sum(axis=1) / 1.5, low, high)
-    return places
+    others = len(found.vertices) - found.top
+    turns = np.concatenate([np.arange(found.top) / max(found.top, 1), np.zeros(others)])
+    toward = np.zeros(len(turns), complex)
+    np.add.at(toward, found.source, np.exp(2j * np.pi * turns[found.target]))
+    # Rounded, so that directions that are equal but for the last bit keep the order of the ranks.
+    order = np.argsort(np.angle(toward[found.top :]).round(9) % (2 * np.pi), kind="stable")
+    turns[found.top + order] = np.arange(others) / max(others, 1)
+    inner = np.arange(len(turns)) < found.top
+    within = _INNER if others else 1.0
+    ring = np.where(inner, within if found.top > 1 else 0.0, 1.0)
+    angle = 2 * np.pi * turns
+    places = np.stack([np.sin(angle) * width, np.cos(angle) * height], axis=1) * ring[:, np.newaxis] / 2
+    count = np.where(inner, found.top, others)
+    # Neighbors on a ring of few are far apart, but the other ring is near.
+    apart = np.minimum(np.sin(np.pi / np.maximum(count, 2)) * np.maximum(ring, _INNER), 1 - _INNER)
+    return places, _FILLED * apart * min(width, height) / 2
