@@ -161,10 +161,7 @@ def read_registry(path: Path) -> dict[str, Expected]:
     ``sha256`` and ``size`` are blank for files that nobody could download when they were entered: then the first
     download on a machine is what later ones are compared with. A registry that does not exist is empty.
 
-    Raises
-    ------
-    InputError
-        If it has other columns, or a checksum or a size that is none.
+    Raises InputError if it has other columns, or a checksum or a size that is none.
     """
     if not path.exists():
         return {}

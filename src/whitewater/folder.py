@@ -65,12 +65,8 @@ class Files:
     def array(self, path: Path, shape: tuple[int, ...], dtype: npt.DTypeLike) -> np.memmap[Any, Any]:
         """Map a ``.npy`` file, read-only.
 
-        Raises
-        ------
-        InputError
-            If it is missing, cut, or no array.
-        IntegrityError
-            If it is an array of another shape, type or order.
+        Raises InputError if it is missing, cut, or no array, and IntegrityError if it is an array of another shape,
+        type or order.
         """
         with self.explained(path):
             array = np.lib.format.open_memmap(path, mode="r")
@@ -144,10 +140,7 @@ class Format(Files):
     def read(self, path: Path, made_of: Callable[..., Folder]) -> Folder:
         """Return what ``made_of`` makes of the folder's path and, as keywords, of what is described.
 
-        Raises
-        ------
-        InputError
-            If the folder is not of this format, or of another version of it.
+        Raises InputError if the folder is not of this format, or of another version of it.
         """
         found = read_json(path / self.name)
         self.check_version(path, found.pop("format", None) if isinstance(found, dict) else None)
@@ -180,12 +173,8 @@ class Format(Files):
     def read_signed(self, path: Path) -> Any:
         """Return what a signed folder describes, after every byte of all its files was checked.
 
-        Raises
-        ------
-        InputError
-            If a file is not there, or the folder is of another version.
-        IntegrityError
-            If a byte has changed.
+        Raises InputError if a file is not there, or the folder is of another version, and IntegrityError if a byte has
+        changed.
         """
         try:
             data = (path / self.name).read_bytes()

@@ -51,10 +51,7 @@ def state_of(files: Iterable[str], described: str = "") -> str:
 def steady(places: Iterable[str]) -> Iterator[None]:
     """Check that local files, and those in local folders, do not change while they are read.
 
-    Raises
-    ------
-    IntegrityError
-        If one has another size or time at the end, is gone, or is new.
+    Raises IntegrityError if one has another size or time at the end, is gone, or is new.
     """
     named = list(places)
     before = _states(_all_files(named))
@@ -70,10 +67,7 @@ def as_fetched(files: Sequence[Mapping[str, Any]], *, rule: str, threads: int) -
 
     ``files`` are the ``path``, ``bytes`` and ``sha256`` of each, as `rule` wrote them down.
 
-    Raises
-    ------
-    IntegrityError
-        If one has another size or SHA-256, or changes meanwhile.
+    Raises IntegrityError if one has another size or SHA-256, or changes meanwhile.
     """
     paths = [each["path"] for each in files]
     with steady(paths):

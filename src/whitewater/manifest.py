@@ -23,10 +23,7 @@ FORMAT = 1
 def manifest(run: Run[Section], *, records: Inputs, inputs: Path, manifest: Output) -> None:
     """Gather the records of all steps into the manifest of an application.
 
-    Raises
-    ------
-    IntegrityError
-        If an output that a record names is gone.
+    Raises IntegrityError if an output that a record names is gone.
     """
     steps = {record["step"]: record for record in map(read_json, records.values())}
     outputs = {

@@ -56,10 +56,7 @@ def find(names: Iterable[str], *, downloads: Downloads, threads: int, key: str, 
     Each comes once, in the order in which it is named; the files of a glob are in the order of the numbers in their
     names, day_2 before day_10. ``threads`` compute the checksums of local files; for the others see `expand`.
 
-    Raises
-    ------
-    InputError
-        If there is no such file, a glob matches none, or a download fails or is not what it was.
+    Raises InputError if there is no such file, a glob matches none, or a download fails or is not what it was.
     """
     expanded = (expand(name, anonymous=downloads.anonymous, key=key, example=example) for name in names)
     named = [place for places in expanded for place in sorted(places, key=_by_number)]

@@ -32,12 +32,8 @@ VERTICES = Files(remedy="Run the step communities again.")
 def index(run: Run[Index], *, documents: Path, vertices: Path, index: Output) -> None:
     """Make an index of the documents.
 
-    Raises
-    ------
-    InputError
-        If there are no documents, or they cannot be read.
-    IntegrityError
-        If a document has no rank, or two are of one vertex.
+    Raises InputError if there are no documents, or they cannot be read, and IntegrityError if a document has no rank,
+    or two are of one vertex.
     """
     groups, ranks = _read_ranks(documents, vertices)
     sizes = DOCUMENTS.stored_bytes(groups)
@@ -84,13 +80,7 @@ def _read_ranks(documents: Path, vertices: Path) -> tuple[list[RowGroup], npt.ND
 
 
 def tokenise_groups(groups: Sequence[RowGroup]) -> Block:
-    """Cut the documents of row groups into words.
-
-    Raises
-    ------
-    InputError
-        If a text is not UTF-8.
-    """
+    """Cut the documents of row groups into words. Raises InputError if a text is not UTF-8."""
     table = pa.concat_tables([DOCUMENTS.read_group(group, ["title", "text"]) for group in groups])
     try:
         return tokenise_block(table["title"], table["text"])

@@ -81,13 +81,7 @@ def cut(sizes: npt.ArrayLike, most: int) -> list[tuple[int, int]]:
 
 
 def tokenise_block(titles: pa.ChunkedArray, texts: pa.ChunkedArray) -> Block:
-    """Cut titles and texts into words.
-
-    Raises
-    ------
-    pyarrow.ArrowInvalid
-        If a text is not UTF-8.
-    """
+    """Cut titles and texts into words. Raises pyarrow.ArrowInvalid if a text is not UTF-8."""
     from whitewater.pagerank.token_kernels import tokenise
 
     known = characters()
@@ -99,12 +93,8 @@ def tokenise_block(titles: pa.ChunkedArray, texts: pa.ChunkedArray) -> Block:
 def merge(blocks: Sequence[Block], *, settings: Index, threads: int) -> Postings:
     """Make one index of blocks, the words of the documents in their order.
 
-    Raises
-    ------
-    ResourceError
-        If there is not enough memory for the postings.
-    InputError
-        If a document has too many words.
+    Raises ResourceError if there is not enough memory for the postings, and InputError if a document has too many
+    words.
     """
     counts = np.concatenate([block.counts for block in blocks])
     words = sum(len(block.tokens) for block in blocks)

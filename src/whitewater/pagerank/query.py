@@ -28,12 +28,8 @@ SETTINGS = ("k1", "b", "prior", "half", "limit")
 def main(arguments: Sequence[str]) -> int:
     """Answer a query and return the exit status.
 
-    Raises
-    ------
-    InputError
-        If there is no index, or the query asks for nothing.
-    ConfigError
-        If a value is out of its range.
+    Raises InputError if there is no index, or the query asks for nothing, and ConfigError if a value is out of its
+    range.
     """
     given = _parser().parse_args(list(arguments))
     settings = _settings(given)

@@ -40,10 +40,7 @@ MARK = "**"
 def search(run: Run[Search], *, index: Path, judgments: Inputs, queries: Output) -> None:
     """Answer the queries of the settings and of the judgments, which are measured with and without the prior.
 
-    Raises
-    ------
-    InputError
-        If there is no index, a query asks for nothing, or the table of judgments cannot be read.
+    Raises InputError if there is no index, a query asks for nothing, or the table of judgments cannot be read.
     """
     folder = open_index(index)
     searcher = Searcher(folder)
@@ -150,10 +147,7 @@ def evaluate(searcher: Searcher, judged: Mapping[str, Sequence[str]], settings: 
 def read_judgments(path: Path) -> dict[str, list[str]]:
     """Read a table (CSV) of query and url: the right URLs of each query, in normal form, each once.
 
-    Raises
-    ------
-    InputError
-        If it cannot be read, has not these columns or no rows, or a row lacks one.
+    Raises InputError if it cannot be read, has not these columns or no rows, or a row lacks one.
     """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:

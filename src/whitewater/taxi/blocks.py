@@ -34,10 +34,7 @@ def row_groups(trips: Path) -> list[RowGroup]:
     ``trips`` is a directory of Parquet files below ``service=.../``, or one file. A file outside such a directory has a
     column ``service`` of text.
 
-    Raises
-    ------
-    InputError
-        If there is no file, or one is not Parquet, lacks a column, or its service is unknown.
+    Raises InputError if there is no file, or one is not Parquet, lacks a column, or its service is unknown.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq

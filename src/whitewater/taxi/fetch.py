@@ -56,12 +56,8 @@ def resolve(settings: Fetch, downloads: Downloads, *, threads: int) -> Catalogue
 
     Simulated files are kept in ``generated`` beside the downloads.
 
-    Raises
-    ------
-    InputError
-        If a file is missing, a glob matches nothing, or a download fails or is not what it was.
-    ConfigError
-        If there were no trips of a simulated service in a month.
+    Raises InputError if a file is missing, a glob matches nothing, or a download fails or is not what it was, and
+    ConfigError if there were no trips of a simulated service in a month.
     """
     if settings.source == "generated":
         folder = downloads.directory / "generated"

@@ -39,10 +39,7 @@ def predict(run: Run[Predict], *, trips: Path, zones: Path, model: Path, predict
     was recorded), ridge and forest (null for a service that the model does not know). `SUMMARY` beside them counts the
     trips of each service that are predicted, and those that are not.
 
-    Raises
-    ------
-    InputError
-        If there are no trips, or none of them can be predicted.
+    Raises InputError if there are no trips, or none of them can be predicted.
     """
     work = partial(predict_row_group, zones=read_zones(zones), device=run.device, predictions=predictions)
     stored, groups = load(model), row_groups(trips)

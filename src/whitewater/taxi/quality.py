@@ -44,10 +44,7 @@ def summarise(
 
     A row counts once under each of its reasons in ``by_reason``, and once in the funnel: under its first.
 
-    Raises
-    ------
-    IntegrityError
-        If a file's rows are not all accounted for.
+    Raises IntegrityError if a file's rows are not all accounted for.
     """
     files = [_file(entry, [tally for tally in tallies if tally.file == entry["file"]], reasons) for entry in catalogue]
     rows = sum((tally.rows for tally in tallies), Counter())
@@ -73,10 +70,7 @@ def summarise(
 def check_written(summary: Mapping[str, Any], *, trips: Path, quarantine: Path) -> None:
     """Compare the rows that lie on disk with those that were counted.
 
-    Raises
-    ------
-    IntegrityError
-        If a row is missing or there twice.
+    Raises IntegrityError if a row is missing or there twice.
     """
     for data_set, expected in ((trips, summary["totals"]["rows_out"]), (quarantine, summary["totals"]["quarantined"])):
         found = rows_on_disk(data_set)

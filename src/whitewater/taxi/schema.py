@@ -209,11 +209,8 @@ def recognise(raw_names: Sequence[str], *, path: str, numeric: Collection[str] =
 
     ``numeric`` are those of the columns that the file stores as numbers; a code among them needs no spelling.
 
-    Raises
-    ------
-    InputError
-        If a column is not understood, a column that every era has is missing, two columns mean the same, the service
-        cannot be told, or the file holds trips of for-hire vehicles without fares.
+    Raises InputError if a column is not understood, a column that every era has is missing, two columns mean the same,
+    the service cannot be told, or the file holds trips of for-hire vehicles without fares.
     """
     keys = [name.strip().lower() for name in raw_names]
     _refuse_without_fares(set(keys), path=path)

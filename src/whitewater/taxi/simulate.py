@@ -46,10 +46,7 @@ def simulate_month(service: Service, month: str, *, rows: int, seed: int) -> pa.
     and types; nearly in the order of the pickups; amounts in US dollars. Equal arguments give equal tables, whichever
     other months are simulated.
 
-    Raises
-    ------
-    ConfigError
-        If the service did not run in that month, which is ``YYYY-MM``.
+    Raises ConfigError if the service did not run in that month, which is ``YYYY-MM``.
     """
     import pyarrow as pa
 
@@ -72,10 +69,7 @@ def write_generated(directory: Path, settings: Generated) -> list[Path]:
     all months before 2017. The others are Parquet. Months of an earlier call are replaced, and removed if they are not
     asked for. Only one process at a time may use the directory.
 
-    Raises
-    ------
-    ConfigError
-        If a service did not run in a month.
+    Raises ConfigError if a service did not run in a month.
     """
     wanted = [
         _layout(service, month, first=settings.months[0])

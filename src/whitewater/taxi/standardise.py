@@ -43,12 +43,8 @@ class Counts:
 def standardise(run: Run[Standardise], *, inputs: Path, standardised: Output) -> None:
     """Write each raw file as Parquet parts of one schema, with a catalogue that says where every row came from.
 
-    Raises
-    ------
-    InputError
-        If a file is not understood, or has too many malformed lines.
-    IntegrityError
-        If a file is not the one that `fetch` wrote down.
+    Raises InputError if a file is not understood, or has too many malformed lines, and IntegrityError if a file is not
+    the one that `fetch` wrote down.
     """
     named = read_json(inputs)["files"]
     with as_fetched(named, rule="taxi_fetch", threads=run.threads):

@@ -134,10 +134,7 @@ def tip_statistics(blocks: Iterable[Block], device: Device, *, months: range = A
 
     The fraction of a trip counts when its tip was recorded (card or app) and its fare is above 0.
 
-    Raises
-    ------
-    InputError
-        If a tip is `LIMIT` times the fare or more.
+    Raises InputError if a tip is `LIMIT` times the fare or more.
     """
     sizes = group_sizes(months)
     recorded = device.group_accumulator(list(sizes.values()))

@@ -47,11 +47,9 @@ def read_zones(path: Path) -> Zones:
     It is CSV with a header that names LocationID, Borough and Zone, and service_zone where it is known, in any order
     and case; other columns are ignored. ``N/A`` is a text like any other, and stands for a blank.
 
-    Raises
-    ------
-    InputError
-        If the table cannot be read, lacks a column, names a LocationID outside 1 to 265, or gives one two meanings:
-        a join with such a table would multiply trips. Rows that repeat another one exactly are counted and dropped.
+    Raises InputError if the table cannot be read, lacks a column, names a LocationID outside 1 to 265, or gives one two
+    meanings: a join with such a table would multiply trips. Rows that repeat another one exactly are counted and
+    dropped.
     """
     rows = _read(path)
     found: dict[int, tuple[str, str, str]] = {}

@@ -125,10 +125,7 @@ class PoliteClient:
     async def page(self, url: str) -> Answer:
         """Return the answer of the last try; one of a status that may pass (429, 503 and the like) is the last one's.
 
-        Raises
-        ------
-        AnswerError
-            If there is none.
+        Raises AnswerError if there is none.
         """
         return await self._get(url, maximum_bytes=self._settings.maximum_bytes, media_types=MEDIA_TYPES)
 
@@ -187,10 +184,7 @@ async def ask(
 
     A body of more than ``maximum_bytes`` is a fault or, where all media types are wanted (None), cut off about there.
 
-    Raises
-    ------
-    AnswerError
-        If no whole answer came, or one that is not wanted.
+    Raises AnswerError if no whole answer came, or one that is not wanted.
     """
     with _explained():
         # The URL is sent as it is: in another form, the page that is stored would not be the one that was asked for.

@@ -171,12 +171,7 @@ def open_frontier(directory: Path, settings: Crawl) -> Iterator[Frontier]:
 
     Only one process at a time may have a directory.
 
-    Raises
-    ------
-    InputError
-        If the database is damaged.
-    ResourceError
-        If the disk is full.
+    Raises InputError if the database is damaged, and ResourceError if the disk is full.
     """
     path = directory / f"{key(settings)}.sqlite"
     for finished in directory.glob(f"*{FINISHED}"):

@@ -29,10 +29,7 @@ def decoded(body: bytes, *, content_encoding: str, transfer_encoding: str = "", 
     decompressed and begins like markup. Content encodings that nobody knows, such as ``utf-8``, are passed over, as
     browsers do.
 
-    Raises
-    ------
-    UndecodableError
-        If it is damaged or cut.
+    Raises UndecodableError if it is damaged or cut.
     """
     if "chunked" in transfer_encoding.lower():
         body = _without_chunks(body)

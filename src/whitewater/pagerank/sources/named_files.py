@@ -43,10 +43,7 @@ def _find(
 
     The lines of lists are relative to ``base``, or where that is empty to the place of the list.
 
-    Raises
-    ------
-    InputError
-        If there is no such file, a download fails, or a list cannot be read or is empty.
+    Raises InputError if there is no such file, a download fails, or a list cannot be read or is empty.
     """
     files = get(names)
     lists = {place: files.pop(place) for place in sorted(files) if urlsplit(place).path.endswith(LISTS)}

@@ -76,10 +76,7 @@ class Captures:
 def read_warcs(files: Sequence[Path], writer: PagesWriter, *, run: Run[Any]) -> dict[str, int]:
     """Add the pages of files of web archives, the latest capture of each URL; return how many records were what.
 
-    Raises
-    ------
-    InputError
-        If a file is no WARC, or is cut or damaged; see `warc_records`.
+    Raises InputError if a file is no WARC, or is cut or damaged; see `warc_records`.
     """
     parts = [writer.path / f"part-{number:05d}" for number in range(len(files))]
     large = len(files) > 1 and sum(path.stat().st_size for path in files) > LARGE_BYTES
@@ -121,11 +118,8 @@ def warc_records(path: Path) -> Iterator[WarcRecord]:
 
     The body of a record can be read until the next one is asked for; what is left of it is passed over, and checked.
 
-    Raises
-    ------
-    InputError
-        If the file is empty, cannot be read or is no WARC, if a gzip member or a record is cut or damaged, or if the
-        length of a record is wrong.
+    Raises InputError if the file is empty, cannot be read or is no WARC, if a gzip member or a record is cut or
+    damaged, or if the length of a record is wrong.
     """
     try:
         with path.open("rb") as file:
