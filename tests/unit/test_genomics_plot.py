@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from itertools import pairwise, product
-from pathlib import Path
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -18,12 +16,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle, StepPatch
 
 from tests.pictures import labels_overlap, legend, no_text_is_cut, written
-from whitewater import devices, style
-from whitewater.config.genomics import Plot
+from whitewater import style
 from whitewater.genomics import figures
 from whitewater.genomics.figures import MOST_LABELS, NO_LABEL, OTHER, along_genome, looks
-from whitewater.genomics.plot import plot
-from whitewater.step import Outputs, Run
 
 FOUR = ("ADMIX", "AFR", "ASIA", "EUR")
 # As many as the 1000 Genomes have.
@@ -139,11 +134,6 @@ def test_no_two_labels_look_alike_and_equal_labels_do_in_every_picture() -> None
     assert looks(many.sample(frac=1, random_state=1)) == shown
 
 
-def test_neighbours_in_the_legend_differ_in_colour_and_in_mark() -> None:
-    shown = list(looks(pd.Series(MANY)).values())
-    assert all(a.color != b.color and a.mark != b.mark for a, b in pairwise(shown))
-
-
 def test_of_very_many_labels_the_most_frequent_have_a_look_of_their_own() -> None:
     shown = looks(pd.Series([f"P{number:03d}" for number in range(100)] + ["P099", "P098"]))
     assert len(shown) == MOST_LABELS
@@ -175,36 +165,6 @@ def test_samples_are_drawn_at_their_scores_in_the_colour_of_their_label() -> Non
         assert len(np.asarray(hollow.get_facecolor())) == 0
 
 
-def test_axes_have_the_share_of_the_variance_and_the_legend_numbers_of_samples() -> None:
-    figure = figures.component_pair(table(FOUR, 60), table(FOUR, 8, start=60), eigenvalues=eigenvalues(), pair=(1, 2))
-    assert figure.axes[0].get_xlabel() == "PC1 (26.5 % of the variance)"
-    assert figure.axes[0].get_ylabel() == "PC2 (12.2 % of the variance)"
-    assert legend(figure) == [*(f"{label} (17)" for label in FOUR), "projected"]
-    assert "8 samples that the components were not computed from" in written(figure)
-
-
-def test_samples_that_could_not_be_projected_are_not_counted_as_drawn_but_named() -> None:
-    projected = table(FOUR, 8, start=60)
-    projected.loc[projected["sample"].isin(["S61", "S64"]), ["PC1", "PC2"]] = np.nan
-    figure = figures.component_pair(table(FOUR, 60), projected, eigenvalues=eigenvalues(), pair=(1, 2))
-    assert "Hollow: 6 samples" in written(figure)
-    assert "2 samples without scores: column `reason` of projected.parquet tells why." in written(figure)
-    assert legend(figure)[1] == "AFR (16)"
-
-
-def test_without_projected_samples_nothing_is_said_of_them() -> None:
-    figure = figures.component_pair(table(FOUR, 60), table(FOUR, 0), eigenvalues=eigenvalues(), pair=(1, 2))
-    assert "projected" not in legend(figure)
-    assert "ollow" not in written(figure)
-
-
-def test_labels_of_projected_samples_alone_are_in_the_legend_and_missing_ones_are_said_to_be() -> None:
-    figure = figures.component_pair(
-        table(["A", None], 60), table(["Z"], 4, start=60), eigenvalues=eigenvalues(), pair=(1, 2)
-    )
-    assert legend(figure) == ["A (30)", "Z (4)", "no label (30)", "projected"]
-
-
 def test_a_component_that_was_not_computed_is_said_to_be_missing() -> None:
     figure = figures.component_pair(table(FOUR, 60), table(FOUR, 0), eigenvalues=eigenvalues(), pair=(7, 8))
     assert f"There are {COMPONENTS} components only" in written(figure)
@@ -222,19 +182,6 @@ def test_the_scree_fills_significant_components_and_tells_their_share() -> None:
     assert "3 of the first 6 components are significant" in written(figure)
 
 
-def test_shares_that_would_overlap_are_not_written() -> None:
-    close = {**eigenvalues(significant=4), "eigenvalues": [26.5, 12.25, 3.0, 2.9, 2.8, 1.0]}
-    assert [text.get_text() for text in figures.scree(close).axes[0].texts] == ["26.5 %", "12.2 %", "6.50 %"]
-
-
-def test_p_values_too_small_for_the_axis_are_drawn_at_its_end_and_said_to_be() -> None:
-    figure = figures.scree(eigenvalues(significant=3))
-    significant, others = figure.axes[1].lines
-    np.testing.assert_allclose(np.asarray(significant.get_ydata()), [1e-60, 1e-40, 1e-7])
-    np.testing.assert_allclose(np.asarray(others.get_ydata()), [0.2, 0.5, 0.9])
-    assert "Smaller p-values are drawn at 1e-60" in written(figure)
-
-
 # ---- quality
 
 
@@ -245,13 +192,6 @@ def test_samples_and_variants_with_too_few_calls_are_counted_apart() -> None:
         {"4 samples with enough calls": 4, "1 left out: too few calls": 1},
         {"6 variants with enough calls": 6, "2 left out: too few calls": 2},
     ]
-
-
-def test_where_all_calls_are_there_nothing_is_left_out() -> None:
-    whole = variants().assign(call_rate=1.0, reasons=pd.Series([[]] * 8, dtype=object))
-    figure = figures.missingness(samples().assign(call_rate=1.0, reason=""), whole)
-    assert "left out" not in written(figure)
-    assert "8 variants with enough calls" in written(figure)
 
 
 def test_variants_are_counted_by_reason_the_most_frequent_first() -> None:
@@ -270,15 +210,6 @@ def test_frequencies_are_those_of_the_rarer_allele_before_and_after() -> None:
     axes = figures.variant_quality(variants()).axes[1]
     assert steps(axes) == {"all": 7, "kept": 4}
     assert axes.get_xlim() == (0, 0.5)
-
-
-def test_more_reasons_than_there_is_room_for_end_in_one_bar() -> None:
-    reasons = pd.Series([[f"reason {number}" for number in range(12)]] * 8, dtype=object)
-    axes = figures.variant_quality(variants().assign(reasons=reasons, kept=False)).axes[0]
-    labels = [label.get_text() for label in axes.get_yticklabels()]
-    assert len(labels) == 11
-    assert labels[-1] == "other reasons"
-    assert axes.texts[-1].get_text().startswith("24 ")
 
 
 # ---- relatives
@@ -327,15 +258,6 @@ def test_the_map_has_its_trustworthiness_and_the_legend_of_the_labels() -> None:
     assert sum(len(np.asarray(each.get_offsets())) for (each,) in points(figure.axes[0]).values()) == 40
 
 
-def test_a_label_that_is_projected_only_leaves_the_others_their_look_on_the_map() -> None:
-    pcs, projected = table(["B", "C"], 20), table(["A"], 5, start=20)
-    on_map = figures.umap(embedding(["B", "C"], 20), projected, quality={"trustworthiness": 1.0})
-    on_axes = figures.component_pair(pcs, projected, eigenvalues=eigenvalues(), pair=(1, 2))
-    colours = [to_hex(np.asarray(points(each.axes[0])["B"][0].get_facecolor())[0]) for each in (on_map, on_axes)]
-    assert colours[0] == colours[1]
-    assert legend(on_map) == ["B (10)", "C (10)"]
-
-
 def test_contigs_are_laid_end_to_end_in_the_order_of_their_variants() -> None:
     places, spans = along_genome(["2", "2", "X", "X", "X"], np.array([100, 200, 5, 105, 305]))
     assert list(spans) == ["2", "X"]
@@ -356,37 +278,6 @@ def test_loadings_are_shown_relative_to_equal_ones_for_each_component() -> None:
     assert [label.get_text() for label in figure.axes[-1].get_xticklabels()] == ["1", "2"]
 
 
-def test_of_many_contigs_those_with_room_are_named_the_longest_first() -> None:
-    contigs = [f"scaffold_{number // 2}" for number in range(818)]
-    positions = np.tile([1.0, 1000.0], 409)
-    positions[2 * 200 + 1] = 50_000
-    figure = figures.loadings_by_position(
-        np.full((818, 1), 818**-0.5), contigs=contigs, positions=positions, components=1
-    )
-    named = [label for label in figure.axes[-1].get_xticklabels() if label.get_text()]
-    boxes = sorted((label.get_window_extent().x0, label.get_window_extent().x1) for label in named)
-    assert all(one[1] < other[0] for one, other in pairwise(boxes))
-    assert "scaffold_200" in {label.get_text() for label in named}
-    assert figure.axes[-1].get_xlabel() == f"Contig ({len(named)} of 409 named)"
-
-
-# ---- names are data
-
-
-def test_labels_are_drawn_as_they_are_and_told_apart_where_the_font_lacks_their_letters() -> None:
-    names = ("$x^2$", r"$\frac{$", "_under", "汉族", "日本", "two\nlines")
-    figure = figures.component_pair(table(names, 60), table(names, 0), eigenvalues=eigenvalues(), pair=(1, 2))
-    shown = [f"{name} (10)" for name in ("$x^2$", r"$\frac{$", "_under", r"\u6c49\u65cf", r"\u65e5\u672c", "two lines")]
-    assert sorted(legend(figure)) == sorted(shown)
-    assert not any(text.get_parse_math() for text in figure.subfigs[0].legends[0].get_texts())
-
-
-def test_numbers_that_an_axis_writes_itself_stay_formulas() -> None:
-    axes = figures.missingness(samples(), variants()).axes[0]
-    assert all(label.get_parse_math() for label in axes.get_yticklabels())
-    assert r"10^{1}" in "".join(label.get_text() for label in axes.get_yticklabels())
-
-
 # ---- all of them
 
 
@@ -399,57 +290,4 @@ def test_no_text_is_cut_and_no_labels_of_an_axis_overlap(labels: Sequence[str | 
     assert [name for name, figure in drawn if not no_text_is_cut(figure) or labels_overlap(figure)] == []
 
 
-def test_the_legend_is_beside_the_samples_not_on_them() -> None:
-    for labels in (FOUR, MANY):
-        figure = figures.component_pair(
-            table(labels, 300), table(labels, 30, start=300), eigenvalues=eigenvalues(), pair=(1, 2)
-        )
-        (beside,) = figure.subfigs[0].legends
-        assert beside.get_window_extent().x0 >= figure.axes[0].get_window_extent().x1
-
-
 # ---- the step
-
-
-@pytest.fixture
-def results(tmp_path: Path) -> Path:
-    """The inputs of the step, but for the loadings, as the steps before it leave them."""
-    pairs, summary = kinship()
-    tables = {
-        "pcs": table(FOUR, 60), "projected": table(FOUR, 4, start=60), "variants": variants(), "samples": samples(),
-        "kinship": pairs, "umap": embedding(FOUR, 60),
-    }  # fmt: skip
-    for name, frame in tables.items():
-        frame.to_parquet(tmp_path / f"{name}.parquet", index=False)
-    contents = {"eigenvalues": eigenvalues(), "relatedness": summary, "umap_quality": {"trustworthiness": 0.97}}
-    for name, content in contents.items():
-        (tmp_path / f"{name}.json").write_text(json.dumps(content))
-    return tmp_path
-
-
-def draw(results: Path, *files: str) -> list[str]:
-    run = Run(application="genomics", step="plot", device=devices.resolve("cpu"), settings=Plot())
-    tables = {
-        name: results / f"{name}.parquet" for name in ("pcs", "projected", "variants", "samples", "kinship", "umap")
-    }
-    contents = {name: results / f"{name}.json" for name in ("eigenvalues", "relatedness", "umap_quality")}
-    outputs = Outputs({file: results / file for file in files})
-    plot(run, **tables, **contents, loadings=results / "loadings.zarr", plots=outputs)
-    pictures: list[str] = run.facts["pictures"]
-    return pictures
-
-
-def test_the_step_writes_each_picture_in_each_format_that_its_outputs_name(results: Path) -> None:
-    files = (
-        "pcs_3_4.png",
-        "pcs_3_4.svg",
-        "scree.svg",
-        "kinship.png",
-        "missingness.png",
-        "variant_quality.png",
-        "umap.png",
-    )
-    assert draw(results, *files) == ["kinship", "missingness", "pcs_3_4", "scree", "umap", "variant_quality"]
-    for file in files:
-        start = (results / file).read_bytes()[:8]
-        assert start == b"\x89PNG\r\n\x1a\n" if file.endswith("png") else start.startswith(b"<?xml")

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from matplotlib.axes import Axes
 from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle, StepPatch
+from matplotlib.patches import StepPatch
 
 from tests import pictures
 from tests.pictures import no_text_is_cut
@@ -105,25 +105,6 @@ def test_each_set_of_features_has_a_row_those_that_are_missed_most_first() -> No
     assert "No mark: the model uses none of these features" in written(figure)
 
 
-def test_intervals_reach_196_standard_errors_to_both_sides() -> None:
-    (axes,) = figures.auc(metrics(boosted_trees=TREES)).axes
-    (found,) = [each for each in axes.containers if isinstance(each, ErrorbarContainer)]
-    (segments,) = (bars.get_segments() for bars in found.lines[2])
-    np.testing.assert_allclose(next(segment[:, 0] for segment in segments), [0.74 - 0.0098, 0.74 + 0.0098])
-
-
-def test_an_auc_that_does_not_exist_is_explained_and_the_calibration_drawn_all_the_same() -> None:
-    found = metrics(boosted_trees={"all": None, "plain": None})
-    assert "all of one label" in written(figures.auc(found))
-    assert len(points(figures.calibration(found).axes[0], "test rows")) == 10
-
-
-def test_an_auc_without_error_is_drawn_without_one() -> None:
-    found = metrics(boosted_trees={"all": 0.7})
-    found["models"]["boosted_trees"]["all"]["auc_standard_error"] = None
-    assert "±" not in written(figures.auc(found))
-
-
 def test_the_calibration_has_a_panel_for_each_model_and_counts_rows() -> None:
     found = metrics(boosted_trees=TREES, logistic_regression=REGRESSION, of=9_000)
     figure = figures.calibration(found)
@@ -132,11 +113,6 @@ def test_the_calibration_has_a_panel_for_each_model_and_counts_rows() -> None:
     assert "700 test rows, drawn from 9,000" in written(figure)
     assert "stands for 70 rows" in written(figure)
     assert "Boosted trees: off by 1.23 points on average" in written(figure)
-
-
-def test_a_model_that_was_not_fit_is_not_drawn_as_perfect() -> None:
-    figure = figures.calibration(metrics(boosted_trees=TREES, logistic_regression={}))
-    assert "No logistic regression" in written(figure)
 
 
 @pytest.mark.parametrize(
@@ -207,28 +183,6 @@ def test_columns_that_drift_most_come_first_with_the_measures_by_which() -> None
     assert "Grey: no index" in written(figure)
 
 
-def test_of_many_columns_those_that_drift_most_are_drawn_and_the_others_counted() -> None:
-    psi: dict[str, list[float | None]] = {f"C{number}": [number / 1000] for number in range(1000)}
-    figure = figures.drift(drifted(psi))
-    assert y_labels(figure.axes[0]) == [f"C{number}" for number in range(999, 959, -1)]
-    assert "Not shown: 960 columns" in written(figure)
-
-
-@pytest.mark.parametrize("days", [1, 60, 61, 121])
-def test_of_many_days_a_cell_is_the_worst_of_its_days(days: int) -> None:
-    values = np.random.default_rng(days).random(days)
-    drawn = mapped(figures.drift(drifted({"C1": values.tolist()})))[0]
-    width = -(-days // 60)
-    expected = [values[start : start + width].max() for start in range(0, days, width)]
-    assert len(drawn) <= 60
-    np.testing.assert_allclose(drawn, np.maximum(expected, 0.0025))
-
-
-def test_one_day_has_nothing_to_compare_with() -> None:
-    assert "All rows are of one day" in written(figures.drift(drifted({"C1": []})))
-    assert "no column" in written(figures.drift(drifted({})))
-
-
 @pytest.mark.parametrize(
     ("psi", "verdict"),
     [
@@ -286,17 +240,6 @@ def test_counts_are_drawn_by_rank_of_the_largest_the_median_and_the_smallest_col
     assert points(axes, "median, d: 3 of 3").tolist() == [[1, 7], [2, 6], [3, 5]]
     assert points(axes, "smallest, a: 2 of 2").tolist() == [[1, 9], [2, 5]]
     assert points(axes, "threshold: 5 rows")[:, 1].tolist() == [5, 5]
-
-
-def test_bars_are_the_shares_of_rows_with_an_id_without_one_and_null(tmp_path: Path) -> None:
-    counts = {"a": [6, 2], "b": [5, 5, 4, 4]}
-    figure = figures.categories(write_vocabularies(tmp_path / "workflow", counts, nulls=2), rows=15)
-    axes = figure.axes[1]
-    assert y_labels(axes) == ["b", "a"]
-    assert "of 15 training rows" in written(figure)
-    assert "Of lists the elements count" in written(figure)
-    widths = [patch.get_width() for patch in axes.patches if isinstance(patch, Rectangle)]
-    np.testing.assert_allclose(widths, [10 / 20, 6 / 10, 8 / 20, 2 / 10, 2 / 20, 2 / 10])
 
 
 @pytest.mark.parametrize(
