@@ -66,7 +66,6 @@ def write_edges(
         writer.add(sources, targets, weights)
     edges_folder.finish_edges(
         folder,
-        edges=writer.rows,
         weighted=weight is not None,
         directed=directed,
         vertices=vertices,

@@ -25,10 +25,9 @@ from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.pagerank.documents import ALIASES, DOCUMENTS, write_aliases
 from whitewater.pagerank.documents import LINKS as LINKS_FORMAT
 from whitewater.pagerank.edge_files import text
-from whitewater.pagerank.edge_rules import Known
 from whitewater.pagerank.edges import edges
 from whitewater.pagerank.edges_folder import EdgesFolder, open_edges
-from whitewater.pagerank.vertex_ids import vertex_id
+from whitewater.pagerank.vertex_ids import places_of, vertex_id
 from whitewater.step import Inputs, Output, Run
 from whitewater.store import sha256, write_json
 
@@ -47,7 +46,7 @@ def test_ids_are_found_at_their_places(known: list[int], wanted: list[int]) -> N
     ascending = sorted(known)
     places = {each: place for place, each in enumerate(ascending)}
     asked = [*wanted, *known]
-    found = Known(np.array(ascending, np.int64)).places(np.array(asked, np.int64))
+    found = places_of(np.array(asked, np.int64), np.array(ascending, np.int64))
     assert found.tolist() == [places.get(each, -1) for each in asked]
 
 

@@ -124,9 +124,7 @@ def test_every_byte_is_the_same_for_any_order_and_partition(
             with EdgesWriter(folder / "parts", part, weighted=True, group_rows=rows) as writer:
                 writer.add(source[places], target[places], weight[places])
         counts = {"read": len(source), "edges": len(source)}
-        finish_edges(
-            folder / "parts", edges=len(source), weighted=True, directed=directed, vertices=None, counts=counts
-        )
+        finish_edges(folder / "parts", weighted=True, directed=directed, vertices=None, counts=counts)
         whole = graph_of(folder / "edges", duplicates=rule, memory_gb=1.0)
         parts = graph_of(folder / "parts", "other", duplicates=rule, memory_gb=memory_gb)
         assert files_of(whole) == files_of(parts)

@@ -81,10 +81,10 @@ class Edges(Section):
         (), description="Files of vertices: an id, or an id and a name, a line. Empty: the vertices are the ends."
     )
     paths_base: str = Field("", description="What the lines of .paths files are relative to, such as https://host/.")
-    layout: Literal["auto", "pairs", "adjacency"] = Field(
-        "auto",
+    layout: Literal["pairs", "adjacency"] = Field(
+        "pairs",
         description="Text: pairs: source, target and perhaps weight a line, as SNAP, LDBC (.e) and Common Crawl; "
-        "adjacency: a vertex and all its targets a line, as LDBC's tests; auto: pairs.",
+        "adjacency: a vertex and all its targets a line, as LDBC's tests.",
     )
     delimiter: Literal["whitespace", "tab", "comma", "space"] = Field(
         "whitespace", description="Text: what separates fields; tab and comma keep spaces within names."

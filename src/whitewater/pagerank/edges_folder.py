@@ -115,13 +115,7 @@ class EdgesWriter(RowGroupWriter):
 
 
 def finish_edges(
-    folder: Path,
-    *,
-    edges: int,
-    weighted: bool,
-    directed: bool,
-    vertices: pa.Table | None,
-    counts: Mapping[str, int],
+    folder: Path, *, weighted: bool, directed: bool, vertices: pa.Table | None, counts: Mapping[str, int]
 ) -> None:
     """Write the table of the vertices, if they are known, and last the file that makes the folder one of edges.
 
@@ -132,13 +126,13 @@ def finish_edges(
     """
     folder.mkdir(parents=True, exist_ok=True)
     dropped = sum(count for name, count in counts.items() if name.startswith("dropped_"))
-    if counts["edges"] != edges or counts["read"] != edges + dropped:
-        raise IntegrityError(f"{folder}: {edges} edges were written, but the counts are {dict(counts)}. {_REPORT}")
+    if counts["read"] != counts["edges"] + dropped:
+        raise IntegrityError(f"{folder}: the counts do not add up: {dict(counts)}. {_REPORT}")
     if vertices is not None:
         ids = vertices["vertex"].to_numpy()
         if (ids[1:] <= ids[:-1]).any():
             raise IntegrityError(f"{folder}: the vertices are not in ascending order. {_REPORT}")
         pq.write_table(vertices, folder / "vertices.parquet", compression="zstd", use_dictionary=False)
-    described = {"edges": edges, "weighted": weighted, "directed": directed, "counts": dict(counts)}
+    described = {"edges": counts["edges"], "weighted": weighted, "directed": directed, "counts": dict(counts)}
     named, known = (False, None) if vertices is None else ("name" in vertices.column_names, vertices.num_rows)
     FORMAT.write(folder, {**described, "named": named, "vertices": known})

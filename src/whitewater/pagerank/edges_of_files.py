@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from whitewater.arrow_arrays import to_arrow
@@ -23,15 +24,14 @@ from whitewater.config.pagerank import Edges
 from whitewater.errors import ConfigError, InputError, WhitewaterError
 from whitewater.folder import RowGroup
 from whitewater.pagerank.edge_files import parquet, text
-from whitewater.pagerank.edge_files.matrix_market import cut_off
 from whitewater.pagerank.edge_files.names import Batch, Merging, merged
 from whitewater.pagerank.edge_files.text import TextFile, Unit
-from whitewater.pagerank.edge_rules import Judged, Known, judge, total
+from whitewater.pagerank.edge_rules import Judged, judge, total
 from whitewater.pagerank.edges_folder import EdgesFolder, EdgesWriter, finish_edges, open_edges
+from whitewater.pagerank.vertex_ids import Ids, places_of
 
 if TYPE_CHECKING:
     from whitewater.config.pagerank import EdgeRules
-    from whitewater.devices.protocol import Array
     from whitewater.pagerank.pages import PagesFolder
     from whitewater.step import Run
     from whitewater.workers import Workers
@@ -43,13 +43,14 @@ logger = logging.getLogger(__name__)
 LINES = ("lines", "comments", "empty_lines", "headers")
 # Files that an error names; more could not be read.
 _NAMED = 10
+Task = TypeVar("Task")
 Result = TypeVar("Result")
+Mask = npt.NDArray[np.bool_]
 # By path; None where a file is Parquet.
 Files = dict[Path, TextFile | None]
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """What one task reads, and the number of the part that it writes."""
 
     number: int
@@ -63,7 +64,11 @@ class Reading:
     settings: Edges
     rules: EdgeRules
     folder: Path
-    known: Known | None
+    known: Ids | None
+
+    def knows(self, ids: Ids) -> Mask:
+        """Return which ids the table of vertices has, bool (ids,); all, if there is none."""
+        return np.ones(len(ids), bool) if self.known is None else places_of(ids, self.known) >= 0
 
 
 def edges_of_files(run: Run[EdgeRules], fetched: PagesFolder, folder: Path) -> EdgesFolder:
@@ -81,59 +86,97 @@ def edges_of_files(run: Run[EdgeRules], fetched: PagesFolder, folder: Path) -> E
         )
     folder.mkdir(parents=True, exist_ok=True)
     with run.cluster() as client:
-        of_table, table = _read_table(run, _paths(fetched, "vertices"), settings, client)
-        known = None if table is None else Known(table["vertex"].to_numpy())
-        reading = Reading(settings, run.settings, folder, known)
-        counts, vertices = _read_edges(run, _opened(_paths(fetched, "edges"), settings), reading, table, client)
+        of_table, table = _read_table(run, _opened(fetched, "vertices", settings), settings, client)
+        reading = Reading(settings, run.settings, folder, None if table is None else table["vertex"].to_numpy())
+        counts, vertices = _read_edges(run, _opened(fetched, "edges", settings), reading, table, client)
     counts += of_table
     if counts["lines"]:
         logger.info("%d lines, of which %d are comments, %d empty and %d headers", *(counts[name] for name in LINES))
+    if not counts["edges"] and not (vertices is not None and vertices.num_rows):
+        raise InputError(f"{', '.join(fetched.files.get('edges', [])[:3])}: no edge was found, and no vertex. "
+                         "Check pagerank.fetch.edges and the rules in section pagerank.edges.")  # fmt: skip
     finish_edges(
         folder,
-        edges=counts["edges"],
         weighted=settings.weighted,
         directed=settings.directed,
         vertices=vertices,
         counts={**dict.fromkeys(LINES, 0), **total(counts)},
     )
-    return _checked(open_edges(folder), fetched)
+    return open_edges(folder)
 
 
 def _read_edges(
     run: Run[EdgeRules], files: Files, reading: Reading, table: pa.Table | None, client: Workers
 ) -> tuple[Counter[str], pa.Table | None]:
     """Read all files; return the counts, and the vertices: those of the table, if there is one, and those found."""
-    counts = _head_counts(files)
-    vertices = Merging([] if table is None else [table])
-    work = partial(read_part, reading=reading)
-    for part, (counted, found) in _mapped(run, work, _parts(files), label="edges", client=client):
-        counts[part.unit.path].update(counted)
+    counts = {path: Counter(file.counts if file else {}) for path, file in files.items()}
+    vertices = Merging(*[] if table is None else [table])
+    for path, (counted, found) in _read(run, files, partial(read_part, reading=reading), label="edges", client=client):
+        counts[path].update(counted)
         if found is not None and found.num_rows:
             vertices.add(_like(table, found))
     _check_declared(files, counts)
     _warn_of_unread(files, counts, reading.settings)
-    return _sum(counts), vertices.table()
+    return sum(counts.values(), Counter[str]()), vertices.table()
 
 
-def _mapped(
-    run: Run[EdgeRules], work: Callable[[Part], Result], parts: Sequence[Part], *, label: str, client: Workers
-) -> Iterator[tuple[Part, Result]]:
-    """Yield parts with what a function makes of them, in their order; at last raise what is wrong with all files."""
-    faults: dict[Path, WhitewaterError] = {}
+def _read_table(
+    run: Run[EdgeRules], files: Files, settings: Edges, client: Workers
+) -> tuple[Counter[str], pa.Table | None]:
+    """Read files of vertices; return counts of rows that repeat a vertex and of lines, and the table, if any."""
+    if not files:
+        return Counter(), None
+    counts = sum((file.counts for file in files.values() if file), Counter[str]())
+    tables = list[pa.Table]()
+    for _, (found, several) in _read(run, files, partial(_read_vertices, settings=settings), label="vertices",
+                                     client=client):  # fmt: skip
+        counts.update(found)
+        tables += several
+    if not tables:
+        raise InputError(f"{next(iter(files))} and the other files of vertices hold none. Check "
+                         "pagerank.fetch.edges.vertices.")  # fmt: skip
+    if len({table.schema for table in tables}) > 1:
+        raise InputError("some files of vertices give names and others do not. Give all vertices a name, or none.")
+    vertices = merged(tables)
+    lines = {f"vertex_{name}": counts[name] for name in LINES}
+    return Counter(repeated_vertices=counts["rows"] - vertices.num_rows, **lines), vertices
+
+
+def _opened(fetched: PagesFolder, role: str, settings: Edges) -> Files:
+    """Recognise files, and read what is ahead of their rows."""
+
+    def opened(path: Path) -> TextFile | None:
+        return None if parquet.is_parquet(path) else text.open_file(path, settings)
+
+    return dict(_without_faults((path, _outcome(path, work=opened)) for path in map(Path, fetched.files.get(role, []))))
+
+
+def _read(
+    run: Run[EdgeRules], files: Files, work: Callable[[Part], Result], *, label: str, client: Workers
+) -> Iterator[tuple[Path, Result]]:
+    """Yield what a function makes of each part of the files, with its path, in their order."""
+    units = (unit for path, file in files.items() for unit in (text.units(file) if file else parquet.units(path)))
+    parts = [Part(number, unit) for number, unit in enumerate(units)]
     outcomes = run.map(partial(_outcome, work=work), parts, client=client, label=label, ordered=True)
-    for part, outcome in zip(parts, outcomes, strict=True):
-        if isinstance(outcome, WhitewaterError):
-            faults.setdefault(part.unit.path, outcome)
-        else:
-            yield part, outcome
-    _raise(list(faults.values()))
+    return _without_faults((part.unit.path, outcome) for part, outcome in zip(parts, outcomes, strict=True))
 
 
-def _outcome(part: Part, *, work: Callable[[Part], Result]) -> Result | WhitewaterError:
+def _outcome(task: Task, *, work: Callable[[Task], Result]) -> Result | WhitewaterError:
     try:
-        return work(part)
+        return work(task)
     except (ConfigError, InputError) as error:
         return error
+
+
+def _without_faults(outcomes: Iterable[tuple[Path, Result | WhitewaterError]]) -> Iterator[tuple[Path, Result]]:
+    """Yield results with their paths; at last raise what is wrong with each file."""
+    faults: dict[Path, WhitewaterError] = {}
+    for path, outcome in outcomes:
+        if isinstance(outcome, WhitewaterError):
+            faults.setdefault(path, outcome)
+        else:
+            yield path, outcome
+    _raise(list(faults.values()))
 
 
 def _raise(faults: Sequence[WhitewaterError]) -> None:
@@ -151,7 +194,8 @@ def _check_declared(files: Files, counts: Mapping[Path, Counter[str]]) -> None:
     for path, file in files.items():
         read = counts[path]["read"]
         if file and file.matrix and file.matrix.entries != read:
-            faults.append(cut_off(path, file.matrix, read))
+            faults.append(InputError(f"{path} declares {file.matrix.entries:,} entries, but has {read:,}: it is cut "
+                                     "off or was changed. Fetch it again, or correct the line of sizes."))  # fmt: skip
         if file and file.declared is not None and file.declared != read:
             logger.warning("%s: a comment tells of %d edges, but it has %d. Is it whole?", path, file.declared, read)
     _raise(faults)
@@ -183,44 +227,33 @@ def read_part(part: Part, *, reading: Reading) -> tuple[Counter[str], pa.Table |
 
     Return counts, and the vertices that the table must have besides the ends of edges, or for a name.
     """
-    counts: Counter[str] = Counter()
-    vertices = Merging([])
-    with EdgesWriter(reading.folder, part.number, weighted=reading.settings.weighted) as writer:
-        for batch in _batches(part.unit, reading.settings):
-            judged = judge(batch.source, batch.target, _broken(batch, reading.known), reading.rules)
+    counts, vertices = Counter[str](), list[pa.Table]()
+    unit, settings = part.unit, reading.settings
+    batches = parquet.read_edges(unit, settings) if isinstance(unit, RowGroup) else text.read_edges(unit, settings)
+    with EdgesWriter(reading.folder, part.number, weighted=settings.weighted) as writer:
+        for batch in batches:
+            broken = ~(reading.knows(batch.source) & reading.knows(batch.target))
+            judged = judge(batch.source, batch.target, broken, reading.rules)
             counts += judged.counts + batch.counts
             arrays = [batch.source, batch.target, *([] if batch.weight is None else [batch.weight])]
             writer.add(*(arrays if judged.kept.all() else [array[judged.kept] for array in arrays]))
             if reading.known is None or reading.rules.broken == "keep":
-                vertices.add(_vertices(batch, judged, reading.known))
-    return counts, vertices.table()
+                vertices.append(_vertices(batch, judged, reading))
+    return counts, merged(vertices) if vertices else None
 
 
-def _batches(unit: Unit | RowGroup, settings: Edges) -> Iterator[Batch]:
-    return parquet.read_edges(unit, settings) if isinstance(unit, RowGroup) else text.read_edges(unit, settings)
-
-
-def _broken(batch: Batch, known: Known | None) -> Array | None:
-    if known is None:
-        return None
-    broken: Array = ~(known.holds(batch.source) & known.holds(batch.target))
-    return broken
-
-
-def _vertices(batch: Batch, judged: Judged, known: Known | None) -> pa.Table:
+def _vertices(batch: Batch, judged: Judged, reading: Reading) -> pa.Table:
     """Return the vertices that the table lacks, if there is one.
 
     Else those that have names, or that lines begin with, or that are ends of loops that are dropped.
     """
-    if batch.names is not None:
-        return batch.names if known is None else batch.names.filter(~known.holds(batch.names["vertex"].to_numpy()))
-    firsts = [] if batch.firsts is None else [batch.firsts]
-    if known is None:
-        ids = np.unique(np.concatenate([batch.source[judged.loops & ~judged.kept], *firsts]))
-    else:
-        ids = np.unique(np.concatenate([batch.source, batch.target, *firsts]))
-        ids = ids[~known.holds(ids)]
-    return pa.table({"vertex": to_arrow(ids)})
+    table = batch.names
+    if table is None:
+        lost = judged.loops & ~judged.kept
+        ends = [batch.source[lost]] if reading.known is None else [batch.source, batch.target]
+        firsts = [] if batch.firsts is None else [batch.firsts]
+        table = pa.table({"vertex": to_arrow(np.unique(np.concatenate([*ends, *firsts])))})
+    return table if reading.known is None else table.filter(pa.array(~reading.knows(table["vertex"].to_numpy())))
 
 
 def _like(table: pa.Table | None, found: pa.Table) -> pa.Table:
@@ -230,66 +263,7 @@ def _like(table: pa.Table | None, found: pa.Table) -> pa.Table:
     return found.append_column("name", found["vertex"].cast(pa.large_string()))
 
 
-def _paths(fetched: PagesFolder, role: str) -> list[Path]:
-    return [Path(path) for path in fetched.files.get(role, [])]
-
-
-def _opened(paths: Sequence[Path], settings: Edges) -> Files:
-    """Recognise files, and read what is ahead of their rows."""
-    files: Files = {}
-    faults: list[WhitewaterError] = []
-    for path in paths:
-        try:
-            files[path] = None if parquet.is_parquet(path) else text.open_file(path, settings)
-        except (ConfigError, InputError) as error:
-            faults.append(error)
-    _raise(faults)
-    return files
-
-
-def _parts(files: Files) -> list[Part]:
-    units = (unit for path, file in files.items() for unit in (text.units(file) if file else parquet.units(path)))
-    return [Part(number, unit) for number, unit in enumerate(units)]
-
-
-def _head_counts(files: Files) -> dict[Path, Counter[str]]:
-    """Return the counts of the lines ahead of the rows of each file."""
-    return {path: Counter(file.counts if file else {}) for path, file in files.items()}
-
-
-def _sum(counts: Mapping[Path, Counter[str]]) -> Counter[str]:
-    return sum(counts.values(), Counter[str]())
-
-
-def _read_table(
-    run: Run[EdgeRules], paths: Sequence[Path], settings: Edges, client: Workers
-) -> tuple[Counter[str], pa.Table | None]:
-    """Read files of vertices; return counts of rows that repeat a vertex and of lines, and the table, if any."""
-    if not paths:
-        return Counter(), None
-    files, tables = _opened(paths, settings), []
-    counts = _head_counts(files)
-    work = partial(_read_vertices, settings=settings)
-    for part, (found, several) in _mapped(run, work, _parts(files), label="vertices", client=client):
-        counts[part.unit.path].update(found)
-        tables += several
-    if not tables:
-        raise InputError(f"{paths[0]} and the other files of vertices hold none. Check pagerank.fetch.edges.vertices.")
-    if len({table.schema for table in tables}) > 1:
-        raise InputError("some files of vertices give names and others do not. Give all vertices a name, or none.")
-    vertices, counted = merged(tables), _sum(counts)
-    lines = {f"vertex_{name}": counted[name] for name in LINES}
-    return Counter(repeated_vertices=counted["rows"] - vertices.num_rows, **lines), vertices
-
-
 def _read_vertices(part: Part, *, settings: Edges) -> tuple[Counter[str], list[pa.Table]]:
     if isinstance(part.unit, RowGroup):
         return parquet.read_vertices(part.unit, settings)
     return text.read_vertices(part.unit, settings)
-
-
-def _checked(folder: EdgesFolder, fetched: PagesFolder) -> EdgesFolder:
-    if not folder.edges and not folder.vertex_rows:
-        raise InputError(f"{', '.join(fetched.files.get('edges', [])[:3])}: no edge was found, and no vertex. "
-                         "Check pagerank.fetch.edges and the rules in section pagerank.edges.")  # fmt: skip
-    return folder

@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
+Ids = npt.NDArray[np.int64]
+
 
 def vertex_id(name: str) -> int:
     """Return the id of a name, -2**63 <= id < 2**63.
@@ -27,6 +29,18 @@ def vertex_id(name: str) -> int:
     return unsigned - (unsigned >> 63 << 64)
 
 
-def vertex_ids(names: Sequence[str]) -> npt.NDArray[np.int64]:
+def vertex_ids(names: Sequence[str]) -> Ids:
     """Return the ids of names, int64 (names,)."""
     return np.fromiter((vertex_id(name) for name in names), np.int64, len(names))
+
+
+def places_of(ids: Ids, known: Ids) -> Ids:
+    """Return the place of each id, int64 (ids,), among those known, which ascend, each once; -1 where it is not."""
+    if not len(known):
+        return np.full(len(ids), -1)
+    if int(known[-1]) - int(known[0]) == len(known) - 1:
+        # Ids in a row, as those of Common Crawl, need no search, which would miss the cache at each step.
+        places = ids.view(np.uint64) - known[:1].view(np.uint64)
+        return np.where(places < len(known), places.view(np.int64), -1)
+    places = np.minimum(np.searchsorted(known, ids), len(known) - 1)
+    return np.where(known[places] == ids, places, -1)

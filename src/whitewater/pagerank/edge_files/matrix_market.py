@@ -7,6 +7,7 @@ Source: R. F. Boisvert, R. Pozo, K. A. Remington, "The Matrix Market Exchange Fo
 from __future__ import annotations
 
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,21 +17,14 @@ if TYPE_CHECKING:
     from whitewater.config.pagerank import Edges
 
 BANNER = b"%%matrixmarket"
-# Words of the first line, after the banner, and why a matrix of them is none that can be read.
-_FORMS = (
-    {"matrix": ""},
-    {"coordinate": "", "array": "it lists all entries, also those that are 0. Write it in the format coordinate."},
-    {
-        "real": "", "double": "", "integer": "", "pattern": "",
-        "complex": "its entries are complex, and no weights. Write it as pattern, or as real with weights above 0.",
-    },
-    {
-        "general": "", "symmetric": "",
-        "skew-symmetric": "each entry stands for another one of the opposite sign, and weights are above 0. Write all "
-        "its edges as general, with weights above 0 or as pattern.",
-        "hermitian": "each entry stands for its complex conjugate, too. Write all its edges as general.",
-    },
-)  # fmt: skip
+# Words of the first line, and why a matrix of them cannot be read.
+_NO_GRAPHS = {
+    "array": "it lists all entries, also those that are 0. Write it in the format coordinate.",
+    "complex": "its entries are complex, and no weights. Write it as pattern, or as real with weights above 0.",
+    "skew-symmetric": "each entry stands for another one of the opposite sign, and weights are above 0. Write all its "
+    "edges as general, with weights above 0 or as pattern.",
+    "hermitian": "each entry stands for its complex conjugate, too. Write all its edges as general.",
+}
 
 
 @dataclass(frozen=True)
@@ -52,49 +46,32 @@ def read_matrix(path: Path, banner: bytes, sizes: bytes) -> Matrix:
     InputError
         If the matrix is no list of real weights, or a line is not of the format.
     """
-    words = banner.decode("utf-8", "replace").lower().split()[1:]
-    if len(words) != len(_FORMS):
-        raise _unknown(path, banner)
-    for word, known in zip(words, _FORMS, strict=True):
-        if word not in known:
-            raise _unknown(path, banner)
-        if known[word]:
-            raise InputError(f"{path} is a matrix of Matrix Market of the kind {word}: {known[word]}")
-    numbers = sizes.split()
-    if len(numbers) != 3 or not all(number.isdigit() for number in numbers):
+    from scipy.io import mminfo
+
+    try:
+        rows, columns, entries, *words = mminfo(BytesIO(banner + b"\n" + sizes))
+    except ValueError as error:
         raise InputError(
-            f"{path}: the line of sizes of a Matrix Market file has three numbers, rows, columns and entries; this one "
-            f"is {sizes[:80].decode('utf-8', 'replace').strip()!r}. Fetch the file again."
-        )
-    return Matrix("pattern" in words, "symmetric" in words, *map(int, numbers))
+            f"{path} begins as a Matrix Market file, but: {error} Its first line must be such as '%%MatrixMarket "
+            "matrix coordinate pattern general', and its line of sizes three numbers: rows, columns and entries. Fetch "
+            "it again, or correct the line."
+        ) from error
+    for word in words:
+        if word in _NO_GRAPHS:
+            raise InputError(f"{path} is a matrix of Matrix Market of the kind {word}: {_NO_GRAPHS[word]}")
+    return Matrix("pattern" in words, "symmetric" in words, rows, columns, entries)
 
 
 def check_settings(path: Path, matrix: Matrix, settings: Edges) -> None:
     """Raise ConfigError if the settings are not those of a matrix."""
     wanted: dict[str, str | bool] = {"layout": "pairs", "delimiter": "whitespace", "header": False, "ids": "integer"}
-    reading = {**settings.model_dump(include=set(wanted)), "layout": settings.layout.replace("auto", "pairs")}
     for name, value in wanted.items():
-        if reading[name] != value:
-            raise _wrong(path, f"a Matrix Market file is not of {name} {reading[name]!r}", name, value)
+        if getattr(settings, name) != value:
+            raise _wrong(path, f"a Matrix Market file is not of {name} {getattr(settings, name)!r}", name, value)
     if matrix.symmetric and settings.directed:
         raise _wrong(path, "the matrix is symmetric: an entry stands for both directions", "directed", value=False)
     if matrix.pattern and settings.weighted:
         raise _wrong(path, "the matrix is a pattern, which has no weights", "weighted", value=False)
-
-
-def cut_off(path: Path, matrix: Matrix, entries: int) -> InputError:
-    """Return the error of a file that has not the entries that it declares."""
-    return InputError(
-        f"{path} declares {matrix.entries:,} entries, but has {entries:,}: it is cut off or was changed. Fetch it "
-        "again, or correct the line of sizes."
-    )
-
-
-def _unknown(path: Path, banner: bytes) -> InputError:
-    return InputError(
-        f"{path} begins as a Matrix Market file, but not with a line such as '%%MatrixMarket matrix coordinate pattern "
-        f"general': {banner[:80].decode('utf-8', 'replace').strip()!r}. Fetch it again, or correct the line."
-    )
 
 
 def _wrong(path: Path, problem: str, name: str, value: str | bool) -> ConfigError:

@@ -12,11 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whitewater.arrow_arrays import to_arrow, to_numpy
-from whitewater.devices.kernel import int64, kernel, uint64
 from whitewater.devices.protocol import Array
-from whitewater.devices.xxh64 import xxh64
 from whitewater.errors import ConfigError, IntegrityError
 from whitewater.pagerank.terminal_text import shortened
+from whitewater.pagerank.vertex_ids import vertex_ids
 
 # Columns of a list of names in an error.
 _LONGEST_LIST = 300
@@ -45,7 +44,7 @@ def ids_of(columns: Sequence[pa.Array]) -> tuple[list[Array], pa.Table | None]:
     if pa.types.is_integer(columns[0].type):
         return [to_numpy(column) for column in columns], None
     words = pa.concat_arrays(columns).dictionary_encode()
-    ids = hash_names(words.dictionary)
+    ids = vertex_ids(words.dictionary.to_pylist())
     bounds = np.cumsum([len(column) for column in columns])[:-1]
     found = np.split(ids[to_numpy(words.indices)], bounds)
     return found, pa.table({"vertex": to_arrow(ids), "name": words.dictionary}).cast(SCHEMA)
@@ -59,30 +58,12 @@ def vertices_of(vertices: pa.Array, names: pa.Array | None) -> pa.Table:
     return pa.table({"vertex": to_arrow(ids)}) if named is None else merged([named])
 
 
-def hash_names(names: pa.Array) -> Array:
-    """Return the ids of texts, int64 (names,): those of `whitewater.pagerank.vertex_ids`."""
-    texts = names.cast(pa.large_string())
-    _, ends, data = texts.buffers()
-    bounds = np.frombuffer(ends, np.int64, len(texts) + 1, 8 * texts.offset) if len(texts) else np.zeros(1, np.int64)
-    ids = np.empty(len(texts), np.int64)
-    _hash(np.frombuffer(data or b"", np.uint8), bounds, ids)
-    return ids
-
-
 def wrong_column(path: Path, name: str, names: Sequence[str]) -> ConfigError:
     """Return the error of a column that is not among the names of a file, or more than once."""
     listed = shortened(", ".join(names), columns=_LONGEST_LIST)
     return ConfigError(
         f"{path} has {'more than one' if name in names else 'no'} column {name!r}; it has {listed}. Set "
         "pagerank.fetch.edges.source_column, .target_column and .weight_column, or of text .header and .delimiter."
-    )
-
-
-def two_names(vertex: int) -> IntegrityError:
-    """Return the error of two names that have one id."""
-    return IntegrityError(
-        f"vertex {vertex} has two names. A table of vertices must give each one name; where ids are hashes of names, "
-        "two names have one by chance, once in 2**65 / n**2 graphs of n names: leave one out, or use integer ids."
     )
 
 
@@ -104,15 +85,19 @@ def merged(tables: Sequence[pa.Table]) -> pa.Table:
         equal = pc.equal(names.take(pa.array(order[again])), names.take(pa.array(order[again + 1])))
         different = np.flatnonzero(~equal.to_numpy())
         if len(different):
-            raise two_names(int(ascending[again[different[0]]]))
+            raise IntegrityError(
+                f"vertex {ascending[again[different[0]]]} has two names. A table of vertices must give each one name; "
+                "where ids are hashes of names, two names have one by chance, once in 2**65 / n**2 graphs of n names: "
+                "leave one out, or use integer ids."
+            )
     return table.take(pa.array(np.delete(order, again + 1)))
 
 
 class Merging:
     """One table of vertices out of many; what waits is merged when it is as large as what was merged before."""
 
-    def __init__(self, tables: list[pa.Table]) -> None:
-        self._waiting = tables
+    def __init__(self, *tables: pa.Table) -> None:
+        self._waiting = list(tables)
         self._rows = 0
 
     def add(self, table: pa.Table) -> None:
@@ -125,9 +110,3 @@ class Merging:
     def table(self) -> pa.Table | None:
         """Return the vertices, or None if there was no table."""
         return merged(self._waiting) if self._waiting else None
-
-
-@kernel
-def _hash(data: Array, bounds: Array, ids: Array) -> None:
-    for row in range(len(ids)):
-        ids[row] = int64(xxh64(data, uint64(bounds[row]), uint64(bounds[row + 1]), uint64(0)))

@@ -1,29 +1,30 @@
 """Lines of text as edges and vertices: pairs (SNAP, LDBC's .e, Common Crawl, Matrix Market) and adjacency.
 
-Arrow reads a block of lines that all have the same plain fields; another one, or one with a fault, is read line by
-line. A line that cannot be read stops the run with its file, number and content.
+Blocks of lines are cut into fields, and these are read as arrays. The first line that cannot be read stops the run with
+its file, number and content.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whitewater.arrow_arrays import to_numpy
+from whitewater.arrow_arrays import to_arrow, to_numpy
+from whitewater.devices.protocol import Array
 from whitewater.errors import ConfigError, InputError
 from whitewater.pagerank.edge_files.matrix_market import BANNER, Matrix, check_settings, read_matrix
 from whitewater.pagerank.edge_files.names import Batch, ids_of, vertices_of, wrong_column
 from whitewater.pagerank.edges_folder import LARGEST_WEIGHT
-from whitewater.text_files import BYTE_ORDER_MARK, LONGEST_LINE, line_blocks, open_text, parse, ranges
+from whitewater.text_files import BYTE_ORDER_MARK, LONGEST_LINE, line_blocks, open_text, ranges
 
 if TYPE_CHECKING:
     from whitewater.config.pagerank import Edges
@@ -35,17 +36,24 @@ _SEPARATORS = {**_OTHERS, "space": b" "}
 # What a line of comment begins with, by the setting; those of `head` are comments ahead of the first row only.
 _COMMENTS: dict[str, tuple[bytes, ...]] = {"head": (b"#", b"%"), "none": (), "#": (b"#",), "%": (b"%",)}
 _EDGES_OF_SNAP = re.compile(rb"^#\s*Nodes:\s*\d+\s+Edges:\s*(\d+)\s*$")
+# Fields of a line of pairs at most, where no header names them.
 _FIELDS = 3
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _SHOWN = 80
 _NAMES = re.compile(rb"[\t -/:-~]+")
-_WORD = re.compile(rb"[^ \t\r]+")
 # A field that may stand in quotes, with what ends it.
 _QUOTED = re.compile(rb'[ \t\r]*(?:"([^"]*)"|(?!")([^,]*?))[ \t\r]*(,|$)')
 _INTEGER = re.compile(rb"[+-]?[0-9]+")
 _REAL = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_TEXT = "It must be text in UTF-8: convert it, or fetch it again if it is damaged."
+# No integer of 64 bits has more digits.
+_DIGITS = 19
+# What may be wrong with a line, and the remedy.
 _CHECK = "Correct the file, or set pagerank.fetch.edges"
+_TEXT = "It must be text in UTF-8: convert it, or fetch it again if it is damaged."
+_LONE_RETURN = (
+    "a carriage return (CR) stands within the line",
+    r"Lines end with LF, or CR and LF: convert the file, such as with `tr '\r' '\n'`.",
+)
 _NO_INTEGER = (
     "an id is no integer",
     f"{_CHECK}.ids to text if ids are names, or .delimiter and .header if fields are found wrongly.",
@@ -67,12 +75,6 @@ _OUTSIDE = (
 )
 # Faults that have another cause where fields are found wrongly.
 _OF_FIELDS = (_NO_INTEGER, _MISSING, _TOO_MANY)
-# No integer of 64 bits has more.
-_DIGITS = 19
-
-
-class _LineError(ValueError):
-    """What is wrong with a line, and the remedy."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,7 @@ def open_file(path: Path, settings: Edges) -> TextFile:
         while line := stream.readline(LONGEST_LINE):
             stripped = line.strip(_blanks(separator) + b"\n")
             if b"\r" in stripped:
-                raise _lone_return(path, len(comments) + empty + 1)
+                raise _fault(path, len(comments) + empty + 1, stripped, *_LONE_RETURN)
             banner = stripped if stripped.lower().startswith(BANNER) else banner
             if stripped and not stripped.startswith((*marks, b"%") if banner else marks):
                 row = line
@@ -194,19 +196,23 @@ def read_edges(unit: Unit, settings: Edges) -> Iterator[Batch]:
         If a line lacks a field or has too many, an id is no integer of 64 bits or no UTF-8, a weight is not finite and
         above 0, or the file is damaged.
     """
-    wanted = _wanted(unit.file, settings)
+    places = _places(unit.file, settings)
     for block in _blocks(unit, settings):
         if settings.layout == "adjacency":
-            rows, counts = block.each_line(block.ids)
-            sources, targets = [row[0] for row in rows for _ in row[1:]], [each for row in rows for each in row[1:]]
-            arrays = [block.array("id", values) for values in (sources, targets, [row[0] for row in rows])]
-            (source, target, firsts), names = ids_of(arrays)
-            yield Batch(source, target, None, firsts, names, counts)
+            ids = block.ids(np.arange(len(block.fields)), np.repeat(block.at, block.sizes))
+            is_target = np.ones(len(ids), bool)
+            is_target[block.starts] = False
+            ends = np.repeat(block.starts, block.sizes - 1), np.flatnonzero(is_target), block.starts
+            (source, target, firsts), names = ids_of([ids.take(to_arrow(each)) for each in ends])
+            yield Batch(source, target, None, firsts, names, block.counts())
         else:
-            columns, counts = block.columns(wanted)
-            (source, target), names = ids_of([columns["source"], columns["target"]])
-            weight = to_numpy(columns["weight"]) if settings.weighted else None
-            yield Batch(source, target, weight, None, names, counts)
+            block.check_sizes(max(places), len(unit.file.header) or _FIELDS)
+            (source, target), names = ids_of([block.ids(block.starts + place) for place in places[:2]])
+            if unit.file.matrix:
+                rows, columns = unit.file.matrix.rows, unit.file.matrix.columns
+                block.refuse((source < 1) | (source > rows) | (target < 1) | (target > columns), _OUTSIDE)
+            weight = block.weights(block.starts + places[2]) if settings.weighted else None
+            yield Batch(source, target, weight, None, names, block.counts(len(places)))
 
 
 def read_vertices(unit: Unit, settings: Edges) -> tuple[Counter[str], list[pa.Table]]:
@@ -219,31 +225,29 @@ def read_vertices(unit: Unit, settings: Edges) -> tuple[Counter[str], list[pa.Ta
     """
     counts, tables = Counter[str](), []
     for block in _blocks(unit, settings):
-        columns, counted = block.columns({"vertex": 0}, named=True)
-        counts += counted + Counter(rows=len(columns["vertex"]))
-        names = columns.get("name")
-        if names is not None and settings.ids == "text":
+        block.check_sizes(0, len(unit.file.header) or _FIELDS)
+        vertices, named = block.ids(block.starts), block.sizes > 1
+        if named.any() and settings.ids == "text":
             raise InputError(f"{unit.path}: ids are text and have a name besides. Leave the second field out: an id "
                              "of text is the name of its vertex.")  # fmt: skip
-        if names is not None and names.null_count:
-            vertex = columns["vertex"].filter(names.is_null())[0]
-            raise InputError(f"{unit.path}: vertex {vertex} has no name, but others do. Give all a name, or none.")
-        if len(columns["vertex"]):
-            tables.append(vertices_of(columns["vertex"], names))
+        if named.any() and not named.all():
+            raise InputError(f"{unit.path}: vertex {vertices[int(named.argmin())]} has no name, but others do. Give "
+                             "all a name, or none.")  # fmt: skip
+        counts += block.counts(2) + Counter(rows=len(vertices))
+        if len(vertices):
+            tables.append(vertices_of(vertices, block.texts(block.starts + 1) if named.any() else None))
     return counts, tables
 
 
-def _wanted(file: TextFile, settings: Edges) -> dict[str, int]:
-    """Return the place of each field that is read."""
-    names = {"source": settings.source_column, "target": settings.target_column}
-    if settings.weighted:
-        names["weight"] = settings.weight_column
+def _places(file: TextFile, settings: Edges) -> list[int]:
+    """Return the places of the fields of source, target and, if edges have one, weight."""
+    names = [settings.source_column, settings.target_column, *([settings.weight_column] * settings.weighted)]
     if not file.header:
-        return {role: place for place, role in enumerate(names)}
-    for name in names.values():
+        return list(range(len(names)))
+    for name in names:
         if file.header.count(name) != 1:
             raise wrong_column(file.path, name, file.header)
-    return {role: file.header.index(name) for role, name in names.items()}
+    return [file.header.index(name) for name in names]
 
 
 def _blanks(separator: bytes | None) -> bytes:
@@ -251,186 +255,150 @@ def _blanks(separator: bytes | None) -> bytes:
     return b" \t\r".replace(separator or b"\n", b"")
 
 
-def _lone_return(path: Path, number: int) -> InputError:
-    return InputError(
-        f"{path}, line {number}: a carriage return (CR) stands within the line. Lines end with LF, or CR and LF: "
-        r"convert the file, such as with `tr '\r' '\n'`."
-    )
-
-
 def _blocks(unit: Unit, settings: Edges) -> Iterator[_Block]:
     offset = unit.start
     for data in line_blocks(unit.path, unit.start, unit.stop):
-        block = _Block(unit.file, offset, data, settings)
-        block.check_text()
-        yield block
+        yield _Block(unit.file, settings, offset, data)
         offset += len(data)
 
 
-@dataclass(frozen=True)
 class _Block:
-    """Whole lines, which begin at ``offset`` of the text of the file."""
+    """Whole lines, which begin at ``offset`` of the text of the file.
 
-    file: TextFile
-    offset: int
-    data: bytes
-    settings: Edges
+    Lines that are neither empty nor comments are rows: ``at`` are their places among the lines, ``starts`` and
+    ``sizes`` where the fields of each begin and how many it has, all int64 (rows,); ``fields`` are those of all rows.
+    """
 
-    @property
-    def _separator(self) -> bytes | None:
-        return _SEPARATORS[self.settings.delimiter]
+    def __init__(self, file: TextFile, settings: Edges, offset: int, data: bytes) -> None:
+        self._file, self._settings, self._offset, self._data = file, settings, offset, data
+        self._separator = _SEPARATORS[settings.delimiter]
+        self._check_text()
+        ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n")) + 1
+        offsets = pa.py_buffer(np.concatenate([[0], ends]).astype(np.int32))
+        lines = pa.StringArray.from_buffers(len(ends), offsets, pa.py_buffer(data))
+        lines = self._trimmed(lines, b"\n")
+        is_row = pc.greater(pc.binary_length(lines), 0)
+        self._lines, self._comments = len(lines), 0
+        for mark in () if settings.comment == "head" else _COMMENTS[settings.comment]:
+            is_comment = pc.starts_with(lines, mark.decode())
+            self._comments = is_comment.true_count
+            is_row = pc.and_not(is_row, is_comment)
+        self.at = to_numpy(pc.indices_nonzero(is_row)).astype(np.int64)
+        cut = self._cut(lines.filter(is_row))
+        self.fields, ends = cut.values.view(pa.string()), to_numpy(cut.offsets).astype(np.int64)
+        self.starts, self.sizes = ends[:-1], np.diff(ends)
 
-    @property
-    def _marks(self) -> tuple[bytes, ...]:
-        """What comments begin with below the head of the file."""
-        return () if self.settings.comment == "head" else _COMMENTS[self.settings.comment]
-
-    @property
-    def _most(self) -> int:
-        return len(self.file.header) or _FIELDS
-
-    def check_text(self) -> None:
+    def _check_text(self) -> None:
         """Refuse carriage returns within lines, and names that are not UTF-8."""
         # Counting is much faster than looking for a pattern.
-        if self.data.count(b"\r") != self.data.count(b"\r\n"):
-            position = next(re.finditer(rb"\r(?!\n)", self.data)).start()
-            raise _lone_return(self.file.path, self._number(self.data.count(b"\n", 0, position)))
-        if self.settings.ids == "text":
+        if self._data.count(b"\r") != self._data.count(b"\r\n"):
+            raise self._fault_at(next(re.finditer(rb"\r(?!\n)", self._data)).start(), *_LONE_RETURN)
+        if self._settings.ids == "text":
             try:
-                self.data.decode()
+                self._data.decode()
             except UnicodeDecodeError as error:
-                raise self._fault(self.data.count(b"\n", 0, error.start), "the line is not UTF-8", _TEXT) from error
-            if (position := self.data.find(0)) >= 0:
-                raise self._fault(self.data.count(b"\n", 0, position), "the line has a byte 0", _TEXT)
+                raise self._fault_at(error.start, "the line is not UTF-8", _TEXT) from error
+            if (position := self._data.find(0)) >= 0:
+                raise self._fault_at(position, "the line has a byte 0", _TEXT)
 
-    def columns(self, wanted: Mapping[str, int], *, named: bool = False) -> tuple[dict[str, pa.Array], Counter[str]]:
-        """Return the fields by their places, perhaps also names, which are the second, if any; and counts of lines."""
-        try:
-            return self._alike(wanted, named=named)
-        except ValueError:
-            rows, counts = self.each_line(partial(self._row, wanted=wanted, named=named))
-        roles = [*wanted, "name"] if named and any(row[-1] for row in rows) else [*wanted]
-        return {role: self.array(role, [row[place] for row in rows]) for place, role in enumerate(roles)}, counts
+    def _trimmed(self, texts: pa.Array, more: bytes = b"") -> pa.Array:
+        """Return texts without what may stand around fields."""
+        return pc.ascii_trim(texts, characters=(_blanks(self._separator) + more).decode())
 
-    def each_line(self, read: Callable[[list[bytes]], list[Any]]) -> tuple[list[list[Any]], Counter[str]]:
-        """Return what a function makes of the fields of each line that is neither empty nor a comment, and counts."""
-        rows, comments, unread = [], 0, 0
-        for at, line in enumerate(self.data[:-1].split(b"\n")):
-            stripped = line.strip(_blanks(self._separator))
-            if stripped.startswith(self._marks):
-                comments += 1
-            elif stripped:
-                try:
-                    fields = self._split(stripped)
-                    rows.append(read(fields))
-                except _LineError as error:
-                    cause = self._other_cause(at, stripped) if error.args in _OF_FIELDS else None
-                    raise self._fault(at, *(cause or error.args)) from error
-                unread += len(fields) > len(rows[-1])
-        return rows, self._counts(len(rows), comments, unread)
-
-    def ids(self, fields: list[bytes]) -> list[int | bytes]:
-        """Return fields as ids."""
-        return [self._value("id", text) for text in fields]
-
-    def _value(self, role: str, text: bytes) -> Any:
-        """Return a field as a weight, the text of a name, or the number of a vertex."""
-        if not text:
-            raise _LineError(*_MISSING)
-        if role == "weight":
-            weight = float(text) if _REAL.fullmatch(text) else 0.0
-            if not 0 < weight <= LARGEST_WEIGHT:
-                raise _LineError(*_NO_WEIGHT)
-            return weight
-        if self.settings.ids == "text":
-            return text
-        if not _INTEGER.fullmatch(text):
-            raise _LineError(*_NO_INTEGER)
-        if len(text.lstrip(b"+-0")) > _DIGITS or not -(2**63) <= int(text) < 2**63:
-            raise _LineError(*_TOO_LARGE)
-        return int(text)
-
-    def array(self, role: str, values: Sequence[Any]) -> pa.Array:
-        """Return values of fields as an array."""
-        return pa.array(values, self._type(role))
-
-    def _type(self, role: str) -> pa.DataType:
-        if role == "weight":
-            return pa.float64()
-        return pa.string() if role == "name" or self.settings.ids == "text" else pa.int64()
-
-    def _row(self, fields: list[bytes], *, wanted: Mapping[str, int], named: bool) -> list[Any]:
-        row = [self._value(role, fields[place] if place < len(fields) else b"") for role, place in wanted.items()]
-        if len(fields) > self._most:
-            raise _LineError(*_TOO_MANY)
-        if self._outside(*row[:2]).any():
-            raise _LineError(*_OUTSIDE)
-        return [*row, b"".join(fields[1:2]) or None] if named else row
-
-    def _outside(self, source: Any, target: Any = 1) -> Any:
-        """Return which indices are outside of the matrix, if the file is one."""
-        if self.file.matrix is None:
-            return np.False_
-        rows, columns = self.file.matrix.rows, self.file.matrix.columns
-        return np.less(source, 1) | np.greater(source, rows) | np.less(target, 1) | np.greater(target, columns)
-
-    def _alike(self, wanted: Mapping[str, int], *, named: bool) -> tuple[dict[str, pa.Array], Counter[str]]:
-        """Let Arrow read the lines. Raises ValueError if one is not as the first, or what it holds is not plain."""
-        data, comments = self.data, 0
-        for mark in self._marks:
-            if mark in data:
-                data, comments = re.subn(rb"(?m)^[ \t]*" + mark + rb".*\n", b"", data)
-        # Arrow takes other quotes than we do, and integers that are hexadecimal.
-        hexadecimal = self.settings.ids == "integer" and (b"0x" in data or b"0X" in data)
-        if hexadecimal or (self._separator == b"," and b'"' in data):
-            raise ValueError
-        data = data if self._separator else _with_tabs(data)
-        fields = len(self._split(data.lstrip(b"\r\n").partition(b"\n")[0]))
-        places = {**wanted, "name": 1} if named and fields > 1 else wanted
-        if not max(places.values()) < fields <= self._most:
-            raise ValueError
-        types = {str(place): self._type(role) for role, place in places.items()}
-        delimiter = (self._separator or b"\t").decode()
-        table = parse(data, [str(place) for place in range(fields)], types, delimiter=delimiter, null=None)
-        columns = {role: _whole(table.column(str(place)).combine_chunks()) for role, place in places.items()}
-        if self._outside(*list(columns.values())[:2]).any():
-            raise ValueError
-        rows = table.num_rows
-        return columns, self._counts(rows, comments, rows * (fields > len(places)))
-
-    def _split(self, line: bytes) -> list[bytes]:
-        """Return the fields of a line; a delimiter that ends it begins none."""
+    def _cut(self, lines: pa.Array) -> pa.Array:
+        """Return the fields of lines, a list for each; a delimiter that ends a line begins none."""
         if self._separator is None:
-            return _WORD.findall(line)
-        if self._separator == b"," and b'"' in line:
-            fields = _quoted(line)
-        else:
-            fields = [each.strip(_blanks(self._separator)) for each in line.split(self._separator)]
-        return fields[:-1] if fields[1:] and not fields[-1] else fields
+            return pc.ascii_split_whitespace(lines)
+        separator = self._separator.decode()
+        if pc.any(pc.ends_with(lines, separator)).as_py():
+            lines = pc.replace_substring_regex(lines.view(pa.binary()), f"{separator}$", "").view(pa.string())
+        if separator != "," or b'"' not in self._data:
+            cut = pc.split_pattern(lines, separator)
+            return pa.ListArray.from_arrays(cut.offsets, self._trimmed(cut.values))
+        rows = zip(self.at.tolist(), lines.view(pa.binary()).to_pylist(), strict=True)
+        return pa.array([self._quoted(at, line) for at, line in rows], pa.list_(pa.binary()))
 
-    def _counts(self, rows: int, comments: int, unread: int) -> Counter[str]:
-        lines = self.data.count(b"\n")
-        return Counter(lines=lines, comments=comments, empty_lines=lines - rows - comments, unread_fields=unread)
+    def _quoted(self, at: int, line: bytes) -> list[bytes]:
+        fields, position, comma = list[bytes](), 0, b","
+        while comma:
+            found = _QUOTED.match(line, position)
+            if found is None:
+                raise self._fault(at, *_QUOTES)
+            quoted, plain, comma = found.groups()
+            fields.append(plain if quoted is None else quoted)
+            position = found.end()
+        return fields
 
-    def _number(self, at: int) -> int:
-        """Return the number, from 1, of the line that ``at`` lines are ahead of in the block."""
-        before = line_blocks(self.file.path, 0, self.offset)
-        return sum(data.count(b"\n") for data in before) + at + 1
+    def check_sizes(self, last: int, most: int) -> None:
+        """Refuse rows that have no field at place ``last``, or more than so many."""
+        self.refuse(self.sizes <= last, _MISSING)
+        self.refuse(self.sizes > most, _TOO_MANY)
+
+    def texts(self, places: Array, at: Array | None = None) -> pa.Array:
+        """Return fields, one of each row, or of the lines ``at``; none may be empty."""
+        texts = self.fields.take(to_arrow(places))
+        self.refuse(to_numpy(pc.binary_length(texts)) == 0, _MISSING, at)
+        return texts
+
+    def ids(self, places: Array, at: Array | None = None) -> pa.Array:
+        """Return fields as ids: names, or int64."""
+        texts = self.texts(places, at)
+        if self._settings.ids == "text":
+            return texts
+        # Arrow also takes integers that are hexadecimal, and none with a plus.
+        if not any(each in self._data for each in (b"x", b"X", b"+")):
+            try:
+                return texts.cast(pa.int64())
+            except pa.ArrowInvalid:
+                pass  # a field is named below
+        words = texts.view(pa.binary()).to_pylist()
+        self.refuse(np.array([_INTEGER.fullmatch(each) is None for each in words], bool), _NO_INTEGER, at)
+        large = (len(each.lstrip(b"+-0")) > _DIGITS or not -(2**63) <= int(each) < 2**63 for each in words)
+        self.refuse(np.fromiter(large, bool, len(words)), _TOO_LARGE, at)
+        return pa.array(map(int, words), pa.int64())
+
+    def weights(self, places: Array) -> Array:
+        """Return fields as weights, float64."""
+        texts = self.texts(places)
+        try:
+            weights = to_numpy(texts.cast(pa.float64()))
+        except pa.ArrowInvalid:
+            words = texts.view(pa.binary()).to_pylist()
+            weights = np.array([float(each) if _REAL.fullmatch(each) else 0.0 for each in words])
+        self.refuse(~((weights > 0) & (weights <= LARGEST_WEIGHT)), _NO_WEIGHT)
+        return weights
+
+    def counts(self, read: int = sys.maxsize) -> Counter[str]:
+        """Return counts of the lines, and of rows with more fields than are read."""
+        return Counter(
+            lines=self._lines,
+            comments=self._comments,
+            empty_lines=self._lines - self._comments - len(self.at),
+            unread_fields=int((self.sizes > read).sum()),
+        )
+
+    def refuse(self, wrong: Array, fault: tuple[str, str], at: Array | None = None) -> None:
+        """Raise the error that names the first row that is wrong, if any is."""
+        if wrong.any():
+            line = int((self.at if at is None else at)[wrong.argmax()])
+            raise self._fault(line, *(fault in _OF_FIELDS and self._other_cause(line)) or fault)
+
+    def _line(self, at: int) -> bytes:
+        return self._data.split(b"\n", at + 1)[at].strip(_blanks(self._separator))
+
+    def _fault_at(self, position: int, problem: str, remedy: str) -> InputError:
+        return self._fault(self._data.count(b"\n", 0, position), problem, remedy)
 
     def _fault(self, at: int, problem: str, remedy: str) -> InputError:
-        """Return the error that names file, number and text of a line."""
-        line = self.data.split(b"\n", at + 1)[at].rstrip(b"\r")
-        try:
-            shown = repr(line[:_SHOWN].decode())
-        except UnicodeDecodeError:
-            shown = repr(line[:_SHOWN]).removeprefix("b")
-        more = "..." if len(line) > _SHOWN else ""
-        return InputError(f"{self.file.path}, line {self._number(at)}: {problem}: {shown}{more}. {remedy}")
+        """Return the error that names file, number and text of a line of the block."""
+        before = sum(data.count(b"\n") for data in line_blocks(self._file.path, 0, self._offset))
+        return _fault(self._file.path, before + at + 1, self._line(at), problem, remedy)
 
-    def _other_cause(self, at: int, line: bytes) -> tuple[str, str] | None:
+    def _other_cause(self, at: int) -> tuple[str, str] | None:
         """Return why the fields of a line are found wrongly, and the remedy, where the line tells."""
+        line = self._line(at)
         mark = line[:1].decode("ascii", "replace")
-        if mark in _COMMENTS and mark != self.settings.comment:
+        if mark in _COMMENTS and mark != self._settings.comment:
             return (f"the line begins with {mark!r}, but is not at the head of the file",
                     f"If such lines are comments anywhere, set pagerank.fetch.edges.comment to '{mark}'; else correct "
                     "the file.")  # fmt: skip
@@ -438,46 +406,21 @@ class _Block:
             # A blank may follow a comma, but tabs are blanks.
             least = len(line.split(self._separator)) + (self._separator is not None or separator == b"\t")
             if least <= len(line.split(separator)) in {2, _FIELDS} and separator != self._separator:
-                return (f"fields are not separated as delimiter {self.settings.delimiter!r} says, but by {name}",
+                return (f"fields are not separated as delimiter {self._settings.delimiter!r} says, but by {name}",
                         "Write commas or tabs instead, and say so in pagerank.fetch.edges.delimiter."
                         if name == "semicolon" else f"Set pagerank.fetch.edges.delimiter to {name}.")  # fmt: skip
-        if self.offset == self.file.body and at == 0 and not self.file.header and _NAMES.fullmatch(line):
+        if self._offset == self._file.body and at == 0 and not self._file.header and _NAMES.fullmatch(line):
             return ("the first line seems to name the columns",
                     "If so, set pagerank.fetch.edges.header to true, and .source_column and .target_column."
                     )  # fmt: skip
         return None
 
 
-def _quoted(line: bytes) -> list[bytes]:
-    fields, position, comma = list[bytes](), 0, b","
-    while comma:
-        found = _QUOTED.match(line, position)
-        if found is None:
-            raise _LineError(*_QUOTES)
-        quoted, plain, comma = found.groups()
-        fields.append(plain if quoted is None else quoted)
-        position = found.end()
-    return fields
-
-
-def _with_tabs(data: bytes) -> bytes:
-    """Return lines with one tab between their fields, where there are blanks, and none around them."""
-    data = data.replace(b" ", b"\t")
-    if data.startswith(b"\t") or any(each in data for each in (b"\t\t", b"\n\t", b"\t\n", b"\t\r")):
-        return re.sub(rb"\t\t+", b"\t", re.sub(rb"(?m)^\t+|\t+\r?$", b"", data))
-    return data
-
-
-def _whole(column: pa.Array) -> pa.Array:
-    """Return names without blanks around them, or numbers. Raises ValueError if a name is empty, or a weight wrong."""
-    if pa.types.is_string(column.type):
-        column = pc.ascii_trim(column, characters=" \t\r")
-        wrong = len(column) and not pc.min(pc.binary_length(column)).as_py()
-    elif pa.types.is_floating(column.type):
-        numbers = to_numpy(column)
-        wrong = not ((numbers > 0) & (numbers <= LARGEST_WEIGHT)).all()
-    else:
-        wrong = False
-    if wrong:
-        raise ValueError
-    return column
+def _fault(path: Path, number: int, line: bytes, problem: str, remedy: str) -> InputError:
+    """Return the error that names file, number and text of a line."""
+    try:
+        shown = repr(line[:_SHOWN].decode())
+    except UnicodeDecodeError:
+        shown = repr(line[:_SHOWN]).removeprefix("b")
+    more = "..." if len(line) > _SHOWN else ""
+    return InputError(f"{path}, line {number}: {problem}: {shown}{more}. {remedy}")
