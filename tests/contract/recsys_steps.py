@@ -28,7 +28,6 @@ from whitewater.recsys import (
     medians,
     shuffling,
     transform_command,
-    value_counting,
 )
 from whitewater.recsys.categories import as_floats
 from whitewater.recsys.dataset import Dataset
@@ -173,8 +172,6 @@ def _little() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(by_category, "WAITING_BYTES", 0)
         patch.setattr(by_category, "GATHERING_SHARE", 2**60)
-        patch.setattr(value_counting, "_MOST_BYTES", 0)
-        patch.setattr(value_counting, "FEWEST", 40)
         yield
 
 

@@ -32,8 +32,7 @@ HOST = {
     "sources": "read logs, before any device is asked",
     "simulation": "makes logs, before any device is asked",
     "figures": "draw pictures",
-    **dict.fromkeys(("byte_strings", "category_kernels", "value_table", "vocabulary"), "are about dictionaries"),
-    "counted_values": "keeps values of dictionaries in files",
+    **dict.fromkeys(("byte_strings", "category_kernels", "vocabulary"), "are about dictionaries"),
     **dict.fromkeys(("mapped_columns", "loading_kernels"), "read files into the host's memory, for batches"),
 }
 # Lines in functions that handle arrays of a device which the strict one never comes to: why not.

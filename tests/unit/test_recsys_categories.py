@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from whitewater.devices import Array
 from whitewater.devices.columns import Categories, Column, Lists, Numbers
 from whitewater.devices.cpu import CpuDevice
-from whitewater.errors import ConfigError, InputError, IntegrityError
+from whitewater.errors import ConfigError, InputError, IntegrityError, ResourceError
 from whitewater.recsys import byte_strings, categories
 from whitewater.recsys.byte_strings import ByteStrings
 from whitewater.recsys.categories import CategoryCounter, CategoryTable, order_by_frequency
@@ -71,7 +71,6 @@ def test_values_are_found_and_others_are_not(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(categories, "hashes_of", hashed)
         found = CategoryTable(pa.array(known, type_)).look_up(pa.array(wanted, type_))
-    assert found.dtype == np.int32
     assert found.tolist() == [known.index(value) if value in known else -1 for value in wanted]
 
 
@@ -85,6 +84,14 @@ def test_tables_grow_and_find_all_that_they_had(type_: pa.DataType) -> None:
     assert counter.values().equals(values)
     np.testing.assert_array_equal(CategoryTable(values).look_up(values), np.arange(len(values)))
     assert counter.nbytes < 100 * len(values)
+
+
+def test_more_values_than_can_be_numbered_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(categories, "MOST_VALUES", 512)
+    counter = CategoryCounter(pa.int64())
+    counter.add(pa.array(range(512)))
+    with pytest.raises(ResourceError, match="512 categories are as many as can be told apart"):
+        counter.add(pa.array([512]))
 
 
 def test_a_value_longer_than_all_the_room_is_kept() -> None:

@@ -12,7 +12,7 @@ from whitewater.devices.protocol import Array
 
 _INTEGER_BYTES = 8
 _MOST_BYTES = 2**31 - 1
-_LARGE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
+LARGE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class ByteStrings:
             data = np.from_dlpack(dictionary).view(np.uint8)
             return cls(_read_only(data), np.arange(0, len(data) + 1, _INTEGER_BYTES))
         _, offsets, data = dictionary.buffers()
-        kind = np.int64 if dictionary.type in _LARGE.values() else np.int32
+        kind = np.int64 if dictionary.type in LARGE.values() else np.int32
         ends = np.frombuffer(offsets, kind)[dictionary.offset :][: len(dictionary) + 1] if len(dictionary) else [0]
         found = np.frombuffer(data, np.uint8) if data is not None and data.size else np.empty(0, np.uint8)
         return cls(_read_only(found), np.array(ends, np.int64))
@@ -58,10 +58,10 @@ class ByteStrings:
         """Return the values, of string, binary or int64; where 2 GiB of text do not fit, of the large type."""
         if pa.types.is_int64(type_):
             return to_arrow(self.data[: self.offsets[-1]].view(np.int64))
-        small = type_ in _LARGE and int(self.offsets[-1]) <= _MOST_BYTES
+        small = type_ in LARGE and int(self.offsets[-1]) <= _MOST_BYTES
         offsets = self.offsets.astype(np.int32) if small else self.offsets
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(self.data)]
-        return pa.Array.from_buffers(type_ if small else _LARGE.get(type_, type_), len(self), buffers)
+        return pa.Array.from_buffers(type_ if small else LARGE.get(type_, type_), len(self), buffers)
 
 
 def _read_only(data: Array) -> Array:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from whitewater.devices.columns import Categories, Column, Lists, Numbers
-from whitewater.errors import ConfigError, InputError
+from whitewater.errors import ConfigError, InputError, ResourceError
 from whitewater.recsys.byte_strings import ByteStrings
 from whitewater.recsys.category_kernels import MORE, WORD_BYTES, cut_words, find, place_slots
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from whitewater.devices.protocol import Array, Device
 
 _LEAST_SLOTS, _LEAST_BYTES = 1 << 10, 1 << 12
+# A slot has room for a number of 32 bits.
+MOST_VALUES = 1 << 31
 # The half of a hash that a slot keeps, see `whitewater.recsys.category_kernels`.
 _TAG = np.uint64(0xFFFFFFFF00000000)
 _REST = np.uint64(255)
@@ -109,6 +111,10 @@ class CategoryCounter:
 
     def _grow(self, bytes_needed: int) -> None:
         """Make room: twice as many values, or twice as many bytes."""
+        if self._size >= MOST_VALUES:
+            raise ResourceError(
+                f"{self._size:,} categories are as many as can be told apart, and there are more. Use HashBucket."
+            )
         if self._size == len(self._offsets) - 1:
             self._slots = _placed(self._slots, 2 * len(self._slots))
             self._offsets = _longer(self._offsets, len(self._slots) // 2 + 1)
@@ -140,13 +146,13 @@ class CategoryTable:
         # Copied, for the type that `find` is compiled for; it reads a byte even of empty strings.
         self._data, self._offsets = _longer(strings.data, len(strings.data) + 1), strings.offsets
 
-    def look_up(self, dictionary: pa.Array) -> npt.NDArray[np.int32]:
-        """Return the position of each entry among the values, int32 (entries,), -1 where it is none of them."""
+    def look_up(self, dictionary: pa.Array) -> npt.NDArray[np.int64]:
+        """Return the position of each entry among the values, int64 (entries,), -1 where it is none of them."""
         strings = ByteStrings.of(dictionary)
         numbers = np.empty(len(strings), np.int64)
         table = self._data, self._offsets, self._slots
         find((*strings.spans, hashes_of(strings)), table, len(self._offsets) - 1, False, numbers)
-        return numbers.astype(np.int32)
+        return numbers
 
     @property
     def nbytes(self) -> int:

@@ -184,7 +184,7 @@ class GroupTable:
 
     def groups(self, dictionary: pa.Array) -> npt.NDArray[np.int64]:
         """Return the groups, int64, of the entries of a dictionary, and then of null, so that code -1 takes that."""
-        found = self._table.look_up(dictionary).astype(np.int64)
+        found = self._table.look_up(dictionary)
         return np.append(np.where(found < 0, self.unseen, found + 1), NULL)
 
     def group_of_row(self) -> Callable[[Row], int]:

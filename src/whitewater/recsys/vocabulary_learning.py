@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from whitewater.devices.columns import Block, Categories, Column, Lists
-from whitewater.recsys.categories import count
+from whitewater import memory
+from whitewater.arrow_arrays import to_arrow
+from whitewater.devices.columns import Block, Column, Lists
+from whitewater.recsys.categories import count, order_by_frequency
+from whitewater.recsys.category_groups import NULL, grown, read_categories, read_numbers, table_of
 from whitewater.recsys.category_ids import known_categories
 from whitewater.recsys.combinations import combine
-from whitewater.recsys.counted_values import Counted, CountsWriter, Integers, MappedCounts
-from whitewater.recsys.operator import Fitted, Fitting, Statistic
-from whitewater.recsys.value_counting import RESULT_SHARE, Choice, Ordered, Run, Tally, in_order, ordered
-from whitewater.recsys.vocabulary import Vocabulary, VocabularyFacts
+from whitewater.recsys.operator import Fitting, Statistic
+from whitewater.recsys.operators.by_category import CategoryStatistic, Gathering
+from whitewater.recsys.vocabulary import Integers, Vocabulary, VocabularyFacts
 
 if TYPE_CHECKING:
     from whitewater.devices.protocol import Device
 
-# A part of the data keeps at most this share of the memory until all parts are put together: there may be a thousand.
-_PART_SHARE = 1024
+ROWS = "rows"
 
 
 @dataclass(frozen=True)
@@ -47,97 +48,81 @@ class Group:
             return block[output]
         return combine([known_categories(block[name], device) for name in self.columns], device)
 
-    def categories(self, block: Block, device: Device) -> list[Categories]:
-        """Return the values that are learnt: of a block's rows, or of its lists' elements."""
-        columns = [self.column(name, block, device) for name in self.outputs]
-        flat = [column.values if isinstance(column, Lists) else column for column in columns]
-        return [known_categories(column, device) for column in flat]
+    def counted(self, block: Block, device: Device) -> Iterator[tuple[pa.Array, Integers, int]]:
+        """Yield the values of a block's rows, or of its lists' elements: some, rows of each, and how many are null."""
+        for name in self.outputs:
+            column = self.column(name, block, device)
+            categories = known_categories(column.values if isinstance(column, Lists) else column, device)
+            rows: Integers = device.to_host(count(categories.codes, len(categories.dictionary), device))
+            yield categories.dictionary, rows, len(categories) - int(rows.sum())
+
+
+class RowsOfValues(Gathering):
+    """How many rows have each value, int64 (groups,), and how many are null."""
+
+    def __init__(self, group: Group, kind: pa.DataType) -> None:
+        super().__init__(kind)
+        self._group, self._rows = group, np.zeros(1, np.int64)
+
+    @property
+    def nbytes(self) -> int:
+        return self.groups.nbytes + self._rows.nbytes
+
+    def grow(self, groups: int) -> None:
+        self._rows = grown(self._rows, groups)
+
+    def add(self, block: Block, device: Device) -> None:
+        for values, rows, nulls in self._group.counted(block, device):
+            # A dictionary may have values that no row has, and others twice.
+            there = np.flatnonzero(rows)
+            groups = self.groups.number(values if len(there) == len(values) else values.take(to_arrow(there)))
+            self.grow(len(self.groups))
+            np.add.at(self._rows, groups, rows[there])
+            self._rows[NULL] += nulls
+
+    def add_table(self, groups: Integers, table: pa.Table) -> None:
+        self._rows[groups] += read_numbers(table, [ROWS])[ROWS]
+
+    def table(self) -> pa.Table:
+        return table_of(self.groups.values(), {ROWS: self._rows[: len(self.groups)]})
 
 
 @dataclass(frozen=True)
-class PartOfValues:
-    """What a part of the data has: rows, nulls, and its values, some of them in ``runs`` if they are too many."""
+class LearntVocabulary(CategoryStatistic):
+    """The values of a group's columns by descending count; where counts are equal, by ascending value.
 
-    rows: int
-    nulls: int
-    values: Counted | MappedCounts
-    runs: tuple[Run, ...] = ()
-
-
-@dataclass(frozen=True)
-class LearntVocabulary(Statistic):
-    """The values of a group's columns that are chosen, in order."""
+    Kept are values that ``least`` rows have, and of them the first ``most``, if that is not None.
+    """
 
     name: str
     columns: tuple[str, ...]
     group: Group
     kind: pa.DataType
-    choice: Choice
+    least: int
+    most: int | None
     num_buckets: int
 
-    def observe(self, blocks: Iterator[Block], fitting: Fitting) -> PartOfValues:
-        """Return the values of a part of the data, and how often each occurs there."""
-        tally, rows, nulls = self._tally(fitting), 0, 0
-        for block in blocks:
-            for categories in self.group.categories(block, fitting.device):
-                counts = _counts(categories, fitting.device)
-                tally.add(Counted(categories.dictionary, counts))
-                rows, nulls = rows + len(categories), nulls + len(categories) - int(counts.sum())
-        if tally.runs:
-            tally.spill()
-        values = tally.counted()
-        kept = values.nbytes <= fitting.memory // _PART_SHARE
-        return PartOfValues(rows, nulls, values if kept else _stored(values, self.kind, fitting), tuple(tally.runs))
+    def gathering(self) -> RowsOfValues:
+        return RowsOfValues(self.group, self.kind)
 
-    def combine(self, parts: Sequence[PartOfValues], fitting: Fitting) -> Vocabulary:
-        """Return the vocabulary of all parts."""
-        found = self._ordered(parts, fitting)
-        kept = found.kept
-        if isinstance(kept, Counted) and kept.nbytes > fitting.memory // RESULT_SHARE:
-            kept = _stored(kept, self.kind, fitting, for_look_up=True)
-        for part in parts:
-            if isinstance(part.values, MappedCounts):
-                part.values.remove()
-        rows, nulls = sum(part.rows for part in parts), sum(part.nulls for part in parts)
+    def learnt(self, table: pa.Table) -> Vocabulary:
+        values, rows = read_categories(table), read_numbers(table, [ROWS])[ROWS].astype(np.int64)
+        nulls, rows = int(rows[NULL]), rows[NULL + 1 :]
+        frequent = np.flatnonzero(rows >= self.least)
+        order = order_by_frequency(rows[frequent], values.take(to_arrow(frequent)))
+        kept = frequent[order[: self.most]]
         about = VocabularyFacts(
-            columns=self.group.outputs, kind=str(self.kind), num_buckets=self.num_buckets,
-            values=len(kept), rows=rows, nulls=nulls,
-            out_of_vocabulary_rows=found.rows - int(kept.counts.sum()),
-            out_of_vocabulary_values=found.values - len(kept),
+            columns=self.group.outputs, kind=str(self.kind), num_buckets=self.num_buckets, values=len(kept),
+            rows=nulls + int(rows.sum()), nulls=nulls,
+            out_of_vocabulary_rows=int(rows.sum() - rows[kept].sum()), out_of_vocabulary_values=len(rows) - len(kept),
         )  # fmt: skip
-        return Vocabulary(about, kept)
+        return Vocabulary(about, values.take(to_arrow(kept)), rows[kept])
 
-    def _ordered(self, parts: Sequence[PartOfValues], fitting: Fitting) -> Ordered:
-        if len(parts) == 1 and not parts[0].runs:
-            return in_order(parts[0].values, self.choice)
-        tally = self._tally(fitting)
-        for part in parts:
-            tally.runs += part.runs
-            tally.add(part.values)
-        return ordered(tally, self.choice)
-
-    def _tally(self, fitting: Fitting) -> Tally:
-        return Tally(self.name, self.kind, memory=fitting.memory, scratch=fitting.scratch)
-
-
-def _counts(categories: Categories, device: Device) -> Integers:
-    counts: Integers = device.to_host(count(categories.codes, len(categories.dictionary), device))
-    return counts
-
-
-def _stored(values: Counted, kind: pa.DataType, fitting: Fitting, *, for_look_up: bool = False) -> MappedCounts:
-    with CountsWriter(fitting.scratch, kind) as writer:
-        writer.add(values)
-    return writer.mapped(for_look_up=for_look_up)
-
-
-@dataclass(frozen=True)
-class PartOfRows:
-    """What a part of the data has of a given vocabulary: rows, nulls, and rows of each value, int64 (values,)."""
-
-    rows: int
-    nulls: int
-    counts: Integers
+    def refuse(self, gathering: Gathering, fitting: Fitting, *, merged: float) -> None:
+        # It grows by doubling, and what it was is there until then.
+        what = f"counting the {len(gathering.groups):,} and more values of {self.name}, after {merged:.0%} of the data,"
+        remedy = "Take HashBucket instead, which learns nothing, or give the vocabulary (vocabs)."
+        memory.forecast(2 * gathering.nbytes, what=what, remedy=remedy)
 
 
 @dataclass(frozen=True)
@@ -149,19 +134,19 @@ class GivenVocabulary(Statistic):
     group: Group
     given: Vocabulary
 
-    def observe(self, blocks: Iterator[Block], fitting: Fitting) -> PartOfRows:
-        """Return how often each value occurs in a part of the data."""
-        total, rows, nulls = np.zeros(self.given.about.values, np.int64), 0, 0
+    def observe(self, blocks: Iterator[Block], fitting: Fitting) -> Integers:
+        """Return the rows of each value, then those of others, then of null: int64 (values + 2,)."""
+        total = np.zeros(self.given.about.values + 2, np.int64)
         for block in blocks:
-            for categories in self.group.categories(block, fitting.device):
-                counts = _counts(categories, fitting.device)
-                places = self.given.places(categories.dictionary)
-                np.add.at(total, places[places >= 0], counts[places >= 0])
-                rows, nulls = rows + len(categories), nulls + len(categories) - int(counts.sum())
-        return PartOfRows(rows, nulls, total)
+            for values, rows, nulls in self.group.counted(block, fitting.device):
+                places = self.given.places(values)
+                np.add.at(total, np.where(places < 0, self.given.about.values, places), rows)
+                total[-1] += nulls
+        return total
 
-    def combine(self, parts: Sequence[PartOfRows], fitting: Fitting) -> Fitted:
-        """Return the vocabulary with the counts of all parts."""
-        del fitting
-        rows, nulls = sum(part.rows for part in parts), sum(part.nulls for part in parts)
-        return self.given.counted(np.sum([part.counts for part in parts], axis=0), rows=rows, nulls=nulls)
+    def combine(self, parts: Sequence[Integers], fitting: Fitting) -> Vocabulary:
+        """Return the vocabulary with the counts of all parts; of others values only rows are known."""
+        total: Integers = np.sum(parts, axis=0)
+        others, nulls = total[-2:].tolist()
+        about = replace(self.given.about, rows=int(total.sum()), nulls=nulls, out_of_vocabulary_rows=others)
+        return Vocabulary(about, self.given.values, total[:-2])

@@ -1,4 +1,4 @@
-"""What the operators that learn numbers of categories have in common.
+"""What is learnt of categories, as tables, and the operators that learn numbers of them.
 
 Each part of the data is gathered as a table of its categories, and the tables are merged. Those that are not small wait
 on disk until then, and a part that has more categories than memory becomes several tables: learning takes no more than
@@ -116,16 +116,14 @@ class ByCategory(Operator):
 
 
 class Gathering(ABC):
-    """A table of groups that grows with blocks, or with tables of other parts."""
+    """A table of groups that grows with blocks, or with tables of other parts; its categories are of a type."""
 
-    def __init__(self, grouping: Grouping) -> None:
-        self.grouping, self.groups = grouping, Groups(grouping.type)
+    def __init__(self, type_: pa.DataType) -> None:
+        self.groups = Groups(type_)
 
+    @abstractmethod
     def add(self, block: Block, device: Device) -> None:
         """Add the rows of a block."""
-        here = self.groups.add(self.grouping.categories(block, device), device)
-        self.grow(len(self.groups))
-        self.add_rows(here, block, device)
 
     def merge(self, table: pa.Table) -> None:
         """Add what another table tells, which may lie on disk."""
@@ -136,10 +134,6 @@ class Gathering(ABC):
     @abstractmethod
     def grow(self, groups: int) -> None:
         """Make room for so many groups."""
-
-    @abstractmethod
-    def add_rows(self, here: Grouped, block: Block, device: Device) -> None:
-        """Add the rows of a block, which are in these groups."""
 
     @abstractmethod
     def add_table(self, groups: npt.NDArray[np.int64], table: pa.Table) -> None:
@@ -155,19 +149,42 @@ class Gathering(ABC):
         """Bytes that it takes."""
 
 
-@dataclass(frozen=True)
-class GroupStatistic(Statistic):
-    """What an operator learns of the categories of a grouping, from its columns and others."""
+class GatheringOfRows(Gathering):
+    """A table of the categories of a grouping, each row being in one of them."""
 
-    name: str
-    columns: tuple[str, ...]
-    grouping: Grouping
-    operator: ByCategory
+    def __init__(self, grouping: Grouping) -> None:
+        super().__init__(grouping.type)
+        self._grouping = grouping
+
+    def add(self, block: Block, device: Device) -> None:
+        here = self.groups.add(self._grouping.categories(block, device), device)
+        self.grow(len(self.groups))
+        self.add_rows(here, block, device)
+
+    @abstractmethod
+    def add_rows(self, here: Grouped, block: Block, device: Device) -> None:
+        """Add the rows of a block, which are in these groups."""
+
+
+class CategoryStatistic(Statistic):
+    """What is learnt of categories, from the tables of the parts of the data."""
+
+    @abstractmethod
+    def gathering(self) -> Gathering:
+        """Return an empty table."""
+
+    @abstractmethod
+    def learnt(self, table: pa.Table) -> Fitted:
+        """Return what was learnt, from the table of all of the data."""
+
+    @abstractmethod
+    def refuse(self, gathering: Gathering, fitting: Fitting, *, merged: float) -> None:
+        """Raise ResourceError if a table that outgrew ``fitting.memory`` has no room, a part of the data merged."""
 
     def observe(self, blocks: Iterator[Block], fitting: Fitting) -> list[pa.Table | Path]:
         """Return the tables of one part of the data: those that are not small as files in the scratch folder."""
         tables: list[pa.Table | Path] = []
-        gathering = self.operator.gathering(self.grouping)
+        gathering = self.gathering()
         for block in blocks:
             gathering.add(block, fitting.device)
             if gathering.nbytes > fitting.memory // GATHERING_SHARE:
@@ -176,28 +193,44 @@ class GroupStatistic(Statistic):
                     self.name, len(gathering.groups), gathering.nbytes / 1e6,
                 )  # fmt: skip
                 tables.append(_stored(gathering.table(), fitting))
-                gathering = self.operator.gathering(self.grouping)
+                gathering = self.gathering()
         last = gathering.table()
         return [*tables, last if last.nbytes <= WAITING_BYTES else _stored(last, fitting)]
 
     def combine(self, parts: Sequence[list[pa.Table | Path]], fitting: Fitting) -> Fitted:
         waiting = [each for part in parts for each in part]
         if len(waiting) == 1:
-            return self.operator.learnt(self.grouping, _taken(waiting[0]))
-        gathering = self.operator.gathering(self.grouping)
+            return self.learnt(_taken(waiting[0]))
+        gathering = self.gathering()
         for number, each in enumerate(waiting, start=1):
             gathering.merge(_mapped(each) if isinstance(each, Path) else each)
             if gathering.nbytes > fitting.memory:
-                raise self._too_large(gathering, fitting, merged=number / len(waiting))
+                self.refuse(gathering, fitting, merged=number / len(waiting))
             if isinstance(each, Path):
                 each.unlink()
         table = gathering.table()
         del gathering  # which is as large again as what is made of it
+        return self.learnt(table)
+
+
+@dataclass(frozen=True)
+class GroupStatistic(CategoryStatistic):
+    """What an operator learns of the categories of a grouping, from its columns and others."""
+
+    name: str
+    columns: tuple[str, ...]
+    grouping: Grouping
+    operator: ByCategory
+
+    def gathering(self) -> Gathering:
+        return self.operator.gathering(self.grouping)
+
+    def learnt(self, table: pa.Table) -> Fitted:
         return self.operator.learnt(self.grouping, table)
 
-    def _too_large(self, gathering: Gathering, fitting: Fitting, *, merged: float) -> ResourceError:
-        return ResourceError(
-            f"{self.grouping.name}: the table of its categories takes {gathering.nbytes / 1e6:,.1f} MB for "
+    def refuse(self, gathering: Gathering, fitting: Fitting, *, merged: float) -> None:
+        raise ResourceError(
+            f"{self.name}: the table of its categories takes {gathering.nbytes / 1e6:,.1f} MB for "
             f"{len(gathering.groups):,} categories, after {merged:.0%} of the data, but {fitting.memory / 1e6:,.1f} MB "
             "are there for it, in fitting as in applying. Give it more memory (recsys.fit.memory_share, or fewer "
             "threads), fewer folds or statistics, or the buckets of a HashBucket instead of the categories."

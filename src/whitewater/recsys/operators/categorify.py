@@ -18,10 +18,8 @@ from whitewater.errors import ConfigError, InputError
 from whitewater.recsys.category_groups import name_of
 from whitewater.recsys.category_ids import category_type, id_field, ids_of_rows, is_list, scalar, with_cardinality
 from whitewater.recsys.combinations import combine_one
-from whitewater.recsys.counted_values import Counted
 from whitewater.recsys.operator import Operator
 from whitewater.recsys.schema import Field
-from whitewater.recsys.value_counting import Choice
 from whitewater.recsys.vocabulary import NULL, OUT_OF_VOCABULARY, Vocabulary, VocabularyFacts, restored_vocabulary
 from whitewater.recsys.vocabulary_learning import GivenVocabulary, Group, LearntVocabulary
 
@@ -162,8 +160,10 @@ class Categorify(Operator):
         if given is not None:
             vocabulary = _given(group, given, kind, self.num_buckets or 1)
             return GivenVocabulary(group.name, group.columns, group, vocabulary)
-        choice = Choice(max(1, self.freq_threshold), self.max_size - self._first if self.max_size else None)
-        return LearntVocabulary(group.name, group.columns, group, kind, choice, self.num_buckets or 1)
+        most = self.max_size - self._first if self.max_size else None
+        return LearntVocabulary(
+            group.name, group.columns, group, kind, self.freq_threshold, most, self.num_buckets or 1
+        )
 
 
 def _kind(group: Group, fields: Mapping[str, Field]) -> pa.DataType:
@@ -223,7 +223,7 @@ def _given(group: Group, given: Given, kind: pa.DataType, num_buckets: int) -> V
     if values.null_count or len(pc.unique(values)) < len(values):
         raise ConfigError(f"Categorify: vocabs gives {group.name} a null, or a value more than once. Remove it.")
     about = VocabularyFacts(group.outputs, str(kind), num_buckets, len(values), 0, 0, 0, None)
-    return Vocabulary(about, Counted(values, np.zeros(len(values), np.int64)))
+    return Vocabulary(about, values, np.zeros(len(values), np.int64))
 
 
 def _read(path: Path) -> pa.Array:

@@ -16,7 +16,7 @@ from whitewater.errors import InputError
 from whitewater.recsys.categories import as_floats, count
 from whitewater.recsys.category_groups import Grouped, Grouping, grown, read_numbers, table_of
 from whitewater.recsys.moments import Moments, grouped_moments
-from whitewater.recsys.operators.by_category import ByCategory, Gathering, LearntByCategory, spread
+from whitewater.recsys.operators.by_category import ByCategory, GatheringOfRows, LearntByCategory, spread
 
 if TYPE_CHECKING:
     from whitewater.devices.columns import Block, Categories
@@ -78,7 +78,7 @@ class JoinGroupby(ByCategory):
         return CategoryStatistics(self, grouping, table)
 
 
-class NumbersByCategory(Gathering):
+class NumbersByCategory(GatheringOfRows):
     """Rows int64 (groups,), and the moments (groups,) of each number."""
 
     def __init__(self, numbers: Sequence[str], grouping: Grouping) -> None:

@@ -22,7 +22,7 @@ from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.recsys.categories import add_up, as_floats, count
 from whitewater.recsys.category_groups import Grouped, Grouping, grown, read_numbers, table_of
 from whitewater.recsys.category_kernels import add_up_runs
-from whitewater.recsys.operators.by_category import ByCategory, Gathering, LearntByCategory, spread
+from whitewater.recsys.operators.by_category import ByCategory, GatheringOfRows, LearntByCategory, spread
 
 if TYPE_CHECKING:
     from whitewater.devices.columns import Block, Categories
@@ -199,7 +199,7 @@ def cells_of(codes: Array, size: int, periods: Array, device: Device) -> tuple[A
     return of_row.astype(np.int32), found // len(distinct), device.to_host(distinct)[found % len(distinct)]
 
 
-class PastCells(Gathering):
+class PastCells(GatheringOfRows):
     """Rows, and sums of a target, by category and period; and by category the rows that do not count."""
 
     def __init__(self, operator: _Past, grouping: Grouping) -> None:

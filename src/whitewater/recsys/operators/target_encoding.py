@@ -14,7 +14,7 @@ from whitewater.errors import ConfigError, InputError
 from whitewater.recsys.categories import add_up, as_floats, count
 from whitewater.recsys.category_groups import Grouped, Grouping, columns_of, grown, read_numbers, table_of
 from whitewater.recsys.hashing import row_hash
-from whitewater.recsys.operators.by_category import ByCategory, Gathering, LearntByCategory, spread
+from whitewater.recsys.operators.by_category import ByCategory, GatheringOfRows, LearntByCategory, spread
 
 if TYPE_CHECKING:
     from whitewater.devices.columns import Block, Categories
@@ -105,7 +105,7 @@ class TargetEncoding(ByCategory):
         return totals.reshape(len(totals), len(self.targets), -1)
 
 
-class TargetSums(Gathering):
+class TargetSums(GatheringOfRows):
     """Counts and sums of the targets by category and fold, and the rows whose target is null, which do not count.
 
     Counts are int64 and sums float64, (groups, targets, folds); nulls are int64 (groups, targets, 1).
