@@ -1,7 +1,9 @@
 """Numbers pulled along edges are their weighted sums, in one order of addition however the work is divided."""
 
 from fractions import Fraction
+from functools import reduce
 from itertools import pairwise
+from operator import add
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +43,8 @@ def pull(
 def four_sums(terms: list[float]) -> float:
     """Add up as the order within a run is stated, edge by edge."""
     whole = len(terms) // 4 * 4
-    sums = [sum(terms[place:whole:4], 0.0) for place in range(4)]
+    # Since Python 3.12 `sum` adds up what it rounds off, too.
+    sums = [reduce(add, terms[place:whole:4], 0.0) for place in range(4)]
     for term in terms[whole:]:
         sums[0] += term
     return (sums[0] + sums[1]) + (sums[2] + sums[3])

@@ -192,8 +192,8 @@ def measures(positions: Sequence[Sequence[int | None]]) -> dict[str, float]:
 
 
 def _normalised_gain(positions: Sequence[int | None]) -> float:
-    gained = sum(_gain(place) for place in positions if place and place <= CUTOFF)
-    return gained / sum(_gain(place) for place in range(1, min(len(positions), CUTOFF) + 1))
+    gained = math.fsum(_gain(place) for place in positions if place and place <= CUTOFF)
+    return gained / math.fsum(_gain(place) for place in range(1, min(len(positions), CUTOFF) + 1))
 
 
 def _gain(position: int) -> float:
