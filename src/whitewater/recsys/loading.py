@@ -23,11 +23,13 @@ near to each other in a folder that is not shuffled are up to a window apart, of
 
 from __future__ import annotations
 
+import mmap
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,11 +38,8 @@ import pyarrow as pa
 from whitewater import memory
 from whitewater.devices import resolve
 from whitewater.devices.arrow_kinds import empty
-from whitewater.devices.kernel import uint64
 from whitewater.errors import ConfigError
-from whitewater.recsys.hashing import mix_one
-from whitewater.recsys.loading_kernels import BIT, OFFSET, STORED, STRIDE, permutation, place_rows
-from whitewater.recsys.mapped_columns import FeatureFile, MappedFile, files_of
+from whitewater.recsys.mapped_columns import Values, files_of
 
 if TYPE_CHECKING:
     from whitewater.devices.protocol import Array, Device
@@ -58,22 +57,29 @@ Batch = dict[str, "Array"]
 
 @dataclass(frozen=True)
 class _Matrix:
-    """An array of a batch; ``length`` is that of each list, where the column is one of lists."""
+    """An array of a batch."""
 
     name: str
-    dtype: np.dtype[Any]
     fields: tuple[Field, ...]
-    length: int | None = None
-    is_vector: bool = False
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        first = self.fields[0]
+        if KEY in first.tags:
+            return np.dtype(np.int64)
+        if LABEL in first.tags or "cardinality" not in first.properties:
+            return np.dtype(np.float32)
+        return np.dtype(np.int64 if any(_plain(field.type) == pa.int64() for field in self.fields) else np.int32)
 
     @property
     def width(self) -> int:
-        """Numbers of a row."""
-        return len(self.fields) * (self.length or 1)
+        """Numbers of a row; lists have one length."""
+        first = self.fields[0]
+        return int(first.properties["length"]) if pa.types.is_list(first.type) else len(self.fields)
 
     @property
-    def row_bytes(self) -> int:
-        return self.width * self.dtype.itemsize
+    def is_vector(self) -> bool:
+        return _is_alone(self.fields[0]) and not pa.types.is_list(self.fields[0].type)
 
 
 class Batches:
@@ -92,8 +98,8 @@ class Batches:
     Those that have no column are not there. Which column is where in a matrix, `columns` tells. A NaN is a null; nulls
     of other columns than floats are refused. What an integer of 64 bits, or a float64, loses as a float32 is lost.
 
-    Equal folders, seeds, epochs, shards and sizes give equal batches on every machine; ``prefetch`` and ``threads``
-    change nothing. An object holds no open file, and may be sent to another process.
+    Equal folders, seeds, epochs, shards and sizes give equal batches on every machine; ``threads`` change nothing.
+    An object holds no open file, and may be sent to another process.
 
     Parameters
     ----------
@@ -112,13 +118,11 @@ class Batches:
     drop_last
         Whether to leave out rows, fewer than a batch for each shard, so that all batches are full and all shards have
         equally many. Which rows those are differs from epoch to epoch.
-    prefetch
-        Windows to prepare ahead of the one in use, at least 1.
     threads
-        Threads that prepare windows.
+        Threads, each of which prepares a window ahead of the one in use.
     window_rows
-        Rows shuffled together, about: as many whole batches as reach it. Memory is needed for ``prefetch`` + 1 windows.
-        A batch that is kept keeps its window in memory; copy what is to be kept.
+        Rows shuffled together, about: as many whole batches as reach it. Memory is needed for one window for each
+        thread, and the one in use. A batch that is kept keeps its window in memory; copy what is to be kept.
     device
         Where the arrays are to be; on the host if None.
 
@@ -144,26 +148,28 @@ class Batches:
         shuffle: bool = True,
         shard: tuple[int, int] = (0, 1),
         drop_last: bool = False,
-        prefetch: int = 2,
         threads: int = 1,
         window_rows: int = 262_144,
         device: Device | None = None,
     ) -> None:
-        _check(batch_rows=batch_rows, prefetch=prefetch, threads=threads, window_rows=window_rows, shards=shard[1])
+        _check(batch_rows=batch_rows, threads=threads, window_rows=window_rows, shards=shard[1])
         if not 0 <= shard[0] < shard[1] or seed < 0:
             raise ConfigError(f"there is no shard {shard[0]} of {shard[1]}, or the seed {seed} is below 0.")
         self._device = device or resolve("cpu")
         self._matrices = _matrices(_fields(folder, columns))
-        self._files, groups = files_of(folder)
-        self._groups = groups[:, :2]
-        self._blocks = _blocks(groups[:, 2])
-        self._seed, self._shuffle = seed, shuffle
+        self._files, self._groups = files_of(folder)
+        self._blocks = _blocks(self._groups[:, 2])
+        self._seed, self._shuffle, self._threads = seed, shuffle, threads
         self._batch_rows, self._window_rows = batch_rows, -(-window_rows // batch_rows) * batch_rows
-        self._prefetch, self._threads = prefetch, threads
-        self._rows = _span(int(groups[:, 2].sum()), shard, batch_rows if drop_last else None)
+        self._rows = _span(int(self._groups[:, 2].sum()), shard, batch_rows if drop_last else None)
         # Where the numbers of each row group are, once it was read; no file may change as long as this is used.
-        self._tables: dict[int, list[Array]] = {}
-        self._forecast()
+        self._places: dict[int, list[list[Values]]] = {}
+        memory.forecast(
+            min(self.rows, (threads + 1) * self._window_rows)
+            * sum(matrix.width * matrix.dtype.itemsize for matrix in self._matrices),
+            what=f"loading batches of {batch_rows:,} rows",
+            remedy="Lower window_rows, batch_rows or threads, or load fewer columns.",
+        )
 
     @property
     def columns(self) -> dict[str, tuple[str, ...]]:
@@ -189,23 +195,56 @@ class Batches:
         IntegrityError
             If a file was changed since this was made.
         """
-        key = mix_one(mix_one(self._seed) ^ number)
-        pieces = _Order(self._blocks, key if self._shuffle else None)
-        reader = _Reader(self._files, self._groups, self._matrices, self._tables, self._device)
+        blocks = self._blocks
+        if self._shuffle:
+            blocks = blocks[self._permutation(len(blocks), number, 0)]
+        mapped = lru_cache(_MAPPED_FILES)(lambda file: self._files[file].mapped())
         starts = range(self._rows.start, self._rows.stop, self._window_rows)
         spans = [range(start, min(start + self._window_rows, self._rows.stop)) for start in starts]
-        for window in _ahead(partial(_window, pieces, reader), spans, prefetch=self._prefetch, threads=self._threads):
+        for window in _ahead(partial(self._window, number, blocks, mapped), spans, threads=self._threads):
             rows = len(next(iter(window.values())))
             for start in range(0, rows, self._batch_rows):
                 yield {name: array[start : start + self._batch_rows] for name, array in window.items()}
 
-    def _forecast(self) -> None:
-        rows = min(self.rows, (self._prefetch + 1) * self._window_rows)
-        memory.forecast(
-            rows * sum(matrix.row_bytes for matrix in self._matrices),
-            what=f"loading batches of {self._batch_rows:,} rows",
-            remedy="Lower window_rows, batch_rows or prefetch, or load fewer columns.",
-        )
+    def _permutation(self, length: int, epoch: int, part: int) -> Array:
+        """Return the numbers below ``length`` in an order that depends on the seed, the epoch and the part of it.
+
+        `RandomState` is the generator that NumPy promises to leave as it is, on every machine and in every version.
+        """
+        bits = np.random.MT19937(np.random.SeedSequence([self._seed, epoch, part]))
+        order: Array = np.random.RandomState(bits).permutation(length)
+        return order
+
+    def _window(self, epoch: int, blocks: Array, mapped: Callable[[int], mmap.mmap], span: range) -> Batch:
+        """Return the rows of a window, a span of the places in the blocks' order, as arrays."""
+        arrays = [empty(len(span) * each.width, each.dtype).reshape(len(span), each.width) for each in self._matrices]
+        places = self._permutation(len(span), epoch, span.start + 1) if self._shuffle else np.arange(len(span))
+        done = 0
+        for group, first, rows in _pieces(blocks, span):
+            self._read(mapped, group, first, arrays, places[done : done + rows])
+            done += rows
+        on_device = map(self._device.from_host, arrays)
+        return {
+            matrix.name: array[:, 0] if matrix.is_vector else array
+            for matrix, array in zip(self._matrices, on_device, strict=True)
+        }
+
+    def _read(
+        self, mapped: Callable[[int], mmap.mmap], group: int, first: int, arrays: Sequence[Array], places: Array
+    ) -> None:
+        """Write rows of a row group to their places in the arrays."""
+        number, row_group, _ = self._groups[group].tolist()
+        mapping = mapped(number)
+        data = np.frombuffer(mapping, np.uint8)
+        if group not in self._places:
+            self._places[group] = [
+                [self._files[number].values(data, row_group, field) for field in matrix.fields]
+                for matrix in self._matrices
+            ]
+        for values in chain.from_iterable(self._places[group]):
+            _read_ahead(mapping, values.place(first, len(places)))
+        for columns, array in zip(self._places[group], arrays, strict=True):
+            _put(array, places, [values.read(data, first, len(places)) for values in columns])
 
 
 def _check(**values: int) -> None:
@@ -232,6 +271,7 @@ def _matrices(fields: Sequence[Field]) -> list[_Matrix]:
     """
     groups: dict[str, list[Field]] = {}
     for field in fields:
+        _check_type(field)
         groups.setdefault(_array_of(field), []).append(field)
     if not groups:
         raise ConfigError("there is no column to load.")
@@ -239,7 +279,7 @@ def _matrices(fields: Sequence[Field]) -> list[_Matrix]:
         if len(each) > 1 and any(_is_alone(field) for field in each):
             names = ", ".join(field.name for field in each)
             raise ConfigError(f"{names} would all be the array {name!r} of a batch. Rename or leave out all but one.")
-    return [_matrix(name, each) for name, each in groups.items()]
+    return [_Matrix(name, tuple(each)) for name, each in groups.items()]
 
 
 def _is_alone(field: Field) -> bool:
@@ -254,24 +294,6 @@ def _array_of(field: Field) -> str:
     if KEY in field.tags or pa.types.is_list(field.type):
         return field.name
     return CATEGORICAL if "cardinality" in field.properties else CONTINUOUS
-
-
-def _matrix(name: str, fields: Sequence[Field]) -> _Matrix:
-    first = fields[0]
-    for field in fields:
-        _check_type(field)
-    if pa.types.is_list(first.type):
-        length = int(first.properties["length"])
-        return _Matrix(name, _dtype([first], is_ids="cardinality" in first.properties), (first,), length)
-    if KEY in first.tags:
-        return _Matrix(name, np.dtype(np.int64), (first,), is_vector=True)
-    return _Matrix(name, _dtype(fields, is_ids=name == CATEGORICAL), tuple(fields), is_vector=name == LABEL)
-
-
-def _dtype(fields: Sequence[Field], *, is_ids: bool) -> np.dtype[Any]:
-    if not is_ids:
-        return np.dtype(np.float32)
-    return np.dtype(np.int64 if any(_plain(field.type) == pa.int64() for field in fields) else np.int32)
 
 
 def _check_type(field: Field) -> None:
@@ -313,102 +335,41 @@ def _span(rows: int, shard: tuple[int, int], full: int | None) -> range:
     return range(rows * index // shards, rows * (index + 1) // shards)
 
 
-class _Order:
-    """The blocks of an epoch in order; that of the folder if there is no ``key``."""
-
-    def __init__(self, blocks: Array, key: int | None) -> None:
-        self.key = key
-        self._blocks = blocks if key is None else blocks[permutation(len(blocks), uint64(key))]
-        self._stops = np.cumsum(self._blocks[:, 2])
-
-    def pieces(self, span: range) -> Iterator[tuple[int, int, int]]:
-        """Yield row group, first row and rows of each piece of a span of places."""
-        first = int(np.searchsorted(self._stops, span.start, side="right"))
-        last = int(np.searchsorted(self._stops, span.stop, side="left"))
-        stops = self._stops[first : last + 1].tolist()
-        for (group, row, rows), stop in zip(self._blocks[first : last + 1].tolist(), stops, strict=True):
-            begin, end = max(span.start, stop - rows), min(span.stop, stop)
-            yield group, row + begin - (stop - rows), end - begin
-
-    def places(self, span: range) -> Array:
-        """Return where in its window each row of a span goes, int32 (rows,)."""
-        if self.key is None:
-            return np.arange(len(span), dtype=np.int32)
-        order: Array = permutation(len(span), uint64(mix_one(self.key ^ mix_one(span.start + 1))))
-        return order
+def _pieces(blocks: Array, span: range) -> Iterator[tuple[int, int, int]]:
+    """Yield row group, first row and rows of each piece of a span of places in the blocks' order."""
+    stops = np.cumsum(blocks[:, 2])
+    which = slice(np.searchsorted(stops, span.start, side="right"), np.searchsorted(stops, span.stop) + 1)
+    for (group, row, rows), stop in zip(blocks[which].tolist(), stops[which].tolist(), strict=True):
+        begin, end = max(span.start, stop - rows), min(span.stop, stop)
+        yield group, row + begin - (stop - rows), end - begin
 
 
-class _Reader:
-    """Reads pieces of row groups into matrices; several threads may use it."""
-
-    def __init__(
-        self,
-        files: Sequence[FeatureFile],
-        groups: Array,
-        matrices: Sequence[_Matrix],
-        tables: dict[int, list[Array]],
-        device: Device,
-    ) -> None:
-        self._files, self._groups, self._tables = files, groups.tolist(), tables
-        self.matrices, self.device = matrices, device
-        self._mapped: Callable[[int], MappedFile] = lru_cache(_MAPPED_FILES)(lambda file: files[file].mapped())
-
-    def read(self, piece: tuple[int, int, int], places: Array, targets: Sequence[Array]) -> None:
-        """Write the rows of a piece to their places in each matrix."""
-        group, first, _ = piece
-        file = self._mapped(self._groups[group][0])
-        if group not in self._tables:
-            self._tables[group] = self._located(group, file)
-        for table, target in zip(self._tables[group], targets, strict=True):
-            columns = table.copy()
-            columns[:, OFFSET] += first * columns[:, STRIDE]
-            _read_ahead(file, columns, len(places))
-            place_rows(file.data, columns, places, target.view(f"u{target.dtype.itemsize}"), target)
-
-    def _located(self, group: int, file: MappedFile) -> list[Array]:
-        number, row_group = self._groups[group]
-        return [
-            np.concatenate(
-                [
-                    self._files[number].places(file.data, row_group, field, matrix.dtype, matrix.length)
-                    for field in matrix.fields
-                ]
-            )
-            for matrix in self.matrices
-        ]
+def _read_ahead(mapping: mmap.mmap, place: slice) -> None:
+    """Have the system read bytes while others are read: all columns of a piece at once, not one after the other."""
+    start = place.start // mmap.PAGESIZE * mmap.PAGESIZE
+    mapping.madvise(mmap.MADV_WILLNEED, start, place.stop - start)
 
 
-def _read_ahead(file: MappedFile, columns: Array, rows: int) -> None:
-    """Have the system read all columns of a piece at once, and not one after the other."""
-    for offset, stride in columns[columns[:, STORED] != BIT, : STRIDE + 1].tolist():
-        file.will_read(offset, offset + stride * rows)
+def _put(array: Array, places: Array, columns: Sequence[Array]) -> None:
+    """Write columns, (rows, width) each, as rows of an array, to their places; what a float32 cannot hold is lost."""
+    rows, done = np.empty((len(places), array.shape[1]), array.dtype), 0
+    with np.errstate(over="ignore"):
+        for column in columns:
+            rows[:, done : done + column.shape[1]] = column
+            done += column.shape[1]
+    # NumPy moves a row at once, if it is one value.
+    row = np.dtype((np.void, rows.itemsize * rows.shape[1]))
+    array.view(row)[places, 0] = rows.view(row)[:, 0]
 
 
-def _window(order: _Order, reader: _Reader, span: range) -> Batch:
-    """Return the rows of a window as arrays."""
-    targets = [
-        empty(len(span) * matrix.width, matrix.dtype).reshape(len(span), matrix.width) for matrix in reader.matrices
-    ]
-    places = order.places(span)
-    done = 0
-    for piece in order.pieces(span):
-        reader.read(piece, places[done : done + piece[2]], targets)
-        done += piece[2]
-    on_device = [reader.device.from_host(target) for target in targets]
-    return {
-        matrix.name: array[:, 0] if matrix.is_vector else array
-        for matrix, array in zip(reader.matrices, on_device, strict=True)
-    }
-
-
-def _ahead(make: Callable[[range], Batch], spans: Sequence[range], *, prefetch: int, threads: int) -> Iterator[Batch]:
-    """Yield what is made of each span, in order, while ``prefetch`` more are being made."""
+def _ahead(make: Callable[[range], Batch], spans: Sequence[range], *, threads: int) -> Iterator[Batch]:
+    """Yield what is made of each span, in order, while each thread makes another one."""
     pending: deque[Future[Batch]] = deque()
     pool = ThreadPoolExecutor(threads, thread_name_prefix="batches")
     try:
         for span in spans:
             pending.append(pool.submit(make, span))
-            if len(pending) > prefetch:
+            if len(pending) > threads:
                 yield pending.popleft().result()
         while pending:
             yield pending.popleft().result()

@@ -1,50 +1,55 @@
 """Where the numbers of a folder of features are in its files, so that they are read where they stand.
 
-The files have one plain, uncompressed page for each column of a row group (`FeatureFolder`), in which a row is found by
-arithmetic. What a footer and a page header say is checked against the file before any number is read.
+The files have one plain, uncompressed page for each column of a row group (`FeatureFolder`); it ends with the values.
+What a footer says is checked against the file before any number is read.
 """
 
 from __future__ import annotations
 
 import mmap
 import os
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from whitewater.devices import parquet_pages
+from whitewater.arrow_arrays import to_numpy
 from whitewater.devices.parquet import position_of
-from whitewater.devices.parquet_pages import ABSENT
 from whitewater.devices.protocol import Array
 from whitewater.errors import InputError, IntegrityError
-from whitewater.recsys.feature_folder import FeatureFolder
-from whitewater.recsys.loading_kernels import BIT, COPIED, FLOAT64, INT32, INT64
+from whitewater.recsys.feature_folder import FORMAT, FeatureFolder
 from whitewater.recsys.schema import Field
 
 _AGAIN = "Run the step features again"
-_SIZES = {"BOOLEAN": 0, "INT32": 4, "FLOAT": 4, "INT64": 8, "DOUBLE": 8}
-_STORED = {"INT32": INT32, "INT64": INT64, "DOUBLE": FLOAT64}
-# Where a number as it is stored is one of the matrix.
-_AS_THEY_ARE = {("FLOAT", "float32"), ("INT32", "int32"), ("INT64", "int64")}
+_STORED = {"BOOLEAN": np.dtype(bool), "INT32": np.dtype("<i4"), "INT64": np.dtype("<i8"), "FLOAT": np.dtype("<f4"),
+           "DOUBLE": np.dtype("<f8")}  # fmt: skip
+# A page header takes at most so many bytes without statistics and checksum, and two of them more.
+_ONE_HEADER = 29
 
 
 @dataclass(frozen=True)
-class MappedFile:
-    """The bytes of a file, uint8, and the mapping to be told which of them will be read."""
+class Values:
+    """Where the numbers of a column of a row group begin in the file, their type, and how many each row has."""
 
-    path: Path
-    data: Array
-    mapping: mmap.mmap
+    start: int
+    dtype: np.dtype[Any]
+    length: int
 
-    def will_read(self, start: int, stop: int) -> None:
-        """Have the system read bytes ahead."""
-        first = start // mmap.PAGESIZE * mmap.PAGESIZE
-        self.mapping.madvise(mmap.MADV_WILLNEED, first, stop - first)
+    def place(self, first: int, rows: int) -> slice:
+        """Return which bytes of the file have the numbers of some rows; Parquet packs booleans to bits."""
+        bits = 1 if self.dtype == bool else 8 * self.dtype.itemsize * self.length
+        return slice(self.start + first * bits // 8, self.start - (-(first + rows) * bits // 8))
+
+    def read(self, data: Array, first: int, rows: int) -> Array:
+        """Return the numbers of some rows, (rows, length), of the bytes of the file, uint8."""
+        stored = data[self.place(first, rows)]
+        if self.dtype == bool:
+            return np.unpackbits(stored, bitorder="little")[first % 8 :][:rows, None]
+        return stored.view(self.dtype).reshape(rows, self.length)
 
 
 @dataclass(frozen=True)
@@ -55,78 +60,45 @@ class FeatureFile:
     footer: pq.FileMetaData
     signature: tuple[int, int]
 
-    def mapped(self) -> MappedFile:
-        """Map the file.
+    def mapped(self) -> mmap.mmap:
+        """Map the file. Raises InputError if it cannot be read, and IntegrityError if it is no longer the same."""
+        with FORMAT.explained(self.path), self.path.open("rb") as file:
+            if _signature(os.fstat(file.fileno())) != self.signature:
+                raise IntegrityError(f"{self.path} was changed while it was loaded. Open the folder again.")
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
-        Raises
-        ------
-        InputError
-            If it cannot be read.
-        IntegrityError
-            If it is no longer the same.
+    def values(self, data: Array, row_group: int, field: Field) -> Values:
+        """Return where the numbers of a column of a row group are in ``data``, uint8, the bytes of the file.
+
+        Raises InputError if it is missing, damaged, not as a folder of features has it, or has a null.
         """
         try:
-            with self.path.open("rb") as file:
-                mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-                signature = _signature(os.fstat(file.fileno()))
-        except (OSError, ValueError) as error:
-            raise InputError(f"{self.path} cannot be read: {error}. {_AGAIN}.") from error
-        if signature != self.signature:
-            raise IntegrityError(f"{self.path} was changed while it was loaded. Open the folder again.")
-        return MappedFile(self.path, np.frombuffer(mapping, np.uint8), mapping)
-
-    def places(self, data: Array, row_group: int, field: Field, dtype: np.dtype[Any], length: int | None) -> Array:
-        """Return where the numbers of a column of one row group are.
-
-        Parameters
-        ----------
-        data
-            uint8, the bytes of the file.
-        row_group
-            Number of the row group, which has rows.
-        field
-            The column: numbers, booleans, or lists of them.
-        dtype
-            What the numbers are to become: float32, or int32 or int64 that holds the column's integers.
-        length
-            Of each list; None where the column has one number a row.
-
-        Returns
-        -------
-        array
-            int64 (1 or ``length``, 3), as `whitewater.recsys.loading_kernels.place_rows` takes them.
-
-        Raises
-        ------
-        InputError
-            If the column is missing, damaged, not as a folder of features has it, or has a null.
-        """
-        try:
-            return self._places(data, row_group, field, dtype, length)
+            return self._values(data, row_group, field)
         except (OSError, ValueError, pa.ArrowException) as error:
             raise InputError(f"{self.path}, row group {row_group}: column {field.name!r} {error}.") from error
 
-    def _places(self, data: Array, row_group: int, field: Field, dtype: np.dtype[Any], length: int | None) -> Array:
+    def _values(self, data: Array, row_group: int, field: Field) -> Values:
         position = position_of(self.footer.schema.to_arrow_schema(), field.name)
-        group = self.footer.row_group(row_group)
-        chunk = group.column(position)
-        stored = _physical(field.type if length is None else field.type.value_type)
-        if chunk.physical_type != stored or chunk.compression != "UNCOMPRESSED" or chunk.has_dictionary_page:
+        chunk, rows = self.footer.row_group(row_group).column(position), self.footer.row_group(row_group).num_rows
+        is_list = pa.types.is_list(field.type)
+        stored = _physical(field.type.value_type if is_list else field.type)
+        is_plain = chunk.compression == "UNCOMPRESSED" and set(chunk.encodings) <= {"PLAIN", "RLE"}
+        if chunk.physical_type != stored or not is_plain:
             raise ValueError(
                 f"is stored as {chunk.physical_type}, {chunk.compression.lower()}, and not as plain {stored}. {_AGAIN}"
             )
-        size, count = _SIZES[stored], group.num_rows * (length or 1)
-        page, at = _only_page(data, chunk.data_page_offset, chunk.total_compressed_size, count)
-        if length is None:
-            start = _values_of_rows(page, count, optional=self.footer.schema.column(position).max_definition_level > 0)
-        else:
-            start = _values_of_lists(page, count, length, size=size)
-        if len(page) - start < (size * count or -(-count // 8)):
-            raise ValueError(f"has a page that is too short for its values. {_AGAIN}")
-        if stored == "BOOLEAN":
-            return np.array([[8 * (at + start), 1, BIT]])
-        kind = COPIED if (stored, dtype.name) in _AS_THEY_ARE else _STORED[stored]
-        return np.array([[at + start + size * item, size * (length or 1), kind] for item in range(length or 1)])
+        length = field.properties["length"] if is_list else 1
+        size = Values(0, _STORED[stored], length).place(0, rows).stop
+        values = Values(chunk.data_page_offset + chunk.total_compressed_size - size, _STORED[stored], length)
+        if self.footer.schema.column(position).max_definition_level:
+            _compare(self._read(row_group, field.name), values.read(data, 0, rows), length=length)
+        elif not 0 < chunk.total_compressed_size - size <= _ONE_HEADER:
+            raise ValueError(f"is not stored as one plain page. {_AGAIN}")
+        return values
+
+    def _read(self, row_group: int, name: str) -> pa.ChunkedArray:
+        with pq.ParquetFile(self.path, metadata=self.footer, page_checksum_verification=True) as file:
+            return file.read_row_group(row_group, columns=[name], use_threads=False).column(0)
 
 
 def files_of(folder: FeatureFolder) -> tuple[list[FeatureFile], Array]:
@@ -137,12 +109,21 @@ def files_of(folder: FeatureFolder) -> tuple[list[FeatureFile], Array]:
     InputError
         If a file is missing, or none of Parquet.
     IntegrityError
-        If a file has other rows than it should have.
+        If a file has other rows than it should have, or more or fewer bytes.
     """
-    groups = [each for each in folder.row_groups() if each[2]]
-    numbers = {path: number for number, path in enumerate(dict.fromkeys(path for path, _, _ in groups))}
-    files = [FeatureFile(path, pq.read_metadata(path), _signature(path.stat())) for path in numbers]
+    groups = [each for each in folder.row_groups() if each.rows]
+    numbers = {path: number for number, path in enumerate(dict.fromkeys(group.path for group in groups))}
+    files = [_file(path) for path in numbers]
     return files, np.array([(numbers[path], group, rows) for path, group, rows in groups], np.int64).reshape(-1, 3)
+
+
+def _file(path: Path) -> FeatureFile:
+    footer, signature = FORMAT.footer(path), _signature(path.stat())
+    last = footer.row_group(footer.num_row_groups - 1).column(footer.num_columns - 1)
+    # A footer ends with its own length and four letters.
+    if last.data_page_offset + last.total_compressed_size + footer.serialized_size + 8 != signature[0]:
+        raise IntegrityError(f"{path} was changed or cut: its columns take more or fewer bytes. {_AGAIN}.")
+    return FeatureFile(path, footer, signature)
 
 
 def _signature(status: os.stat_result) -> tuple[int, int]:
@@ -158,46 +139,17 @@ def _physical(type_: pa.DataType) -> str:
     return "INT64" if type_ == pa.int64() else "INT32"
 
 
-def _only_page(data: Array, offset: int, size: int, count: int) -> tuple[Array, int]:
-    """Return the only page of a column chunk, uint8, which has ``count`` values, and where in the file it is."""
-    chunk = data[offset : offset + size]
-    headers = np.empty((2, parquet_pages.FIELDS), np.int64)
-    found, taken = parquet_pages.find_pages(chunk, headers)
-    header = headers[0].tolist()
-    if len(chunk) != size or found < 1 or taken < 0:
-        raise ValueError(f"has a malformed page header, or is cut off. {_AGAIN}")
-    is_plain = header[parquet_pages.KIND] == parquet_pages.DATA and header[parquet_pages.ENCODING] == 0
-    if found != 1 or taken != size or not is_plain:
+def _compare(column: pa.ChunkedArray, values: Array, *, length: int) -> None:
+    """Compare a column with levels ahead of its values, as Arrow reads it, with the values, (rows, length)."""
+    if pa.types.is_list(column.type):
+        lengths = pc.list_value_length(column)
+        column = pc.list_flatten(column)
+        if lengths.null_count or column.null_count or not pc.all(pc.equal(lengths, length)).as_py():
+            raise ValueError(f"has lists of other lengths than {length}, or with nulls. {_AGAIN}")
+    if column.null_count:
+        raise ValueError(
+            f"has {column.null_count} nulls, for which there is no number. Fill them: FillMissing, FillMedian"
+        )
+    found = to_numpy(column.cast(pa.from_numpy_dtype(values.dtype)))
+    if not np.array_equal(found, values.ravel(), equal_nan=values.dtype.kind == "f"):
         raise ValueError(f"is not stored as one plain page. {_AGAIN}")
-    if header[parquet_pages.VALUES] != count:
-        raise ValueError(f"has {header[parquet_pages.VALUES]} values, and not {count}. {_AGAIN}")
-    at = header[parquet_pages.BODY]
-    page = chunk[at : at + header[parquet_pages.COMPRESSED]]
-    checksum = header[parquet_pages.CHECKSUM]
-    if checksum != ABSENT and zlib.crc32(page.data) != checksum & 0xFFFFFFFF:
-        raise ValueError(f"has a page whose checksum is wrong. {_AGAIN}")
-    return page, offset + at
-
-
-def _values_of_rows(page: Array, rows: int, *, optional: bool) -> int:
-    """Return where the values of a page begin; each row has one."""
-    if not optional:
-        return 0
-    count, start = parquet_pages.definition_levels(page, ABSENT, np.empty(rows, np.uint32))
-    if start < 0:
-        raise ValueError(f"has malformed definition levels. {_AGAIN}")
-    if count != rows:
-        raise ValueError(f"has {rows - count} nulls, for which there is no number. Fill them: FillMissing, FillMedian")
-    return int(start)
-
-
-def _values_of_lists(page: Array, count: int, length: int, *, size: int) -> int:
-    """Return where the items of lists of one length begin: repetition and definition levels are ahead of them."""
-    continued = np.empty(count, np.uint32)
-    _, start = parquet_pages.definition_levels(page, ABSENT, continued)
-    if start < 0 or len(page) - start < 4:
-        raise ValueError(f"has malformed repetition levels. {_AGAIN}")
-    start += 4 + int.from_bytes(page[start : start + 4].tobytes(), "little")
-    if len(page) - start != size * count or not (continued.reshape(-1, length) == (np.arange(length) > 0)).all():
-        raise ValueError(f"has lists of other lengths than {length}, or with nulls. {_AGAIN}")
-    return start
