@@ -17,10 +17,11 @@ import xxhash
 
 from whitewater.errors import IntegrityError
 from whitewater.pagerank import documents
-from whitewater.pagerank.vertex_ids import vertex_ids
+from whitewater.pagerank.vertex_ids import places_of, vertex_ids
 
 # As many as browsers follow.
 MAXIMUM_REDIRECTS = 20
+_DIGEST = "S16"
 
 Indices = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -46,9 +47,9 @@ class Records:
     redirect
         bool.
     content
-        uint64 (n, 2), digest of title, text and targets; 0 for redirects and for documents that say nothing.
+        16 bytes, digest of title, text and targets; empty for redirects and for documents that say nothing.
     source
-        uint64 (n, 2), digest of title, text and the bytes that were fetched; 0 where ``content`` is.
+        16 bytes, digest of title, text and the bytes that were fetched; empty where ``content`` is.
     length
         int64, characters of the URL.
     """
@@ -57,8 +58,8 @@ class Records:
     check: Indices
     goes_to: Indices
     redirect: Mask
-    content: npt.NDArray[np.uint64]
-    source: npt.NDArray[np.uint64]
+    content: npt.NDArray[np.bytes_]
+    source: npt.NDArray[np.bytes_]
     length: Indices
 
     def __len__(self) -> int:
@@ -90,8 +91,8 @@ class Records:
             check=np.fromiter((xxhash.xxh3_64_intdigest(url.encode()) >> 1 for url in own), np.int64, len(own)),
             goes_to=vertex_ids([target for _, target in addresses]),
             redirect=np.array(redirect, np.bool_),
-            content=np.frombuffer(b"".join(content), np.uint64).reshape(-1, 2),
-            source=np.frombuffer(b"".join(source), np.uint64).reshape(-1, 2),
+            content=np.array(content, _DIGEST),
+            source=np.array(source, _DIGEST),
             length=np.fromiter(map(len, own), np.int64, len(own)),
         )
 
@@ -138,25 +139,26 @@ def resolve(
         If two different URLs have the same id.
     """
     places = _one_of_each_address(records, look_up)
-    one = records[places]
-    named = _canonical(one)
-    first = np.arange(len(one))
+    one, own = records[places], np.arange(len(places))
+    goes_to = places_of(one.goes_to, one.vertex)
+    named = _canonical(one.redirect, goes_to)
+    first = own
     if merge:
         contents = _contents(one, named, lambda at: look_up_targets(places[at]))
         first = _first_of_equals(one, contents, named, lambda at: look_up(places[at]))
     document = first[named]
-    ends, hops = _followed(_redirected(one))
-    outside = one.redirect & ~_is_known(one)
+    ends, hops = _followed(np.where(one.redirect & (goes_to >= 0), goes_to, own))
+    outside = one.redirect & (goes_to < 0)
     lost = one.redirect & one.redirect[ends] & ~outside[ends]
     far = one.redirect & ~lost & (hops + outside[ends] > MAXIMUM_REDIRECTS)
     stands_for = np.where(outside[ends], one.goes_to[ends], one.vertex[document[ends]])
     kept = np.zeros(len(records), np.bool_)
-    is_document = ~one.redirect & (document == np.arange(len(one)))
+    is_document = ~one.redirect & (document == own)
     kept[places[is_document]] = True
     reasons = {
         "redirect": one.redirect & ~lost & ~far,
-        "canonical": ~one.redirect & (named != np.arange(len(one))),
-        "duplicate": ~one.redirect & (named == np.arange(len(one))) & ~is_document,
+        "canonical": ~one.redirect & (named != own),
+        "duplicate": ~one.redirect & (named == own) & ~is_document,
     }
     counts = {
         "documents": int(is_document.sum()),
@@ -182,87 +184,67 @@ def _aliases(vertex: Indices, stands_for: Indices, reasons: dict[str, Mask]) -> 
 
 def _one_of_each_address(records: Records, look_up: Callable[[Indices], list[Address]]) -> Indices:
     """Return the place of one record of each id, in the order of ids: a document first, then by what was asked for."""
-    order = np.argsort(records.vertex, kind="stable")
-    first = _first_of_run(records.vertex[order])
-    if (records.check[order] != records.check[order][first]).any():
+    _, one, number, count = np.unique(records.vertex, return_index=True, return_inverse=True, return_counts=True)
+    if (records.check != records.check[one][number]).any():
         raise IntegrityError("two URLs of these pages have the same 64-bit id. Leave the site of one of them out.")
-    several = order[_shared(first)]
-    chosen = records[several]
-    keys = zip(
-        chosen.redirect.tolist(),
-        [address.asked for address in look_up(several)],
-        chosen.content.tolist(),
-        chosen.goes_to.tolist(),
-        strict=True,
-    )
-    order = np.lexsort((_ranks(len(records), several, list(keys)), records.vertex))
-    return order[np.unique(first)]
+    several = np.flatnonzero(count[number] > 1)
+    found = records[several]
+    asked = [address.asked for address in look_up(several)]
+    columns = (found.redirect.tolist(), asked, found.content.tolist(), found.goes_to.tolist())
+    ordered = several[_descending(list(zip(*columns, strict=True)))]
+    one[number[ordered]] = ordered
+    return one
 
 
-def _canonical(records: Records) -> Indices:
-    """Return for each record, in the order of ids, the place of the document that it says it is; else its own place.
+def _canonical(redirect: Mask, goes_to: Indices) -> Indices:
+    """Return for each record the place of the document that it says it is; else its own place.
 
     What is named has to be a document. Those that name each other in a circle are what they are.
     """
-    own = np.arange(len(records))
-    place = _places(records)
-    valid = ~records.redirect & (place >= 0) & ~records.redirect[place]
-    following = np.where(valid, place, own)
+    own = np.arange(len(redirect))
+    following = np.where(~redirect & (goes_to >= 0) & ~redirect[goes_to], goes_to, own)
     ends, _ = _followed(following)
     circle = ends[following[ends] != ends]
     following[circle] = circle
     return _followed(following)[0]
 
 
-def _redirected(records: Records) -> Indices:
-    """Return for each record, in the order of ids, the place to which it redirects; else its own place."""
-    return np.where(_is_known(records) & records.redirect, _places(records), np.arange(len(records)))
-
-
-def _contents(
-    records: Records, named: Indices, look_up_targets: Callable[[Indices], list[Indices]]
-) -> npt.NDArray[np.uint64]:
-    """Return the digest of the content of each record, one for copies that differ only in links among themselves.
+def _contents(records: Records, named: Indices, look_up_targets: Callable[[Indices], list[Indices]]) -> Indices:
+    """Return a number for the content of each record, one for copies that differ only in links among themselves.
 
     So a page is found to be that at another address of it though it links to one of the two, as to "Home".
     """
-    from scipy.sparse import csr_array
+    from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    contents = records.content.copy()
-    places = _copies(records, named)
+    digests, content = np.unique(records.content, return_inverse=True)
+    places = _copies(records, named, content)
     if not len(places):
-        return contents
-    digests, digest = np.unique(contents[places], axis=0, return_inverse=True)
+        return content
     copies = _equal_copies(records.vertex[places], records.source[places], look_up_targets(places))
     # All digests that pages of one set of copies have become one, and so on from set to set.
     size = len(digests) + int(copies.max()) + 1
-    links = csr_array((np.ones(len(places), bool), (digest.ravel(), len(digests) + copies)), (size, size))
+    links = coo_array((np.ones(len(places), bool), (content[places], len(digests) + copies)), (size, size))
     _, group = connected_components(links, directed=False)
-    _, first = np.unique(group[: len(digests)], return_index=True)
-    place = np.minimum(np.searchsorted(digests[:, 0], contents[:, 0]), len(digests) - 1)
-    known = (digests[place] == contents).all(axis=1)
-    contents[known] = digests[first[group[place[known]]]]
-    return contents
+    return np.asarray(group[content], np.int64)
 
 
-def _copies(records: Records, named: Indices) -> Indices:
+def _copies(records: Records, named: Indices, content: Indices) -> Indices:
     """Return the places of documents with the source of another one but not its content."""
-    places = np.flatnonzero((named == np.arange(len(records))) & records.source.any(axis=1))
-    order = np.lexsort((records.source[places, 1], records.source[places, 0]))
-    places = places[order]
-    first = _first_of_run(records.source[places])
-    differs = (records.content[places] != records.content[places][first]).any(axis=1)
-    return np.sort(places[np.isin(first, first[differs])])
+    places = np.flatnonzero((named == np.arange(len(records))) & (records.source != b""))
+    _, first, source = np.unique(records.source[places], return_index=True, return_inverse=True)
+    differs = np.zeros(len(first), bool)
+    differs[source[content[places] != content[places[first]][source]]] = True
+    return places[differs[source]]
 
 
-def _equal_copies(vertex: Indices, source: npt.NDArray[np.uint64], targets: list[Indices]) -> Indices:
+def _equal_copies(vertex: Indices, source: npt.NDArray[np.bytes_], targets: list[Indices]) -> Indices:
     """Return the number of the set of each of some copies: they link to the same targets, their set aside.
 
     Sets begin as those of equal source and are parted until nothing changes, so they are the largest that there are.
     """
-    _, sets = np.unique(source, axis=0, return_inverse=True)
-    sets, count = sets.ravel(), 0
+    _, sets = np.unique(source, return_inverse=True)
+    count = 0
     while count < (count := int(sets.max()) + 1):
         digests = [_digest_beyond(*each, vertex, sets) for each in zip(sets.tolist(), targets, strict=True)]
         _, sets = np.unique(np.array(digests), return_inverse=True)
@@ -271,31 +253,29 @@ def _equal_copies(vertex: Indices, source: npt.NDArray[np.uint64], targets: list
 
 def _digest_beyond(number: int, targets: Indices, vertex: Indices, sets: Indices) -> bytes:
     """Return a digest of a set and of the targets that are not in it; ``vertex`` ascends."""
-    place = np.minimum(np.searchsorted(vertex, targets), len(vertex) - 1)
-    beyond = targets[(vertex[place] != targets) | (sets[place] != number)]
+    place = places_of(targets, vertex)
+    beyond = targets[(place < 0) | (sets[place] != number)]
     return xxhash.xxh3_128_digest(np.concatenate([[number], np.unique(beyond)]).tobytes())
 
 
 def _first_of_equals(
-    records: Records,
-    digests: npt.NDArray[np.uint64],
-    named: Indices,
-    look_up: Callable[[Indices], list[Address]],
+    records: Records, content: Indices, named: Indices, look_up: Callable[[Indices], list[Address]]
 ) -> Indices:
-    """Return for each record the place of the first of the documents with its digest; else its own place.
+    """Return for each record the place of the first of the documents with its content; else its own place.
 
     Documents that say they are another one do not count.
     """
     first_of = np.arange(len(records))
-    comparable = np.flatnonzero((named == first_of) & digests.any(axis=1))
-    contents = digests[comparable]
-    order = np.lexsort((records.length[comparable], contents[:, 1], contents[:, 0]))
-    comparable, contents = comparable[order], contents[order]
-    first = _first_of_run(contents)
-    as_short = comparable[_shared(first) & (records.length[comparable] == records.length[comparable][first])]
-    ranks = _ranks(len(records), as_short, [address.normal for address in look_up(as_short)])
-    final = np.lexsort((ranks[comparable], records.length[comparable], first))
-    first_of[comparable[final]] = comparable[final][first]
+    comparable = np.flatnonzero((named == first_of) & (records.content != b""))
+    # The places of the documents by content, the shortest URL last.
+    ordered = comparable[np.argsort(-records.length[comparable], kind="stable")]
+    first = np.zeros(int(content.max(initial=0)) + 1, np.int64)
+    first[content[ordered]] = ordered
+    as_short = comparable[records.length[comparable] == records.length[first[content[comparable]]]]
+    tied = as_short[np.bincount(content[as_short], minlength=1)[content[as_short]] > 1]
+    ordered = tied[_descending([address.normal for address in look_up(tied)])]
+    first[content[ordered]] = ordered
+    first_of[comparable] = first[content[comparable]]
     return first_of
 
 
@@ -312,33 +292,6 @@ def _followed(following: Indices) -> tuple[Indices, Indices]:
     return ends, hops
 
 
-def _places(records: Records) -> Indices:
-    """Return the places of what the records go to, of records in the order of ids; -1 where it is not among them."""
-    place = np.minimum(np.searchsorted(records.vertex, records.goes_to), max(len(records) - 1, 0))
-    return np.where(records.vertex[place] == records.goes_to, place, -1)
-
-
-def _is_known(records: Records) -> Mask:
-    return _places(records) >= 0
-
-
-def _first_of_run(values: npt.NDArray[Any]) -> Indices:
-    """Return for each of sorted values, or rows of them, the place of the first that equals it."""
-    differs = np.ones(len(values), np.bool_)
-    change = values[1:] != values[:-1]
-    differs[1:] = change.any(axis=1) if values.ndim > 1 else change
-    first: Indices = np.flatnonzero(differs)[np.cumsum(differs) - 1]
-    return first
-
-
-def _shared(first: Indices) -> Mask:
-    """Return which values, of which the first of each run is given, are not the only ones of their run."""
-    several: Mask = np.bincount(first, minlength=len(first)) > 1
-    return several[first]
-
-
-def _ranks(size: int, places: Indices, keys: list[Any]) -> Indices:
-    """Return the rank of each of the places by its key, 0 elsewhere; int64 (size,)."""
-    ranks = np.zeros(size, np.int64)
-    ranks[places[sorted(range(len(keys)), key=keys.__getitem__)]] = np.arange(len(keys))
-    return ranks
+def _descending(keys: list[Any]) -> Indices:
+    """Return the places of keys, the largest first: what is written in this order at last is of the smallest."""
+    return np.array(sorted(range(len(keys)), key=keys.__getitem__, reverse=True), np.int64)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ import numpy.typing as npt
 
 from whitewater.errors import InputError
 from whitewater.pagerank.graph_folder import GraphFolder
-from whitewater.pagerank.vertex_ids import vertex_ids
+from whitewater.pagerank.vertex_ids import places_of, vertex_ids
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,18 +57,14 @@ def _read(path: Path) -> pa.Table:
         else:
             table = csv.read_csv(path, convert_options=csv.ConvertOptions(column_types=types))
         table.validate(full=True)  # of text, that it is UTF-8
-        _refuse_repeated(table.column_names, path)
+        if len(set(table.column_names)) < table.num_columns:
+            raise InputError(f"{path} has the columns {', '.join(table.column_names)}. Keep one of each name.")
         return table.cast(pa.schema([(field.name, types.get(field.name, field.type)) for field in table.schema]))
     except (OSError, pa.ArrowException) as error:
         raise InputError(
             f"pagerank.pagerank.personalization: {path} cannot be read: {error}. Name a CSV file with a header, or "
             "Parquet, of vertex, an integer, or name, and weight, a number."
         ) from error
-
-
-def _refuse_repeated(names: Sequence[str], path: Path) -> None:
-    if len(set(names)) < len(names):
-        raise InputError(f"{path} has the columns {', '.join(names)}. Keep one of each name.")
 
 
 def _weights(table: pa.Table, path: Path) -> npt.NDArray[np.float64]:
@@ -98,8 +93,8 @@ def _numbers(table: pa.Table, path: Path, graph: GraphFolder) -> npt.NDArray[np.
     if column.null_count:
         raise InputError(f"{path}: {column.null_count} rows have no {given[0]}. Remove them.")
     ids = vertex_ids(column.to_pylist()) if given == ["name"] else column.to_numpy()
-    numbers = np.minimum(np.searchsorted(graph.ids, ids), max(0, graph.vertices - 1))
-    unknown = np.flatnonzero(graph.ids[numbers] != ids) if graph.vertices else np.arange(len(ids))
+    numbers = places_of(ids, graph.ids)
+    unknown = np.flatnonzero(numbers < 0)
     if len(unknown):
         first = ", ".join(str(each) for each in column.take(unknown[:_SHOWN]).to_pylist())
         raise InputError(
