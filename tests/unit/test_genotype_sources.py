@@ -1,7 +1,9 @@
 """Every source gives the calls that were written, whatever its chunks, and refuses what is damaged."""
 
 import shutil
-from collections.abc import Callable
+import struct
+from collections.abc import Callable, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,7 +27,7 @@ from tests.genotype_stores import (
     write_plink,
     write_vcz,
 )
-from whitewater.config.genomics import Ingest, Malariagen, Vcz
+from whitewater.config.genomics import Ingest, Malariagen, Vcf, Vcz
 from whitewater.errors import InputError, IntegrityError
 from whitewater.genomics.sources import sites as sites_module
 from whitewater.genomics.sources import source as source_module
@@ -497,6 +499,50 @@ def test_vcf_files_are_converted(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(source.variants_table(), expected)
 
 
+def write_indexed(path: Path, records: Mapping[str, str]) -> Path:
+    """Write a file of bgzip with a block for each contig, and its index (the tabix specification)."""
+    blocks = [HEADER.encode(), *(text.encode() for text in records.values())]
+    data = [bgzipped(block) for block in blocks]
+    path.write_bytes(b"".join(data) + bgzipped(b""))
+    names = "".join(f"{name}\0" for name in records).encode()
+    index = b"TBI\1" + struct.pack("<8i", len(records), 2, 1, 2, 0, ord("#"), 0, len(names)) + names
+    ends = np.cumsum([len(each) for each in data]).tolist()
+    for (start, stop), text in zip(pairwise(ends), records.values(), strict=True):
+        chunk = struct.pack("<QQ", start << 16, stop << 16)
+        counts = chunk + struct.pack("<QQ", text.count("\n"), 0)
+        bins = struct.pack("<Ii", 4681, 1) + chunk + struct.pack("<Ii", 37450, 2) + counts
+        index += struct.pack("<i", 2) + bins + struct.pack("<iQ", 1, start << 16)
+    Path(f"{path}.tbi").write_bytes(bgzipped(index) + bgzipped(b""))
+    return path
+
+
+@pytest.mark.parametrize(("threads", "rows"), [(1, 1), (1, 2), (2, 1000)])
+def test_blocks_and_contigs_of_vcf_files_change_nothing_where_ploidies_differ(
+    tmp_path: Path, threads: int, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("whitewater.genomics.sources.vcf.BLOCK_ROWS", rows)
+    triploid = "2\t40\trs4\tG\tA\t.\t.\t.\tGT\t0/1/1\t0/0/0\t././.\n"
+    path = write_indexed(tmp_path / "a.vcf.gz", {"1": RECORDS, "2": triploid})
+    source = open_source(vcf(path), {}, scratch=tmp_path / "scratch", threads=threads)
+    assert (source.variants, source.ploidy) == (4, 3)
+    assert encoded(source)[0].tolist() == [[-1, -1, -1]] * 3 + [[2, 0, -1]]
+    assert source.variants_table()["position"].tolist() == [10, 20, 30, 40]
+    diploid = Ingest.model_validate({"source": "vcf", "vcf": {"paths": [str(path)], "ploidy": 2}})
+    source = open_source(diploid, {}, scratch=tmp_path / "diploid", threads=threads)
+    assert encoded(source)[0].tolist() == [[0, 1, -1], [1, 2, 1], [0, -1, -1], [-1, -1, -1]]
+    with pytest.raises(InputError, match="holds calls of 3 alleles at most, but the ploidy is set to 4"):
+        open_source(
+            diploid.model_copy(update={"vcf": Vcf(paths=(str(path),), ploidy=4)}), {}, scratch=tmp_path / "four"
+        )
+
+
+def test_vcf_files_that_hold_the_same_region_are_refused(tmp_path: Path) -> None:
+    for name in ("1.vcf", "2.vcf"):
+        (tmp_path / name).write_text(HEADER + RECORDS)
+    with pytest.raises(InputError, match=r"1\.vcf and .*2\.vcf both hold contig 1 at 10\. Give files that share no"):
+        open_source(vcf(tmp_path / "1.vcf", tmp_path / "2.vcf"), {}, scratch=tmp_path / "scratch")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -504,11 +550,11 @@ def test_vcf_files_are_converted(tmp_path: Path) -> None:
             HEADER + RECORDS + "2\t5\t.\tA\tC\t.\t.\t.\tGT\t0/0\t0/0\t0/0\n",
             r"a\.vcf.* 2:5, but has no index. Run `bgzip a",
         ),
-        ("no VCF", r"a\.vcf is not a VCF or BCF file: it begins with b'no VCF'"),
+        ("no VCF", r"a\.vcf cannot be read: .*a\.vcf is not valid bcf or vcf"),
         (HEADER.replace("\ta\tb\tc", "\ta\tb\ta") + RECORDS, r"a\.vcf names 1 samples more than once: a\. "),
-        (HEADER.replace("\ta\tb", " a b") + RECORDS, r"line 8, the last of the header.* separated by tabs"),
+        (HEADER.replace("\ta\tb", " a b") + RECORDS, r"a\.vcf cannot be read: .*spaces are present instead of tabs"),
         (HEADER.replace("##contig=<ID=1>\n", "") + RECORDS, r"a\.vcf: the header does not declare the contig 1 of"),
-        ((HEADER + RECORDS).replace("\tq10", "\tq99"), r"a\.vcf: the record at 1:20 has a .* ##FILTER=<ID=q99"),
+        ((HEADER + RECORDS).replace("\tq10", "\tq99"), r"a\.vcf: the record at 1:20 has a filter .* ##FILTER=<ID=q99"),
         ((HEADER + RECORDS).replace("ID=GT", "ID=GQ").replace("GT:AD", "GQ:AD"), r"a\.vcf holds no genotypes"),
         (
             HEADER + RECORDS + "1\t40\t.\tA\tC\t.\t.\t.\tGT:AD\t0/0:1,2\t0/",

@@ -109,7 +109,7 @@ class Plink(Section):
 
 
 class Vcf(Section):
-    """VCF files, read by bio2zarr and cyvcf2."""
+    """VCF files, read by cyvcf2."""
 
     paths: tuple[str, ...] = Field((), description="Paths of VCF or BCF files, compressed and indexed.")
     ploidy: int = PLOIDY

@@ -17,6 +17,7 @@ from whitewater.genomics.sources.source import BLOCK_BYTES, Tally
 if TYPE_CHECKING:
     import pandas as pd
 
+    from whitewater.genomics.sources.vcf import Block
     from whitewater.zarr_arrays import Array
 
 LARGEST_PLOIDY = 127
@@ -39,7 +40,7 @@ class Calls:
         Returns rows of the table of the variants, which are read in blocks of whole chunks of ``site_chunk`` rows.
     """
 
-    array: Array
+    array: Array | Block
     alleles: int
     rows: Callable[[slice], pd.DataFrame]
     site_chunk: int
@@ -141,6 +142,9 @@ class Calls:
             # A dosage depends on the sign of an allele only, so that the cut loses nothing.
             block = block.clip(NOT_CALLED, np.iinfo(np.int8).max).astype(np.int8)
         block = block.reshape(stop - start, last - first, self._width)
+        if self._width < self.ploidy:
+            lowest, beyond = NOT_CALLED, self.ploidy - self._width
+            block = np.pad(block, ((0, 0), (0, 0), (0, beyond)), constant_values=NOT_CALLED)
         return block if self.ploidy == self._width and lowest > NOT_CALLED else self._even(block, uneven)
 
     def _even(self, block: npt.NDArray[np.int8], uneven: npt.NDArray[np.int64]) -> npt.NDArray[np.int8]:
