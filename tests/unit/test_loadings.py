@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import zarr
 
@@ -26,25 +27,22 @@ def test_loadings_give_the_scores_back(tmp_path: Path, device: Device) -> None:
     found = written(tmp_path, device)
     loadings = read_loadings(tmp_path / "loadings.zarr")
     dosages = np.where(DOSAGES >= 0, DOSAGES, np.nan)
-    matrix = np.nan_to_num((dosages - loadings.mean[:, None]) * loadings.scale[:, None])
-    varying = loadings.scale > 0
+    matrix = np.nan_to_num((dosages - loadings.scaling.mean[:, None]) * loadings.scaling.scale[:, None])
+    varying = loadings.scaling.scale > 0
     np.testing.assert_allclose(matrix[varying].T, scaled(DOSAGES), atol=1e-12)
-    np.testing.assert_allclose(matrix.T @ loadings.values / np.sqrt(varying.sum()), found.scores, atol=1e-5)
-    np.testing.assert_allclose(loadings.values.T @ loadings.values, np.eye(4), atol=1e-5)
+    np.testing.assert_allclose(matrix.T @ loadings.weights / np.sqrt(varying.sum()), found.scores, atol=1e-5)
+    np.testing.assert_allclose(loadings.weights.T @ loadings.weights, np.eye(4), atol=1e-5)
 
 
 def test_loadings_name_their_variants(tmp_path: Path, device: Device) -> None:
     found = written(tmp_path, device)
     loadings = read_loadings(tmp_path / "loadings.zarr")
-    assert (loadings.samples, loadings.ploidy) == (101, 2)
-    assert loadings.contig.tolist() == ["1"] * 600 + ["X"] * 600
-    assert loadings.position.tolist() == list(range(1, 1_201))
-    assert loadings.id[:2].tolist() == ["rs0", "rs1"]
-    assert loadings.reference.tolist() == ["A"] * 1_200
-    assert loadings.alternate[:3].tolist() == ["GAATTC", "G", "G"]
+    assert loadings.ploidy == 2
+    expected = found.genotypes.folder.variants_table(["contig", "position", "id", "reference", "alternate"])
+    pd.testing.assert_frame_equal(loadings.variants, expected)
     np.testing.assert_array_equal(loadings.eigenvalues, found.spectrum.eigenvalues)
     calls = DOSAGES[7][DOSAGES[7] >= 0]
-    assert loadings.allele_frequency[7] == pytest.approx(calls.mean() / 2)
+    assert loadings.scaling.allele_frequency[7] == pytest.approx(calls.mean() / 2)
 
 
 def test_a_chunk_that_is_lost_is_named(tmp_path: Path, device: Device) -> None:

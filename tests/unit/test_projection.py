@@ -4,12 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pytest
 from scipy.linalg import orthogonal_procrustes
 
 from whitewater.devices.cpu import CpuDevice
 from whitewater.genomics.loadings import Loadings
 from whitewater.genomics.projection import Method, augmented, scores, sums
+from whitewater.genomics.scaling import VariantScaling
 
 Dosages = npt.NDArray[np.int8]
 Floats = npt.NDArray[np.float64]
@@ -32,11 +34,13 @@ def fit(dosages: Dosages, components: int = COMPONENTS) -> tuple[Loadings, Float
     scaled = (dosages - mean[:, None]) * scale[:, None]
     left, values, right = np.linalg.svd(scaled, full_matrices=False)
     variants = int((scale > 0).sum())
-    names, places = np.array([f"v{row}" for row in range(len(mean))], object), np.arange(len(mean))
     loadings = Loadings(
-        left[:, :components].astype(np.float32), mean, scale, mean / 2, names, places, names, names, names,
-        values[:components] ** 2 / variants, dosages.shape[1], 2,
-    )  # fmt: skip
+        left[:, :components].astype(np.float32),
+        VariantScaling(mean, scale, mean / 2),
+        pd.DataFrame(),
+        values[:components] ** 2 / variants,
+        2,
+    )
     return loadings, right[:components].T * values[:components] / np.sqrt(variants)
 
 
@@ -128,8 +132,8 @@ def test_a_sample_whose_called_variants_do_not_tell_the_components_apart_gets_no
 ) -> None:
     loadings, _ = fitted
     dosages = populations(1, seed=2)[0]
-    weights = loadings.values.copy()
+    weights = loadings.weights.copy()
     weights[:100] = weights[:100, :1]
     dosages[100:, 0] = -1
-    found = project(dosages, replace(loadings, values=weights), "regression")
+    found = project(dosages, replace(loadings, weights=weights), "regression")
     assert np.isnan(found).any(axis=1).tolist() == [True, False, False]

@@ -12,7 +12,7 @@ array                                                 what it holds
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,33 +21,28 @@ import numpy.typing as npt
 
 from whitewater.folder import Format
 from whitewater.genomics.components import PrincipalComponents
+from whitewater.genomics.scaling import VariantScaling
 
 if TYPE_CHECKING:
     import pandas as pd
 
 FORMAT = Format("zarr.json", 1, "loadings", remedy="Run the step pca again.")
 CHUNK_CELLS = 1 << 20
+VARIANTS, ALLELES = ["contig", "position", "id"], ["reference", "alternate"]
 
 
 @dataclass(frozen=True)
 class Loadings:
     """What `write_loadings` wrote, with a row for each variant.
 
-    ``values`` float32 (variants, k); ``mean``, ``scale``, ``allele_frequency`` float64; ``position`` int64; ``contig``,
-    ``id``, ``reference`` and ``alternate`` text (object); ``eigenvalues`` float64 (k,); ``samples`` the number used.
+    ``weights`` float32 (variants, k); ``variants``: contig, position, id, reference, alternate; ``eigenvalues`` float64
+    (k,).
     """
 
-    values: npt.NDArray[np.float32]
-    mean: npt.NDArray[np.float64]
-    scale: npt.NDArray[np.float64]
-    allele_frequency: npt.NDArray[np.float64]
-    contig: npt.NDArray[Any]
-    position: npt.NDArray[np.int64]
-    id: npt.NDArray[Any]
-    reference: npt.NDArray[Any]
-    alternate: npt.NDArray[Any]
+    weights: npt.NDArray[np.float32]
+    scaling: VariantScaling
+    variants: pd.DataFrame
     eigenvalues: npt.NDArray[np.float64]
-    samples: int
     ploidy: int
 
 
@@ -70,9 +65,12 @@ def write_loadings(path: Path, found: PrincipalComponents, *, scaling: dict[str,
     weights = spectrum.vectors / np.sqrt(genotypes.varying * spectrum.eigenvalues)
     for (start, stop), part in genotypes.transpose_times(genotypes.device.from_host(weights)):
         values[start:stop] = part
-    for name in ("mean", "scale", "allele_frequency"):
-        _write(group, name, getattr(found.scaling, name))
-    _write_variants(group, genotypes.folder.variants_table(["contig", "position", "id", "reference", "alternate"]))
+    for name, each in asdict(found.scaling).items():
+        _array(group, name, shape=each.shape, dtype=each.dtype)[...] = each
+    table = genotypes.folder.variants_table([*VARIANTS, *ALLELES])
+    for name in VARIANTS:
+        _write(group, f"variant_{name}", table[name])
+    _write(group, "variant_allele", table[ALLELES])
 
 
 def read_loadings(path: Path) -> Loadings:
@@ -85,6 +83,8 @@ def read_loadings(path: Path) -> Loadings:
     IntegrityError
         If a part of it is missing or damaged.
     """
+    import pandas as pd
+
     from whitewater.zarr_arrays import open_group
 
     group = open_group(str(path))
@@ -92,45 +92,26 @@ def read_loadings(path: Path) -> Loadings:
     FORMAT.check_version(path, attributes.get("format"))
 
     def whole(name: str) -> npt.NDArray[Any]:
-        array = group.array(name)
-        return array.read(tuple(slice(0, size) for size in array.shape))
+        return group.array(name).read()
 
-    alleles = whole("variant_allele")
+    variants = pd.DataFrame({name: whole(f"variant_{name}") for name in VARIANTS})
+    variants[ALLELES] = whole("variant_allele")
     return Loadings(
-        values=whole("loadings"),
-        mean=whole("mean"),
-        scale=whole("scale"),
-        allele_frequency=whole("allele_frequency"),
-        contig=whole("variant_contig"),
-        position=whole("variant_position"),
-        id=whole("variant_id"),
-        reference=alleles[:, 0],
-        alternate=alleles[:, 1],
-        eigenvalues=np.array(attributes["eigenvalues"], np.float64),
-        samples=int(attributes["samples"]),
-        ploidy=int(attributes["ploidy"]),
+        whole("loadings"),
+        VariantScaling(whole("mean"), whole("scale"), whole("allele_frequency")),
+        variants,
+        np.array(attributes["eigenvalues"], np.float64),
+        int(attributes["ploidy"]),
     )
 
 
-def _write_variants(group: Any, variants: pd.DataFrame) -> None:
-    _write(group, "variant_position", variants["position"].to_numpy(np.int64))
-    for name in ("contig", "id"):
-        _write_text(group, f"variant_{name}", variants[[name]], shape=(len(variants),))
-    _write_text(group, "variant_allele", variants[["reference", "alternate"]], shape=(len(variants), 2))
-
-
-def _write(group: Any, name: str, values: npt.NDArray[Any]) -> None:
-    _array(group, name, shape=values.shape, dtype=values.dtype)[...] = values
-
-
-def _write_text(group: Any, name: str, columns: pd.DataFrame, *, shape: tuple[int, ...]) -> None:
-    """Write text, a chunk at a time: as Python's strings the whole would be large."""
-    array = _array(group, name, shape=shape, dtype=str)
-    for start in range(0, shape[0], array.chunks[0]):
-        stop = min(start + array.chunks[0], shape[0])
-        text = columns.iloc[start:stop].to_numpy(dtype=object).reshape(stop - start, *shape[1:])
+def _write(group: Any, name: str, columns: pd.Series[Any] | pd.DataFrame) -> None:
+    """Write columns of a table a chunk at a time: as Python's strings the whole would be large."""
+    array = _array(group, name, shape=columns.shape, dtype=np.int64 if name == "variant_position" else str)
+    for start in range(0, len(columns), array.chunks[0]):
+        part = columns.iloc[start : start + array.chunks[0]].to_numpy()
         # zarr 3.1 writes text in the order of memory, which for columns of a table is not that of the array.
-        array[start:stop] = np.ascontiguousarray(text)
+        array[start : start + len(part)] = np.ascontiguousarray(part)
 
 
 def _array(group: Any, name: str, *, shape: tuple[int, ...], dtype: Any) -> Any:

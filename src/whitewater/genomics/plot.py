@@ -69,5 +69,8 @@ def _loadings(path: Path, *, components: int) -> Figure:
 
     found = read_loadings(path)
     return figures.loadings_by_position(
-        found.values, contigs=list(found.contig), positions=found.position, components=components
+        found.weights,
+        contigs=found.variants["contig"].tolist(),
+        positions=found.variants["position"].to_numpy(),
+        components=components,
     )

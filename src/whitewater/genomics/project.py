@@ -72,8 +72,8 @@ def project(
 
 def _first(run: Run[Project], folder: GenotypeFolder, samples: pd.DataFrame, loadings: Loadings) -> pd.DataFrame:
     """Project samples of the data set that the components were computed from; ``samples`` has their row as index."""
-    if folder.variants != len(loadings.values):
-        raise InputError(f"{folder.path} has {folder.variants} variants, the loadings have {len(loadings.values)}: "
+    if folder.variants != len(loadings.weights):
+        raise InputError(f"{folder.path} has {folder.variants} variants, the loadings have {len(loadings.weights)}: "
                          "they are of different runs. Run pca again.")  # fmt: skip
     chosen = samples.index.to_numpy()
     with run.cluster() as client:
@@ -113,13 +113,13 @@ def _second(run: Run[Project], loadings: Loadings, *, scratch: Path) -> pd.DataF
                          f"{loadings.ploidy}. Give a data set of the same; where only some of its calls have more "
                          f"alleles, set {key}.")  # fmt: skip
     variants = source.variants_table()
-    matches = match(_variants(loadings), variants, keep_ambiguous=run.settings.ambiguous == "keep")
+    matches = match(loadings.variants, variants, keep_ambiguous=run.settings.ambiguous == "keep")
     logger.info("variants of the second data set: %s", matches.counts)
     run.note(second_data_set=matches.counts, second_files=described(source.origins, threads=run.threads))
-    share = len(matches.first) / len(loadings.values)
+    share = len(matches.first) / len(loadings.weights)
     if share < run.settings.minimum_matched:
         raise InputError(
-            f"project.second {place} holds {100 * share:.1f} % of the {len(loadings.values)} variants "
+            f"project.second {place} holds {100 * share:.1f} % of the {len(loadings.weights)} variants "
             f"of the components, less than project.minimum_matched ({100 * run.settings.minimum_matched:.0f} %): "
             f"{matches.counts}. Check that both name variants alike and count the same genome build, or lower it."
         )
@@ -131,13 +131,6 @@ def _second(run: Run[Project], loadings: Loadings, *, scratch: Path) -> pd.DataF
     check_ploidy(source, variants, source.gather(tallies), key=key)
     samples = pd.DataFrame({"sample": list(source.samples), "label": None})
     return _table(run, samples, found, loadings=loadings, data_set="second", reasons=["second data set"] * len(samples))
-
-
-def _variants(loadings: Loadings) -> pd.DataFrame:
-    import pandas as pd
-
-    names = ("contig", "position", "id", "reference", "alternate")
-    return pd.DataFrame({name: getattr(loadings, name) for name in names})
 
 
 def _sums_of_source(

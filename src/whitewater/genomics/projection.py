@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from whitewater.devices import Device, Genotypes
 from whitewater.genomics.scaled_genotypes import LEAST_ROWS, MOST_ROWS
+from whitewater.genomics.scaling import scaled_dosages
 
 if TYPE_CHECKING:
     from whitewater.genomics.loadings import Loadings
@@ -68,11 +69,11 @@ def _sums_of_slab(
 ) -> Sums:
     xp = device.xp
     genotypes = Genotypes(device.from_host(np.ascontiguousarray(dosages)), dosages.shape[1], loadings.ploidy)
-    weights = loadings.values[rows]
+    weights = loadings.weights[rows]
     first, second = np.triu_indices(weights.shape[1])
-    varying = loadings.scale[rows] > 0
-    scaled = device.expand_genotypes(genotypes, device.from_host(_scaled(rows, loadings)))
-    called = device.expand_genotypes(genotypes, device.from_host(_called(varying, loadings.ploidy)))
+    scaling = loadings.scaling.at(rows)
+    scaled = device.expand_genotypes(genotypes, device.from_host(scaled_dosages(scaling, ploidy=loadings.ploidy)))
+    called = device.expand_genotypes(genotypes, device.from_host(_called(scaling.scale > 0, loadings.ploidy)))
     products = device.from_host(np.ascontiguousarray(weights[:, first] * weights[:, second]))
     return Sums(
         device.to_host((scaled.T @ device.from_host(weights)).astype(xp.float64)),
@@ -88,7 +89,7 @@ def scores(found: Sums, *, loadings: Loadings, method: Method) -> Floats:
     NaN for samples with fewer than `VARIANTS_A_COMPONENT` called variants for each component, or whose called variants
     do not tell the components apart, such as those of one region in linkage disequilibrium.
     """
-    variants = int((loadings.scale > 0).sum())
+    variants = loadings.scaling.varying
     result = np.full(found.product.shape, np.nan)
     enough = np.flatnonzero(found.called >= VARIANTS_A_COMPONENT * found.product.shape[1])
     if method == "simple":
@@ -133,14 +134,6 @@ def augmented(coordinates: Floats, rest: float, singular_values: Floats) -> Floa
     turn, strength, back = np.linalg.svd(fitted.T @ target)
     placed: Floats = moved[size] @ (turn @ back) * (strength.sum() / (fitted**2).sum())
     return placed
-
-
-def _scaled(rows: npt.NDArray[np.intp], loadings: Loadings) -> npt.NDArray[np.float32]:
-    """Return the table of scaled dosages, float32 (variants, ploidy + 2); a missing one is 0, the mean."""
-    dosage = np.arange(loadings.ploidy + 1)
-    table = np.zeros((len(rows), loadings.ploidy + 2), np.float32)
-    table[:, :-1] = (dosage - loadings.mean[rows, None]) * loadings.scale[rows, None]
-    return table
 
 
 def _called(varying: npt.NDArray[np.bool_], ploidy: int) -> npt.NDArray[np.float32]:

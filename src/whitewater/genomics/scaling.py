@@ -35,6 +35,10 @@ class VariantScaling:
         """The number of variants that are not constant."""
         return int((self.scale > 0).sum())
 
+    def at(self, rows: npt.NDArray[np.intp]) -> VariantScaling:
+        """Return those of some variants."""
+        return VariantScaling(self.mean[rows], self.scale[rows], self.allele_frequency[rows])
+
 
 def scaling(counts: Counts, settings: Scaling) -> VariantScaling:
     """Derive mean and scale of each variant from its ``counts``, (variants, ploidy + 2): dosages 0 to ploidy, missing.
