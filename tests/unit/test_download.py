@@ -121,11 +121,6 @@ def test_a_file_arrives_whole_and_is_pinned(site: Site, get: Get, tmp_path: Path
     assert [path.name for path in (tmp_path / "downloads").iterdir()] == [local_name(f"{site.url}/a.bin")]
 
 
-def test_the_agent_is_our_own(site: Site, get: Get) -> None:
-    get(f"{site.url}/a.bin")
-    assert site.asked[0][1]["User-Agent"].startswith("whitewater/")
-
-
 def test_what_is_there_is_not_downloaded_again(site: Site, get: Get) -> None:
     first = get(f"{site.url}/a.bin")
     assert get(f"{site.url}/a.bin") == first
@@ -259,12 +254,6 @@ def test_a_file_changed_here_is_reported(site: Site, get: Get) -> None:
         get(f"{site.url}/a.bin")
 
 
-def test_an_error_page_is_not_taken_for_parquet(site: Site, get: Get) -> None:
-    site.files["/month.parquet"] = b"<html>Log in, please</html>"
-    with pytest.raises(InputError, match="not a whole Parquet file"):
-        get(f"{site.url}/month.parquet")
-
-
 PAGE = b"\xef\xbb\xbf\n <HTML><body>Please log in</body></HTML>"
 
 
@@ -370,11 +359,6 @@ def test_a_broken_read_of_a_bucket_goes_on_where_it_stopped(
     monkeypatch.setattr(MemoryFile, "read", breaking, raising=False)
     assert Path(get(bucket).path).read_bytes() == CONTENT
     assert reads[:3] == [0, 1_000_000, 1_000_000]
-
-
-def test_an_object_that_does_not_exist_is_not_tried_again(bucket: str, get: Get) -> None:
-    with pytest.raises(InputError, match="does not exist"):
-        get(f"{bucket}.gz")
 
 
 def test_a_protocol_that_nobody_knows_is_an_error(get: Get) -> None:

@@ -6,10 +6,6 @@ import gzip
 import hashlib
 import json
 import shutil
-import threading
-from collections.abc import Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -30,36 +26,26 @@ from whitewater.taxi.zones import read_zones
 LOCAL = "LocationID,zone,borough\n1,Newark Airport,EWR\n2,Jamaica Bay,Queens\n2,Jamaica Bay,Queens\n"
 
 
-class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(folder: Path) -> Path:
     """A working directory with the files a.csv and b.csv of trips and a table of zones."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "trips").mkdir()
-    (tmp_path / "trips" / "a.csv").write_text("a")
-    (tmp_path / "trips" / "b.csv.gz").write_bytes(gzip.compress(b"b"))
-    (tmp_path / "zones.csv").write_text(LOCAL)
-    return tmp_path
+    (folder / "trips").mkdir()
+    (folder / "trips" / "a.csv").write_text("a")
+    (folder / "trips" / "b.csv.gz").write_bytes(gzip.compress(b"b"))
+    (folder / "zones.csv").write_text(LOCAL)
+    return folder
 
 
 @pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, Path]]:
+def site(served: tuple[str, Path]) -> str:
     """A copy of TLC's server with two months of green trips."""
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    root = tmp_path / "site"
+    root = served[1] / "site"
     (root / "trip-data").mkdir(parents=True)
     for name in ("2019-06", "2019-07"):
         table = simulate_month("green", name, rows=50, seed=1)
         pq.write_table(table, root / "trip-data" / f"green_tripdata_{name}.parquet")
     write_zones(root / "misc" / "taxi_zone_lookup.csv")
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(root))) as server:
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}", root
-        server.shutdown()
+    return f"{served[0]}/site"
 
 
 def files(*paths: str, zones: str = "zones.csv") -> Fetch:
@@ -175,28 +161,22 @@ def test_objects_of_a_bucket_are_found_by_glob_and_downloaded(folder: Path) -> N
     store.rm("/trips-bucket", recursive=True)
 
 
-def test_urls_and_local_files_may_be_mixed_and_secrets_are_left_out(folder: Path, site: tuple[str, Path]) -> None:
-    url = f"{site[0]}/trip-data/green_tripdata_2019-06.parquet?token=abc123"
-    written = run_step(files(url, "trips/a.csv", zones=f"{site[0]}/misc/taxi_zone_lookup.csv"))
+def test_urls_and_local_files_may_be_mixed_and_secrets_are_left_out(folder: Path, site: str) -> None:
+    url = f"{site}/trip-data/green_tripdata_2019-06.parquet?token=abc123"
+    written = run_step(files(url, "trips/a.csv", zones=f"{site}/misc/taxi_zone_lookup.csv"))
     assert "abc123" not in Path("data/taxi/inputs.json").read_text() + Path("data/taxi/registry.json").read_text()
     assert [file["origin"].rpartition("/")[2] for file in written["files"]] == [
         "green_tripdata_2019-06.parquet?token=...", "a.csv",
     ]  # fmt: skip
 
 
-def test_tlc_files_and_zones_come_from_the_base_url(folder: Path, site: tuple[str, Path]) -> None:
-    written = run_step(tlc(f"{site[0]}/", "2019-06", "2019-07"))
+def test_tlc_files_and_zones_come_from_the_base_url(folder: Path, site: str) -> None:
+    written = run_step(tlc(f"{site}/", "2019-06", "2019-07"))
     assert [file["origin"] for file in written["files"]] == [
-        f"{site[0]}/trip-data/green_tripdata_{name}.parquet" for name in ("2019-06", "2019-07")
+        f"{site}/trip-data/green_tripdata_{name}.parquet" for name in ("2019-06", "2019-07")
     ]
-    assert written["zones"]["origin"] == f"{site[0]}/misc/taxi_zone_lookup.csv"
+    assert written["zones"]["origin"] == f"{site}/misc/taxi_zone_lookup.csv"
     assert read_zones(Path("data/taxi/zones.csv")).within("Manhattan").sum() == 69
-
-
-def test_a_month_that_is_not_published_is_named_and_the_others_are_kept(folder: Path, site: tuple[str, Path]) -> None:
-    with pytest.raises(InputError, match=r"green_tripdata_2031-01\.parquet is not published"):
-        catalogue(tlc(site[0], "2019-06", "2031-01"))
-    assert list(Path("data/downloads").glob("*green_tripdata_2019-06.parquet"))
 
 
 def test_the_official_addresses() -> None:

@@ -127,13 +127,6 @@ def test_communities_depend_on_the_seed_only(tmp_path: Path) -> None:
     assert first.tolist() != other.tolist()
 
 
-def test_higher_resolutions_give_more_communities(tmp_path: Path) -> None:
-    folder = random_graph(300, 0.02, dangling=0.1).write(tmp_path / "graph")
-    counts = [find(folder, tmp_path, resolution=each).summary["communities"]["count"] for each in (0.01, 1, 3, 1000)]
-    assert counts == sorted(set(counts))
-    assert counts[-1] == 300
-
-
 def test_the_table_has_a_row_for_each_vertex(tmp_path: Path) -> None:
     graph = Graph(
         4,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import logging
 import os
 import random
 import signal
@@ -135,25 +134,6 @@ def test_allowed_hosts_are_crawled_with_their_ports(site: Site, other: Site, run
         found = run(site.url, allowed_hosts=(site.host, other.host))
     assert found.counts == {"fetched": 2, "links_other_host": 1}
     assert not third.requests
-
-
-def test_links_are_followed_as_deep_as_is_allowed(site: Site, run: Run) -> None:
-    site.otherwise = lambda path: page(f"{path}x")
-    found = run(site.url, maximum_depth=2)
-    assert found.paths() == ["/", "/x", "/xx"]
-    assert found.counts == {"fetched": 3, "beyond_depth": 1}
-
-
-def test_an_endless_calendar_ends(site: Site, run: Run) -> None:
-    site.otherwise = lambda path: page(f"{path}1", f"{path}2")
-    found = run(site.url, maximum_pages=20, maximum_depth=1000)
-    assert len(found.pages) == found.counts["fetched"] == 20
-    assert len(site.asked()) == 20
-
-
-def test_a_url_without_end_is_not_followed(site: Site, run: Run) -> None:
-    site.put("/", page(f"/{'x' * 3000}"))
-    assert run(site.url).counts == {"fetched": 1, "links_too_long": 1}
 
 
 def test_a_crawl_ends_in_time_with_the_pages_it_has(site: Site, run: Run) -> None:
@@ -456,15 +436,6 @@ def test_retry_after_is_a_number_or_a_date() -> None:
     assert [client.seconds(text) for text in ("120", " 7 ", "soon", "-5", "²", "", None)] == [120, 7, 0, 0, 0, 0, 0]
 
 
-def test_a_silent_server_is_not_waited_for_as_long_as_a_slow_one(
-    site: Site, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(client, "SILENCES_PER_REQUEST", 10_000)
-    site.put("/", page("/fault"))
-    site.put("/fault", [HTML + b"Content-Length: 9\r\n\r\nhalf", Act.HANG])
-    assert run(site.url, timeout=TIMEOUT).counts == {"fetched": 1, "timeout": 1}
-
-
 def test_a_host_that_is_silent_is_given_up(site: Site, other: Site, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(crawler, "GIVE_UP", 2)
     site.put("/", page(*(f"/{number}" for number in range(9)), f"{other.url}/"))
@@ -505,11 +476,6 @@ def test_a_crawl_without_a_page_is_an_error_that_says_why(site: Site, other: Sit
         for url, reason in start.items():
             assert f"{url}: {reason}" in str(error.value)
     assert site.asked() == {"/gone": 2, "/image": 2, "/moved": 2}
-
-
-def test_one_start_that_fails_is_counted(site: Site, run: Run) -> None:
-    site.put("/a", page())
-    assert run(f"{site.url}/a", f"{site.url}/b").counts == {"fetched": 1, "status_404": 1}
 
 
 @pytest.mark.parametrize(("settings", "told"), [
@@ -555,17 +521,6 @@ def test_a_crawl_whose_pages_were_not_written_asks_for_none_again(
             run(site.url)
     assert run(site.url).paths() == ["/", "/a"]
     assert site.asked() == {"/": 1, "/a": 1}
-
-
-def test_progress_is_told(
-    site: Site, run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(crawler, "PROGRESS_SECONDS", 0.05)
-    caplog.set_level(logging.INFO, "whitewater")
-    site.put("/", page("/slow"))
-    site.put("/slow", [0.2, page()])
-    run(site.url)
-    assert "1 of at most 1000 pages" in caplog.text
 
 
 CHILD = """

@@ -7,10 +7,6 @@ import hashlib
 import json
 import os
 import sys
-import threading
-from collections.abc import Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -27,28 +23,10 @@ from whitewater.pagerank.sources import html
 from whitewater.step import Run, execute
 
 
-class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
-def site(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, Path]]:
-    """A server of the folder `site`."""
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    root = folder / "site"
-    root.mkdir()
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(root))) as server:
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}", root
-        server.shutdown()
+def site(folder: Path, served: tuple[str, Path]) -> tuple[str, Path]:
+    """The address of the folder `site`, and where it is."""
+    return f"{served[0]}/site", folder / "site"
 
 
 def run_fetch(source: str, simulated: dict[str, Path] | None = None, /, **settings: Any) -> tuple[PagesFolder, Any]:
@@ -208,13 +186,6 @@ def test_an_archive_without_pages_is_an_error_that_says_what_was_there(folder: P
     write(folder / "a.warc.gz", record("warcinfo", "software: test"))
     with pytest.raises(InputError, match=r"There are no pages: records 1, warcinfo 1\. Check pagerank\.fetch\.warc"):
         run_fetch("warc", files=("a.warc.gz",))
-
-
-def test_a_cut_archive_is_an_error_and_leaves_nothing(folder: Path) -> None:
-    write(folder / "a.warc.gz", archive("https://a.org/", "https://b.org/")[:-30])
-    with pytest.raises(InputError, match=r"a\.warc\.gz is cut"):
-        run_fetch("warc", files=("a.warc.gz",))
-    assert not [path for path in Path("data/pagerank").iterdir() if not path.name.startswith(".")]
 
 
 def test_a_crawl_fills_the_folder_and_names_its_start(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -218,13 +218,6 @@ def test_damaged_inputs_are_named(tmp_path: Path) -> None:
         run_index(write_documents(tmp_path / "again", pages), tmp_path / "no-vertices.parquet")
 
 
-def test_too_many_words_are_refused_before_they_are_merged(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "available", lambda: 100)
-    texts = pa.chunked_array([["many words"]])
-    with pytest.raises(ResourceError, match="4 words"):
-        build_postings(texts, texts, settings=Index(), threads=1)
-
-
 def test_documents_that_do_not_fit_into_memory_are_refused_before_they_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -257,21 +257,6 @@ def test_a_web_without_documents_is_parsed(tmp_path: Path) -> None:
     assert found.summary["pages"]["documents"] == 0
 
 
-def test_the_log_names_the_first_pages_that_are_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level("INFO", "whitewater"):
-        parsed(tmp_path, [answer(f"gone{number}", 404) for number in range(9)])
-    (line,) = [record.message for record in caplog.records if "status_404, 9 pages" in record.message]
-    assert f"such as {SITE}gone0, {SITE}gone1, {SITE}gone2" in line
-    assert "gone3" not in line
-
-
-def test_row_groups_are_read_one_at_a_time_with_the_columns_asked_for(tmp_path: Path) -> None:
-    parsed(tmp_path, [html(str(number), f"text {number}") for number in range(DOCUMENTS.group_rows + 1)])
-    tables = list(DOCUMENTS.tables(tmp_path / "documents", ["vertex"]))
-    assert [table.num_rows for table in tables] == [DOCUMENTS.group_rows, 1]
-    assert tables[0].column_names == ["vertex"]
-
-
 @pytest.mark.parametrize("parts", [DOCUMENTS, LINKS])
 def test_a_folder_that_lost_rows_is_refused(tmp_path: Path, parts: PartsFormat) -> None:
     parsed(tmp_path, WEB)

@@ -19,7 +19,6 @@ from whitewater.devices import resolve
 from whitewater.errors import InputError
 from whitewater.pagerank.index_folder import IndexFolder
 from whitewater.pagerank.search import (
-    LEAD,
     SCANNED,
     WINDOW,
     Searcher,
@@ -117,13 +116,6 @@ def test_a_score_is_the_written_formula(tmp_path: Path) -> None:
     assert found["rank"] == 0.4
 
 
-def test_a_term_of_all_documents_still_counts(tmp_path: Path) -> None:
-    index = make_index(tmp_path, pages_of("water", "water water sky", "water"))
-    results = search_all(index, "water", prior=0)["results"]
-    assert len(results) == 3
-    assert min(each["bm25"] for each in results) > 0
-
-
 def test_equal_scores_are_ordered_by_rank_and_url_and_words_asked_twice_count_twice(tmp_path: Path) -> None:
     pages = [Page(place, url, "", "flood", rank) for place, (url, rank) in enumerate(
         [("c", 0.2), ("b", 0.2), ("a", 0.1), ("d", 0.3)])]  # fmt: skip
@@ -186,16 +178,6 @@ def test_a_snippet_has_the_most_different_words_asked_for(text: list[str]) -> No
     assert shown.startswith("…") == (text[: len(within)] != within)
 
 
-def test_a_snippet_begins_a_little_before_the_first_match_and_marks_no_others() -> None:
-    text = " ".join(f"w{place}" for place in range(100))
-    shown = snippet(text, {"w50", "w52"}, PLAIN)
-    assert shown.startswith(f"… w{50 - LEAD} ")
-    assert "**w50** w51 **w52** w53" in shown
-    assert shown.endswith("w74 …")
-    assert snippet(text, set(), PLAIN).startswith("w0 w1")
-    assert snippet("", {"w50"}, PLAIN) == ""
-
-
 @pytest.mark.parametrize(("text", "marked"), [
     (["flood", *40 * ["x"], "flood", "other"], ["**flood**", *29 * ["x"]]),
     ([*40 * ["x"], "flood", *28 * ["y"], "control", *40 * ["x"]], ["**flood**", *28 * ["y"], "**control**"]),
@@ -212,15 +194,6 @@ def test_a_long_text_is_looked_at_up_to_a_limit() -> None:
     shown = snippet("word " * SCANNED + "flood", {"flood"}, PLAIN)
     assert shown == "word " * (WINDOW - 1) + "word …"
     assert snippet("x" * 2 * SCANNED, {"flood"}, PLAIN)
-
-
-def test_nothing_that_is_shown_controls_the_terminal(tmp_path: Path) -> None:
-    evil = "flood\x1b[2J \x07\x9b31m\u202e\x00 control\r\n\tlast"
-    pages = [Page(1, "u", evil, evil, 1.0)]
-    (found,) = search_all(make_index(tmp_path, pages), "control")["results"]
-    for shown in (found["title"], found["snippet"], printable(evil)):
-        assert shown.isprintable()
-    assert found["snippet"] == "flood [2J 31m **control** last"
 
 
 def test_measures_are_those_reckoned_by_hand() -> None:

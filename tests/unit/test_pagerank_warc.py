@@ -190,21 +190,16 @@ def test_one_capture_of_each_url_remains(captures: list[tuple[int, int, int]]) -
     assert np.flatnonzero(~found).tolist() == sorted(latest.values())
 
 
-def test_pages_are_in_the_order_of_the_files_however_many_workers_read_them(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("threads", "large"), [(1, None), (3, None), (2, 1)], ids=["one", "threads", "processes"])
+def test_pages_are_in_the_order_of_the_files_whatever_workers_read_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int, large: int | None
+) -> None:
+    monkeypatch.setattr(warc, "LARGE_BYTES", large or warc.LARGE_BYTES)
     contents = [members(*(response(f"https://a.org/{file}/{n}") for n in range(9 - file))) for file in range(7)]
     expected = [f"https://a.org/{file}/{number}" for file in range(7) for number in range(9 - file)]
-    for threads in (1, 3):
-        (tmp_path / str(threads)).mkdir()
-        pages, _ = read(tmp_path / str(threads), *contents, threads=threads)
-        assert [page.url for page in pages] == expected
-
-
-def test_workers_that_are_processes_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(warc, "LARGE_BYTES", 1)
-    contents = [members(response(f"https://a.org/{file}")) for file in range(3)]
-    pages, counts = read(tmp_path, *contents, threads=2)
-    assert [page.url for page in pages] == [f"https://a.org/{file}" for file in range(3)]
-    assert counts == counted(pages=3)
+    pages, counts = read(tmp_path, *contents, threads=threads)
+    assert [page.url for page in pages] == expected
+    assert counts == counted(pages=len(expected))
 
 
 def test_pages_that_the_crawler_cut_are_kept_and_counted(tmp_path: Path) -> None:
@@ -403,11 +398,6 @@ def test_a_file_that_is_no_archive_is_an_error(tmp_path: Path, contents: bytes, 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"none\.warc cannot be read"):
         list(warc_records(tmp_path / "none.warc"))
-
-
-def test_an_error_in_any_file_ends_the_step(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"1\.warc\.gz is cut"):
-        read(tmp_path, members(THREE[0]), members(THREE[1])[:-1], threads=2)
 
 
 def test_records_are_not_kept_in_memory(tmp_path: Path) -> None:

@@ -204,12 +204,6 @@ def test_periods_have_about_equally_many_rows_and_rows_of_one_time_are_in_one(tm
     assert {len(each) for each in days.values()} == {1}
 
 
-def test_few_times_give_few_periods(tmp_path: Path) -> None:
-    given = [Rating(1, 1, 4, 880_000_005)] * 30 + [Rating(1, 1, 4, 880_000_006)] * 10
-    log = run_fetch(put(tmp_path / "ml", release_1m(given)), tmp_path)
-    assert [(file.day, file.rows) for file in log.files] == [(0, 30), (1, 10)]
-
-
 def test_malformed_ratings_are_told_by_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     given = ratings(400)
     files = release_1m(given)
@@ -251,13 +245,6 @@ def test_a_folder_with_two_releases_is_refused(tmp_path: Path) -> None:
     put(tmp_path / "ml" / "two", release_25m(ratings(5)))
     with pytest.raises(InputError, match=r"several releases of MovieLens: .*one.*two.*Name the folder of one"):
         run_fetch(tmp_path / "ml", tmp_path)
-
-
-def test_several_files_are_no_release(tmp_path: Path) -> None:
-    for name in ("a.zip", "b.zip"):
-        zipped(tmp_path / name, release_1m(ratings(5)))
-    with pytest.raises(InputError, match=r"b\.zip holds no release of .*\. Name one zip file, or a folder"):
-        run_fetch(tmp_path / "*.zip", tmp_path)
 
 
 def test_a_torn_or_changed_zip_file_is_refused(tmp_path: Path) -> None:
