@@ -123,16 +123,6 @@ def test_one_file_of_all_services_gives_the_same_predictions_as_partitions(store
     pd.testing.assert_frame_equal(first, second)
 
 
-def test_a_service_that_the_model_does_not_know_and_an_unrecorded_tip_are_null(stored: Path, tmp_path: Path) -> None:
-    write_parts(FRAME, tmp_path / "trips", service="yellow")
-    write_parts(trips(500, seed=1), tmp_path / "trips", service="green")
-    predicted = run_predict(tmp_path, tmp_path / "trips", stored, "predictions")
-    counts = predicted.groupby("service", observed=True).count()
-    assert list(counts.loc["green", ["ridge", "forest"]]) == [0, 0]
-    assert list(counts.loc["yellow", ["ridge", "forest"]]) == [2_000, 2_000]
-    assert counts.loc["yellow", "observed"] == (FRAME["payment_type"] == 1).sum()
-
-
 def test_no_trips_are_refused(stored: Path, tmp_path: Path) -> None:
     empty = write_parts(FRAME.head(0), tmp_path / "trips", service="yellow")
     with pytest.raises(InputError, match="holds no trips to predict"):

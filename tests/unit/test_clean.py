@@ -42,14 +42,6 @@ def month(tmp_path_factory: pytest.TempPathFactory) -> Results:
     )
 
 
-def test_rows_in_are_rows_out_and_quarantined_file_by_file(month: Results) -> None:
-    for file in month.quality["files"]:
-        assert file["rows_in"] == file["rows_out"] + file["quarantined"]
-    assert [file["rows_in"] for file in month.quality["files"]] == [20_000, 3]
-    assert len(month.trips()) == month.quality["totals"]["rows_out"]
-    assert len(month.quarantine()) == month.quality["totals"]["quarantined"]
-
-
 def test_reasons_equal_those_of_sql_over_the_raw_file(month: Results) -> None:
     counts = (
         sql(
@@ -79,20 +71,6 @@ def test_quarantined_rows_have_all_their_reasons(month: Results) -> None:
     expected: Counter[str] = sum((Counter(file["by_reason"]) for file in month.quality["files"]), Counter())
     assert found == expected
     assert quarantine["reasons"].map(len).max() >= 2
-
-
-def test_malformed_lines_are_kept_as_they_stood(month: Results) -> None:
-    torn = month.quarantine().query("source_file == 'few.csv' and raw_line.notna()")
-    assert torn["raw_line"].tolist() == ["torn,line"]
-    assert torn["reasons"].map(list).tolist() == [["malformed_line"]]
-
-
-def test_trips_with_a_wrong_clock_are_stray(month: Results) -> None:
-    # 1 of the 2 readable trips is half of the file: more than 0.4, so both months are usual.
-    assert "stray_month" not in month.quality["files"][1]["by_reason"]
-    assert (
-        month.quarantine().query("source_file == 'few.csv'")["reasons"].map(list).tolist().count(["stray_month"]) == 0
-    )
 
 
 def test_a_stray_month_is_rejected_by_its_share(tmp_path: Path) -> None:

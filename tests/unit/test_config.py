@@ -32,22 +32,6 @@ def test_resolving_twice_changes_nothing() -> None:
     assert resolve(once) == once
 
 
-def test_strings_of_the_command_line_become_numbers() -> None:
-    config = resolve({"taxi": {"fetch": {"generated": {"scale": "0.5"}}}})
-    assert config["taxi"]["fetch"]["generated"]["scale"] == 0.5
-
-
-def test_all_errors_are_reported_at_once_each_with_its_source() -> None:
-    file = {"device": "gpuu", "taxi": {"clean": {"rangs": {}}}}
-    line = {"taxi": {"model": {"folds": "five"}}}
-    raw = {"device": "gpuu", "taxi": {"clean": {"rangs": {}}, "model": {"folds": "five"}}}
-    found = errors(raw, Source("my.yaml", file), Source("--config", line))
-    assert len(found) == 3
-    assert "my.yaml: device = 'gpuu'" in "\n".join(found)
-    assert any(each.startswith("--config: taxi.model.folds = 'five'") for each in found)
-    assert any(each.startswith("my.yaml: taxi.clean.rangs") for each in found)
-
-
 @pytest.mark.parametrize(
     ("raw", "meant"),
     [
@@ -153,26 +137,6 @@ def test_a_section_made_in_python_is_refused_with_all_its_errors_and_what_was_me
 
 def test_files_without_paths_are_refused() -> None:
     assert "files.paths is empty" in errors({"taxi": {"fetch": {"source": "files"}}})[0]
-
-
-@pytest.mark.parametrize(
-    ("section", "said"),
-    [
-        ({"genomics": {"ld_prune": {"window": 10}}}, "step is 20, larger than window, 10"),
-        ({"genomics": {"variant_qc": {"exclude_regions": ["6:200-100"]}}}, "write it as 6:100-200"),
-        ({"recsys": {"split": {"valid_share": 0.5, "test_share": 0.5}}}, "their sum must be below 1"),
-        ({"recsys": {"fetch": {"movielens": {"positive": float("nan")}}}}, "should be a finite number"),
-    ],
-)
-def test_what_cannot_be_met_is_refused_before_any_step(section: dict[str, object], said: str) -> None:
-    (told,) = errors(section)
-    assert said in told
-
-
-def test_a_map_of_more_components_than_are_computed_is_refused() -> None:
-    (told,) = errors({"genomics": {"pca": {"components": 5}, "umap": {"components": 10}}})
-    assert "umap.components is 10, but pca.components is 5" in told
-    assert resolve({"genomics": {"pca": {"components": 5}, "umap": {"components": 5}}})
 
 
 def test_a_gpu_that_is_absent_is_refused_with_what_was_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:

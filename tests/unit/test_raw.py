@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.raw_files import TRIP, YELLOW_2019, write_csv, write_parquet, yellow_frame
+from tests.raw_files import TRIP, write_csv, write_parquet, yellow_frame
 from whitewater.devices import resolve
 from whitewater.errors import InputError
 from whitewater.taxi import raw
@@ -77,22 +77,6 @@ def test_a_torn_row_is_malformed_and_the_others_are_read(tmp_path: Path) -> None
     rows, fares, malformed = read(path)
     assert (rows, fares) == (5, [1.0, 2.0, 10.0])
     assert malformed == [torn, TRIP.replace(",10.0,", ",1o.0,")]
-
-
-def test_truncated_parquet_is_named(tmp_path: Path) -> None:
-    path = write_parquet(yellow_frame(100), tmp_path / "cut.parquet")
-    path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(InputError, match=r"cut\.parquet is a damaged or truncated Parquet file"):
-        raw.open_raw(path)
-
-
-def test_truncated_gzip_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "cut.csv.gz"
-    random = np.random.default_rng(0).uniform(0, 100, 20_000)
-    text = "\n".join([YELLOW_2019, *(TRIP.replace(",10.0,", f",{fare},") for fare in random)])
-    path.write_bytes(gzip.compress(text.encode())[:-50])
-    with pytest.raises(InputError, match=r"cut\.csv\.gz is a gzip file that is cut off"):
-        read(path)
 
 
 def test_missing_and_empty_files_are_named(tmp_path: Path) -> None:

@@ -82,25 +82,12 @@ def test_results_are_in_the_order_of_the_steps(place: Path, capsys: pytest.Captu
     assert steps == ["clean", "clean", "tips", "model", "plot", "manifest"]
 
 
-def test_the_hour_of_the_largest_tip_is_told_and_hours_with_few_trips_do_not_count(place: Path) -> None:
-    sentences = headline(place)
-    assert sentences[0] == (
-        "New Yorkers tip most in yellow taxis at 21 h: 27.1 % of the fare (n = 121), "
-        "and least at 3 h: 21.0 % of the fare (n = 103)."
-    )
-
-
 def test_rows_and_the_better_model_are_told(place: Path) -> None:
     _, rows, model = headline(place)
     assert rows == "Of 2,000 rows read, 1,234 are kept and 766 (38.3 %) are in quarantine."
     assert "random forest" in model
     assert "6.1 points" in model
     assert "7.2" in model
-
-
-def test_results_without_enough_tips_say_so(place: Path) -> None:
-    hours((4, 3, 0.2)).to_parquet(place / "tips_by_hour.parquet", index=False)
-    assert headline(place)[0] == "No hour of the day has 30 trips with a recorded tip."
 
 
 def test_what_is_missing_is_not_made_yet(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -110,11 +97,6 @@ def test_what_is_missing_is_not_made_yet(place: Path, capsys: pytest.CaptureFixt
     assert "clean results/taxi/cpu/quality.json not made yet: run snakemake again" in lines
     assert "plot results/taxi/cpu/plots/tip_fraction_by_hour.{png,svg} not made yet: run snakemake again" in lines
     assert "Report with all pictures: not made yet: run snakemake --report results/report.html" in lines
-
-
-def test_the_report_is_named_where_it_exists(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("results/report.html").touch()
-    assert shown(capsys)[-1] == "Report with all pictures: results/report.html"
 
 
 def test_each_device_has_a_table_of_its_own_and_an_unfinished_run_is_said(

@@ -29,9 +29,6 @@ FHVHV_2025 = (
     "congestion_surcharge,airport_fee,tips,driver_pay,shared_request_flag,shared_match_flag,access_a_ride_flag,"
     "wav_request_flag,wav_match_flag,cbd_congestion_fee"
 )
-FHV_2019 = (
-    "dispatching_base_num,pickup_datetime,dropOff_datetime,PUlocationID,DOlocationID,SR_Flag,Affiliated_base_number"
-)
 
 
 @pytest.mark.parametrize(
@@ -60,23 +57,6 @@ def test_every_era_is_recognised(header: str, service: str | None, columns: int)
 
 def test_columns_that_are_left_out_are_named() -> None:
     assert recognise(FHVHV_2025.split(","), path="x").not_carried == ("dispatching_base_num", "originating_base_num")
-
-
-def test_fhv_trips_are_refused_because_they_have_no_fares() -> None:
-    with pytest.raises(InputError, match="no fares and no tips"):
-        recognise(FHV_2019.split(","), path="fhv.parquet")
-
-
-def test_unknown_columns_are_named_with_what_was_meant() -> None:
-    with pytest.raises(
-        InputError, match=r"my\.csv: columns not understood: 'fare_amont' \(did you mean 'fare_amount'\?\), 'colour'"
-    ):
-        recognise([*YELLOW_2019.replace("fare_amount", "fare_amont").split(","), "colour"], path="my.csv")
-
-
-def test_two_columns_of_one_meaning_are_refused() -> None:
-    with pytest.raises(InputError, match="both mean airport_fee"):
-        recognise([*YELLOW_2019.split(","), "airport_fee", "Airport_fee"], path="x")
 
 
 def test_a_file_without_fares_is_not_a_file_of_trips() -> None:

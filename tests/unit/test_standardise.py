@@ -11,10 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.pipeline import run_taxi
-from tests.raw_files import TRIP, YELLOW_2019, write_csv, write_parquet, write_zones, yellow_frame
+from tests.raw_files import TRIP, write_csv, write_parquet, yellow_frame
 from tests.real_data import needs_real_data, real_data
 from whitewater.devices import resolve
-from whitewater.errors import InputError
 from whitewater.taxi.schema import ISSUES, SERVICES, TRIP_COLUMNS
 
 DEVICE = resolve("cpu")
@@ -126,20 +125,3 @@ def test_block_size_changes_no_row(tmp_path: Path) -> None:
     small = standardised(path, tmp_path / "small", {"block_rows": 1_000})
     large = standardised(path, tmp_path / "large")
     pd.testing.assert_frame_equal(small, large)
-
-
-def test_a_file_with_too_many_malformed_lines_is_refused(tmp_path: Path) -> None:
-    path = write_csv(tmp_path / "bad.csv", [*[TRIP] * 50, "torn,line"])
-    with pytest.raises(InputError, match=r"1 of 51 lines cannot be parsed, more than taxi\.standardise"):
-        standardised(path, tmp_path / "refused")
-    assert len(standardised(path, tmp_path / "allowed", {"max_malformed_fraction": 0.1})) == 50
-
-
-def test_a_service_by_row_is_read_from_its_column(tmp_path: Path) -> None:
-    path = write_csv(tmp_path / "mixed.csv", [f"{TRIP},green", f"{TRIP},yellow"], header=YELLOW_2019 + ",color")
-    assert standardised(path, tmp_path / "out")["service"].tolist() == [1, 0]
-
-
-def test_zones_are_not_needed_to_standardise(tmp_path: Path) -> None:
-    write_zones(tmp_path / "zones.csv")
-    assert len(standardised(write_csv(tmp_path / "one.csv", [TRIP]), tmp_path / "out")) == 1

@@ -72,12 +72,6 @@ def test_flags_come_from_the_types_of_the_parameters() -> None:
     ]
 
 
-def test_every_step_of_every_application_loads_and_has_outputs() -> None:
-    for application in registry.APPLICATIONS:
-        for step in registry.steps(application).values():
-            assert any(flag.written for flag in registry.flags(step.load()))
-
-
 def test_a_step_leaves_its_outputs_and_a_record_with_their_checksums(tmp_path: Path) -> None:
     paths = run_doubled(tmp_path, "3 1 2")
     assert json.loads(paths["double"].read_text()) == [2, 4, 6]
@@ -141,13 +135,6 @@ def test_a_step_on_threads_does_without_dask(tmp_path: Path) -> None:
     assert record["versions"]["dask"]
 
 
-def test_a_step_that_fails_in_a_task_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(IntegrityError, match="-1 is negative"):
-        run_doubled(tmp_path, "1 -1 2")
-    left = {path.name for path in tmp_path.rglob("*") if path.is_file()}
-    assert left == {"numbers", ".taxi-example.owner"}
-
-
 def test_secrets_in_addresses_do_not_reach_the_record(tmp_path: Path) -> None:
     from whitewater.redaction import without_secrets
 
@@ -176,47 +163,7 @@ def test_the_manifest_gathers_records_and_misses_lost_outputs(tmp_path: Path) ->
         gather(manifest=Output(tmp_path / "again.json"))
 
 
-def test_an_interrupted_command_says_so_without_a_traceback(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def interrupted(arguments: list[str]) -> int:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(registry, "load", lambda _: interrupted)
-    monkeypatch.setattr(os, "environ", dict(os.environ))  # a command sets its threads there
-
-    assert main(["recsys", "transform"]) == 130
-
-    assert capsys.readouterr().err == "recsys transform was interrupted and left nothing unfinished.\n"
-
-
 def test_an_unknown_command_shows_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["txai"]) == 2
     assert "doctor" in capsys.readouterr().err
     assert main(["--help"]) == 0
-
-
-def test_wrong_settings_are_one_message_and_status_1() -> None:
-    command = [sys.executable, "-m", "whitewater", "taxi", "tips", "--settings", '{"confidence": 3, "x": 1}']
-    command += ["--trips", "none", "--zones", "none", "--tables", "none.csv"]
-    environment = {**os.environ, "PYTHONPATH": "src"}
-    ended = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    assert ended.returncode == 1
-    assert ended.stderr.startswith("ConfigError: --settings: confidence")
-    assert "Traceback" not in ended.stderr
-
-
-def test_the_log_has_the_traceback_and_the_terminal_the_message(tmp_path: Path) -> None:
-    code = (
-        "from pathlib import Path\nfrom whitewater.log import logged\n"
-        f"with logged(Path({str(tmp_path / 'x.log')!r}), name='taxi tips'):\n    print('hello')\n    1 / 0\n"
-    )
-    environment = {**os.environ, "PYTHONPATH": "src"}
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
-    assert ended.returncode == 1
-    assert ended.stderr.splitlines() == [
-        f"taxi tips failed: ZeroDivisionError: division by zero. The traceback is in {tmp_path / 'x.log'}."
-    ]
-    log = (tmp_path / "x.log").read_text()
-    assert "hello" in log
-    assert "Traceback" in log

@@ -5,16 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from whitewater.errors import InputError, IntegrityError, ResourceError
@@ -69,11 +65,6 @@ def hanging_run(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
-def test_a_run_that_ends_leaves_its_outputs_and_its_name_only(tmp_path: Path) -> None:
-    run(tmp_path, "first")
-    assert found(tmp_path) == [".step.owner", "parts/0.csv", "table.csv"]
-
-
 def test_a_later_run_replaces_files_and_directories(tmp_path: Path) -> None:
     run(tmp_path, "first")
     (tmp_path / "parts" / "1.csv").write_text("of the first run")
@@ -93,16 +84,6 @@ def test_a_run_that_fails_leaves_the_earlier_outputs(tmp_path: Path, fault: type
         write_table(tmp_path, fail)
     assert found(tmp_path) == [".step.owner", "parts/0.csv", "table.csv"]
     assert (tmp_path / "table.csv").read_text() == "first"
-
-
-def test_the_staging_path_is_beside_the_output_hidden_and_keeps_the_suffix(tmp_path: Path) -> None:
-    final = tmp_path / "plots" / "hour.png"
-    with staged({"plot": final}, owner=final.parent / ".plot.owner") as paths:
-        assert paths["plot"].parent == final.parent
-        assert paths["plot"].suffix == ".png"
-        assert paths["plot"].name.startswith(".")
-        paths["plot"].write_bytes(b"png")
-    assert final.read_bytes() == b"png"
 
 
 def test_outputs_may_lie_in_several_directories(tmp_path: Path) -> None:
@@ -125,15 +106,6 @@ def test_an_output_that_is_missing_or_empty_is_refused_by_name(tmp_path: Path, w
     assert found(tmp_path) == [".step.owner"]
 
 
-def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path: Path, hanging_run: subprocess.Popen[str]) -> None:
-    hanging_run.send_signal(signal.SIGKILL)
-    hanging_run.wait()
-    assert not (tmp_path / "table.csv").exists()
-    assert any(name.endswith(".part.csv") for name in found(tmp_path))
-    run(tmp_path, "second")
-    assert found(tmp_path) == [".step.owner", "parts/0.csv", "table.csv"]
-
-
 def test_an_orphan_cannot_overwrite_a_newer_run_and_is_not_disturbed_by_it(
     tmp_path: Path, hanging_run: subprocess.Popen[str]
 ) -> None:
@@ -144,12 +116,6 @@ def test_an_orphan_cannot_overwrite_a_newer_run_and_is_not_disturbed_by_it(
     assert "committed" not in stdout
     assert found(tmp_path) == [".step.owner", "parts/0.csv", "table.csv"]
     assert (tmp_path / "table.csv").read_text() == "newer"
-
-
-def test_an_orphan_that_nobody_superseded_commits(tmp_path: Path, hanging_run: subprocess.Popen[str]) -> None:
-    stdout, _ = hanging_run.communicate("go on\n")
-    assert stdout == "committed\n"
-    assert found(tmp_path) == [".step.owner", "parts/0.csv", "table.csv"]
 
 
 def test_a_directory_removed_while_the_step_runs_is_reported(tmp_path: Path) -> None:
@@ -190,13 +156,6 @@ def test_a_full_disk_is_named_with_its_free_bytes_and_nothing_is_left(small_disk
     assert found(small_disk) == [".step.owner"]
 
 
-def test_a_full_disk_met_by_pyarrow_is_the_same_error(small_disk: Path) -> None:
-    noise = pa.table({"x": np.random.default_rng(1).random(1_000_000)})
-    with pytest.raises(ResourceError, match="disk is full"):
-        write_table(small_disk, lambda path: pq.write_table(noise, path))
-    assert found(small_disk) == [".step.owner"]
-
-
 def test_a_disk_too_full_for_a_small_file_leaves_the_earlier_one(small_disk: Path) -> None:
     write_json(small_disk / "state.json", {"run": 1})
     with pytest.raises(OSError, match="No space left"):
@@ -204,19 +163,6 @@ def test_a_disk_too_full_for_a_small_file_leaves_the_earlier_one(small_disk: Pat
     with pytest.raises(ResourceError, match=r"state\.json"):
         write_json(small_disk / "state.json", {"run": "x" * 10_000})
     assert read_json(small_disk / "state.json") == {"run": 1}
-
-
-def test_a_limit_on_file_size_is_named(tmp_path: Path) -> None:
-    program = (
-        "import resource, sys; from pathlib import Path; from whitewater.store import write_bytes\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)); write_bytes(Path(sys.argv[1]), bytes(5000))"
-    )
-    result = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path / "big")], check=False, capture_output=True, text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )  # fmt: skip
-    assert "ulimit -f" in result.stderr
-    assert found(tmp_path) == []
 
 
 def test_a_quota_is_named(tmp_path: Path) -> None:

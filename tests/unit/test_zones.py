@@ -52,12 +52,6 @@ def test_not_available_is_a_text_and_stands_for_a_blank(tmp_path: Path) -> None:
     assert read_zones(tmp_path / "zones.csv").names[264] == "N/A"
 
 
-def test_the_layout_of_seaborn_is_understood(tmp_path: Path) -> None:
-    zones = read_zones(table(tmp_path, "LocationID,zone,borough\n1,Newark Airport,EWR\n2,Jamaica Bay,Queens\n"))
-    assert zones.boroughs == ("EWR", "Queens")
-    assert (zones.names[2], zones.service_zones[2]) == ("Jamaica Bay", "N/A")
-
-
 def test_rows_that_repeat_another_are_dropped_and_counted(tmp_path: Path) -> None:
     twice = OFFICIAL + '4,"Manhattan","Alphabet City","Yellow Zone"\r\n' * 2
     zones = read_zones(table(tmp_path, twice))
@@ -90,11 +84,6 @@ def test_a_location_outside_the_city_is_refused(tmp_path: Path, location: str) -
 def test_a_table_that_cannot_be_understood_is_refused(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read_zones(table(tmp_path, text))
-
-
-def test_a_missing_table_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"nowhere\.csv"):
-        read_zones(tmp_path / "nowhere.csv")
 
 
 def test_the_table_survives_writing_and_reading(tmp_path: Path) -> None:
