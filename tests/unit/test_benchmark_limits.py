@@ -98,30 +98,3 @@ def test_a_file_that_stays_in_memory_gives_no_rate_of_a_disk(tmp_path: Path, mon
     limit = disk_read_limit(tmp_path / "file", threads=1, rounds=2)
     assert limit.rate is None
     assert "keeps pages in memory that it was asked to drop: 100%" in str(limit.missing)
-
-
-def test_a_file_system_that_cannot_tell_gives_no_rate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> float:
-        raise OSError(95, "Operation not supported")
-
-    make_file(tmp_path / "file", MEBIBYTE)
-    monkeypatch.setattr(limits, "_share_in_memory", refuse)
-    assert "Operation not supported" in str(disk_read_limit(tmp_path / "file", threads=1, rounds=2).missing)
-
-
-def test_dropped_pages_are_known_from_kept_ones(tmp_path: Path) -> None:
-    make_file(tmp_path / "file", 8 * MEBIBYTE + 1)
-    with (tmp_path / "file").open("rb") as file:
-        file.read()
-        assert limits._share_in_memory(file.fileno(), 8 * MEBIBYTE + 1) == 1.0
-
-
-def test_the_file_is_made_once(tmp_path: Path) -> None:
-    path = tmp_path / "folder" / "file"
-    make_file(path, 1000)
-    first = path.stat().st_mtime_ns
-    make_file(path, 1000)
-    assert path.stat().st_mtime_ns == first
-    make_file(path, 2000)
-    assert path.stat().st_size == 2000
-    assert [each.name for each in path.parent.iterdir()] == ["file"]

@@ -1,6 +1,5 @@
 """The pictures of the published tables: what is in them, and that they are readable."""
 
-import itertools
 from pathlib import Path
 from typing import Any
 
@@ -9,15 +8,11 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from benchmarks.published import figures, plots
-from benchmarks.published.figures.roofline import _apart
 from benchmarks.report import Report, Reports, Size
 from benchmarks.results_file import CaseResult, Results
 from benchmarks.results_file import Figure as Published
 from benchmarks.standing import why_none
 from tests.benchmark_results import TEN, limits, outcome, report, results
-
-NAMES = ("variants", "roofline", "search", "scaling")
-LEAST_POINTS = 8.0
 
 
 def searched(case: str, size: int) -> CaseResult:
@@ -70,14 +65,6 @@ def test_every_variant_of_every_case_has_a_bar_or_the_reason_why_not() -> None:
     assert "R2 frame merge: 1,000 rows, processes" in found
 
 
-def test_many_cases_are_drawn_in_two_columns_without_losing_one() -> None:
-    times = {"whitewater": TEN, "as_published": TEN, "duckdb": TEN}
-    many = [report(times, case=f"case{number}") for number in range(13)]
-    drawn = figures.variants(results(*many))
-    assert sorted(len(axes.patches) for axes in drawn.axes) == [18, 21]
-    assert sum("R2 frame case" in text for text in texts(drawn)) == 13
-
-
 def test_the_roofline_has_the_limits_and_a_point_for_each_case_with_operations() -> None:
     uncounted = results(report({"whitewater": TEN})).cases
     drawn = figures.roofline(SEARCH.model_copy(update={"cases": (*SEARCH.cases, *uncounted)}))
@@ -91,30 +78,6 @@ def test_the_roofline_has_the_limits_and_a_point_for_each_case_with_operations()
     assert not any("R2" in text for text in found)
 
 
-def test_names_of_points_keep_apart() -> None:
-    places = _apart([0.1, 0.1, 0.11, 0.99, 1.0], 0.05)
-    assert all(later - earlier >= 0.05 - 1e-12 for earlier, later in itertools.pairwise(places))
-    assert places[0] == pytest.approx(0.1)
-    assert places[-1] <= 1
-
-
-def test_the_search_is_drawn_over_its_size_beside_what_was_published() -> None:
-    axes = all_axes(figures.search(SEARCH))[0]
-    lines = {container.get_label(): container.lines[0].get_xydata().ravel().tolist() for container in axes.containers}
-    assert lines["whitewater"] == pytest.approx([5_600, 0.0056, 560_000, 0.56, 5_600_000, 5.6])
-    (published,) = [line for line in axes.lines if line.get_label() == "published: cuML+Dask-ML"]
-    assert published.get_xdata() == pytest.approx([28e3, 2.8e6, 28e6])
-
-
-def test_scaling_has_a_line_for_each_kind_of_workers_and_axes_for_each_row() -> None:
-    drawn = figures.scaling([scaled(), scaled("R6 join_dask: scaling"), scaled("R5 groupby_dask: scaling")])
-    axes = [each for each in all_axes(drawn) if each.get_title(loc="left")]
-    assert [each.get_title(loc="left") for each in axes] == ["R7 array random", "R6 join dask", "R5 groupby dask"]
-    lines = {container.get_label(): container.lines[0].get_ydata() for container in axes[0].containers}
-    assert list(lines) == list(KINDS)
-    assert lines["threads"] == pytest.approx([1.045, 1.045 / 2, 1.045 / 4])
-
-
 def test_figures_that_do_not_count_are_drawn_nowhere() -> None:
     void = outcome(TEN, void="wrong answer")
     bad = report({"whitewater": void, "threads-1": void}, row="grid_search", operations=1.0)
@@ -124,18 +87,6 @@ def test_figures_that_do_not_count_are_drawn_nowhere() -> None:
     assert "No figures of scaling were measured." in texts(figures.scaling([bad]))
     assert any("has figures" in text for text in texts(figures.roofline(of)))
     assert len(figures.variants(of).axes[0].patches) == 0
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_no_letters_are_too_small_or_cut_off(name: str) -> None:
-    drawn: Figure = figures.scaling([scaled()]) if name == "scaling" else getattr(figures, name)(SEARCH)
-    for text in letters(drawn):
-        assert text.get_fontsize() >= LEAST_POINTS, text
-        # Labels of ticks that are out of range are not drawn.
-        if text.axes is not None and text in text.axes.texts:
-            box = text.get_window_extent()
-            assert drawn.bbox.x0 - 1 <= box.x0, text
-            assert box.x1 <= drawn.bbox.x1 + 1, text
 
 
 def test_exactly_the_files_that_are_asked_for_are_drawn_and_equal_figures_give_equal_bytes(tmp_path: Path) -> None:

@@ -111,12 +111,6 @@ def test_a_wrong_answer_fails_the_check_by_name_and_a_missing_package_does_not(t
         checked("good.json", "--scaling", str(tmp_path / "scaling.json"))
 
 
-def test_every_void_variant_is_named() -> None:
-    void = {name: outcome((), void=f"{name} is wrong") for name in ("duckdb", "polars")}
-    with pytest.raises(MeasurementError, match=r"mean: duckdb: duckdb is wrong\n.*mean: polars: polars is wrong"):
-        check.check([report({"whitewater": [1.0], **void})])
-
-
 def test_an_answer_in_part_is_compared_where_it_says_something_and_must_say_something() -> None:
     expected: JsonValue = {"printed": None, "inspected": {"terms": 3, "words": 9}}
     told: JsonValue = {"printed": None, "inspected": {"terms": 3}}

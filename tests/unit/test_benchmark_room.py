@@ -15,8 +15,7 @@ from benchmarks.published.row import CallCase, Row, Timed, Variant, Work
 from benchmarks.report import Size
 from tests.published import tiny_work
 from whitewater import memory
-from whitewater.config.benchmarks import Row as Settings
-from whitewater.errors import ConfigError, ResourceError
+from whitewater.errors import ResourceError
 
 
 @contextmanager
@@ -68,12 +67,6 @@ def test_a_peer_that_alone_is_too_large_is_left_out_and_named(work: Work) -> Non
     assert missing == [None, "needs about 1.00 TB of memory, 3.00 GB are available"]
 
 
-def test_the_scale_that_is_named_is_that_of_all_variants(work: Work) -> None:
-    case = case_of(Variant("whitewater", nothing, memory=30), Variant("numpy", nothing, memory=30))
-    with pytest.raises(ResourceError, match=r"scale to 0\.05 at most"):
-        require(row_of(case), case, case.variants, work)
-
-
 @pytest.mark.parametrize("name", ["join_dask", "svd_genotypes", "packing"])
 def test_the_largest_rows_are_refused_at_the_published_size(name: str, work: Work) -> None:
     row = rows.load(name)
@@ -81,18 +74,3 @@ def test_the_largest_rows_are_refused_at_the_published_size(name: str, work: Wor
     assert isinstance(case, CallCase)
     with pytest.raises(ResourceError, match=f"Set benchmarks.{name}.scale"):
         require(row, case, case.variants, work)
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("{bad", "--settings: invalid JSON: "),
-        ("[]", "--settings: input should be an object"),
-        ('{"scale": -1}', "--settings: scale = -1: input should be greater than 0"),
-        ('{"scalee": 1}', "--settings: scalee = 1: no such key; did you mean 'scale'?"),
-    ],
-)
-def test_wrong_settings_are_named_in_one_line(text: str, said: str) -> None:
-    with pytest.raises(ConfigError, match=rf"\A{said}") as raised:
-        Settings.from_option(text, option="--settings")
-    assert "\n" not in str(raised.value)

@@ -1,10 +1,7 @@
 """The table beside the published numbers."""
 
-from pathlib import Path
-
 import pytest
 
-from benchmarks.published import table
 from benchmarks.published.amounts import amount, digits, interval, ratio, seconds
 from benchmarks.published.table import DEFINITION, MEASURED, markdown
 from benchmarks.results_file import Results
@@ -60,10 +57,6 @@ def test_bytes_in_files_are_compared_with_reading() -> None:
     assert found["samples"] == "1 process (0%)"
 
 
-def test_few_samples_give_the_probability_of_their_interval() -> None:
-    assert cells(results(report({"whitewater": TEN, "duckdb": TEN[:3]})))["samples"] == "3 calls (75%)"
-
-
 def test_void_and_missing_figures_are_shown_as_such_with_their_reasons() -> None:
     wrong = outcome(TEN, void="wrong answer: 1 | 2")
     absent = outcome((), missing="not installed: polars")
@@ -85,14 +78,6 @@ def test_devices_stand_beside_each_other() -> None:
     assert found["GPU: as published"] == "-"
     with pytest.raises(ConfigError, match="once"):
         markdown([cpu, cpu])
-
-
-def test_the_command_writes_the_file_and_names_one_that_is_missing(tmp_path: Path) -> None:
-    results(report({"whitewater": TEN})).write(tmp_path / "results.json")
-    assert table.main([str(tmp_path / "results.json"), "--table", str(tmp_path / "table.md")]) == 0
-    assert (tmp_path / "table.md").read_text().startswith("# The published tables, run again on CPU\n\nCPU: Abacus")
-    with pytest.raises(SystemExit):
-        table.main([str(tmp_path / "none.json"), "--table", str(tmp_path / "table.md")])
 
 
 def test_amounts_have_three_digits_and_a_unit_that_fits() -> None:

@@ -1,11 +1,8 @@
 """The configuration of the published tables: one section a row, each with a size of its own."""
 
-import pytest
-
 from benchmarks.published.row import NAMES, load
 from whitewater.config.benchmarks import Benchmarks, Row
 from whitewater.config.resolve import resolve
-from whitewater.errors import ConfigError
 
 
 def test_rows_and_sections_have_the_same_names() -> None:
@@ -27,16 +24,3 @@ def test_a_row_that_sets_one_key_keeps_its_other_defaults() -> None:
     section = resolve({"benchmarks": {"frame": {"seconds": 1}}})["benchmarks"]
     assert section["frame"] == {**Benchmarks().frame.model_dump(), "seconds": 1.0}
     assert section["frame"]["scale"] < 1
-
-
-def test_resolving_twice_changes_nothing() -> None:
-    once = resolve({"benchmarks": {"scale": 0.25, "rounds": 4, "umap": {"rounds": 3}}})
-    assert resolve(once) == once
-
-
-def test_a_wrong_scale_for_all_rows_is_one_error() -> None:
-    with pytest.raises(ConfigError) as error:
-        resolve({"benchmarks": {"scale": -1, "frames": {}}})
-    assert len(str(error.value).splitlines()) == 2
-    assert "benchmarks.scale = -1" in str(error.value)
-    assert "did you mean 'frame'" in str(error.value)

@@ -121,10 +121,6 @@ def test_files_are_the_same_whenever_they_are_made_and_have_empty_fields(made: P
         assert 0 < sum(line[column] == "" for line in lines) < len(lines) // 10
 
 
-def test_sum_and_groups_of_this_scale_share_their_files(made: Path) -> None:
-    assert csv_sum.FILES.paths(work_of("csv_sum", made)) == groupby_dask.FILES.paths(work_of("groupby_dask", made))
-
-
 def change(row: str, folder: Path, changed: Callable[[list[str]], list[str]]) -> Work:
     """Change the lines, after the header, of the first file of a row."""
     work = work_of(row, folder)
@@ -168,12 +164,6 @@ def test_few_lines_and_many_threads(row: str, count: int, ours: Path) -> None:
     assert list(differences(found, EXPECTED[row](work), tolerance=1e-12)) == []
 
 
-@pytest.mark.parametrize("row", ["csv_sum", "groupby_dask"])
-def test_a_file_without_passengers_counts_for_none(row: str, ours: Path) -> None:
-    work = change(row, ours, lambda lines: [with_field(line, 3, "") for line in lines])
-    assert list(differences(answer_of(row, work), EXPECTED[row](work), tolerance=1e-12)) == []
-
-
 @pytest.mark.parametrize("row", FILES)
 def test_a_torn_line_is_refused(row: str, ours: Path) -> None:
     work = change(row, ours, lambda lines: [*lines[:9], lines[9][:40], *lines[10:]])
@@ -186,16 +176,3 @@ def test_a_count_that_is_none_is_refused(row: str, text: str, ours: Path) -> Non
     work = change(row, ours, lambda lines: [with_field(lines[0], 3, text), *lines[1:]])
     with pytest.raises(InputError, match="passenger_count that is negative or not whole"):
         answer_of(row, work)
-
-
-def test_groups_beyond_the_table_are_refused(ours: Path) -> None:
-    work = change("groupby_dask", ours, lambda lines: [with_field(lines[0], 3, "256"), *lines[1:]])
-    with pytest.raises(InputError, match="passenger_count above 255"):
-        answer_of("groupby_dask", work)
-
-
-@pytest.mark.parametrize("threads", [1, 2, 40])
-def test_dask_gets_two_blocks_a_thread(threads: int, made: Path) -> None:
-    work = work_of("csv_sum", made, threads=threads)
-    blocks = csv_sum.FILES.size(work).bytes / csv_sum.block_bytes(work, csv_sum.FILES)
-    assert 2 * threads <= blocks

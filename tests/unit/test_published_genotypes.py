@@ -156,15 +156,6 @@ def test_a_swap_or_a_changed_call_has_another_checksum() -> None:
     assert packing.described([block[:300], block[300:]], [0, 300]) == right
 
 
-def test_simulated_calls_have_the_frequencies_that_are_stated() -> None:
-    block = packing.draw(0, 20_000, 40)
-    called = block < 3
-    frequency = np.where(called, block, 0).sum() / (2 * called.sum())
-    least, most = packing.FREQUENCIES
-    assert 1 - called.mean() == pytest.approx(packing.MISSING, rel=0.1)
-    assert frequency == pytest.approx((most - least) / np.log(most / least), rel=0.05)
-
-
 @pytest.mark.parametrize("compute", [with_whitewater.compute, with_scikit_learn.compute, svd_zarr_dask.compute])
 def test_every_way_from_zarr_to_components_is_accurate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compute: Callable[[Task], int]
