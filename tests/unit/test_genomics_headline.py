@@ -50,11 +50,6 @@ def test_variants_are_counted_before_and_after_pruning(tmp_path: Path) -> None:
     assert headline(tmp_path) == ["1,372 samples; 3 of 5 variants kept, 2 after pruning linkage disequilibrium."]
 
 
-def test_pruning_that_took_nothing_is_not_mentioned(tmp_path: Path) -> None:
-    write_data(tmp_path, reasons=[[], ["filter"]], samples=2)
-    assert headline(tmp_path) == ["2 samples; 1 of 2 variants kept."]
-
-
 def test_significant_components_are_counted_and_each_of_the_first_two_has_a_sentence(tmp_path: Path) -> None:
     write_components(tmp_path, {"AFR": -5, "EUR": 1, "ASIA": 2}, significant=2)
     assert headline(tmp_path) == [
@@ -86,32 +81,6 @@ def test_a_component_is_described_by_the_labels_that_it_tells_apart(
     assert sentence.endswith(said)
 
 
-def test_without_significant_components_none_is_described(tmp_path: Path) -> None:
-    write_components(tmp_path, {"A": 0, "B": 9}, significant=0)
-    assert headline(tmp_path) == ["0 of 3 components are significant (Tracy-Widom)."]
-
-
 def test_a_p_value_too_small_for_a_number_is_not_said_to_be_0(tmp_path: Path) -> None:
     write_components(tmp_path, {"A": 0, "B": 9}, significant=1)
     assert headline(tmp_path)[0] == "1 of 3 components is significant (Tracy-Widom, p ≤ 1e-300)."
-
-
-def test_projected_samples_are_counted_by_what_kept_them_out(tmp_path: Path) -> None:
-    reasons = ["relative of S1", "relative of S2", "call rate 0.71", "held out", "", "", "relative of S3"]
-    table = pd.DataFrame({"reason": reasons, "data_set": ["first"] * 4 + ["second"] * 2 + ["first"], "PC1": 1.0})
-    table.loc[6, "PC1"] = np.nan
-    table.to_parquet(tmp_path / "projected.parquet", index=False)
-    assert headline(tmp_path) == [
-        "6 samples were projected: 2 relatives of others, 2 left out otherwise, 2 of the second data set.",
-        "1 sample has no scores: column `reason` of projected.parquet tells why.",
-    ]
-    table.head(0).astype({"reason": float}).to_parquet(tmp_path / "projected.parquet", index=False)
-    assert headline(tmp_path) == []
-
-
-@pytest.mark.parametrize(("chance", "said"), [(None, []), (0.2, []), (12.3, [
-    "Few variants tell relatives from strangers. Pairs that are relatives by chance: up to 12."
-])])  # fmt: skip
-def test_relatives_that_may_be_so_by_chance_are_counted(tmp_path: Path, chance: float | None, said: list[str]) -> None:
-    (tmp_path / "relatedness.json").write_text(json.dumps({"chance_pairs": chance}))
-    assert headline(tmp_path) == said

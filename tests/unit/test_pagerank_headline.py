@@ -63,18 +63,6 @@ def test_the_first_page_has_its_share_and_that_of_equal_ranks(tmp_path: Path) ->
     ]
 
 
-def test_a_vertex_without_a_name_is_told_by_its_id(tmp_path: Path) -> None:
-    write_ranks(tmp_path, [0.25, 0.75])
-    assert headline(tmp_path) == [
-        "Of 2 vertices with 7,120 edges, vertex 11 ranks first: 75.0 % of all rank (uniform: 50.0 %)."
-    ]
-
-
-def test_ranks_that_do_not_add_up_to_1_are_told_as_shares_of_their_sum(tmp_path: Path) -> None:
-    write_ranks(tmp_path, [0.3, 0.1], names=["Alps", "Bern"])
-    assert "Alps ranks first: 75.0 % of all rank" in headline(tmp_path)[0]
-
-
 @pytest.mark.parametrize(
     ("ranks", "said"),
     [
