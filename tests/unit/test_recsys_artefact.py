@@ -67,13 +67,6 @@ def test_a_stored_workflow_is_json_and_parquet_and_says_what_it_is(stored: Path)
     assert "cpu" not in json.dumps(value)
 
 
-def test_saving_replaces_a_workflow_as_a_whole(stored: Path) -> None:
-    (stored / "left over").touch()
-    FITTED.save(stored)
-    assert "left over" not in {path.name for path in stored.iterdir()}
-    assert [path for path in stored.parent.iterdir() if ".part" in path.name] == []
-
-
 def test_every_damaged_byte_is_found(stored: Path) -> None:
     for path in files(stored):
         data = path.read_bytes()
@@ -157,13 +150,6 @@ def test_what_is_no_workflow_is_refused(stored: Path, change: Any) -> None:
 def test_a_folder_without_a_workflow_is_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="holds no fitted workflow"):
         Workflow.load(tmp_path)
-
-
-def test_json_of_a_million_brackets_is_refused(stored: Path) -> None:
-    (stored / "workflow.json").write_text("[" * 10**6)
-
-    with pytest.raises(IntegrityError, match="no JSON"):
-        Workflow.load(stored)
 
 
 def test_files_that_were_given_to_fit_are_not_needed_any_more(tmp_path: Path) -> None:

@@ -199,15 +199,6 @@ def test_a_row_is_refused_what_a_table_is(values: pa.Array, value: object) -> No
         served(workflow, value)
 
 
-def test_a_long_value_is_told_in_brief() -> None:
-    workflow = Workflow(["awkward"]).fit(with_column(pa.array([0] * ROWS)))
-
-    with pytest.raises(InputError) as told:
-        served(workflow, "x" * 10**6)
-
-    assert len(str(told.value)) < 300
-
-
 @pytest.mark.parametrize("name", ["mine", "mine/kept", "."])
 def test_only_a_folder_of_its_kind_is_replaced(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -21,9 +21,8 @@ from scipy.spatial import distance
 from whitewater.config.recsys import Drift, Role
 from whitewater.devices import Device, resolve
 from whitewater.recsys import drift_bins
-from whitewater.recsys.categories import CategoryCounter
 from whitewater.recsys.drift import compare, drift
-from whitewater.recsys.drift_bins import category_bins, number_bins
+from whitewater.recsys.drift_bins import number_bins
 from whitewater.recsys.drift_measures import (
     chance,
     chance_of_ks,
@@ -115,14 +114,6 @@ def test_measures_of_histograms_equal_scipy_s_and_what_is_written_out(
     assert psi(reference, now) == pytest.approx(written_out_psi(reference.tolist(), now.tolist()), abs=1e-12)
     # Roots of differences near 0 keep half of the digits.
     assert jensen_shannon(reference, now) == pytest.approx(distance.jensenshannon(reference, now, 2), abs=1e-7)
-
-
-def test_distances_are_0_of_the_same_shares_and_1_of_shares_in_other_bins() -> None:
-    same = np.array([3, 5, 0, 2])
-    apart = np.array([0, 0, 7, 0])
-
-    assert (psi(same, 2 * same), jensen_shannon(same, 2 * same)) == (0.0, 0.0)
-    assert jensen_shannon(same, apart) == 1.0
 
 
 @pytest.mark.parametrize("values", [7, 900])
@@ -251,22 +242,6 @@ def test_integers_and_lists_are_categories(tmp_path: Path) -> None:
     assert (lists["days"][0]["new_categories"], lists["days"][0]["nulls"]) == (0.333333, 0.333333)
 
 
-def places_of_categories(rows: Mapping[str, int], categories: int) -> dict[str, int]:
-    counter = CategoryCounter(pa.string())
-    counter.add(pa.array(list(rows)))
-    bins = category_bins(counter, np.array(list(rows.values())), categories=categories)
-    return dict(zip(rows, bins.places.tolist(), strict=False))
-
-
-def test_equally_frequent_categories_have_places_by_their_order() -> None:
-    for rows in ({"d": 30, "b": 20, "c": 20, "a": 15}, {"c": 20, "a": 15, "d": 30, "b": 20}):
-        assert places_of_categories(rows, 2) == {"d": 0, "b": 1, "c": 2, "a": 2}
-
-
-def test_categories_of_few_rows_share_a_place() -> None:
-    assert places_of_categories({"a": 10, "b": 9, "c": 1, "d": 11}, 100) == {"a": 0, "d": 1, "b": 2, "c": 2}
-
-
 def test_reports_do_not_depend_on_how_the_log_is_cut_or_on_the_threads(tmp_path: Path) -> None:
     random = np.random.default_rng(3)
     days = [
@@ -286,18 +261,6 @@ def test_reports_do_not_depend_on_how_the_log_is_cut_or_on_the_threads(tmp_path:
         first = report_of(whole, tmp_path)
         assert report_of(cut, tmp_path) == report_of(cut, tmp_path, threads=4) == first
     assert column(first, "x")["days"][0]["ks"] != column(report_of(whole, tmp_path), "x")["days"][0]["ks"]
-
-
-def test_a_sample_of_the_reference_places_bins_and_all_rows_are_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("whitewater.recsys.drift.SAMPLE", 4)
-    # Of ten rows each third is looked at: 0, 3, 6, 9.
-    reference = [0, 50, 60, 10, 70, 70, 20, 70, 70, 30]
-    found = one_day(tmp_path, "int32", reference, [25] * 5, Drift(bins=2))
-
-    # The median of these is 10, of all rows 60.
-    assert found["psi"] == pytest.approx(written_out_psi([2, 8], [0, 5]), abs=1e-6)
 
 
 def test_only_what_is_above_its_threshold_and_above_chance_is_drift() -> None:

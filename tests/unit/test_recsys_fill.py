@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.recsys_operators import applied, applied_by_row, categories, fields_of, fitted_on, numbers, on_host, rows_of
+from tests.recsys_operators import applied, applied_by_row, categories, fields_of, fitted_on, numbers, on_host
 from whitewater.devices import Device, resolve
 from whitewater.devices.columns import Block, Numbers
 from whitewater.errors import ConfigError, InputError, IntegrityError
@@ -77,21 +77,6 @@ def test_the_median_of_integers_skips_nulls(dtype: str, low: int, high: int) -> 
     ]
     learnt = fitted_on(FillMedian(), parts)["I1"].facts()
     assert learnt == {"median": np.median(values[valid]), "count": valid.sum()}
-
-
-def test_a_median_in_one_pass_where_distinct_values_are_few_and_in_two_where_they_are_not(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(medians, "RUNS", 1000)
-    random = np.random.default_rng(0)
-    few, many = random.integers(0, 100, 50_001).astype(np.float64), 1 + random.random(50_001)
-    for values, passes in ((few, 1), (many, 2)):
-        (statistic,) = FillMedian().statistics(("I1",), {})
-        fitting = Fitting(CPU, 2**26, Path())
-        for number in range(1, passes + 1):
-            found = statistic.combine([statistic.observe(iter([{"I1": Numbers(values)}]), fitting)], fitting)
-            assert isinstance(found, Median) == (number == passes)
-            statistic = found  # type: ignore[assignment]
 
 
 def test_data_that_change_between_two_passes_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,9 +198,3 @@ def test_text_is_refused_by_name(operator: FillMissing) -> None:
 def test_a_damaged_median_is_refused(facts: dict[str, object]) -> None:
     with pytest.raises(IntegrityError, match="Fit and save again"):
         FillMedian().restored(("I1",), facts, {})
-
-
-def test_constant_columns_have_their_value_for_a_median() -> None:
-    block: Block = {"I1": numbers([0.1] * 7 + [None])}
-    fitted = fitted_on(FillMedian(), [rows_of(block, slice(0, 3)), rows_of(block, slice(3, None))])
-    assert applied(FillMedian(), block, fitted) == {"I1": [0.1] * 8}

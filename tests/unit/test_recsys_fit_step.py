@@ -86,13 +86,6 @@ def test_statistics_tell_by_group_what_was_learnt(out: Path) -> None:
     assert columns["C2"]["tags"][-1] == "categories"
 
 
-def test_nothing_but_the_workflow_is_left_in_its_folder(out: Path) -> None:
-    assert not (out / "workflow" / "scratch").exists()
-    loaded = Workflow.load(out / "workflow")
-    assert loaded.output_schema["TE_C1_label"].tags[-1] == "targets"
-    assert not {"label", "row_id"} & set(loaded.input_schema.names)
-
-
 @pytest.mark.parametrize(
     ("group", "message"),
     [
@@ -125,13 +118,6 @@ def test_no_glob_matches_label_time_or_keys(log: Path, tmp_path: Path) -> None:
         fitted(log, tmp_path / "everything", everything)
     found = Workflow.load(fitted(log, tmp_path / "only", only) / "workflow").input_schema.names
     assert set(found) == {"C1", "C2", "C3", "C4", "L1", "L2"}
-
-
-def test_columns_of_two_groups_must_have_two_names(log: Path, tmp_path: Path) -> None:
-    scaled = Feature(name="scaled", columns=("I1",), operators=("Normalize",))
-    logged = Feature(name="logged", columns=("I1",), operators=("LogOp",))
-    with pytest.raises(ConfigError, match=r"two columns are called 'I1'.*Rename"):
-        fitted(log, tmp_path, scaled, logged)
 
 
 # ---- features
@@ -250,15 +236,6 @@ def test_serving_needs_neither_labels_nor_numbers_of_rows(out: Path, source: Pat
     pq.write_table(CLICKS.drop_columns(["label", "row_id", "time", "day"]), source)
     assert transform(out, source) == 0
     assert not {"label", "row_id"} & set(pq.read_schema(out / "out.parquet").names)
-
-
-def test_a_failed_command_leaves_no_file(out: Path, source: Path) -> None:
-    pq.write_table(CLICKS.drop_columns(["C2"]), source)
-    with pytest.raises(InputError, match="column 'C2' is missing"):
-        transform(out, source)
-    assert [
-        path.name for path in out.iterdir() if "out.parquet" in path.name and not path.name.endswith(".owner")
-    ] == []
 
 
 @pytest.mark.parametrize("options", [["--threads", "0"], ["--workflow", "nowhere"]])

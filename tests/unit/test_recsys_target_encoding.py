@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.ensemble import GradientBoostingClassifier
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from tests.recsys_frames import learnt
@@ -124,35 +123,6 @@ def test_a_row_does_not_know_its_own_target_not_even_its_last_digit(log: pd.Data
     assert (after[~own] != before[~own]).any(axis=None)
 
 
-def _auc_gains(
-    noise: npt.NDArray[Any], signal: npt.NDArray[Any], label: npt.NDArray[Any], train: slice, test: slice
-) -> Any:
-    """Return by how much the noise column raises the AUC of a model on the rows of training, and on others."""
-    both = np.column_stack([signal, noise])
-    models = [LogisticRegression().fit(features[train], label[train]) for features in (both[:, :1], both)]
-    return [
-        roc_auc_score(label[rows], models[1].predict_proba(both[rows])[:, 1])
-        - roc_auc_score(label[rows], models[0].predict_proba(both[rows, :1])[:, 1])
-        for rows in (train, test)
-    ]
-
-
-def test_a_noise_column_of_high_cardinality_gains_nothing_out_of_fold(tmp_path: Path) -> None:
-    draw = np.random.default_rng(3)
-    rows, train, test = 12_000, slice(0, 8000), slice(8000, None)
-    signal = draw.normal(size=rows)
-    label = (draw.random(rows) < 1 / (1 + np.exp(1 - signal))).astype(np.int8)
-    frame = pd.DataFrame({"row_id": np.arange(rows), "noise": draw.integers(0, 4000, rows), "label": label})
-    encoding = learnt(TargetEncoding(target="label", p_smooth=1), frame[train], ("noise",), scratch=tmp_path)
-    serving, training = encoding.applied(frame), encoding.applied(frame[train], training=True)
-    out_of_fold = np.concatenate([training["TE_noise_label"], serving["TE_noise_label"][test]])
-    assert max(_auc_gains(out_of_fold, signal, label, train, test)) <= 0.01
-    # A naive encoding, by all rows in training as well, tells the model its label, and spoils it.
-    gained, lost = _auc_gains(serving["TE_noise_label"].to_numpy(), signal, label, train, test)
-    assert gained > 0.1
-    assert lost < -0.01
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_trees_gain_no_more_by_a_noise_column_than_by_random_numbers(tmp_path: Path, seed: int) -> None:
     # Trees find what a line does not, such as the fold that a mean was taken without.
@@ -187,13 +157,6 @@ def test_null_is_a_category_and_an_unseen_one_is_the_mean(tmp_path: Path) -> Non
     np.testing.assert_allclose(found["TE_city_label"], expected, rtol=1e-6)
 
 
-def test_null_was_not_seen_if_no_row_had_it(tmp_path: Path) -> None:
-    seen = pd.DataFrame({"row_id": range(4), "city": ["a", "a", "b", "b"], "label": [1, 0, 1, 1]})
-    encoding = learnt(TargetEncoding(target="label", p_smooth=0), seen, ("city",), scratch=tmp_path)
-    found = encoding.applied(pd.DataFrame({"city": np.array([None, "c", "b"], object)}))
-    np.testing.assert_allclose(found["TE_city_label"], [0.75, 0.75, 1])
-
-
 def test_a_column_of_nulls_is_one_category(tmp_path: Path) -> None:
     frame = pd.DataFrame({"row_id": range(40), "city": np.full(40, None), "label": [0, 1, 1, 1] * 10})
     encoding = learnt(TargetEncoding(target="label"), frame, ("city",), scratch=tmp_path, parts=3)
@@ -215,13 +178,6 @@ def test_rows_with_a_null_target_count_nowhere_and_are_told(log: pd.DataFrame, t
     assert told["null_rows"] == log["spent"].isna().sum() > 0
     assert told["rows"] == log["spent"].notna().sum()
     assert told["mean"] == pytest.approx(log["spent"].mean(), rel=1e-12)
-
-
-def test_serving_needs_neither_target_nor_key() -> None:
-    operator = TargetEncoding(target=TARGETS, row_key=("user", "time"))
-    assert operator.dependencies(fitting=True, training=False) == (*TARGETS, "user", "time")
-    assert operator.dependencies(fitting=False, training=True) == ("user", "time")
-    assert operator.dependencies(fitting=False, training=False) == ()
 
 
 def test_without_folds_it_serves_but_does_not_train(log: pd.DataFrame, tmp_path: Path) -> None:

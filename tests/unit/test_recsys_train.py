@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from whitewater.errors import DeviceError, InputError
 from whitewater.recsys.feature_folder import FeatureFile, open_features, write_features
 from whitewater.recsys.prediction_quality import area_under_curve, quality
 from whitewater.recsys.schema import Field, Schema
-from whitewater.recsys.train import load_matrix, numeric_columns, train
+from whitewater.recsys.train import load_matrix, train
 from whitewater.step import Output, Run
 
 CPU = resolve("cpu")
@@ -136,10 +135,6 @@ def test_rows_are_drawn_evenly_over_row_groups(parts: Path) -> None:
     assert (len(found.y), found.of) == (251, 1001)
 
 
-def test_lists_label_and_key_are_no_features(parts: Path) -> None:
-    assert numeric_columns(open_features(parts / "test")) == ["I1_plain", "I1", "C1"]
-
-
 # ---- the step
 
 
@@ -174,13 +169,6 @@ def test_nulls_are_values_to_trees_and_means_to_the_regression(tmp_path: Path) -
     models = trained(tmp_path)["models"]
     assert models["boosted_trees"]["plain"]["auc"] > 0.8
     assert models["logistic_regression"]["plain"]["auc"] == 0.5
-
-
-def test_fewer_rows_than_there_are_is_said(parts: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING):
-        found = trained(parts, maximum_rows=1000)
-    assert found["parts"]["train"] == {"rows": 1000, "of": 3000} | {"label_rate": found["parts"]["train"]["label_rate"]}
-    assert "1000 of 3000 rows" in caplog.text
 
 
 @pytest.mark.parametrize("label", [0, 1])
