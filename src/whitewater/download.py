@@ -69,28 +69,15 @@ class Input:
 class Downloads:
     """Where downloads go and how they are made; only one process at a time may use a directory.
 
-    Attributes
-    ----------
-    directory
-        Files go into its ``downloads``, named by a hash of the URL and its last part; ``registry.json`` pins them.
-    registry
-        What to expect, by URL.
-    refresh
-        Download what is there already too, and pin what comes; where that is another file, say so.
-    anonymous
-        Whether buckets are read without credentials.
-    retries
-        Further tries of each file.
-    timeout
-        Seconds without data that end a try.
+    Files go into ``downloads`` in it, named by a hash of the URL and its last part; ``registry.json`` pins them.
     """
 
     directory: Path
-    registry: Mapping[str, Expected] = field(default_factory=lambda: read_registry(REGISTRY))
-    refresh: bool = False
-    anonymous: bool = True
-    retries: int = 5
-    timeout: float = 60.0
+    registry: Mapping[str, Expected] = field(default_factory=lambda: read_registry(REGISTRY))  # what to expect, by URL
+    refresh: bool = False  # download what is there already too, and pin what comes; where that is another file, say so
+    anonymous: bool = True  # read buckets without credentials
+    retries: int = 5  # further tries of each file
+    timeout: float = 60.0  # seconds without data that end a try
 
     @property
     def folder(self) -> Path:
@@ -103,24 +90,12 @@ class Downloads:
     def get(self, urls: Sequence[str]) -> list[Input]:
         """Download files, four at once; one that is there already is not downloaded again without ``refresh``.
 
-        Parameters
-        ----------
-        urls
-            http and https, and whatever fsspec opens (gs, s3 and others). They may hold secrets.
+        ``urls`` are of http and https, and whatever fsspec opens (gs, s3 and others); they may hold secrets. The files
+        are returned in their order.
 
-        Returns
-        -------
-        list of Input
-            In the order of ``urls``.
-
-        Raises
-        ------
-        InputError
-            If a file is not published, cannot be had after all tries, or is not what it was before or should be.
-        IntegrityError
-            If a file that was downloaded earlier has been changed here.
-        ResourceError
-            If the disk is too small.
+        Raises InputError if a file is not published, cannot be had after all tries, or is not what it was before or
+        should be; IntegrityError if one that was downloaded earlier has been changed here; and ResourceError if the
+        disk is too small.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         known: dict[str, Any] = read_json(self.pins) if self.pins.exists() else {}

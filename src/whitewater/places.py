@@ -18,21 +18,10 @@ from whitewater.store import digests
 def expand(place: str, *, anonymous: bool, key: str, example: str) -> list[str]:
     """Return the local paths or the URLs that a path, a glob or a URL stands for, sorted.
 
-    Globs are those of local paths and ``file://`` (``*``, ``?``, ``[...]``, ``**``) and of buckets (``*``).
-
-    Parameters
-    ----------
-    place
-        The path, glob or URL.
-    anonymous
-        Whether buckets are read without credentials.
-    key, example
-        Key of the configuration that names it, and the names that its files might have: for messages.
-
-    Raises
-    ------
-    InputError
-        If there is no such file, the glob matches none, or it is a directory.
+    Globs are those of local paths and ``file://`` (``*``, ``?``, ``[...]``, ``**``) and of buckets (``*``), which
+    ``anonymous`` reads without credentials. ``key`` of the configuration names the place, and ``example`` is what its
+    files might be called: for messages. Raises InputError if there is no such file, the glob matches none, or it is a
+    directory.
     """
     here = local_path(place)
     if here is not None:

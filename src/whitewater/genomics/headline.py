@@ -24,13 +24,7 @@ PRUNED = "^(linkage disequilibrium|closer than .*)$"
 
 
 def headline(results: Path) -> list[str]:
-    """Return what the results of one device say, one sentence a line; nothing of files that are not there.
-
-    Parameters
-    ----------
-    results
-        Directory of the results, such as ``results/genomics/cpu``.
-    """
+    """Return what the results of one device, such as ``results/genomics/cpu``, say, one sentence a line."""
     tellers = (
         (_data, ("variants.parquet", "samples.parquet")),
         (_weak, ("relatedness.json",)),

@@ -40,26 +40,13 @@ class Found:
 def fetch(run: Run[Fetch], *, simulated: Inputs, frontier: Path, fetched: Output, inputs: Output) -> None:
     """Write a folder of pages, or one that names files of edges, and the list of all files that were read.
 
-    Downloads are kept beside the outputs, in ``downloads``, so that a run that was broken off goes on where it stopped.
+    Downloads are kept beside the outputs, in ``downloads``, so that a run that was broken off goes on where it stopped,
+    and so is the state of a crawl in ``frontier``. ``simulated`` are ``simulated.warc.gz`` and
+    ``simulated_queries.csv``, for the source ``generated``. The folder ``fetched`` is that of
+    `whitewater.pagerank.pages`; ``inputs`` is JSON: the source, the number of pages, and ``files`` with path, origin,
+    bytes and SHA-256 of each, or of a crawl the start URLs.
 
-    Parameters
-    ----------
-    run
-        The step, with the settings of the sources.
-    simulated
-        For the source ``generated``: ``simulated.warc.gz`` and ``simulated_queries.csv``.
-    frontier
-        Directory of the crawl's state, from which a crawl goes on that was broken off.
-    fetched
-        The folder; see `whitewater.pagerank.pages`.
-    inputs
-        JSON: the source, the number of pages, and ``files`` with path, origin, bytes and SHA-256 of each, or of a crawl
-        the start URLs.
-
-    Raises
-    ------
-    InputError
-        If an input is missing, cannot be read or is cut, a download fails, or there are no pages.
+    Raises InputError if an input is missing, cannot be read or is cut, a download fails, or there are no pages.
     """
     source = run.settings.source
     place = fetched.parent

@@ -23,13 +23,7 @@ _GRAPH = (("vertex", "vertices"), ("edge", "edges"))
 
 
 def headline(results: Path) -> list[str]:
-    """Return what the results of one device say, one sentence a line; nothing of missing files and earlier runs.
-
-    Parameters
-    ----------
-    results
-        Directory of the results, such as ``results/pagerank/cpu``.
-    """
+    """Return what the results of one device, such as ``results/pagerank/cpu``, say, one sentence a line."""
     tellers = (
         (_ranks, ("vertices.parquet", "convergence.json")),
         (_convergence, ("convergence.json",)),

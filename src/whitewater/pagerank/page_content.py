@@ -46,13 +46,9 @@ _ATTRIBUTE = re.compile(r"""(?<=[\s/"'])[^\s/"'=]""")
 def read_page(page: Page, *, maximum_bytes: int) -> HtmlPage | Unread:
     """Return what a page says, or why it cannot be read; nothing is raised.
 
-    A page without a type is taken to be HTML. Of plain text, the first line is the title.
-
-    Returns
-    -------
-    HtmlPage or str
-        ``too_large``: more than ``maximum_bytes``; ``other_type``: neither HTML nor plain text, by its header;
-        ``binary``: it holds characters of number 0; ``too_complex``: see `is_too_complex`.
+    A page without a type is taken to be HTML. Of plain text, the first line is the title. ``too_large``: more than
+    ``maximum_bytes``; ``other_type``: neither HTML nor plain text, by its header; ``binary``: it holds characters of
+    number 0; ``too_complex``: see `is_too_complex`.
     """
     kind = (page.content_type or "text/html").partition(";")[0].strip().lower()
     if kind not in HTML_TYPES and kind != PLAIN_TYPE:

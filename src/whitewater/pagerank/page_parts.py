@@ -45,34 +45,16 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True)
 class Part:
-    """What became of the pages of a row group.
-
-    Attributes
-    ----------
-    group
-        The row group.
-    records
-        Its documents and redirects, in the order of the pages.
-    rows
-        int64 (records,): their rows in the row group.
-    links
-        int64 (records,): how many rows they have in the file of links.
-    refreshes
-        How many of the redirects are pages that send the browser on at once.
-    left_out, examples
-        How many pages are neither, by kind, and the first addresses of each kind.
-    links_left_out
-        How many links lead nowhere, by kind.
-    """
+    """What became of the pages of a row group."""
 
     group: RowGroup
-    records: Records
-    rows: Indices
-    links: Indices
-    refreshes: int
-    left_out: Counter[str]
-    examples: dict[str, list[str]]
-    links_left_out: Counter[str]
+    records: Records  # its documents and redirects, in the order of the pages
+    rows: Indices  # (records,): their rows in the row group
+    links: Indices  # (records,): how many rows they have in the file of links
+    refreshes: int  # redirects that are pages which send the browser on at once
+    left_out: Counter[str]  # pages that are neither, by kind
+    examples: dict[str, list[str]]  # their first addresses of each kind
+    links_left_out: Counter[str]  # links that lead nowhere, by kind
 
     @property
     def documents(self) -> Mask:

@@ -47,27 +47,17 @@ def parse(run: Run[Parse], *, fetched: Path, documents: Output, links: Output, s
     of links, that of the shortest and then the smallest URL. Links of a page to itself do not tell it from others, nor
     do those among pages of the same bytes. Only the links of documents count.
 
-    Parameters
-    ----------
-    run
-        The step.
-    fetched
-        A folder of pages, see `whitewater.pagerank.pages`.
-    documents, links
-        See `whitewater.pagerank.documents`.
-    summary
-        JSON. ``pages``: those ``fetched``, and what they are: documents, redirects, duplicates, canonical, same_address
-        (whose URL has the normal form of another's), and what is left out: redirect_loop, redirect_too_long,
-        redirect_invalid, status_404 and so on, and the kinds of `page_content.read_page`. ``links``: those ``found``,
-        and what they are: kept, repeated (within a page), nofollow, scheme, invalid, too_long, and merged: those of
-        pages that are now aliases. ``refreshes``: how many of the redirects are tags within a page.
+    The folders are those of `whitewater.pagerank.pages` and `whitewater.pagerank.documents`. The ``summary`` is JSON:
 
-    Raises
-    ------
-    InputError
-        If the pages cannot be read.
-    IntegrityError
-        If two URLs have the same id, or the counts do not add up.
+    - ``pages``: those ``fetched``, and what they are: documents, redirects, duplicates, canonical, same_address (whose
+      URL has the normal form of another's), and what is left out: redirect_loop, redirect_too_long, redirect_invalid,
+      status_404 and so on, and the kinds of `page_content.read_page`;
+    - ``links``: those ``found``, and what they are: kept, repeated (within a page), nofollow, scheme, invalid,
+      too_long, and merged: those of pages that are now aliases;
+    - ``refreshes``: how many of the redirects are tags within a page.
+
+    Raises InputError if the pages cannot be read, and IntegrityError if two URLs have the same id, or the counts do not
+    add up.
     """
     pages = open_pages(fetched)
     groups = pages.row_groups()

@@ -50,27 +50,16 @@ class Block:
 class Postings:
     """An inverted index.
 
-    Parameters
-    ----------
-    terms
-        Table of term (ascending by bytes of UTF-8), document_frequency int32, collection_frequency int64 (words, those
-        of titles as often as they count) and offset int64: where its postings begin.
-    documents, frequencies
-        int32 (postings,), by term, then document.
-    positions
-        list of int32 (postings,): ascending; None where they are not stored.
-    lengths
-        int32 (documents,): words that are terms, those of titles as often as they count.
-    too_long
-        Words that are not indexed because they are longer than `whitewater.pagerank.terms.LONGEST`.
+    ``terms`` is a table of term (ascending by bytes of UTF-8), document_frequency int32, collection_frequency int64
+    (words, those of titles as often as they count) and offset int64: where its postings begin.
     """
 
     terms: pa.Table
-    documents: Int32s
-    frequencies: Int32s
-    positions: pa.Array | None
-    lengths: Int32s
-    too_long: int
+    documents: Int32s  # (postings,), by term, then document
+    frequencies: Int32s  # (postings,)
+    positions: pa.Array | None  # list of int32 (postings,): ascending; None where they are not stored
+    lengths: Int32s  # (documents,): words that are terms, those of titles as often as they count
+    too_long: int  # words that are not indexed because they are longer than `whitewater.pagerank.terms.LONGEST`
 
 
 def cut(sizes: npt.ArrayLike, most: int) -> list[tuple[int, int]]:

@@ -172,16 +172,9 @@ def read_judgments(path: Path) -> dict[str, list[str]]:
 def measures(positions: Sequence[Sequence[int | None]]) -> dict[str, float]:
     """Return the means over queries of their measures.
 
-    Parameters
-    ----------
-    positions
-        For each query the positions of its right answers, counted from 1; None for one that was not found.
-
-    Returns
-    -------
-    dict
-        ``mrr``: 1 / position of the first right answer; ``ndcg_10``: discounted cumulated gain of the first ten, each
-        right one gains 1, as a share of the most possible; ``success_1``: whether the first one is right.
+    ``positions`` are for each query those of its right answers, counted from 1; None for one that was not found.
+    ``mrr``: 1 / position of the first right answer; ``ndcg_10``: discounted cumulated gain of the first ten, each right
+    one gains 1, as a share of the most possible; ``success_1``: whether the first one is right.
     """
     firsts = [min((place for place in each if place), default=None) for each in positions]
     return {

@@ -44,21 +44,11 @@ BASES = 4
 
 @dataclass(frozen=True)
 class Chromosome:
-    """The variants of one chromosome, by position.
+    """The variants of one chromosome, by position."""
 
-    Attributes
-    ----------
-    positions
-        int64 (variants,), 1-based, ascending, all different.
-    alleles
-        Text (variants, 4): the reference, which is the ancestral base, then alternates; "" behind the last.
-    genotypes
-        int8 (variants, people, 2): the number of the allele on each of a person's two copies, -1 missing.
-    """
-
-    positions: npt.NDArray[np.int64]
-    alleles: npt.NDArray[Any]
-    genotypes: Genotypes
+    positions: npt.NDArray[np.int64]  # (variants,), 1-based, ascending, all different
+    alleles: npt.NDArray[Any]  # text (variants, 4): the reference, the ancestral base, then alternates; "" behind them
+    genotypes: Genotypes  # (variants, people, 2): the allele on each of a person's two copies, -1 missing
 
 
 def american_admixture() -> msprime.Demography:

@@ -68,28 +68,12 @@ def crawl(settings: Crawl, *, frontier: Path, writer: PagesWriter) -> dict[str, 
     whether the caller's outputs came into place: who was killed just then, and wants those pages, removes ``.finished``
     from the name of the database in ``frontier`` before the next crawl, which removes those of finished ones.
 
-    Parameters
-    ----------
-    settings
-        Where to begin and what the limits are. `maximum_seconds` is for all processes of a crawl together.
-    frontier
-        Directory of the state; another process that uses it is waited for.
-    writer
-        Gets the pages, in the order of the bytes of their URLs.
+    The `maximum_seconds` are for all processes of a crawl together. ``frontier`` is the directory of the state; another
+    process that uses it is waited for. ``writer`` gets the pages, in the order of the bytes of their URLs. Returned are
+    the numbers of URLs by outcome, and of links that are not followed by kind.
 
-    Returns
-    -------
-    dict of str to int
-        Numbers of URLs by outcome, and of links that are not followed by kind.
-
-    Raises
-    ------
-    ConfigError
-        If a start URL or a host is none.
-    InputError
-        If there is no page with a body, or the state is damaged.
-    ResourceError
-        If the disk is full.
+    Raises ConfigError if a start URL or a host is none; InputError if there is no page with a body, or the state is
+    damaged; and ResourceError if the disk is full.
     """
     start_urls = sorted({_start(url) for url in settings.start_urls})
     hosts = _hosts(settings, start_urls)

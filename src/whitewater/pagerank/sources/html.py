@@ -25,19 +25,11 @@ ENDINGS = frozenset({".html", ".htm", ".xhtml"})
 def read_html(settings: Html, writer: PagesWriter) -> tuple[dict[str, int], list[Input]]:
     """Add the pages of a folder in the order of their addresses; return what was found and the files.
 
-    Returns
-    -------
-    dict of str to int
-        files: all of them; of these pages, other_files (of other endings), symbolic_links, too_large.
-    list of Input
-        The files with an ending of HTML, in the same order.
+    Counted are all ``files``, and of these pages, other_files (of other endings), symbolic_links and too_large. The
+    files are those with an ending of HTML, in the same order.
 
-    Raises
-    ------
-    ConfigError
-        If ``base_url`` is no address of http or https.
-    InputError
-        If there is no such folder, it has no HTML files, or something in it cannot be read.
+    Raises ConfigError if ``base_url`` is no address of http or https, and InputError if there is no such folder, it has
+    no HTML files, or something in it cannot be read.
     """
     folder, base = Path(settings.folder).expanduser(), _base(settings.base_url)
     counts, files = Counter[str](other_files=0, symbolic_links=0, too_large=0), list[Input]()
