@@ -36,8 +36,8 @@ _APART = 0.17
 _MOST_COLUMNS = 40
 # Inches of a row; of fewer rows, these are higher.
 _ROW, _LEAST_ROWS = 0.215, 3
-# Cells beside each other; of more days, several are one cell. In so many there is room for the number.
-_MOST_CELLS, _MOST_WRITTEN = 60, 12
+# Cells beside each other that have edges, and those that have room for a number.
+_MOST_EDGED, _MOST_WRITTEN = 60, 12
 # Light to dark, of ColorBrewer, which lists it as safe for any color vision.
 _COLORS = "YlOrBr"
 _SHORT = {"psi": "PSI", "ks": "KS", "jensen_shannon": "JS", "new_categories": "new"}
@@ -209,7 +209,8 @@ def drift(found: Mapping[str, Any]) -> Figure:
     if len(found["days"]) < 2:
         return style.explained(title, f"All rows are of one {period}: there is no later one to compare with it.")
     shown = sorted(found["columns"], key=_worst)[:_MOST_COLUMNS]
-    psi, verdict, spans = _cells(shown)
+    psi = np.array([[each["psi"] for each in column["days"]] for column in shown], float)
+    verdict = np.array([[VERDICTS.index(each["verdict"]) for each in column["days"]] for column in shown])
     rows = _ROW * max(len(shown), _LEAST_ROWS)
     limits = ", ".join(f"{short} {found['thresholds'][name]:g}" for name, short in _SHORT.items())
     drifting, chance = (len(found["summary"][verdict]) for verdict in ("drift", "chance"))
@@ -219,12 +220,12 @@ def drift(found: Mapping[str, Any]) -> Figure:
         f"chance brings it: {style.count(drifting)} of {style.count(len(found['columns']))}.{other} Reference: "
         f"{period} {found['reference']['day']} with {style.count(found['reference']['rows'])} rows."
     )
-    notes = _notes_of_drift(found, psi, spans, len(shown))
+    notes = _notes_of_drift(found, psi, len(shown))
     figure, body = style.titled(9, 1.9 + rows, title=title, subtitle=subtitle, notes=notes)
     axes, below = body.subplots(2, 1, height_ratios=[rows, 0.14])
     mesh = _draw_cells(axes, psi, threshold=found["thresholds"]["psi"])
     _mark_cells(axes, verdict)
-    _name_cells(axes, shown, spans, period=period)
+    _name_cells(axes, shown, period=period)
     _draw_scale(below, mesh, threshold=found["thresholds"]["psi"])
     return figure
 
@@ -234,28 +235,12 @@ def _worst(column: Mapping[str, Any]) -> tuple[int, float, str]:
     return VERDICTS.index(column["verdict"]), -most, column["name"]
 
 
-def _cells(columns: Sequence[Mapping[str, Any]]) -> tuple[Array, Array, Array]:
-    """Return the greatest PSI, NaN for none, and the worst verdict of each column and span of days, and the spans.
-
-    Verdicts are places in `VERDICTS`, spans the first and the last day, (spans, 2).
-    """
-    days = np.array([each["day"] for each in columns[0]["days"]])
-    psi = np.array([[each["psi"] for each in column["days"]] for column in columns], float)
-    verdict = np.array([[VERDICTS.index(each["verdict"]) for each in column["days"]] for column in columns])
-    starts = np.arange(0, len(days), -(-len(days) // _MOST_CELLS))
-    spans = np.column_stack([days[starts], days[np.append(starts[1:], len(days)) - 1]])
-    # Of a number and NaN the greatest is the number.
-    return np.fmax.reduceat(psi, starts, axis=1), np.minimum.reduceat(verdict, starts, axis=1), spans
-
-
-def _notes_of_drift(found: Mapping[str, Any], psi: Array, spans: Array, shown: int) -> list[str]:
+def _notes_of_drift(found: Mapping[str, Any], psi: Array, shown: int) -> list[str]:
     period = found["period"]
     notes = [
         "PSI: population stability index; KS: Kolmogorov-Smirnov distance; JS: Jensen-Shannon distance; new: share of "
         f"rows with a category unseen in the first {period}."
     ]
-    if (spans[:, 0] != spans[:, 1]).any():
-        notes.append(f"A cell stands for several {period}s: the greatest index and the worst verdict of them.")
     if found["days_without_rows"]:
         notes.append(f"Left out: {style.count(found['days_without_rows'])} {period}s without rows.")
     if np.isnan(psi).any():
@@ -273,7 +258,7 @@ def _draw_cells(axes: Axes, psi: Array, *, threshold: float) -> QuadMesh:
     axes.set_facecolor(style.LIGHT_GREY)
     mesh = axes.pcolormesh(
         np.arange(columns + 1) - 0.5, np.arange(rows + 1) - 0.5, np.ma.masked_invalid(np.clip(psi, low, None)),
-        cmap=_COLORS, norm=LogNorm(low, high), edgecolors="white", linewidth=0.6,
+        cmap=_COLORS, norm=LogNorm(low, high), edgecolors="white", linewidth=0.6 if columns <= _MOST_EDGED else 0,
     )  # fmt: skip
     axes.set(xlim=(-0.5, columns - 0.5), ylim=(rows - 0.5, -0.5))
     axes.grid(visible=False)
@@ -301,10 +286,10 @@ def _mark_cells(axes: Axes, verdicts: Array) -> None:
     axes.figure.legend(handles=axes.get_lines(), loc="outside upper left", ncols=2)
 
 
-def _name_cells(axes: Axes, columns: Sequence[Mapping[str, Any]], spans: Array, *, period: str) -> None:
+def _name_cells(axes: Axes, columns: Sequence[Mapping[str, Any]], *, period: str) -> None:
     axes.set_yticks(range(len(columns)), [style.fitted(each["name"], size=8.5) for each in columns], size=8.5)
-    names = [str(first) if first == last else f"{first} to {last}" for first, last in spans.tolist()]
-    every = -(-len(names) // (12 if np.array_equal(*spans.T) else 6))
+    names = [str(each["day"]) for each in columns[0]["days"]]
+    every = -(-len(names) // 12)
     axes.set_xticks(range(0, len(names), every), names[::every])
     axes.set_xlabel(period.capitalize())
     axes.tick_params(length=0)

@@ -383,12 +383,13 @@ def _draw_months(axes: Axes, entries: Mapping[str, Month], months: Sequence[str]
         for key in ("rows_in", "rows_out")
     )
     few, places, top = len(months) <= _FEW_BARS, np.arange(len(months)), np.zeros(len(months))
+    width = 0.8 if few else 1.0
     for reason, color in zip(reasons, _REASON_COLORS, strict=False):
         rows = [_rows_of(entries[month], reason, reasons) if month in entries else 0 for month in months]
-        bottom, top = top, top + rows / rows_in
-        axes.stairs(*_bars(top, few=few), baseline=_bars(bottom, few=few)[0], fill=True, color=color, linewidth=0)
+        axes.bar(places, rows / rows_in, width, bottom=top, color=color)
+        top += rows / rows_in
     rejected = 1 - rows_out / rows_in
-    axes.stairs(*_bars(rejected, few=few), baseline=None, color=style.BLACK, linewidth=1.5 if few else 1)
+    axes.hlines(rejected, places - width / 2, places + width / 2, color=style.BLACK, linewidth=1.5 if few else 1)
     if few:
         for place in places[rows_in > 0].tolist():
             text, height = style.short_count(int(rows_in[place])), max(top[place], rejected[place])
@@ -402,16 +403,6 @@ def _draw_months(axes: Axes, entries: Mapping[str, Month], months: Sequence[str]
     ticks = {place: month for place, month in enumerate(months if few else years) if few or month not in years[:place]}
     axes.set_xticks(list(ticks), list(ticks.values()), rotation=45 if _FEW_BARS / 2 < len(months) <= _FEW_BARS else 0)
     shapes.in_percent(axes.yaxis)
-
-
-def _bars(heights: Array, *, few: bool) -> tuple[Array, Array]:
-    """Return heights and edges of bars around 0, 1, 2, ... as one shape, with gaps between them where they are few."""
-    places = np.arange(len(heights))
-    if not few:
-        return heights, np.append(places - 0.5, len(heights) - 0.5)
-    gapped = np.full(2 * len(heights) - 1, np.nan)
-    gapped[::2] = heights
-    return gapped, np.stack([places - 0.4, places + 0.4], axis=1).ravel()
 
 
 def _rows_of(entry: Month, reason: str, reasons: Mapping[str, int]) -> int:
