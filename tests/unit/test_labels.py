@@ -87,7 +87,7 @@ def test_rows_that_agree_are_one_and_rows_that_do_not_are_an_error(tmp_path: Pat
     [
         ("name,population\nS1,A\n", r"has no column sample; it has name, population"),
         ("a b c\n1 2 3\n", r"has no column sample and population; it has a, b, c"),
-        ("", r"has no column sample and population"),
+        ("", r"is not a readable table of labels: No columns"),
         ("sample,population,population\nS1,A,B\n", r"has more than one column population\. Rename"),
         ("sample,population, population\nS1,A,B\n", r"has more than one column population\. Rename"),
         ("sample,population\nS1,A,B\nS2,A\n", r"is not a readable table of labels"),

@@ -94,7 +94,7 @@ def read_labels(path: Path, settings: Labels) -> dict[str, str]:
 
 
 def _read(path: Path, columns: Sequence[str]) -> pd.DataFrame:
-    """Read the columns as they are stored, or of a text file as text."""
+    """Read a table as it is stored, or a text file as text; refuse one that has not each of the columns once."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -102,16 +102,12 @@ def _read(path: Path, columns: Sequence[str]) -> pd.DataFrame:
         if path.suffix.lower() in PARQUET:
             stored = pq.read_table(path)
             stored.validate(full=True)  # of text, that it is UTF-8
-            table = stored.to_pandas()
-            found, separator = list(table.columns), ""
+            table: pd.DataFrame = stored.to_pandas()
         else:
-            with path.open(encoding="utf-8-sig") as file:
-                header = file.readline().rstrip("\r\n")
-            candidates = {each: _fields(header, each) for each in SEPARATORS}
-            separator = max(candidates, key=lambda each: (set(columns) <= set(candidates[each]), len(candidates[each])))
-            found = candidates[separator]
+            table = _read_text(path, columns)
     except (OSError, ValueError, pa.ArrowException) as error:
-        raise InputError(f"{path} is not a readable table of labels: {error}. {FORMS}") from error
+        raise InputError(f"{path} is not a readable table of labels: {str(error).strip()}. {FORMS}") from error
+    found = list(table.columns)
     repeated = [name for name in dict.fromkeys(columns) if found.count(name) > 1]
     if repeated:
         raise InputError(f"{path} has more than one column {' and '.join(repeated)}. Rename or remove all but one.")
@@ -121,26 +117,20 @@ def _read(path: Path, columns: Sequence[str]) -> pd.DataFrame:
             f"{path} has no column {' and '.join(absent)}; it has {', '.join(map(str, found))}. Set "
             "genomics.ingest.labels.sample_column and label_column."
         )
-    return table if not separator else _read_text(path, separator)
+    return table
 
 
-def _fields(header: str, separator: str) -> list[str]:
-    fields = header.split(SEPARATORS[separator])
-    return [field.strip().strip('"') for field in fields]
-
-
-def _read_text(path: Path, separator: str) -> pd.DataFrame:
+def _read_text(path: Path, columns: Sequence[str]) -> pd.DataFrame:
     import pandas as pd
 
+    with path.open(encoding="utf-8-sig") as file:
+        header = file.readline().rstrip("\r\n")
+    fields = {each: [name.strip().strip('"') for name in header.split(by)] for each, by in SEPARATORS.items()}
+    separator = max(fields, key=lambda each: (set(columns) <= set(fields[each]), len(fields[each])))
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if separator in (",", ";") else csv.QUOTE_NONE
-    try:
-        table = pd.read_csv(path, sep=separator, dtype=str, na_filter=False, encoding="utf-8-sig", quoting=quoting)
-    except (OSError, UnicodeDecodeError, ValueError) as error:
-        raise InputError(f"{path} is not a readable table of labels: {str(error).strip()}. {FORMS}") from error
-    if not isinstance(table.index, pd.RangeIndex):
-        raise InputError(
-            f"{path} is not a readable table of labels: its rows have more fields than its header. {FORMS}"
-        )
-    table = table.rename(columns=lambda name: name.strip().strip('"'))
+    table = pd.read_csv(
+        path, sep=separator, header=None, skiprows=1, dtype=str, na_filter=False, encoding="utf-8-sig", quoting=quoting
+    )
+    table.columns = pd.Index(fields[separator])
     # Quotes between tabs or blanks are no syntax, because of labels like 5"; those around a field are no part of it.
     return table.replace(QUOTED, r"\1", regex=True) if quoting == csv.QUOTE_NONE else table
