@@ -33,7 +33,6 @@ from whitewater.store import read_json
 # Modules that see no array of a device, though their arrays have the same type: why not.
 HOST = {
     "encode": "writes the codes of a folder, before any device is asked",
-    "encode_kernels": "the kernels of encode",
     "figures": "draws the tables of results, which are small and on the host",
     "genotype_folder": "reads files into the host's memory, and writes them from it",
     "hwe": "tests counts that ingest has made",

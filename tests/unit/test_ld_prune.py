@@ -230,20 +230,6 @@ def test_method_none_keeps_everything_in_any_order(tmp_path: Path) -> None:
     assert (table["ld_partner"] == -1).all()
 
 
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [
-        ({"contig": ["1", "2", "1"]}, "do not stand together"),
-        ({"position": [5, 9, 8]}, "row 2 is at a lower position"),
-    ],
-)
-@pytest.mark.parametrize("method", ["r2", "distance"])
-def test_variants_out_of_order_are_refused(tmp_path: Path, columns: dict[str, Any], message: str, method: str) -> None:
-    folder = make_folder(tmp_path / "data", linked_dosages(3, 8, seed=1), columns=columns)
-    with pytest.raises(InputError, match=message):
-        prune(folder.path, quality_control(folder.path), method=method, minimum_distance=1)
-
-
 def test_a_step_beyond_the_window_is_refused() -> None:
     with pytest.raises(ConfigError, match="step is 21, larger than window, 20"):
         LdPrune(window=20, step=21)

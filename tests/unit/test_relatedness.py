@@ -18,7 +18,7 @@ from whitewater.devices import Device, resolve
 from whitewater.devices.cpu import CpuDevice
 from whitewater.errors import ConfigError, InputError, IntegrityError, ResourceError
 from whitewater.genomics import genotype_folder, kinship
-from whitewater.genomics.kinship_tiles import BINS
+from whitewater.genomics.kinship import BINS
 from whitewater.genomics.relatedness import relatedness
 from whitewater.step import Output, Run
 from whitewater.store import read_json

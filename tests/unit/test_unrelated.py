@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from whitewater.config.genomics import Relatedness
 from whitewater.errors import InputError
-from whitewater.genomics.unrelated import choose_samples, keep_unrelated
+from whitewater.genomics.relatedness import choose_samples, keep_unrelated
 
 Pair = tuple[int, int]
 

@@ -161,7 +161,7 @@ def test_an_unknown_contig_is_refused_and_the_known_ones_are_named(tmp_path: Pat
 def test_the_many_contigs_of_a_fragmented_assembly_are_not_all_named(tmp_path: Path) -> None:
     contigs = [f"scaffold_{number}" for number in range(40)]
     folder = make_folder(tmp_path / "data", random_dosages(40, 8), columns={"contig": contigs})
-    with pytest.raises(InputError, match=r"scaffold_29 and 10 more\."):
+    with pytest.raises(InputError, match=r"scaffold_4 and 35 more\."):
         decide(folder.path, contigs=("1",))
 
 

@@ -1,12 +1,21 @@
-"""Called alleles and PLINK's bytes become the codes of a folder of genotypes, counted in the same pass."""
+"""Called alleles and PLINK's bytes become the codes of a folder of genotypes, counted in the same pass.
+
+Of the kernels, ``tallies`` are the counts, int32 (variants, codes), and the missing calls of each sample, int64
+(samples,), added to; ``memory`` is a row of packed codes, and the lanes of its samples (see
+`whitewater.devices.genotype_kernels`), both uint64.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from whitewater.devices.genotype_kernels import lanes_of, whole_words
-from whitewater.devices.genotypes import GENOTYPES_A_BYTE
+from whitewater.devices.genotype_kernels import add_counts, lanes_of, whole_words
+from whitewater.devices.genotypes import GENOTYPES_A_BYTE, MISSING_CODE, MISSING_DOSAGE
+from whitewater.devices.kernel import kernel, part
 from whitewater.devices.protocol import Array
+
+# Missing calls of a sample are counted in a byte, many at once, before they are added up.
+_BYTE = 255
 
 
 def encode_alleles(alleles: Array, *, first_sample: int, codes: Array, counts: Array, missing: Array) -> None:
@@ -29,8 +38,6 @@ def encode_alleles(alleles: Array, *, first_sample: int, codes: Array, counts: A
     missing
         int64 (samples,), added to: missing calls of each sample.
     """
-    from whitewater.genomics.encode_kernels import encode_dosages, encode_packed
-
     variants, samples, ploidy = alleles.shape
     if not samples:
         return
@@ -63,8 +70,6 @@ def encode_bed(bed: Array, *, samples: int, codes: Array, counts: Array, missing
     missing
         int64 (samples,), added to: missing calls of each sample.
     """
-    from whitewater.genomics.encode_kernels import recode_bed
-
     recode_bed(bed, codes, (counts, missing[:samples]), _memory(samples))
 
 
@@ -76,3 +81,120 @@ def _memory(samples: int, *, lead: int = 0) -> tuple[Array, Array]:
 
 def _bytes(samples: int) -> int:
     return -(-samples // GENOTYPES_A_BYTE)
+
+
+@kernel
+def encode_packed(
+    alleles: Array, lead: int, codes: Array, tallies: tuple[Array, Array], memory: tuple[Array, Array]
+) -> None:
+    """Encode diploid calls, int8 (variants, 2 x samples), before which ``lead`` samples stand in ``codes``."""
+    (counts, missing), (words, lanes) = tallies, memory
+    size, samples, packed = codes.shape[1], len(missing), words.view(np.uint8)
+    unpacked = np.full(4 * size, MISSING_CODE, np.uint8)
+    planes = np.zeros((4, size), np.uint8)
+    for variant in range(len(alleles)):
+        _fill_codes(alleles[variant], unpacked[lead : lead + samples])
+        _pack(unpacked, packed)
+        add_counts(words, lanes, samples, counts[variant])
+        _merge(packed, lead, samples, codes[variant])
+        _gather_missing(packed, planes)
+        if (variant + 1) % _BYTE == 0:
+            _add_missing(planes, lead, missing)
+    _add_missing(planes, lead, missing)
+
+
+@kernel
+def recode_bed(bed: Array, codes: Array, tallies: tuple[Array, Array], memory: tuple[Array, Array]) -> None:
+    """Encode PLINK's code."""
+    (counts, missing), (words, lanes) = tallies, memory
+    size, samples, packed = codes.shape[1], len(missing), words.view(np.uint8)
+    planes = np.zeros((4, size), np.uint8)
+    for variant in range(len(bed)):
+        _recode(bed[variant], samples, packed)
+        add_counts(words, lanes, samples, counts[variant])
+        _copy(packed, codes[variant])
+        _gather_missing(packed, planes)
+        if (variant + 1) % _BYTE == 0:
+            _add_missing(planes, 0, missing)
+    _add_missing(planes, 0, missing)
+
+
+@kernel
+def encode_dosages(alleles: Array, dosages: Array, counts: Array, missing: Array) -> None:
+    """Encode calls of any ploidy, int8 (variants, samples, ploidy)."""
+    for variant in range(len(alleles)):
+        row = dosages[variant]
+        _fill_dosages(alleles[variant], row)
+        for sample in range(len(row)):
+            missing[sample] += row[sample] < 0
+        for place in range(counts.shape[1]):
+            dosage, counted = place if place < counts.shape[1] - 1 else MISSING_DOSAGE, 0
+            for sample in range(len(row)):
+                counted += row[sample] == dosage
+            counts[variant, place] += counted
+
+
+@part
+def _fill_codes(alleles: Array, unpacked: Array) -> None:
+    for sample in range(len(unpacked)):
+        first, second = alleles[2 * sample], alleles[2 * sample + 1]
+        unpacked[sample] = MISSING_CODE if (first | second) < 0 else (first > 0) + (second > 0)
+
+
+@part
+def _fill_dosages(alleles: Array, dosages: Array) -> None:
+    for sample in range(len(dosages)):
+        dosage, signs = 0, 0
+        for place in range(alleles.shape[1]):
+            dosage += alleles[sample, place] > 0
+            signs |= alleles[sample, place]
+        dosages[sample] = MISSING_DOSAGE if signs < 0 else dosage
+
+
+@part
+def _pack(unpacked: Array, packed: Array) -> None:
+    for byte in range(len(unpacked) // 4):
+        first = 4 * byte
+        packed[byte] = unpacked[first] | unpacked[first + 1] << 2 | unpacked[first + 2] << 4 | unpacked[first + 3] << 6
+
+
+@part
+def _recode(bed: Array, samples: int, packed: Array) -> None:
+    """Make our code of PLINK's: the upper bit is the inverse of theirs, the lower one is set where their two differ."""
+    for byte in range(len(bed)):
+        packed[byte] = (~bed[byte] & 0b10101010) | ((bed[byte] ^ bed[byte] >> 1) & 0b01010101)
+    if samples % 4:
+        packed[len(bed) - 1] |= 0xFF << 2 * (samples % 4)
+
+
+@part
+def _merge(packed: Array, lead: int, samples: int, codes: Array) -> None:
+    """Write a row of codes but for what stands before and behind its samples."""
+    last = len(codes) - 1
+    before, behind = (1 << 2 * lead) - 1, 0xFF << 2 * ((lead + samples - 1) % 4 + 1)
+    first_code, last_code = codes[0], codes[last]
+    _copy(packed, codes)
+    codes[0] = (codes[0] & ~before) | (first_code & before)
+    codes[last] = (codes[last] & ~behind) | (last_code & behind)
+
+
+@part
+def _copy(packed: Array, codes: Array) -> None:
+    for byte in range(len(codes)):
+        codes[byte] = packed[byte]
+
+
+@part
+def _gather_missing(packed: Array, planes: Array) -> None:
+    for place in range(4):
+        plane = planes[place]
+        for byte in range(len(plane)):
+            plane[byte] += (packed[byte] & packed[byte] >> 1) >> 2 * place & 1
+
+
+@part
+def _add_missing(planes: Array, lead: int, missing: Array) -> None:
+    """Add the missing calls of samples to ``missing``, and begin anew."""
+    for sample in range(len(missing)):
+        missing[sample] += planes[(lead + sample) % 4, (lead + sample) // 4]
+    planes[:] = 0

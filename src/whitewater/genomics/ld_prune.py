@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from whitewater.devices import Array, Device
 from whitewater.devices.genotypes import Genotypes
-from whitewater.errors import InputError
 from whitewater.genomics.decisions import kept_rows, read_decisions, write_decisions
 from whitewater.genomics.genotype_folder import GenotypeFolder, open_genotypes
 
@@ -105,23 +104,10 @@ def _choose(
 
     if run.settings.method == "none":
         return np.ones(len(candidates.rows), bool), np.full(len(candidates.rows), NONE, np.int32)
-    _check_order(candidates, folder)
     if run.settings.method == "r2":
         return _prune(run, candidates, folder)
     partners = thin(candidates.contigs, candidates.positions, minimum_distance=run.settings.minimum_distance)
     return partners == NONE, partners
-
-
-def _check_order(candidates: Candidates, folder: GenotypeFolder) -> None:
-    changes = np.diff(candidates.contigs) != 0
-    if changes.sum() + 1 > len(np.unique(candidates.contigs)):
-        raise InputError(f"{folder.path}: the variants of a contig do not stand together. Sort the source by contig "
-                         "and position, or set ld_prune.method to none.")  # fmt: skip
-    descents = np.flatnonzero((np.diff(candidates.positions) < 0) & ~changes)
-    if len(descents):
-        raise InputError(f"{folder.path}: the variant in row {candidates.rows[descents[0] + 1]} is at a lower position "
-                         "than the one before it. Sort the source by contig and position, or set ld_prune.method to "
-                         "none.")  # fmt: skip
 
 
 def _prune(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,10 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from whitewater.check import few
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.genomics.decisions import IDENTITY, write_decisions
 from whitewater.genomics.genotype_folder import GenotypeFolder, open_genotypes
-from whitewater.genomics.regions import Region, parse_region, within
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,6 +39,9 @@ REMEDIES = {
     "Hardy-Weinberg equilibrium": "lower variant_qc.hwe_p_value",
 }
 REASONS = tuple(REMEDIES)
+LAST_POSITION = 2**63 - 1
+# A contig, and its first and last position, 1-based, both included.
+Region = tuple[str, int, int]
 
 
 @dataclass(frozen=True)
@@ -100,11 +104,11 @@ def measure(counts: npt.NDArray[np.int64], *, ploidy: int) -> Statistics:
 def broken_rules(table: pd.DataFrame, measured: Statistics, settings: VariantQc) -> npt.NDArray[np.bool_]:
     """Return which rules each variant breaks: (variants, rules), in the order of `REASONS`."""
     inside = {
-        "contigs": [Region(contig) for contig in settings.contigs],
-        "regions": [parse_region(region) for region in settings.regions],
-        "exclude_regions": [parse_region(region) for region in settings.exclude_regions],
+        "contigs": [(contig, 1, LAST_POSITION) for contig in settings.contigs],
+        "regions": [_parsed(region) for region in settings.regions],
+        "exclude_regions": [_parsed(region) for region in settings.exclude_regions],
     }
-    marked = {name: within(table, regions, setting=f"variant_qc.{name}") for name, regions in inside.items()}
+    marked = {name: _within(table, regions, setting=f"variant_qc.{name}") for name, regions in inside.items()}
     by_reason = {
         "multiallelic": table["multiallelic"].to_numpy(bool),
         "filter": ~table["filter_pass"].to_numpy(bool) & settings.only_filter_pass,
@@ -185,3 +189,25 @@ def _note(run: Run[VariantQc], decisions: pa.Table, broken: npt.NDArray[np.bool_
             f"{REMEDIES[most]}."
         )
     logger.info("%d variants read, %d kept, %d rejected", len(broken), kept, rejected)
+
+
+def _parsed(region: str) -> Region:
+    """Read ``contig`` or ``contig:first-last``."""
+    contig, _, positions = region.partition(":")
+    first, _, last = positions.partition("-")
+    return contig, int(first or 1), int(last or LAST_POSITION)
+
+
+def _within(variants: pd.DataFrame, regions: Sequence[Region], *, setting: str) -> npt.NDArray[np.bool_]:
+    """Mark the variants that are in any of the regions; refuse one on whose contig there is none."""
+    codes, names = variants["contig"].factorize()
+    code_of = {str(name): code for code, name in enumerate(names)}
+    positions = variants["position"].to_numpy()
+    marked = np.zeros(len(variants), bool)
+    for contig, first, last in regions:
+        if contig not in code_of:
+            raise InputError(
+                f"{setting} names contig {contig!r}, which no variant is on. There are {few(list(code_of))}."
+            )
+        marked |= (codes == code_of[contig]) & (positions >= first) & (positions <= last)
+    return marked
