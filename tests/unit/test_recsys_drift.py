@@ -123,7 +123,6 @@ def test_the_kolmogorov_smirnov_distance_of_few_values_is_exact(tmp_path: Path, 
     now = np.append(random.integers(0, 2 * values, 2000), [-100, 10**6])
     found = one_day(tmp_path, "int32", reference.tolist(), now.tolist())
 
-    assert found["ks_error"] == 0
     assert found["ks"] == pytest.approx(ks(reference, now), abs=1e-6)
 
 
@@ -135,30 +134,7 @@ def test_the_kolmogorov_smirnov_distance_of_many_values_is_within_its_bound(tmp_
     found = one_day(tmp_path, "float64", reference.tolist(), now.tolist())
     exact = ks(reference, now)
 
-    assert 0 < found["ks_error"] <= 1 / drift_bins.EDGES + 1e-6
-    assert found["ks"] - 1e-6 <= exact <= found["ks"] + found["ks_error"] + 1e-6
-
-
-@given(arrays(np.int64, 13, elements=st.integers(0, 20)), arrays(np.int64, 13, elements=st.integers(0, 20)), st.data())
-@settings(max_examples=100, deadline=None)
-def test_the_bound_holds_wherever_the_values_are_within_their_intervals(
-    reference: npt.NDArray[np.int64], now: npt.NDArray[np.int64], data: st.DataObject
-) -> None:
-    found = kolmogorov_smirnov(reference, now)
-    if found is None:
-        assert not reference.sum() or not now.sum()
-        return
-    seed = data.draw(st.integers(0, 2**32))
-    exact = ks(*(spread_out(each, seed + i) for i, each in enumerate((reference, now))))
-    assert found[0] - 1e-12 <= exact <= sum(found) + 1e-12
-
-
-def spread_out(places: npt.NDArray[np.int64], seed: int) -> npt.NDArray[np.float64]:
-    """Return values in the places: those of odd places at i / 2, those of even ones in a part of (i / 2, i / 2 + 1)."""
-    random = np.random.default_rng(seed)
-    inside = random.uniform(0.05, 0.5) + 0.4 * random.random(int(places.sum()))
-    place = np.repeat(np.arange(len(places)), places)
-    return np.where(place % 2, (place + 1) / 2, place / 2 + inside)
+    assert found["ks"] - 1e-6 <= exact <= found["ks"] + 1 / drift_bins.EDGES + 1e-6
 
 
 def test_the_index_of_numbers_is_that_of_quantiles_of_the_reference(tmp_path: Path) -> None:
@@ -191,7 +167,7 @@ def test_columns_without_values_have_no_distance_but_the_share_of_nulls(tmp_path
     if type_ == "string":
         assert values["new_categories"] == 1
     else:
-        assert (nothing["ks"], values["ks"], values["ks_error"]) == (None, None, None)
+        assert (nothing["ks"], values["ks"]) == (None, None)
 
 
 @pytest.mark.parametrize(("now", "verdict"), [(5, "stable"), (4, "drift"), (6, "drift")])
@@ -281,7 +257,7 @@ def test_only_what_is_above_its_threshold_and_above_chance_is_drift() -> None:
 
 
 def places_of(values: npt.NDArray[np.float64], edges: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    return 2 * np.searchsorted(edges, values) + np.isin(values, edges)
+    return np.searchsorted(edges, values)
 
 
 def test_the_summary_names_columns_by_the_worst_of_their_days(tmp_path: Path) -> None:
@@ -304,7 +280,7 @@ def test_limits_of_chance_are_seldom_exceeded_by_samples_of_one_distribution() -
         above += [
             (psi(reference, now) or 0) > limits["psi"],
             (jensen_shannon(reference, now) or 0) > limits["jensen_shannon"],
-            (kolmogorov_smirnov(reference, now) or (0, 0))[0] > chance_of_ks(4000, 3000),
+            (kolmogorov_smirnov(reference, now) or 0) > chance_of_ks(4000, 3000),
         ]
 
     assert (above <= 6).all()

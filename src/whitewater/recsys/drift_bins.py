@@ -1,14 +1,14 @@
 """The bins in which columns are compared, learnt from the reference, and the counts of rows in them.
 
-Numbers have *places*, int64 (2 x edges + 2,): by turns an open interval and the single value at its end, ``(-inf,
-e0), e0, (e0, e1), e1, ... (en, inf)``, then nulls. Categories have a place for each of the most frequent of the
-reference, then one for all others that it has, one for those that it has not, and one for nulls.
+Rows are counted at *places*, of which each is in a bin. Those of numbers are intervals, ``(., e0], (e0, e1], ... (en,
+.)``, then nulls. Categories have a place for each of the most frequent of the reference, then one for all others that
+it has, one for those that it has not, and one for nulls.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -18,11 +18,11 @@ from whitewater.devices.columns import Categories, Column, Lists
 from whitewater.recsys.categories import CategoryCounter, CategoryTable, as_categories, as_floats, order_by_frequency
 
 if TYPE_CHECKING:
-    from whitewater.devices import Array, Device
+    from whitewater.devices import Device
     from whitewater.recsys.drift_measures import Counts
 
 EDGES = 1024
-"""Of a column of numbers, about, at most; if the reference has no more values, each of them is an edge."""
+"""Values of a column of numbers, about, at most, before and at which its distribution is known."""
 LEAST_ROWS = 10
 """Of the reference in the place of a single category; of rarer ones, chance makes too much for the shares to tell."""
 SAMPLE = 1 << 18
@@ -33,7 +33,7 @@ SAMPLE = 1 << 18
 class NumberBins:
     """Bins of a column of numbers.
 
-    ``edges`` are float64, ascending; ``bins``, int64 (2 x edges + 2,), is the bin of each place, ascending.
+    ``edges`` are float64, ascending; ``bins``, int64 (edges + 2,), is the bin of each place, ascending.
     """
 
     edges: npt.NDArray[np.float64]
@@ -41,12 +41,10 @@ class NumberBins:
 
     def count(self, column: Column, device: Device) -> Counts:
         """Return the rows at each place."""
-        values, edges = as_floats(column, device), device.from_host(self.edges)
-        null = 2 * len(self.edges) + 1
-        counts = np.zeros(null + 1, np.int64)
-        for start in range(0, len(values), device.slice_rows):
-            places = _places(values[start : start + device.slice_rows], edges, null=null, device=device)
-            counts += device.to_host(device.count_codes(places, null + 1))
+        xp, values = device.xp, as_floats(column, device)
+        places = xp.searchsorted(device.from_host(self.edges), values)
+        places = xp.where(xp.isnan(values), len(self.edges) + 1, places).astype(xp.int32)
+        counts: Counts = device.to_host(device.count_codes(places, len(self.bins)))
         return counts
 
     def binned(self, places: Counts) -> Counts:
@@ -103,18 +101,26 @@ def number_bins(sample: npt.NDArray[np.float64], *, bins: int) -> NumberBins:
 
     Bins end at the quantiles 1 / ``bins``, 2 / ``bins``, ... of the sample: (., q1], (q1, q2], ..., (qn, .). A value
     that has a share of at least 1 / ``bins`` is a bin of its own. So a column of one value has three bins, of which two
-    are empty until it changes.
+    are empty until it changes. Places end before and at each value, or the quantiles 1 / `EDGES`, 2 / `EDGES`, ...
     """
-    ascending = np.sort(sample)
-    count = len(ascending)
-    if not count:
-        return NumberBins(ascending, np.arange(2))
-    values, rows = _distinct(ascending)
-    cuts = np.unique(_quantiles(ascending, bins)[:-1])
-    heavy = values[rows * bins >= count]
-    fine = values if len(values) <= EDGES else np.append(values[0], _quantiles(ascending, EDGES))
-    edges = np.unique(np.concatenate([fine, cuts, heavy]))
-    return NumberBins(edges, _bins_of_places(edges, cuts=cuts, heavy=heavy))
+    values, rows = np.unique(sample, return_counts=True)
+    heavy = values[rows * bins >= len(sample)]
+    cuts = np.unique(np.concatenate([_quantiles(sample, bins)[:-1], _before(heavy), heavy]))
+    fine = values if len(values) <= EDGES else np.append(values[0], _quantiles(sample, EDGES))
+    edges = np.unique(np.concatenate([_before(fine), fine, cuts, [np.inf]]))
+    bin_of_places = np.searchsorted(cuts, edges)
+    return NumberBins(edges, np.append(bin_of_places, [len(cuts), len(cuts) + 1]))
+
+
+def _before(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the largest number below each: a place that begins there and ends with a value has no other."""
+    return np.nextafter(values, -np.inf)
+
+
+def _quantiles(sample: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.float64]:
+    """Return the smallest values that a share of 1/count, 2/count, ..., all values do not exceed."""
+    ranks = -(-np.arange(1, count + 1) * len(sample) // count) - 1
+    return np.sort(sample)[ranks] if len(sample) else sample
 
 
 def category_bins(counter: CategoryCounter, rows: Counts, *, categories: int) -> CategoryBins:
@@ -131,38 +137,3 @@ def category_bins(counter: CategoryCounter, rows: Counts, *, categories: int) ->
     places[frequent] = np.arange(len(frequent))
     places[-1] = len(frequent) + 1
     return CategoryBins(CategoryTable(values), places, int((rows == 1).sum()))
-
-
-def _places(values: Array, edges: Array, *, null: int, device: Device) -> Array:
-    """Return the place of each value among the edges, int32."""
-    xp = device.xp
-    if not len(edges):
-        places = xp.zeros(len(values), xp.int32)
-    else:
-        interval = xp.searchsorted(edges, values)
-        places = 2 * interval + (edges[xp.minimum(interval, len(edges) - 1)] == values)
-    return cast("Array", xp.where(xp.isnan(values), null, places).astype(xp.int32))
-
-
-def _distinct(ascending: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-    """Return each value once, and how often it occurs."""
-    firsts = np.flatnonzero(np.append(True, ascending[1:] != ascending[:-1]))
-    return ascending[firsts], np.diff(firsts, append=len(ascending))
-
-
-def _quantiles(ascending: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.float64]:
-    """Return the smallest values that a share of 1/count, 2/count, ..., all values do not exceed."""
-    ranks = -(-np.arange(1, count + 1) * len(ascending) // count) - 1
-    return ascending[ranks]
-
-
-def _bins_of_places(
-    edges: npt.NDArray[np.float64], *, cuts: npt.NDArray[np.float64], heavy: npt.NDArray[np.float64]
-) -> npt.NDArray[np.int64]:
-    starts = np.zeros(2 * len(edges) + 2, np.int64)
-    values_at = 2 * np.arange(len(edges)) + 1
-    alone = np.isin(edges, heavy)
-    starts[values_at[alone]] = 1
-    starts[values_at[alone | np.isin(edges, cuts)] + 1] = 1
-    starts[-1] = 1
-    return np.cumsum(starts)

@@ -13,6 +13,7 @@ from math import log, sqrt
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import chdtri, kolmogi, ndtri, rel_entr
 
 Counts = npt.NDArray[np.int64]
 
@@ -20,9 +21,8 @@ VERDICTS = ("drift", "chance", "stable")
 """From the worst on."""
 # An empty bin counts as half a row, so that it is neither infinitely far from a full one, nor nearer in more rows.
 EMPTY = 0.5
-# Of the standard normal, and of Kolmogorov's distribution, one in a thousand is above.
-_NORMAL = 3.0902
-_KOLMOGOROV = 1.9495
+# How often a measure is above its limit by chance alone.
+_CHANCE = 0.001
 
 
 def psi(reference: Counts, counts: Counts) -> float | None:
@@ -37,7 +37,7 @@ def psi(reference: Counts, counts: Counts) -> float | None:
     some = (reference > 0) | (counts > 0)
     before = np.maximum(reference[some], EMPTY) / reference.sum()
     now = np.maximum(counts[some], EMPTY) / counts.sum()
-    return float(((now - before) * np.log(now / before)).sum())
+    return float((rel_entr(now, before) + rel_entr(before, now)).sum())
 
 
 def jensen_shannon(reference: Counts, counts: Counts) -> float | None:
@@ -50,54 +50,38 @@ def jensen_shannon(reference: Counts, counts: Counts) -> float | None:
         return None
     before, now = reference / reference.sum(), counts / counts.sum()
     mean = (before + now) / 2
-    divergence = (_divergence(before, mean) + _divergence(now, mean)) / 2
+    divergence = (rel_entr(before, mean) + rel_entr(now, mean)).sum() / log(4)
     return sqrt(min(max(divergence, 0.0), 1.0))
 
 
-def _divergence(shares: npt.NDArray[np.float64], of: npt.NDArray[np.float64]) -> float:
-    some = shares > 0
-    return float((shares[some] * np.log2(shares[some] / of[some])).sum())
+def kolmogorov_smirnov(reference: Counts, counts: Counts) -> float | None:
+    """Return the Kolmogorov-Smirnov distance at the ends of ascending bins.
 
-
-def kolmogorov_smirnov(reference: Counts, counts: Counts) -> tuple[float, float] | None:
-    """Return the Kolmogorov-Smirnov distance that histograms tell, and by how much the true one may be larger.
-
-    The bins are ascending, by turns an open interval and the single value at its end: interval, value, ..., interval.
-    So the distribution functions are known on both sides of each value; within an interval they can differ by no more
-    than at its ends and the smaller of their shares in it. If no interval has rows of the reference, the distance is
-    exact.
+    The true one is larger by the share of the reference in a bin, at most; and not, if each of its values is a bin.
     """
     if not reference.sum() or not counts.sum():
         return None
-    before, now = reference / reference.sum(), counts / counts.sum()
-    ends = np.abs(np.cumsum(reference) / reference.sum() - np.cumsum(counts) / counts.sum())
-    distance = float(ends.max())
-    at_interval = np.maximum(ends, np.concatenate([[0.0], ends[:-1]]))[::2]
-    largest = float((at_interval + np.minimum(before, now)[::2]).max())
-    return distance, max(largest - distance, 0.0)
+    return float(np.abs(np.cumsum(reference) / reference.sum() - np.cumsum(counts) / counts.sum()).max())
 
 
 def chance(reference: Counts, counts: Counts) -> dict[str, float]:
     """Return the limits of `psi` and `jensen_shannon` for so many rows in so many bins.
 
-    Both grow with the chi-square statistic of the histograms, whose quantile is that of Wilson and Hilferty (1931): the
-    index is about (1/n + 1/m) times it (Yurdakul and Naranjo 2020), the squared distance 1 / (8 log 2) of that. Where
-    bins expect less than a row the approximation is rough.
+    Both grow with the chi-square statistic of the histograms: the index is about (1/n + 1/m) times it (Yurdakul and
+    Naranjo 2020), the squared distance 1 / (8 log 2) of that. Where bins expect less than a row this is rough.
     """
     freedom = int(((reference > 0) | (counts > 0)).sum()) - 1
     if freedom < 1 or not reference.sum() or not counts.sum():
         return {"psi": 0.0, "jensen_shannon": 0.0}
-    spread = 2 / (9 * freedom)
-    chi_square = freedom * (1 - spread + _NORMAL * sqrt(spread)) ** 3
-    expected = chi_square * (1 / int(reference.sum()) + 1 / int(counts.sum()))
-    return {"psi": expected, "jensen_shannon": min(sqrt(expected / (8 * log(2))), 1.0)}
+    expected = chdtri(freedom, _CHANCE) * (1 / int(reference.sum()) + 1 / int(counts.sum()))
+    return {"psi": float(expected), "jensen_shannon": min(sqrt(expected / (8 * log(2))), 1.0)}
 
 
 def chance_of_ks(reference: int, rows: int) -> float:
     """Return the limit of `kolmogorov_smirnov` for so many values (Smirnov 1948)."""
     if not reference or not rows:
         return 1.0
-    return min(_KOLMOGOROV * sqrt(1 / reference + 1 / rows), 1.0)
+    return float(min(kolmogi(_CHANCE) * sqrt(1 / reference + 1 / rows), 1.0))
 
 
 def chance_of_new_categories(once: int, *, reference: int, rows: int) -> float:
@@ -109,4 +93,4 @@ def chance_of_new_categories(once: int, *, reference: int, rows: int) -> float:
     if not reference or not rows:
         return 1.0
     share = (once + 3) / reference
-    return min(share + _NORMAL * sqrt(share * (1 / reference + 1 / rows)), 1.0)
+    return float(min(share + ndtri(1 - _CHANCE) * sqrt(share * (1 / reference + 1 / rows)), 1.0))
