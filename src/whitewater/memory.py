@@ -37,10 +37,7 @@ def peak() -> int:
 def forecast(needed: int, *, what: str, remedy: str) -> None:
     """Log how much memory the work will need, and refuse it when there is less.
 
-    Raises
-    ------
-    ResourceError
-        If ``needed`` bytes are not available.
+    Raises ResourceError if ``needed`` bytes are not available.
     """
     free = available()
     logger.info("%s needs about %.2f GB of memory; %.2f GB are available", what, needed / 1e9, free / 1e9)

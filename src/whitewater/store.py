@@ -89,10 +89,7 @@ def digests(paths: Sequence[Path], *, threads: int) -> dict[Path, str]:
 def write_json(path: Path, value: Any) -> None:
     """Write JSON atomically, keys sorted, so that equal values give equal bytes.
 
-    Raises
-    ------
-    IntegrityError
-        If the value holds a number that JSON has not: NaN or infinity.
+    Raises IntegrityError if the value holds a number that JSON has not: NaN or infinity.
     """
     try:
         data = json_bytes(value) + b"\n"
@@ -119,13 +116,7 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """Read JSON.
-
-    Raises
-    ------
-    InputError
-        If the file is missing, unreadable or not JSON.
-    """
+    """Read JSON. Raises InputError if the file is missing, unreadable or not JSON."""
     try:
         return json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
@@ -142,10 +133,8 @@ def put_in_place(written: Path, final: Path) -> None:
 def check_replaceable(directory: Path, *, sign: str) -> None:
     """Check that a folder which a user named for an output may be replaced, with all that is in it.
 
-    Raises
-    ------
-    ConfigError
-        If it is there, neither empty nor one that has the file ``sign``, as those that were written before have.
+    Raises ConfigError if it is there, neither empty nor one that has the file ``sign``, as those that were written
+    before have.
     """
     if not os.path.lexists(directory) or (directory / sign).is_file():
         return

@@ -95,12 +95,8 @@ class StrictStore(Store):
     ) -> Buffer | None:
         """Return an object or a part of it; `None` if it is not there, and is metadata or a chunk that is filled in.
 
-        Raises
-        ------
-        InputError
-            If it cannot be had: access is refused, or no try succeeded.
-        IntegrityError
-            If a chunk is not stored, or every try of it was damaged.
+        Raises InputError if it cannot be had: access is refused, or no try succeeded, and IntegrityError if a chunk is
+        not stored, or every try of it was damaged.
         """
         for tries_left in reversed(range(self.retries + 1)):
             try:

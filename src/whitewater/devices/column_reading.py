@@ -109,11 +109,8 @@ def _read_by_arrow(path: Path, row_group: int, name: str, wanted: range) -> Colu
 def column_of(column: pa.ChunkedArray | pa.Array) -> Column:
     """Return a column of Arrow as one of ours.
 
-    Raises
-    ------
-    ValueError
-        If it is of a type that is neither numbers nor text nor lists of them; the message completes a sentence about
-        the column.
+    Raises ValueError if it is of a type that is neither numbers nor text nor lists of them; the message completes a
+    sentence about the column.
     """
     values = _one_array(column)
     type_ = values.type

@@ -154,10 +154,7 @@ def _numbered(labels: Array) -> Array:
 def gpu_communities(edges: Edges, *, method: Method, resolution: float, seed: int) -> Array:
     """Return the communities that cuGraph finds; its Louvain has no seed.
 
-    Raises
-    ------
-    ResourceError
-        If the graph, as cuGraph holds it, does not fit into the GPU's memory.
+    Raises ResourceError if the graph, as cuGraph holds it, does not fit into the GPU's memory.
     """
     import cugraph
     import cupy

@@ -164,14 +164,8 @@ class ChunkReader:
     def read(self, rows: int) -> Array | Encoded:
         """Return the next ``rows`` rows.
 
-        Raises
-        ------
-        ChunkError
-            If the chunk is cut off or malformed.
-        ValueError
-            If a value cannot become the kind.
-        OSError
-            If the file cannot be read, or its bytes cannot be decompressed.
+        Raises ChunkError if the chunk is cut off or malformed; ValueError if a value cannot become the kind; and
+        OSError if the file cannot be read, or its bytes cannot be decompressed.
         """
         values = empty(rows, self._dtype)
         filled = min(rows, len(self._carried))

@@ -79,12 +79,8 @@ def principal_components(
 
     Eigenvalues are those of K = X X' / m; a component's sign is that of `oriented`.
 
-    Raises
-    ------
-    InputError
-        If there are too few samples, or variants that vary, for so many components.
-    ResourceError
-        If there is not enough memory.
+    Raises InputError if there are too few samples, or variants that vary, for so many components, and ResourceError if
+    there is not enough memory.
     """
     _check_samples(folder.path, int(used.sum()), settings.components)
     counts = count_used(folder, used, device=device, run_tasks=run_tasks)

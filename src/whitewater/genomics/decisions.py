@@ -25,12 +25,8 @@ IDENTITY = ["contig", "position", "id", "reference", "alternate"]
 def read_decisions(path: Path, folder: GenotypeFolder) -> pa.Table:
     """Read a table with a row and a decision for each variant of a folder of genotypes.
 
-    Raises
-    ------
-    InputError
-        If it cannot be read.
-    IntegrityError
-        If it is of other variants, or of the same in another order.
+    Raises InputError if it cannot be read, and IntegrityError if it is of other variants, or of the same in another
+    order.
     """
     decisions = VARIANTS.table(path, rows=folder.variants)
     variants = VARIANTS.table(folder.path / "variants.parquet", IDENTITY, rows=folder.variants)
@@ -43,13 +39,7 @@ def read_decisions(path: Path, folder: GenotypeFolder) -> pa.Table:
 
 
 def kept_rows(decisions: pa.Table, path: Path) -> npt.NDArray[np.int64]:
-    """Return the rows that decisions, read from ``path``, keep, ascending.
-
-    Raises
-    ------
-    InputError
-        If there are none.
-    """
+    """Return the rows that decisions, read from ``path``, keep, ascending. Raises InputError if there are none."""
     rows = np.flatnonzero(decisions["kept"].to_numpy())
     if not len(rows):
         raise InputError(f"{path} keeps no variant, so nothing is left to do. Relax the rules of variant_qc.")
@@ -64,12 +54,8 @@ def write_decisions(decisions: pa.Table, path: Path) -> None:
 def read_samples(path: Path, folder: GenotypeFolder) -> pd.DataFrame:
     """Read sample, label, call_rate, used and reason of the samples of a folder, in its order.
 
-    Raises
-    ------
-    InputError
-        If the table cannot be read.
-    IntegrityError
-        If it is of other samples, or of the same in another order.
+    Raises InputError if the table cannot be read, and IntegrityError if it is of other samples, or of the same in
+    another order.
     """
     import pandas as pd
 

@@ -73,10 +73,7 @@ def choose_solver(size: Size, settings: Pca) -> Solver:
 def check(genotypes: ScaledGenotypes, settings: Pca, solver: Solver, *, threads: int) -> None:
     """Log what the decomposition will cost, and refuse it where it will not fit into memory.
 
-    Raises
-    ------
-    ResourceError
-        If there is not enough memory; the message says what would fit.
+    Raises ResourceError if there is not enough memory; the message says what would fit.
     """
     size = size_of(genotypes, settings)
     method, work, remedy = {

@@ -64,10 +64,7 @@ class GenotypeFolder:
     def read(self, start: int, stop: int) -> Genotypes:
         """Read the variants from ``start`` to before ``stop`` into the host's memory.
 
-        Raises
-        ------
-        IntegrityError
-            If the file ends before them.
+        Raises IntegrityError if the file ends before them.
         """
         size, offset = (stop - start) * self.row_bytes, self._offset + start * self.row_bytes
         with FORMAT.explained(self._calls):

@@ -45,15 +45,9 @@ TASKS = 64
 def ingest(run: Run[Ingest], *, simulated: Inputs, genotypes: Output, inputs: Output) -> None:
     """Read the genotypes of section ``genomics.ingest`` into a folder, count them, and label the samples.
 
-    Raises
-    ------
-    InputError
-        If the source is not of the form that its format demands, is empty or out of order, or a label table fits none
-        of its samples.
-    ResourceError
-        If it needs more memory than there is.
-    IntegrityError
-        If a local file changes while it is read.
+    Raises InputError if the source is not of the form that its format demands, is empty or out of order, or a label
+    table fits none of its samples; ResourceError if it needs more memory than there is; and IntegrityError if a local
+    file changes while it is read.
     """
     with steady([*named_places(run.settings), run.settings.labels.table]):
         _ingest(run, simulated=simulated, genotypes=genotypes, inputs=inputs)

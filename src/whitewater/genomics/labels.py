@@ -30,10 +30,7 @@ FORMS = "Save it as Parquet, or as uncompressed UTF-8 text with a name for every
 def labels_of(samples: Sequence[str], labels: Mapping[str, str], *, table: str) -> list[str | None]:
     """Return the label of each sample, None of one that has none; how many these are is logged.
 
-    Raises
-    ------
-    InputError
-        If no sample has one: the names are of another kind.
+    Raises InputError if no sample has one: the names are of another kind.
     """
     found = [labels.get(sample) for sample in samples]
     unlabelled = found.count(None)
@@ -51,10 +48,7 @@ def labels_of(samples: Sequence[str], labels: Mapping[str, str], *, table: str) 
 def local_table(table: str, *, refresh: bool = False) -> Path:
     """Return where a table is on this machine; one of a URL is downloaded, unless it was before, or to ``refresh`` it.
 
-    Raises
-    ------
-    InputError
-        If it is missing or cannot be downloaded.
+    Raises InputError if it is missing or cannot be downloaded.
     """
     path = local_path(table)
     if path is None:

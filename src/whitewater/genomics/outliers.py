@@ -25,10 +25,7 @@ logger = logging.getLogger(__name__)
 def outliers(run: Run[Outliers], *, packed: Path, samples: Path, selected: Output) -> None:
     """Take out, in rounds, the samples that lie too far out on any component (Patterson, Price and Reich 2006).
 
-    Raises
-    ------
-    InputError
-        If the samples that are left have fewer components than are asked for.
+    Raises InputError if the samples that are left have fewer components than are asked for.
     """
     folder, settings = open_genotypes(packed), Pca(components=run.settings.components)
     table = read_samples(samples, folder)

@@ -35,12 +35,8 @@ def pca(
 ) -> None:
     """Compute principal components from the samples that are used, and which variants make them.
 
-    Raises
-    ------
-    InputError
-        If the data have fewer components than are asked for.
-    ResourceError
-        If there is not enough memory.
+    Raises InputError if the data have fewer components than are asked for, and ResourceError if there is not enough
+    memory.
     """
     folder = open_genotypes(packed)
     table = read_samples(samples, folder)

@@ -32,10 +32,7 @@ def simulate(run: Run[Simulate], *, store: Output, labels: Output) -> None:
 
     Equal settings give equal bytes, and a chromosome does not depend on how many others there are.
 
-    Raises
-    ------
-    ConfigError
-        If no variant came about.
+    Raises ConfigError if no variant came about.
     """
     settings = run.settings
     people = draw_people(settings.samples_by_population, families=settings.families, duplicates=settings.duplicates)

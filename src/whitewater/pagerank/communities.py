@@ -47,14 +47,8 @@ class Groups:
 def communities(run: Run[Communities], *, graph: Path, ranks: Path, vertices: Output, summary: Output) -> None:
     """Find components and communities; write a row for each vertex, and the sizes of the groups.
 
-    Raises
-    ------
-    InputError
-        If the graph or the ranks cannot be read.
-    IntegrityError
-        If the ranks are not those of the graph.
-    ResourceError
-        If there is not enough memory.
+    Raises InputError if the graph or the ranks cannot be read; IntegrityError if the ranks are not those of the graph;
+    and ResourceError if there is not enough memory.
     """
     folder = open_graph(graph)
     rank = _read_ranks(ranks, folder)

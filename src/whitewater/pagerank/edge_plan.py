@@ -163,10 +163,7 @@ def plan_edges(
 def check_memory(plan: EdgePlan, *, vertices: int) -> int:
     """Log how much memory the work will need, refuse it if that is not there, and return it in bytes.
 
-    Raises
-    ------
-    ResourceError
-        If there is not enough memory; the message says what can be done.
+    Raises ResourceError if there is not enough memory; the message says what can be done.
     """
     edges = min(plan.budget, plan.in_memory_bytes)
     marks = 0 if plan.span is None else plan.span.words * (8 * (plan.threads + 1) + 4)
@@ -183,10 +180,7 @@ def check_memory(plan: EdgePlan, *, vertices: int) -> int:
 def check_range(plan: EdgePlan, *, edges: int) -> None:
     """Refuse to merge so many edges at once, of targets whose codes are close, where they do not fit into memory.
 
-    Raises
-    ------
-    ResourceError
-        If there is not enough memory.
+    Raises ResourceError if there is not enough memory.
     """
     if plan.spills:
         memory.forecast(

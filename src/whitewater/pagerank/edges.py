@@ -40,10 +40,7 @@ def edges(run: Run[EdgeRules], *, fetched: Path, documents: Inputs, links: Input
     ``documents`` and ``links`` hold the folders that `parse` wrote, where the source has pages, and nothing else;
     ``inputs`` is the list of files that `fetch` wrote.
 
-    Raises
-    ------
-    IntegrityError
-        If a file of edges is not the one that `fetch` wrote down.
+    Raises IntegrityError if a file of edges is not the one that `fetch` wrote down.
     """
     if links:
         folder = edges_of_pages(run, documents["documents"], links["links"], edges)
@@ -78,12 +75,8 @@ def edges_of_pages(run: Run[EdgeRules], documents: Path, links: Path, folder: Pa
     Both ends are resolved by the aliases of the documents. An alias that leads to no document is left as it is, so that
     a link to it is broken, and where broken links are kept, its own address is the vertex.
 
-    Raises
-    ------
-    InputError
-        If a folder cannot be read, or there is no document.
-    IntegrityError
-        If two documents have one id, or a link comes from no document.
+    Raises InputError if a folder cannot be read, or there is no document, and IntegrityError if two documents have one
+    id, or a link comes from no document.
     """
     folder.mkdir(parents=True, exist_ok=True)
     vertices = _vertices(documents)

@@ -119,10 +119,7 @@ def finish_edges(
 ) -> None:
     """Write the table of the vertices, if they are known, and last the file that makes the folder one of edges.
 
-    Raises
-    ------
-    IntegrityError
-        If the vertices are not in ascending order, or the counts do not reconcile.
+    Raises IntegrityError if the vertices are not in ascending order, or the counts do not reconcile.
     """
     folder.mkdir(parents=True, exist_ok=True)
     dropped = sum(count for name, count in counts.items() if name.startswith("dropped_"))

@@ -74,10 +74,8 @@ class Reading:
 def edges_of_files(run: Run[EdgeRules], fetched: PagesFolder, folder: Path) -> EdgesFolder:
     """Write the edges of the files that a folder of pages names, and their vertices, where they are known.
 
-    Raises
-    ------
-    InputError
-        If a file cannot be read, a row is not as the settings say, or there is neither an edge nor a vertex.
+    Raises InputError if a file cannot be read, a row is not as the settings say, or there is neither an edge nor a
+    vertex.
     """
     settings = Edges.model_validate(fetched.settings)
     if settings.weighted and settings.layout == "adjacency":

@@ -167,10 +167,8 @@ class GraphWriter:
     def finish(self, *, names: pa.ChunkedArray | pa.Array | None = None) -> GraphFolder:
         """Write the rest, and last the file that makes the folder one of a graph.
 
-        Raises
-        ------
-        IntegrityError
-            If the sources and the counts that were given, or the names and the vertices, are not as many.
+        Raises IntegrityError if the sources and the counts that were given, or the names and the vertices, are not as
+        many.
         """
         vertices, counted = len(self.in_degree), int(self.in_degree.sum())
         named = vertices if names is None else len(names)

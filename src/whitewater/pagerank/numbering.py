@@ -105,10 +105,7 @@ class Numbered:
 def number_vertices(work: Work, known: Ids | None) -> Numbered:
     """Encode the edges, and number their ends and the vertices that are known, int64, ascending.
 
-    Raises
-    ------
-    ResourceError
-        If the vertices do not fit into memory, or are more than can be numbered.
+    Raises ResourceError if the vertices do not fit into memory, or are more than can be numbered.
     """
     span = work.plan.span
     return _by_words(work, known) if span is None else _by_marks(work, span, known)

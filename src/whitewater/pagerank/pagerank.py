@@ -29,14 +29,9 @@ SUM_TOLERANCE = 1e-9
 def pagerank(run: Run[Pagerank], *, graph: Path, ranks: Output, convergence: Output) -> None:
     """Compute PageRank; write the ranks in the order of the vertices' numbers, and how they converged.
 
-    Raises
-    ------
-    InputError
-        If the graph or the personalization cannot be used.
-    IntegrityError
-        If the iterations did not suffice, or the ranks are not finite, negative, or do not add up to 1.
-    ResourceError
-        If there is not enough memory.
+    Raises InputError if the graph or the personalization cannot be used; IntegrityError if the iterations did not
+    suffice, or the ranks are not finite, negative, or do not add up to 1; and ResourceError if there is not enough
+    memory.
     """
     folder = open_graph(graph)
     needed = _forecast(folder, run.settings)

@@ -96,10 +96,8 @@ class Ranking:
 def parse_query(text: str, terms: Terms, *, positions: bool) -> Query:
     """Cut a query into terms, as the index was.
 
-    Raises
-    ------
-    InputError
-        If nothing is asked for, a quote is not closed, or phrases are asked of an index without positions.
+    Raises InputError if nothing is asked for, a quote is not closed, or phrases are asked of an index without
+    positions.
     """
     parts = [_placed(part, terms) for part in text.split(QUOTE)]
     if len(parts) % 2 == 0:

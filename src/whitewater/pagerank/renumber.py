@@ -41,15 +41,9 @@ def renumber(run: Run[Renumber], *, edges: Path, graph: Output, summary: Output)
     duplicates; ``self_loops`` among these; ``vertices``; ``dangling`` ones, without out-edges; ``isolated`` ones,
     without any; ``minimum_id`` and ``maximum_id``.
 
-    Raises
-    ------
-    ConfigError
-        If edges with weights have the same ends, and `renumber.duplicates` is drop.
-    InputError
-        If there are neither edges nor vertices.
-    ResourceError
-        If there is not enough memory for the vertices, or for the edges of a few targets, or the vertices are more than
-        2**32.
+    Raises ConfigError if edges with weights have the same ends, and `renumber.duplicates` is drop; InputError if there
+    are neither edges nor vertices; and ResourceError if there is not enough memory for the vertices, or for the edges
+    of a few targets, or the vertices are more than 2**32.
     """
     folder = open_edges(edges)
     table = folder.vertices()

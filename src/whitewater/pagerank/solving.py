@@ -61,10 +61,8 @@ class Problem:
     def strength(self) -> npt.NDArray[np.float64]:
         """Return the sum of the weights of each vertex's out-edges, infinite where there are none.
 
-        Raises
-        ------
-        InputError
-            If one is so small that a rank divided by it would be infinite, or so large that it would lose digits.
+        Raises InputError if one is so small that a rank divided by it would be infinite, or so large that it would lose
+        digits.
         """
         found = np.array(self.folder.out_weight if self.weighted else self.folder.out_degree, np.float64)
         wrong = np.flatnonzero((found > LARGEST_WEIGHT) | ((found > 0) & (found < np.finfo(np.float64).tiny)))
@@ -100,12 +98,8 @@ class Solution:
 def solve(run: Run[Pagerank], problem: Problem) -> Solution:
     """Follow the recurrence of a problem; its result is the same wherever that is.
 
-    Raises
-    ------
-    InputError
-        If weights add up to what float64 cannot hold.
-    ResourceError
-        If the graph does not fit into the memory of a GPU.
+    Raises InputError if weights add up to what float64 cannot hold, and ResourceError if the graph does not fit into
+    the memory of a GPU.
     """
     if problem.folder.edges < SMALL_EDGES:
         return solve_alone(problem)

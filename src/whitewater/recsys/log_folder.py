@@ -208,10 +208,7 @@ class LogWriter:
     def finish(self, files: Sequence[LogFile], *, counts: Mapping[str, int] | None = None) -> Log:
         """Write the file that makes the folder a log.
 
-        Raises
-        ------
-        IntegrityError
-            If the days of the files do not ascend, or a file is empty or is named twice.
+        Raises IntegrityError if the days of the files do not ascend, or a file is empty or is named twice.
         """
         names, days = {file.name for file in files}, [file.day for file in files]
         if days != sorted(days) or len(names) < len(files) or not all(file.rows for file in files):

@@ -61,13 +61,7 @@ class Workflow:
 
     @property
     def fitted(self) -> Transformation:
-        """What was fitted.
-
-        Raises
-        ------
-        ConfigError
-            If nothing was.
-        """
+        """What was fitted. Raises ConfigError if nothing was."""
         if self._fitted is None:
             raise ConfigError("the workflow is not fitted. Call fit with a dataset, or load one that is.")
         return self._fitted
@@ -85,14 +79,8 @@ class Workflow:
     def fit(self, dataset: Any, *, threads: int | None = None, device: Device | None = None) -> Self:
         """Learn from a dataset, or from what can be one.
 
-        Raises
-        ------
-        ConfigError
-            If the features cannot be made of these columns.
-        InputError
-            If there are no rows, or a file is damaged.
-        ResourceError
-            If row groups do not fit into memory.
+        Raises ConfigError if the features cannot be made of these columns; InputError if there are no rows, or a file
+        is damaged; and ResourceError if row groups do not fit into memory.
         """
         run = _run("fit", threads, device)
         with run.cluster() as client, TemporaryDirectory(prefix="whitewater-") as scratch:
@@ -164,10 +152,7 @@ class Workflow:
         Memory holds a part of the data for each thread, and never all of it. Returns the number of rows; see
         `whitewater.recsys.feature_folder` for what is in the folder. One that is there is replaced.
 
-        Raises
-        ------
-        ConfigError
-            If another folder or file is there.
+        Raises ConfigError if another folder or file is there.
         """
         run, target = _run("transform", threads, device), Path(folder).absolute()
         check_replaceable(target, sign=FORMAT.name)
@@ -186,10 +171,7 @@ class Workflow:
     def save(self, directory: str | Path) -> None:
         """Write the fitted workflow as a folder, whole or not at all; one that is there is replaced.
 
-        Raises
-        ------
-        ConfigError
-            If it is not fitted, or another folder or file is there.
+        Raises ConfigError if it is not fitted, or another folder or file is there.
         """
         from whitewater.recsys.artefact import save
 
@@ -199,12 +181,7 @@ class Workflow:
     def load(cls, directory: str | Path) -> Self:
         """Read a fitted workflow.
 
-        Raises
-        ------
-        InputError
-            If there is none, or it is of a newer format.
-        IntegrityError
-            If it is damaged.
+        Raises InputError if there is none, or it is of a newer format, and IntegrityError if it is damaged.
         """
         from whitewater.recsys.artefact import load
 

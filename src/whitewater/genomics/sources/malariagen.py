@@ -31,10 +31,7 @@ def open_malariagen(settings: Malariagen) -> Source:
 
     Sites list all alternates that a position might have, whether a sample has them or not.
 
-    Raises
-    ------
-    InputError
-        If arrays or contigs are absent, or shapes disagree.
+    Raises InputError if arrays or contigs are absent, or shapes disagree.
     """
     calls = open_store(settings.store, settings)
     listed = open_store(settings.sites, settings) if settings.sites else calls

@@ -64,13 +64,7 @@ def named_places(settings: GenotypeSource) -> list[str]:
 
 
 def simulated_file(simulated: Mapping[str, Path], name: str) -> Path:
-    """Return where a file of the simulation is.
-
-    Raises
-    ------
-    InputError
-        If it was not given.
-    """
+    """Return where a file of the simulation is. Raises InputError if it was not given."""
     if name not in simulated:
         raise InputError(f"genomics.ingest.source is 'generated', but {name} was not given: name it in --simulated.")
     return simulated[name]

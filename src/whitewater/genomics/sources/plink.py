@@ -49,10 +49,7 @@ class Bed:
     def tables(self) -> Iterator[pd.DataFrame]:
         """Yield the table of the variants, see `Part.tables`; allele 0 is none, and every variant passes.
 
-        Raises
-        ------
-        InputError
-            If a position is not an integer.
+        Raises InputError if a position is not an integer.
         """
         bim = _read(self.prefix, ".bim")
         alleles = bim[["A2", "A1"]].to_numpy(object)
@@ -72,12 +69,8 @@ class Bed:
     def encode(self, start: int, stop: int, codes: npt.NDArray[Any], tally: Tally) -> None:
         """Encode a range, see `Part.encode`; every call is diploid.
 
-        Raises
-        ------
-        InputError
-            If the file holds more samples than the .fam names.
-        IntegrityError
-            If the file has become shorter since it was opened.
+        Raises InputError if the file holds more samples than the .fam names, and IntegrityError if the file has become
+        shorter since it was opened.
         """
         from whitewater.genomics.encode import encode_bed
 
@@ -104,11 +97,8 @@ class Bed:
 def open_plink(prefix: str) -> Source:
     """Open PLINK files by their path without suffix.
 
-    Raises
-    ------
-    InputError
-        If one is missing, is not text, or has lines of too few fields or a sample twice, or the .bed is not one of
-        variants, or of another size than the others tell.
+    Raises InputError if one is missing, is not text, or has lines of too few fields or a sample twice, or the .bed is
+    not one of variants, or of another size than the others tell.
     """
     if "://" in prefix:
         raise InputError(f"{redacted(prefix)}: PLINK files are read from local paths only. Download them first.")

@@ -83,10 +83,7 @@ class Variants:
 def open_vcz(settings: Vcz) -> Source:
     """Open a store of VCF Zarr.
 
-    Raises
-    ------
-    InputError
-        If an array is absent, or the shapes or types of the arrays disagree.
+    Raises InputError if an array is absent, or the shapes or types of the arrays disagree.
     """
     group = open_store(settings.store, settings)
     if str(group.attributes.get("source", "")).startswith(WRITER):

@@ -70,10 +70,7 @@ def wrong_column(path: Path, name: str, names: Sequence[str]) -> ConfigError:
 def merged(tables: Sequence[pa.Table]) -> pa.Table:
     """Return one table, ascending by vertex, of tables of vertices, or of vertices and names, where each may be known.
 
-    Raises
-    ------
-    IntegrityError
-        If an id has two names.
+    Raises IntegrityError if an id has two names.
     """
     table = pa.concat_tables(tables)
     ids = table["vertex"].to_numpy()

@@ -50,12 +50,8 @@ def column_names(path: Path) -> list[str]:
 def read_edges(group: RowGroup, settings: Edges) -> Iterator[Batch]:
     """Yield the edges of a row group.
 
-    Raises
-    ------
-    ConfigError
-        If a column is missing or there twice, or is text where the settings tell integers, or the other way round.
-    InputError
-        If an id is null or no integer of 64 bits, or a weight is not finite and above 0.
+    Raises ConfigError if a column is missing or there twice, or is text where the settings tell integers, or the other
+    way round, and InputError if an id is null or no integer of 64 bits, or a weight is not finite and above 0.
     """
     names = [settings.source_column, settings.target_column, *([settings.weight_column] * settings.weighted)]
     where = f"{group.path}, row group {group.number}"

@@ -123,12 +123,8 @@ class Unit:
 def open_file(path: Path, settings: Edges) -> TextFile:
     """Read the lines of a file ahead of its first row.
 
-    Raises
-    ------
-    InputError
-        If it cannot be read as text, has no header where it should have one, or is a matrix that is not understood.
-    ConfigError
-        If the settings are not those of a matrix, or a header would be an edge.
+    Raises InputError if it cannot be read as text, has no header where it should have one, or is a matrix that is not
+    understood, and ConfigError if the settings are not those of a matrix, or a header would be an edge.
     """
     separator, marks = _SEPARATORS[settings.delimiter], _COMMENTS[settings.comment]
     banner, row, comments, empty = b"", b"", list[bytes](), 0
@@ -190,11 +186,8 @@ def may_be_edge(comment: bytes, settings: Edges) -> bool:
 def read_edges(unit: Unit, settings: Edges) -> Iterator[Batch]:
     """Yield the edges of a unit, and of adjacency the vertices that its lines begin with.
 
-    Raises
-    ------
-    InputError
-        If a line lacks a field or has too many, an id is no integer of 64 bits or no UTF-8, a weight is not finite and
-        above 0, or the file is damaged.
+    Raises InputError if a line lacks a field or has too many, an id is no integer of 64 bits or no UTF-8, a weight is
+    not finite and above 0, or the file is damaged.
     """
     places = _places(unit.file, settings)
     for block in _blocks(unit, settings):

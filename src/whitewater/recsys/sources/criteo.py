@@ -42,10 +42,7 @@ _DELIMITERS = {"tab": "\t", "comma": ","}
 def read_criteo(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Mapping[str, int]:
     """Write the log of days, given in their order; see `whitewater.recsys.sources.spans.write_spans`.
 
-    Raises
-    ------
-    InputError
-        If a file is empty, cut or damaged, its header lacks a name, or too many lines are malformed.
+    Raises InputError if a file is empty, cut or damaged, its header lacks a name, or too many lines are malformed.
     """
     delimiter = _DELIMITERS[run.settings.criteo.delimiter]
     spans = [span for number, file in enumerate(files) for span in _spans(file, number, delimiter)]

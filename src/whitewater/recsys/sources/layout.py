@@ -64,11 +64,8 @@ class Layout:
     def convert(self, raw: pa.Table) -> dict[str, Values]:
         """Return label, time if there is one, and the log's other columns.
 
-        Raises
-        ------
-        ValueError
-            If a value cannot be what it should be; the message names column and value. A `RefusedError` if it is a
-            label or a time that can be read, but not be one.
+        Raises ValueError if a value cannot be what it should be; the message names column and value. A `RefusedError`
+        if it is a label or a time that can be read, but not be one.
         """
         found = {}
         # A label or a time that is none stops the run, so they are first.

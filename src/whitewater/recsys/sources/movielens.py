@@ -163,10 +163,7 @@ _KNOWN = ", or ".join(f"{release.ratings} and {release.movies}" for release in R
 def release_files(settings: Movielens) -> list[str]:
     """Return the files of a release: ratings and movies of a folder, or what the settings name, a zip file.
 
-    Raises
-    ------
-    InputError
-        If a folder holds no release, or several.
+    Raises InputError if a folder holds no release, or several.
     """
     folder = Path(settings.path).expanduser()
     if "://" in settings.path or not folder.is_dir():
@@ -192,10 +189,7 @@ def open_release(files: Sequence[Input]) -> Iterator[tuple[Release, Member, Memb
 
     A zip file is not unpacked: its members are streams, which are found by the last part of their names.
 
-    Raises
-    ------
-    InputError
-        If the file holds no release, or, also while the members are read, if it is cut or damaged.
+    Raises InputError if the file holds no release, or, also while the members are read, if it is cut or damaged.
     """
     origin = ", ".join(file.origin for file in files)
     try:

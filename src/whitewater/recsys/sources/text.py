@@ -105,11 +105,8 @@ def read_rows(
 
     ``header`` is the number of lines before the first row of the file, which the user calls ``origin``.
 
-    Raises
-    ------
-    InputError
-        If more than `MALFORMED_OF_BLOCK` and than `SHARE_OF_BLOCK` of the lines of a block are malformed, or a line
-        has a label or a time that no log may have.
+    Raises InputError if more than `MALFORMED_OF_BLOCK` and than `SHARE_OF_BLOCK` of the lines of a block are malformed,
+    or a line has a label or a time that no log may have.
     """
     for block in blocks:
         lines, malformed = block.count(b"\n"), tally.malformed

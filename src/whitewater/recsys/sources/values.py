@@ -47,13 +47,7 @@ def is_text(type_: pa.DataType) -> bool:
 
 
 def labels(values: Values, positive: float | None) -> pa.Array:
-    """Return labels, int8.
-
-    Raises
-    ------
-    RefusedError
-        If one is null or NaN, or none of 0 and 1 where ``positive`` is None.
-    """
+    """Return labels, int8. Raises RefusedError if one is null or NaN, or none of 0 and 1 where ``positive`` is None."""
     found = pc.cast(values, pa.float64())
     # NumPy compares, because Arrow imports pandas to compare with a number.
     numbers = np.empty(0) if found.null_count else to_numpy(found)
@@ -68,10 +62,7 @@ def labels(values: Values, positive: float | None) -> pa.Array:
 def cast(values: Values, type_: pa.DataType) -> Values:
     """Return values as a type of the log.
 
-    Raises
-    ------
-    ValueError
-        If one is no integer where an integer is wanted, or too large.
+    Raises ValueError if one is no integer where an integer is wanted, or too large.
     """
     if pt.is_floating(values.type) and pt.is_integer(type_) and (pc.max(pc.abs(values)).as_py() or 0) > _EXACT:
         raise ValueError("a number is too large to be known exactly")
@@ -92,12 +83,8 @@ def is_time(type_: pa.DataType, unit: str | None) -> bool:
 def seconds(values: Values, unit: str | None) -> pa.Array:
     """Return times as int64 seconds since 1970 in UTC; fractions are cut off downwards.
 
-    Raises
-    ------
-    RefusedError
-        If one is null or outside of 1980 to 2100, or they are numbers without a unit.
-    ValueError
-        If one is not of the format.
+    Raises RefusedError if one is null or outside of 1980 to 2100, or they are numbers without a unit, and ValueError if
+    one is not of the format.
     """
     if values.null_count:
         raise RefusedError("a time is null")
