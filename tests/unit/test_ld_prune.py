@@ -19,7 +19,7 @@ from tests.plink2 import needs_plink2, needs_plink19, plink2, plink19, read_plin
 from tests.real_data import needs_real_data, real_data
 from whitewater.config.genomics import LdPrune, VariantQc
 from whitewater.devices import resolve
-from whitewater.errors import ConfigError, InputError, IntegrityError
+from whitewater.errors import InputError, IntegrityError
 from whitewater.genomics import ld_prune as module
 from whitewater.genomics.ld_prune import ld_prune, linked
 from whitewater.genomics.pruning import Pruning, thin, windows
@@ -228,11 +228,6 @@ def test_method_none_keeps_everything_in_any_order(tmp_path: Path) -> None:
     table = prune(folder.path, quality_control(folder.path), method="none")
     assert table["kept"].all()
     assert (table["ld_partner"] == -1).all()
-
-
-def test_a_step_beyond_the_window_is_refused() -> None:
-    with pytest.raises(ConfigError, match="step is 21, larger than window, 20"):
-        LdPrune(window=20, step=21)
 
 
 def test_decisions_on_other_variants_are_refused(tmp_path: Path) -> None:

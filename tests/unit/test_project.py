@@ -115,29 +115,3 @@ def test_a_data_set_of_other_variants_is_refused(fitted: Fitted) -> None:
     other = write_plink(fitted.folder / "other", np.full((20, 3), 2), sites=sites)
     with pytest.raises(InputError, match=r"holds 0\.0 % of the 1500 variants.*genome build"):
         fitted.project(second=str(other))
-
-
-def test_a_second_data_set_that_is_not_there_is_an_error(fitted: Fitted) -> None:
-    with pytest.raises(InputError, match="nowhere"):
-        fitted.project(second=str(fitted.folder / "nowhere"))
-
-
-def test_a_sample_without_calls_is_listed_without_scores(fitted: Fitted) -> None:
-    dosages = np.tile([0, -1], (VARIANTS, 1))
-    sites = Sites(["1"] * VARIANTS, NAMES["position"], NAMES["id"], NAMES["reference"], NAMES["alternate"])
-    table = fitted.project(second=str(write_plink(fitted.folder / "empty", dosages, sites=sites)))
-    empty = table[(table["data_set"] == "second") & (table["sample"] == "S1")].iloc[0]
-    assert empty["variants"] == 0
-    assert np.isnan(empty["PC1"])
-    assert empty["reason"] == "second data set; called at 0 of the variants of the components, 20 are needed"
-
-
-def test_when_all_samples_were_used_there_is_an_empty_table(fitted: Fitted, tmp_path: Path) -> None:
-    everyone = pd.read_parquet(fitted.folder / "samples.parquet").assign(used=True)
-    everyone.to_parquet(tmp_path / "samples.parquet")
-    run = Run("genomics", "project", fitted.device, Project())
-    project(run, packed=fitted.folder / "packed", samples=tmp_path / "samples.parquet",
-            loadings=fitted.folder / "l.zarr", projected=Output(tmp_path / "projected.parquet"))  # fmt: skip
-    table = pd.read_parquet(tmp_path / "projected.parquet")
-    assert len(table) == 0
-    assert table.columns.tolist()[-2:] == COMPONENTS

@@ -158,23 +158,10 @@ def test_an_unknown_contig_is_refused_and_the_known_ones_are_named(tmp_path: Pat
         decide(folder.path, **{setting: ("3L",)})
 
 
-def test_the_many_contigs_of_a_fragmented_assembly_are_not_all_named(tmp_path: Path) -> None:
-    contigs = [f"scaffold_{number}" for number in range(40)]
-    folder = make_folder(tmp_path / "data", random_dosages(40, 8), columns={"contig": contigs})
-    with pytest.raises(InputError, match=r"scaffold_4 and 35 more\."):
-        decide(folder.path, contigs=("1",))
-
-
 def test_a_contig_may_be_named_like_a_region(tmp_path: Path) -> None:
     contigs = ["HLA*01:02-03", "6"]
     folder = make_folder(tmp_path / "data", np.array([[0, 1, 2]] * 2, np.int8), columns={"contig": contigs})
     assert decide(folder.path, contigs=contigs[:1], **OFF)[0]["kept"].tolist() == [True, False]
-
-
-def test_a_region_that_ends_before_it_begins_is_refused(tmp_path: Path) -> None:
-    folder = make_folder(tmp_path / "data", random_dosages(3, 8))
-    with pytest.raises(ConfigError, match="write it as 1:5-9"):
-        decide(folder.path, regions=("1:9-5",))
 
 
 def test_nothing_kept_is_an_error_that_names_the_rule_and_the_setting(tmp_path: Path) -> None:
