@@ -169,12 +169,6 @@ def test_two_urls_of_one_id_are_refused() -> None:
         )
 
 
-def test_a_web_without_pages_has_neither_documents_nor_aliases() -> None:
-    found = resolved([])
-    assert len(found.kept) == 0
-    assert found.aliases.num_rows == 0
-
-
 letters = st.sampled_from("abcdefgh")
 webs = st.lists(
     st.builds(redirect, letters, letters) | st.builds(lambda url, content, to: page(url, content, canonical=to),

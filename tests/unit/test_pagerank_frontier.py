@@ -104,14 +104,6 @@ def test_a_page_is_stored_with_all_that_it_brings_or_not_at_all(tmp_path: Path) 
         assert frontier.next_of("a.example") == visit("a")
 
 
-def test_pages_come_in_the_order_of_their_urls(tmp_path: Path) -> None:
-    with open_frontier(tmp_path, SETTINGS) as frontier:
-        for name in ("b", "a", "B", "10", "9"):
-            frontier.add([visit(name)])
-            frontier.settle(visit(name).url, "fetched", page=kept(name))
-        assert list(frontier.read()) == [kept(name) for name in ("10", "9", "B", "a", "b")]
-
-
 def test_a_finished_crawl_begins_anew_and_a_stopped_one_of_other_settings_stays(tmp_path: Path) -> None:
     other = SETTINGS.model_copy(update={"maximum_depth": 3})
     with stopped(tmp_path, other) as frontier:

@@ -47,12 +47,6 @@ def test_a_graph_without_weights_has_none(tmp_path: Path) -> None:
     assert not list(graph.path.glob("*weight*"))
 
 
-def test_numpy_reads_every_array(tmp_path: Path) -> None:
-    graph = open_graph(written(tmp_path / "graph"))
-    for name in ("ids", "indptr", "sources", "weights", "out_degree", "out_weight"):
-        assert np.array_equal(np.load(graph.path / f"{name}.npy"), getattr(graph, name))
-
-
 def test_arrays_cannot_be_changed(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="read-only"):
         open_graph(written(tmp_path / "graph")).sources[0] = 2

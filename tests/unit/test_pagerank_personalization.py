@@ -71,11 +71,6 @@ def test_unknown_names_are_listed_but_not_all(named: GraphFolder) -> None:
         read(named, table)
 
 
-def test_unknown_ids_are_listed(numbered: GraphFolder) -> None:
-    with pytest.raises(InputError, match=r"2 of 3 rows .*: 8, 9223372036854775807\. Remove"):
-        read(numbered, pd.DataFrame({"vertex": [8, 7, 2**63 - 1]}))
-
-
 @pytest.mark.parametrize("weights", [[1.0, -0.5], [1.0, np.nan], [np.inf, 1.0]])
 def test_weights_that_are_negative_missing_or_infinite_are_refused(numbered: GraphFolder, weights: list[float]) -> None:
     with pytest.raises(InputError, match="1 weights are negative, missing or not finite"):
@@ -127,11 +122,6 @@ def test_names_in_parquet_that_are_no_text_are_refused(named: GraphFolder) -> No
 @pytest.mark.parametrize("weight", [1e308, 5e-324])
 def test_weights_of_any_size_are_shares(numbered: GraphFolder, weight: float) -> None:
     assert read(numbered, pd.DataFrame({"vertex": [7, -5], "weight": weight})).tolist() == [0.5, 0.5, 0]
-
-
-def test_a_table_that_is_not_there_is_refused(numbered: GraphFolder) -> None:
-    with pytest.raises(InputError, match=r"no\.parquet cannot be read"):
-        read_personalization(numbered.path / "no.parquet", numbered)
 
 
 def test_a_table_may_be_named_from_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,12 +93,6 @@ def test_a_word_of_more_than_64_bytes_is_counted_and_has_no_number(letter: str) 
     assert found == ["a", letter * most, "b", None, "c", None, "d"]
 
 
-def test_more_words_than_the_table_has_room_for_at_first_keep_their_numbers() -> None:
-    text = " ".join(f"w{number * 7919 % 150_000}x" for number in range(150_000))
-    ((_, found),) = tokens_of([""], [text + " " + text])
-    assert found == text.split() * 2
-
-
 def test_a_document_of_a_million_characters_and_one_of_letters_of_three_bytes_are_read() -> None:
     random = np.random.default_rng(0)
     long = " ".join(random.choice(["Alpha", "beta", "gamma"], 200_000))

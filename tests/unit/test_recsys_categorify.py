@@ -135,24 +135,6 @@ def test_rare_values_have_the_bucket_that_their_bytes_give_on_every_device() -> 
         assert values_of(made, device) == [102, OUT + bucket("b", 100), OUT + bucket("d", 100), NULL]
 
 
-def test_padding_null_and_unseen_values_have_ids_of_their_own() -> None:
-    assert ids(Categorify(), ["b", None, "a", "a"], [None, "new", "a", "b"]) == [NULL, OUT, 3, 4]
-    assert ids(Categorify(num_buckets=1), ["b"], [None, "new", "b"]) == [NULL, OUT, 3]
-    assert min(ids(Categorify(num_buckets=4), ["b", None], ["b", "c", "d", None])) > PADDING
-
-
-def test_a_threshold_leaves_out_the_rarer_values() -> None:
-    values = ["a"] * 3 + ["b"] * 2 + ["c"]
-    assert ids(Categorify(freq_threshold=2), values) == [3, 3, 3, 4, 4, OUT]
-
-
-def test_max_size_counts_reserved_ids() -> None:
-    values = [number for number in range(1200) for _ in range(2)]
-    fitted = fitted_on(Categorify(max_size=1000), [{"C": categories(values)}])
-    assert len(fitted["C"].tables()["vocabulary"]) == 997
-    assert max(applied(Categorify(max_size=1000), {"C": categories(values)}, fitted)["C"]) == 999
-
-
 def test_a_large_column_is_pandas() -> None:
     random = np.random.default_rng(3)
     values = pd.Series(random.zipf(1.4, 30_000) % 4000)
@@ -365,12 +347,6 @@ def test_a_vocabulary_survives_the_way_to_another_process() -> None:
     fitted.ids(pa.array(["a"]))
     again = pickle.loads(pickle.dumps(fitted))  # noqa: S301
     assert again.ids(pa.array(["b", "q", "a"])).tolist() == [3, OUT, 4]
-
-
-def test_an_empty_given_vocabulary_leaves_everything_out() -> None:
-    operator = Categorify(vocabs={"I": ()})
-    block: Block = {"I": numbers([1, None], "int64")}
-    assert applied(operator, block, fitted_on(operator, [block])) == {"I": [OUT, NULL]}
 
 
 def test_many_buckets_take_no_memory() -> None:

@@ -95,12 +95,6 @@ def test_a_column_made_of_several_needs_all_of_them() -> None:
     assert [share.inputs for _, share in plan.work(plan.outputs)] == [("I1",), ("I2",), ("I1", "I2")]
 
 
-def test_the_target_is_needed_to_train_and_not_to_serve() -> None:
-    plan = plan_of(["C1"] >> TargetEncoding(target="label"))
-    assert plan.data_columns(plan.outputs, training=False) == ["C1"]
-    assert {"C1", "row_id"} <= set(plan.data_columns(plan.outputs, training=True))
-
-
 def refused() -> Iterator[tuple[Any, str]]:
     yield ["I1", "I9"] >> LogOp(), "'I9' is not among the columns of the data"
     yield (["I1"] >> LogOp())["I2"], "'I2' is not among the columns of what is picked from"

@@ -60,12 +60,6 @@ def test_both_devices_give_the_same_buckets() -> None:
     assert values_of(made, device) == [bucket(value, 9) for value in ["", TEXTS[5], None, "naïve"]]
 
 
-def test_a_null_has_an_id_that_no_value_has() -> None:
-    made = applied(HashBucket(num_buckets=2), {"C": categories([*TEXTS, None])})["C"]
-    assert made[-1] == 2
-    assert max(made[:-1]) < 2
-
-
 def test_lists_stay_lists() -> None:
     made = applied(HashBucket(num_buckets=8), {"L": lists([["a", None], [], ["b"]], "text")})
     assert made == {"L": [[bucket("a", 8), 8], [], [bucket("b", 8)]]}

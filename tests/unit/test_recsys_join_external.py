@@ -84,14 +84,6 @@ def test_the_table_goes_along_so_that_the_file_is_not_needed_any_more(items: str
     assert fitted["table"].tables()["table"].column_names == ["item", "price"]
 
 
-def test_an_empty_table_matches_nothing(tmp_path: Path) -> None:
-    path = written({"item": pa.array([], pa.string()), "price": pa.array([], pa.float32())}, tmp_path)
-    operator = JoinExternal(table=path, on="item", columns=("price",))
-    block: Block = {"item": categories(["b", None])}
-    fitted = fitted_on(operator, [block])
-    assert applied(operator, block, fitted) == applied_by_row(operator, block, fitted) == {"price": [None, None]}
-
-
 @pytest.mark.parametrize("on", [("user",), ("user", "shop")])
 def test_many_keys_find_their_rows(on: tuple[str, ...], tmp_path: Path) -> None:
     random = np.random.default_rng(0)

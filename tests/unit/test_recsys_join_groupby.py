@@ -59,13 +59,6 @@ def test_statistics_are_those_of_pandas(
     np.testing.assert_allclose(ours, expected[list(STATS)], rtol=1e-6)
 
 
-def test_a_number_that_is_null_in_a_category_has_no_mean_there(log: pd.DataFrame, tmp_path: Path) -> None:
-    found = learnt(EVERYTHING, log, ("city",), scratch=tmp_path).applied(log[log["city"] == "Ulm"]).iloc[0]
-    assert found["city_count"] == (log["city"] == "Ulm").sum()
-    assert found["city_price_sum"] == 0
-    assert found[[f"city_price_{stat}" for stat in STATS[2:]]].isna().all()
-
-
 @settings(max_examples=10, deadline=None)
 @given(parts=st.integers(1, 64), seed=st.integers(0, 99))
 def test_statistics_do_not_depend_on_partitions_or_order(
@@ -106,11 +99,6 @@ def test_rows_are_counted_without_numbers(log: pd.DataFrame, tmp_path: Path) -> 
     found = learnt(JoinGroupby(), log, ("city",), scratch=tmp_path).applied(log)
     assert list(found) == ["city_count"]
     assert found["city_count"].tolist() == log.groupby(keys_of(log, "city"))["age"].transform("size").tolist()
-
-
-def test_numbers_are_needed_to_fit_only() -> None:
-    assert EVERYTHING.dependencies(fitting=True, training=False) == ("price", "age")
-    assert EVERYTHING.dependencies(fitting=False, training=True) == ()
 
 
 @pytest.mark.parametrize("settings_", [{"cont_cols": ("age",)}, {"stats": ("count", "mean")}, {"stats": ("median",)}])

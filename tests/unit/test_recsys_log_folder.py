@@ -66,21 +66,6 @@ def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:
     assert table(found) == pa.concat_tables([rows(writer, 0, 37, day=0), rows(writer, 37, 38, day=2)])
 
 
-def test_text_is_stored_with_whole_dictionaries_and_times_have_statistics(tmp_path: Path) -> None:
-    writer = LogWriter(tmp_path / "log", "files", (LogColumn("C1", "categorical", "string"),), "position", 300_000)
-    # 2.4 MB of texts, more than Parquet's usual dictionary, and each twice.
-    texts = [f"{number:012d}" for number in range(150_000)] * 2
-    numbers = list(range(len(texts)))
-    columns = [numbers, [0] * len(texts), numbers, [1] * len(texts), texts]
-    with writer.file(file_name(0), day=0) as file:
-        file.write(pa.table(columns, schema=writer.schema))
-    group = pq.read_metadata(tmp_path / "log" / file_name(0)).row_group(0)
-    text, time = group.column(4), group.column(2)
-    # 16 bytes for each text, and 18 bits for each row.
-    assert text.total_uncompressed_size < 1.02 * (150_000 * 16 + 300_000 * 18 / 8)
-    assert (time.statistics.min, time.statistics.max) == (0, 299_999)
-
-
 def test_a_log_without_rows_can_be_written_and_opened(tmp_path: Path) -> None:
     LogWriter(tmp_path / "log", "files", COLUMNS, "position", 10).finish([])
     found = open_log(tmp_path / "log")

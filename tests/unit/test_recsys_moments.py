@@ -50,13 +50,6 @@ def test_moments_do_not_depend_on_the_parts_nor_on_the_offset(
     assert found.variance()[0] == pytest.approx(variance, rel=1e-9)
 
 
-def test_unix_timestamps_with_a_deviation_of_1_keep_it_which_nvtabular_turns_into_7717(device: Device) -> None:
-    values = 1.7e9 + np.random.default_rng(0).normal(0, 1, 10_000)
-    textbook = (values**2).sum() - values.sum() ** 2 / len(values)
-    assert textbook / len(values) != pytest.approx(1, abs=0.5)
-    assert merged(values, [1_000, 5_000], device).variance()[0] == pytest.approx(exact(values)[1], rel=1e-9)
-
-
 @given(value=st.floats(-1e12, 1e12), rows=st.integers(1, 3000), cuts=st.lists(st.integers(0, 3000), max_size=7))
 @example(value=0.1, rows=1001, cuts=[7, 400])
 def test_equal_values_have_no_variance_at_all(value: float, rows: int, cuts: list[int]) -> None:

@@ -118,19 +118,6 @@ def test_a_row_after_all_of_fitting_knows_all_of_it(tmp_path: Path) -> None:
     assert late["city_past_count"].tolist() == [(log["city"] == "Ulm").sum(), 0]
 
 
-def test_a_column_of_nulls_is_one_category_and_no_rows_have_no_past(tmp_path: Path) -> None:
-    frame = pd.DataFrame({"time": [0, 1, 1, 5], "city": np.full(4, None)})
-    past = learnt(PastCount(period=1), frame, ("city",), scratch=tmp_path, parts=2)
-    assert past.applied(frame)["city_past_count"].tolist() == [0, 1, 1, 3]
-    assert past.applied(frame.head(0)).shape == (0, 1)
-
-
-def test_serving_needs_the_time_but_no_target() -> None:
-    operator = PastMean(target="clicked", time="seen_at")
-    assert operator.dependencies(fitting=True, training=False) == ("seen_at", "clicked")
-    assert operator.dependencies(fitting=False, training=True) == ("seen_at",)
-
-
 def test_rows_with_a_null_target_count_nowhere_and_are_told(tmp_path: Path) -> None:
     log = log_of(300, seed=6, days=5)
     facts = learnt(PastMean(target="spent"), log, ("city",), scratch=tmp_path, parts=4).fitted["city"].facts()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -212,18 +211,3 @@ def test_the_time_of_a_rank_is_that_of_a_sort(
         for rank in {0, len(ordered) // 3, len(ordered) // 2, len(ordered) - 1}:
             assert time_of_rank(groups, rank) == ordered[rank]
     assert time_of_rank(groups, len(ordered)) == ordered[-1] + 1
-
-
-def test_of_a_log_in_order_one_row_group_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = make_log(tmp_path / "events", days(100, 100), file_rows=50)
-    read: Counter[Path] = Counter()
-    original = module._times
-
-    def counted(group: Group) -> Any:
-        read[group.path] += 1
-        return original(group)
-
-    monkeypatch.setattr(module, "_times", counted)
-    groups = module._groups(log)
-    assert time_of_rank(groups, 117) == 86_400 + 17
-    assert sum(read.values()) == 1

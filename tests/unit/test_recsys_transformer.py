@@ -88,13 +88,6 @@ def test_any_row_is_that_row_of_the_table(many: list[dict[str, Any]]) -> None:
         assert same(TRANSFORM(row), wanted)
 
 
-def test_a_stored_workflow_serves_the_same(tmp_path: Path) -> None:
-    WORKFLOW.save(tmp_path / "workflow")
-    stored = Transformer.load(tmp_path / "workflow")
-    for row in CLICKS.slice(0, 20).to_pylist():
-        assert stored(row) == TRANSFORM(row)
-
-
 def test_scalars_of_numpy_and_nan_are_taken() -> None:
     row = CLICKS.slice(0, 1).to_pylist()[0]
     wrapped = {**row, "I1": np.int32(4), "I2": np.float64(2.5), "C1": np.str_("a"), "C3": np.int64(2)}

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -165,29 +164,6 @@ def test_a_statistic_may_ask_for_more_passes(threads: int, monkeypatch: pytest.M
     assert made.to_pydict() == {"a": [2.0], "b": [2.0]}
 
 
-class Watching(LessThirdLargest):
-    """Adds 1, and counts which of the columns that it ever saw are still there."""
-
-    seen: ClassVar[list[weakref.ref[Any]]] = []
-    alive: ClassVar[list[int]] = []
-
-    def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> Sequence[Statistic]:
-        return []
-
-    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], applying: Applying) -> Block:
-        ((name, column),) = block.items()
-        assert isinstance(column, Numbers)
-        self.seen.append(weakref.ref(column))
-        self.alive.append(sum(each() is not None for each in self.seen))
-        return {name: Numbers(column.values + 1)}
-
-
-def test_a_column_is_let_go_after_its_last_use() -> None:
-    workflow = Workflow(["a", "b"] >> Watching() >> Watching() >> Watching()).fit({"a": [1], "b": [2]})
-    assert workflow.transform({"a": [1], "b": [2]}).to_pydict() == {"a": [4], "b": [5]}
-    assert Watching.alive == [1] * 6
-
-
 def test_row_groups_that_do_not_fit_into_memory_are_refused_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "available", lambda: 1000)
     for work in (fitted, WHOLE.transform):
@@ -279,14 +255,6 @@ def test_columns_that_no_feature_needs_are_ignored() -> None:
     assert WHOLE.transform(other).equals(SERVED)
 
 
-def test_the_schemas_tell_what_goes_in_and_what_comes_out() -> None:
-    assert set(WHOLE.input_schema.names) == {"I1", "I2", "I3", "C1", "C2", "C3", "C4"}
-    ids = WHOLE.output_schema["C2"]
-    assert ids.type == pa.int32()
-    assert ids.properties["cardinality"] == 3 + 6
-    assert SERVED.schema.field("TE_C1_label").type == pa.float32()
-
-
 def test_no_rows_are_transformed_to_no_rows() -> None:
     made = WHOLE.transform(CLICKS.slice(0, 0))
     assert (made.num_rows, made.column_names) == (0, SERVED.column_names)
@@ -373,10 +341,3 @@ def test_a_workflow_can_be_fitted_again_on_other_columns() -> None:
     workflow = Workflow(["I1"] >> Normalize() >> Rename(postfix="_scaled"))
     assert workflow.fit({"I1": [1.0, 3.0]}).transform({"I1": [2.0, 3.0]}).to_pydict() == {"I1_scaled": [0.0, 1.0]}
     assert workflow.fit({"I1": [10, 30]}).transform({"I1": [20.0, 30.0]}).to_pydict() == {"I1_scaled": [0.0, 1.0]}
-
-
-def test_a_dataset_says_what_it_is(tmp_path: Path) -> None:
-    data = Dataset(write_parts(CLICKS, tmp_path / "parts", [100, 500]))
-    assert data.rows == ROWS
-    assert data.schema.names == CLICKS.column_names
-    assert [part.rows for part in data.parts()] == [ROWS]
