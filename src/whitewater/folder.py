@@ -117,21 +117,11 @@ class Files:
 
 @dataclass(frozen=True)
 class Format(Files):
-    """A format of folders.
+    """A format of folders."""
 
-    Parameters
-    ----------
-    name
-        The file of JSON that makes a folder one of this format.
-    version
-        The version that is written and read.
-    what
-        What such a folder holds, in a word or two.
-    """
-
-    name: str
-    version: int
-    what: str
+    name: str  # the file of JSON that makes a folder one of this format
+    version: int  # the version that is written and read
+    what: str  # what such a folder holds, in a word or two
 
     def write(self, path: Path, described: Mapping[str, Any]) -> None:
         """Write the file that makes a folder one of this format."""

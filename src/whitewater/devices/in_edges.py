@@ -38,22 +38,12 @@ _LEAST_GROUP, _LAST_GROUP = -2, 5
 
 @dataclass(frozen=True)
 class Edges:
-    """In-edges of consecutive targets, on the host, memory-mapped perhaps.
+    """In-edges of consecutive targets, on the host, memory-mapped perhaps."""
 
-    Parameters
-    ----------
-    offsets
-        int64 (targets + 1,): the edges of target *t* are those from ``offsets[t] - offsets[0]`` to before
-        ``offsets[t + 1] - offsets[0]``.
-    sources
-        int32 or int64 (edges,): numbers of vertices, ascending within a target.
-    weights
-        float64 (edges,), or None where each is 1.
-    """
-
+    # int64 (targets + 1,): the edges of target t are from ``offsets[t]`` to ``offsets[t + 1]``, less ``offsets[0]``
     offsets: npt.NDArray[np.int64]
-    sources: Array
-    weights: npt.NDArray[np.float64] | None = None
+    sources: Array  # int32 or int64 (edges,): numbers of vertices, ascending within a target
+    weights: npt.NDArray[np.float64] | None = None  # float64 (edges,), or None where each is 1
 
     @property
     def targets(self) -> int:

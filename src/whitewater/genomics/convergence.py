@@ -36,21 +36,11 @@ ABOVE_EDGE = 1.05
 
 @dataclass
 class Progress:
-    """Judges the Ritz pairs after each pass.
+    """Judges the Ritz pairs after each pass."""
 
-    Parameters
-    ----------
-    components
-        How many are wanted.
-    tolerance
-        Residual relative to the eigenvalue at which a component is converged.
-    structure
-        Returns how many of the Ritz pairs are structure, not noise.
-    """
-
-    components: int
-    tolerance: float
-    structure: Callable[[RitzPairs, KrylovSpace], int]
+    components: int  # how many are wanted
+    tolerance: float  # residual relative to the eigenvalue at which a component is converged
+    structure: Callable[[RitzPairs, KrylovSpace], int]  # returns how many of the Ritz pairs are structure, not noise
     history: list[Floats] = field(default_factory=list)
     converged: npt.NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, bool))
     lacking: int = 0

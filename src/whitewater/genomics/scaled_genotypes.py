@@ -46,23 +46,13 @@ class ScaledGenotypes:
     Products are float32 within a slab of variants and added up in float64. Slabs and ranges of slabs depend on the
     shape of the data and the device only, and ranges are added in their order, so that results are equal to the bit for
     any number of workers.
-
-    Parameters
-    ----------
-    folder
-        The genotypes of all samples.
-    table
-        float32 (variants, ploidy + 2); see `whitewater.genomics.scaling.scaled_dosages`.
-    used
-        bool (samples,). The rows of the other samples are left out of X; they cost as much time as if they were in it.
-    varying
-        m, the number of variants that are not constant.
     """
 
-    folder: GenotypeFolder
-    table: npt.NDArray[np.float32]
+    folder: GenotypeFolder  # the genotypes of all samples
+    table: npt.NDArray[np.float32]  # float32 (variants, ploidy + 2); see `whitewater.genomics.scaling.scaled_dosages`
+    # bool (samples,). The rows of the other samples are left out of X; they cost as much time as if they were in it.
     used: npt.NDArray[np.bool_]
-    varying: int
+    varying: int  # m, the number of variants that are not constant
     device: Device
     run_tasks: RunTasks
 

@@ -41,33 +41,15 @@ _REPORT = "Report this as a bug."
 
 @dataclass(frozen=True)
 class EdgesFolder:
-    """An open folder of edges.
-
-    Attributes
-    ----------
-    path
-        The folder.
-    edges
-        The number of rows.
-    weighted
-        Whether rows have a weight.
-    directed
-        Whether a row stands for one direction.
-    named
-        Whether the vertices have names.
-    vertex_rows
-        Rows of the table of the vertices, None where there is none.
-    counts
-        What was read, and what each rule left out.
-    """
+    """An open folder of edges."""
 
     path: Path
     edges: int
-    weighted: bool
-    directed: bool
-    named: bool
-    vertex_rows: int | None
-    counts: dict[str, int]
+    weighted: bool  # whether rows have a weight
+    directed: bool  # whether a row stands for one direction
+    named: bool  # whether the vertices have names
+    vertex_rows: int | None  # rows of the table of the vertices, None where there is none
+    counts: dict[str, int]  # what was read, and what each rule left out
 
     def row_groups(self) -> list[RowGroup]:
         """Return the row groups, in the order of the parts; see `Format.row_groups`."""

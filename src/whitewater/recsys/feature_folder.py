@@ -28,24 +28,13 @@ class FeatureFile:
 
 @dataclass(frozen=True)
 class FeatureFolder:
-    """An open folder of features.
-
-    Attributes
-    ----------
-    path
-        The folder.
-    schema
-        The columns in the order of the files, with their tags: that of their group of features, or label, or key.
-    files
-        The files, in order; none of them is empty.
-    seed
-        Seed of the order of the rows; None where they are in the order of the log.
-    """
+    """An open folder of features."""
 
     path: Path
+    # The columns in the order of the files, with their tags: that of their group of features, or label, or key
     schema: Schema
-    files: tuple[FeatureFile, ...]
-    seed: int | None
+    files: tuple[FeatureFile, ...]  # the files, in order; none of them is empty
+    seed: int | None  # seed of the order of the rows; None where they are in the order of the log
 
     @property
     def rows(self) -> int:

@@ -92,35 +92,16 @@ class LogTime:
 
 @dataclass(frozen=True)
 class Log:
-    """An open log.
-
-    Attributes
-    ----------
-    path
-        The folder.
-    source
-        Where the log comes from.
-    described
-        All columns, in the order of the files.
-    files
-        The files, ascending by day and ``row_id``; none of them is empty.
-    label
-        Name of the column of labels.
-    time
-        The column of time.
-    row_group_rows
-        Rows of the row groups, of which the last of a file may have fewer.
-    counts
-        What was counted while the source was read, such as malformed lines.
-    """
+    """An open log."""
 
     path: Path
-    source: str
-    described: tuple[LogColumn, ...]
-    files: tuple[LogFile, ...]
-    label: str
-    time: LogTime
-    row_group_rows: int
+    source: str  # where the log comes from
+    described: tuple[LogColumn, ...]  # all columns, in the order of the files
+    files: tuple[LogFile, ...]  # the files, ascending by day and ``row_id``; none of them is empty
+    label: str  # name of the column of labels
+    time: LogTime  # the column of time
+    row_group_rows: int  # rows of the row groups, of which the last of a file may have fewer
+    # What was counted while the source was read, such as malformed lines
     counts: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
@@ -158,30 +139,14 @@ class LogFileWriter(RowGroupWriter):
 
 @dataclass(frozen=True)
 class LogWriter:
-    """A log on its way. Files may be written at the same time; `finish` makes the folder a log.
+    """A log on its way. Files may be written at the same time; `finish` makes the folder a log."""
 
-    Attributes
-    ----------
-    path
-        The folder, which is made.
-    source
-        Where the log comes from.
-    columns
-        The source's own columns, without `FIRST`.
-    unit
-        What time counts.
-    row_group_rows
-        Rows of a row group.
-    period
-        What the column ``day`` numbers.
-    """
-
-    path: Path
-    source: str
-    columns: tuple[LogColumn, ...]
-    unit: Unit
-    row_group_rows: int
-    period: Period = "day"
+    path: Path  # the folder, which is made
+    source: str  # where the log comes from
+    columns: tuple[LogColumn, ...]  # the source's own columns, without `FIRST`
+    unit: Unit  # what time counts
+    row_group_rows: int  # rows of a row group
+    period: Period = "day"  # what the column ``day`` numbers
 
     @property
     def schema(self) -> pa.Schema:

@@ -30,30 +30,19 @@ class CalibrationBin:
 
 @dataclass(frozen=True)
 class Quality:
-    """Quality of the predictions of some rows.
+    """Quality of the predictions of some rows."""
 
-    Attributes
-    ----------
-    auc
-        Area under the ROC curve: how likely a positive row is predicted above a negative one, ties counting half. None
-        where the rows are all of one label.
-    auc_standard_error
-        Over draws of test rows: E. R. DeLong, D. M. DeLong and D. L. Clarke-Pearson, "Comparing the areas under two
-        or more correlated receiver operating characteristic curves", Biometrics 44, 1988.
-    log_loss
-        Mean of -log of the probability of what happened, in nats.
-    calibration_error
-        Expected calibration error: mean distance of predicted and observed over ten bins of about equally many rows,
-        weighted by their rows. Rows of equal predictions are in one bin, so there may be fewer.
-    calibration
-        The bins, in ascending order of the prediction.
-    """
-
+    # Area under the ROC curve: how likely a positive row is predicted above a negative one, ties counting half. None
+    # where the rows are all of one label.
     auc: float | None
+    # Over draws of test rows: E. R. DeLong, D. M. DeLong and D. L. Clarke-Pearson, "Comparing the areas under two or
+    # more correlated receiver operating characteristic curves", Biometrics 44, 1988.
     auc_standard_error: float | None
-    log_loss: float
+    log_loss: float  # mean of -log of the probability of what happened, in nats
+    # Expected calibration error: mean distance of predicted and observed over ten bins of about equally many rows,
+    # weighted by their rows. Rows of equal predictions are in one bin, so there may be fewer.
     calibration_error: float
-    calibration: tuple[CalibrationBin, ...]
+    calibration: tuple[CalibrationBin, ...]  # the bins, in ascending order of the prediction
 
 
 def is_measured(quality: Mapping[str, Any], test: Mapping[str, Any]) -> bool:

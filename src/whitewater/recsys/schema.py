@@ -18,23 +18,12 @@ from whitewater.errors import InputError
 
 @dataclass(frozen=True)
 class Field:
-    """A column.
-
-    Parameters
-    ----------
-    name
-        Its name.
-    type
-        Its type in Parquet.
-    tags
-        What it is for, such as ``user_id`` or the name of a group of features.
-    properties
-        What readers may need to know, such as ``cardinality``: ids are below it. Values of JSON.
-    """
+    """A column."""
 
     name: str
-    type: pa.DataType
-    tags: tuple[str, ...] = ()
+    type: pa.DataType  # its type in Parquet
+    tags: tuple[str, ...] = ()  # what it is for, such as ``user_id`` or the name of a group of features
+    # What readers may need to know, such as ``cardinality``: ids are below it. Values of JSON.
     properties: Mapping[str, Any] = field(default_factory=dict)
 
     def tagged(self, *tags: str) -> Field:

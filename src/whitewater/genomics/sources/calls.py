@@ -31,17 +31,11 @@ class Calls:
     A `Part` of a source. 0 is the reference, 1 ... are its alternates, -1 is a missing allele, and -2 pads a call of a
     lower ploidy. Calls of another ploidy are missing: than ``asked_ploidy``, or, where that is 0, than the largest that
     the array has room for.
-
-    Parameters
-    ----------
-    alleles
-        How many a variant has at most.
-    rows
-        Returns rows of the table of the variants, which are read in blocks of whole chunks of ``site_chunk`` rows.
     """
 
     array: Array | Block
-    alleles: int
+    alleles: int  # how many a variant has at most
+    # Returns rows of the table of the variants, which are read in blocks of whole chunks of ``site_chunk`` rows
     rows: Callable[[slice], pd.DataFrame]
     site_chunk: int
     asked_ploidy: int = 0

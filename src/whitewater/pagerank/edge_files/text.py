@@ -79,31 +79,16 @@ _OF_FIELDS = (_NO_INTEGER, _MISSING, _TOO_MANY)
 
 @dataclass(frozen=True)
 class TextFile:
-    """A file of lines, and what the lines ahead of its first row say.
-
-    Attributes
-    ----------
-    header
-        The fields of the first line that is no comment, where that names columns.
-    body
-        Where the lines of rows begin, in bytes of the text.
-    counts
-        How many ``lines`` there are ahead of these, of which are ``comments``, ``empty_lines`` and ``headers``.
-    matrix
-        What a file of Matrix Market declares.
-    declared
-        How many edges a comment as those of SNAP tells of.
-    comment
-        The first comment, as it stands.
-    """
+    """A file of lines, and what the lines ahead of its first row say."""
 
     path: Path
-    header: tuple[str, ...]
-    body: int
+    header: tuple[str, ...]  # the fields of the first line that is no comment, where that names columns
+    body: int  # where the lines of rows begin, in bytes of the text
+    # How many ``lines`` there are ahead of these, of which are ``comments``, ``empty_lines`` and ``headers``
     counts: Counter[str]
-    matrix: Matrix | None
-    declared: int | None
-    comment: bytes
+    matrix: Matrix | None  # what a file of Matrix Market declares
+    declared: int | None  # how many edges a comment as those of SNAP tells of
+    comment: bytes  # the first comment, as it stands
 
 
 @dataclass(frozen=True)

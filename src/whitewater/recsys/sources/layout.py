@@ -25,24 +25,12 @@ _WANTED = {
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns to read, and what they become.
+    """The columns to read, and what they become."""
 
-    Attributes
-    ----------
-    columns
-        The source's columns, with roles; one is the label, at most one the time.
-    types
-        Type in the log, by its name in `TYPES`, of each column that is neither.
-    positive
-        A label of at least this is 1, one below it 0; None: labels are 0 or 1.
-    never_null
-        Columns of ``types`` in which a null is a fault.
-    """
-
-    columns: tuple[FileColumn, ...]
-    types: Mapping[str, str]
-    positive: float | None = None
-    never_null: frozenset[str] = frozenset()
+    columns: tuple[FileColumn, ...]  # the source's columns, with roles; one is the label, at most one the time
+    types: Mapping[str, str]  # type in the log, by its name in `TYPES`, of each column that is neither
+    positive: float | None = None  # a label of at least this is 1, one below it 0; None: labels are 0 or 1
+    never_null: frozenset[str] = frozenset()  # columns of ``types`` in which a null is a fault
 
     @property
     def names(self) -> list[str]:
