@@ -25,6 +25,7 @@ from whitewater.recsys import dataset, fitting
 from whitewater.recsys.dataset import Dataset
 from whitewater.recsys.feature_folder import open_features
 from whitewater.recsys.graph import Inputs
+from whitewater.recsys.log_folder import like, open_log
 from whitewater.recsys.operator import Applying, Fitted, Fitting, Operator, RowFunction, Statistic
 from whitewater.recsys.operators import Categorify, FillMedian, FillMissing, LogOp, Normalize, Rename, TargetEncoding
 from whitewater.recsys.schema import Field
@@ -178,6 +179,12 @@ def test_files_a_folder_of_them_and_a_log_are_read_as_the_table_is(tmp_path: Pat
     sources: Sequence[Any] = [several, log, str(tmp_path / "one.parquet"), sorted(several.iterdir())]
     for source in sources:
         assert_same(fitted(source).transform(source), SERVED)
+
+
+def test_a_log_without_rows_is_read_as_a_table_without_rows(tmp_path: Path) -> None:
+    log = like(open_log(write_log(CLICKS, tmp_path / "log")), tmp_path / "empty").finish([])
+    found = Dataset(log.path)
+    assert (found.rows, found.parts(), found.schema.names) == (0, (), list(log.types))
 
 
 def test_large_row_groups_are_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

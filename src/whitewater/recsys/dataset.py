@@ -6,13 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from whitewater.errors import InputError
+from whitewater.folder import RowGroup
 from whitewater.recsys.log_folder import is_log, open_log
-from whitewater.recsys.rows import as_fitted, joined
+from whitewater.recsys.rows import as_fitted, as_table
 from whitewater.recsys.schema import Field, Schema, kind, plain, wider
 
 if TYPE_CHECKING:
@@ -26,24 +27,12 @@ FEW_ROWS = 131_072
 
 
 @dataclass(frozen=True)
-class Piece:
-    """Rows of a row group of a file, or, where ``source`` is a number, of that batch of a table."""
+class Part:
+    """Rows that are read together: of one row group from row ``start`` on, of several whole ones, or of a table."""
 
-    source: Path | int
-    row_group: int
+    groups: tuple[RowGroup, ...]
     start: int
     rows: int
-
-
-@dataclass(frozen=True)
-class Part:
-    """Rows that are read together: pieces, one behind the other."""
-
-    pieces: tuple[Piece, ...]
-
-    @property
-    def rows(self) -> int:
-        return sum(each.rows for each in self.pieces)
 
 
 Span = tuple[Part, ...]
@@ -68,10 +57,17 @@ class Dataset:
 
     source: Any
 
-    @property
+    @cached_property
     def schema(self) -> Schema:
         """The columns; of files, those that all of them have."""
-        return self._stored.schema
+        if self._table is not None:
+            return _schema(self._table.schema)
+        (first, schema), *others = [
+            (path, _schema(footer.schema.to_arrow_schema())) for path, footer in self._footers.items()
+        ]
+        for path, other in others:
+            schema = _common(schema, first, other, path)
+        return schema
 
     @cached_property
     def seconds(self) -> tuple[str, ...]:
@@ -83,7 +79,7 @@ class Dataset:
 
     def parts(self) -> tuple[Part, ...]:
         """Return the parts, which depend on the data only."""
-        return self._stored.parts
+        return self._parts
 
     @property
     def rows(self) -> int:
@@ -93,60 +89,22 @@ class Dataset:
     def read(self, part: Part, names: Sequence[str], device: Device) -> Block:
         """Read columns of a part; raises InputError if a file is damaged, or a column is not there."""
         types = {name: self.schema[name].type for name in names}
-        return joined(
-            [as_fitted(self._stored.read(piece, names, device), types, device) for piece in part.pieces], device
-        )
+        if self._table is not None:
+            return as_fitted(_block(self._table.slice(part.start, part.rows), names, device), types, device)
+        blocks = [
+            as_fitted(
+                device.read_columns(group.path, group.number, names, start=part.start, rows=part.rows), types, device
+            )
+            for group in part.groups
+        ]
+        if len(blocks) == 1:
+            return blocks[0]
+        return _block(pa.concat_tables([as_table(block, types, device) for block in blocks]), names, device)
 
     def stored_bytes(self, names: Sequence[str]) -> dict[str, int]:
         """Return the bytes of columns as stored, which tell how long it takes to read them."""
-        return self._stored.sizes(names)
-
-    @cached_property
-    def _stored(self) -> _Files | _Table:
-        if isinstance(self.source, (str, Path)):
-            return _Files(_files(Path(self.source)))
-        if isinstance(self.source, Sequence) and self.source and isinstance(self.source[0], (str, Path)):
-            return _Files(tuple(map(Path, self.source)))
-        return _Table(_as_table(self.source))
-
-
-@dataclass(frozen=True)
-class _Files:
-    paths: tuple[Path, ...]
-
-    @cached_property
-    def schema(self) -> Schema:
-        first, *others = self.paths
-        schema = _schema(self._footers[first].schema.to_arrow_schema())
-        for path in others:
-            schema = _common(schema, first, _schema(self._footers[path].schema.to_arrow_schema()), path)
-        return schema
-
-    @cached_property
-    def parts(self) -> tuple[Part, ...]:
-        return _together(
-            Piece(path, number, start, rows)
-            for path, footer in self._footers.items()
-            for number in range(footer.num_row_groups)
-            for start, rows in _cut(footer.row_group(number).num_rows)
-        )
-
-    @cached_property
-    def _footers(self) -> dict[Path, Any]:
-        from whitewater.devices.parquet import opened
-
-        footers = {}
-        for path in self.paths:
-            with opened(path) as file:
-                footers[path] = file.metadata
-        return footers
-
-    def read(self, piece: Piece, names: Sequence[str], device: Device) -> Block:
-        return device.read_columns(
-            cast("Path", piece.source), piece.row_group, names, start=piece.start, rows=piece.rows
-        )
-
-    def sizes(self, names: Sequence[str]) -> dict[str, int]:
+        if self._table is not None:
+            return {name: self._table.column(name).nbytes for name in names}
         sizes = dict.fromkeys(names, 0)
         for footer in self._footers.values():
             for group in map(footer.row_group, range(footer.num_row_groups)):
@@ -156,49 +114,64 @@ class _Files:
                         sizes[name] += chunk.total_uncompressed_size
         return sizes
 
-
-@dataclass(frozen=True)
-class _Table:
-    table: pa.Table
+    @cached_property
+    def _parts(self) -> tuple[Part, ...]:
+        if self._table is not None:
+            return tuple(_cut((), self._table.num_rows))
+        return _together(
+            RowGroup(path, number, footer.row_group(number).num_rows)
+            for path, footer in self._footers.items()
+            for number in range(footer.num_row_groups)
+        )
 
     @cached_property
-    def schema(self) -> Schema:
-        return _schema(self.table.schema)
+    def _paths(self) -> tuple[Path, ...]:
+        """The files, or none of data in memory."""
+        if isinstance(self.source, (str, Path)):
+            return _files(Path(self.source))
+        is_files = isinstance(self.source, Sequence) and self.source and isinstance(self.source[0], (str, Path))
+        return tuple(map(Path, self.source)) if is_files else ()
 
     @cached_property
-    def batches(self) -> list[pa.RecordBatch]:
-        return [batch for batch in self.table.to_batches(max_chunksize=PART_ROWS) if batch.num_rows]
+    def _table(self) -> pa.Table | None:
+        if isinstance(self.source, (str, Path)) and not self._paths:
+            # A log may have no rows.
+            return pa.schema(list(open_log(Path(self.source)).types.items())).empty_table()
+        return None if self._paths else _as_table(self.source)
 
     @cached_property
-    def parts(self) -> tuple[Part, ...]:
-        return _together(Piece(number, 0, 0, batch.num_rows) for number, batch in enumerate(self.batches))
+    def _footers(self) -> dict[Path, Any]:
+        from whitewater.devices.parquet import opened
 
-    def read(self, piece: Piece, names: Sequence[str], device: Device) -> Block:
-        from whitewater.devices.column_reading import column_of
-        from whitewater.devices.columns import moved
-
-        batch = self.batches[cast("int", piece.source)].slice(piece.start, piece.rows)
-        return {name: moved(column_of(batch.column(name)), device.from_host) for name in names}
-
-    def sizes(self, names: Sequence[str]) -> dict[str, int]:
-        return {name: self.table.column(name).nbytes for name in names}
+        footers = {}
+        for path in self._paths:
+            with opened(path) as file:
+                footers[path] = file.metadata
+        return footers
 
 
-def _cut(rows: int) -> Iterator[tuple[int, int]]:
-    """Yield first row and rows of the pieces of a row group: one, unless it is far larger than a part should be."""
+def _block(table: pa.Table, names: Sequence[str], device: Device) -> Block:
+    from whitewater.devices.column_reading import column_of
+    from whitewater.devices.columns import moved
+
+    return {name: moved(column_of(table.column(name)), device.from_host) for name in names}
+
+
+def _cut(groups: tuple[RowGroup, ...], rows: int) -> Iterator[Part]:
+    """Yield the parts of so many rows: one, unless they are far more than a part should have."""
     size = rows if rows <= 2 * PART_ROWS else PART_ROWS
     for start in range(0, rows, max(size, 1)):
-        yield start, min(size, rows - start)
+        yield Part(groups, start, min(size, rows - start))
 
 
-def _together(pieces: Iterable[Piece]) -> tuple[Part, ...]:
-    """Return pieces as parts; small ones that follow one another are one part."""
+def _together(groups: Iterable[RowGroup]) -> tuple[Part, ...]:
+    """Return row groups as parts; small ones that follow one another are one part."""
     parts: list[Part] = []
-    for piece in pieces:
-        if parts and parts[-1].rows + piece.rows <= FEW_ROWS:
-            parts[-1] = Part((*parts[-1].pieces, piece))
-        elif piece.rows:
-            parts.append(Part((piece,)))
+    for group in groups:
+        if parts and parts[-1].start == 0 and parts[-1].rows + group.rows <= FEW_ROWS:
+            parts[-1] = Part((*parts[-1].groups, group), 0, parts[-1].rows + group.rows)
+        else:
+            parts += _cut((group,), group.rows)
     return tuple(parts)
 
 

@@ -1,8 +1,8 @@
-"""Columns of rows from several places: put one behind the other, cut, and moved between host and device."""
+"""Columns of rows as those that a workflow was fitted on, and as tables of Arrow."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -24,50 +24,6 @@ _MOST = 2**63 - 1
 def rows_of(block: Block) -> int:
     """Return the number of rows of a block, which has a column at least."""
     return len(next(iter(block.values())))
-
-
-def joined(blocks: Sequence[Block], device: Device) -> Block:
-    """Return the rows of blocks of the same columns, one behind the other."""
-    if len(blocks) == 1:
-        return blocks[0]
-    return {name: _joined([block[name] for block in blocks], device) for name in blocks[0]}
-
-
-def _joined(columns: Sequence[Column], device: Device) -> Column:
-    first = columns[0]
-    if isinstance(first, Lists):
-        return _joined_lists(cast("Sequence[Lists]", columns), device)
-    if isinstance(first, Categories):
-        return _joined_categories(cast("Sequence[Categories]", columns), device)
-    return _joined_numbers(cast("Sequence[Numbers]", columns), device)
-
-
-def _joined_numbers(columns: Sequence[Numbers], device: Device) -> Numbers:
-    xp = device.xp
-    values = xp.concatenate([each.values for each in columns])
-    if all(each.valid is None for each in columns):
-        return Numbers(values)
-    valid = [xp.ones(len(each), bool) if each.valid is None else each.valid for each in columns]
-    return Numbers(values, xp.concatenate(valid))
-
-
-def _joined_categories(columns: Sequence[Categories], device: Device) -> Categories:
-    xp = device.xp
-    codes, start = [], 0
-    for each in columns:
-        codes.append(xp.where(each.codes < 0, each.codes, each.codes + start).astype(each.codes.dtype))
-        start += len(each.dictionary)
-    return Categories(xp.concatenate(codes), pa.concat_arrays([each.dictionary for each in columns]))
-
-
-def _joined_lists(columns: Sequence[Lists], device: Device) -> Lists:
-    xp = device.xp
-    offsets, start = [xp.zeros(1, xp.int64)], 0
-    for each in columns:
-        offsets.append(each.offsets[1:] + start)
-        start += len(each.values)
-    values = _joined([each.values for each in columns], device)
-    return Lists(xp.concatenate(offsets), cast("Numbers | Categories", values))
 
 
 def as_fitted(block: Block, types: Mapping[str, pa.DataType], device: Device) -> Block:
