@@ -13,7 +13,6 @@ import pyarrow as pa
 from whitewater.config.cluster import Cluster
 from whitewater.config.pagerank import Pagerank
 from whitewater.devices import Device
-from whitewater.devices.cpu import CpuDevice
 from whitewater.pagerank import edges_folder
 from whitewater.pagerank.graph_folder import GraphFolder, GraphWriter, open_graph
 from whitewater.pagerank.pagerank import pagerank
@@ -127,7 +126,7 @@ def rank(
     run = Run(
         "pagerank",
         "pagerank",
-        device or CpuDevice(),
+        device or Device(),
         Pagerank.model_validate(settings),
         threads=threads,
         cluster_settings=cluster or Cluster(),

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from pydantic import JsonValue
 
+from benchmarks.published.dask_cluster import dask_client
 from benchmarks.published.row import BOTH, SEED, CallCase, Published, Row, Timed, Variant, Work
 from benchmarks.report import Size
 from whitewater.devices import Device
@@ -72,7 +73,7 @@ def as_published(work: Work) -> Iterator[Timed]:
         y = (x + 1)[::2, ::2]
         return Total(y.sum().compute(), y.size)
 
-    with work.device.dask_client(work.cluster, threads=work.threads):
+    with dask_client(work.device, work.cluster, threads=work.threads):
         yield Timed(call, answer=answer)
 
 

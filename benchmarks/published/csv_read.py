@@ -18,6 +18,7 @@ from typing import Any, cast
 import numpy as np
 from pydantic import JsonValue
 
+from benchmarks.published.dask_cluster import frames_of
 from benchmarks.published.row import BOTH, CallCase, Published, Row, Timed, Variant, Work
 from benchmarks.published.yellow_csv import DEGREES, HUNDREDTHS, YellowCsv, numbers, parse, units_of
 from whitewater.devices import NULL_INTEGER, Array, Device, Encoded, Kind, RawBlock
@@ -75,7 +76,7 @@ def _checksum(values: Array) -> list[JsonValue]:
 @contextmanager
 def as_published(work: Work) -> Iterator[Timed]:
     """Read with pandas or cuDF, with nothing but the name of the file."""
-    frames, path = work.device.frames, path_of(work)
+    frames, path = frames_of(work.device), path_of(work)
 
     def number(frame: Any, name: str) -> Array:
         return np.asarray(frame[name].astype("float64").to_numpy(na_value=np.nan))

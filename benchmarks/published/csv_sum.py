@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from benchmarks.published.dask_cluster import dask_client
 from benchmarks.published.row import BOTH, CallCase, Published, Row, Timed, Variant, Work
 from benchmarks.published.yellow_csv import DTYPES, YellowCsv, counts, duckdb_source, parse, units_of
 from whitewater.devices import Device
@@ -30,7 +31,7 @@ def as_published(work: Work) -> Iterator[Timed]:
 
     paths = [str(path) for path in FILES.paths(work)]
     blocksize = block_bytes(work, FILES)
-    with work.device.dask_client(work.cluster, threads=work.threads):
+    with dask_client(work.device, work.cluster, threads=work.threads):
 
         def total() -> float:
             return float(dd.read_csv(paths, blocksize=blocksize, dtype=DTYPES)[COLUMN].sum().compute())

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from benchmarks.process_tree import MeasurementError
+from benchmarks.published.dask_cluster import dask_client
 from benchmarks.published.row import Work
 from whitewater.config.cluster import Cluster
 
@@ -25,7 +26,7 @@ def limited_client(work: Work, limit: int) -> Iterator[Any]:
     with (
         # Spilled data are on the same disk as those of the other variants.
         dask.config.set(temporary_directory=str(work.folder.resolve())),
-        work.device.dask_client(cluster, threads=work.threads, memory_limit=limit // workers) as client,
+        dask_client(work.device, cluster, threads=work.threads, memory_limit=limit // workers) as client,
     ):
         yield client
 

@@ -23,9 +23,11 @@ import numpy as np
 from pydantic import JsonValue
 
 from benchmarks.published import model_search
+from benchmarks.published.dask_cluster import dask_client
 from benchmarks.published.row import BOTH, ONE_BLAS_THREAD, SEED, CallCase, Row, Timed, Variant, Work
 from benchmarks.report import Size
 from whitewater.devices import Device
+from whitewater.devices.estimators import random_forest
 
 ROWS = 100_000_000
 COLUMNS = 10
@@ -94,7 +96,7 @@ def as_published(work: Work) -> Iterator[Timed]:
 
     device = work.device
     (x, y), tried = draw(work), settings()
-    with device.dask_client(work.cluster, threads=work.threads) as client:
+    with dask_client(device, work.cluster, threads=work.threads) as client:
 
         def call() -> Found:
             scores = [
@@ -112,7 +114,7 @@ def as_published(work: Work) -> Iterator[Timed]:
 def fit(device: Device, setting: Setting, data: Data) -> Any:
     """Move rows to the device and fit a forest."""
     x, y = data
-    return device.random_forest(**setting, seed=SEED).fit(device.from_host(x), device.from_host(y))
+    return random_forest(device, **setting, seed=SEED).fit(device.from_host(x), device.from_host(y))
 
 
 def fit_and_score(device: Device, setting: Setting, train: Data, test: Data) -> float:
@@ -132,7 +134,7 @@ def each_fit(work: Work) -> Iterator[Timed]:
     with device.cluster(work.cluster, threads=work.threads, large=False) as workers:
 
         def call() -> Found:
-            factory = partial(device.random_forest, seed=SEED)
+            factory = partial(random_forest, device, seed=SEED)
             found = model_search.search(
                 factory, tried, data, folds=FOLDS, scorer=model_search.r2, device=device, workers=workers
             )

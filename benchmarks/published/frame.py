@@ -16,6 +16,7 @@ import numpy.typing as npt
 from pydantic import JsonValue
 
 from benchmarks.published.array_join import matches
+from benchmarks.published.dask_cluster import frames_of
 from benchmarks.published.fingerprint import fingerprint
 from benchmarks.published.row import BOTH, SEED, CallCase, Published, Row, Timed, Variant, Work
 from benchmarks.report import Size
@@ -186,7 +187,7 @@ def columns_answer(*names: str) -> Callable[[Any], JsonValue]:
 def frame_of(work: Work) -> Any:
     """Return the table as a frame of pandas or cuDF."""
     x, y = draw(work)
-    return work.device.frames.DataFrame({"x": work.device.from_host(x), "y": work.device.from_host(y)})
+    return frames_of(work.device).DataFrame({"x": work.device.from_host(x), "y": work.device.from_host(y)})
 
 
 def polars_frame(work: Work) -> Any:

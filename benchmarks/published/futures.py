@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from pydantic import JsonValue
 
+from benchmarks.published.dask_cluster import dask_client
 from benchmarks.published.row import BOTH, ONE_BLAS_THREAD, CallCase, Row, Timed, Variant, Work
 from benchmarks.report import Size
 from whitewater.devices import Device
@@ -144,7 +145,7 @@ def as_published(work: Work) -> Iterator[Timed]:
     from distributed import as_completed
 
     device = work.device
-    with device.dask_client(work.cluster, threads=work.threads) as client:
+    with dask_client(device, work.cluster, threads=work.threads) as client:
         integrate = partial(integrate_one, device)
 
         def call() -> Total:

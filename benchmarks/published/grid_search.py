@@ -17,8 +17,10 @@ import numpy as np
 from pydantic import JsonValue
 
 from benchmarks.published import diabetes, model_search
+from benchmarks.published.dask_cluster import dask_client
 from benchmarks.published.row import BOTH, ONE_BLAS_THREAD, CallCase, Published, Row, Timed, Variant, Work
 from whitewater.devices import Device
+from whitewater.devices.estimators import ridge
 
 ALPHAS = np.logspace(-3, -1, 10)
 FOLDS = 5
@@ -75,7 +77,7 @@ def tasks_with_data(work: Work, *, repeats: Repeats) -> Iterator[Timed]:
 
     device = work.device
     x, y = diabetes.training_part(repeats(work))
-    with device.dask_client(work.cluster, threads=work.threads) as client:
+    with dask_client(device, work.cluster, threads=work.threads) as client:
 
         def call() -> Found:
             scores = [
@@ -92,7 +94,7 @@ def tasks_with_data(work: Work, *, repeats: Repeats) -> Iterator[Timed]:
 
 def fit(device: Device, alpha: float, x: Any, y: Any) -> Line:
     """Move rows to the device, fit, and bring the model back."""
-    model: Any = device.ridge(alpha=alpha).fit(device.from_host(x).copy(), device.from_host(y))
+    model: Any = ridge(device, alpha=alpha).fit(device.from_host(x).copy(), device.from_host(y))
     return Line(device.to_host(model.coef_), float(model.intercept_))
 
 
@@ -101,7 +103,7 @@ def fit_and_score(device: Device, alpha: float, train: Data, test: Data) -> floa
     from sklearn.metrics import r2_score
 
     x, y = (device.from_host(part) for part in train)
-    model = device.ridge(alpha=alpha).fit(x.copy(), y)
+    model = ridge(device, alpha=alpha).fit(x.copy(), y)
     return float(r2_score(test[1], device.to_host(model.predict(device.from_host(test[0])))))
 
 
@@ -115,7 +117,13 @@ def each_fit(work: Work, *, repeats: Repeats) -> Iterator[Timed]:
 
         def call() -> Found:
             found = model_search.search(
-                device.ridge, settings, data, folds=FOLDS, scorer=model_search.r2, device=device, workers=workers
+                partial(ridge, device),
+                settings,
+                data,
+                folds=FOLDS,
+                scorer=model_search.r2,
+                device=device,
+                workers=workers,
             )
             model: Any = found.estimator
             return Found(found.scores.mean(axis=1), Line(device.to_host(model.coef_), float(model.intercept_)))

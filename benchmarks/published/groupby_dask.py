@@ -14,9 +14,11 @@ import numpy as np
 from pydantic import JsonValue
 
 from benchmarks.published.csv_sum import MONTHS_OF_2016, block_bytes
+from benchmarks.published.dask_cluster import dask_client
 from benchmarks.published.row import BOTH, CallCase, Row, Timed, Variant, Work
 from benchmarks.published.yellow_csv import DTYPES, YellowCsv, counts, duckdb_source, numbers, parse, units_of
 from whitewater.devices import NULL_INTEGER, Array, Device
+from whitewater.devices.categories import count_codes, sum_by_code
 from whitewater.errors import InputError
 from whitewater.taxi.raw import Unit
 
@@ -38,7 +40,7 @@ def as_published(work: Work) -> Iterator[Timed]:
 
     paths = [str(path) for path in FILES.paths(work)]
     blocksize = block_bytes(work, FILES)
-    with work.device.dask_client(work.cluster, threads=work.threads):
+    with dask_client(work.device, work.cluster, threads=work.threads):
         # Unless it is told to leave them out, as pandas does, Dask's mean has a group of those without a key.
         def means() -> Any:
             trips = dd.read_csv(paths, blocksize=blocksize, dtype=DTYPES)
@@ -83,8 +85,8 @@ def groups(unit: Unit, device: Device) -> tuple[Array, Array]:
             raise InputError(f"{unit.file.path} has a {KEY} above {GROUPS - 1}. "
                              "Remove the file, so that it is made again.")  # fmt: skip
         codes = xp.where(xp.isnan(miles), xp.int32(NULL_INTEGER), passengers)
-        count += device.to_host(device.count_codes(codes, GROUPS))
-        total += device.to_host(device.sum_by_code(codes, miles, GROUPS))
+        count += device.to_host(count_codes(codes, GROUPS, device))
+        total += device.to_host(sum_by_code(codes, miles, GROUPS, device))
     return count, total
 
 

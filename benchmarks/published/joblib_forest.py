@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from pydantic import JsonValue
 
+from benchmarks.published.dask_cluster import dask_client
 from benchmarks.published.row import ONE_BLAS_THREAD, SEED, CallCase, Row, Timed, Variant, Work
 from benchmarks.report import Size
 
@@ -75,7 +76,7 @@ def as_published(work: Work) -> Iterator[Timed]:
     import joblib  # type: ignore[import-untyped]
 
     x, y, *test = draw(work)
-    with work.device.dask_client(work.cluster, threads=work.threads):
+    with dask_client(work.device, work.cluster, threads=work.threads):
 
         def call() -> Any:
             with joblib.parallel_backend("dask"):

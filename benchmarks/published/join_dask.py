@@ -19,6 +19,7 @@ import numpy.typing as npt
 from pydantic import JsonValue
 
 from benchmarks.published.array_join import matches
+from benchmarks.published.dask_cluster import dask_client, frames_of
 from benchmarks.published.fingerprint import added, fingerprint
 from benchmarks.published.row import BOTH, SEED, CallCase, Published, Row, Timed, Variant, Work
 from benchmarks.report import Size
@@ -63,7 +64,7 @@ def draw_partition(
 def frame_partition(number: int, *, device: Device, name: str, rows: int, keys: int) -> Any:
     """Return a partition as a frame of the device; a task of a worker."""
     values, ids = draw_partition(number, name=name, rows=rows, keys=keys)
-    return device.frames.DataFrame({name: device.from_host(values), "id": device.from_host(ids)})
+    return frames_of(device).DataFrame({name: device.from_host(values), "id": device.from_host(ids)})
 
 
 def draw(work: Work, name: str) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
@@ -120,7 +121,7 @@ def join_as_published(work: Work) -> Iterator[Timed]:
     """Dask's merge, persisted in the memory of its workers, which hold both tables."""
     from distributed import wait
 
-    with work.device.dask_client(work.cluster, threads=work.threads) as client:
+    with dask_client(work.device, work.cluster, threads=work.threads) as client:
         left, right = dask_table(work, "x").persist(), dask_table(work, "y").persist()
         wait([left, right])
         calls = count()
@@ -199,7 +200,7 @@ def sum_as_published(work: Work) -> Iterator[Timed]:
     """Dask's sum of a column that its workers hold."""
     from distributed import wait
 
-    with work.device.dask_client(work.cluster, threads=work.threads):
+    with dask_client(work.device, work.cluster, threads=work.threads):
         left = dask_table(work, "x").persist()
         wait(left)
         yield Timed(lambda: left.x.sum().compute(), answer=float)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from whitewater.devices import Array, Device
-from whitewater.devices.protocol import Regressor
+from whitewater.devices.estimators import Regressor
 from whitewater.workers import Workers
 
 Setting = Mapping[str, Any]

@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import JsonValue
 
+from benchmarks.published.dask_cluster import dask_client
 from benchmarks.published.row import BOTH, ONE_BLAS_THREAD, SEED, CallCase, Row, Timed, Variant, Work
 from benchmarks.published.svd_genotypes import CHUNK, bands, cells, cuts, shape, size
 from benchmarks.published.two_bit import packed, slab_rows, slabs
@@ -91,7 +92,7 @@ def published_keep(work: Work) -> Iterator[Timed]:
     """``x.map_blocks(compress).persist()``."""
     from distributed import wait
 
-    with work.device.dask_client(work.cluster, threads=work.threads):
+    with dask_client(work.device, work.cluster, threads=work.threads):
         x = dask_array(work).persist()
         wait(x)
 
@@ -111,7 +112,7 @@ def published_use(work: Work) -> Iterator[Timed]:
     from distributed import wait
 
     device, empty = work.device, work.device.xp.empty((0, 0), np.uint8)
-    with device.dask_client(work.cluster, threads=work.threads):
+    with dask_client(device, work.cluster, threads=work.threads):
         kept, factor = packed_blocks(dask_array(work)).persist(), dask_factor(work).persist()
         wait([kept, factor])
         widths = tuple(4 * width for width in kept.chunks[1])

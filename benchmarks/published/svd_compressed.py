@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 from pydantic import JsonValue
 
+from benchmarks.published.dask_cluster import dask_client
 from benchmarks.published.row import BOTH, ONE_BLAS_THREAD, SEED, CallCase, Published, Row, Timed, Variant, Work
 from benchmarks.report import Size
 from whitewater.devices import Device
@@ -90,7 +91,7 @@ def as_published(work: Work) -> Iterator[Timed]:
     import dask
     import dask.array as da
 
-    with work.device.dask_client(work.cluster, threads=work.threads) as client:
+    with dask_client(work.device, work.cluster, threads=work.threads) as client:
 
         def call() -> Components:
             x = da.random.random(size=shape(work), chunks=chunk_shape(work))

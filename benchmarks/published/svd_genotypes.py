@@ -31,6 +31,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import JsonValue
 
+from benchmarks.published.dask_cluster import dask_client
 from benchmarks.published.dask_spill import limited_client, spilled
 from benchmarks.published.row import BOTH, ONE_BLAS_THREAD, SEED, CallCase, Published, Row, Timed, Variant, Work
 from benchmarks.published.two_bit import packed, slabs, whole_bytes
@@ -97,7 +98,7 @@ def bands(work: Work) -> list[tuple[int, int]]:
 @contextmanager
 def as_published(work: Work) -> Iterator[Timed]:
     """Dask's `svd_compressed` of persisted chunks of 20000 x 5000, NumPy's or CuPy's."""
-    with work.device.dask_client(work.cluster, threads=work.threads):
+    with dask_client(work.device, work.cluster, threads=work.threads):
         yield persisted(work)
 
 

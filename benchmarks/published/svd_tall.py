@@ -19,6 +19,7 @@ import dask.array as da
 import numpy as np
 from pydantic import JsonValue
 
+from benchmarks.published.dask_cluster import dask_client
 from benchmarks.published.row import BOTH, ONE_BLAS_THREAD, SEED, CallCase, Row, Timed, Variant, Work
 from benchmarks.report import Size
 from whitewater.devices import Device
@@ -87,7 +88,7 @@ def as_published(work: Work) -> Iterator[Timed]:
     from distributed import wait
 
     device = work.device
-    with device.dask_client(work.cluster, threads=work.threads) as client:
+    with dask_client(device, work.cluster, threads=work.threads) as client:
         x = lazily_drawn(work).map_blocks(device.from_host, meta=device.xp.empty((0, 0))).persist()
         wait(x)
 

@@ -13,6 +13,7 @@ import numpy as np
 from distributed import wait
 
 from benchmarks.genomics.variant import COMPONENTS, Work, dosages_of, main, passing, scaled
+from benchmarks.published.dask_cluster import dask_client
 from whitewater import devices
 from whitewater.config.cluster import Cluster
 from whitewater.devices import Device
@@ -24,7 +25,7 @@ def compute(work: Work) -> int:
     """Compute the components and return the number of variants."""
     device = devices.resolve(work.device)
     xp = device.xp
-    with device.dask_client(Cluster.model_validate_json(work.cluster), threads=work.threads):
+    with dask_client(device, Cluster.model_validate_json(work.cluster), threads=work.threads):
         with work.phase("load_seconds"):
             calls = da.from_zarr(work.store, component="call_genotype").rechunk({1: -1, 2: -1})
             dosages = calls.map_blocks(loaded, device, drop_axis=2, dtype=np.int8, meta=xp.empty((0, 0), np.int8))

@@ -19,6 +19,7 @@ from pydantic import JsonValue
 
 from benchmarks.published.row import BOTH, ONE_BLAS_THREAD, SEED, CallCase, Published, Row, Timed, Variant, Work
 from benchmarks.report import Size
+from whitewater.devices.estimators import umap
 
 BYTES = 439_000_000
 COLUMNS, CENTRES, SURFACE = 64, 20, 3
@@ -60,9 +61,9 @@ def as_published(work: Work) -> Iterator[Timed]:
 
 @contextmanager
 def whitewater(work: Work) -> Iterator[Timed]:
-    """As the step `umap` makes its map: umap-learn or cuML by `Device.umap`, with a seed, and so on one thread."""
+    """As the step `umap` makes its map: umap-learn or cuML, with a seed, and so on one thread."""
     values = work.device.from_host(draw(work))
-    estimator = work.device.umap(neighbors=NEIGHBOURS, minimum_distance=MINIMUM_DISTANCE, seed=SEED)
+    estimator = umap(work.device, neighbors=NEIGHBOURS, minimum_distance=MINIMUM_DISTANCE, seed=SEED)
     yield _timed(work.device.to_host(values), lambda: work.device.to_host(estimator.fit_transform(values)))
 
 

@@ -17,7 +17,8 @@ import numpy as np
 from benchmarks.taxi.variant import CARD, MAXIMUM_FARE, MAXIMUM_HOURS, MAXIMUM_MILES, Answer, Work, answer, main
 from whitewater.config.taxi import Clean, Range, Ranges, Tips
 from whitewater.devices import Array, Block, Device, GroupStatistics
-from whitewater.devices.protocol import GroupAccumulator
+from whitewater.devices.elementwise import ratio
+from whitewater.devices.group_statistics import GroupAccumulator
 from whitewater.process import leave
 from whitewater.taxi.blocks import slices
 from whitewater.taxi.calendar import HOURS_OF_WEEK, hour_of_week
@@ -110,7 +111,7 @@ def _count(groups: GroupAccumulator, block: Block, device: Device) -> None:
     # One key of both; a location that is null counts as 0, which is none. Rolled up at the end.
     location = device.xp.maximum(block["pickup_location_id"], 0)
     keys = hour_of_week(block["pickup_datetime"], device) * ZONES + location
-    groups.add([keys], device.ratio(block["tip_amount"], block["fare_amount"]), counted)
+    groups.add([keys], ratio(block["tip_amount"], block["fare_amount"], device), counted)
 
 
 def _answer(groups: Sequence[GroupStatistics], zones: Zones) -> Answer:

@@ -32,7 +32,7 @@ def cpu_cluster(settings: Cluster, *, threads: int, large: bool) -> Iterator[Wor
         with attach(settings) as client:
             yield DaskWorkers(client)
     elif processes or settings.performance_report:
-        with _local_cluster(settings, threads=threads, processes=processes) as client:
+        with local_cluster(settings, threads=threads, processes=processes) as client:
             yield DaskWorkers(client)
     else:
         with thread_workers(threads) as workers:
@@ -40,29 +40,7 @@ def cpu_cluster(settings: Cluster, *, threads: int, large: bool) -> Iterator[Wor
 
 
 @contextmanager
-def cpu_dask_client(settings: Cluster, *, threads: int, memory_limit: int | None = None) -> Iterator[Client]:
-    """Open a Dask cluster, on threads of this process where the settings ask for no processes.
-
-    A worker that holds more than ``memory_limit`` bytes of results writes those used least lately to disk. Memory that
-    is no result does not count.
-    """
-    import dask
-    import distributed  # noqa: F401, before its settings are changed: it sets its defaults when it is imported
-
-    # Only what a worker holds is looked at, which is as much on every machine, not how large its process has become.
-    spilling = {f"distributed.worker.memory.{name}": False for name in ("spill", "pause", "terminate")}
-    with dask.config.set({**spilling, "distributed.worker.memory.target": 1.0}):
-        if settings.kind == "attach":
-            with attach(settings) as client:
-                yield client
-        else:
-            processes = settings.kind == "processes"
-            with _local_cluster(settings, threads=threads, processes=processes, memory_limit=memory_limit) as client:
-                yield client
-
-
-@contextmanager
-def _local_cluster(
+def local_cluster(
     settings: Cluster, *, threads: int, processes: bool, memory_limit: int | None = None
 ) -> Iterator[Client]:
     """Start a Dask cluster: one worker process a thread, or one worker on threads of this process."""

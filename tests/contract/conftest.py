@@ -23,7 +23,6 @@ from tests.contract.executed import ROOT, Line, executed_lines
 from tests.contract.signatures import Call, Describe, recorded
 from tests.contract.strict_device import StrictDevice, stand_in_for_cupy
 from whitewater.devices import Device
-from whitewater.devices.cpu import CpuDevice
 
 NOT_INSTALLED = "RAPIDS is not installed here; `make test-contract-rapids` installs it and asks it"
 
@@ -48,7 +47,7 @@ def scenario_of(run_steps: RunSteps[Results], directory: Path) -> Scenario[Resul
     _forget_what_was_computed_before()
     with stand_in_for_cupy(), recording() as calls, executed_lines() as lines:
         strict = results_on(StrictDevice(), run_steps, directory)
-    return Scenario(results_on(CpuDevice(), run_steps, directory), strict, calls, lines)
+    return Scenario(results_on(Device(), run_steps, directory), strict, calls, lines)
 
 
 def results_on(device: Device, run_steps: RunSteps[Results], directory: Path) -> Results:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tests.contract.simulated_gpu import write_simulated
 from whitewater.devices import Device
-from whitewater.devices.edge_keys import CodeNumbers, KeyedEdges, Rule
+from whitewater.devices.edge_keys import CodeNumbers, KeyedEdges, Rule, merge_edges
 from whitewater.devices.gpu import GpuDevice
 from whitewater.devices.in_edges import Edges
 
@@ -63,8 +63,15 @@ def merged(device: Device, *, weighted: bool, rule: Rule) -> dict[str, npt.NDArr
         for part in (slice(0, 150), slice(150, REPEATED))
     ]
     numbers = CodeNumbers(np.empty(0, np.uint64), np.empty(0, np.uint32))
-    found = device.merge_edges(
-        [pieces], numbers, range(12), rule=rule, index="int32", weighted=weighted or rule == "sum", edges=REPEATED
+    found = merge_edges(
+        [pieces],
+        numbers,
+        range(12),
+        device,
+        rule=rule,
+        index="int32",
+        weighted=weighted or rule == "sum",
+        edges=REPEATED,
     )
     return {name: np.array(value) for name, value in vars(found).items() if value is not None}
 

@@ -14,52 +14,35 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-import dask
 import numpy as np
 import pyarrow as pa
 import pytest
-from dask.dataframe.backends import dataframe_creation_dispatch
-from distributed import Client
+import treelite.sklearn
 from distributed.protocol.pickle import dumps, loads
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.linear_model import LogisticRegression
 
 from tests.contract.device_array import DeviceArray, Namespace, record
-from tests.contract.device_frame import CUDF, CudfBackend
-from whitewater.devices import Array, Block, Encoded, GroupStatistics, Kind, Parsed, RawBlock, gpu_kernels
+from whitewater.devices import Array, Block, Device, Encoded, Kind, Parsed, RawBlock, estimators, gpu_kernels
 from whitewater.devices.columns import Categories, Column, Lists, Numbers, moved
-from whitewater.devices.cpu import CpuDevice
-from whitewater.devices.gpu import GpuDevice
-from whitewater.devices.gpu_cluster import DASK_SETTINGS
+from whitewater.devices.group_statistics import CpuGroupAccumulator
 from whitewater.workers import Threads
 
 if TYPE_CHECKING:
     from whitewater.config.cluster import Cluster
-    from whitewater.devices.columns import Column
-    from whitewater.devices.edge_keys import (
-        BucketedEdges,
-        CodeNumbers,
-        EdgeEncoder,
-        IdSpan,
-        KeyedEdges,
-        MergedEdges,
-        Rule,
-    )
-    from whitewater.devices.elementwise import Bounds, Clock
     from whitewater.devices.genotypes import Genotypes
     from whitewater.devices.in_edges import Edges, InEdges
-    from whitewater.devices.protocol import BoostedTrees, Classifier, Embedding
     from whitewater.workers import Workers
 
-CPU, GPU = CpuDevice(), GpuDevice()
-# As `whitewater.devices.protocol` defines the kinds.
+CPU = Device()
+# As `whitewater.devices.blocks` defines the kinds.
 DTYPES: dict[Kind, str] = {"timestamp": "int64", "float64": "float64", "text": "int32"}
 FLOATS = ("float32", "float64")
 CUPY = Namespace("cupy", np)
-# As `whitewater.devices.gpu_cluster` has it for collections of Dask.
-COLLECTIONS = {"array.backend": "cupy", "dataframe.backend": "cudf"}
 
 
 @dataclass(frozen=True)
-class StrictDevice:
+class StrictDevice(Device):
     """Arrays of this device are `DeviceArray`; steps may do with them what CuPy, cuDF and cuML can do."""
 
     @property
@@ -74,10 +57,6 @@ class StrictDevice:
     def slice_rows(self) -> int:
         # Few, and no divisor of the size of a block, so that tiny data has several slices and a shorter last one.
         return 97
-
-    @property
-    def frames(self) -> ModuleType:
-        return CUDF
 
     def to_host(self, array: Any) -> Array:
         if not isinstance(array, DeviceArray | np.ndarray):
@@ -108,18 +87,6 @@ class StrictDevice:
     def group_accumulator(self, groups: Sequence[int], *, medians: bool = True) -> StrictAccumulator:
         return StrictAccumulator(groups, medians=medians)
 
-    def ratio(self, numerator: Array, denominator: Array) -> Array:
-        return GPU.ratio(numerator, denominator)
-
-    def seconds(self, start: Array, end: Array) -> Array:
-        return GPU.seconds(start, end)
-
-    def mark_outside(self, values: Array, bounds: Bounds, mask: Array, bit: int) -> None:
-        GPU.mark_outside(values, bounds, mask, bit)
-
-    def steps(self, timestamps: Array, clock: Clock) -> Array:
-        return GPU.steps(timestamps, clock)
-
     @property
     def slab_cells(self) -> int:
         # As `slice_rows`: several slabs of tiny data.
@@ -138,21 +105,6 @@ class StrictDevice:
         if not isinstance(stops, np.ndarray) or stops.dtype != np.int32:
             raise TypeError("stops of correlated_variants are int32 on the host")
         return CPU.correlated_variants(genotypes_on_host(genotypes), stops, threshold)
-
-    def edge_encoder(self, span: IdSpan | None, *, symmetric: bool, weighted: bool, rows: int) -> EdgeEncoder:
-        return GPU.edge_encoder(span, symmetric=symmetric, weighted=weighted, rows=rows)
-
-    def recode_edges(self, edges: KeyedEdges, table: Array) -> KeyedEdges:
-        return GPU.recode_edges(edges, table)
-
-    def bucket_edges(self, edges: KeyedEdges, *, shift: int, buckets: int) -> BucketedEdges:
-        return GPU.bucket_edges(edges, shift=shift, buckets=buckets)
-
-    def merge_edges(
-        self, buckets: Iterable[Sequence[KeyedEdges]], numbers: CodeNumbers, vertices: range, *, rule: Rule, index: str,
-        weighted: bool, edges: int
-    ) -> MergedEdges:  # fmt: skip
-        return GPU.merge_edges(buckets, numbers, vertices, rule=rule, index=index, weighted=weighted, edges=edges)
 
     def in_edges(self, edges: Edges, *, out_degree: Array, threads: int, keep: bool) -> StrictInEdges:
         return StrictInEdges(CPU.in_edges(edges, out_degree=out_degree, threads=threads, keep=keep))
@@ -180,72 +132,13 @@ class StrictDevice:
         columns = CPU.read_columns(path, row_group, names, start=start, rows=rows)
         return {name: column_on_device(as_cudf_has_it(column)) for name, column in columns.items()}
 
-    def write_columns(
-        self, block: Mapping[str, Column], path: Path, types: Mapping[str, pa.DataType], *, row_group_rows: int
-    ) -> None:
-        on_device_only = {name: checked(block[name]) for name in types}
-        GPU.write_columns(on_device_only, path, types, row_group_rows=row_group_rows)
-
-    def factorize(self, values: Array, valid: Array | None) -> Categories:
-        on_host(values, "int64")
-        return GPU.factorize(values, valid)
-
-    def count_codes(self, codes: Array, size: int) -> Array:
-        on_host(codes, "int32")
-        return GPU.count_codes(codes, size)
-
-    def sum_by_code(self, codes: Array, weights: Array, size: int) -> Array:
-        on_host(codes, "int32"), on_host(weights, "float64")
-        return GPU.sum_by_code(codes, weights, size)
-
-    def umap(self, *, neighbors: int, minimum_distance: float, seed: int) -> StrictEmbedding:
-        return StrictEmbedding(CPU.umap(neighbors=neighbors, minimum_distance=minimum_distance, seed=seed))
-
-    def logistic_regression(self, *, penalty: float) -> StrictClassifier:
-        return StrictClassifier(CPU.logistic_regression(penalty=penalty), "cuml.linear_model.LogisticRegression")
-
-    def boosted_trees(self, *, trees: int, depth: int, learning_rate: float, seed: int, threads: int) -> StrictTrees:
-        return StrictTrees(
-            CPU.boosted_trees(trees=trees, depth=depth, learning_rate=learning_rate, seed=seed, threads=threads)
-        )
-
-    def ridge(self, *, alpha: float) -> StrictEstimator:
-        return StrictEstimator(CPU.ridge(alpha=alpha), "cuml.linear_model.Ridge")
-
-    def random_forest(self, *, trees: int, depth: int, sample_fraction: float, seed: int) -> StrictEstimator:
-        forest = CPU.random_forest(trees=trees, depth=depth, sample_fraction=sample_fraction, seed=seed)
-        return StrictEstimator(forest, "cuml.ensemble.RandomForestRegressor")
-
-    def forest_as_treelite(self, forest: Any) -> bytes:
-        return CPU.forest_as_treelite(forest.on_cpu)
-
-    def forest_from_treelite(self, serialised: bytes) -> Callable[[Array], Array]:
-        predict = CPU.forest_from_treelite(serialised)
-        return lambda rows: on_device(predict(on_host(rows, "float32")))
-
     @contextmanager
     def cluster(self, settings: Cluster, *, threads: int, large: bool) -> Iterator[Workers]:
         with CPU.cluster(settings, threads=threads, large=large) as workers:
             yield OtherProcess(workers) if isinstance(workers, Threads) else workers
 
-    @contextmanager
-    def dask_client(self, settings: Cluster, *, threads: int, memory_limit: int | None = None) -> Iterator[Client]:
-        """Use the Dask client that is open, with the collections of the device's arrays and frames."""
-        with pytest.MonkeyPatch.context() as patch, dask.config.set(DASK_SETTINGS | COLLECTIONS):
-            patch.setitem(dataframe_creation_dispatch._lookup, "cudf", CudfBackend())
-            yield Client.current()
-
     def synchronize(self) -> None:
         record("cupy.cuda.runtime.deviceSynchronize")
-
-    def describe(self) -> dict[str, Any]:
-        return CPU.describe()
-
-    def count_memory(self) -> None:
-        CPU.count_memory()
-
-    def peak_memory(self) -> int | None:
-        return CPU.peak_memory()
 
 
 @dataclass(frozen=True)
@@ -296,18 +189,12 @@ class StrictInEdges:
         self._on_cpu.pull(on_host(shares, "float64"), on_host(out, "float64"))
 
 
-class StrictAccumulator:
-    """Takes the dtypes that the protocol names, and no others."""
-
-    def __init__(self, groups: Sequence[int], *, medians: bool) -> None:
-        self._on_cpu = CPU.group_accumulator(groups, medians=medians)
+class StrictAccumulator(CpuGroupAccumulator):
+    """Takes the dtypes that `add` names, and no others."""
 
     def add(self, keys: Sequence[Array], values: Array, chosen: Array | None = None) -> None:
         counting = None if chosen is None else on_host(chosen, "bool")
-        self._on_cpu.add([on_host(key, "int8", "int16", "int32") for key in keys], on_host(values, "float64"), counting)
-
-    def result(self) -> tuple[GroupStatistics, ...]:
-        return self._on_cpu.result()
+        super().add([on_host(key, "int8", "int16", "int32") for key in keys], on_host(values, "float64"), counting)
 
 
 class StrictEstimator:
@@ -329,6 +216,9 @@ class StrictEstimator:
         rows = on_host(X, *FLOATS)
         return on_device(self.on_cpu.predict(rows).astype(rows.dtype))
 
+    def as_treelite(self) -> Any:
+        return treelite.sklearn.import_model(self.on_cpu)
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
@@ -342,7 +232,7 @@ class StrictEstimator:
 class StrictClassifier:
     """A classifier of scikit-learn that takes and returns arrays of the device, as the one of cuML does."""
 
-    def __init__(self, classifier: Classifier, name: str) -> None:
+    def __init__(self, classifier: Any, name: str) -> None:
         self._on_cpu, self._name = classifier, name
 
     def fit(self, X: Array, y: Array) -> StrictClassifier:
@@ -356,29 +246,70 @@ class StrictClassifier:
         return on_device(self._on_cpu.predict_proba(on_host(X, *FLOATS)).astype("float64"))
 
 
-class StrictTrees:
-    """Boosted trees that take and return arrays of the device."""
-
-    def __init__(self, trees: BoostedTrees) -> None:
-        self._on_cpu = trees
-
-    def fit(self, X: Array, y: Array, later: tuple[Array, Array]) -> int:
-        rows, labels = (on_host(each, "float32") for each in later)
-        return self._on_cpu.fit(on_host(X, "float32"), on_host(y, "float32"), (rows, labels))
-
-    def predict(self, X: Array) -> Array:
-        return on_device(self._on_cpu.predict(on_host(X, "float32")))
-
-
 class StrictEmbedding:
     """UMAP that takes and returns arrays of the device."""
 
-    def __init__(self, embedding: Embedding) -> None:
+    def __init__(self, embedding: Any) -> None:
         self._on_cpu = embedding
 
     def fit_transform(self, X: Array) -> Array:
         record("cuml.manifold.UMAP.fit_transform", 1)
         return on_device(self._on_cpu.fit_transform(on_host(X, *FLOATS)))
+
+
+class StrictForest:
+    """A stored forest, as nvForest loads it."""
+
+    def __init__(self, model: Any, *, device: str) -> None:
+        self._model = model
+
+    def predict(self, X: Array) -> Array:
+        return on_device(treelite.gtil.predict(self._model, on_host(X, *FLOATS), nthread=1))
+
+
+def stand_ins_for_libraries() -> dict[str, ModuleType]:
+    """Return modules in the place of cuML's and of nvForest, with the estimators that take arrays of the device."""
+
+    def umap(n_neighbors: int, min_dist: float, random_state: int, **_: object) -> StrictEmbedding:
+        on_cpu = estimators.umap(CPU, neighbors=n_neighbors, minimum_distance=min_dist, seed=random_state)
+        return StrictEmbedding(on_cpu)
+
+    members: dict[str, dict[str, Any]] = {
+        "cuml.linear_model": {
+            "Ridge": lambda alpha, **_: StrictEstimator(estimators.ridge(CPU, alpha=alpha), "cuml.linear_model.Ridge"),
+            "LogisticRegression": lambda penalty, **options: StrictClassifier(
+                LogisticRegression(**options), "cuml.linear_model.LogisticRegression"
+            ),
+        },
+        "cuml.ensemble": {
+            "RandomForestRegressor": lambda **options: StrictEstimator(
+                RandomForestRegressor(**options), "cuml.ensemble.RandomForestRegressor"
+            )
+        },
+        "cuml.manifold": {"UMAP": umap},
+        "nvforest": {"load_from_treelite_model": StrictForest},
+    }
+    modules = {name: ModuleType(name) for name in members}
+    for name, module in modules.items():
+        vars(module).update(members[name])
+    modules["cuml"] = ModuleType("cuml")
+    vars(modules["cuml"]).update({name.rpartition(".")[2]: module for name, module in modules.items()})
+    return modules
+
+
+FIT, PREDICT = estimators.BoostedTrees.fit, estimators.BoostedTrees.predict
+
+
+def fit_trees(self: Any, X: Array, y: Array, later: tuple[Array, Array]) -> int:
+    """Fit boosted trees as XGBoost does without a GPU, of arrays of the device."""
+    self._parameters["device"] = "cpu"
+    rows, labels = (on_host(each, "float32") for each in later)
+    return FIT(self, on_host(X, "float32"), on_host(y, "float32"), (rows, labels))
+
+
+def predict_by_trees(self: Any, X: Array) -> Array:
+    """Predict, from arrays of the device and to one."""
+    return on_device(PREDICT(self, on_host(X, "float32")))
 
 
 class SumOfRuns:
@@ -407,6 +338,10 @@ def stand_in_for_cupy() -> Iterator[None]:
         # Where workers look for classes that are sent to them.
         patch.setitem(sys.modules, "cupy.random", cupy.random)
         patch.setattr(gpu_kernels, "gpu_sum_runs", SumOfRuns())
+        for name, module in stand_ins_for_libraries().items():
+            patch.setitem(sys.modules, name, module)
+        patch.setattr(estimators.BoostedTrees, "fit", fit_trees)
+        patch.setattr(estimators.BoostedTrees, "predict", predict_by_trees)
         yield
 
 
@@ -460,17 +395,6 @@ def as_cudf_has_it(column: Column) -> Column:
     words = column.dictionary.take(pa.array(column.codes, mask=column.codes < 0)).dictionary_encode()
     codes = words.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
     return Categories(codes, words.dictionary)
-
-
-def checked(column: Column) -> Column:
-    """Return a column whose rows are arrays of the device.
-
-    Raises
-    ------
-    TypeError
-        If some are of the host.
-    """
-    return moved(column, lambda array: on_device(on_host(array, array.dtype.name)))
 
 
 def genotypes_on_host(genotypes: Genotypes) -> Genotypes:

@@ -85,7 +85,7 @@ def test_the_object_of_every_method_is_known(path: Path) -> None:
 def test_gpu_code_was_found() -> None:
     every = [find_calls(path) for path in MODULES]
     functions = {function for each in every for function in each.functions}
-    assert {"connect", "gpu_cluster", "gpu_ridge", "gpu_row_group_blocks", "gpu_write_parquet"} <= functions
+    assert {"connect", "gpu_cluster", "ridge", "gpu_row_group_blocks", "gpu_write_parquet"} <= functions
     called = {call.name for each in every for call in each.calls}
     assert {"dask_cuda.LocalCUDACluster", "cudf.read_parquet", "cupy.asnumpy", "cuml.linear_model.Ridge"} <= called
 

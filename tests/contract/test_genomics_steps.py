@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -27,7 +29,7 @@ from tests.contract.genomics_steps import (
     write_inputs,
 )
 from tests.contract.signatures import Describe, problems
-from whitewater.devices import Array, estimators
+from whitewater.devices import Array
 from whitewater.store import read_json
 
 # Modules that see no array of a device, though their arrays have the same type: why not.
@@ -56,7 +58,7 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Scenario[Path]:
     directory = tmp_path_factory.mktemp("genomics")
     inputs = write_inputs(directory)
     with small_blocks(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(estimators, "cpu_umap", lambda **_: FirstTwoComponents())
+        patch.setitem(sys.modules, "umap", SimpleNamespace(UMAP=lambda **_: FirstTwoComponents()))
         return scenario_of(
             lambda device, results, client: run_steps(device, inputs=inputs, results=results, client=client), directory
         )

@@ -10,8 +10,8 @@ import dask
 import pytest
 from distributed import Client, LocalCluster
 
+from benchmarks.published.dask_cluster import COLLECTIONS, dask_client, frames_of
 from tests.contract.simulated_gpu import numpy_as_cupy
-from tests.contract.strict_device import COLLECTIONS
 from whitewater.config.cluster import Cluster
 from whitewater.config.gpu import missing_gpu
 from whitewater.devices import resolve
@@ -93,7 +93,7 @@ def test_threads_are_refused_since_a_gpu_needs_a_process() -> None:
 def test_threads_are_refused_for_collections_of_dask_too() -> None:
     with (
         pytest.raises(ConfigError, match=r"cluster\.kind"),
-        GpuDevice().dask_client(Cluster(kind="threads"), threads=1),
+        dask_client(GpuDevice(), Cluster(kind="threads"), threads=1),
     ):
         pass
 
@@ -136,7 +136,7 @@ def test_collections_of_dask_are_of_cupy_and_cudf_and_spill_at_the_limit(asked: 
     # What the strict device sets, too.
     expected = DASK_SETTINGS | COLLECTIONS
     before = {name: dask.config.get(name, None) for name in expected}
-    with GpuDevice().dask_client(Cluster(), threads=8, memory_limit=12_345) as client:
+    with dask_client(GpuDevice(), Cluster(), threads=8, memory_limit=12_345) as client:
         assert {name: dask.config.get(name) for name in expected} == expected
         assert asked["rmm_maximum_pool_size"] == 12_345
         assert client.submit(peak_allocated).result() == 1_000
@@ -146,7 +146,7 @@ def test_collections_of_dask_are_of_cupy_and_cudf_and_spill_at_the_limit(asked: 
 def test_frames_are_those_of_cudf(monkeypatch: pytest.MonkeyPatch) -> None:
     cudf = module("cudf")
     monkeypatch.setitem(sys.modules, "cudf", cudf)
-    assert GpuDevice().frames is cudf
+    assert frames_of(GpuDevice()) is cudf
 
 
 def test_to_synchronise_is_to_wait_for_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:

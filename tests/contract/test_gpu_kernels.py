@@ -12,8 +12,7 @@ import pytest
 from tests.contract.conftest import NOT_INSTALLED, Simulated, simulated_by
 from tests.contract.signatures import Describe, problems
 from tests.contract.simulated_gpu import GROUPS, genotypes, keys_and_values, looked_up_counted_and_compared
-from whitewater.devices import BAD_INTEGER, NULL_INTEGER
-from whitewater.devices.cpu import CpuDevice
+from whitewater.devices import BAD_INTEGER, NULL_INTEGER, Device
 from whitewater.devices.group_kernels import LIMIT
 from whitewater.devices.group_statistics import bin_bounds
 
@@ -52,7 +51,7 @@ def test_the_simulated_gpu_counts_and_sums_as_numpy(simulated: Any, place: int) 
 @pytest.mark.parametrize("place", range(len(GROUPS)))
 def test_the_simulated_gpu_gives_the_bits_of_the_cpu(simulated: Any, place: int) -> None:
     keys, values = keys_and_values()
-    accumulator = CpuDevice().group_accumulator(GROUPS)
+    accumulator = Device().group_accumulator(GROUPS)
     accumulator.add(keys, values)
     statistics = accumulator.result()[place]
     for name in ("count", "total", "total_of_squares", "bins", "histogram"):
@@ -76,7 +75,7 @@ def test_the_simulated_gpu_parses_lines_and_hands_back_what_it_cannot(simulated:
 
 @pytest.mark.parametrize("name", ["haploid", "packed", "triploid"])
 def test_the_simulated_gpu_does_with_genotypes_what_the_cpu_does_bit_by_bit(simulated: Any, name: str) -> None:
-    on_cpu = looked_up_counted_and_compared(CpuDevice(), genotypes()[name])
+    on_cpu = looked_up_counted_and_compared(Device(), genotypes()[name])
     assert len(on_cpu["correlated"]) > 0
     for found, values in on_cpu.items():
         assert simulated[f"{name}_{found}"].dtype == values.dtype

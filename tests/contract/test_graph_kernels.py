@@ -13,7 +13,7 @@ from scipy import sparse
 from tests.contract.conftest import NOT_INSTALLED, Simulated, simulated_by
 from tests.contract.signatures import Describe, problems
 from tests.contract.simulated_graph import CASES, PULLED, VERTICES, example, found
-from whitewater.devices.cpu import CpuDevice
+from whitewater.devices import Device
 
 H200 = (9, 0)
 
@@ -24,7 +24,7 @@ def simulated(tmp_path_factory: pytest.TempPathFactory) -> Simulated:
 
 
 def test_the_simulated_gpu_does_with_edges_what_the_cpu_does(simulated: Simulated) -> None:
-    on_cpu = found(CpuDevice())
+    on_cpu = found(Device())
     assert simulated.found.keys() == on_cpu.keys()
     for name, values in on_cpu.items():
         assert simulated.found[name].dtype == values.dtype

@@ -10,21 +10,25 @@ contracts of their own; that their commands name the GPU is in `tests.unit.test_
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import dask
 import numpy as np
 import pytest
+from dask.dataframe.backends import dataframe_creation_dispatch
 from distributed import Client
 from pydantic import JsonValue
 
-from benchmarks.published import measuring, room
+from benchmarks.published import dask_cluster, measuring, room
 from benchmarks.published.row import NAMES, CallCase, load
 from benchmarks.published.work import read_work
 from tests.contract.device_array import differing, recording
+from tests.contract.device_frame import CUDF, CudfBackend
 from tests.contract.executed import Line, executed_lines, never_run, split_by_place
 from tests.contract.published_rows import (
     ZARR,
@@ -45,6 +49,7 @@ from tests.contract.signatures import Call, Describe, problems
 from tests.contract.strict_device import StrictDevice, stand_in_for_cupy
 from whitewater.config.cluster import Cluster
 from whitewater.devices import resolve
+from whitewater.devices.gpu_cluster import DASK_SETTINGS
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "published"
 VARIANTS = [*on_gpus(), ZARR]
@@ -54,7 +59,7 @@ HOST = {
     **dict.fromkeys(("__main__", "measuring", "room", "row", "scaling", "serve", "work"), "run variants' commands"),
     **dict.fromkeys(("table", "plots"), "tell what was measured"),
     **dict.fromkeys(("pagerank", "svd_zarr", "taxi_tips"), "name commands"),
-    "attached": "starts workers",
+    **dict.fromkeys(("attached", "dask_cluster"), "start workers"),
     "dask_spill": "is of workers on the CPU that may hold little",
     "joblib_forest": "is of scikit-learn's forests, on the CPU",
 }
@@ -79,6 +84,22 @@ class Scenario:
     lines: set[Line]
 
 
+@contextmanager
+def on_open_client() -> Iterator[None]:
+    """Let collections of Dask be of stand-ins for cuDF's frames and CuPy's arrays, on the Dask client that is open."""
+
+    @contextmanager
+    def client(*_: object, **__: object) -> Iterator[Client]:
+        with pytest.MonkeyPatch.context() as patch, dask.config.set(DASK_SETTINGS | dask_cluster.COLLECTIONS):
+            patch.setitem(dataframe_creation_dispatch._lookup, "cudf", CudfBackend())
+            yield Client.current()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dask_cluster, "gpu_frames", lambda: CUDF)
+        patch.setattr(dask_cluster, "gpu_dask_client", client)
+        yield
+
+
 @pytest.fixture(scope="module")
 def scenario(tmp_path_factory: pytest.TempPathFactory) -> Scenario:
     folder = tmp_path_factory.mktemp("published")
@@ -86,7 +107,14 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Scenario:
     device = StrictDevice()
     with tiny():
         prepare(folder)
-        with stand_in_for_cupy(), recording() as calls, executed_lines(FOLDER) as lines, differing(), Client(**here):
+        with (
+            stand_in_for_cupy(),
+            on_open_client(),
+            recording() as calls,
+            executed_lines(FOLDER) as lines,
+            differing(),
+            Client(**here),
+        ):
             answers, parts = answers_on(device, folder), parts_on(device)
         with Client(**here) as client:
             cluster = Cluster(kind="attach", address=client.scheduler_info()["address"])

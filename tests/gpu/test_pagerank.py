@@ -30,7 +30,7 @@ from whitewater.config.cluster import Cluster
 from whitewater.config.pagerank import Pagerank
 from whitewater.devices import Device, resolve
 from whitewater.devices.communities import Method
-from whitewater.devices.edge_keys import CodeNumbers, KeyedEdges, Rule
+from whitewater.devices.edge_keys import CodeNumbers, KeyedEdges, Rule, merge_edges
 from whitewater.devices.gpu_cluster import peak_allocated
 from whitewater.devices.graph_library import library_bytes
 from whitewater.devices.in_edges import Edges
@@ -130,7 +130,7 @@ def test_many_edges_with_the_same_ends_are_merged_to_the_same_bits(gpu: Device, 
     numbers = CodeNumbers(np.empty(0, np.uint64), np.empty(0, np.uint32))
     pieces = [[KeyedEdges(keys, random.random(EDGES))]]
     cpu, found = (
-        device.merge_edges(pieces, numbers, range(2_000), rule=rule, index="int32", weighted=True, edges=EDGES)
+        merge_edges(pieces, numbers, range(2_000), device, rule=rule, index="int32", weighted=True, edges=EDGES)
         for device in (resolve("cpu"), gpu)
     )
     for name, expected in vars(cpu).items():

@@ -16,7 +16,7 @@ from sklearn.metrics import r2_score
 from tests.contract.simulated_gpu import genotypes, looked_up_counted_and_compared
 from tests.contract.simulated_graph import PULLED, found
 from whitewater.devices import BAD_INTEGER, NULL_INTEGER, NULL_TIMESTAMP, Array, Device, Encoded, Kind
-from whitewater.devices.cpu import CpuDevice
+from whitewater.devices.estimators import forest_as_treelite, forest_from_treelite, random_forest, ridge, umap
 from whitewater.devices.group_statistics import bin_bounds
 from whitewater.devices.stable_hash import hash_int64
 from whitewater.errors import InputError, IntegrityError
@@ -164,7 +164,9 @@ def test_ridge_solves_the_penalised_normal_equations(device: Device) -> None:
     target = columns @ np.arange(5.0) + random.normal(0, 0.1, 2_000)
     centred = columns - columns.mean(axis=0)
     expected = np.linalg.solve(centred.T @ centred + 10 * np.eye(5), centred.T @ (target - target.mean()))
-    fitted = device.ridge(alpha=10.0).fit(device.from_host(np.asfortranarray(columns)), device.from_host(target.copy()))
+    fitted = ridge(device, alpha=10.0).fit(
+        device.from_host(np.asfortranarray(columns)), device.from_host(target.copy())
+    )
     np.testing.assert_allclose(device.to_host(fitted.coef_), expected, rtol=1e-6)
     np.testing.assert_allclose(float(fitted.intercept_), target.mean() - columns.mean(axis=0) @ expected, rtol=1e-6)
 
@@ -174,24 +176,24 @@ def test_a_forest_learns_and_predicts_the_same_after_storage(device: Device) -> 
     rows = random.normal(size=(4_000, 4)).astype(np.float32)
     target = (rows[:, 0] + np.sin(2 * rows[:, 1])).astype(np.float32)
     on_device = device.from_host(rows)
-    forest = device.random_forest(trees=30, depth=10, sample_fraction=0.5, seed=1)
+    forest = random_forest(device, trees=30, depth=10, sample_fraction=0.5, seed=1)
     forest.fit(on_device, device.from_host(target))
     predicted = device.to_host(forest.predict(on_device))
     assert r2_score(target, predicted) > 0.8
-    stored = device.forest_from_treelite(device.forest_as_treelite(forest))
+    stored = forest_from_treelite(forest_as_treelite(forest, device), device)
     np.testing.assert_allclose(device.to_host(stored(on_device)), predicted, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["haploid", "packed", "triploid"])
 def test_genotypes_are_looked_up_counted_and_compared_as_on_the_cpu(device: Device, name: str) -> None:
     found = looked_up_counted_and_compared(device, genotypes()[name])
-    for what, expected in looked_up_counted_and_compared(CpuDevice(), genotypes()[name]).items():
+    for what, expected in looked_up_counted_and_compared(Device(), genotypes()[name]).items():
         np.testing.assert_array_equal(found[what], expected)
 
 
 def test_edges_are_pulled_along_joined_and_merged_as_on_the_cpu(device: Device) -> None:
     here = found(device)
-    for name, expected in found(CpuDevice()).items():
+    for name, expected in found(Device()).items():
         rtol = 1e-13 if name.endswith(PULLED) else 0
         np.testing.assert_allclose(here[name], expected, rtol=rtol, atol=0, err_msg=name)
 
@@ -203,7 +205,7 @@ def test_a_map_keeps_neighbours_together_and_depends_on_its_seed_alone(device: D
     points = (centres + random.normal(size=centres.shape)).astype(np.float32)
     first, again, other = (
         device.to_host(
-            device.umap(neighbors=10, minimum_distance=0.3, seed=seed).fit_transform(device.from_host(points))
+            umap(device, neighbors=10, minimum_distance=0.3, seed=seed).fit_transform(device.from_host(points))
         )
         for seed in (3, 3, 4)
     )

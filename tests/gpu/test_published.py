@@ -14,7 +14,8 @@ import pytest
 from distributed import Client
 from pydantic import JsonValue
 
-from benchmarks.published import csv_sum
+from benchmarks.published import csv_sum, dask_cluster
+from benchmarks.published.dask_cluster import COLLECTIONS
 from tests.contract.published_rows import (
     ZARR,
     Answers,
@@ -29,7 +30,6 @@ from tests.contract.published_rows import (
     tiny,
     work_of,
 )
-from tests.contract.strict_device import COLLECTIONS
 from whitewater.config.cluster import Cluster
 from whitewater.devices import Device
 from whitewater.devices.gpu import GpuDevice
@@ -69,7 +69,7 @@ def in_this_process() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(GpuDevice, "cluster", one_thread)
-        patch.setattr(GpuDevice, "dask_client", one_client)
+        patch.setattr(dask_cluster, "gpu_dask_client", one_client)
         yield
 
 

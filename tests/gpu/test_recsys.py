@@ -27,6 +27,8 @@ from tests.contract.recsys_steps import (
 )
 from tests.gpu.conftest import Both, on_both
 from whitewater.devices import Device, resolve
+from whitewater.devices.categories import count_codes, factorize, sum_by_code
+from whitewater.devices.column_writing import write_columns
 from whitewater.devices.gpu import GpuDevice
 from whitewater.errors import IntegrityError
 from whitewater.recsys.operators import Categorify, LogOp, Normalize, TargetEncoding
@@ -147,7 +149,7 @@ def test_columns_are_written_to_the_same_bytes(gpu: Device, tmp_path: Path) -> N
     types = {field.name: field.type for field in table.schema}
     for device in (gpu, resolve("cpu")):
         block = device.read_columns(tmp_path / "clicks.parquet", 0, list(types))
-        device.write_columns(block, tmp_path / f"{device.name}.parquet", types, row_group_rows=100)
+        write_columns(block, tmp_path / f"{device.name}.parquet", types, device, row_group_rows=100)
     assert (tmp_path / "gpu.parquet").read_bytes() == (tmp_path / "cpu.parquet").read_bytes()
 
 
@@ -157,13 +159,13 @@ def test_many_rows_are_counted_and_added_up(gpu: Device) -> None:
     weights = random.normal(size=ROWS)
     known = codes >= 0
     on_gpu: tuple[Any, Any] = (gpu.from_host(codes), gpu.from_host(weights))
-    counts = gpu.to_host(gpu.count_codes(on_gpu[0], CODES))
-    sums = gpu.to_host(gpu.sum_by_code(*on_gpu, CODES))
+    counts = gpu.to_host(count_codes(on_gpu[0], CODES, gpu))
+    sums = gpu.to_host(sum_by_code(*on_gpu, CODES, gpu))
     np.testing.assert_array_equal(counts, np.bincount(codes[known], minlength=CODES))
     np.testing.assert_allclose(sums, np.bincount(codes[known], weights[known], minlength=CODES), rtol=1e-9, atol=1e-7)
     with pytest.raises(IntegrityError):
-        gpu.count_codes(on_gpu[0], 10)
-    nothing = gpu.sum_by_code(on_gpu[0][:0], on_gpu[1][:0], 3)
+        count_codes(on_gpu[0], 10, gpu)
+    nothing = sum_by_code(on_gpu[0][:0], on_gpu[1][:0], 3, gpu)
     assert nothing.dtype == np.float64
     assert gpu.to_host(nothing).tolist() == [0, 0, 0]
 
@@ -172,7 +174,7 @@ def test_integers_become_categories(gpu: Device) -> None:
     values = np.array([5, -(2**63), 5, 2**63 - 1, 7], np.int64)
     valid = np.array([True, True, True, True, False])
     for given in (None, valid):
-        found = gpu.factorize(gpu.from_host(values), None if given is None else gpu.from_host(given))
+        found = factorize(gpu.from_host(values), None if given is None else gpu.from_host(given), gpu)
         codes = gpu.to_host(found.codes)
         words = found.dictionary.to_pylist()
         expected = [

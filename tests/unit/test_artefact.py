@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from tests.cleaned_trips import BOROUGHS, trips, write, write_parts, zones
 from whitewater.config.taxi import Forest, Model, Predict
 from whitewater.devices import Array, resolve
+from whitewater.devices.estimators import forest_as_treelite
 from whitewater.errors import InputError, IntegrityError
 from whitewater.step import Output, Run
 from whitewater.taxi.artefact import TipModel, load, save
@@ -48,7 +49,7 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Sample:
 def fitted(sample: Sample) -> TipModel:
     ridge, _ = fit_ridge(sample.features, sample.target, RidgeCandidate(5.0), which=WHICH, device=DEVICE)
     grown = fit_forest(sample.features, sample.target, ForestCandidate(10, 6), settings=SETTINGS, device=DEVICE)
-    forest = ForestModel(DEVICE.forest_as_treelite(grown))
+    forest = ForestModel(forest_as_treelite(grown, DEVICE))
     return TipModel(WHICH, {"yellow": ServiceModel(ridge, forest)})
 
 

@@ -17,9 +17,13 @@ from whitewater.devices.edge_keys import (
     IdSpan,
     KeyedEdges,
     Rule,
+    bucket_edges,
     code_numbers,
+    edge_encoder,
     mark_ids,
     marked_codes,
+    merge_edges,
+    recode_edges,
     union_of_ids,
 )
 from whitewater.errors import IntegrityError
@@ -38,7 +42,7 @@ def random_edges(seed: int, *, edges: int = 5000) -> tuple[Ids, Ids, Array]:
 def encoded_by(device: Device, span: IdSpan | None, *, symmetric: bool = False, factor: int = 1) -> EncodedEdges:
     """Encode edges in blocks of several sizes, with weights."""
     source, target, weight = random_edges(1)
-    encoder = device.edge_encoder(span, symmetric=symmetric, weighted=True, rows=len(source))
+    encoder = edge_encoder(span, device, symmetric=symmetric, weighted=True, rows=len(source))
     for start, stop in ((0, 1), (1, 700), (700, 700), (700, 5000)):
         columns = (source[start:stop] * factor, target[start:stop] * factor, weight[start:stop])
         encoder.add(*(device.from_host(column) for column in columns))
@@ -90,7 +94,7 @@ def test_without_a_span_codes_lead_back_to_the_ids(device: Device, symmetric: bo
 
 def test_a_hash_table_grows_with_the_ids(device: Device) -> None:
     ids = np.random.default_rng(0).integers(-(2**63), 2**63 - 1, 50_000)
-    encoder = device.edge_encoder(None, symmetric=False, weighted=False, rows=2 * len(ids))
+    encoder = edge_encoder(None, device, symmetric=False, weighted=False, rows=2 * len(ids))
     for source in (ids, ids[::-1].copy()):
         encoder.add(device.from_host(source), device.from_host(ids), None)
     encoded = encoder.result()
@@ -100,7 +104,7 @@ def test_a_hash_table_grows_with_the_ids(device: Device) -> None:
 
 def test_an_id_out_of_the_span_is_refused(device: Device) -> None:
     for wrong in (-401, 601, -(2**63), 2**63 - 1):
-        encoder = device.edge_encoder(SPAN, symmetric=False, weighted=False, rows=2)
+        encoder = edge_encoder(SPAN, device, symmetric=False, weighted=False, rows=2)
         with pytest.raises(IntegrityError, match="not from -400 to 600"):
             encoder.add(device.from_host(np.array([0, wrong])), device.from_host(np.array([0, 0])), None)
 
@@ -110,7 +114,7 @@ def test_buckets_are_in_order_and_lose_nothing(device: Device, weighted: bool) -
     keys = np.random.default_rng(3).integers(0, 1000, 4000).astype(np.uint64) << np.uint64(32) | np.uint64(5)
     weights = np.random.default_rng(4).random(4000) if weighted else None
     edges = KeyedEdges(device.from_host(keys), None if weights is None else device.from_host(weights))
-    found = device.bucket_edges(edges, shift=6, buckets=16)
+    found = bucket_edges(edges, device, shift=6, buckets=16)
     order = np.argsort(keys >> np.uint64(38), kind="stable")
     assert np.array_equal(device.to_host(found.edges.keys), keys[order])
     assert np.array_equal(
@@ -124,7 +128,7 @@ def test_buckets_are_in_order_and_lose_nothing(device: Device, weighted: bool) -
 def test_recoded_edges_have_the_codes_of_the_table(device: Device) -> None:
     table = np.array([2**32 - 1, 7, 0], np.uint32)
     keys = np.array([0 << 32 | 1, 1 << 32 | 2, 2 << 32 | 0], np.uint64)
-    edges = device.recode_edges(KeyedEdges(device.from_host(keys), None), device.from_host(table))
+    edges = recode_edges(KeyedEdges(device.from_host(keys), None), device.from_host(table), device)
     source, target = codes_of(edges, device)
     assert (source.tolist(), target.tolist()) == ([7, 0, 2**32 - 1], [2**32 - 1, 7, 0])
 
@@ -144,8 +148,8 @@ def test_merged_edges_are_numpys(device: Device, rule: Rule, weighted: bool) -> 
     cuts = [0, *np.searchsorted(target, [15, 15, 22]).tolist(), 6000]
     pieces = [KeyedEdges(keys[a:b], weights[a:b] if weighted else None) for a, b in pairwise(cuts)]
     buckets = [[pieces[0]], [], [pieces[1], pieces[2]], [pieces[3]]]
-    merged = device.merge_edges(buckets, code_numbers(marks), range(10, 30), rule=rule, index="int32", weighted=True,
-                                edges=6000)  # fmt: skip
+    merged = merge_edges(buckets, code_numbers(marks), range(10, 30), device, rule=rule, index="int32", weighted=True,
+                         edges=6000)  # fmt: skip
     dense = np.zeros((40, 40))
     if rule == "sum":
         order = np.argsort(weights, kind="stable")
@@ -170,8 +174,8 @@ def test_keys_of_any_bits_are_sorted(device: Device, edges: list[tuple[int, int]
     keys = np.array([target << 32 | source for target, source in edges], np.uint64)
     # Targets have to be close, as their edges are counted in an array.
     keys &= np.uint64(0x3FF_FFFFFFFF)
-    merged = device.merge_edges([[KeyedEdges(keys, None)]], NO_MARKS, range(1024), rule="drop", index="int64",
-                                weighted=False, edges=len(keys))  # fmt: skip
+    merged = merge_edges([[KeyedEdges(keys, None)]], NO_MARKS, range(1024), device, rule="drop", index="int64",
+                         weighted=False, edges=len(keys))  # fmt: skip
     expected = np.unique(keys)
     assert np.array_equal(merged.sources, (expected & np.uint64(2**32 - 1)).astype(np.int64))
     assert np.array_equal(merged.counts, np.bincount((expected >> np.uint64(32)).astype(int), minlength=1024))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whitewater.devices import NULL_TIMESTAMP, Device
-from whitewater.devices.elementwise import Bounds, Clock
+from whitewater.devices.elementwise import Bounds, Clock, mark_outside, ratio, seconds, steps
 
 FLOATS = st.floats(allow_nan=True, allow_infinity=True, width=64)
 EPOCH = datetime(1970, 1, 1)
@@ -24,7 +24,8 @@ def column(device: Device, values: list[float] | list[int], dtype: str = "float6
 @settings(deadline=None)
 @given(pairs=st.lists(st.tuples(FLOATS, FLOATS)))
 def test_ratio_is_nan_without_a_denominator_above_zero(device: Device, pairs: list[tuple[float, float]]) -> None:
-    found = device.to_host(device.ratio(column(device, [a for a, _ in pairs]), column(device, [b for _, b in pairs])))
+    numerators, denominators = (column(device, [pair[side] for pair in pairs]) for side in (0, 1))
+    found = device.to_host(ratio(numerators, denominators, device))
     for value, (numerator, denominator) in zip(found.tolist(), pairs, strict=True):
         if denominator > 0 and not math.isnan(numerator):
             with np.errstate(all="ignore"):
@@ -40,12 +41,12 @@ def test_seconds_equal_those_of_datetime(device: Device, moments: list[tuple[dat
     stamps = [[(each - EPOCH) // timedelta(microseconds=1) for each in side] for side in zip(*moments, strict=True)]
     start, end = (column(device, side, "int64") for side in stamps or ([], []))
     expected = [(last - first) / timedelta(seconds=1) for first, last in moments]
-    assert device.to_host(device.seconds(start, end)).tolist() == pytest.approx(expected, rel=1e-12)
+    assert device.to_host(seconds(start, end, device)).tolist() == pytest.approx(expected, rel=1e-12)
 
 
 def test_seconds_from_or_to_null_are_nan(device: Device) -> None:
     start, end = column(device, [NULL_TIMESTAMP, 0], "int64"), column(device, [0, NULL_TIMESTAMP], "int64")
-    assert np.isnan(device.to_host(device.seconds(start, end))).all()
+    assert np.isnan(device.to_host(seconds(start, end, device))).all()
 
 
 # The first example compiles.
@@ -56,7 +57,7 @@ def test_each_broken_bound_sets_its_bit(
 ) -> None:
     above, at_least, below, at_most = limits
     mask = device.from_host(np.full(len(values), 1, np.int64))
-    device.mark_outside(column(device, values), Bounds(*limits), mask, 2)
+    mark_outside(column(device, values), Bounds(*limits), mask, 2, device)
     expected = [
         1 + 4 * (value <= above) + 8 * (value < at_least) + 16 * (value >= below) + 32 * (value > at_most)
         for value in values
@@ -76,6 +77,6 @@ def test_steps_count_hours_or_days_from_the_first_moment(
 ) -> None:
     first, last = ((datetime(year, 1, 1) - EPOCH) // timedelta(microseconds=1) for year in (2000, 2100))
     stamps = [(each - EPOCH) // timedelta(microseconds=1) for each in moments]
-    found = device.steps(column(device, [*stamps, NULL_TIMESTAMP], "int64"), Clock(first, last, step, 3, cycle))
+    found = steps(column(device, [*stamps, NULL_TIMESTAMP], "int64"), Clock(first, last, step, 3, cycle), device)
     expected = [((each - first) // step + 3) % cycle if first <= each < last else -1 for each in stamps]
     assert device.to_host(found).tolist() == [*expected, -1]

@@ -8,17 +8,11 @@ import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestRegressor
 
-from whitewater.devices import Array
-from whitewater.devices.estimators import (
-    cpu_forest_as_treelite,
-    cpu_forest_from_treelite,
-    cpu_random_forest,
-    cpu_ridge,
-    cpu_umap,
-    gpu_random_forest,
-    gpu_ridge,
-    gpu_umap,
-)
+from whitewater.devices import Array, Device
+from whitewater.devices.estimators import forest_as_treelite, forest_from_treelite, random_forest, ridge, umap
+from whitewater.devices.gpu import GpuDevice
+
+CPU, GPU = Device(), GpuDevice()
 
 
 def data(rows: int = 2_000) -> tuple[Array, Array]:
@@ -28,7 +22,7 @@ def data(rows: int = 2_000) -> tuple[Array, Array]:
 
 
 def forest(**options: Any) -> Any:
-    return cpu_random_forest(**{"trees": 10, "depth": 6, "sample_fraction": 0.5, "seed": 1} | options)
+    return random_forest(CPU, **{"trees": 10, "depth": 6, "sample_fraction": 0.5, "seed": 1} | options)
 
 
 @pytest.mark.parametrize("alpha", [0.1, 10.0, 1_000.0])
@@ -37,7 +31,7 @@ def test_ridge_solves_the_penalised_normal_equations(alpha: float) -> None:
     columns = features.astype(np.float64) + 3
     centred, offset = columns - columns.mean(axis=0), target - target.mean()
     expected = np.linalg.solve(centred.T @ centred + alpha * np.eye(5), centred.T @ offset)
-    fitted = cpu_ridge(alpha=alpha).fit(columns.copy(), target)
+    fitted = ridge(CPU, alpha=alpha).fit(columns.copy(), target)
     np.testing.assert_allclose(fitted.coef_, expected, rtol=1e-9)
     np.testing.assert_allclose(fitted.intercept_, target.mean() - columns.mean(axis=0) @ expected, rtol=1e-9)
 
@@ -46,7 +40,7 @@ def test_a_stored_forest_predicts_what_the_fitted_one_does() -> None:
     features, target = data()
     fitted = forest()
     fitted.fit(features, target)
-    stored = cpu_forest_from_treelite(cpu_forest_as_treelite(fitted))
+    stored = forest_from_treelite(forest_as_treelite(fitted, CPU), CPU)
     np.testing.assert_allclose(stored(features), fitted.predict(features), rtol=0, atol=1e-6)
 
 
@@ -85,8 +79,8 @@ def _cuml(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_cuml")
 def test_forests_of_both_devices_have_the_same_parameters() -> None:
-    gpu: Any = gpu_random_forest(trees=30, depth=9, sample_fraction=0.25, seed=4)
-    cpu = cpu_random_forest(trees=30, depth=9, sample_fraction=0.25, seed=4)
+    gpu: Any = random_forest(GPU, trees=30, depth=9, sample_fraction=0.25, seed=4)
+    cpu = random_forest(CPU, trees=30, depth=9, sample_fraction=0.25, seed=4)
     assert isinstance(cpu, RandomForestRegressor)
     ours = {name: value for name, value in cpu.get_params().items() if name in gpu.parameters}
     assert ours == gpu.parameters
@@ -95,15 +89,15 @@ def test_forests_of_both_devices_have_the_same_parameters() -> None:
 
 @pytest.mark.usefixtures("_cuml")
 def test_ridges_of_both_devices_have_the_same_penalty() -> None:
-    gpu: Any = gpu_ridge(alpha=3.0)
-    cpu: Any = cpu_ridge(alpha=3.0)
+    gpu: Any = ridge(GPU, alpha=3.0)
+    cpu: Any = ridge(CPU, alpha=3.0)
     assert cpu.alpha == gpu.parameters["alpha"] == 3.0
 
 
 @pytest.mark.usefixtures("_cuml")
 def test_maps_of_both_devices_have_the_same_parameters_and_exact_neighbours() -> None:
-    gpu: Any = gpu_umap(neighbors=12, minimum_distance=0.25, seed=4)
-    cpu: Any = cpu_umap(neighbors=12, minimum_distance=0.25, seed=4)
+    gpu: Any = umap(GPU, neighbors=12, minimum_distance=0.25, seed=4)
+    cpu: Any = umap(CPU, neighbors=12, minimum_distance=0.25, seed=4)
     assert gpu.parameters.pop("build_algo") == "brute_force_knn"
     assert {name: getattr(cpu, name) for name in gpu.parameters} == gpu.parameters
     assert {"n_neighbors", "min_dist", "random_state", "init", "n_components"} == gpu.parameters.keys()

@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from whitewater.devices import in_edges
-from whitewater.devices.cpu import CpuDevice
+from whitewater.devices import Device, in_edges
 from whitewater.devices.in_edges import Edges
 
 
@@ -34,7 +33,7 @@ def pull(
     edges: Edges, shares: npt.NDArray[np.float64], *, threads: int = 1, keep: bool = True
 ) -> npt.NDArray[np.float64]:
     out_degree = np.bincount(edges.sources, minlength=len(shares))
-    held = CpuDevice().in_edges(edges, out_degree=out_degree, threads=threads, keep=keep)
+    held = Device().in_edges(edges, out_degree=out_degree, threads=threads, keep=keep)
     sums = np.full(edges.targets, np.nan)
     held.pull(shares, sums)
     return sums
@@ -114,7 +113,7 @@ def test_kept_edges_need_no_memory_of_those_that_are_mapped() -> None:
     edges = edges_of(np.array([3, 0, 5]), 6, weighted=False, seed=0)
     shares = np.arange(6.0)
     out_degree = np.bincount(edges.sources, minlength=6)
-    held = CpuDevice().in_edges(edges, out_degree=out_degree, threads=1, keep=True)
+    held = Device().in_edges(edges, out_degree=out_degree, threads=1, keep=True)
     expected = row_sums(edges, shares)
     edges.sources[:] = 0
     sums = np.empty(3)
@@ -139,6 +138,6 @@ def test_edges_in_mapped_files_are_pulled_along_where_they_are(tmp_path: Path, k
 
 def test_the_cpu_has_no_library_and_no_memory_of_its_own() -> None:
     edges = edges_of(np.array([1]), 1, weighted=False, seed=0)
-    device = CpuDevice()
+    device = Device()
     assert device.library_ranks(edges, damping=0.85, restart=None, tolerance=1e-6, iterations=9) is None
     assert device.free_memory() is None

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.graphs import Graph, random_graph, rank, read_adjacency, read_vertex_values
 from tests.real_data import needs_real_data, real_data
 from whitewater.config.pagerank import Communities
-from whitewater.devices.cpu import CpuDevice
+from whitewater.devices import Device
 from whitewater.errors import InputError, IntegrityError, ResourceError
 from whitewater.pagerank import communities as step
 from whitewater.pagerank.graph_folder import GraphFolder
@@ -34,7 +34,7 @@ class Found:
 
 def find(folder: GraphFolder, out: Path, **config: Any) -> Found:
     rank(folder, out, tolerance=1e-6)
-    run = Run("pagerank", "communities", CpuDevice(), Communities.model_validate(config))
+    run = Run("pagerank", "communities", Device(), Communities.model_validate(config))
     vertices, summary = Output(out / "vertices.parquet"), Output(out / "communities.json")
     step.communities(run, graph=folder.path, ranks=out / "ranks.parquet", vertices=vertices, summary=summary)
     return Found(pd.read_parquet(vertices), read_json(summary))
@@ -190,7 +190,7 @@ def test_communities_that_do_not_fit_are_refused_and_components_may_fit(
 
 def test_ranks_of_other_vertices_are_refused(tmp_path: Path) -> None:
     folder = random_graph(30, 0.1).write(tmp_path / "graph")
-    run = Run("pagerank", "communities", CpuDevice(), Communities())
+    run = Run("pagerank", "communities", Device(), Communities())
     outputs = {"vertices": Output(tmp_path / "vertices.parquet"), "summary": Output(tmp_path / "communities.json")}
     with pytest.raises(InputError, match="cannot be read"):
         step.communities(run, graph=folder.path, ranks=tmp_path / "ranks.parquet", **outputs)

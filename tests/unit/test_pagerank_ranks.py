@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from tests.graphs import Graph, from_pairs, random_graph, rank, read_adjacency, read_vertex_values
 from tests.real_data import needs_real_data, real_data
 from whitewater.config.cluster import Cluster
-from whitewater.devices.cpu import CpuDevice
+from whitewater.devices import Device
 from whitewater.devices.in_edges import Edges
 from whitewater.errors import InputError, IntegrityError, ResourceError
 from whitewater.pagerank import solving
@@ -148,7 +148,7 @@ def test_the_bound_holds_where_only_rounding_is_left(tmp_path: Path) -> None:
 def test_a_vertex_that_a_million_lead_to_is_added_up_as_exactly_as_any() -> None:
     edges = Edges(np.array([0, 1_000_003]), np.zeros(1_000_003, np.int32))
     sums = np.empty(1)
-    CpuDevice().in_edges(edges, out_degree=np.array([1_000_003]), threads=1, keep=False).pull(np.array([0.1]), sums)
+    Device().in_edges(edges, out_degree=np.array([1_000_003]), threads=1, keep=False).pull(np.array([0.1]), sums)
     assert abs(Fraction(float(sums[0])) / (1_000_003 * Fraction(0.1)) - 1) <= ROUNDING
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy.linalg import orthogonal_procrustes
 
-from whitewater.devices.cpu import CpuDevice
+from whitewater.devices import Device
 from whitewater.genomics.loadings import Loadings
 from whitewater.genomics.projection import Method, augmented, scores, sums
 from whitewater.genomics.scaling import VariantScaling
@@ -45,7 +45,7 @@ def fit(dosages: Dosages, components: int = COMPONENTS) -> tuple[Loadings, Float
 
 
 def project(dosages: Dosages, loadings: Loadings, method: Method) -> Floats:
-    found = sums(dosages, np.arange(len(dosages)), loadings=loadings, device=CpuDevice())
+    found = sums(dosages, np.arange(len(dosages)), loadings=loadings, device=Device())
     return scores(found, loadings=loadings, method=method)
 
 
@@ -109,7 +109,7 @@ def test_sums_over_parts_of_the_variants_add_up(fitted: tuple[Loadings, Floats])
     loadings, _ = fitted
     dosages = populations(5, seed=2)[0]
     rows = np.random.default_rng(5).permutation(VARIANTS)
-    parts = [sums(dosages[part], part, loadings=loadings, device=CpuDevice()) for part in np.array_split(rows, 7)]
+    parts = [sums(dosages[part], part, loadings=loadings, device=Device()) for part in np.array_split(rows, 7)]
     total = parts[0]
     for part in parts[1:]:
         total += part

@@ -13,9 +13,9 @@ from sklearn.model_selection import cross_val_score
 
 from benchmarks.measure import differences
 from benchmarks.published import forest_search, futures, joblib_forest
+from benchmarks.published.dask_cluster import cpu_dask_client
 from benchmarks.published.row import SEED, CallCase, Work
 from tests.published import disagreements, tiny_work
-from whitewater.cluster import cpu_dask_client
 from whitewater.config.cluster import Cluster
 
 

@@ -19,12 +19,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from whitewater.devices import column_reading
+from whitewater.devices import Device, column_reading
+from whitewater.devices.column_writing import write_columns
 from whitewater.devices.columns import Categories, Column, Lists, Numbers
-from whitewater.devices.cpu import CpuDevice
 from whitewater.errors import InputError
 
-CPU = CpuDevice()
+CPU = Device()
 SOURCES = Path(__file__).parents[2] / "src"
 FROM_A_FIXTURE = [HealthCheck.function_scoped_fixture]
 
@@ -272,7 +272,7 @@ def test_what_was_written_is_plain_uncompressed_and_in_row_groups_and_pyarrow_re
         "s": pa.string(), "id": pa.int32(), "f": pa.float32(), "n": pa.int64(), "b": pa.bool_(), "c": pa.int64(),
         "l": pa.list_(pa.int64()),
     }  # fmt: skip
-    CPU.write_columns(block, tmp_path / "file", types, row_group_rows=2)
+    write_columns(block, tmp_path / "file", types, CPU, row_group_rows=2)
     table = pq.read_table(tmp_path / "file")
     assert {name: without_nan(column.to_pylist()) for name, column in zip(table.column_names, table, strict=True)} == {
         "s": ["b", None, "a"],
@@ -293,7 +293,7 @@ def test_what_was_written_is_plain_uncompressed_and_in_row_groups_and_pyarrow_re
 
 def test_a_column_without_nulls_is_its_bytes_in_the_file(tmp_path: Path) -> None:
     values = np.arange(100_000, dtype=np.int32)
-    CPU.write_columns({"n": Numbers(values)}, tmp_path / "file", {"n": pa.int32()}, row_group_rows=10**6)
+    write_columns({"n": Numbers(values)}, tmp_path / "file", {"n": pa.int32()}, CPU, row_group_rows=10**6)
     assert values.tobytes() in (tmp_path / "file").read_bytes()
 
 
@@ -306,7 +306,7 @@ def test_what_is_written_is_read_back(tmp_path: Path, data: st.DataObject, rows:
         for name, type_ in types.items()
     }
     block = {name: column_reading.column_of(pa.array(drawn[name], type_)) for name, type_ in types.items()}
-    CPU.write_columns(block, tmp_path / "file", types, row_group_rows=row_group_rows)
+    write_columns(block, tmp_path / "file", types, CPU, row_group_rows=row_group_rows)
     found: dict[str, list[Any]] = {name: [] for name in types}
     for group in range(pq.read_metadata(tmp_path / "file").num_row_groups):
         for name, column in CPU.read_columns(tmp_path / "file", group, list(types)).items():
@@ -324,7 +324,7 @@ def test_what_is_written_is_read_back(tmp_path: Path, data: st.DataObject, rows:
 )
 def test_values_that_cannot_be_of_their_type_are_named(tmp_path: Path, column: Column, type_: pa.DataType) -> None:
     with pytest.raises(InputError, match="column 'TE_C1' cannot be written as int"):
-        CPU.write_columns({"TE_C1": column}, tmp_path / "file", {"TE_C1": type_}, row_group_rows=10)
+        write_columns({"TE_C1": column}, tmp_path / "file", {"TE_C1": type_}, CPU, row_group_rows=10)
 
 
 def test_pandas_which_takes_a_quarter_of_a_second_is_not_imported(tmp_path: Path) -> None:
@@ -334,21 +334,23 @@ def test_pandas_which_takes_a_quarter_of_a_second_is_not_imported(tmp_path: Path
         import sys
         from pathlib import Path
         import pyarrow.parquet as pq
-        from whitewater.devices.cpu import CpuDevice
+        from whitewater.devices import Device
+        from whitewater.devices.categories import count_codes
+        from whitewater.devices.column_writing import write_columns
         from whitewater.recsys import categories, combinations, hashing
         from whitewater.recsys.schema import Field, Schema
 
-        device, path = CpuDevice(), Path(sys.argv[1])
+        device, path = Device(), Path(sys.argv[1])
         types = {field.name: field.type for field in pq.read_schema(path)}
         block = device.read_columns(path, 0, list(types))
-        device.write_columns(block, path, types, row_group_rows=1)
+        write_columns(block, path, types, device, row_group_rows=1)
         columns = [categories.as_categories(block[name], device) for name in "sib"]
         hashing.row_hash(columns, 0, device)
         dictionary = combinations.combine(columns, device).dictionary
         counter = categories.CategoryCounter(dictionary.type)
         counter.add(dictionary)
         categories.CategoryTable(counter.values()).look_up(dictionary)
-        categories.order_by_frequency(categories.count(columns[0].codes, 1, device), columns[0].dictionary)
+        categories.order_by_frequency(count_codes(columns[0].codes, 1, device), columns[0].dictionary)
         print("pandas" in sys.modules)
         """
     command = [sys.executable, "-c", dedent(program), str(tmp_path / "log.parquet")]

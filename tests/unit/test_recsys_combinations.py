@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.recsys_operators import categories, numbers
+from whitewater.devices import Device
 from whitewater.devices.columns import Categories, Numbers
-from whitewater.devices.cpu import CpuDevice
 from whitewater.recsys.categories import as_categories
 from whitewater.recsys.combinations import combine, combine_one
 
-CPU = CpuDevice()
+CPU = Device()
 TEXTS = st.none() | st.sampled_from(["", "\0", "a", "ab", "b", "a" * 300]) | st.text(max_size=5)
 INTEGERS = st.none() | st.integers(-2, 2) | st.integers(-(2**63), 2**63 - 1)
 Row = tuple[str | None, int | None, str | None]

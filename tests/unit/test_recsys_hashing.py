@@ -15,13 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.recsys_operators import categories, numbers
+from whitewater.devices import Device
 from whitewater.devices.columns import Column, Lists, Numbers
-from whitewater.devices.cpu import CpuDevice
 from whitewater.errors import ConfigError
 from whitewater.recsys import hashing
 from whitewater.recsys.categories import as_categories
 
-CPU = CpuDevice()
+CPU = Device()
 SEEDS = st.sampled_from([0, 1, 42, 2**63, 2**64 - 1])
 INTEGERS = st.sampled_from([0, -1, -(2**63), 2**63 - 1]) | st.integers(-(2**63), 2**63 - 1)
 TEXTS = st.text(max_size=40)

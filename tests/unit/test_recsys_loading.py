@@ -24,6 +24,7 @@ from tests.contract.strict_device import StrictDevice
 from whitewater import memory
 from whitewater.devices import resolve
 from whitewater.devices.column_reading import column_of
+from whitewater.devices.column_writing import write_columns
 from whitewater.errors import ConfigError, InputError, IntegrityError, ResourceError
 from whitewater.recsys import loading
 from whitewater.recsys.feature_folder import FeatureFile, FeatureFolder, file_name, open_features, write_features
@@ -75,7 +76,7 @@ def folder_of(
         part = table.slice(start, stop - start)
         if len(part):
             block = {field.name: column_of(part[field.name]) for field in fields}
-            CPU.write_columns(block, path / file_name(number), Schema(fields).types, row_group_rows=row_group_rows)
+            write_columns(block, path / file_name(number), Schema(fields).types, CPU, row_group_rows=row_group_rows)
             written.append(FeatureFile(file_name(number), len(part)))
     write_features(path, Schema(fields), written, seed=None)
     return open_features(path)

@@ -20,7 +20,8 @@ from sklearn.metrics import log_loss, roc_auc_score
 
 from whitewater.config.recsys import Train
 from whitewater.devices import resolve
-from whitewater.devices.estimators import XgboostTrees
+from whitewater.devices.estimators import BoostedTrees
+from whitewater.devices.gpu import GpuDevice
 from whitewater.errors import DeviceError, InputError
 from whitewater.recsys.feature_folder import FeatureFile, open_features, write_features
 from whitewater.recsys.prediction_quality import area_under_curve, quality
@@ -188,7 +189,7 @@ def test_validation_rows_without_any_leave_all_trees(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(xgboost.build_info()["USE_CUDA"], reason="this XGBoost computes on GPUs")
 def test_trees_for_a_gpu_are_refused_by_an_xgboost_for_cpus() -> None:
-    trees = XgboostTrees("cuda", trees=1, depth=1, learning_rate=0.1, seed=0, threads=1)
+    trees = BoostedTrees(GpuDevice(), trees=1, depth=1, learning_rate=0.1, seed=0, threads=1)
     rows = np.zeros((2, 1), np.float32), np.array([0, 1], np.float32)
     with pytest.raises(DeviceError, match="xgboost-cpu"):
         trees.fit(*rows, rows)

@@ -15,7 +15,6 @@ from tests.plink2 import needs_plink2, plink2, read_plink
 from tests.real_data import needs_real_data, real_data
 from whitewater.config.genomics import Relatedness
 from whitewater.devices import Device, resolve
-from whitewater.devices.cpu import CpuDevice
 from whitewater.errors import ConfigError, InputError, IntegrityError, ResourceError
 from whitewater.genomics import genotype_folder, kinship
 from whitewater.genomics.kinship import BINS
@@ -35,7 +34,7 @@ DEGREES = {"first": {(0, 2), (0, 3), (1, 2), (1, 3), (2, 3), (2, 5), (4, 5), (3,
 
 
 @dataclass(frozen=True)
-class SmallSlabs(CpuDevice):
+class SmallSlabs(Device):
     """A CPU that expands few genotypes at once."""
 
     @property

@@ -14,6 +14,7 @@ from sklearn.model_selection import GridSearchCV, KFold
 
 from benchmarks.published.model_search import Search, best_of, fold_slices, r2, search
 from whitewater import devices
+from whitewater.devices.estimators import ridge
 from whitewater.workers import Threads, thread_workers
 
 CPU = devices.resolve("cpu")
@@ -29,7 +30,7 @@ def some_data(rows: int = 103) -> tuple[Any, Any]:
 def ridges(data: tuple[Any, Any], *, alphas: Sequence[float] = ALPHAS, folds: int = 5) -> Search:
     tried = [{"alpha": alpha} for alpha in alphas]
     with thread_workers(2) as workers:
-        return search(CPU.ridge, tried, data, folds=folds, scorer=r2, device=CPU, workers=workers)
+        return search(partial(ridge, CPU), tried, data, folds=folds, scorer=r2, device=CPU, workers=workers)
 
 
 def test_scores_and_the_refitted_model_are_those_of_scikit_learn() -> None:
@@ -84,12 +85,12 @@ def test_the_data_are_sent_once_and_moved_to_the_device_once_for_each_worker() -
     data = some_data()
     with thread_workers(2) as workers:
         watched = Watched(workers.pool, workers.count)
-        search(CPU.ridge, [{"alpha": 1.0}] * 4, data, folds=3, scorer=r2, device=CPU, workers=watched)
+        search(partial(ridge, CPU), [{"alpha": 1.0}] * 4, data, folds=3, scorer=r2, device=CPU, workers=watched)
     assert [placed is data for placed in watched.placed] == [True]
     assert len(watched.held) == len(watched.threads)
 
 
 def test_the_error_of_an_estimator_reaches_the_user() -> None:
-    factory = partial(CPU.ridge)
+    factory = partial(ridge, CPU)
     with thread_workers(1) as workers, pytest.raises(TypeError, match="beta"):
         search(factory, [{"beta": 1.0}], some_data(), folds=2, scorer=r2, device=CPU, workers=workers)

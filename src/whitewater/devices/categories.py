@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from whitewater.arrow_arrays import to_arrow
@@ -9,13 +11,18 @@ from whitewater.devices.blocks import Array
 from whitewater.devices.columns import Categories
 from whitewater.errors import IntegrityError
 
+if TYPE_CHECKING:
+    from whitewater.devices.protocol import Device
 
-def cpu_factorize(values: Array, valid: Array | None) -> Categories:
+
+def factorize(values: Array, valid: Array | None, device: Device) -> Categories:
     """Return integers as categories.
 
     ``values`` are int64 (rows,); ``valid``, bool (rows,), is False where the row is null, or None where none is. The
     dictionary has each value that occurs, once, in the order of first sight (on a GPU: ascending).
     """
+    if device.name == "gpu":
+        return _gpu_factorize(values, valid)
     from whitewater.devices.category_kernels import number_values
 
     slots = np.zeros(1 << max(2 * len(values) - 1, 1).bit_length(), np.int32)
@@ -25,7 +32,20 @@ def cpu_factorize(values: Array, valid: Array | None) -> Categories:
     return Categories(codes, to_arrow(distinct[:size].copy()))
 
 
-def cpu_count_codes(codes: Array, size: int) -> Array:
+def _gpu_factorize(values: Array, valid: Array | None) -> Categories:
+    import cupy
+
+    present = values if valid is None else values[valid]
+    dictionary, found = cupy.unique(present, return_inverse=True)
+    if valid is None:
+        codes = found.astype("int32")
+    else:
+        codes = cupy.full(len(values), -1, "int32")
+        codes[valid] = found
+    return Categories(codes, to_arrow(cupy.asnumpy(dictionary)))
+
+
+def count_codes(codes: Array, size: int, device: Device) -> Array:
     """Count the rows of each code below ``size``, int32 (rows,) -> int64 (size,); those of code -1 are not counted.
 
     Raises
@@ -33,6 +53,8 @@ def cpu_count_codes(codes: Array, size: int) -> Array:
     IntegrityError
         If there is another code.
     """
+    if device.name == "gpu":
+        return _gpu_sums(codes, None, size)
     from whitewater.devices.category_kernels import count_codes
 
     counts = np.zeros(size, np.int64)
@@ -40,12 +62,29 @@ def cpu_count_codes(codes: Array, size: int) -> Array:
     return counts
 
 
-def cpu_sum_by_code(codes: Array, weights: Array, size: int) -> Array:
-    """Add up float64 (rows,) by code as `cpu_count_codes` counts, in the order of the rows: float64 (size,)."""
+def sum_by_code(codes: Array, weights: Array, size: int, device: Device) -> Array:
+    """Add up float64 (rows,) by code as `count_codes` counts: float64 (size,).
+
+    On the CPU in the order of the rows; on a GPU the order, and so the last bits, may be another each time.
+    """
+    if device.name == "gpu":
+        return _gpu_sums(codes, weights, size)
     from whitewater.devices.category_kernels import sum_by_code
 
     sums = np.zeros(size)
     _check(sum_by_code(_input(codes), _input(weights), sums), size)
+    return sums
+
+
+def _gpu_sums(codes: Array, weights: Array | None, size: int) -> Array:
+    import cupy
+
+    if not len(codes):
+        # CuPy's sums of nothing are refused, or integers.
+        nothing: Array = cupy.zeros(size, "int64" if weights is None else "float64")
+        return nothing
+    sums: Array = cupy.bincount(codes + 1, weights, minlength=size + 1)[1:]
+    _check(int((codes >= size).sum()) if len(sums) > size else 0, size)
     return sums
 
 
@@ -59,38 +98,3 @@ def _input(values: Array) -> Array:
 def _check(outside: int, size: int) -> None:
     if outside:
         raise IntegrityError(f"{outside} rows have a code that is not below {size}. This is an error of the program.")
-
-
-def gpu_factorize(values: Array, valid: Array | None) -> Categories:
-    """Return integers as categories; see `cpu_factorize`."""
-    import cupy
-
-    present = values if valid is None else values[valid]
-    dictionary, found = cupy.unique(present, return_inverse=True)
-    if valid is None:
-        codes = found.astype("int32")
-    else:
-        codes = cupy.full(len(values), -1, "int32")
-        codes[valid] = found
-    return Categories(codes, to_arrow(cupy.asnumpy(dictionary)))
-
-
-def gpu_count_codes(codes: Array, size: int) -> Array:
-    """Count rows by code; see `cpu_count_codes`."""
-    import cupy
-
-    counts: Array = cupy.bincount(codes + 1, minlength=size + 1)[1:] if len(codes) else cupy.zeros(size, "int64")
-    _check(int((codes >= size).sum()) if len(counts) > size else 0, size)
-    return counts
-
-
-def gpu_sum_by_code(codes: Array, weights: Array, size: int) -> Array:
-    """Add up by code; see `cpu_sum_by_code`. The order, and so the last bits, may be another each time."""
-    import cupy
-
-    # Of nothing, CuPy's sums are integers.
-    sums: Array = (
-        cupy.bincount(codes + 1, weights, minlength=size + 1)[1:] if len(codes) else cupy.zeros(size, "float64")
-    )
-    _check(int((codes >= size).sum()) if len(sums) > size else 0, size)
-    return sums

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from whitewater.devices.blocks import Array
 from whitewater.devices.columns import Categories, Column, Lists, Numbers, moved
+from whitewater.devices.protocol import Device
 from whitewater.errors import InputError
 
 # One page for each column chunk, up to 1 GiB.
@@ -19,10 +20,12 @@ _LARGE_PAGES = {"data_page_size": 1 << 30, "max_rows_per_page": 1 << 30, "write_
 _MOST_VALUES = 2**31 - 1
 
 
-def cpu_write_columns(
-    block: Mapping[str, Column], path: Path, types: Mapping[str, pa.DataType], *, row_group_rows: int
+def write_columns(
+    block: Mapping[str, Column], path: Path, types: Mapping[str, pa.DataType], device: Device, *, row_group_rows: int
 ) -> None:
-    """Write columns of one length as a Parquet file of plain pages.
+    """Write columns of one length as a Parquet file of plain pages; those of a GPU go over the host.
+
+    The host's writer is as fast as the disk.
 
     Parameters
     ----------
@@ -41,7 +44,7 @@ def cpu_write_columns(
     InputError
         If the values of a column cannot be of its type.
     """
-    arrays = [_array(block[name], name, type_) for name, type_ in types.items()]
+    arrays = [_array(moved(block[name], device.to_host), name, type_) for name, type_ in types.items()]
     # Columns without nulls are required ones: their pages are the values and nothing else, at the speed of the disk.
     fields = [
         pa.field(name, type_, array.null_count > 0) for (name, type_), array in zip(types.items(), arrays, strict=True)
@@ -112,13 +115,3 @@ def _plain(values: Array, valid: Array | None) -> pa.Array:
         return pa.Array.from_buffers(pa.bool_(), len(values), [nulls, bits])
     data = pa.py_buffer(np.ascontiguousarray(values))
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [nulls, data])
-
-
-def gpu_write_columns(
-    block: Mapping[str, Column], path: Path, types: Mapping[str, pa.DataType], *, row_group_rows: int
-) -> None:
-    """Write columns; see `cpu_write_columns`. Rows go over the host, whose writer is as fast as the disk."""
-    import cupy
-
-    on_host = {name: moved(block[name], cupy.asnumpy) for name in types}
-    cpu_write_columns(on_host, path, types, row_group_rows=row_group_rows)

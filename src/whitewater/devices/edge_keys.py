@@ -21,6 +21,7 @@ import numpy as np
 
 from whitewater.devices.arrow_kinds import empty
 from whitewater.devices.blocks import Array
+from whitewater.devices.protocol import Device
 from whitewater.errors import IntegrityError
 
 Rule = Literal["drop", "sum", "maximum"]
@@ -280,15 +281,26 @@ def _gpu_marked(span: IdSpan, first: Array, second: Array) -> Array:
     return marks
 
 
-def cpu_edge_encoder(span: IdSpan | None, *, symmetric: bool, weighted: bool, rows: int) -> EdgeEncoder:
-    """Return an empty encoder; see `whitewater.devices.protocol.Device.edge_encoder`."""
+def edge_encoder(span: IdSpan | None, device: Device, *, symmetric: bool, weighted: bool, rows: int) -> EdgeEncoder:
+    """Return an empty encoder for ``rows`` edges at most; one task makes one and is done with it.
+
+    With a span all ids are in it and the codes of all encoders agree; without one each has codes of its own.
+    ``symmetric`` adds the opposite of each edge that is no self-loop.
+    """
+    if device.name == "gpu":
+        return GpuEncoder(span, symmetric=symmetric)
     if span is None:
         return CpuHashEncoder(symmetric=symmetric, weighted=weighted, rows=rows)
     return CpuSpanEncoder(span, symmetric=symmetric, weighted=weighted, rows=rows)
 
 
-def cpu_recode_edges(edges: KeyedEdges, table: Array) -> KeyedEdges:
-    """Replace codes; see `whitewater.devices.protocol.Device.recode_edges`."""
+def recode_edges(edges: KeyedEdges, table: Array, device: Device) -> KeyedEdges:
+    """Return edges with codes looked up in a table, uint32 (codes,)."""
+    if device.name == "gpu":
+        table = table.astype(np.uint64)
+        source, target = edges.keys & np.uint64(CODES - 1), edges.keys >> np.uint64(CODE_BITS)
+        found = table[target.view(np.int64)] << np.uint64(CODE_BITS) | table[source.view(np.int64)]
+        return KeyedEdges(found, edges.weights)
     from whitewater.devices.edge_kernels import recode
 
     keys = empty(len(edges), _UINT64)
@@ -296,17 +308,10 @@ def cpu_recode_edges(edges: KeyedEdges, table: Array) -> KeyedEdges:
     return KeyedEdges(keys, edges.weights)
 
 
-def gpu_recode_edges(edges: KeyedEdges, table: Array) -> KeyedEdges:
-    """Replace codes; see `whitewater.devices.protocol.Device.recode_edges`."""
-    table = table.astype(np.uint64)
-    source, target = edges.keys & np.uint64(CODES - 1), edges.keys >> np.uint64(CODE_BITS)
-    return KeyedEdges(
-        table[target.view(np.int64)] << np.uint64(CODE_BITS) | table[source.view(np.int64)], edges.weights
-    )
-
-
-def cpu_bucket_edges(edges: KeyedEdges, *, shift: int, buckets: int) -> BucketedEdges:
-    """Order edges by bucket; see `whitewater.devices.protocol.Device.bucket_edges`."""
+def bucket_edges(edges: KeyedEdges, device: Device, *, shift: int, buckets: int) -> BucketedEdges:
+    """Order edges by bucket, the code of the target shifted right by ``shift``; on the device."""
+    if device.name == "gpu":
+        return _gpu_bucketed(edges, shift, buckets)
     from whitewater.devices.edge_kernels import count_buckets, scatter
 
     counts = np.zeros(buckets, np.int64)
@@ -317,8 +322,7 @@ def cpu_bucket_edges(edges: KeyedEdges, *, shift: int, buckets: int) -> Bucketed
     return BucketedEdges(_keyed(keys, weights, len(edges)), ends)
 
 
-def gpu_bucket_edges(edges: KeyedEdges, *, shift: int, buckets: int) -> BucketedEdges:
-    """Order edges by bucket; see `whitewater.devices.protocol.Device.bucket_edges`."""
+def _gpu_bucketed(edges: KeyedEdges, shift: int, buckets: int) -> BucketedEdges:
     import cupy
 
     bucket = (edges.keys >> np.uint64(CODE_BITS + shift)).astype(np.int64)
@@ -327,11 +331,20 @@ def gpu_bucket_edges(edges: KeyedEdges, *, shift: int, buckets: int) -> Bucketed
     return BucketedEdges(KeyedEdges(edges.keys[order], _taken(edges.weights, order)), ends)
 
 
-def cpu_merge_edges(
-    buckets: Iterable[Sequence[KeyedEdges]], numbers: CodeNumbers, vertices: range, *, rule: Rule, index: str,
-    weighted: bool, edges: int
+def merge_edges(
+    buckets: Iterable[Sequence[KeyedEdges]], numbers: CodeNumbers, vertices: range, device: Device, *, rule: Rule,
+    index: str, weighted: bool, edges: int
 ) -> MergedEdges:  # fmt: skip
-    """Sort and merge; see `whitewater.devices.protocol.Device.merge_edges`."""
+    """Sort edges by target, then source, and make one of those with the same ends.
+
+    ``buckets`` are the pieces of each bucket, in ascending order, on the host, ``edges`` in all; ``numbers`` are
+    those of the vertex of each code, on the host, and ``vertices`` those of the targets. By ``rule`` edges with the
+    same ends get the sum of their weights (in ascending order), or else the maximum; edges without any count 1
+    each. ``index`` is the dtype of the sources, and ``weighted`` says whether the result has weights.
+    """
+    if device.name == "gpu":
+        pieces = [piece for bucket in buckets for piece in bucket]
+        return _gpu_merged_edges(pieces, numbers, vertices, rule, index, weighted=weighted)
     from whitewater.devices.edge_kernels import merge_equal, sort_keys
 
     counts = np.zeros(len(vertices), np.int64)
@@ -351,18 +364,17 @@ def cpu_merge_edges(
     return MergedEdges(counts, sources[:filled], merged[:filled] if weighted else None, loops, repeated)
 
 
-def gpu_merge_edges(
-    buckets: Iterable[Sequence[KeyedEdges]], numbers: CodeNumbers, vertices: range, *, rule: Rule, index: str,
-    weighted: bool, edges: int
-) -> MergedEdges:  # fmt: skip
-    """Sort and merge all buckets at once; see `whitewater.devices.protocol.Device.merge_edges`."""
+def _gpu_merged_edges(
+    pieces: Sequence[KeyedEdges], numbers: CodeNumbers, vertices: range, rule: Rule, index: str, *, weighted: bool
+) -> MergedEdges:
+    """Sort and merge the pieces of all buckets at once."""
     import cupy
 
-    keys, weights = _gathered([piece for bucket in buckets for piece in bucket])
+    keys, weights = _gathered(pieces)
     keys, weights = _gpu_sorted(cupy.asarray(keys), cupy.asarray(weights))
     starts = cupy.flatnonzero(cupy.concatenate([cupy.ones(min(1, len(keys)), np.bool_), keys[1:] != keys[:-1]]))
     lengths = cupy.diff(starts, append=cupy.asarray([len(keys)]))
-    merged = _gpu_merged(weights, starts, lengths, rule) if weighted else None
+    merged = _gpu_weights_of_runs(weights, starts, lengths, rule) if weighted else None
     several = cupy.flatnonzero(lengths > 1)
     repeated = int(keys[starts[several[0]]]) if len(several) else None
     keys = keys[starts]
@@ -391,7 +403,7 @@ def _gpu_sorted(keys: Array, weights: Array) -> tuple[Array, Array]:
     return keys[order], weights[order]
 
 
-def _gpu_merged(weights: Array, starts: Array, lengths: Array, rule: Rule) -> Array:
+def _gpu_weights_of_runs(weights: Array, starts: Array, lengths: Array, rule: Rule) -> Array:
     """Return the weight of each run of equal keys, whose weights ascend."""
     import cupy
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from whitewater.devices.blocks import NULL_INTEGER, NULL_TIMESTAMP, Array
 from whitewater.devices.kernel import int64, kernel
+from whitewater.devices.protocol import Device
 
 _NAN = float("nan")
 
@@ -34,64 +35,47 @@ class Clock(NamedTuple):
     cycle: int
 
 
-def cpu_ratio(numerator: Array, denominator: Array) -> Array:
+def ratio(numerator: Array, denominator: Array, device: Device) -> Array:
     """Return the quotient of float64 columns, NaN where the denominator is not above 0."""
+    if device.name == "gpu":
+        xp, known = device.xp, denominator > 0
+        quotient: Array = xp.where(known, numerator / xp.where(known, denominator, 1.0), _NAN)
+        return quotient
     result = np.empty(len(numerator))
     _fill_ratio(numerator, denominator, result)
     return result
 
 
-def gpu_ratio(numerator: Array, denominator: Array) -> Array:
-    """Return the quotient of float64 columns, NaN where the denominator is not above 0."""
-    import cupy
-
-    known = denominator > 0
-    result: Array = cupy.where(known, numerator / cupy.where(known, denominator, 1.0), _NAN)
-    return result
-
-
-def cpu_seconds(start: Array, end: Array) -> Array:
+def seconds(start: Array, end: Array, device: Device) -> Array:
     """Return the seconds between timestamps as float64, NaN where one is null."""
+    if device.name == "gpu":
+        known = (start != NULL_TIMESTAMP) & (end != NULL_TIMESTAMP)
+        duration: Array = device.xp.where(known, (end - start) / 1e6, _NAN)
+        return duration
     result = np.empty(len(start))
     _fill_seconds(start, end, result)
     return result
 
 
-def gpu_seconds(start: Array, end: Array) -> Array:
-    """Return the seconds between timestamps as float64, NaN where one is null."""
-    import cupy
-
-    known = (start != NULL_TIMESTAMP) & (end != NULL_TIMESTAMP)
-    result: Array = cupy.where(known, (end - start) / 1e6, _NAN)
-    return result
-
-
-def cpu_mark_outside(values: Array, bounds: Bounds, mask: Array, bit: int) -> None:
-    """Set bit ``bit + i`` of ``mask``, int64, where bound *i* is broken."""
-    _mark_outside(values, bounds, mask, bit)
+def mark_outside(values: Array, bounds: Bounds, mask: Array, bit: int, device: Device) -> None:
+    """Set bit ``bit + i`` of ``mask``, int64, where a value breaks bound *i*; NaN breaks none."""
+    if device.name == "gpu":
+        tests = (values <= bounds.above, values < bounds.at_least, values >= bounds.below, values > bounds.at_most)
+        for place, broken in enumerate(tests, start=bit):
+            mask |= broken.astype(np.int64) << place
+    else:
+        _mark_outside(values, bounds, mask, bit)
 
 
-def gpu_mark_outside(values: Array, bounds: Bounds, mask: Array, bit: int) -> None:
-    """Set bit ``bit + i`` of ``mask``, int64, where bound *i* is broken."""
-    tests = (values <= bounds.above, values < bounds.at_least, values >= bounds.below, values > bounds.at_most)
-    for place, broken in enumerate(tests, start=bit):
-        mask |= broken.astype(np.int64) << place
-
-
-def cpu_steps(timestamps: Array, clock: Clock) -> Array:
+def steps(timestamps: Array, clock: Clock, device: Device) -> Array:
     """Return the step of the clock at each timestamp as int32, -1 outside [first, last) and for nulls."""
+    if device.name == "gpu":
+        xp, known = device.xp, (timestamps >= clock.first) & (timestamps < clock.last)
+        passed = ((timestamps - clock.first) // clock.step + clock.shift) % clock.cycle
+        found: Array = xp.where(known, passed, NULL_INTEGER).astype(xp.int32)
+        return found
     result = np.empty(len(timestamps), np.int32)
     _fill_steps(timestamps, clock, result)
-    return result
-
-
-def gpu_steps(timestamps: Array, clock: Clock) -> Array:
-    """Return the step of the clock at each timestamp as int32, -1 outside [first, last) and for nulls."""
-    import cupy
-
-    known = (timestamps >= clock.first) & (timestamps < clock.last)
-    steps = ((timestamps - clock.first) // clock.step + clock.shift) % clock.cycle
-    result: Array = cupy.where(known, steps, NULL_INTEGER).astype(cupy.int32)
     return result
 
 

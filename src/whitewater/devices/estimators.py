@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any, Literal
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 
 from whitewater.devices.blocks import Array
-from whitewater.devices.protocol import Classifier, Embedding, Regressor
+from whitewater.devices.protocol import Device
 from whitewater.errors import DeviceError
 
 # A third of the features at each split and leaves of at least 5: Hastie, Tibshirani and Friedman, "The Elements of
@@ -25,43 +26,35 @@ _ITERATIONS = 1000
 _PATIENCE = 10
 
 
-def cpu_ridge(*, alpha: float) -> Regressor:
-    """Return a ridge regression, solved by Cholesky factorisation of the normal equations; `fit` overwrites its X."""
-    from sklearn.linear_model import Ridge
+class Regressor(Protocol):
+    """An estimator of scikit-learn or cuML."""
 
-    ridge: Regressor = Ridge(alpha=alpha, solver="cholesky", copy_X=False)
-    return ridge
-
-
-def gpu_ridge(*, alpha: float) -> Regressor:
-    """Return a ridge regression, solved by eigendecomposition (one column: by SVD); `fit` overwrites its X."""
-    from cuml.linear_model import Ridge
-
-    ridge: Regressor = Ridge(alpha=alpha, solver="auto", copy_X=False)
-    return ridge
+    def fit(self, X: Array, y: Array) -> Any: ...
+    def predict(self, X: Array) -> Array: ...
 
 
-def cpu_random_forest(*, trees: int, depth: int, sample_fraction: float, seed: int) -> Regressor:
-    """Return a random forest on one thread: the workers are parallel already."""
-    from sklearn.ensemble import RandomForestRegressor
+def ridge(device: Device, *, alpha: float) -> Regressor:
+    """Return linear least squares with an L2 penalty and an intercept; `fit` overwrites its X.
 
-    forest: Regressor = RandomForestRegressor(
-        n_estimators=trees,
-        max_depth=depth,
-        max_features=FEATURES_PER_SPLIT,
-        min_samples_leaf=ROWS_PER_LEAF,
-        bootstrap=True,
-        max_samples=sample_fraction,
-        random_state=seed,
-        n_jobs=1,
-    )
-    return forest
+    Solved by Cholesky factorisation of the normal equations, on a GPU by eigendecomposition (of one column: by SVD).
+    """
+    if device.name == "cpu":
+        from sklearn.linear_model import Ridge
+    else:
+        from cuml.linear_model import Ridge
+    model: Regressor = Ridge(alpha=alpha, solver="cholesky" if device.name == "cpu" else "auto", copy_X=False)
+    return model
 
 
-def gpu_random_forest(*, trees: int, depth: int, sample_fraction: float, seed: int) -> Regressor:
-    """Return a random forest with the parameters of `cpu_random_forest`."""
-    from cuml.ensemble import RandomForestRegressor
+def random_forest(device: Device, *, trees: int, depth: int, sample_fraction: float, seed: int) -> Regressor:
+    """Return a random forest that minimises the squared error; ``sample_fraction`` of the rows are drawn for each tree.
 
+    On the CPU it uses one thread: the workers are parallel already.
+    """
+    if device.name == "cpu":
+        from sklearn.ensemble import RandomForestRegressor
+    else:
+        from cuml.ensemble import RandomForestRegressor
     forest: Regressor = RandomForestRegressor(
         n_estimators=trees,
         max_depth=depth,
@@ -74,123 +67,102 @@ def gpu_random_forest(*, trees: int, depth: int, sample_fraction: float, seed: i
     return forest
 
 
-def cpu_forest_as_treelite(forest: Any) -> bytes:
-    """Return a forest of scikit-learn as a serialised treelite model, which is stored and read without pickle."""
+def forest_as_treelite(forest: Any, device: Device) -> bytes:
+    """Return a fitted random forest as a serialised treelite model, which is stored and read without pickle."""
+    if device.name == "gpu":
+        on_gpu: bytes = forest.as_treelite().serialize_bytes()
+        return on_gpu
     import treelite.sklearn
 
     serialised: bytes = treelite.sklearn.import_model(forest).serialize_bytes()
     return serialised
 
 
-def gpu_forest_as_treelite(forest: Any) -> bytes:
-    """Return a forest of cuML as a serialised treelite model."""
-    serialised: bytes = forest.as_treelite().serialize_bytes()
-    return serialised
+def forest_from_treelite(serialised: bytes, device: Device) -> Callable[[Array], Array]:
+    """Return the predictions of a stored forest: float32 (rows, features), as it was fitted on -> float64 (rows,).
 
-
-def cpu_forest_from_treelite(serialised: bytes) -> Callable[[Array], Array]:
-    """Return the predictions of a stored forest as a function, evaluated on one thread by treelite's own reference.
-
-    The function takes float32 (rows, features), as the forest was fitted on, and returns float64 (rows,).
+    On the CPU they are evaluated on one thread by treelite's own reference, on a GPU by nvForest.
     """
     import treelite
 
     model = treelite.Model.deserialize_bytes(serialised)
+    if device.name == "gpu":
+        import nvforest
+
+        evaluate = nvforest.load_from_treelite_model(model, device="gpu").predict
+    else:
+        evaluate = partial(treelite.gtil.predict, model, nthread=1)
 
     def predict(rows: Array) -> Array:
-        return _flat(treelite.gtil.predict(model, rows.astype(model.input_type), nthread=1))
+        flat: Array = evaluate(rows.astype(model.input_type)).reshape(-1).astype(np.float64)
+        return flat
 
     return predict
 
 
-def gpu_forest_from_treelite(serialised: bytes) -> Callable[[Array], Array]:
-    """Return the predictions of a stored forest as a function, evaluated on the GPU by nvForest."""
-    import nvforest
-    import treelite
-
-    model = treelite.Model.deserialize_bytes(serialised)
-    forest = nvforest.load_from_treelite_model(model, device="gpu")
-
-    def predict(rows: Array) -> Array:
-        return _flat(forest.predict(rows.astype(model.input_type)))
-
-    return predict
-
-
-def cpu_umap(*, neighbors: int, minimum_distance: float, seed: int) -> Embedding:
-    """Return UMAP to two dimensions on one thread, which a seed that decides all demands.
+def umap(device: Device, *, neighbors: int, minimum_distance: float, seed: int) -> Any:
+    """Return UMAP to two dimensions, on one thread of the CPU, or the same for a seed on the same GPU.
 
     Leland McInnes, John Healy and James Melville, "UMAP: Uniform Manifold Approximation and Projection for Dimension
     Reduction", 2018, https://arxiv.org/abs/1802.03426.
     """
+    if device.name == "gpu":
+        from cuml.manifold import UMAP as GPU_UMAP
+
+        return GPU_UMAP(
+            n_neighbors=neighbors,
+            min_dist=minimum_distance,
+            n_components=2,
+            init="spectral",
+            random_state=seed,
+            # Exact neighbours: those of nn_descent, which many points would get, differ from run to run.
+            build_algo="brute_force_knn",
+        )
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Tensorflow not installed", ImportWarning)
         from umap import UMAP
 
-    embedding: Embedding = UMAP(
+    return UMAP(
         n_neighbors=neighbors,
         min_dist=minimum_distance,
         n_components=2,
         init="spectral",
         random_state=seed,
+        # A seed that decides all demands one thread.
         n_jobs=1,
     )
-    return embedding
 
 
-def gpu_umap(*, neighbors: int, minimum_distance: float, seed: int) -> Embedding:
-    """Return UMAP with the parameters of `cpu_umap`, the same layout for a seed on the same GPU."""
-    from cuml.manifold import UMAP
+def logistic_regression(device: Device, *, penalty: float) -> Any:
+    """Return a logistic regression with an intercept; ``penalty`` is that of half the squared L2.
 
-    embedding: Embedding = UMAP(
-        n_neighbors=neighbors,
-        min_dist=minimum_distance,
-        n_components=2,
-        init="spectral",
-        random_state=seed,
-        # Exact neighbours: those of nn_descent, which many points would get, differ from run to run.
-        build_algo="brute_force_knn",
-    )
-    return embedding
+    Fitted by L-BFGS, on a GPU by quasi-Newton steps of the same kind.
+    """
+    if device.name == "cpu":
+        from sklearn.linear_model import LogisticRegression
 
-
-def _flat(predictions: Array) -> Array:
-    flat: Array = predictions.reshape(-1).astype(np.float64)
-    return flat
-
-
-def cpu_logistic_regression(*, penalty: float) -> Classifier:
-    """Return a logistic regression with an intercept, fitted by L-BFGS; ``penalty`` is that of half the squared L2."""
-    from sklearn.linear_model import LogisticRegression
-
-    model: Classifier = LogisticRegression(C=1 / penalty, solver="lbfgs", max_iter=_ITERATIONS)
-    return model
-
-
-def gpu_logistic_regression(*, penalty: float) -> Classifier:
-    """Return the logistic regression of `cpu_logistic_regression`, fitted by quasi-Newton steps."""
+        return LogisticRegression(C=1 / penalty, solver="lbfgs", max_iter=_ITERATIONS)
     from cuml.linear_model import LogisticRegression
 
-    model: Classifier = LogisticRegression(C=1 / penalty, penalty="l2", max_iter=_ITERATIONS)
-    return model
+    return LogisticRegression(C=1 / penalty, penalty="l2", max_iter=_ITERATIONS)
 
 
-class XgboostTrees:
-    """Gradient-boosted trees by histograms.
+class BoostedTrees:
+    """Gradient-boosted trees for labels of 0 and 1, by histograms; NaN is a missing value, which goes the better way.
 
     Tianqi Chen and Carlos Guestrin, "XGBoost: A Scalable Tree Boosting System", KDD 2016, https://arxiv.org/abs/1603.02754.
     The trees are the same for any number of threads.
     """
 
     def __init__(
-        self, device: Literal["cpu", "cuda"], *, trees: int, depth: int, learning_rate: float, seed: int, threads: int
+        self, device: Device, *, trees: int, depth: int, learning_rate: float, seed: int, threads: int
     ) -> None:
         self._trees, self._threads = trees, threads
         self._parameters: dict[str, Any] = {
             "objective": "binary:logistic",
             "eval_metric": "logloss",
             "tree_method": "hist",
-            "device": device,
+            "device": "cuda" if device.name == "gpu" else "cpu",
             "max_depth": depth,
             "learning_rate": learning_rate,
             "seed": seed,
@@ -201,6 +173,7 @@ class XgboostTrees:
         self._used = 0
 
     def fit(self, X: Array, y: Array, later: tuple[Array, Array]) -> int:
+        """Fit until later rows (X, y), if any, are predicted no better; return the number of trees that predict."""
         import xgboost
 
         if self._parameters["device"] == "cuda" and not xgboost.build_info()["USE_CUDA"]:
@@ -218,5 +191,6 @@ class XgboostTrees:
         return self._used
 
     def predict(self, X: Array) -> Array:
+        """Return the probability of label 1, float32 (rows,)."""
         found: Array = self._model.inplace_predict(X, iteration_range=(0, self._used))
         return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -12,27 +12,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from whitewater.config.gpu import missing_gpu
 from whitewater.devices.blocks import Array, Block, Kind, Parsed, RawBlock
-from whitewater.devices.protocol import BoostedTrees, Classifier, Embedding, GroupAccumulator, Regressor
+from whitewater.devices.protocol import Device
 from whitewater.errors import DeviceError
 from whitewater.versions import versions
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-    from distributed import Client
-
     from whitewater.config.cluster import Cluster
-    from whitewater.devices.columns import Categories, Column
-    from whitewater.devices.edge_keys import (
-        BucketedEdges,
-        CodeNumbers,
-        EdgeEncoder,
-        IdSpan,
-        KeyedEdges,
-        MergedEdges,
-        Rule,
-    )
-    from whitewater.devices.elementwise import Bounds, Clock
+    from whitewater.devices.columns import Column
     from whitewater.devices.genotypes import Genotypes
+    from whitewater.devices.group_statistics import GroupAccumulator
     from whitewater.devices.in_edges import Edges, InEdges
     from whitewater.workers import Workers
 
@@ -45,7 +33,7 @@ REMEDY = (
 
 
 @dataclass(frozen=True)
-class GpuDevice:
+class GpuDevice(Device):
     """Computes on the current GPU of the process; use `connect`, which makes sure that there is one."""
 
     @classmethod
@@ -72,13 +60,6 @@ class GpuDevice:
         import cupy
 
         module: ModuleType = cupy
-        return module
-
-    @property
-    def frames(self) -> ModuleType:
-        import cudf
-
-        module: ModuleType = cudf
         return module
 
     @property
@@ -120,26 +101,6 @@ class GpuDevice:
 
         return GpuGroupAccumulator(groups, medians=medians)
 
-    def ratio(self, numerator: Array, denominator: Array) -> Array:
-        from whitewater.devices.elementwise import gpu_ratio
-
-        return gpu_ratio(numerator, denominator)
-
-    def seconds(self, start: Array, end: Array) -> Array:
-        from whitewater.devices.elementwise import gpu_seconds
-
-        return gpu_seconds(start, end)
-
-    def mark_outside(self, values: Array, bounds: Bounds, mask: Array, bit: int) -> None:
-        from whitewater.devices.elementwise import gpu_mark_outside
-
-        gpu_mark_outside(values, bounds, mask, bit)
-
-    def steps(self, timestamps: Array, clock: Clock) -> Array:
-        from whitewater.devices.elementwise import gpu_steps
-
-        return gpu_steps(timestamps, clock)
-
     @property
     def slab_cells(self) -> int:
         # 1 GiB of float32: products of long matrices keep a GPU busy.
@@ -159,29 +120,6 @@ class GpuDevice:
         from whitewater.devices.genotype_pairs import gpu_correlated_variants
 
         return gpu_correlated_variants(genotypes, stops, threshold)
-
-    def edge_encoder(self, span: IdSpan | None, *, symmetric: bool, weighted: bool, rows: int) -> EdgeEncoder:
-        from whitewater.devices.edge_keys import GpuEncoder
-
-        return GpuEncoder(span, symmetric=symmetric)
-
-    def recode_edges(self, edges: KeyedEdges, table: Array) -> KeyedEdges:
-        from whitewater.devices.edge_keys import gpu_recode_edges
-
-        return gpu_recode_edges(edges, table)
-
-    def bucket_edges(self, edges: KeyedEdges, *, shift: int, buckets: int) -> BucketedEdges:
-        from whitewater.devices.edge_keys import gpu_bucket_edges
-
-        return gpu_bucket_edges(edges, shift=shift, buckets=buckets)
-
-    def merge_edges(
-        self, buckets: Iterable[Sequence[KeyedEdges]], numbers: CodeNumbers, vertices: range, *, rule: Rule, index: str,
-        weighted: bool, edges: int
-    ) -> MergedEdges:  # fmt: skip
-        from whitewater.devices.edge_keys import gpu_merge_edges
-
-        return gpu_merge_edges(buckets, numbers, vertices, rule=rule, index=index, weighted=weighted, edges=edges)
 
     def in_edges(self, edges: Edges, *, out_degree: Array, threads: int, keep: bool) -> InEdges:
         from whitewater.devices.in_edges import GpuInEdges
@@ -217,74 +155,10 @@ class GpuDevice:
 
         return gpu_read_columns(path, row_group, names, start=start, rows=rows)
 
-    def write_columns(
-        self, block: Mapping[str, Column], path: Path, types: Mapping[str, pa.DataType], *, row_group_rows: int
-    ) -> None:
-        from whitewater.devices.column_writing import gpu_write_columns
-
-        gpu_write_columns(block, path, types, row_group_rows=row_group_rows)
-
-    def factorize(self, values: Array, valid: Array | None) -> Categories:
-        from whitewater.devices.categories import gpu_factorize
-
-        return gpu_factorize(values, valid)
-
-    def count_codes(self, codes: Array, size: int) -> Array:
-        from whitewater.devices.categories import gpu_count_codes
-
-        return gpu_count_codes(codes, size)
-
-    def sum_by_code(self, codes: Array, weights: Array, size: int) -> Array:
-        from whitewater.devices.categories import gpu_sum_by_code
-
-        return gpu_sum_by_code(codes, weights, size)
-
-    def umap(self, *, neighbors: int, minimum_distance: float, seed: int) -> Embedding:
-        from whitewater.devices.estimators import gpu_umap
-
-        return gpu_umap(neighbors=neighbors, minimum_distance=minimum_distance, seed=seed)
-
-    def logistic_regression(self, *, penalty: float) -> Classifier:
-        from whitewater.devices.estimators import gpu_logistic_regression
-
-        return gpu_logistic_regression(penalty=penalty)
-
-    def boosted_trees(self, *, trees: int, depth: int, learning_rate: float, seed: int, threads: int) -> BoostedTrees:
-        from whitewater.devices.estimators import XgboostTrees
-
-        return XgboostTrees("cuda", trees=trees, depth=depth, learning_rate=learning_rate, seed=seed, threads=threads)
-
-    def ridge(self, *, alpha: float) -> Regressor:
-        from whitewater.devices.estimators import gpu_ridge
-
-        return gpu_ridge(alpha=alpha)
-
-    def random_forest(self, *, trees: int, depth: int, sample_fraction: float, seed: int) -> Regressor:
-        from whitewater.devices.estimators import gpu_random_forest
-
-        return gpu_random_forest(trees=trees, depth=depth, sample_fraction=sample_fraction, seed=seed)
-
-    def forest_as_treelite(self, forest: Regressor) -> bytes:
-        from whitewater.devices.estimators import gpu_forest_as_treelite
-
-        return gpu_forest_as_treelite(forest)
-
-    def forest_from_treelite(self, serialised: bytes) -> Callable[[Array], Array]:
-        from whitewater.devices.estimators import gpu_forest_from_treelite
-
-        return gpu_forest_from_treelite(serialised)
-
     def cluster(self, settings: Cluster, *, threads: int, large: bool) -> AbstractContextManager[Workers]:
         from whitewater.devices.gpu_cluster import gpu_cluster
 
         return gpu_cluster(settings)
-
-    def dask_client(
-        self, settings: Cluster, *, threads: int, memory_limit: int | None = None
-    ) -> AbstractContextManager[Client]:
-        from whitewater.devices.gpu_cluster import gpu_dask_client
-
-        return gpu_dask_client(settings, memory_limit=memory_limit)
 
     def synchronize(self) -> None:
         import cupy

@@ -68,16 +68,6 @@ def gpu_cluster(settings: Cluster, *, memory_limit: int | None = None) -> Iterat
             yield DaskWorkers(client)
 
 
-@contextmanager
-def gpu_dask_client(settings: Cluster, *, memory_limit: int | None) -> Iterator[Client]:
-    """Open the workers of `gpu_cluster`, on which Dask's collections are made of CuPy's arrays and cuDF's frames."""
-    with (
-        dask.config.set({"array.backend": "cupy", "dataframe.backend": "cudf"}),
-        gpu_cluster(settings, memory_limit=memory_limit) as workers,
-    ):
-        yield workers.client
-
-
 class CountAllocations(WorkerPlugin):
     """Counts what a worker allocates, so that `peak_allocated` can tell; workers started later count, too."""
 

@@ -15,9 +15,7 @@ def resolve(name: str) -> Device:
         If the name is unknown, or the device's packages or hardware are not usable here. There is no fallback.
     """
     if name == "cpu":
-        from whitewater.devices.cpu import CpuDevice
-
-        return CpuDevice()
+        return Device()
     if name == "gpu":
         from whitewater.devices.gpu import GpuDevice
 

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from whitewater.config.genomics import Umap
+from whitewater.devices import estimators
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.step import Output, Run
 from whitewater.store import write_json
@@ -82,8 +83,8 @@ def leading_scores(table: pd.DataFrame, *, components: int | None) -> npt.NDArra
 def lay_out(run: Run[Umap], scores: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
     """Return the places of the samples on the map, float64 (samples, 2)."""
     settings, device = run.settings, run.device
-    estimator = device.umap(
-        neighbors=settings.neighbors, minimum_distance=settings.minimum_distance, seed=settings.seed
+    estimator = estimators.umap(
+        device, neighbors=settings.neighbors, minimum_distance=settings.minimum_distance, seed=settings.seed
     )
     places = device.to_host(estimator.fit_transform(device.from_host(scores))).astype(np.float64)
     if not np.isfinite(places).all():

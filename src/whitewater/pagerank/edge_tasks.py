@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from whitewater.devices.edge_keys import CodeNumbers, EncodedEdges, KeyedEdges, MergedEdges, Rule
+from whitewater.devices.edge_keys import (
+    CodeNumbers,
+    EncodedEdges,
+    KeyedEdges,
+    MergedEdges,
+    Rule,
+    bucket_edges,
+    edge_encoder,
+    merge_edges,
+    recode_edges,
+)
 from whitewater.errors import IntegrityError
 
 if TYPE_CHECKING:
@@ -105,7 +115,7 @@ def number(task: int, *, words: Sequence[Words], ids: Array, buckets: Buckets, s
     weights = None if own.weights is None else device.from_host(own.weights[:])
     edges = KeyedEdges(device.from_host(own.keys[:]), weights)
     return _piece(
-        device.recode_edges(edges, device.from_host(table)), buckets, spool and spool / f"numbered-{task}", device
+        recode_edges(edges, device.from_host(table), device), buckets, spool and spool / f"numbered-{task}", device
     )
 
 
@@ -113,8 +123,8 @@ def merge(task: TargetRange, *, pieces: Sequence[Piece], numbers: CodeNumbers, r
           device: Device) -> MergedEdges:  # fmt: skip
     """Sort the edges of a range of targets, and make one of those with the same ends."""
     buckets = ([piece.bucket(bucket) for piece in pieces] for bucket in task.buckets)
-    return device.merge_edges(
-        buckets, numbers, task.vertices, rule=rule, index=index, weighted=weighted, edges=task.edges
+    return merge_edges(
+        buckets, numbers, task.vertices, device, rule=rule, index=index, weighted=weighted, edges=task.edges
     )
 
 
@@ -129,7 +139,7 @@ def _encoded(groups: Sequence[RowGroup], plan: EdgePlan, device: Device) -> Iter
             if encoder is not None:
                 yield encoder.result()
             room = min(left, plan.piece_rows)
-            encoder = device.edge_encoder(plan.span, symmetric=plan.symmetric, weighted=plan.weighted, rows=room)
+            encoder = edge_encoder(plan.span, device, symmetric=plan.symmetric, weighted=plan.weighted, rows=room)
         encoder.add(block["source"], block["target"], block.get("weight"))
         room -= rows
         left -= rows
@@ -158,7 +168,7 @@ def _words(encoded: EncodedEdges, stem: Path | None, device: Device) -> Words:
 
 
 def _piece(edges: KeyedEdges, buckets: Buckets, stem: Path | None, device: Device) -> Piece:
-    ordered = device.bucket_edges(edges, shift=buckets.shift, buckets=buckets.count)
+    ordered = bucket_edges(edges, device, shift=buckets.shift, buckets=buckets.count)
     return Piece(
         _kept(ordered.edges.keys, stem, ".keys", device),
         None if ordered.edges.weights is None else _kept(ordered.edges.weights, stem, ".weights", device),

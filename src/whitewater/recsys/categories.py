@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from whitewater.devices.categories import factorize
 from whitewater.devices.columns import Categories, Column, Lists, Numbers
 from whitewater.errors import ConfigError, InputError, ResourceError
 from whitewater.recsys.byte_strings import ByteStrings
@@ -37,7 +38,7 @@ def as_categories(column: Column, device: Device) -> Categories:
     if isinstance(column, Categories):
         return column
     integers = as_integers(column)
-    return device.factorize(integers.values, integers.valid)
+    return factorize(integers.values, integers.valid, device)
 
 
 def as_integers(column: Column) -> Numbers:
@@ -66,19 +67,6 @@ def as_floats(column: Column, device: Device) -> Array:
         return found
     kind = "lists" if isinstance(column, Lists) else "text"
     raise InputError(f"a column of {kind} is where numbers are needed. Convert it, or give another column.")
-
-
-def count(codes: Array, size: int, device: Device) -> Array:
-    """Count the rows of each code, int32 (rows,), below ``size``: int64 (size,), on the device.
-
-    Rows with code -1, null, are not counted.
-    """
-    return device.count_codes(codes, size)
-
-
-def add_up(codes: Array, weights: Array, size: int, device: Device) -> Array:
-    """Add up ``weights``, float64 (rows,), by code as `count` counts: float64 (size,), on the device."""
-    return device.sum_by_code(codes, weights, size)
 
 
 class CategoryCounter:

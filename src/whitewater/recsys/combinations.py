@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from whitewater.devices.categories import factorize
 from whitewater.devices.columns import Categories
 from whitewater.recsys.byte_strings import ByteStrings
 from whitewater.recsys.category_kernels import HEAD_BYTES, write_parts
@@ -59,7 +60,7 @@ def combine(columns: Sequence[Categories], device: Device) -> Categories:
     places = [device.from_host(np.arange(len(columns[0].dictionary) + 1))]
     for column in columns[1:]:
         width = len(column.dictionary) + 1
-        pairs = device.factorize(key * width + (column.codes + 1), None)
+        pairs = factorize(key * width + (column.codes + 1), None, device)
         some = some | (column.codes >= 0)
         distinct = device.from_host(np.from_dlpack(pairs.dictionary))
         places = [xp.take(place, distinct // width) for place in places] + [distinct % width]

@@ -51,6 +51,7 @@ import pyarrow as pa
 
 from whitewater.arrow_arrays import to_arrow
 from whitewater.config.recsys import Drift
+from whitewater.devices.categories import count_codes
 from whitewater.recsys import drift_measures as measures
 from whitewater.recsys.categories import CategoryCounter, as_floats
 from whitewater.recsys.drift_bins import SAMPLE, Bins, CategoryBins, NumberBins, category_bins, elements, number_bins
@@ -189,7 +190,7 @@ def _values(column: Column, device: Device, *, first: int, step: int) -> npt.NDA
 def _present(column: Column, device: Device) -> tuple[pa.Array, Counts]:
     """Return the entries of the dictionary that occur, and the rows of each."""
     categories, _ = elements(column, device)
-    rows = device.to_host(device.count_codes(categories.codes, len(categories.dictionary)))
+    rows = device.to_host(count_codes(categories.codes, len(categories.dictionary), device))
     present = np.flatnonzero(rows)
     return categories.dictionary.take(to_arrow(present)), rows[present]
 

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from whitewater.arrow_arrays import to_arrow
+from whitewater.devices.categories import count_codes
 from whitewater.devices.columns import Categories, Column, Lists
 from whitewater.recsys.categories import CategoryCounter, CategoryTable, as_categories, as_floats, order_by_frequency
 
@@ -44,7 +45,7 @@ class NumberBins:
         xp, values = device.xp, as_floats(column, device)
         places = xp.searchsorted(device.from_host(self.edges), values)
         places = xp.where(xp.isnan(values), len(self.edges) + 1, places).astype(xp.int32)
-        counts: Counts = device.to_host(device.count_codes(places, len(self.bins)))
+        counts: Counts = device.to_host(count_codes(places, len(self.bins), device))
         return counts
 
     def binned(self, places: Counts) -> Counts:
@@ -72,7 +73,7 @@ class CategoryBins:
     def count(self, column: Column, device: Device) -> Counts:
         """Return the rows at each place; of lists the elements, and lists without any as nulls."""
         categories, nulls = elements(column, device)
-        rows = device.to_host(device.count_codes(categories.codes, len(categories.dictionary)))
+        rows = device.to_host(count_codes(categories.codes, len(categories.dictionary), device))
         places = self.places[self.known.look_up(categories.dictionary)]
         counts = np.zeros(self.unknown + 2, np.int64)
         np.add.at(counts, places, rows)

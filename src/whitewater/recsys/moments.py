@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from whitewater.recsys.categories import add_up, count
+from whitewater.devices.categories import count_codes, sum_by_code
 
 if TYPE_CHECKING:
     from whitewater.devices.protocol import Array, Device
@@ -125,12 +125,12 @@ def grouped_moments(codes: Array, values: Array, groups: int, device: Device) ->
     xp.maximum.at(most, code, value)
     finite = xp.isfinite(value)
     code, value = code[finite], value[finite]
-    number = count(code, groups, device)
+    number = count_codes(code, groups, device)
     rows = xp.maximum(number, 1)
-    about = add_up(code, value, groups, device) / rows
+    about = sum_by_code(code, value, groups, device) / rows
     deviations = value - about[code]
-    left = add_up(code, deviations, groups, device) / rows
-    squares = xp.maximum(add_up(code, deviations * deviations, groups, device) - number * left * left, 0.0)
+    left = sum_by_code(code, deviations, groups, device) / rows
+    squares = xp.maximum(sum_by_code(code, deviations * deviations, groups, device) - number * left * left, 0.0)
     mean, rest = _sum(device.to_host(about), device.to_host(left))
     squared, minimum, maximum = (device.to_host(each) for each in (squares, least, most))
     return Moments(device.to_host(number), mean, squared, minimum, maximum, rest)

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from whitewater.arrow_arrays import to_arrow, to_numpy
 from whitewater.devices.column_reading import column_of
+from whitewater.devices.column_writing import write_columns
 from whitewater.devices.columns import moved
 from whitewater.errors import IntegrityError
 from whitewater.recsys.dataset import Dataset, Part
@@ -88,9 +89,8 @@ def gather(bucket: int, *, paths: Sequence[Path], shuffle: Shuffle, device: Devi
     block = {name: moved(column_of(sorted_rows[name]), device.from_host) for name in shuffle.schema.names}
     name = file_name(bucket)
     if len(order):
-        device.write_columns(
-            block, folder / name, shuffle.schema.types, row_group_rows=even(len(order), shuffle.row_group_rows)
-        )
+        size = even(len(order), shuffle.row_group_rows)
+        write_columns(block, folder / name, shuffle.schema.types, device, row_group_rows=size)
     return FeatureFile(name, len(order))
 
 

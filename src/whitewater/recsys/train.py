@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from whitewater import memory
 from whitewater.devices.columns import Numbers
+from whitewater.devices.estimators import BoostedTrees, logistic_regression
 from whitewater.errors import InputError
 from whitewater.recsys.default_features import PLAIN
 from whitewater.recsys.feature_folder import FeatureFolder, open_features
@@ -180,14 +181,15 @@ def _fit_regression(parts: Parts, run: Run[Train]) -> tuple[Callable[[Array], Ar
         values[xp.isnan(values)] = 0
         return values
 
-    model = run.device.logistic_regression(penalty=run.settings.penalty)
+    model = logistic_regression(run.device, penalty=run.settings.penalty)
     model.fit(scaled(parts.train.X), parts.train.y)
     return lambda X: model.predict_proba(scaled(X))[:, 1], {}
 
 
 def _fit_trees(parts: Parts, run: Run[Train]) -> tuple[Callable[[Array], Array], dict[str, Any]]:
     settings = run.settings
-    model = run.device.boosted_trees(
+    model = BoostedTrees(
+        run.device,
         trees=settings.trees,
         depth=settings.depth,
         learning_rate=settings.learning_rate,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from whitewater import memory
+from whitewater.devices.column_writing import write_columns
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.recsys.dataset import Dataset, Part
 from whitewater.recsys.feature_folder import FeatureFile, file_name, write_features
@@ -194,7 +195,7 @@ def _write(
     block = transformation.part_block(part, dataset, applying)
     file = FeatureFile(file_name(number), rows_of(block))
     size = even(file.rows, row_group_rows)
-    applying.device.write_columns(block, folder / file.name, schema.types, row_group_rows=size)
+    write_columns(block, folder / file.name, schema.types, applying.device, row_group_rows=size)
     return file
 
 

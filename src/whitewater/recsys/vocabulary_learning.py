@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from whitewater import memory
 from whitewater.arrow_arrays import to_arrow
+from whitewater.devices.categories import count_codes
 from whitewater.devices.columns import Block, Column, Lists
-from whitewater.recsys.categories import count, order_by_frequency
+from whitewater.recsys.categories import order_by_frequency
 from whitewater.recsys.category_groups import NULL, grown, read_categories, read_numbers, table_of
 from whitewater.recsys.category_ids import known_categories
 from whitewater.recsys.combinations import combine
@@ -53,7 +54,7 @@ class Group:
         for name in self.outputs:
             column = self.column(name, block, device)
             categories = known_categories(column.values if isinstance(column, Lists) else column, device)
-            rows: Integers = device.to_host(count(categories.codes, len(categories.dictionary), device))
+            rows: Integers = device.to_host(count_codes(categories.codes, len(categories.dictionary), device))
             yield categories.dictionary, rows, len(categories) - int(rows.sum())
 
 

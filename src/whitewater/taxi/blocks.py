@@ -10,6 +10,7 @@ from typing import cast
 import numpy as np
 
 from whitewater.devices import NULL_INTEGER, NULL_TIMESTAMP, Array, Block, Device, Encoded, Kind
+from whitewater.devices.elementwise import ratio, seconds
 from whitewater.errors import InputError
 from whitewater.taxi.schema import CARD, KINDS, SERVICES, Service
 
@@ -128,11 +129,11 @@ def quantity(name: str, block: Block, device: Device) -> Array:
     """Return a column or a derived quantity as float64 with NaN for null: duration (s), speed (mph), tip_fraction."""
     if name == "duration":
         pickup, dropoff = (column(f"{end}_datetime", block, device) for end in ("pickup", "dropoff"))
-        return device.seconds(pickup, dropoff)
+        return seconds(pickup, dropoff, device)
     if name == "speed":
-        return device.ratio(column("trip_distance", block, device), quantity("duration", block, device) / 3600)
+        return ratio(column("trip_distance", block, device), quantity("duration", block, device) / 3600, device)
     if name == "tip_fraction":
-        return device.ratio(column("tip_amount", block, device), column("fare_amount", block, device))
+        return ratio(column("tip_amount", block, device), column("fare_amount", block, device), device)
     values = column(name, block, device)
     if values.dtype.kind == "f":
         return values

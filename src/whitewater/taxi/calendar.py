@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from whitewater.devices import NULL_INTEGER, Array, Device
-from whitewater.devices.elementwise import Clock
+from whitewater.devices.elementwise import Clock, steps
 
 HOUR = 3_600_000_000
 DAY = 24 * HOUR
@@ -21,13 +21,13 @@ _SATURDAY = 5 * 24
 def hour_of_week(timestamps: Array, device: Device) -> Array:
     """Return 24 x weekday + hour, Monday 0 h being 0, as int32."""
     first, last = _span()
-    return device.steps(timestamps, Clock(first, last, HOUR, _SATURDAY, HOURS_OF_WEEK))
+    return steps(timestamps, Clock(first, last, HOUR, _SATURDAY, HOURS_OF_WEEK), device)
 
 
 def month_index(timestamps: Array, device: Device) -> Array:
     """Return months since 2000-01 as int32; -1 for nulls and for dates outside 2000 to 2099."""
     first, last = _span()
-    days = device.steps(timestamps, Clock(first, last, DAY, 0, len(_months_of_days())))
+    days = steps(timestamps, Clock(first, last, DAY, 0, len(_months_of_days())), device)
     # Day -1, no date, takes the last entry.
     result: Array = _table(device)[days]
     return result

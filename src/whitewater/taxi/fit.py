@@ -20,7 +20,7 @@ import numpy as np
 
 from whitewater.config.taxi import Model
 from whitewater.devices import Array, Device
-from whitewater.devices.protocol import Regressor
+from whitewater.devices.estimators import Regressor, forest_as_treelite, forest_from_treelite, random_forest, ridge
 from whitewater.taxi.evaluate import evaluate, hour_mean_prediction, scores
 from whitewater.taxi.features import FeatureSet, linear_columns, linear_matrix, tree_matrix
 from whitewater.taxi.sample import RunTasks
@@ -77,7 +77,7 @@ class ForestModel:
 
     def predict(self, features: Array, device: Device) -> Array:
         """Return predictions as float64 (trips,) for float64 (trips, features)."""
-        predict = device.forest_from_treelite(self.serialised)
+        predict = forest_from_treelite(self.serialised, device)
         return _by_slices(lambda rows: predict(tree_matrix(rows, device)), features, device)
 
 
@@ -218,7 +218,7 @@ def train_service(task: TrainTask, *, which: FeatureSet, settings: Model, device
     service, chosen, features, target, pickup, later_features, observed, later_pickup = task
     ridge, effects = fit_ridge(features, target, chosen[0], which=which, device=device)
     fitted: Any = fit_forest(features, target, chosen[1], settings=settings, device=device)
-    forest = ForestModel(device.forest_as_treelite(fitted))
+    forest = ForestModel(forest_as_treelite(fitted, device))
     predictions = {
         "constant": device.xp.full(len(observed), target.mean()),
         "hour_mean": hour_mean_prediction(target, pickup, later_pickup, device),
@@ -253,7 +253,7 @@ def fit_ridge(
     scale = xp.sqrt(xp.einsum("ij,ij->j", columns, columns) / len(columns))
     scale = xp.where(scale > _CONSTANT * (1 + xp.abs(mean)), scale, 1.0)
     columns /= scale
-    fitted = device.ridge(alpha=candidate.alpha).fit(columns, target)
+    fitted = ridge(device, alpha=candidate.alpha).fit(columns, target)
     coefficients = fitted.coef_ / scale
     intercept = float(fitted.intercept_) - float(mean @ coefficients)
     return LinearModel(tuple(device.to_host(coefficients).tolist()), intercept), fitted.coef_
@@ -266,7 +266,8 @@ def fit_forest(
 
     It predicts from the form that `whitewater.taxi.features.tree_matrix` gives.
     """
-    forest = device.random_forest(
+    forest = random_forest(
+        device,
         trees=candidate.trees,
         depth=candidate.depth,
         sample_fraction=min(1.0, settings.forest.rows_per_tree / len(target)),

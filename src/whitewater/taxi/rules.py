@@ -9,7 +9,7 @@ import numpy as np
 
 from whitewater.config.taxi import Clean, Range
 from whitewater.devices import NULL_TIMESTAMP, Array, Block, Device
-from whitewater.devices.elementwise import Bounds
+from whitewater.devices.elementwise import Bounds, mark_outside
 from whitewater.errors import InputError
 from whitewater.taxi.blocks import column, quantity, slices
 from whitewater.taxi.calendar import month_index
@@ -119,7 +119,7 @@ def _range(name: str, limits: Range, device: Device) -> Rule:
     bounds = Bounds(**given)
     # A bound that is not given breaks nothing; its reason is never used.
     names = tuple(f"{name}_not_{kind}_{given.get(kind, float('nan')):g}" for kind in Bounds._fields)
-    return Rule(names, lambda block, mask, bit: device.mark_outside(quantity(name, block, device), bounds, mask, bit))
+    return Rule(names, lambda block, mask, bit: mark_outside(quantity(name, block, device), bounds, mask, bit, device))
 
 
 def _rule(reason: str, breaks: Callable[[Block], Array]) -> Rule:

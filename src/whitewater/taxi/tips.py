@@ -17,6 +17,7 @@ import numpy as np
 
 from whitewater.devices import NULL_INTEGER, Array, Block, Device, GroupStatistics, Kind
 from whitewater.devices.blocks import gathered
+from whitewater.devices.elementwise import ratio
 from whitewater.devices.group_kernels import LIMIT
 from whitewater.devices.group_statistics import medians
 from whitewater.errors import InputError
@@ -155,7 +156,7 @@ def tip_statistics(blocks: Iterable[Block], device: Device, *, months: range = A
 
 
 def _tip_fraction(block: Block, device: Device) -> Array:
-    fraction = device.ratio(block["tip_amount"], block["fare_amount"])
+    fraction = ratio(block["tip_amount"], block["fare_amount"], device)
     absurd = int((fraction >= LIMIT).sum())
     if absurd:
         raise InputError(f"{absurd} trips have a tip_amount of {LIMIT:,.0f} times their fare_amount or more. Send such "

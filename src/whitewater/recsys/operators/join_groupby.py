@@ -12,8 +12,9 @@ import pyarrow as pa
 from pydantic import Field as Setting
 from pydantic import model_validator
 
+from whitewater.devices.categories import count_codes
 from whitewater.errors import InputError
-from whitewater.recsys.categories import as_floats, count
+from whitewater.recsys.categories import as_floats
 from whitewater.recsys.category_groups import Grouped, Grouping, grown, read_numbers, table_of
 from whitewater.recsys.moments import Moments, grouped_moments
 from whitewater.recsys.operators.by_category import ByCategory, GatheringOfRows, LearntByCategory, spread
@@ -95,7 +96,7 @@ class NumbersByCategory(GatheringOfRows):
         self._moments = {number: _grown(moments, len(self._rows)) for number, moments in self._moments.items()}
 
     def add_rows(self, here: Grouped, block: Block, device: Device) -> None:
-        self._rows[here.groups] += device.to_host(count(here.codes, len(here.groups), device))
+        self._rows[here.groups] += device.to_host(count_codes(here.codes, len(here.groups), device))
         for number, moments in self._moments.items():
             found = grouped_moments(here.codes, as_floats(block[number], device), len(here.groups), device)
             moments[here.groups] = moments[here.groups].merged(found)

@@ -17,9 +17,10 @@ import pyarrow as pa
 from pydantic import Field as Setting
 
 from whitewater.arrow_arrays import to_arrow, to_numpy
+from whitewater.devices.categories import count_codes, sum_by_code
 from whitewater.devices.columns import Numbers
 from whitewater.errors import ConfigError, InputError, IntegrityError
-from whitewater.recsys.categories import add_up, as_floats, count
+from whitewater.recsys.categories import as_floats
 from whitewater.recsys.category_groups import Grouped, Grouping, grown, read_numbers, table_of
 from whitewater.recsys.category_kernels import add_up_runs
 from whitewater.recsys.operators.by_category import ByCategory, GatheringOfRows, LearntByCategory, spread
@@ -225,10 +226,10 @@ class PastCells(GatheringOfRows):
             null = xp.isnan(values)
             if bool(null.any()):
                 values, known = xp.where(null, 0.0, values), xp.where(null, -1, known)
-                missing = count(xp.where(null, here.codes, -1), len(here.groups), device)
+                missing = count_codes(xp.where(null, here.codes, -1), len(here.groups), device)
                 self._nulls[here.groups] += device.to_host(missing)
-            numbers[SUMS] = device.to_host(add_up(known, values, len(codes), device))
-        numbers[ROWS] = device.to_host(count(known, len(codes), device))
+            numbers[SUMS] = device.to_host(sum_by_code(known, values, len(codes), device))
+        numbers[ROWS] = device.to_host(count_codes(known, len(codes), device))
         some = np.flatnonzero(numbers[ROWS])
         kept = {name: numbers[name][some] for name in self._operator.kept}
         self._add(Cells(here.groups[codes[some]], cell_periods[some], kept))

@@ -10,8 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 from pydantic import Field as Setting
 
+from whitewater.devices.categories import count_codes, sum_by_code
 from whitewater.errors import ConfigError, InputError
-from whitewater.recsys.categories import add_up, as_floats, count
+from whitewater.recsys.categories import as_floats
 from whitewater.recsys.category_groups import Grouped, Grouping, columns_of, grown, read_numbers, table_of
 from whitewater.recsys.hashing import row_hash
 from whitewater.recsys.operators.by_category import ByCategory, GatheringOfRows, LearntByCategory, spread
@@ -136,10 +137,10 @@ class TargetSums(GatheringOfRows):
             null = xp.isnan(values)
             if bool(null.any()):
                 values, known = xp.where(null, 0.0, values), xp.where(null, -1, cells)
-                missing = count(xp.where(null, here.codes, -1), shape[0], device)
+                missing = count_codes(xp.where(null, here.codes, -1), shape[0], device)
                 totals["null"][here.groups, place, 0] += device.to_host(missing)
-            counts = device.to_host(count(known, shape[0] * folds, device))
-            sums = device.to_host(add_up(known, values, shape[0] * folds, device))
+            counts = device.to_host(count_codes(known, shape[0] * folds, device))
+            sums = device.to_host(sum_by_code(known, values, shape[0] * folds, device))
             totals["count"][here.groups, place] += counts.reshape(shape)
             totals["sum"][here.groups, place] += sums.reshape(shape)
 
