@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,10 +14,6 @@ if TYPE_CHECKING:
 
 _MOST_PCS = 2
 _LEAST_P = 1e-300
-# Labels that are named one by one; more are "the rest", or told by the two at the ends.
-_MOST_NAMED = 3
-# Two groups are apart where so much of each is on its own side.
-_OWN_SIDE = 0.95
 # Reasons that step `ld_prune` gives.
 PRUNED = "^(linkage disequilibrium|closer than .*)$"
 
@@ -84,39 +79,9 @@ def _components(eigenvalues: Path, pcs: Path) -> list[str]:
 
 
 def _contrast(table: pd.DataFrame, component: str) -> str:
-    """Say which labels are at the ends of a component, or apart on it; nothing where there are too few or many."""
-    labelled = table.dropna(subset=["label"])
-    groups = {str(name): rows for name, rows in labelled.groupby("label")[component]}
-    if not 2 <= len(groups) <= MOST_LABELS:
-        return ""
-    ordered = sorted(groups, key=lambda name: groups[name].mean())
-    apart = _split(ordered, groups)
-    if apart is None:
-        return f" and runs from {ordered[0]} to {ordered[-1]}"
-    small, large = sorted(apart, key=lambda side: (len(side), *side))
-    if len(small) > _MOST_NAMED:
-        return f" and separates {len(small)} labels around {_end(small, ordered)} from the rest"
-    return f" and separates {_listed(small)} from {large[0] if len(large) == 1 else 'the rest'}"
-
-
-def _split(ordered: Sequence[str], groups: Mapping[str, pd.Series]) -> tuple[Sequence[str], Sequence[str]] | None:
-    """Cut labels, ordered by their means, at the widest gap; None if the samples of both sides overlap there."""
-    import pandas as pd
-
-    means = [groups[name].mean() for name in ordered]
-    cut = max(range(1, len(ordered)), key=lambda place: means[place] - means[place - 1])
-    below, above = (pd.concat([groups[name] for name in side]) for side in (ordered[:cut], ordered[cut:]))
-    if below.quantile(_OWN_SIDE) >= above.quantile(1 - _OWN_SIDE):
-        return None
-    return ordered[:cut], ordered[cut:]
-
-
-def _end(side: Sequence[str], ordered: Sequence[str]) -> str:
-    return side[0] if side[0] == ordered[0] else side[-1]
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    """Say which labels are at the ends of a component; nothing where there are too few or many."""
+    means = table.dropna(subset=["label"]).groupby("label")[component].mean().sort_values()
+    return f" and runs from {means.index[0]} to {means.index[-1]}" if 2 <= len(means) <= MOST_LABELS else ""
 
 
 def _projected(path: Path) -> list[str]:
