@@ -41,7 +41,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,34 +84,11 @@ class Group:
     rows: int
 
 
-@dataclass(frozen=True)
-class DayCounts:
-    """What was counted on a day: rows, rows with label 1, and rows of each column at each place of its bins."""
-
-    rows: int
-    clicks: int
-    columns: Mapping[str, Counts]
-
-    def __add__(self, other: DayCounts) -> DayCounts:
-        columns = {name: counts + other.columns[name] for name, counts in self.columns.items()}
-        return DayCounts(self.rows + other.rows, self.clicks + other.clicks, columns)
-
-
 Seen = tuple[dict[str, npt.NDArray[np.float64]], dict[str, tuple[pa.Array, "Counts"]]]
 """What a row group of the reference tells: samples of the columns of numbers, and the categories of the others."""
-
-
-@dataclass
-class _Categories:
-    """The categories of a column of the reference, and the rows of each."""
-
-    counter: CategoryCounter
-    rows: Counts = field(default_factory=lambda: np.zeros(0, np.int64))
-
-    def add(self, values: pa.Array, rows: Counts) -> None:
-        numbers = self.counter.add(values)
-        self.rows = np.append(self.rows, np.zeros(self.counter.size - len(self.rows), np.int64))
-        np.add.at(self.rows, numbers, rows)
+DayCounts = Mapping[str, "Counts"]
+"""The rows of a day at each place of the bins of each column; of the label those with 0 and those with 1."""
+_LABELS = NumberBins(np.array([0.5]), np.arange(3))
 
 
 def drift(run: Run[Drift], *, events: Path, drift: Output) -> None:
@@ -155,10 +132,10 @@ def _learn(run: Run[Drift], log: Log, groups: Sequence[Group], *, client: Worker
     step = -(-sum(group.rows for group in reference) // SAMPLE)
     numbers, categories = _columns(log)
     types = {name: log.types[name] for name in categories}
-    found = {
-        name: _Categories(CategoryCounter(type_.value_type if pa.types.is_list(type_) else type_))
-        for name, type_ in types.items()
+    counters = {
+        name: CategoryCounter(type_.value_type if pa.types.is_list(type_) else type_) for name, type_ in types.items()
     }
+    rows_of = {name: np.zeros(0, np.int64) for name in categories}
     samples: dict[str, list[npt.NDArray[np.float64]]] = {name: [] for name in numbers}
     shared = {"numbers": numbers, "categories": categories, "step": step, "device": run.device}
     label = f"learning the first {log.time.period}"
@@ -166,12 +143,14 @@ def _learn(run: Run[Drift], log: Log, groups: Sequence[Group], *, client: Worker
         for name, sample in sampled.items():
             samples[name].append(sample)
         for name, (values, rows) in present.items():
-            found[name].add(values, rows)
+            places = counters[name].add(values)
+            rows_of[name] = np.append(rows_of[name], np.zeros(counters[name].size - len(rows_of[name]), np.int64))
+            np.add.at(rows_of[name], places, rows)
     most = run.settings.categories
     bins: dict[str, Bins] = {
         name: number_bins(np.concatenate(each), bins=run.settings.bins) for name, each in samples.items()
     }
-    return bins | {name: category_bins(each.counter, each.rows, categories=most) for name, each in found.items()}
+    return bins | {name: category_bins(counters[name], rows_of[name], categories=most) for name in categories}
 
 
 def see(group: Group, *, numbers: Sequence[str], categories: Sequence[str], step: int, device: Device) -> Seen:
@@ -200,18 +179,17 @@ def _count(
 ) -> dict[int, DayCounts]:
     """Return the counts of each day, ascending."""
     days: dict[int, DayCounts] = {}
-    shared = {"bins": bins, "label": log.label, "device": run.device}
-    for day, counts in run.map(count, groups, client=client, label="counting", shared=shared):
-        days[day] = days[day] + counts if day in days else counts
+    shared = {"bins": {log.label: _LABELS, **bins}, "device": run.device}
+    for group, counts in run.map(count, groups, client=client, label="counting", shared=shared):
+        before = days.get(group.day, {})
+        days[group.day] = {name: each + before.get(name, 0) for name, each in counts.items()}
     return dict(sorted(days.items()))
 
 
-def count(group: Group, *, bins: Mapping[str, Bins], label: str, device: Device) -> tuple[int, DayCounts]:
-    """Return the day of a row group, and what is counted in it."""
-    columns = device.read_columns(group.path, group.number, [label, *bins])
-    clicks = int((as_floats(columns[label], device) == 1).sum())
-    counts = {name: each.count(columns[name], device) for name, each in bins.items()}
-    return group.day, DayCounts(group.rows, clicks, counts)
+def count(group: Group, *, bins: Mapping[str, Bins], device: Device) -> tuple[Group, DayCounts]:
+    """Return what is counted in a row group."""
+    columns = device.read_columns(group.path, group.number, list(bins))
+    return group, {name: each.count(columns[name], device) for name, each in bins.items()}
 
 
 def _columns(log: Log) -> tuple[list[str], list[str]]:
@@ -222,16 +200,17 @@ def _columns(log: Log) -> tuple[list[str], list[str]]:
 
 def described(log: Log, days: Mapping[int, DayCounts], bins: Mapping[str, Bins], settings: Drift) -> dict[str, Any]:
     """Return the report as values of JSON; the first of the days is the reference."""
-    numbers = list(days)
+    numbers, labels = list(days), {day: each[log.label] for day, each in days.items()}
     columns = [_column(log, days, name, bins[name], settings) for name in log.columns if name in bins]
     return {
         "format": FORMAT,
         "source": log.source,
         "period": log.time.period,
-        "reference": {"day": numbers[0], "rows": days[numbers[0]].rows},
+        "reference": {"day": numbers[0], "rows": int(labels[numbers[0]].sum())},
         "thresholds": settings.model_dump(include={"psi", "ks", "jensen_shannon", "new_categories"}),
         "days": [
-            {"day": day, "rows": each.rows, "label_rate": _share(each.clicks, each.rows)} for day, each in days.items()
+            {"day": day, "rows": int(rows.sum()), "label_rate": _share(int(rows[1]), int(rows.sum()))}
+            for day, rows in labels.items()
         ],
         "days_without_rows": numbers[-1] - numbers[0] + 1 - len(numbers),
         "columns": columns,
@@ -240,10 +219,10 @@ def described(log: Log, days: Mapping[int, DayCounts], bins: Mapping[str, Bins],
 
 
 def _column(log: Log, days: Mapping[int, DayCounts], name: str, bins: Bins, settings: Drift) -> dict[str, Any]:
-    (_, reference), *later = ((day, each.columns[name]) for day, each in days.items())
+    (_, reference), *later = ((day, each[name]) for day, each in days.items())
     found = [{"day": day, **compare(bins, reference, counts, settings)} for day, counts in later]
     known = {"known": len(bins.places) - 1} if isinstance(bins, CategoryBins) else {}
-    worst = min((VERDICTS.index(each["verdict"]) for each in found), default=len(measures.VERDICTS) - 1)
+    worst = min((VERDICTS.index(each["verdict"]) for each in found), default=len(VERDICTS) - 1)
     return {
         "name": name,
         "role": log.columns[name],
@@ -258,35 +237,24 @@ def compare(bins: Bins, reference: Counts, counts: Counts, settings: Drift) -> d
     """Return the measures of a day, the limits of chance, and the verdict, given rows by place of the bins."""
     before, now = bins.binned(reference), bins.binned(counts)
     chance = measures.chance(before, now)
-    found: dict[str, float | None] = {
-        "psi": measures.psi(before, now),
-        "jensen_shannon": measures.jensen_shannon(before, now),
-    }
+    found = {"psi": measures.psi(before, now), "jensen_shannon": measures.jensen_shannon(before, now)}
+    rows, values, known = int(counts.sum()), int(counts[:-1].sum()), int(reference[:-1].sum())
     if isinstance(bins, NumberBins):
         found["ks"] = measures.kolmogorov_smirnov(reference[:-1], counts[:-1])
-        chance["ks"] = measures.chance_of_ks(int(reference[:-1].sum()), int(counts[:-1].sum()))
+        chance["ks"] = measures.chance_of_ks(known, values)
     else:
-        found["new_categories"] = _share(int(counts[bins.unknown]), int(counts.sum()))
-        chance["new_categories"] = measures.chance_of_new_categories(
-            bins.once, reference=int(reference[:-1].sum()), rows=int(counts.sum())
-        )
-    return {
-        "nulls": _share(int(counts[-1]), int(counts.sum())),
-        **{name: _rounded(value) for name, value in found.items()},
-        "chance": {name: _rounded(value) for name, value in chance.items()},
-        **_verdict(found, chance, settings),
-    }
-
-
-def _verdict(found: Mapping[str, float | None], chance: Mapping[str, float], settings: Drift) -> dict[str, Any]:
+        found["new_categories"] = _share(int(counts[bins.unknown]), rows)
+        chance["new_categories"] = measures.chance_of_new_categories(bins.once, reference=known, rows=rows)
     over = [name for name, value in found.items() if value is not None and value > getattr(settings, name)]
     above = [name for name in over if (found[name] or 0.0) > chance[name]]
-    return {"above": above, "verdict": "drift" if above else "chance" if over else "stable"}
+    return {
+        "nulls": _share(int(counts[-1]), rows),
+        **{name: None if value is None else round(value, _DIGITS) for name, value in found.items()},
+        "chance": {name: round(value, _DIGITS) for name, value in chance.items()},
+        "above": above,
+        "verdict": "drift" if above else "chance" if over else "stable",
+    }
 
 
 def _share(part: int, whole: int) -> float | None:
     return round(part / whole, _DIGITS) if whole else None
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, _DIGITS)
