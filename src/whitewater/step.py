@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, NewType, TypeVar
+from typing import Any, Generic, NewType, TypeVar
 
 import whitewater
 from whitewater import memory
@@ -30,9 +30,7 @@ from whitewater.devices import Device
 from whitewater.redaction import without_secrets
 from whitewater.store import digests, staged, write_json
 from whitewater.versions import versions
-
-if TYPE_CHECKING:
-    from whitewater.workers import Workers
+from whitewater.workers import Workers, thread_workers
 
 logger = logging.getLogger(__name__)
 
@@ -65,9 +63,17 @@ class Run(Generic[Settings_co]):
         self.facts.update(facts)
 
     @contextmanager
-    def cluster(self, *, large: bool = False) -> Iterator[Workers]:
-        """Open the workers of the step; ``large`` says that the input is big enough to pay for processes."""
-        with self.device.cluster(self.cluster_settings, threads=self.threads, large=large) as client:
+    def cluster(self, *, large: bool = False, small: bool = False) -> Iterator[Workers]:
+        """Open the workers of the step.
+
+        ``large`` says that the input is big enough to pay for processes, ``small`` that it is not, whatever the
+        settings say: tasks run on threads of this one.
+        """
+        with (
+            thread_workers(self.threads)
+            if small
+            else self.device.cluster(self.cluster_settings, threads=self.threads, large=large)
+        ) as client:
             with self._performance_report():
                 yield client
             self.note(workers=_placement(client, self.device))

@@ -38,7 +38,7 @@ HOST = {
 }  # fmt: skip
 # Lines in functions that handle arrays of a device which the strict one never comes to: why not.
 ON_HOST = {
-    "table = table[own.ranks[:]]": "the encoder of a GPU has no ranks; both arrays are the host's",
+    "table = table[read(own.ranks)]": "the encoder of a GPU has no ranks; both arrays are the host's",
     "return None": "a folder whose vertices have names has a table of them",
 }
 DEVICE_CODE, HOST_CODE = split_by_place((ROOT / "pagerank").rglob("*.py"), host=HOST)

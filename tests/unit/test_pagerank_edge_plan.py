@@ -14,7 +14,7 @@ from tests.graphs import write_edges
 from whitewater.devices.edge_keys import CODES, IdSpan
 from whitewater.errors import IntegrityError
 from whitewater.pagerank.edge_plan import FEW_CODES, SMALLEST_PIECE, EdgePlan, plan_edges
-from whitewater.pagerank.edge_tasks import Spooled, keep
+from whitewater.pagerank.edge_tasks import read
 from whitewater.pagerank.edges_folder import open_edges
 
 
@@ -70,10 +70,11 @@ def test_vertices_without_edges_are_in_the_span(tmp_path: Path) -> None:
     assert plan.span == IdSpan(-9, 98)
 
 
-def test_a_file_that_was_cut_while_the_step_ran_is_refused(tmp_path: Path) -> None:
-    kept = keep(np.arange(10, dtype=np.uint64), tmp_path / "keys")
-    assert kept == Spooled(tmp_path / "keys", "<u8", 10)
-    assert kept[3:6].tolist() == [3, 4, 5]
-    (tmp_path / "keys").write_bytes(b"12345678")
-    with pytest.raises(IntegrityError, match="keys ends early"):
-        kept[3:6]
+@pytest.mark.parametrize("mapped", [False, True])
+def test_a_file_that_was_cut_while_the_step_ran_is_refused(tmp_path: Path, mapped: bool) -> None:
+    kept = tmp_path / "keys.npy"
+    np.save(kept, np.arange(10, dtype=np.uint64))
+    assert read(kept, mapped=mapped)[3:6].tolist() == [3, 4, 5]
+    kept.write_bytes(kept.read_bytes()[:-8])
+    with pytest.raises(IntegrityError, match=r"keys\.npy is cut off"):
+        read(kept, mapped=mapped)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -54,7 +54,8 @@ def communities(run: Run[Communities], *, graph: Path, ranks: Path, vertices: Ou
     rank = _read_ranks(ranks, folder)
     needed = _forecast(folder, run.settings)
     find = partial(find_groups, settings=run.settings, device=run.device)
-    found = _on_worker(run, find, graph.resolve(), small=folder.edges < SMALL_EDGES)
+    with run.cluster(small=folder.edges < SMALL_EDGES) as client:
+        found = next(run.map(find, [graph.resolve()], client=client, label="components and communities"))
     described = _described(found, run.settings)
     _write_vertices(vertices, folder, rank, found)
     write_json(summary, described)
@@ -119,13 +120,6 @@ def _pieces(edges: Edges) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[n
         targets = np.searchsorted(edges.offsets, places, side="right") - 1
         weights = np.ones(last - first) if edges.weights is None else edges.weights[first:last]
         yield targets, edges.sources[first:last].astype(np.int64), weights
-
-
-def _on_worker(run: Run[Communities], find: Callable[[Path], Groups], graph: Path, *, small: bool) -> Groups:
-    if small:
-        return find(graph)
-    with run.cluster() as client:
-        return next(run.map(find, [graph], client=client, label="components and communities"))
 
 
 def _edges(folder: GraphFolder) -> Edges:

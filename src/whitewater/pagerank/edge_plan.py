@@ -36,36 +36,16 @@ PIECE_SLICES = 16
 
 @dataclass(frozen=True)
 class EdgePlan:
-    """What the work on the edges depends on.
-
-    Parameters
-    ----------
-    rows
-        Rows of edges.
-    weighted
-        Whether they have weights.
-    symmetric
-        Whether a row stands for both directions.
-    span
-        The ids, if they lie close enough together for codes that are distances.
-    tasks
-        Row groups that are encoded together.
-    budget
-        Bytes for edges under way.
-    threads
-        Tasks that run at once.
-    most
-        Edges that a task works on at once at most.
-    """
+    """What the work on the edges depends on."""
 
     rows: int
     weighted: bool
-    symmetric: bool
-    span: IdSpan | None
-    tasks: tuple[tuple[RowGroup, ...], ...]
-    budget: int
-    threads: int
-    most: int
+    symmetric: bool  # a row stands for both directions
+    span: IdSpan | None  # the ids, if they lie close enough together for codes that are distances
+    tasks: tuple[tuple[RowGroup, ...], ...]  # row groups that are encoded together
+    budget: int  # bytes for edges under way
+    threads: int  # tasks that run at once
+    most: int  # edges that a task works on at once
 
     @property
     def entries(self) -> int:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from whitewater.devices.edge_keys import (
     CodeNumbers,
@@ -29,49 +30,34 @@ if TYPE_CHECKING:
     from whitewater.pagerank.edge_plan import Buckets, EdgePlan
 
 
-@dataclass(frozen=True)
-class Spooled:
-    """An array that waits for a later task in a raw little-endian file, where memory is too small for it."""
-
-    path: Path
-    dtype: str
-    size: int
-
-    def __len__(self) -> int:
-        return self.size
-
-    def __getitem__(self, rows: slice) -> Array:
-        """Read some values. Raises IntegrityError if the file ends before them."""
-        start, stop, _ = rows.indices(self.size)
-        dtype = np.dtype(self.dtype)
-        values = np.fromfile(self.path, dtype, stop - start, offset=start * dtype.itemsize)
-        if len(values) != stop - start:
-            raise IntegrityError(f"{self.path} ends early: something changed it while the step ran. Run it again.")
-        return values
+# An array of the host that waits for a later task, or a file of it where memory is too small.
+Kept = npt.NDArray[Any] | Path
 
 
 @dataclass(frozen=True)
 class Words:
     """Edges whose codes number their own ids: those, int64, ascending, and the rank of each code, if it is another."""
 
-    keys: Array | Spooled
-    weights: Array | Spooled | None
-    ids: Array | Spooled
-    ranks: Array | Spooled | None
+    keys: Kept
+    weights: Kept | None
+    ids: Kept
+    ranks: Kept | None
 
 
 @dataclass(frozen=True)
 class Piece:
     """Edges ordered by bucket; those of bucket *b* are from ``ends[b - 1]``, or 0, to before ``ends[b]``, int64."""
 
-    keys: Array | Spooled
-    weights: Array | Spooled | None
+    keys: Kept
+    weights: Kept | None
     ends: Array
 
-    def bucket(self, number: int) -> KeyedEdges:
-        """Return the edges of a bucket."""
-        start, stop = int(self.ends[number - 1]) if number else 0, int(self.ends[number])
-        return KeyedEdges(self.keys[start:stop], None if self.weights is None else self.weights[start:stop])
+    def buckets(self, numbers: range) -> Iterator[KeyedEdges]:
+        """Yield the edges of each of some buckets."""
+        keys, weights = read(self.keys, mapped=True), read(self.weights, mapped=True)
+        for number in numbers:
+            rows = slice(int(self.ends[number - 1]) if number else 0, int(self.ends[number]))
+            yield KeyedEdges(keys[rows], None if weights is None else weights[rows])
 
 
 @dataclass(frozen=True)
@@ -109,20 +95,18 @@ def number(task: int, *, words: Sequence[Words], ids: Array, buckets: Buckets, s
            device: Device) -> Piece:  # fmt: skip
     """Give edges the numbers of their ids among all ``ids``, int64, ascending, and order them by bucket."""
     own = words[task]
-    table = np.searchsorted(ids, own.ids[:]).astype(np.uint32)
+    table = np.searchsorted(ids, read(own.ids)).astype(np.uint32)
     if own.ranks is not None:
-        table = table[own.ranks[:]]
-    weights = None if own.weights is None else device.from_host(own.weights[:])
-    edges = KeyedEdges(device.from_host(own.keys[:]), weights)
-    return _piece(
-        recode_edges(edges, device.from_host(table), device), buckets, spool and spool / f"numbered-{task}", device
-    )
+        table = table[read(own.ranks)]
+    weights = None if own.weights is None else device.from_host(read(own.weights))
+    edges = recode_edges(KeyedEdges(device.from_host(read(own.keys)), weights), device.from_host(table), device)
+    return _piece(edges, buckets, spool and spool / f"numbered-{task}", device)
 
 
 def merge(task: TargetRange, *, pieces: Sequence[Piece], numbers: CodeNumbers, rule: Rule, index: str, weighted: bool,
           device: Device) -> MergedEdges:  # fmt: skip
     """Sort the edges of a range of targets, and make one of those with the same ends."""
-    buckets = ([piece.bucket(bucket) for piece in pieces] for bucket in task.buckets)
+    buckets = zip(*(piece.buckets(task.buckets) for piece in pieces), strict=True)
     return merge_edges(
         buckets, numbers, task.vertices, device, rule=rule, index=index, weighted=weighted, edges=task.edges
     )
@@ -158,31 +142,33 @@ def _blocks(groups: Sequence[RowGroup], plan: EdgePlan, device: Device) -> Itera
 
 
 def _words(encoded: EncodedEdges, stem: Path | None, device: Device) -> Words:
-    edges = encoded.edges
-    return Words(
-        _kept(edges.keys, stem, ".keys", device),
-        None if edges.weights is None else _kept(edges.weights, stem, ".weights", device),
-        _kept(cast("Array", encoded.ids), stem, ".ids", device),
-        None if encoded.ranks is None else _kept(encoded.ranks, stem, ".ranks", device),
-    )
+    keys, weights = encoded.edges.keys, encoded.edges.weights
+    arrays = {"keys": keys, "weights": weights, "ids": encoded.ids, "ranks": encoded.ranks}
+    return Words(**{name: _kept(array, stem, name, device) for name, array in arrays.items()})
 
 
 def _piece(edges: KeyedEdges, buckets: Buckets, stem: Path | None, device: Device) -> Piece:
     ordered = bucket_edges(edges, device, shift=buckets.shift, buckets=buckets.count)
+    keys, weights = ordered.edges.keys, ordered.edges.weights
     return Piece(
-        _kept(ordered.edges.keys, stem, ".keys", device),
-        None if ordered.edges.weights is None else _kept(ordered.edges.weights, stem, ".weights", device),
-        device.to_host(ordered.ends),
+        _kept(keys, stem, "keys", device), _kept(weights, stem, "weights", device), device.to_host(ordered.ends)
     )
 
 
-def _kept(array: Array, stem: Path | None, suffix: str, device: Device) -> Array | Spooled:
-    return keep(device.to_host(array), stem and stem.with_name(stem.name + suffix))
+def _kept(array: Array | None, stem: Path | None, name: str, device: Device) -> Any:
+    """Return an array on the host, or the file that it was written to."""
+    if array is None or stem is None:
+        return None if array is None else device.to_host(array)
+    path = stem.with_name(f"{stem.name}-{name}.npy")
+    np.save(path, device.to_host(array))
+    return path
 
 
-def keep(array: Array, path: Path | None) -> Array | Spooled:
-    """Keep an array of the host, in a file if a path is given."""
-    if path is None:
-        return array
-    array.tofile(path)
-    return Spooled(path, array.dtype.str, len(array))
+def read(kept: Kept | None, *, mapped: bool = False) -> Any:
+    """Return an array that was kept, if any. Raises IntegrityError if its file is cut off."""
+    if not isinstance(kept, Path):
+        return kept
+    try:
+        return np.load(kept, mmap_mode="r" if mapped else None)
+    except (ValueError, EOFError) as error:
+        raise IntegrityError(f"{kept} is cut off: something changed it while the step ran. Run it again.") from error

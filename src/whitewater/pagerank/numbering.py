@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from whitewater.devices.edge_keys import (
     CODES,
@@ -24,24 +23,26 @@ from whitewater.devices.edge_keys import (
 )
 from whitewater.errors import ResourceError
 from whitewater.pagerank.edge_plan import Buckets, EdgePlan, check_memory
-from whitewater.pagerank.edge_tasks import Encoded, Piece, Words, encode, number
+from whitewater.pagerank.edge_tasks import Piece, Words, encode, number, read
+from whitewater.pagerank.vertex_ids import Ids
 
 if TYPE_CHECKING:
     from whitewater.config.pagerank import Renumber
     from whitewater.step import Run
+    from whitewater.workers import Workers
 
-Ids = npt.NDArray[np.int64]
-# Edges below which workers take longer to start than the work.
+Result = TypeVar("Result")
+# Edges below which processes take longer to start than the work.
 SMALL = 2 << 20
 
 
 @dataclass(frozen=True)
 class Work:
-    """The run, the plan, a function that maps tasks as `whitewater.step.Run.map` does, and a folder if edges spill."""
+    """The run, the plan, the workers, and a folder if edges go to disk."""
 
     run: Run[Renumber]
     plan: EdgePlan
-    map: Callable[..., Iterable[Any]]
+    client: Workers
     spool: Path | None
 
     @property
@@ -49,34 +50,23 @@ class Work:
         """Whether the graph has weights."""
         return self.plan.weighted or self.run.settings.duplicates == "sum"
 
-
-@contextmanager
-def opened(run: Run[Renumber], plan: EdgePlan, spool: Path) -> Iterator[Work]:
-    """Open workers, where there is work for them, and a folder for edges that do not stay in memory."""
-    with _spooled(spool if plan.spills else None) as folder:
-        if plan.entries < SMALL:
-            yield Work(run, plan, _in_this_thread, folder)
-            return
-        with run.cluster() as client:
-            yield Work(run, plan, partial(run.map, client=client), folder)
+    def map(
+        self, function: Callable[..., Result], tasks: Sequence[Any], *, ordered: bool = False, **shared: Any
+    ) -> Iterator[Result]:
+        """Apply a function to each task, see `whitewater.step.Run.map`."""
+        shared["device"], label = self.run.device, function.__name__
+        return self.run.map(function, tasks, client=self.client, label=label, ordered=ordered, shared=shared)
 
 
 @contextmanager
-def _spooled(folder: Path | None) -> Iterator[Path | None]:
-    if folder is None:
-        yield None
-        return
-    folder.mkdir(parents=True)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder)
-
-
-def _in_this_thread(
-    function: Callable[..., Any], tasks: Iterable[Any], *, label: str, shared: dict[str, Any], ordered: bool = False
-) -> Iterator[Any]:
-    return (function(task, **shared) for task in tasks)
+def opened(run: Run[Renumber], plan: EdgePlan, folder: Path) -> Iterator[Work]:
+    """Open workers, and a place in a folder for edges that do not stay in memory."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (
+        TemporaryDirectory(prefix="under-way-", dir=folder) as spool,
+        run.cluster(small=plan.entries < SMALL) as client,
+    ):
+        yield Work(run, plan, client, Path(spool) if plan.spills else None)
 
 
 @dataclass(frozen=True)
@@ -120,7 +110,7 @@ def _by_marks(work: Work, span: IdSpan, known: Ids | None) -> Numbered:
     if known is not None:
         mark_ids(known, span, marks)
     pieces: list[Piece] = []
-    for encoded in _encoded(work, buckets):
+    for encoded in work.map(encode, range(len(work.plan.tasks)), plan=work.plan, buckets=buckets, spool=work.spool):
         if encoded.marks is not None:
             marks |= encoded.marks
         pieces += encoded.pieces
@@ -131,42 +121,28 @@ def _by_words(work: Work, known: Ids | None) -> Numbered:
     """Encode the ids of each piece on their own; the union of all ids gives the numbers."""
     check_memory(work.plan, vertices=0 if known is None else len(known))
     words: list[Words] = []
-    union = _Union()
-    if known is not None:
-        union.add(known)
-    for encoded in _encoded(work, None):
-        for each in encoded.words:
-            union.add(each.ids[:])
-        words += encoded.words
-    ids = union.result()
+
+    def found() -> Iterator[Ids]:
+        yield from [] if known is None else [known]
+        for encoded in work.map(encode, range(len(work.plan.tasks)), plan=work.plan, buckets=None, spool=work.spool):
+            words.extend(encoded.words)
+            yield from (read(each.ids) for each in encoded.words)
+
+    ids = _union(found())
     if len(ids) > CODES:
         raise ResourceError(f"there are {len(ids):,} vertices, but at most {CODES:,} can be numbered. Leave some out.")
     work.run.note(memory_forecast_bytes=check_memory(work.plan, vertices=len(ids)))
     buckets = work.plan.buckets(len(ids))
-    shared = {"words": words, "ids": ids, "buckets": buckets, "spool": work.spool, "device": work.run.device}
-    pieces = list(work.map(number, range(len(words)), label="number", shared=shared))
+    pieces = list(work.map(number, range(len(words)), words=words, ids=ids, buckets=buckets, spool=work.spool))
     return Numbered(pieces, buckets, ids, CodeNumbers(np.empty(0, np.uint64), np.empty(0, np.uint32)))
 
 
-def _encoded(work: Work, buckets: Buckets | None) -> Iterable[Encoded]:
-    """Yield what each task of `encode` makes, as they complete."""
-    shared = {"plan": work.plan, "buckets": buckets, "spool": work.spool, "device": work.run.device}
-    return work.map(encode, range(len(work.plan.tasks)), label="encode", shared=shared)
-
-
-class _Union:
-    """The union of many arrays of ids: arrays are merged with others of about their size, so that few are large."""
-
-    def __init__(self) -> None:
-        self._parts: list[Ids] = []
-
-    def add(self, ids: Ids) -> None:
-        while self._parts and len(self._parts[-1]) < 2 * len(ids):
-            ids = union_of_ids(self._parts.pop(), ids)
-        self._parts.append(ids)
-
-    def result(self) -> Ids:
-        ids = np.empty(0, np.int64)
-        while self._parts:
-            ids = union_of_ids(self._parts.pop(), ids)
-        return ids
+def _union(arrays: Iterable[Ids]) -> Ids:
+    """Return the union of many arrays of ids; each is merged with others of about its size, so that few are large."""
+    parts: list[Ids] = []
+    for ids in arrays:
+        one = ids
+        while parts and len(parts[-1]) < 2 * len(one):
+            one = union_of_ids(parts.pop(), one)
+        parts.append(one)
+    return reduce(union_of_ids, reversed(parts), np.empty(0, np.int64))

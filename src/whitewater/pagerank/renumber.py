@@ -21,7 +21,8 @@ from whitewater.pagerank.edge_plan import EdgePlan, check_range, plan_edges
 from whitewater.pagerank.edge_tasks import TargetRange, merge
 from whitewater.pagerank.edges_folder import open_edges
 from whitewater.pagerank.graph_folder import GraphFolder, GraphWriter, index_of
-from whitewater.pagerank.numbering import Ids, Numbered, Work, number_vertices, opened
+from whitewater.pagerank.numbering import Numbered, Work, number_vertices, opened
+from whitewater.pagerank.vertex_ids import Ids, places_of
 from whitewater.store import write_json
 
 if TYPE_CHECKING:
@@ -53,14 +54,14 @@ def renumber(run: Run[Renumber], *, edges: Path, graph: Output, summary: Output)
     plan = plan_edges(
         folder, known, memory_gb=run.settings.memory_gb, threads=run.threads, slice_rows=run.device.slice_rows
     )
-    with opened(run, plan, graph / "under-way") as work:
+    with opened(run, plan, graph) as work:
         # The forecast is of what comes on top of the libraries and the workers.
         run.note(memory_before_bytes=memory.peak(), edges_on_disk=plan.spills)
         numbered = number_vertices(work, known)
         with GraphWriter(graph, ids=numbered.ids, weighted=work.weighted) as writer:
             loops = _write(work, numbered, writer)
             written = writer.finish(names=_names(table, numbered.ids) if folder.named else None)
-    entries = sum(len(piece.keys) for piece in numbered.pieces)
+    entries = sum(int(piece.ends[-1]) for piece in numbered.pieces)
     counts = {"rows": plan.rows, "reversed": entries - plan.rows, "duplicates": entries - written.edges}
     counted = {**folder.counts, **counts, **_described(written, writer, numbered.ids), "self_loops": loops}
     write_json(summary, counted)
@@ -70,22 +71,15 @@ def renumber(run: Run[Renumber], *, edges: Path, graph: Output, summary: Output)
 
 def _write(work: Work, numbered: Numbered, writer: GraphWriter) -> int:
     """Merge the edges of ranges of targets, and write them in ascending order; return the number of self-loops."""
-    shared = {
-        "pieces": numbered.pieces,
-        "numbers": numbered.numbers,
-        "rule": work.run.settings.duplicates,
-        "index": index_of(len(numbered.ids)),
-        "weighted": work.weighted,
-        "device": work.run.device,
-    }
-    loops = 0
+    rule, index, loops = work.run.settings.duplicates, index_of(len(numbered.ids)), 0
     ranges = _target_ranges(numbered, work.plan)
     check_range(work.plan, edges=max((each.edges for each in ranges), default=0))
     for wave in _waves(ranges, work.plan):
         merged: MergedEdges
-        results = work.map(merge, wave, label="merge", ordered=True, shared=shared)
+        results = work.map(merge, wave, ordered=True, pieces=numbered.pieces, numbers=numbered.numbers, rule=rule,
+                           index=index, weighted=work.weighted)  # fmt: skip
         for task, merged in zip(wave, results, strict=True):
-            if merged.repeated is not None and work.plan.weighted and work.run.settings.duplicates == "drop":
+            if merged.repeated is not None and work.plan.weighted and rule == "drop":
                 raise _ambiguous(*numbered.ends_of(merged.repeated))
             writer.append(task.vertices.start, merged.counts, merged.sources, merged.weights)
             loops += merged.loops
@@ -123,12 +117,9 @@ def _names(table: pa.Table | None, ids: Ids) -> pa.Array | pa.ChunkedArray | Non
     """Return the name of each id, null where the table has none."""
     import pyarrow as pa
 
-    if table is None:
-        return None
-    if table.num_rows == len(ids):
-        return table["name"]
-    rows = np.full(len(ids), -1)
-    rows[np.searchsorted(ids, table["vertex"].to_numpy())] = np.arange(table.num_rows)
+    if table is None or table.num_rows == len(ids):
+        return table and table["name"]
+    rows = places_of(ids, table["vertex"].to_numpy())
     return table["name"].take(pa.array(rows, mask=rows < 0))
 
 

@@ -101,9 +101,7 @@ def solve(run: Run[Pagerank], problem: Problem) -> Solution:
     Raises InputError if weights add up to what float64 cannot hold, and ResourceError if the graph does not fit into
     the memory of a GPU.
     """
-    if problem.folder.edges < SMALL_EDGES:
-        return solve_alone(problem)
-    with run.cluster() as client:
+    with run.cluster(small=problem.folder.edges < SMALL_EDGES) as client:
         problem = replace(problem, threads=min(client.threads))
         if len(client.threads) > 1:
             return _solve_together(run, problem, client)
