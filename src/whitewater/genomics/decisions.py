@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from whitewater.errors import InputError, IntegrityError
 from whitewater.folder import Files
@@ -44,11 +43,6 @@ def kept_rows(decisions: pa.Table, path: Path) -> npt.NDArray[np.int64]:
     if not len(rows):
         raise InputError(f"{path} keeps no variant, so nothing is left to do. Relax the rules of variant_qc.")
     return rows
-
-
-def write_decisions(decisions: pa.Table, path: Path) -> None:
-    """Write a table with a row and a decision for each variant."""
-    pq.write_table(decisions, path)
 
 
 def read_samples(path: Path, folder: GenotypeFolder) -> pd.DataFrame:

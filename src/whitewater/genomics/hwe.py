@@ -45,39 +45,28 @@ def _test(counts: Array, p_values: Array) -> None:
 
 @part
 def _p_value(reference: int, heterozygous: int, alternate: int) -> float:
-    more_all, more_rare = _fewer_homozygotes(reference, heterozygous, alternate)
-    less_all, less_rare = _more_homozygotes(reference, heterozygous, alternate)
+    more_all, more_rare = _sums(reference, heterozygous, alternate, -1.0)
+    less_all, less_rare = _sums(reference, heterozygous, alternate, 1.0)
     return (1.0 + more_rare + less_rare) / (1.0 + more_all + less_all)
 
 
 @part
-def _fewer_homozygotes(reference: float, heterozygous: float, alternate: float) -> tuple[float, float]:
-    """Return the sum of the terms with more heterozygotes, and that of those among them that are at most 1."""
+def _sums(reference: float, heterozygous: float, alternate: float, step: float) -> tuple[float, float]:
+    """Return the sum of the terms with fewer homozygotes (step -1) or more (1), and that of those that are at most 1.
+
+    The terms rise to one peak and fall behind it (their ratio falls, to 0 behind the last), so a small one that falls
+    ends the sum.
+    """
     term, every, rare = 1.0, 0.0, 0.0
-    while reference > 0 and alternate > 0:
-        ratio = 4.0 * reference * alternate / ((heterozygous + 2.0) * (heterozygous + 1.0))
+    while True:
+        if step < 0:
+            ratio = 4.0 * reference * alternate / ((heterozygous + 2.0) * (heterozygous + 1.0))
+        else:
+            ratio = heterozygous * (heterozygous - 1.0) / (4.0 * (reference + 1.0) * (alternate + 1.0))
+        if ratio <= 0.0 or (ratio < 1.0 and term * ratio < NEGLIGIBLE):
+            return every, rare
         term *= ratio
         every += term
         if term <= TIE:
             rare += term
-        # The terms rise to one peak and fall behind it (their ratio falls), so a small one that falls ends the sum.
-        if ratio < 1.0 and term < NEGLIGIBLE:
-            break
-        reference, alternate, heterozygous = reference - 1.0, alternate - 1.0, heterozygous + 2.0
-    return every, rare
-
-
-@part
-def _more_homozygotes(reference: float, heterozygous: float, alternate: float) -> tuple[float, float]:
-    """As `_fewer_homozygotes`, of the terms with fewer heterozygotes."""
-    term, every, rare = 1.0, 0.0, 0.0
-    while heterozygous > 1:
-        ratio = heterozygous * (heterozygous - 1.0) / (4.0 * (reference + 1.0) * (alternate + 1.0))
-        term *= ratio
-        every += term
-        if term <= TIE:
-            rare += term
-        if ratio < 1.0 and term < NEGLIGIBLE:
-            break
-        reference, alternate, heterozygous = reference + 1.0, alternate + 1.0, heterozygous - 2.0
-    return every, rare
+        reference, alternate, heterozygous = reference + step, alternate + step, heterozygous - 2.0 * step

@@ -18,7 +18,6 @@ from whitewater.devices.genotypes import GENOTYPES_A_BYTE
 from whitewater.errors import InputError, IntegrityError
 from whitewater.genomics.genotype_folder import GenotypeFolder, create_genotypes
 from whitewater.genomics.labels import labels_of, local_table, read_labels
-from whitewater.genomics.ploidy import check_ploidy
 from whitewater.genomics.sources.opening import named_places, open_source, simulated_file
 from whitewater.genomics.sources.sites import only_seen
 from whitewater.genomics.sources.source import Source, Tally
@@ -66,7 +65,7 @@ def _ingest(run: Run[Ingest], *, simulated: Inputs, genotypes: Output, inputs: O
     labels, tables = sample_labels(source.samples, run.settings, simulated, refresh=run.refresh)
     folder, tally = _encode(run, source, genotypes)
     key = f"genomics.ingest.{run.settings.source}.ploidy"
-    check_ploidy(source, table, tally, key=key)
+    source.check_ploidy(table, tally, key=key)
     table = only_seen(table, tally.seen) if source.lists_all else table
     variants = counted(table, tally, exclude=run.settings.multiallelic == "exclude")
     folder.finish(variants=variants, samples=samples_table(source.samples, labels, tally.missing))

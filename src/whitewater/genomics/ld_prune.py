@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from whitewater.devices import Array, Device
 from whitewater.devices.genotypes import Genotypes
-from whitewater.genomics.decisions import kept_rows, read_decisions, write_decisions
+from whitewater.genomics.decisions import kept_rows, read_decisions
 from whitewater.genomics.genotype_folder import GenotypeFolder, open_genotypes
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from whitewater.config.genomics import LdPrune
     from whitewater.step import Output, Run
 
@@ -56,7 +56,7 @@ def ld_prune(run: Run[LdPrune], *, genotypes: Path, variants: Path, pruned: Outp
     decisions = read_decisions(variants, folder)
     candidates = _candidates(decisions, kept_rows(decisions, variants), folder)
     kept, partners = _choose(run, candidates, folder)
-    write_decisions(_decide(decisions, candidates, kept, partners, reason=_reason(run.settings)), pruned)
+    pq.write_table(_decide(decisions, candidates, kept, partners, reason=_reason(run.settings)), pruned)
     run.note(candidates=len(kept), kept=int(kept.sum()), pruned=int((~kept).sum()))
     logger.info("%d variants of %d are kept", kept.sum(), len(kept))
 
@@ -154,7 +154,6 @@ def _decide(
     reason: str,
 ) -> pa.Table:
     """Return the decisions with those on the candidates, and column ld_partner: rows of the table, or -1."""
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     every_kept = np.zeros(len(decisions), bool)

@@ -18,7 +18,6 @@ from whitewater.genomics.genotype_folder import GenotypeFolder, open_genotypes
 from whitewater.genomics.ingest import described
 from whitewater.genomics.loadings import Loadings, read_loadings
 from whitewater.genomics.matching import Matches, match
-from whitewater.genomics.ploidy import check_ploidy
 from whitewater.genomics.projection import VARIANTS_A_COMPONENT, Sums, scores, sums
 from whitewater.genomics.sources.opening import named_places, open_source
 from whitewater.genomics.sources.source import dosages_of
@@ -128,7 +127,7 @@ def _second(run: Run[Project], loadings: Loadings, *, scratch: Path) -> pd.DataF
         _sums_of_source, source=source, matches=matches, loadings=loadings, device=run.device, tallies=tallies
     )
     found = reduce(add, map(work, source.ranges()))
-    check_ploidy(source, variants, source.gather(tallies), key=key)
+    source.check_ploidy(variants, source.gather(tallies), key=key)
     samples = pd.DataFrame({"sample": list(source.samples), "label": None})
     return _table(run, samples, found, loadings=loadings, data_set="second", reasons=["second data set"] * len(samples))
 

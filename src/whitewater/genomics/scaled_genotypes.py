@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,10 @@ from whitewater.devices import Array, Device, Genotypes
 from whitewater.devices.genotypes import rows_in_column_order, rows_in_sample_order
 from whitewater.genomics.genotype_folder import GenotypeFolder
 
-Task = TypeVar("Task")
-Result = TypeVar("Result")
 Range = tuple[int, int]
+# Applies a function to tasks, on workers or here, and yields the results in the order of the tasks; takes a label, and
+# as ``shared`` keyword arguments of all tasks.
+RunTasks = Callable[..., Iterator[Any]]
 # Rows of a slab at least: with fewer, adding its product to the total would take longer than the product.
 LEAST_ROWS = 128
 # With more, float32 would add up too many numbers.
@@ -26,17 +27,6 @@ MOST_ROWS = 4096
 TASK_GENOTYPES = 16 << 20
 RESULT_BYTES = 2 << 30
 LEAST_RANGES, MOST_RANGES = 8, 64
-
-
-class RunTasks(Protocol):
-    """Applies a function to tasks, on workers or here, and yields the results in the order of the tasks.
-
-    ``shared`` are keyword arguments of all tasks.
-    """
-
-    def __call__(
-        self, function: Callable[..., Result], tasks: Sequence[Task], *, label: str, shared: Mapping[str, Any]
-    ) -> Iterator[Result]: ...
 
 
 @dataclass(frozen=True)

@@ -95,12 +95,6 @@ def tracy_widom_test(
     return TracyWidomTest(statistics, survival(statistics), effective, deviations * rest / rows, kind)
 
 
-def distribution(values: npt.ArrayLike) -> Floats:
-    """Return F1 at each value: the probability of smaller ones; error below 1e-13."""
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.exp(np.log1p(-_eigenvalues(values)).sum(axis=-1)), np.float64)
-
-
 def survival(values: npt.ArrayLike) -> Floats:
     """Return 1 - F1 at each value, with a small relative error down to the smallest numbers, then 0 (above 103)."""
     with np.errstate(divide="ignore"):

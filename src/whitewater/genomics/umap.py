@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from whitewater.config.genomics import Umap
 from whitewater.devices import estimators
-from whitewater.errors import ConfigError, InputError, IntegrityError
+from whitewater.errors import ConfigError, IntegrityError
+from whitewater.folder import Files
 from whitewater.step import Output, Run
 from whitewater.store import write_json
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+PCS = Files(remedy="Run the step pca again.")
 # Samples that the trustworthiness is measured on at most: it ranks all pairs of them.
 MEASURED_SAMPLES = 5000
 # Components that a map is made from where the configuration does not say.
@@ -46,7 +48,7 @@ def umap(run: Run[Umap], *, pcs: Path, embedding: Output, quality: Output) -> No
     IntegrityError
         If a place on the map is not a finite number.
     """
-    table, settings = _read(pcs), run.settings
+    table, settings = PCS.table(pcs).to_pandas(), run.settings
     scores = leading_scores(table, components=settings.components)
     if len(table) > settings.neighbors:
         places = lay_out(run, scores)
@@ -112,12 +114,3 @@ def measure(
         "measured_samples": count,
         "measured_neighbors": ranked,
     }
-
-
-def _read(path: Path) -> pd.DataFrame:
-    import pandas as pd
-
-    try:
-        return pd.read_parquet(path)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read: {error}. Run the step that writes it again.") from error

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from whitewater.check import few
 from whitewater.errors import ConfigError, InputError, IntegrityError
-from whitewater.genomics.decisions import IDENTITY, write_decisions
+from whitewater.genomics.decisions import IDENTITY
 from whitewater.genomics.genotype_folder import GenotypeFolder, open_genotypes
 
 if TYPE_CHECKING:
     import pandas as pd
-    import pyarrow as pa
 
     from whitewater.config.genomics import VariantQc
     from whitewater.step import Output, Run
@@ -74,7 +75,7 @@ def variant_qc(run: Run[VariantQc], *, genotypes: Path, variants: Output) -> Non
     broken = broken_rules(table, measured, run.settings)
     decisions = _decisions(table, measured, broken)
     _note(run, decisions, broken)
-    write_decisions(decisions, variants)
+    pq.write_table(decisions, variants)
 
 
 def measure(counts: npt.NDArray[np.int64], *, ploidy: int) -> Statistics:
@@ -128,8 +129,6 @@ def broken_rules(table: pd.DataFrame, measured: Statistics, settings: VariantQc)
 
 def reason_lists(broken: npt.NDArray[np.bool_]) -> pa.ListArray:
     """Return the names of the rules that each variant breaks, ``broken`` being (variants, rules)."""
-    import pyarrow as pa
-
     _, rules = np.nonzero(broken)
     names = pa.DictionaryArray.from_arrays(rules.astype(np.int32), list(REASONS)).dictionary_decode()
     offsets = np.concatenate([[0], broken.sum(axis=1).cumsum()]).astype(np.int32)
@@ -155,8 +154,6 @@ def _ratio(numerator: npt.NDArray[np.int64], denominator: npt.NDArray[np.int64])
 
 
 def _decisions(table: pd.DataFrame, measured: Statistics, broken: npt.NDArray[np.bool_]) -> pa.Table:
-    import pyarrow as pa
-
     return pa.table(
         {
             **{name: pa.array(table[name]) for name in IDENTITY},

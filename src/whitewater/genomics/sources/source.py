@@ -6,6 +6,7 @@ region of a VCF file. A `Source` is the parts one behind the other, and the samp
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,10 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from whitewater.devices.genotypes import GENOTYPES_A_BYTE, MISSING_CODE, MISSING_DOSAGE
+from whitewater.errors import InputError
+from whitewater.redaction import redacted
 
 if TYPE_CHECKING:
     import pandas as pd
 
+logger = logging.getLogger(__name__)
 # Bytes of a block of calls that is read at once, and about those of a range's codes, unless a chunk is larger.
 BLOCK_BYTES = 8 << 20
 
@@ -149,6 +153,35 @@ class Source:
             total.seen[rows] |= tally.seen
             total.missing[:] += tally.missing
         return total
+
+    def check_ploidy(self, variants: pd.DataFrame, tally: Tally, *, key: str) -> None:
+        """Refuse a ploidy that is that of the smaller part of the calls; warn of calls of another one.
+
+        One triploid call makes all diploid ones count as missing. ``tally`` is that of all ranges, and ``key`` that of
+        the configuration that sets the ploidy.
+
+        Raises
+        ------
+        InputError
+            Naming the first call that makes the ploidy what it is.
+        """
+        other, even = int(tally.uneven.sum()), int(tally.counts[:, :-1].sum(dtype=np.int64))
+        if not other:
+            return
+        what = f"{redacted(self.origins[0])}: {other:,} of {other + even:,} calls have not {self.ploidy} alleles"
+        concerned = tally.uneven > 0 if other <= even else tally.counts[:, :-1].any(axis=1)
+        row = int(concerned.argmax())
+        contig, position, name = variants.loc[row, ["contig", "position", "id"]]
+        place = f"{contig}:{position} ({name})"
+        if other <= even:
+            logger.warning("%s and count as missing, the first at %s", what, place)
+            return
+        first = ""
+        if even:
+            sample = self.samples[int((self.read_dosages(row, row + 1)[0][0] >= 0).argmax())]
+            first = f", the first that has them is that of sample {sample} at {place}"
+        raise InputError(f"{what} and would be missing{first}. Correct the calls, or set {key} to the number of "
+                         "alleles that a call should have: those with another one are missing then.")  # fmt: skip
 
     def _tally(self, start: int, stop: int) -> Tally:
         variants = stop - start
