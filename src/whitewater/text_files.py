@@ -127,7 +127,7 @@ def _ahead(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def parse(data: bytes, names: Sequence[str], types: Mapping[str, pa.DataType], *, delimiter: str, quoted: bool = False,
-          null: str | None = "") -> pa.Table:  # fmt: skip
+          null: str | None = "", refused: list[int] | None = None) -> pa.Table:  # fmt: skip
     """Return some fields of lines, none of those that are empty.
 
     Parameters
@@ -142,17 +142,29 @@ def parse(data: bytes, names: Sequence[str], types: Mapping[str, pa.DataType], *
         What separates fields, and whether they may stand in double quotes.
     null
         The text that stands for null, or None.
+    refused
+        Lines with more or fewer fields are left out and their numbers added here, from 0, empty lines not counted.
 
     Raises
     ------
     ValueError
-        If a line has more or fewer fields, or one cannot be read as its type.
+        If a field cannot be read as its type; or, without ``refused``, a line has more or fewer fields.
     """
     nulls = [] if null is None else [null]
+
+    def refuse(row: pa.csv.InvalidRow) -> str:
+        cast("list[int]", refused).append(row.number - 1)
+        return "skip"
+
     return pa.csv.read_csv(
-        pa.BufferReader(data),
+        # Arrow takes no empty text.
+        pa.BufferReader(data or b"\n"),
         read_options=pa.csv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=list(names)),
-        parse_options=pa.csv.ParseOptions(delimiter=delimiter, quote_char='"' if quoted else False),
+        parse_options=pa.csv.ParseOptions(
+            delimiter=delimiter,
+            quote_char='"' if quoted else False,
+            invalid_row_handler=None if refused is None else refuse,
+        ),
         convert_options=pa.csv.ConvertOptions(
             include_columns=list(types), column_types=types, null_values=nulls, strings_can_be_null=bool(nulls)
         ),

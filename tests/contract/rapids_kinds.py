@@ -73,9 +73,7 @@ PARAMETERS: dict[str, Kind] = {
     "_from_series.series": SERIES,
 }
 # Functions of ours that take and return arrays of the host, though GPU code calls them.
-ON_HOST = frozenset(
-    {"from_arrow", "_to_arrow", "_statistics", "_long_numbers", "_plan", "_with_last_newline", "_width", "_pairs"}
-)
+ON_HOST = frozenset({"from_arrow", "_to_arrow", "_statistics", "_width", "_pairs"})
 # Fields of our own objects; `Encoded` may stand where an array does.
 FIELDS: dict[Kind, dict[str, Kind]] = {
     ARRAY: {"codes": ARRAY, "vocabulary": HOST},

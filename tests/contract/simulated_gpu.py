@@ -19,23 +19,13 @@ import numpy.typing as npt
 
 from tests.contract.device_array import recording, unwrap
 from tests.contract.strict_device import cupy_of_devices
-from whitewater.devices import Device, Encoded, Genotypes, Kind
+from whitewater.devices import Device, Genotypes
 from whitewater.devices.gpu import GpuDevice
 from whitewater.errors import IntegrityError
 
 GROUPS = (5, 3)
 ROWS = 300
 VARIANTS, SAMPLES, WINDOW = 12, 67, 8
-FIELDS: dict[str, Kind] = {"pickup": "timestamp", "flag": "text", "fare": "float64", "passengers": "int8"}
-LINES = (
-    b"2019-03-01 00:00:01,Y,2.50,1\r\n"
-    b"\n"
-    b",,,\n"
-    b"2019-03-01 00:00:01,torn\n"
-    b'2019-03-01T00:00:01.5,"N",-1234567890123456789012.5e-3,300\n'
-    b"2019-02-30 00:00:00,N,1,1\n"
-    b"2019-03-02,Y,.5,12"
-)
 
 
 def keys_and_values() -> tuple[list[npt.NDArray[np.int32]], npt.NDArray[np.float64]]:
@@ -54,19 +44,6 @@ def numpy_as_cupy() -> ModuleType:
     # CuPy copies from the host, and to it.
     vars(cupy).update(asarray=np.array, asnumpy=np.array, __name__="cupy")
     return cupy
-
-
-def parsed() -> dict[str, npt.NDArray[Any]]:
-    """Parse lines on the device `gpu`; return the columns, text as words, and the lines handed back."""
-    device = GpuDevice()
-    found = device.parse_delimited(LINES, list(FIELDS), FIELDS)
-    columns = {}
-    for name, column in found.block.items():
-        if isinstance(column, Encoded):
-            columns[name] = np.array([*column.vocabulary, ""])[device.to_host(column.codes)]
-        else:
-            columns[name] = device.to_host(column)
-    return {**columns, "malformed": np.array(found.malformed)}
 
 
 def accumulated() -> dict[str, npt.NDArray[Any]]:
@@ -172,7 +149,7 @@ def found() -> dict[str, Any]:
         for name, case in genotypes().items()
         for kind, values in looked_up_counted_and_compared(GpuDevice(), case).items()
     }
-    return {**accumulated(), **parsed(), **of_genotypes}
+    return {**accumulated(), **of_genotypes}
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LogisticRegression
 
 from tests.contract.device_array import DeviceArray, Namespace, record
-from whitewater.devices import Array, Block, Device, Encoded, Kind, Parsed, RawBlock, estimators, gpu_kernels
+from whitewater.devices import Array, Block, Device, Encoded, Kind, RawBlock, estimators, gpu_kernels
 from whitewater.devices.columns import Categories, Column, Lists, Numbers, moved
 from whitewater.devices.group_statistics import CpuGroupAccumulator
 from whitewater.workers import Threads
@@ -74,10 +74,6 @@ class StrictDevice(Device):
     ) -> Iterator[RawBlock]:
         for block in CPU.row_group_blocks(path, row_group, columns, block_rows=block_rows):
             yield block_on_device(block)
-
-    def parse_delimited(self, data: bytes, names: Sequence[str], columns: Mapping[str, Kind]) -> Parsed:
-        parsed = CPU.parse_delimited(data, names, columns)
-        return Parsed(block_on_device(parsed.block), parsed.rows, parsed.malformed)
 
     def write_parquet(self, block: Block, path: Path, kinds: Mapping[str, Kind]) -> None:
         CPU.write_parquet(

@@ -12,7 +12,7 @@ import pytest
 from tests.contract.conftest import NOT_INSTALLED, Simulated, simulated_by
 from tests.contract.signatures import Describe, problems
 from tests.contract.simulated_gpu import GROUPS, genotypes, keys_and_values, looked_up_counted_and_compared
-from whitewater.devices import BAD_INTEGER, NULL_INTEGER, Device
+from whitewater.devices import Device
 from whitewater.devices.group_kernels import LIMIT
 from whitewater.devices.group_statistics import bin_bounds
 
@@ -64,15 +64,6 @@ def test_the_simulated_gpu_refuses_values_that_are_negative_or_not_finite_and_ke
     np.testing.assert_array_equal(simulated["refused"], [(0, -1), (0, np.nan), (0, np.inf), (0, LIMIT), (GROUPS[0], 1)])
 
 
-def test_the_simulated_gpu_parses_lines_and_hands_back_what_it_cannot(simulated: Any) -> None:
-    moments = np.array(["2019-03-01T00:00:01", "NaT", "2019-03-01T00:00:01.5", "2019-03-02"], "datetime64[us]")
-    assert simulated["pickup"].tolist() == moments.astype(np.int64).tolist()
-    assert simulated["flag"].tolist() == ["Y", "", "N", "Y"]
-    np.testing.assert_array_equal(simulated["fare"], [2.5, np.nan, -1234567890123456789.0125, 0.5])
-    assert simulated["passengers"].tolist() == [1, NULL_INTEGER, BAD_INTEGER, 12]
-    assert simulated["malformed"].tolist() == ["2019-03-01 00:00:01,torn", "2019-02-30 00:00:00,N,1,1"]
-
-
 @pytest.mark.parametrize("name", ["haploid", "packed", "triploid"])
 def test_the_simulated_gpu_does_with_genotypes_what_the_cpu_does_bit_by_bit(simulated: Any, name: str) -> None:
     on_cpu = looked_up_counted_and_compared(Device(), genotypes()[name])
@@ -96,9 +87,6 @@ def signatures() -> dict[Any, list[Any]]:
     planes, stops, band = array(types.uint64, 3), array(types.int32, 1), array(types.boolean, 2)
     return {
         gpu_kernels.gpu_accumulate: [array(types.int32, 1), count, array(types.int64, 4), wide],
-        gpu_kernels.gpu_parse_lines: [
-            array(types.uint8, 1), count, array(types.int16, 1), wide, array(types.float64, 2)
-        ],
         gpu_kernels.gpu_expand_packed: [codes, table, table],
         gpu_kernels.gpu_expand_dosages: [dosages, table, table],
         gpu_kernels.gpu_count_packed: [codes, array(types.uint8, 1), array(types.int32, 2)],

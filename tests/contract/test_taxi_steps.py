@@ -19,6 +19,8 @@ from tests.contract.taxi_steps import TABLES, Results, read, run_steps
 RTOL, ATOL = 1e-5, 1e-6
 # Modules that see no array of a device, though their arrays have the same type: why not.
 HOST = {
+    "csv_kernels": "reads text into arrays of the host",
+    "csv_text": "reads text into arrays of the host",
     "figures": "draws the tables of results, which are small and on the host",
     "simulation": "makes the input files, before any device is asked",
 }

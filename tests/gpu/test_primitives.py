@@ -115,16 +115,6 @@ def test_what_is_no_id_is_refused_with_its_column(device: Device, tmp_path: Path
         list(device.row_group_blocks(tmp_path / "edges.parquet", 0, {"target": "id"}, block_rows=10))
 
 
-def test_text_is_parsed_and_what_cannot_be_is_handed_back(device: Device) -> None:
-    text = b"2019-03-01 00:00:00,2.50,1,Y\n\n,,,\r\n2019-03-01,-0.5,300,N\n2019-03-01,1.5\n2019-03-01,torn,1,N\n"
-    parsed = device.parse_delimited(text, list(COLUMNS), {**COLUMNS, "passengers": "int8"})
-    assert parsed.malformed == ("2019-03-01,1.5", "2019-03-01,torn,1,N")
-    assert host(device, parsed.block["pickup"]) == [MOMENT, NULL_TIMESTAMP, MOMENT]
-    np.testing.assert_array_equal(host(device, parsed.block["fare"]), [2.5, np.nan, -0.5])
-    assert host(device, parsed.block["passengers"]) == [1, NULL_INTEGER, BAD_INTEGER]
-    assert host(device, parsed.block["flag"]) == ["Y", None, "N"]
-
-
 def test_groups_are_counted_and_summed_as_by_numpy(device: Device) -> None:
     random = np.random.default_rng(1)
     keys, values = random.integers(-1, 7, 5_000).astype(np.int32), np.exp(random.normal(-2, 2, 5_000))

@@ -18,7 +18,10 @@ MICROSECONDS = pa.timestamp("us")
 # Only trips have times of this kind, and theirs are New York's.
 LOCAL_ZONE = "America/New_York"
 # Longest date with a fraction that fits microseconds: what follows in a nanosecond text is cut off, as flooring does.
-_TIMESTAMP_TEXT = r"^\d{4}-\d\d-\d\d([ T]\d\d(:\d\d(:\d\d(\.\d{1,9})?)?)?)?$"
+_LEAP_YEAR = r"(?:\d\d(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)"
+_DAY_OF_YEAR = r"(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31"
+_TIME_OF_DAY = r"(?:[01]\d|2[0-3])(?::[0-5]\d(?::[0-5]\d(?:\.\d{1,9})?)?)?"
+_TIMESTAMP_TEXT = rf"^(?:\d{{4}}-(?:{_DAY_OF_YEAR})|{_LEAP_YEAR}-02-29)(?:[ T]{_TIME_OF_DAY})?$"
 _TIMESTAMP_CHARACTERS = 26
 _EXACT = float(2**53)
 NULL_ID = "has a null, which is no id"
@@ -140,9 +143,26 @@ def _nulls(values: pa.Array) -> Array:
     return _numpy(values.is_null().cast(pa.int8()), 0).view(bool)
 
 
+def readable(column: pa.ChunkedArray, kind: Kind) -> Array:
+    """Return which texts can be read as a kind of number or time, or as its null, bool (rows,)."""
+    texts = _null_when_empty(_one_array(column))
+    accepted = _are_times(texts) if kind == "timestamp" else _are_numbers(texts)
+    return _numpy(accepted.fill_null(True).cast(pa.int8()), 1).view(bool)
+
+
+def _are_times(texts: pa.Array) -> pa.Array:
+    return pc.match_substring_regex(texts, _TIMESTAMP_TEXT)
+
+
+def _are_numbers(texts: pa.Array) -> pa.Array:
+    """Tell numbers of any size but those beyond the doubles."""
+    are_numbers = pc.match_substring_regex(texts, _NUMBER_TEXT)
+    return pc.and_(are_numbers, pc.is_finite(pc.if_else(are_numbers, texts, "0").cast(pa.float64())))
+
+
 def _timestamps_of_text(texts: pa.Array) -> pa.Array:
     texts = _null_when_empty(texts)
-    _refuse(texts, pc.match_substring_regex(texts, _TIMESTAMP_TEXT), "a time such as 2019-03-01 08:00:00, without zone")
+    _refuse(texts, _are_times(texts), "a time such as 2019-03-01 08:00:00, without zone")
     return pc.utf8_slice_codeunits(texts, 0, _TIMESTAMP_CHARACTERS).cast(MICROSECONDS)
 
 
@@ -160,7 +180,7 @@ def _refuse(texts: pa.Array, accepted: pa.Array, meaning: str) -> None:
 def _floats(values: pa.Array) -> Array:
     if _is_text(values):
         values = _null_when_empty(values)
-        _refuse(values, pc.match_substring_regex(values, _NUMBER_TEXT), "a number")
+        _refuse(values, _are_numbers(values), "a number")
     if pa.types.is_temporal(values.type):
         raise ValueError(f"{values.type} is not a number")
     if pa.types.is_boolean(values.type):

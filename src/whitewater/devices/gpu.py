@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
 from whitewater.config.gpu import missing_gpu
-from whitewater.devices.blocks import Array, Block, Kind, Parsed, RawBlock
+from whitewater.devices.blocks import Array, Block, Kind, RawBlock
 from whitewater.devices.protocol import Device
 from whitewater.errors import DeviceError
 from whitewater.versions import versions
@@ -85,11 +85,6 @@ class GpuDevice(Device):
         from whitewater.devices.parquet import gpu_row_group_blocks
 
         return gpu_row_group_blocks(path, row_group, columns, block_rows=block_rows)
-
-    def parse_delimited(self, data: bytes, names: Sequence[str], columns: Mapping[str, Kind]) -> Parsed:
-        from whitewater.devices.delimited import gpu_parse_delimited
-
-        return gpu_parse_delimited(data, names, columns)
 
     def write_parquet(self, block: Block, path: Path, kinds: Mapping[str, Kind]) -> None:
         from whitewater.devices.parquet import gpu_write_parquet

@@ -8,7 +8,6 @@ from __future__ import annotations
 from numba import config, cuda
 
 from whitewater.devices.blocks import Array
-from whitewater.devices.delimited_lines import BLANK, LONG, MALFORMED, PARSED, STATE, is_blank, parse_line
 from whitewater.devices.genotype_pair_kernels import are_correlated, are_correlated_dosages, fill_row
 from whitewater.devices.group_kernels import band_of, bin_of, lower_square, units_of, upper_square
 
@@ -46,24 +45,6 @@ def gpu_accumulate(keys: Array, bits: Array, sums: Array, counts: Array) -> None
         cuda.atomic.add(sums, (band, lane, key, 1), upper_square(value))
         cuda.atomic.add(sums, (band, lane, key, 2), lower_square(value))
     cuda.atomic.add(counts, (key, place if medians else 0), 1)
-
-
-@cuda.jit
-def gpu_parse_lines(data: Array, starts: Array, plan: Array, integers: Array, floats: Array) -> None:
-    """Parse with a thread to each line; ``starts``, int64 (lines,), tells where they begin.
-
-    The other arrays are those of `whitewater.devices.delimited_lines.parse_line`. Row `STATE` of ``integers`` becomes
-    `BLANK`, `MALFORMED` or `PARSED`.
-    """
-    line = cuda.grid(1)
-    if line >= len(starts):
-        return
-    if parse_line(data, (starts[line], line), plan, integers, floats) > 0:
-        integers[STATE, line] = PARSED
-        return
-    # A line that is no row has no numbers, and so none with too many digits.
-    integers[LONG, line] = 0
-    integers[STATE, line] = BLANK if is_blank(data, starts[line]) else MALFORMED
 
 
 @cuda.jit

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
-from whitewater.devices.blocks import Array, Block, Kind, Parsed, RawBlock
+from whitewater.devices.blocks import Array, Block, Kind, RawBlock
 from whitewater.versions import versions
 
 if TYPE_CHECKING:
@@ -77,12 +77,6 @@ class Device:
         from whitewater.devices.parquet import cpu_row_group_blocks
 
         return cpu_row_group_blocks(path, row_group, columns, block_rows=block_rows)
-
-    def parse_delimited(self, data: bytes, names: Sequence[str], columns: Mapping[str, Kind]) -> Parsed:
-        """Parse whole lines of comma-separated text without a header; ``names`` are all fields of a line, in order."""
-        from whitewater.devices.delimited import cpu_parse_delimited
-
-        return cpu_parse_delimited(data, names, columns)
 
     def write_parquet(self, block: Block, path: Path, kinds: Mapping[str, Kind]) -> None:
         """Write a block as one Parquet file of one row group, nulls as nulls, timestamps as ``timestamp[us]``."""

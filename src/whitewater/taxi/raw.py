@@ -5,14 +5,15 @@ from __future__ import annotations
 import codecs
 import csv
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from whitewater.devices import Device, Encoded, Parsed, RawBlock
+from whitewater.devices import Array, Device, Encoded, Parsed, RawBlock
 from whitewater.devices.arrow_kinds import from_arrow
 from whitewater.errors import InputError
+from whitewater.taxi.csv_text import parse_lines
 from whitewater.taxi.schema import ALIASES, NOT_CARRIED, Era, recognise
 from whitewater.text_files import GZIP, line_blocks, open_text, ranges
 
@@ -103,7 +104,14 @@ def blocks(unit: Unit, device: Device, *, block_rows: int) -> Iterator[Parsed]:
         return
     size = block_rows * BYTES_A_ROW if unit.stop is None else unit.stop - unit.start
     for text in line_blocks(file.path, unit.start, unit.stop, block=size):
-        yield device.parse_delimited(text, file.fields, columns)
+        parsed = parse_lines(text, file.fields, columns)
+        yield replace(parsed, block={name: _moved(values, device) for name, values in parsed.block.items()})
+
+
+def _moved(values: Array | Encoded, device: Device) -> Array | Encoded:
+    if isinstance(values, Encoded):
+        return Encoded(device.from_host(values.codes), values.vocabulary)
+    return device.from_host(values)
 
 
 def fault_of(line: str, file: RawFile) -> str:
