@@ -38,8 +38,7 @@ def write_vcz(
     """Write a store of chromosomes, each with which variants have failed the filter; return the number of variants.
 
     ``path`` does not exist yet, and ``contigs`` are names and lengths. Every chunk is written, also one that holds
-    nothing but the fill value, so that an absent one is a lost one. A chunk of variants and a chromosome at most are
-    in memory.
+    nothing but the fill value, so that an absent one is a lost one. A chromosome at most is in memory.
     """
     import zarr
     from zarr.codecs import BloscCodec
@@ -73,17 +72,11 @@ def write_vcz(
     write("contig_length", np.array(list(contigs.values()), np.int64), ["contigs"])
     write("filter_id", np.array(list(FILTERS), TEXT), ["filters"])
     write("filter_description", np.array(list(FILTERS.values()), TEXT), ["filters"])
-    waiting: dict[str, npt.NDArray[Any]] = {}
     written = 0
-    for number, (chromosome, failed) in enumerate(chromosomes, start=1):
-        columns = _columns(chromosome, failed, number - 1, names)
-        waiting = {name: np.concatenate([waiting.get(name, each[:0]), each]) for name, each in columns.items()}
-        count = len(waiting["variant_id"])
-        whole = count // chunk_variants * chunk_variants if number < len(contigs) else count
-        if whole or number == len(contigs):
-            for name, values in waiting.items():
-                write(name, values[:whole], ["variants", *DIMENSIONS.get(name, ())])
-            waiting, written = {name: values[whole:] for name, values in waiting.items()}, written + whole
+    for number, (chromosome, failed) in enumerate(chromosomes):
+        for name, values in _columns(chromosome, failed, number, names).items():
+            write(name, values, ["variants", *DIMENSIONS.get(name, ())])
+        written += len(failed)
     return written
 
 
