@@ -118,12 +118,12 @@ def test_hours_show_the_mean_of_each_service_its_number_of_trips_and_the_level_o
     assert "90 % interval" in legend(figure)
 
 
-def test_hours_with_too_few_trips_are_left_out_and_named() -> None:
+def test_hours_with_too_few_trips_are_left_out() -> None:
     table = by_hour("yellow")
     table.loc[table["hour"].isin([2, 3, 4, 17]), "trips"] = 29
     figure = figures.tip_fraction_by_hour(table, minimum_trips=30)
     assert np.flatnonzero(np.isnan(line(figure, "Yellow"))).tolist() == [2, 3, 4, 17]
-    assert "Yellow taxis 2-4, 17 h" in written(figure)
+    assert "Left out: hours with fewer than 30 such trips." in written(figure)
 
 
 def test_the_heat_map_compares_each_cell_with_the_mean_of_its_own_service_on_one_scale() -> None:

@@ -37,9 +37,9 @@ _WIDTH, _LONGEST_NAME, _ROOM, _SIZE = 580, 120, 3, 9
 _BINS = 50
 _MOST_REASONS = 10
 _KEPT, _REJECTED = style.BLUE, style.VERMILION
-# Kinship that is drawn: samples of different continents are far below 0, which is said; so far down the axis goes at
-# least, to have room for the legend; somewhat above the 1/2 of duplicates, which is the most that there is.
-_LEAST_KINSHIP, _LEGEND, _MOST_KINSHIP = -0.3, -0.22, 0.53
+# Kinship that is drawn: samples of different continents are far below 0, which is said; somewhat above the 1/2 of
+# duplicates, which is the most that there is.
+_LEAST_KINSHIP, _MOST_KINSHIP = -0.3, 0.53
 # Degrees of relationship as `relatedness.json` names them, with the least kinship of each. Bounds of A. Manichaikul et
 # al. (2010), "Robust relationship inference in genome-wide association studies", Bioinformatics 26:2867, table 1.
 _DEGREES = {
@@ -410,9 +410,9 @@ def kinship(pairs: pd.DataFrame, *, relatedness: Mapping[str, Any]) -> Figure:
     if not compared:
         return style.explained(title, "No pairs were compared: genomics.relatedness.method is none.")
     found = ", ".join(f"{style.count(relatedness['degrees'][key])} {look.name}" for key, (look, _) in _DEGREES.items())
-    bottom, below = _least_drawn(histogram)
+    below = sum(np.asarray(histogram["counts"])[np.asarray(histogram["edges"])[:-1] < _LEAST_KINSHIP - 1e-9].tolist())
     notes = ["Dotted: the kinship above which one of a pair is set aside."]
-    notes += [f"Not shown: {style.count(below)} pairs of a kinship below {bottom:g}."] if below else []
+    notes += [f"Not shown: {style.count(below)} pairs of a kinship below {_LEAST_KINSHIP:g}."] if below else []
     subtitle = f"{style.count(compared)} pairs; relatives: {found}."
     figure, body = style.titled(9, 4.2, title=title, subtitle=subtitle, notes=notes)
     left, right = body.subplots(1, 2, sharey=True, width_ratios=(1.5, 1))
@@ -430,7 +430,7 @@ def kinship(pairs: pd.DataFrame, *, relatedness: Mapping[str, Any]) -> Figure:
         shapes.write_at_right(right, look.name, (least + above) / 2)
     for axes in (left, right):
         axes.axhline(relatedness["maximum_kinship"], color=style.PURPLE, linestyle=":", linewidth=1.6, zorder=1)
-    left.set(ylabel="Kinship (KING-robust)", ylim=(bottom, _MOST_KINSHIP))
+    left.set(ylabel="Kinship (KING-robust)", ylim=(_LEAST_KINSHIP, _MOST_KINSHIP))
     return figure
 
 
@@ -450,11 +450,3 @@ def _draw_pairs(axes: Axes, pairs: pd.DataFrame) -> None:
     axes.set_xlim(left=-0.002)
     axes.legend(loc="lower left", title="Relationship", alignment="left")
     shapes.in_percent(axes.xaxis)
-
-
-def _least_drawn(histogram: Mapping[str, Any]) -> tuple[float, int]:
-    """Return the least kinship that is drawn, and the number of pairs below it."""
-    edges, counts = np.asarray(histogram["edges"], dtype=float)[:-1], np.asarray(histogram["counts"])
-    used = edges[counts > 0]
-    bottom = float(np.clip(used.min() - 0.02, _LEAST_KINSHIP, _LEGEND)) if len(used) else _LEGEND
-    return bottom, int(counts[edges < bottom - 1e-9].sum())

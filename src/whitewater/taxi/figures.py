@@ -112,12 +112,9 @@ def tip_fraction_by_hour(table: pd.DataFrame, *, minimum_trips: int) -> Figure:
     if len(services) > 1:
         services["all"] = table[table["service"] == "all"]
     by_hour = {service: _hours(rows) for service, rows in services.items()}
-    few = {service: HOURS[hours["trips"] < minimum_trips].tolist() for service, hours in by_hour.items()}
-    if all(len(hours) == len(HOURS) for hours in few.values()):
+    if all((hours["trips"] < minimum_trips).all() for hours in by_hour.values()):
         return style.explained(title, f"No hour of the day has {minimum_trips} trips with a recorded tip.")
-    named = "; ".join(f"{LOOKS[service].name} {_spans(hours)} h" for service, hours in few.items() if hours)
-    notes = [f"Left out, because they have fewer than {minimum_trips} such trips: {named}."] if named else []
-    notes += _without(table, "hour", "time")
+    notes = [f"Left out: hours with fewer than {minimum_trips} such trips.", *_without(table, "hour", "time")]
     figure, body = style.titled(9, 4.6, title=title, subtitle=RECORDED, notes=notes)
     axes = body.subplots()
     for service, hours in by_hour.items():
@@ -147,13 +144,6 @@ def _draw_hours(axes: Axes, look: Look, hours: pd.DataFrame, *, minimum_trips: i
     axes.plot(HOURS, mean, marker=look.mark, color=look.color, label=f"{look.name}, {_sample_size(hours)}")
     plain = hours["plain_mean"].where(hours["plain_trips"] >= minimum_trips).to_numpy(float)
     axes.plot(HOURS, plain, "--", color=look.color, linewidth=1)
-
-
-def _spans(numbers: Sequence[int]) -> str:
-    """Return whole numbers in order as ``2-5, 7``."""
-    edges = [number for number in numbers if number - 1 not in numbers]
-    ends = [number for number in numbers if number + 1 not in numbers]
-    return ", ".join(f"{first}-{last}" if first < last else f"{first}" for first, last in zip(edges, ends, strict=True))
 
 
 @style.styled
@@ -220,11 +210,7 @@ def tip_fraction_by_borough(table: pd.DataFrame, *, minimum_trips: int) -> Figur
     Boroughs with fewer than ``minimum_trips`` trips with a recorded tip are left out.
     """
     services = _single_services(table.assign(borough=table["borough"].fillna(NO_ZONE)))
-    notes = []
-    for service, rows in services.items():
-        few = ", ".join(sorted(rows.loc[rows["trips"] < minimum_trips, "borough"]))
-        if few:
-            notes.append(f"{LOOKS[service].name}: left out, with fewer than {minimum_trips} such trips: {few}.")
+    notes = [f"Left out: boroughs with fewer than {minimum_trips} such trips."]
     ranked = {service: _ranked(rows, minimum_trips) for service, rows in services.items()}
     labels = {service: rows["borough"].tolist() for service, rows in ranked.items()}
     return _rankings(table, ranked, labels, services, what="borough", notes=notes, minimum_trips=minimum_trips)
@@ -241,7 +227,9 @@ def tip_fraction_by_zone(table: pd.DataFrame, *, zones: int, minimum_trips: int)
     named = table.assign(borough=table["borough"].fillna(NO_ZONE))
     known = _single_services(named[table["location_id"].notna()])
     ranked = {service: _ranked(rows, minimum_trips) for service, rows in known.items()}
-    notes = [_of_how_many(service, len(rows), zones, minimum_trips) for service, rows in ranked.items()]
+    notes = [
+        f"At most {zones} zones of each service: the largest means of those with at least {minimum_trips} such trips."
+    ]
     notes += _without(table, "location_id", "zone")
     shown = {service: rows.head(zones) for service, rows in ranked.items()}
     labels = {service: _zone_names(rows) for service, rows in shown.items()}
@@ -251,13 +239,6 @@ def tip_fraction_by_zone(table: pd.DataFrame, *, zones: int, minimum_trips: int)
 def _ranked(rows: pd.DataFrame, minimum_trips: int) -> pd.DataFrame:
     """Return the rows with enough trips, the largest mean first; ties keep the order of the table."""
     return rows[rows["trips"] >= minimum_trips].sort_values("mean", ascending=False, kind="stable")
-
-
-def _of_how_many(service: str, ranked: int, zones: int, minimum_trips: int) -> str:
-    name, shown = LOOKS[service].name, min(zones, ranked)
-    if not shown:
-        return f"{name}: no zone has {minimum_trips} such trips."
-    return f"{name}: the largest {shown} means among {ranked} zones with at least {minimum_trips} such trips."
 
 
 def _zone_names(rows: pd.DataFrame) -> list[str]:
