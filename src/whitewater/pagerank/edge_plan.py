@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from whitewater import memory
 from whitewater.devices.edge_keys import CODES, IdSpan
@@ -127,13 +124,14 @@ def plan_edges(
     groups = folder.row_groups()
     budget = int(memory_gb * 1e9) if memory_gb else memory.available() // 2
     entries = folder.edges * (1 if folder.directed else 2)
-    span = _narrow(_span(groups, vertices), 2 * entries + (0 if vertices is None else len(vertices)))
+    # Row groups are of one size, but for the last one of a file.
+    size = max(1, -(-len(groups) // (TASKS_A_THREAD * threads)))
     return EdgePlan(
         rows=folder.edges,
         weighted=folder.weighted,
         symmetric=not folder.directed,
-        span=span,
-        tasks=_balanced(groups, TASKS_A_THREAD * threads),
+        span=_span(groups, vertices, ends=2 * entries + (0 if vertices is None else len(vertices))),
+        tasks=tuple(tuple(groups[start : start + size]) for start in range(0, len(groups), size)),
         budget=budget,
         threads=threads,
         most=PIECE_SLICES * slice_rows,
@@ -170,15 +168,8 @@ def check_range(plan: EdgePlan, *, edges: int) -> None:
         )
 
 
-def _narrow(span: IdSpan | None, ends: int) -> IdSpan | None:
-    """Return the span if a bit for each of its ids is not much compared with the ends of the edges."""
-    if span is None or span.size > CODES or span.size > max(FEW_CODES, SPARSEST * ends):
-        return None
-    return span
-
-
-def _span(groups: Sequence[RowGroup], vertices: Array | None) -> IdSpan | None:
-    """Return the span of all ids, or None where a file does not tell it, or there are none."""
+def _span(groups: Sequence[RowGroup], vertices: Array | None, *, ends: int) -> IdSpan | None:
+    """Return the span of all ids, or None where a file does not tell it, or a bit for each of its ids is too much."""
     bounds = [bounds for path in {group.path: None for group in groups} for bounds in _bounds(path)]
     if vertices is not None and len(vertices):
         bounds.append((int(vertices[0]), int(vertices[-1])))
@@ -186,30 +177,22 @@ def _span(groups: Sequence[RowGroup], vertices: Array | None) -> IdSpan | None:
     if len(known) < len(bounds) or not known:
         return None
     minimum = min(low for low, _ in known)
-    return IdSpan(minimum, max(high for _, high in known) - minimum + 1)
+    size = max(high for _, high in known) - minimum + 1
+    return IdSpan(minimum, size) if size <= min(CODES, max(FEW_CODES, SPARSEST * ends)) else None
 
 
-def _bounds(path: Path) -> Iterable[tuple[int, int] | None]:
+def _bounds(path: Path) -> Iterator[tuple[int, int] | None]:
     """Yield the least and the greatest id of each column of ids, as the footer tells them."""
     import pyarrow.parquet as pq
 
     metadata = pq.read_metadata(path)
-    places = [metadata.schema.to_arrow_schema().get_field_index(name) for name in ("source", "target")]
-    for group in range(metadata.num_row_groups):
-        if metadata.row_group(group).num_rows:
-            yield from (_bounds_of(metadata.row_group(group).column(place)) for place in places)
+    for group in (metadata.row_group(number) for number in range(metadata.num_row_groups)):
+        for place in range(group.num_columns):
+            column = group.column(place)
+            if column.path_in_schema in ("source", "target") and group.num_rows:
+                yield _bounds_of(column)
 
 
 def _bounds_of(chunk: Any) -> tuple[int, int] | None:
     found = chunk.statistics
     return (int(found.min), int(found.max)) if found is not None and found.has_min_max else None
-
-
-def _balanced(groups: Sequence[RowGroup], count: int) -> tuple[tuple[RowGroup, ...], ...]:
-    """Cut row groups into at most ``count`` runs of about as many rows."""
-    if not groups:
-        return ()
-    ends = np.cumsum([group.rows for group in groups])
-    run = np.minimum((ends - 1) * count // max(int(ends[-1]), 1), count - 1)
-    cuts = [0, *(np.flatnonzero(np.diff(run)) + 1).tolist(), len(groups)]
-    return tuple(tuple(groups[start:stop]) for start, stop in pairwise(cuts))

@@ -44,11 +44,11 @@ class EdgesFolder:
     """An open folder of edges."""
 
     path: Path
-    edges: int
-    weighted: bool  # whether rows have a weight
+    edges: int  # rows
+    weighted: bool
     directed: bool  # whether a row stands for one direction
     named: bool  # whether the vertices have names
-    vertex_rows: int | None  # rows of the table of the vertices, None where there is none
+    vertex_rows: int | None  # of the table of the vertices, None where there is none
     counts: dict[str, int]  # what was read, and what each rule left out
 
     def row_groups(self) -> list[RowGroup]:

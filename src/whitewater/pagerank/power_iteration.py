@@ -29,10 +29,6 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Self
-
-import numpy as np
-import numpy.typing as npt
 
 from whitewater.config.pagerank import Pagerank
 from whitewater.devices import Array
@@ -46,47 +42,12 @@ ROUNDING = 2.0**-50
 
 
 @dataclass(frozen=True)
-class Recurrence:
-    """A recurrence, and when it has been followed long enough.
-
-    ``restart``, float64, is *p*: (vertices,), or (1,) where it is uniform. ``tolerance`` is the bound on the L1
-    distance to the fixed point at which to stop, or None where all of ``iterations`` are done.
-    """
-
-    damping: float
-    restart: npt.NDArray[np.float64]
-    returns_lost: bool
-    tolerance: float | None
-    iterations: int
-
-    @classmethod
-    def of(cls, settings: Pagerank, vertices: int, personalization: npt.NDArray[np.float64] | None = None) -> Self:
-        """Return the recurrence of a definition for a graph of so many vertices, at least 1."""
-        fixed = settings.definition == "graphalytics"
-        return cls(
-            damping=settings.damping,
-            restart=np.array([1 / vertices]) if personalization is None else personalization,
-            returns_lost=settings.definition != "gap",
-            tolerance=None if fixed else settings.tolerance,
-            iterations=settings.iterations if fixed else settings.maximum_iterations,
-        )
-
-    def restart_rank(self, dangling_rank: float) -> float:
-        """Return the rank that an iteration distributes as *p* says, when dangling vertices have so much."""
-        return self.damping * dangling_rank * self.returns_lost + (1 - self.damping)
-
-    def error_bound(self, l1_change: float) -> float:
-        """Return the most that x' can be away from the fixed point, in L1, when x' is so far from x.
-
-        The recurrence is a contraction by *d* in L1, whichever definition (Banach's fixed-point theorem), and each
-        iteration rounds.
-        """
-        return (self.damping * l1_change + ROUNDING) / (1 - self.damping)
-
-
-@dataclass(frozen=True)
 class Iteration:
-    """An iteration: by how much it changed the ranks, in L1, and the rank of dangling vertices before it."""
+    """An iteration: by how much it changed the ranks, in L1, and the rank of dangling vertices before it.
+
+    ``error_bound`` is the most that the ranks can be away from the fixed point, in L1: the recurrence is a contraction
+    by *d*, whichever definition (Banach's fixed-point theorem), and each iteration rounds.
+    """
 
     iteration: int
     l1_change: float
@@ -99,7 +60,7 @@ class Vectors:
     """Numbers of all vertices on one device, worked on in slices that it likes.
 
     ``strength``, float64 (vertices,), is the sum of the weights of the out-edges, infinite where there are none, so
-    that dangling vertices have no share to give. ``restart`` is that of the recurrence.
+    that dangling vertices have no share to give. ``restart``, float64, is *p*: (vertices,), or (1,) if it is uniform.
     """
 
     strength: Array
@@ -133,9 +94,7 @@ class Vectors:
         return math.fsum(map(float, changes))
 
 
-def power_iteration(
-    pull: Pull, vectors: Vectors, recurrence: Recurrence, start: Array
-) -> tuple[Array, list[Iteration]]:
+def power_iteration(pull: Pull, vectors: Vectors, settings: Pagerank, start: Array) -> tuple[Array, list[Iteration]]:
     """Follow a recurrence from ``start`` until it is close enough to its fixed point, or its iterations are done.
 
     Returns
@@ -143,18 +102,18 @@ def power_iteration(
     tuple
         The ranks, float64 (vertices,), and what each iteration did.
     """
+    fixed, damping = settings.definition == "graphalytics", settings.damping
     ranks, shares, sums = start, vectors.xp.empty_like(start), vectors.xp.empty_like(start)
     log: list[Iteration] = []
     said = time.monotonic()
-    while len(log) < recurrence.iterations:
+    while len(log) < (settings.iterations if fixed else settings.maximum_iterations):
         dangling = vectors.share_out(ranks, shares)
         pull(shares, sums)
-        change = vectors.advance(
-            sums, ranks, damping=recurrence.damping, restart_rank=recurrence.restart_rank(dangling)
-        )
-        log.append(Iteration(len(log) + 1, change, recurrence.error_bound(change), dangling))
+        lost = 0.0 if settings.definition == "gap" else dangling
+        change = vectors.advance(sums, ranks, damping=damping, restart_rank=damping * lost + (1 - damping))
+        log.append(Iteration(len(log) + 1, change, (damping * change + ROUNDING) / (1 - damping), dangling))
         ranks, sums = sums, ranks
-        if recurrence.tolerance is not None and log[-1].error_bound <= recurrence.tolerance:
+        if not fixed and log[-1].error_bound <= settings.tolerance:
             break
         if time.monotonic() - said > PROGRESS_SECONDS:
             said = time.monotonic()

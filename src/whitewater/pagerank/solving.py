@@ -17,7 +17,7 @@ from whitewater.devices.in_edges import Edges, InEdges, kept_bytes
 from whitewater.errors import InputError, ResourceError
 from whitewater.pagerank.edges_folder import LARGEST_WEIGHT
 from whitewater.pagerank.graph_folder import GraphFolder, open_graph
-from whitewater.pagerank.power_iteration import Iteration, Recurrence, Vectors, power_iteration
+from whitewater.pagerank.power_iteration import Iteration, Vectors, power_iteration
 from whitewater.step import Run
 from whitewater.workers import Workers
 
@@ -54,9 +54,9 @@ class Problem:
         return Edges(self.folder.indptr, self.folder.sources, self.folder.weights if self.weighted else None)
 
     @property
-    def recurrence(self) -> Recurrence:
-        """The recurrence."""
-        return Recurrence.of(self.settings, self.folder.vertices, self.personalization)
+    def restart(self) -> npt.NDArray[np.float64]:
+        """Where a walk begins anew, see `Vectors`."""
+        return np.array([1 / self.folder.vertices]) if self.personalization is None else self.personalization
 
     def strength(self) -> npt.NDArray[np.float64]:
         """Return the sum of the weights of each vertex's out-edges, infinite where there are none.
@@ -110,22 +110,21 @@ def solve(run: Run[Pagerank], problem: Problem) -> Solution:
 
 def solve_alone(problem: Problem) -> Solution:
     """Follow the recurrence of a problem in this process, all vectors on its device."""
-    device, recurrence = problem.device, problem.recurrence
+    device = problem.device
     start, name = problem.start()
-    ranks = _library_ranks(problem, recurrence)
+    ranks = _library_ranks(problem)
     if ranks is not None:
         name = "cugraph"
     in_edges = _hold(problem, problem.edges)
     vectors = Vectors(
-        device.from_host(problem.strength()), device.from_host(recurrence.restart), device.xp, device.slice_rows
+        device.from_host(problem.strength()), device.from_host(problem.restart), device.xp, device.slice_rows
     )
-    found, log = power_iteration(
-        in_edges.pull, vectors, recurrence, device.from_host(start) if ranks is None else ranks
-    )
+    ranks = device.from_host(start) if ranks is None else ranks
+    found, log = power_iteration(in_edges.pull, vectors, problem.settings, ranks)
     return Solution(device.to_host(found), log, name)
 
 
-def _library_ranks(problem: Problem, recurrence: Recurrence) -> Array | None:
+def _library_ranks(problem: Problem) -> Array | None:
     settings = problem.settings
     wanted = settings.library and settings.definition == "networkx"
     if not wanted or problem.folder.edges < SMALL_EDGES:
@@ -183,25 +182,20 @@ class HeldEdges:
         return self._edges.nbytes
 
 
-def pull_held(held: HeldEdges, *, shares: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the sums of a range."""
-    return held.pull(shares)
-
-
 def _solve_together(run: Run[Pagerank], problem: Problem, client: Workers) -> Solution:
     """Follow the recurrence with the vectors in this process and a range of the edges at each worker."""
-    host, recurrence = resolve("cpu"), problem.recurrence
+    host = resolve("cpu")
     start, name = problem.start()
-    vectors = Vectors(problem.strength(), recurrence.restart, host.xp, host.slice_rows)
+    vectors = Vectors(problem.strength(), problem.restart, host.xp, host.slice_rows)
     ranges = problem.folder.ranges(at_most=len(client.threads))
     held = client.hold(HeldEdges, [(problem, *each) for each in ranges])
 
     def pull(shares: Array, sums: Array) -> None:
         found = run.map(
-            pull_held, held, client=client, label="ranges of edges", ordered=True, shared={"shares": shares}
+            HeldEdges.pull, held, client=client, label="ranges of edges", ordered=True, shared={"shares": shares}
         )
         for (first, last), part in zip(ranges, found, strict=True):
             sums[first:last] = part
 
-    found, log = power_iteration(pull, vectors, recurrence, start)
+    found, log = power_iteration(pull, vectors, problem.settings, start)
     return Solution(found, log, name)

@@ -84,8 +84,7 @@ class TextFile:
     path: Path
     header: tuple[str, ...]  # the fields of the first line that is no comment, where that names columns
     body: int  # where the lines of rows begin, in bytes of the text
-    # How many ``lines`` there are ahead of these, of which are ``comments``, ``empty_lines`` and ``headers``
-    counts: Counter[str]
+    counts: Counter[str]  # lines ahead of these, of which are comments, empty_lines and headers
     matrix: Matrix | None  # what a file of Matrix Market declares
     declared: int | None  # how many edges a comment as those of SNAP tells of
     comment: bytes  # the first comment, as it stands
