@@ -72,12 +72,8 @@ def local_cluster(
 def attach(settings: Cluster) -> Iterator[Client]:
     """Connect to the scheduler that the settings name, and leave it running afterwards.
 
-    Raises
-    ------
-    ConfigError
-        If neither an address nor a scheduler file is given.
-    InputError
-        If no scheduler answers there, or it has no workers.
+    Raises ConfigError if neither an address nor a scheduler file is given, and InputError if no scheduler answers
+    there, or it has no workers.
     """
     from distributed import Client
 

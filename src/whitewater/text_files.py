@@ -39,10 +39,8 @@ class Stream(Protocol):
 def open_text(path: str | Path, origin: str = "") -> Iterator[BinaryIO]:
     """Open the text of a file, plain or gzip, of one member or many; ``origin`` is what the user calls the file.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or is compressed in another way; also while it is read, if it is cut off or damaged.
+    Raises InputError if the file cannot be read, or is compressed in another way; also while it is read, if it is cut
+    off or damaged.
     """
     name = origin or str(path)
     try:

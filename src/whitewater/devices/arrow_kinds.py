@@ -35,11 +35,8 @@ def from_arrow(column: pa.Array | pa.ChunkedArray, kind: Kind) -> Array | Encode
     `whitewater.devices.blocks` for dtypes and nulls. Nanoseconds are floored, a time with a zone gives what a clock in
     `LOCAL_ZONE` read at that instant, NaN is null, and empty text is null.
 
-    Raises
-    ------
-    ValueError
-        If a value, or the type, cannot become the kind. Integers that are out of range become ``BAD_INTEGER`` instead,
-        but an id must be an integer of 64 bits and not null.
+    Raises ValueError if a value, or the type, cannot become the kind. Integers that are out of range become
+    ``BAD_INTEGER`` instead, but an id must be an integer of 64 bits and not null.
     """
     values = _one_array(column)
     if kind == "text":
@@ -120,10 +117,7 @@ def _timestamps(values: pa.Array) -> Array:
 def microseconds_of(ticks: Array, unit: str) -> Array:
     """Return int64 counts of a unit (s, ms, us, ns), of either device, as microseconds, nanoseconds floored.
 
-    Raises
-    ------
-    ValueError
-        If int64 cannot hold them: beyond the year 290,000.
+    Raises ValueError if int64 cannot hold them: beyond the year 290,000.
     """
     if unit == "ns":
         return ticks // 1000

@@ -48,10 +48,7 @@ def _gpu_factorize(values: Array, valid: Array | None) -> Categories:
 def count_codes(codes: Array, size: int, device: Device) -> Array:
     """Count the rows of each code below ``size``, int32 (rows,) -> int64 (size,); those of code -1 are not counted.
 
-    Raises
-    ------
-    IntegrityError
-        If there is another code.
+    Raises IntegrityError if there is another code.
     """
     if device.name == "gpu":
         return _gpu_sums(codes, None, size)

@@ -65,10 +65,7 @@ def _array(column: Column, name: str, type_: pa.DataType) -> pa.Array:
 def arrow_of(column: Column, type_: pa.DataType) -> pa.Array:
     """Return a column of the host as an Arrow array of a type, with nulls as nulls, but NaN in floats.
 
-    Raises
-    ------
-    ValueError
-        If its values cannot be of the type.
+    Raises ValueError if its values cannot be of the type.
     """
     if isinstance(column, Lists):
         if int(column.offsets[-1]) > _MOST_VALUES:

@@ -29,12 +29,8 @@ def gpu_cluster(settings: Cluster, *, memory_limit: int | None = None) -> Iterat
     Memory comes from CUDA's asynchronous pool through RMM, for CuPy as for cuDF; cuDF spills to the host when it runs
     out, or at ``memory_limit`` bytes. Workers talk over TCP on the loopback interface, and no dashboard is opened.
 
-    Raises
-    ------
-    ConfigError
-        If the settings ask for threads: a GPU needs a process of its own.
-    DeviceError
-        If a worker of the cluster that the settings name has no GPU that it can use.
+    Raises ConfigError if the settings ask for threads, but a GPU needs a process of its own; and DeviceError if a
+    worker of the cluster that the settings name has no GPU that it can use.
     """
     if settings.kind == "threads":
         raise ConfigError(

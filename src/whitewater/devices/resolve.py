@@ -9,10 +9,8 @@ from whitewater.errors import DeviceError
 def resolve(name: str) -> Device:
     """Return the device called ``cpu`` or ``gpu``.
 
-    Raises
-    ------
-    DeviceError
-        If the name is unknown, or the device's packages or hardware are not usable here. There is no fallback.
+    Raises DeviceError if the name is unknown, or the device's packages or hardware are not usable here. There is no
+    fallback.
     """
     if name == "cpu":
         return Device()

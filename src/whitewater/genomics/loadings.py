@@ -76,12 +76,8 @@ def write_loadings(path: Path, found: PrincipalComponents, *, scaling: dict[str,
 def read_loadings(path: Path) -> Loadings:
     """Read what `write_loadings` wrote.
 
-    Raises
-    ------
-    InputError
-        If it is not there, or of another format.
-    IntegrityError
-        If a part of it is missing or damaged.
+    Raises InputError if it is not there, or of another format, and IntegrityError if a part of it is missing or
+    damaged.
     """
     import pandas as pd
 

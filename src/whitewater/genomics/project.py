@@ -44,12 +44,8 @@ def project(
 ) -> None:
     """Project the samples that were not used, and those of the second data set, on the principal components.
 
-    Raises
-    ------
-    InputError
-        If the second data set cannot be read, holds too few of the variants, or has another ploidy.
-    IntegrityError
-        If a local file of the second data set changes while it is read.
+    Raises InputError if the second data set cannot be read, holds too few of the variants, or has another ploidy, and
+    IntegrityError if a local file of the second data set changes while it is read.
     """
     import pandas as pd
 

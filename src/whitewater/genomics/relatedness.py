@@ -40,12 +40,8 @@ def relatedness(
 
     The call rate of a sample is that over all variants of the source, kept or not.
 
-    Raises
-    ------
-    ConfigError
-        If the samples are not diploid.
-    InputError
-        If the samples or the variants are too few to tell relatives from strangers.
+    Raises ConfigError if the samples are not diploid, and InputError if the samples or the variants are too few to tell
+    relatives from strangers.
     """
     folder = open_genotypes(genotypes)
     limit = run.settings.maximum_kinship

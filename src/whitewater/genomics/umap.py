@@ -39,14 +39,8 @@ def umap(run: Run[Umap], *, pcs: Path, embedding: Output, quality: Output) -> No
 
     Of too few samples to have so many neighbors no map is made: a warning says so, and the places are NaN.
 
-    Raises
-    ------
-    ConfigError
-        If more components are asked for than were computed.
-    InputError
-        If the table cannot be read.
-    IntegrityError
-        If a place on the map is not a finite number.
+    Raises ConfigError if more components are asked for than were computed; InputError if the table cannot be read; and
+    IntegrityError if a place on the map is not a finite number.
     """
     table, settings = PCS.table(pcs).to_pandas(), run.settings
     scores = leading_scores(table, components=settings.components)

@@ -188,12 +188,8 @@ class Batches:
     def epoch(self, number: int = 0) -> Iterator[Batch]:
         """Yield the batches of an epoch, prepared ahead by threads, which end with the iterator.
 
-        Raises
-        ------
-        InputError
-            If a file is missing or damaged, or has a column with nulls or of another type than the folder says.
-        IntegrityError
-            If a file was changed since this was made.
+        Raises InputError if a file is missing or damaged, or has a column with nulls or of another type than the folder
+        says, and IntegrityError if a file was changed since this was made.
         """
         blocks = self._blocks
         if self._shuffle:
@@ -264,10 +260,7 @@ def _fields(folder: FeatureFolder, columns: Sequence[str] | None) -> list[Field]
 def _matrices(fields: Sequence[Field]) -> list[_Matrix]:
     """Return the arrays that hold these columns.
 
-    Raises
-    ------
-    ConfigError
-        If a column cannot be in one, or two arrays would have one name.
+    Raises ConfigError if a column cannot be in one, or two arrays would have one name.
     """
     groups: dict[str, list[Field]] = {}
     for field in fields:

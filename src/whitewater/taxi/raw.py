@@ -70,10 +70,8 @@ def refuse(faults: Sequence[str]) -> None:
 def open_raw(path: Path) -> RawFile:
     """Recognise a file by its content.
 
-    Raises
-    ------
-    InputError
-        If it cannot be read, is empty, is damaged, holds no trips, or has columns that are not understood.
+    Raises InputError if it cannot be read, is empty, is damaged, holds no trips, or has columns that are not
+    understood.
     """
     try:
         with path.open("rb") as stream:

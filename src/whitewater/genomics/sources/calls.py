@@ -48,10 +48,7 @@ class Calls:
     def check(self) -> None:
         """Refuse an array that holds no calls.
 
-        Raises
-        ------
-        InputError
-            If its elements are not signed integers, or its shape is not that of calls.
+        Raises InputError if its elements are not signed integers, or its shape is not that of calls.
         """
         if self.array.dtype.kind != "i":
             raise InputError(f"{self.name} holds {self.array.dtype}, not signed integers: it holds no called alleles.")
