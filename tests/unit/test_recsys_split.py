@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from whitewater.config.recsys import Split
 from whitewater.devices import resolve
 from whitewater.errors import InputError
-from whitewater.recsys import split as module
 from whitewater.recsys.log_folder import Log, LogColumn, LogFile, LogWriter, file_name, open_log
 from whitewater.recsys.split import Group, split, time_of_rank
 from whitewater.step import Run, execute
@@ -195,19 +194,14 @@ def test_no_row_is_in_a_part_before_that_of_an_earlier_row(
 @settings(max_examples=12, deadline=None)
 @given(
     times=st.lists(st.lists(st.integers(-(10**12), 10**12) | st.integers(0, 3), min_size=1), min_size=1, max_size=6),
-    bins=st.sampled_from([2, 3, 1 << 16]),
 )
-def test_the_time_of_a_rank_is_that_of_a_sort(
-    tmp_path_factory: pytest.TempPathFactory, times: list[list[int]], bins: int
-) -> None:
+def test_the_time_of_a_rank_is_that_of_a_sort(tmp_path_factory: pytest.TempPathFactory, times: list[list[int]]) -> None:
     path = tmp_path_factory.mktemp("times")
     groups = []
     for number, each in enumerate(times):
         pq.write_table(pa.table({"time": pa.array(each, pa.int64())}), path / f"{number}.parquet")
         groups.append(Group(path / f"{number}.parquet", 0, 0, len(each), min(each), max(each)))
     ordered = sorted(time for each in times for time in each)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(module, "BINS", bins)
-        for rank in {0, len(ordered) // 3, len(ordered) // 2, len(ordered) - 1}:
-            assert time_of_rank(groups, rank) == ordered[rank]
+    for rank in {0, len(ordered) // 3, len(ordered) // 2, len(ordered) - 1}:
+        assert time_of_rank(groups, rank) == ordered[rank]
     assert time_of_rank(groups, len(ordered)) == ordered[-1] + 1

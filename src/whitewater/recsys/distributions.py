@@ -1,11 +1,10 @@
 """How often values occur, for pictures: what a fitted workflow keeps of its vocabularies, and histograms of columns.
 
-Neither tables nor columns need fit into memory.
+Columns need not fit into memory.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,18 +64,11 @@ def learnt_vocabularies(workflow: Path) -> list[Learnt]:
 
 
 def frequencies(table: Path) -> tuple[Integers, Integers]:
-    """Return the counts that occur in a vocabulary, descending, and how many values have each; 0 is left out.
-
-    Few counts are different ones, so that this takes little memory for any number of values.
-    """
-    values: Counter[int] = Counter()
+    """Return the counts that occur in a vocabulary, descending, and how many values have each; 0 is left out."""
     with opened(table) as file:
-        for batch in file.iter_batches(columns=["count"], use_threads=False):
-            more, times = np.unique(to_numpy(batch.column(0)), return_counts=True)
-            values.update(dict(zip(more.tolist(), times.tolist(), strict=True)))
-    del values[0]
-    counts = np.array(sorted(values, reverse=True), np.int64)
-    return counts, np.array([values[each] for each in counts.tolist()], np.int64)
+        counts = to_numpy(file.read(columns=["count"], use_threads=False).column(0))
+    found, times = np.unique(counts[counts > 0], return_counts=True)
+    return found[::-1], times[::-1]
 
 
 @dataclass(frozen=True)

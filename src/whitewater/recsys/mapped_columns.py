@@ -132,11 +132,8 @@ def _signature(status: os.stat_result) -> tuple[int, int]:
 
 def _physical(type_: pa.DataType) -> str:
     """Return how Parquet stores a number of a type that `whitewater.recsys.loading` loads."""
-    if pa.types.is_boolean(type_):
-        return "BOOLEAN"
-    if pa.types.is_floating(type_):
-        return "DOUBLE" if type_ == pa.float64() else "FLOAT"
-    return "INT64" if type_ == pa.int64() else "INT32"
+    wide = {pa.bool_(): "BOOLEAN", pa.float32(): "FLOAT", pa.float64(): "DOUBLE", pa.int64(): "INT64"}
+    return wide.get(type_, "INT32")
 
 
 def _compare(column: pa.ChunkedArray, values: Array, *, length: int) -> None:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,9 @@ from whitewater.step import Output, Run
 from whitewater.store import write_json
 
 PARTS = ("train", "valid", "test")
-BINS = 1 << 16
 _BATCH_ROWS = 1 << 16
+# Row groups whose times are kept, 4 MB each.
+_CACHED_GROUPS = 16
 # Of the column of time among the columns of a file.
 _TIME_PLACE = [each.name for each in FIRST].index(TIME)
 
@@ -151,37 +153,24 @@ def _nearest_days(ranks: Sequence[int], groups: Sequence[Group], *, end: int, be
 def time_of_rank(groups: Sequence[Group], rank: int) -> int:
     """Return the time of the row before which ``rank`` rows come when they are ordered by time.
 
-    Where the log is in order, one row group is read or two; else the times are counted in finer and finer bins, so
-    that memory does not grow with the rows. A rank of all rows gives the time after the last one.
+    A rank of all rows gives the time after the last one. It is found by halving, for which only row groups with times
+    on both sides are read: one or two where the log is in order.
     """
-    if rank >= sum(group.rows for group in groups):
-        return max(group.last for group in groups) + 1
-    low, high = _bounds(groups, rank)
+    times = lru_cache(_CACHED_GROUPS)(_times)
+    low, high = min(group.first for group in groups), max(group.last for group in groups) + 1
     while low < high:
-        width = -(-(high - low + 1) // BINS)
-        before, counts = 0, np.zeros(BINS, np.int64)
-        for group in groups:
-            if group.last < low:
-                before += group.rows
-            elif group.first <= high:
-                times = _times(group)
-                before += int(np.count_nonzero(times < low))
-                inside = times[(times >= low) & (times <= high)]
-                counts += np.bincount((inside - low) // width, minlength=BINS)
-        place = int(np.searchsorted(before + np.cumsum(counts), rank, side="right"))
-        low, high = low + place * width, min(low + (place + 1) * width - 1, high)
+        middle = (low + high) // 2
+        if sum(_rows_until(group, middle, times) for group in groups) > rank:
+            high = middle
+        else:
+            low = middle + 1
     return low
 
 
-def _bounds(groups: Sequence[Group], rank: int) -> tuple[int, int]:
-    """Return times between which that of a rank is, from the first and last times of the row groups alone."""
-    firsts, lasts = (np.array([getattr(group, name) for group in groups]) for name in ("first", "last"))
-    rows = np.array([group.rows for group in groups])
-    by_last, by_first = np.argsort(lasts, kind="stable"), np.argsort(firsts, kind="stable")[::-1]
-    at_most, at_least = np.cumsum(rows[by_last]), np.cumsum(rows[by_first])
-    high = lasts[by_last][np.searchsorted(at_most, rank, side="right")]
-    low = firsts[by_first][np.searchsorted(at_least, rows.sum() - rank, side="left")]
-    return int(low), int(high)
+def _rows_until(group: Group, time: int, times: Callable[[Group], npt.NDArray[np.int64]]) -> int:
+    if group.first <= time < group.last:
+        return int(np.count_nonzero(times(group) <= time))
+    return group.rows if group.last <= time else 0
 
 
 def _times(group: Group) -> npt.NDArray[np.int64]:

@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 
 from whitewater import memory
-from whitewater.devices.columns import Numbers
 from whitewater.devices.estimators import BoostedTrees, logistic_regression
 from whitewater.errors import InputError
+from whitewater.recsys.categories import as_floats
 from whitewater.recsys.default_features import PLAIN
 from whitewater.recsys.feature_folder import FeatureFolder, open_features
 from whitewater.recsys.prediction_quality import quality
@@ -242,14 +242,7 @@ def load_matrix(folder: FeatureFolder, names: Sequence[str], device: Device, *, 
         first = -seen % step
         taken = len(range(first, count, step))
         for place, name in enumerate(names):
-            X[filled : filled + taken, place] = _floats(block[name], device)[first::step]
-        y[filled : filled + taken] = _floats(block[LABEL], device)[first::step]
+            X[filled : filled + taken, place] = as_floats(block[name], device)[first::step]
+        y[filled : filled + taken] = as_floats(block[LABEL], device)[first::step]
         seen, filled = seen + count, filled + taken
     return FeatureMatrix(X, y, folder.rows)
-
-
-def _floats(column: object, device: Device) -> Array:
-    if not isinstance(column, Numbers):
-        raise InputError("a feature is not of numbers, as the folder's description says it is. Run features again.")
-    values: Array = column.values.astype(_CELL)
-    return values if column.valid is None else device.xp.where(column.valid, values, np.nan)
