@@ -152,9 +152,10 @@ class Batches:
         window_rows: int = 262_144,
         device: Device | None = None,
     ) -> None:
-        _check(batch_rows=batch_rows, threads=threads, window_rows=window_rows, shards=shard[1])
-        if not 0 <= shard[0] < shard[1] or seed < 0:
-            raise ConfigError(f"there is no shard {shard[0]} of {shard[1]}, or the seed {seed} is below 0.")
+        if min(batch_rows, threads, window_rows) < 1 or seed < 0:
+            raise ConfigError("batch_rows, threads and window_rows must be at least 1, and the seed at least 0.")
+        if not 0 <= shard[0] < shard[1]:
+            raise ConfigError(f"there is no shard {shard[0]} of {shard[1]}.")
         self._device = device or resolve("cpu")
         self._matrices = _matrices(_fields(folder, columns))
         self._files, self._groups = files_of(folder)
@@ -241,12 +242,6 @@ class Batches:
             _read_ahead(mapping, values.place(first, len(places)))
         for columns, array in zip(self._places[group], arrays, strict=True):
             _put(array, places, [values.read(data, first, len(places)) for values in columns])
-
-
-def _check(**values: int) -> None:
-    for name, value in values.items():
-        if value < 1:
-            raise ConfigError(f"{name} is {value}; it must be at least 1.")
 
 
 def _fields(folder: FeatureFolder, columns: Sequence[str] | None) -> list[Field]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 import pyarrow as pa
 
-from whitewater.devices.columns import Block, Categories, Column, Lists, Numbers, moved
+from whitewater.devices.columns import Block, Column, Lists, Numbers, moved
 from whitewater.errors import InputError
 from whitewater.recsys.log_folder import SINCE, UNTIL
 from whitewater.recsys.schema import kind
@@ -56,10 +56,7 @@ def _as_fitted(name: str, column: Column, type_: pa.DataType, device: Device) ->
 def _of_no_type(name: str, column: Column, device: Device) -> Column:
     floats = column.values if isinstance(column, Numbers) and column.values.dtype.kind == "f" else None
     if isinstance(column, Lists) or (floats is not None and not bool(device.xp.isnan(floats).all())):
-        raise InputError(
-            f"column {name!r} has values that are neither text nor integers, but it had none when the workflow was "
-            "fitted. Fit it again, or leave the values out."
-        )
+        raise _unlike(name, "values that are neither text nor integers", "without values", "text or integers")
     return column
 
 
@@ -69,34 +66,21 @@ def _as_wide(name: str, column: Numbers, type_: pa.DataType, device: Device) -> 
     if pa.types.is_boolean(type_) and values.dtype.kind != "b":
         values = values if column.valid is None else device.xp.where(column.valid, values, 0)
         if bool(((values != 0) & (values != 1)).any()):
-            raise InputError(
-                f"column {name!r} has numbers other than 0 and 1, but was of booleans when the workflow was fitted. "
-                "Give it booleans."
-            )
+            raise _unlike(name, "numbers other than 0 and 1", "of booleans", "booleans")
         return Numbers(values.astype(bool), column.valid)
     if values.dtype == np.uint64 and not pa.types.is_uint64(type_) and len(values):
         if int(values.max()) > _MOST:
-            raise InputError(
-                f"column {name!r} has integers above 2**63 - 1, but was of {type_} when the workflow was fitted. Give "
-                "it integers of 64 bits with sign."
-            )
+            raise _unlike(name, "integers above 2**63 - 1", f"of {type_}", "integers of 64 bits with sign")
         return Numbers(values.astype(np.int64), column.valid)
     return column
 
 
-def _all_null(name: str, column: Numbers, type_: pa.DataType, device: Device) -> Categories | Lists:
-    xp = device.xp
-    if not bool(xp.isnan(column.values).all()):
-        raise InputError(f"column {name!r} is of numbers, but was of {kind(type_)} when the workflow was fitted.")
-    if pa.types.is_string(type_):
-        return Categories(xp.full(len(column), -1, xp.int32), pa.nulls(0, pa.string()))
-    return Lists(xp.zeros(len(column) + 1, xp.int64), _of_nothing(pa.nulls(0, type_.value_type), device))
-
-
-def _of_nothing(nothing: pa.Array, device: Device) -> Numbers | Categories:
+def _all_null(name: str, column: Numbers, type_: pa.DataType, device: Device) -> Column:
     from whitewater.devices.column_reading import column_of
 
-    return cast("Numbers | Categories", moved(column_of(nothing), device.from_host))
+    if not bool(device.xp.isnan(column.values).all()):
+        raise _unlike(name, "numbers", f"of {kind(type_)}", kind(type_))
+    return moved(column_of(pa.nulls(len(column), type_)), device.from_host)
 
 
 def _as_integers(name: str, column: Numbers, device: Device) -> Numbers:
@@ -105,11 +89,14 @@ def _as_integers(name: str, column: Numbers, device: Device) -> Numbers:
     values = xp.where(valid, column.values, 0)
     # Above 2**53 floats are not every integer, so that a category would be another one.
     if bool(((values != xp.floor(values)) | (xp.abs(values) > _WHOLE)).any()):
-        raise InputError(
-            f"column {name!r} has numbers that are not whole, or too large to be exact, but was of integers when the "
-            "workflow was fitted. Give it integers."
-        )
+        raise _unlike(name, "numbers that are not whole, or too large to be exact", "of integers", "integers")
     return Numbers(values.astype(xp.int64), valid)
+
+
+def _unlike(name: str, found: str, fitted: str, wanted: str) -> InputError:
+    return InputError(
+        f"column {name!r} has {found}, but was {fitted} when the workflow was fitted. Give {wanted}, or fit it again."
+    )
 
 
 def refuse_other_times(name: str, column: Column, device: Device) -> None:
