@@ -275,12 +275,13 @@ def _status(error: Exception) -> int | None:
 def _file_system(scheme: str, *, anonymous: bool, endpoint: str, timeout: float) -> Any:
     """Return the file system of fsspec, which tries once."""
     import fsspec
-    from aiohttp import ClientTimeout
+
+    if scheme == "file":
+        return fsspec.filesystem("file")
+    from aiohttp import ClientTimeout  # as long to import as half of zarr
 
     options: dict[str, Any] = {"skip_instance_cache": True, "use_listings_cache": False}
     limit = ClientTimeout(total=None, sock_connect=timeout, sock_read=timeout)
-    if scheme == "file":
-        return fsspec.filesystem("file")
     if scheme in WEB:
         client = {"headers": {"User-Agent": USER_AGENT}, "timeout": limit}
         return fsspec.filesystem("http", client_kwargs=client, **options)
