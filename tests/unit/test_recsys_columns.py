@@ -6,7 +6,6 @@ import math
 import os
 import subprocess
 import sys
-from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from textwrap import dedent
@@ -19,6 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.unit.test_parquet import layouts
 from whitewater.devices import Device, column_reading
 from whitewater.devices.column_writing import write_columns
 from whitewater.devices.columns import Categories, Column, Lists, Numbers
@@ -76,20 +76,6 @@ VALUES: dict[pa.DataType, st.SearchStrategy[Any]] = {
 }
 USUAL = [type_ for type_ in VALUES if not pa.types.is_list(type_) and not pa.types.is_unsigned_integer(type_)]
 USUAL.remove(pa.bool_())
-
-
-@st.composite
-def layouts(draw: st.DrawFn) -> dict[str, Any]:
-    """Draw how a writer lays a file out: dictionaries that overflow, pages of few rows, both versions, codecs."""
-    return {
-        "use_dictionary": draw(st.booleans()),
-        "dictionary_pagesize_limit": draw(st.sampled_from([64, 2**20])),
-        "data_page_version": draw(st.sampled_from(["1.0", "2.0"])),
-        "max_rows_per_page": draw(st.sampled_from([3, 70, 20_000])),
-        "write_batch_size": draw(st.sampled_from([1, 50, 1024])),
-        "compression": draw(st.sampled_from(["none", "snappy", "zstd", "gzip"])),
-        "write_page_checksum": draw(st.booleans()),
-    }
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=FROM_A_FIXTURE)
@@ -168,73 +154,6 @@ def test_other_types_are_refused_by_name(tmp_path: Path, column: pa.Array, probl
         CPU.read_columns(tmp_path / "log.parquet", 0, ["odd"])
 
 
-def test_missing_and_repeated_columns_and_files_are_named(tmp_path: Path) -> None:
-    twice = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["C1", "C1"])
-    pq.write_table(twice, tmp_path / "file")
-    with pytest.raises(InputError, match="'C1' is there more than once"):
-        CPU.read_columns(tmp_path / "file", 0, ["C1"])
-    with pytest.raises(InputError, match="'C2' is not there; the columns are C1, C1"):
-        CPU.read_columns(tmp_path / "file", 0, ["C2"])
-    with pytest.raises(InputError, match=r"absent\.parquet"):
-        CPU.read_columns(tmp_path / "absent.parquet", 0, ["C1"])
-
-
-SPOILT = ["n", "f", "s"]
-
-
-def written(path: Path, **options: Any) -> bytes:
-    """Write columns with nulls, dictionaries and several pages, and return the bytes."""
-    random = np.random.default_rng(1)
-    nulls = random.random(200) < 0.1
-    table = pa.table(
-        {
-            "n": pa.array(random.integers(0, 50, 200), mask=nulls),
-            "f": random.integers(0, 100, 200) / 4,
-            "s": pa.array(random.choice(["a", "bb", "ccc"], 200), mask=nulls),
-        }
-    )
-    pq.write_table(table, path, max_rows_per_page=60, **options)
-    return path.read_bytes()
-
-
-def read(path: Path) -> dict[str, list[Any]]:
-    return {name: values_of(column) for name, column in CPU.read_columns(path, 0, SPOILT).items()}
-
-
-@settings(max_examples=60, deadline=None, suppress_health_check=FROM_A_FIXTURE)
-@given(data=st.data(), version=st.sampled_from(["1.0", "2.0"]), codec=st.sampled_from(["none", "snappy", "zstd"]))
-def test_a_spoilt_byte_is_found_by_the_checksum_or_changes_nothing(
-    tmp_path: Path, data: st.DataObject, version: str, codec: str
-) -> None:
-    path = tmp_path / "file"
-    whole = written(path, data_page_version=version, compression=codec, write_page_checksum=True)
-    before = read(path)
-    end_of_pages = len(whole) - 8 - pq.read_metadata(path).serialized_size
-    place, byte = data.draw(st.integers(0, end_of_pages - 1)), data.draw(st.integers(0, 255))
-    path.write_bytes(whole[:place] + bytes([byte]) + whole[place + 1 :])
-    try:
-        found = read(path)
-    except InputError as error:
-        assert str(path) in str(error)  # noqa: PT017
-    else:
-        assert found == before
-
-
-@settings(max_examples=60, deadline=None, suppress_health_check=FROM_A_FIXTURE)
-@given(data=st.data(), version=st.sampled_from(["1.0", "2.0"]), dictionary=st.booleans())
-def test_spoilt_bytes_without_checksum_never_do_worse_than_other_values(
-    tmp_path: Path, data: st.DataObject, version: str, dictionary: bool
-) -> None:
-    path = tmp_path / "file"
-    spoilt = bytearray(written(path, data_page_version=version, compression="none", use_dictionary=dictionary))
-    end_of_pages = len(spoilt) - 8 - pq.read_metadata(path).serialized_size
-    for place in data.draw(st.lists(st.integers(0, end_of_pages - 1), min_size=1, max_size=4)):
-        spoilt[place] = data.draw(st.integers(0, 255))
-    path.write_bytes(spoilt)
-    with suppress(InputError):
-        assert {len(column) for column in read(path).values()} == {200}
-
-
 def test_structs_beside_a_column_do_not_displace_it(tmp_path: Path) -> None:
     several, one = pa.array([{"x": 7, "y": 8}]), pa.array([{"n": 9}])
     log = pa.table({"before": several, "n": [1], "s": ["a"], "between": one, "m": [2]})
@@ -247,14 +166,6 @@ def test_a_file_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
     for values in ([1, 2, 3], [3, 2, 1], [4, 5]):
         pq.write_table(pa.table({"n": values}), tmp_path / "file")
         assert values_of(CPU.read_columns(tmp_path / "file", 0, ["n"])["n"]) == values
-
-
-@pytest.mark.parametrize("share", [0.0, 0.5, 0.999])
-def test_a_cut_off_file_is_refused(tmp_path: Path, share: float) -> None:
-    whole = written(tmp_path / "log.parquet")
-    (tmp_path / "log.parquet").write_bytes(whole[: int(share * len(whole))])
-    with pytest.raises(InputError, match=r"log\.parquet is not a whole Parquet file"):
-        read(tmp_path / "log.parquet")
 
 
 def test_what_was_written_is_plain_uncompressed_and_in_row_groups_and_pyarrow_reads_it(tmp_path: Path) -> None:
