@@ -53,6 +53,11 @@ class Site:
         """Answer a path with these replies, one for each request; the last one stays."""
         self.replies[path] = [[reply] if isinstance(reply, bytes) else reply for reply in replies]
 
+    def reply_to(self, request: Request) -> Reply:
+        """Return what a request is answered."""
+        replies = self.replies.get(request.path) or [[self.otherwise(request.path)]]
+        return replies.pop(0) if len(replies) > 1 else replies[0]
+
     def asked(self) -> Counter[str]:
         """How often each path was asked for, robots.txt apart."""
         return Counter(each.path for each in self.requests if each.path != "/robots.txt")
@@ -115,8 +120,7 @@ class _Server(socketserver.ThreadingTCPServer):
             self.active += 1
             self.site.at_once = max(self.site.at_once, self.active)
             self.site.requests.append(request)
-            replies = self.site.replies.get(request.path) or [[self.site.otherwise(request.path)]]
-            return replies.pop(0) if len(replies) > 1 else replies[0]
+            return self.site.reply_to(request)
 
     def end(self) -> None:
         with self.lock:

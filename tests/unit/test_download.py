@@ -6,19 +6,15 @@ import gzip
 import hashlib
 import json
 import logging
-import os
-import socket
-import struct
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import fsspec
 import pytest
 
 from tests.real_data import needs_real_data, real_data
+from tests.web_server import Act, Reply, Request, Site, response, serving
 from whitewater import download as module
 from whitewater.download import Downloads, Expected, Input, local_name, read_registry
 from whitewater.errors import InputError, IntegrityError, ResourceError
@@ -29,77 +25,42 @@ SHA256 = hashlib.sha256(CONTENT).hexdigest()
 
 
 @dataclass
-class Site:
-    """What the server holds, what goes wrong (one fault for each request), and what it was asked."""
+class Files(Site):
+    """Files of a server that are resumed where they are unchanged, and what goes wrong: one fault for each request."""
 
     files: dict[str, bytes] = field(default_factory=dict)
     faults: list[int | str] = field(default_factory=list)
     validator: str = "ETag"
-    asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)
-    url: str = ""
 
     def ranges(self) -> list[str | None]:
-        return [headers.get("Range") for _, headers in self.asked]
+        return [request.headers.get("range") for request in self.requests]
 
-
-class Handler(BaseHTTPRequestHandler):
-    """Serves the site, which `site` sets, with ranges and its faults."""
-
-    protocol_version = "HTTP/1.1"
-    site: Site
-
-    def do_GET(self) -> None:
-        self.close_connection = True
-        self.site.asked.append((self.path, dict(self.headers)))
-        fault = self.site.faults.pop(0) if self.site.faults else ""
-        content = self.site.files.get(self.path.partition("?")[0])
+    def reply_to(self, request: Request) -> Reply:
+        fault = self.faults.pop(0) if self.faults else ""
+        content = self.files.get(request.path.partition("?")[0])
         if content is None or isinstance(fault, int):
-            self._answer(404 if content is None else int(fault), {"Content-Length": "0", "Retry-After": "0"})
-            return
+            return [response(status=404 if content is None else int(fault), Retry_After="0")]
         tag = f'"{hashlib.sha256(content).hexdigest()[:8]}"'
-        start = self._start(tag)
+        asked = request.headers.get("range", "bytes=0-") if request.headers.get("if-range") == tag else "bytes=0-"
+        start = int(asked.removeprefix("bytes=").rstrip("-"))
         if start >= len(content):
-            self._answer(416, {"Content-Range": f"bytes */{len(content)}", "Content-Length": "0"})
-            return
-        span = {"Content-Range": f"bytes {start}-{len(content) - 1}/{len(content)}"} if start else {}
-        validator = {self.site.validator: tag} if self.site.validator else {}
-        self._answer(206 if start else 200, {"Content-Length": str(len(content) - start), **span, **validator})
-        self.wfile.write(content[start : (start + len(content)) // 2] if fault else content[start:])
-        if fault == "reset":
-            # No linger: the connection ends with RST, not with a proper FIN.
-            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            os.close(self.connection.detach())
-
-    def _start(self, tag: str) -> int:
-        asked = self.headers.get("Range")
-        unchanged = self.headers.get("If-Range") == tag
-        return int(asked.removeprefix("bytes=").rstrip("-")) if asked and unchanged else 0
-
-    def _answer(self, status: int, headers: dict[str, str]) -> None:
-        self.send_response(status)
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.end_headers()
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
-class Server(ThreadingHTTPServer):
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing of clients that are gone: some of these tests cut the line."""
+            return [response(status=416, Content_Range=f"bytes */{len(content)}")]
+        headers = {"Content-Range": f"bytes {start}-{len(content) - 1}/{len(content)}"} if start else {}
+        headers |= {self.validator: tag} if self.validator else {}
+        whole = response(content[start:], status=206 if start else 200, content_type=None, **headers)
+        if not fault:
+            return [whole]
+        half = whole[: -(len(content) - start) // 2]
+        return [half, Act.RESET] if fault == "reset" else [half]
 
 
 @pytest.fixture
-def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Files]:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setattr(module, "FIRST_PAUSE", 0.001)
-    served = Site(files={"/a.bin": CONTENT})
-    with Server(("127.0.0.1", 0), type("Serving", (Handler,), {"site": served})) as server:
-        served.url = f"http://127.0.0.1:{server.server_port}"
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    with serving(Files(files={"/a.bin": CONTENT})) as served:
+        assert isinstance(served, Files)
         yield served
-        server.shutdown()
 
 
 @pytest.fixture
@@ -113,7 +74,7 @@ def get(tmp_path: Path) -> Callable[..., Input]:
 Get = Callable[..., Input]
 
 
-def test_a_file_arrives_whole_and_is_pinned(site: Site, get: Get, tmp_path: Path) -> None:
+def test_a_file_arrives_whole_and_is_pinned(site: Files, get: Get, tmp_path: Path) -> None:
     found = get(f"{site.url}/a.bin")
     assert Path(found.path).read_bytes() == CONTENT
     assert (found.sha256, found.bytes) == (SHA256, len(CONTENT))
@@ -121,27 +82,27 @@ def test_a_file_arrives_whole_and_is_pinned(site: Site, get: Get, tmp_path: Path
     assert [path.name for path in (tmp_path / "downloads").iterdir()] == [local_name(f"{site.url}/a.bin")]
 
 
-def test_what_is_there_is_not_downloaded_again(site: Site, get: Get) -> None:
+def test_what_is_there_is_not_downloaded_again(site: Files, get: Get) -> None:
     first = get(f"{site.url}/a.bin")
     assert get(f"{site.url}/a.bin") == first
-    assert len(site.asked) == 1
+    assert len(site.requests) == 1
 
 
 @pytest.mark.parametrize("fault", [429, 500, 502, 503, 504, 408])
-def test_a_passing_answer_is_tried_again(site: Site, get: Get, fault: int) -> None:
+def test_a_passing_answer_is_tried_again(site: Files, get: Get, fault: int) -> None:
     site.faults = [fault, fault]
     assert get(f"{site.url}/a.bin").sha256 == SHA256
-    assert len(site.asked) == 3
+    assert len(site.requests) == 3
 
 
 @pytest.mark.parametrize("fault", ["short", "reset"])
-def test_a_transfer_that_breaks_off_goes_on_where_it_stopped(site: Site, get: Get, fault: str) -> None:
+def test_a_transfer_that_breaks_off_goes_on_where_it_stopped(site: Files, get: Get, fault: str) -> None:
     site.faults = ["short", fault]
     assert get(f"{site.url}/a.bin").sha256 == SHA256
     assert site.ranges()[:2] == [None, f"bytes={len(CONTENT) // 2}-"]
 
 
-def test_a_later_run_goes_on_where_an_earlier_one_gave_up(site: Site, get: Get) -> None:
+def test_a_later_run_goes_on_where_an_earlier_one_gave_up(site: Files, get: Get) -> None:
     site.faults = ["short"]
     with pytest.raises(InputError, match=r"in 1 tries.*Run again"):
         get(f"{site.url}/a.bin", retries=0)
@@ -149,7 +110,7 @@ def test_a_later_run_goes_on_where_an_earlier_one_gave_up(site: Site, get: Get) 
     assert site.ranges() == [None, f"bytes={len(CONTENT) // 2}-"]
 
 
-def test_a_part_that_is_whole_is_taken_as_it_is(site: Site, get: Get, tmp_path: Path) -> None:
+def test_a_part_that_is_whole_is_taken_as_it_is(site: Files, get: Get, tmp_path: Path) -> None:
     site.faults = ["short"]
     with pytest.raises(InputError):
         get(f"{site.url}/a.bin", retries=0)
@@ -159,7 +120,7 @@ def test_a_part_that_is_whole_is_taken_as_it_is(site: Site, get: Get, tmp_path: 
     assert site.ranges() == [None, f"bytes={len(CONTENT)}-"]
 
 
-def test_a_file_that_changes_between_two_tries_is_begun_anew(site: Site, get: Get) -> None:
+def test_a_file_that_changes_between_two_tries_is_begun_anew(site: Files, get: Get) -> None:
     site.faults = ["short"]
     with pytest.raises(InputError):
         get(f"{site.url}/a.bin", retries=0)
@@ -168,30 +129,30 @@ def test_a_file_that_changes_between_two_tries_is_begun_anew(site: Site, get: Ge
 
 
 @pytest.mark.parametrize("validator", ["", "Last-Modified"])
-def test_a_server_without_entity_tags_is_understood(site: Site, get: Get, validator: str) -> None:
+def test_a_server_without_entity_tags_is_understood(site: Files, get: Get, validator: str) -> None:
     site.validator, site.faults = validator, ["short"]
     assert Path(get(f"{site.url}/a.bin").path).read_bytes() == CONTENT
 
 
-def test_a_missing_file_is_not_tried_again(site: Site, get: Get) -> None:
+def test_a_missing_file_is_not_tried_again(site: Files, get: Get) -> None:
     with pytest.raises(InputError, match=r"nothing\.bin is not published"):
         get(f"{site.url}/nothing.bin")
-    assert len(site.asked) == 1
+    assert len(site.requests) == 1
 
 
 @pytest.mark.parametrize("status", [401, 403])
-def test_a_refusal_is_not_tried_again(site: Site, get: Get, status: int) -> None:
+def test_a_refusal_is_not_tried_again(site: Files, get: Get, status: int) -> None:
     site.faults = [status]
     with pytest.raises(InputError, match=f"refuses it .{status}"):
         get(f"{site.url}/a.bin")
-    assert len(site.asked) == 1
+    assert len(site.requests) == 1
 
 
-def test_a_server_that_stays_ill_is_given_up(site: Site, get: Get) -> None:
+def test_a_server_that_stays_ill_is_given_up(site: Files, get: Get) -> None:
     site.faults = [503] * 9
     with pytest.raises(InputError, match=r"could not be downloaded in 4 tries.*503"):
         get(f"{site.url}/a.bin")
-    assert len(site.asked) == 4
+    assert len(site.requests) == 4
 
 
 def test_a_server_that_is_down_is_tried_again(get: Get, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,7 +169,7 @@ def test_an_address_that_is_none_is_told_at_once_without_its_secrets(get: Get, u
     assert "password" not in str(caught.value)
 
 
-def test_a_file_replaced_upstream_is_reported_and_not_used(site: Site, get: Get) -> None:
+def test_a_file_replaced_upstream_is_reported_and_not_used(site: Files, get: Get) -> None:
     found = get(f"{site.url}/a.bin")
     Path(found.path).unlink()
     site.files["/a.bin"] = CONTENT[::-1]
@@ -217,14 +178,14 @@ def test_a_file_replaced_upstream_is_reported_and_not_used(site: Site, get: Get)
     assert not list(Path(found.path).parent.iterdir())
 
 
-def test_another_size_is_reported_before_the_transfer(site: Site, get: Get) -> None:
+def test_another_size_is_reported_before_the_transfer(site: Files, get: Get) -> None:
     Path(get(f"{site.url}/a.bin").path).unlink()
     site.files["/a.bin"] = CONTENT * 2
     with pytest.raises(InputError, match=f"the server now sends {2 * len(CONTENT):,} bytes"):
         get(f"{site.url}/a.bin")
 
 
-def test_a_registry_is_believed_before_the_first_download(site: Site, get: Get) -> None:
+def test_a_registry_is_believed_before_the_first_download(site: Files, get: Get) -> None:
     url = f"{site.url}/a.bin"
     right = {url: Expected(Path("datasets.csv"), SHA256, len(CONTENT))}
     wrong = {url: Expected(Path("datasets.csv"), "0" * 64, None)}
@@ -236,7 +197,7 @@ def test_a_registry_is_believed_before_the_first_download(site: Site, get: Get) 
 
 
 def test_what_nobody_pinned_is_said_to_be_trusted_once_for_all_files(
-    site: Site, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    site: Files, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     site.files |= {"/b.bin": b"b", "/known.bin": CONTENT}
     registry = {f"{site.url}/known.bin": Expected(Path("datasets.csv"), SHA256, len(CONTENT))}
@@ -248,7 +209,7 @@ def test_what_nobody_pinned_is_said_to_be_trusted_once_for_all_files(
     assert told == [f"{tmp_path}/registry.json: noted SHA-256 of 2 new downloads (trust on first use)"]
 
 
-def test_a_file_changed_here_is_reported(site: Site, get: Get) -> None:
+def test_a_file_changed_here_is_reported(site: Files, get: Get) -> None:
     Path(get(f"{site.url}/a.bin").path).write_bytes(b"edited")
     with pytest.raises(IntegrityError, match="was changed since it was downloaded"):
         get(f"{site.url}/a.bin")
@@ -270,7 +231,7 @@ PAGE = b"\xef\xbb\xbf\n <HTML><body>Please log in</body></HTML>"
     ],
 )
 def test_what_is_no_data_is_neither_kept_nor_pinned(
-    site: Site, get: Get, tmp_path: Path, name: str, content: bytes
+    site: Files, get: Get, tmp_path: Path, name: str, content: bytes
 ) -> None:
     site.files[f"/{name}"] = content
     with pytest.raises(InputError, match="It was not kept"):
@@ -279,20 +240,20 @@ def test_what_is_no_data_is_neither_kept_nor_pinned(
 
 
 @pytest.mark.parametrize("content", [b"a,b\n<1>,2\n", b"# <html>\n1 2\n", gzip.compress(b"1 2\n", mtime=0), b"{1}\n"])
-def test_data_that_have_signs_of_pages_in_them_are_kept(site: Site, get: Get, content: bytes) -> None:
+def test_data_that_have_signs_of_pages_in_them_are_kept(site: Files, get: Get, content: bytes) -> None:
     site.files["/a.txt"] = content
     assert Path(get(f"{site.url}/a.txt").path).read_bytes() == content
 
 
 def test_a_disk_that_is_too_small_is_noticed_before_the_transfer(
-    site: Site, get: Get, monkeypatch: pytest.MonkeyPatch
+    site: Files, get: Get, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 1000}))
     with pytest.raises(ResourceError, match=rf"needs {len(CONTENT):,} bytes.*1,000 bytes free"):
         get(f"{site.url}/a.bin")
 
 
-def test_several_files_come_at_once_and_all_faults_are_told(site: Site, tmp_path: Path) -> None:
+def test_several_files_come_at_once_and_all_faults_are_told(site: Files, tmp_path: Path) -> None:
     site.files |= {f"/{number}.bin": str(number).encode() for number in range(10)}
     urls = [f"{site.url}/{number}.bin" for number in (*range(10), 11, 12)]
     with pytest.raises(InputError) as caught:
@@ -300,18 +261,18 @@ def test_several_files_come_at_once_and_all_faults_are_told(site: Site, tmp_path
     assert {"11.bin" in line or "12.bin" in line for line in str(caught.value).splitlines()} == {True}
     found = Downloads(tmp_path, {}).get(urls[:10])
     assert [Path(each.path).read_text() for each in found] == [str(number) for number in range(10)]
-    assert len(site.asked) == 12
+    assert len(site.requests) == 12
 
 
 def test_secrets_are_used_but_neither_kept_nor_told(
-    site: Site, get: Get, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    site: Files, get: Get, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     site.faults = [503]
     url = f"{site.url.replace('//', '//ann:pass%40word@')}/a.bin?signature=abc123&part=1"
     with caplog.at_level(logging.INFO):
         found = get(url)
-    assert site.asked[-1][0] == "/a.bin?signature=abc123&part=1"
-    assert site.asked[-1][1]["Authorization"] == "Basic YW5uOnBhc3NAd29yZA=="
+    assert site.requests[-1].path == "/a.bin?signature=abc123&part=1"
+    assert site.requests[-1].headers["authorization"] == "Basic YW5uOnBhc3NAd29yZA=="
     told = found.origin + caplog.text + (tmp_path / "registry.json").read_text() + str(found.path)
     assert not any(secret in told for secret in ("ann", "pass", "abc123"))
     assert found.origin == f"{site.url}/a.bin?signature=...&part=..."
