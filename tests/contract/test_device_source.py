@@ -68,18 +68,9 @@ def test_every_call_into_rapids_binds(path: Path, rapids: Describe) -> None:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.name)
-def test_no_call_runs_into_a_known_gap(path: Path) -> None:
-    assert known_gaps(find_calls(path).calls) == []
-
-
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.name)
-def test_no_array_of_the_device_is_given_to_numpy_or_pyarrow(path: Path) -> None:
-    assert find_calls(path).faults == []
-
-
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.name)
-def test_the_object_of_every_method_is_known(path: Path) -> None:
-    assert find_calls(path).unresolved == []
+def test_objects_are_known_no_call_runs_into_a_gap_and_the_host_is_given_no_array(path: Path) -> None:
+    found = find_calls(path)
+    assert (found.unresolved, known_gaps(found.calls), found.faults) == ([], [], [])
 
 
 def test_gpu_code_was_found() -> None:
