@@ -15,7 +15,7 @@ from whitewater.config.resolve import resolve
 ROOT = Path(__file__).parents[2]
 
 
-def write_lock(folder: Path, *lines: str, requested: str = "numpy\n") -> Path:
+def write_lock(folder: Path, *lines: str, requested: str) -> Path:
     (folder / "cpu.in").write_text(requested)
     lock = folder / "cpu.lock"
     lock.write_text("# a comment\n" + "".join(f"{line} \\\n    --hash=sha256:{'0' * 64}\n" for line in lines))
@@ -35,34 +35,27 @@ def test_python_that_is_too_old_fails_with_its_remedy(monkeypatch: pytest.Monkey
     assert "PYTHON=" in check.fix
 
 
-def test_packages_at_their_locked_versions_pass(tmp_path: Path) -> None:
-    lock = write_lock(tmp_path, f"numpy=={numpy.__version__}")
-    assert doctor.check_packages(lock).status == "ok"
+NUMPY, OTHER = f"numpy=={numpy.__version__}", "win32" if sys.platform != "win32" else "linux"
 
 
-def test_package_at_another_version_is_named_with_both_versions(tmp_path: Path) -> None:
-    check = doctor.check_packages(write_lock(tmp_path, "numpy==1.2.3"))
-    assert check.status == "warn"
-    assert f"numpy {numpy.__version__} (lock: 1.2.3)" in check.found
-
-
-def test_requested_package_that_is_missing_fails(tmp_path: Path) -> None:
-    lock = write_lock(tmp_path, "no-such-package==1.0", requested="no-such-package==1.*\n")
-    check = doctor.check_packages(lock)
-    assert check.status == "fail"
-    assert "missing: no-such-package" in check.found
-    assert "cpu.lock" in check.fix
-
-
-def test_package_that_only_others_need_is_a_warning_when_missing(tmp_path: Path) -> None:
-    check = doctor.check_packages(write_lock(tmp_path, f"numpy=={numpy.__version__}", "no-such-package==1.0"))
-    assert check.status == "warn"
-
-
-def test_package_of_another_platform_is_not_missed(tmp_path: Path) -> None:
-    other = "win32" if sys.platform != "win32" else "linux"
-    lock = write_lock(tmp_path, f"numpy=={numpy.__version__}", f"no-such-package==1.0 ; sys_platform == '{other}'")
-    assert doctor.check_packages(lock).status == "ok"
+@pytest.mark.parametrize(
+    ("locked", "requested", "status", "found"),
+    [
+        ([NUMPY], "numpy", "ok", ""),
+        (["numpy==1.2.3"], "numpy", "warn", f"numpy {numpy.__version__} (lock: 1.2.3)"),
+        (["no-such-package==1.0"], "no-such-package==1.*", "fail", "missing: no-such-package"),
+        ([NUMPY, "no-such-package==1.0"], "numpy", "warn", "no-such-package"),
+        ([NUMPY, f"no-such-package==1.0 ; sys_platform == '{OTHER}'"], "numpy", "ok", ""),
+    ],
+    ids=["as locked", "another version", "requested and missing", "missing for others", "another platform"],
+)
+def test_packages_are_compared_with_the_lock(
+    tmp_path: Path, locked: list[str], requested: str, status: str, found: str
+) -> None:
+    check = doctor.check_packages(write_lock(tmp_path, *locked, requested=f"{requested}\n"))
+    assert check.status == status
+    assert found in check.found
+    assert status == "ok" or "cpu.lock" in check.fix
 
 
 def test_missing_lock_fails(tmp_path: Path) -> None:

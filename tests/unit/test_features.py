@@ -63,13 +63,6 @@ def test_each_feature_is_what_pandas_derives_and_null_is_nan(tmp_path: Path) -> 
     np.testing.assert_allclose(matrix, expected.to_numpy(), rtol=1e-12, equal_nan=True)
 
 
-def test_a_trip_of_no_duration_has_no_speed(tmp_path: Path) -> None:
-    frame = trips(3)
-    frame["dropoff_datetime"] = frame["pickup_datetime"]
-    matrix = feature_matrix(block_of(frame, tmp_path), WHICH, zones(), DEVICE)
-    assert np.isnan(matrix[:, FEATURES.index("speed")]).all()
-
-
 def test_boroughs_are_known_by_name_whatever_their_order_in_the_zone_table(tmp_path: Path) -> None:
     block, table = block_of(trips(500), tmp_path), zones()
     reversed_codes = np.where(table.borough_codes >= 0, 5 - table.borough_codes, -1).astype(np.int8)

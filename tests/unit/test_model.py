@@ -201,11 +201,6 @@ class TestStep:
             assert scores[name]["mae_gain"]["low"] > 0
             assert scores[name]["r2"]["low"] < scores[name]["r2"]["value"] < scores[name]["r2"]["high"]
 
-    def test_the_artefact_has_these_files_and_no_others(self, fitted: Path) -> None:
-        models = [f"{service}/{name}" for service in ("fhvhv", "yellow") for name in ("forest.treelite", "ridge.json")]
-        found = [path.relative_to(fitted).as_posix() for path in fitted.rglob("*") if path.is_file()]
-        assert sorted(found) == sorted([*models, "metrics.json", "model.json", "predictions.parquet"])
-
     def test_metrics_say_what_was_used_and_how_it_was_chosen(self, fitted: Path) -> None:
         found = metrics_of(fitted)["services"]["yellow"]
         assert found["sample"]["eligible"] == (trips(4_000)["payment_type"] == 1).sum()

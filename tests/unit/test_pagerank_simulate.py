@@ -310,20 +310,6 @@ def test_every_spelling_leads_to_the_same_address() -> None:
 # ---- pages
 
 
-def test_encodings_are_mixed_and_declared_as_noted(web: Web) -> None:
-    found: Counter[str] = Counter()
-    for url in web.pages:
-        header = re.search("charset=(.*)", web.html[url].content_type)
-        meta = re.search(rb'<meta charset="(.*?)">', web.html[url].body)
-        declared = header[1] if header else meta[1].decode() if meta else ""
-        found[f"{declared.lower()} by {'header' if header else 'meta' if meta else 'nothing'}"] += 1
-    noted = Counter(web.facts["encodings"])
-    undeclared = sum(number for name, number in noted.items() if name.endswith("nothing"))
-    assert found.pop(" by nothing") == undeclared > 0
-    assert found == Counter({name: number for name, number in noted.items() if not name.endswith("nothing")})
-    assert len(found) == 6
-
-
 # ---- queries
 
 

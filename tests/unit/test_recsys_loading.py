@@ -19,8 +19,6 @@ from distributed.protocol.pickle import dumps, loads
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.contract.device_array import DeviceArray
-from tests.contract.strict_device import StrictDevice
 from whitewater import memory
 from whitewater.devices import resolve
 from whitewater.devices.column_reading import column_of
@@ -151,15 +149,6 @@ def test_other_libraries_take_the_memory_of_a_batch(features: FeatureFolder) -> 
         assert np.array_equal(taken, array, equal_nan=True)
 
 
-def test_batches_are_on_the_device(features: FeatureFolder) -> None:
-    options: dict[str, Any] = {"batch_rows": 900, "seed": 3}
-    device: Any = StrictDevice()
-    on_device: list[dict[str, Any]] = list(Batches(features, device=device, **options).epoch())
-    for found, expected in zip(on_device, Batches(features, **options).epoch(), strict=True):
-        assert all(isinstance(array, DeviceArray) for array in found.values())
-        assert all(np.array_equal(device.to_host(found[name]), expected[name], equal_nan=True) for name in expected)
-
-
 def test_columns_with_levels_but_no_nulls_are_read(tmp_path: Path) -> None:
     table = table_of(500).select(["user", "price", "words", "row_id"])
     folder = folder_of(tmp_path / "f", table_of(500), files=1)
@@ -215,11 +204,6 @@ def test_epochs_and_seeds_have_orders_of_their_own(features: FeatureFolder) -> N
     assert ids_of(features, seed=1, epoch=2) == orders[-1]
 
 
-def test_one_object_gives_an_epoch_again(features: FeatureFolder) -> None:
-    batches = Batches(features, columns=["row_id"], batch_rows=100)
-    assert row_ids(batches.epoch(1)) == row_ids(batches.epoch(1)) != row_ids(batches.epoch(2))
-
-
 def test_the_order_is_the_same_on_every_machine(features: FeatureFolder) -> None:
     # Written down once; an order that changes makes training unrepeatable.
     assert ids_of(features, seed=7, epoch=3, batch_rows=1000)[:8] == [323, 4643, 2130, 4144, 206, 3878, 4039, 2825]
@@ -261,14 +245,6 @@ def test_rows_of_a_batch_are_from_all_over_the_folder(monkeypatch: pytest.Monkey
 
 
 # ---- threads and memory
-
-
-def test_no_thread_is_left_when_the_consumer_breaks_off(features: FeatureFolder) -> None:
-    batches = Batches(features, batch_rows=100, window_rows=100, threads=2)
-    for _ in batches.epoch():
-        assert loading_threads()
-        break
-    assert loading_threads() == []
 
 
 def test_no_thread_is_left_when_the_consumer_raises(features: FeatureFolder) -> None:

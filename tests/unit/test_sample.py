@@ -80,21 +80,11 @@ def test_sample_does_not_depend_on_partitions_row_groups_or_row_order(parts: int
         assert_same(drawn(Path(name) / "parts", 300), expected)
 
 
-def test_a_larger_sample_contains_a_smaller_one(tmp_path: Path) -> None:
-    folder = write_parts(FRAME, tmp_path, service="yellow")
-    np.testing.assert_array_equal(drawn(folder, 500).features[:200], drawn(folder, 200).features)
-
-
 def test_few_recorded_tips_still_fill_the_sample(tmp_path: Path) -> None:
     frame = trips(20_000, card=0.02)
     sample = drawn(write_parts(frame, tmp_path, service="yellow", parts=3), 150)
     assert 150 < sample.eligible < 600
     assert sample.hashes.tolist() == smallest_hashes(frame, 150)
-
-
-def test_fewer_trips_than_wanted_are_all_used(tmp_path: Path) -> None:
-    sample = drawn(write_parts(FRAME, tmp_path, service="yellow"), 100_000)
-    assert len(sample) == sample.eligible == (FRAME["payment_type"] == 1).sum()
 
 
 def test_trips_that_differ_only_outside_the_hash_are_drawn_by_content(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import zarr
-from scipy import stats
 
 from whitewater.config.genomics import Simulate
 from whitewater.devices import resolve
@@ -29,7 +28,7 @@ from whitewater.genomics.simulation.dirt import (
     miss,
     sample_rates,
 )
-from whitewater.genomics.simulation.people import draw_people, gamete, inherit
+from whitewater.genomics.simulation.people import draw_people, inherit
 from whitewater.genomics.simulation.store import write_vcz
 from whitewater.step import Output, Run
 
@@ -212,14 +211,6 @@ def test_bio2zarr_indexes_the_store(tmp_path: Path) -> None:
 # Relatives
 
 
-def test_a_gamete_changes_the_copy_at_each_crossover() -> None:
-    parent = np.array([[0, 1]] * 6, np.int8)
-    positions = np.array([10, 20, 30, 40, 50, 60])
-    inherited = gamete(parent, positions, np.array([45.0, 15.0]), first=0)
-    assert inherited.tolist() == [0, 1, 1, 1, 0, 0]
-    assert gamete(parent, positions, np.array([]), first=1).tolist() == [1] * 6
-
-
 def test_families_go_to_the_populations_in_turn() -> None:
     people = draw_people({"AFR": 5, "EUR": 2, "ADMIX": 4}, families=4, duplicates=1)
     children = [person for person in people if person.role == "child"]
@@ -275,21 +266,6 @@ def test_kinship_is_a_quarter_in_families_and_none_between_them(
     assert np.mean(siblings) == pytest.approx(0.25, abs=0.04)
     assert np.mean(of_parents) == pytest.approx(0.25, abs=0.02)
     assert np.mean(strangers) == pytest.approx(0, abs=0.04)  # biased downwards: the fewer heterozygotes divide
-
-
-def test_crossovers_are_as_many_as_the_map_is_long() -> None:
-    """A parent whose copies differ at every base shows each crossover that falls between two of them."""
-    people = draw_people({"AFR": 2}, families=1, duplicates=0)
-    founders = np.tile(np.array([0, 1], np.int8), (2000, 2, 1))
-    random = np.random.default_rng(2)
-    changes = 0
-    for _ in range(50):
-        inherited = inherit(
-            founders, people, positions=np.arange(1, 2001), recombination_rate=2e-3, length=2000, random=random
-        )
-        changes += int(abs(np.diff(inherited[:, 2:], axis=0)).sum())
-    low, high = stats.poisson(4 * 4 * 50).interval(0.9999)  # two children of two parents, 4 crossovers each
-    assert 0.97 * low < changes < high
 
 
 # Dirt
