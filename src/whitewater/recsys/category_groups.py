@@ -194,13 +194,10 @@ class GroupTable:
         return lambda row: groups.get(grouping.category(row), unseen)
 
 
-def table_of(values: pa.Array, columns: Mapping[str, npt.NDArray[Any] | pa.Array]) -> pa.Table:
+def table_of(values: pa.Array, columns: Mapping[str, npt.NDArray[Any]]) -> pa.Table:
     """Return a table of groups, null first, and of columns of them; integers of 32 bits where they all fit."""
     categories = pa.concat_arrays([pa.nulls(1, values.type), values])
-    of_arrow = {
-        name: each if isinstance(each, pa.Array) else to_arrow(_narrowed(each)) for name, each in columns.items()
-    }
-    return pa.table({CATEGORY: categories, **of_arrow})
+    return pa.table({CATEGORY: categories, **{name: to_arrow(_narrowed(each)) for name, each in columns.items()}})
 
 
 def _narrowed(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -46,17 +46,9 @@ class Moments:
         mean, deviation, rest = (np.zeros(groups) for _ in range(3))
         return cls(np.zeros(groups, np.int64), mean, deviation, np.full(groups, np.inf), np.full(groups, -np.inf), rest)
 
-    def __len__(self) -> int:
-        return len(self.count)
-
-    def __getitem__(self, groups: Any) -> Moments:
-        """Return those of some groups, chosen as NumPy's indices choose."""
-        return Moments(*(getattr(self, each.name)[groups] for each in fields(self)))
-
-    def __setitem__(self, groups: Any, moments: Moments) -> None:
-        """Replace those of some groups, in place."""
-        for each in fields(self):
-            getattr(self, each.name)[groups] = getattr(moments, each.name)
+    def appended(self, other: Moments) -> Moments:
+        """Return those of the groups of both."""
+        return Moments(*(np.append(getattr(self, each.name), getattr(other, each.name)) for each in fields(self)))
 
     def merged(self, other: Moments) -> Moments:
         """Return those of the values of both, group by group."""

@@ -14,7 +14,7 @@ from whitewater.arrow_arrays import to_arrow
 from whitewater.devices.categories import count_codes
 from whitewater.devices.columns import Block, Column, Lists
 from whitewater.recsys.categories import order_by_frequency
-from whitewater.recsys.category_groups import NULL, grown, read_categories, read_numbers, table_of
+from whitewater.recsys.category_groups import NULL, read_categories, read_numbers
 from whitewater.recsys.category_ids import known_categories
 from whitewater.recsys.combinations import combine
 from whitewater.recsys.operator import Fitting, Statistic
@@ -59,33 +59,20 @@ class Group:
 
 
 class RowsOfValues(Gathering):
-    """How many rows have each value, int64 (groups,), and how many are null."""
+    """How many rows have each value, and how many are null."""
 
     def __init__(self, group: Group, kind: pa.DataType) -> None:
-        super().__init__(kind)
-        self._group, self._rows = group, np.zeros(1, np.int64)
-
-    @property
-    def nbytes(self) -> int:
-        return self.groups.nbytes + self._rows.nbytes
-
-    def grow(self, groups: int) -> None:
-        self._rows = grown(self._rows, groups)
+        super().__init__(kind, {ROWS: np.zeros(1, np.int64)})
+        self._group = group
 
     def add(self, block: Block, device: Device) -> None:
         for values, rows, nulls in self._group.counted(block, device):
             # A dictionary may have values that no row has, and others twice.
             there = np.flatnonzero(rows)
             groups = self.groups.number(values if len(there) == len(values) else values.take(to_arrow(there)))
-            self.grow(len(self.groups))
-            np.add.at(self._rows, groups, rows[there])
-            self._rows[NULL] += nulls
-
-    def add_table(self, groups: Integers, table: pa.Table) -> None:
-        self._rows[groups] += read_numbers(table, [ROWS])[ROWS]
-
-    def table(self) -> pa.Table:
-        return table_of(self.groups.values(), {ROWS: self._rows[: len(self.groups)]})
+            self.grow()
+            np.add.at(self.totals[ROWS], groups, rows[there])
+            self.totals[ROWS][NULL] += nulls
 
 
 @dataclass(frozen=True)

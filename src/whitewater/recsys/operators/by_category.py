@@ -21,7 +21,17 @@ import pyarrow as pa
 
 from whitewater.devices.columns import Numbers
 from whitewater.errors import IntegrityError, ResourceError
-from whitewater.recsys.category_groups import Grouped, Grouping, Groups, GroupTable, name_of, read_categories
+from whitewater.recsys.category_groups import (
+    Grouped,
+    Grouping,
+    Groups,
+    GroupTable,
+    grown,
+    name_of,
+    read_categories,
+    read_numbers,
+    table_of,
+)
 from whitewater.recsys.operator import Fitted, Operator, Statistic
 from whitewater.recsys.operators.by_column import number_fields
 from whitewater.recsys.schema import Field
@@ -116,10 +126,13 @@ class ByCategory(Operator):
 
 
 class Gathering(ABC):
-    """A table of groups that grows with blocks, or with tables of other parts; its categories are of a type."""
+    """A table of groups that grows with blocks, or with tables of other parts; its categories are of a type.
 
-    def __init__(self, type_: pa.DataType) -> None:
-        self.groups = Groups(type_)
+    ``totals`` are arrays (groups,), by name, with room for more groups; those of other parts are added to them.
+    """
+
+    def __init__(self, type_: pa.DataType, totals: dict[str, npt.NDArray[Any]]) -> None:
+        self.groups, self.totals = Groups(type_), totals
 
     @abstractmethod
     def add(self, block: Block, device: Device) -> None:
@@ -128,37 +141,38 @@ class Gathering(ABC):
     def merge(self, table: pa.Table) -> None:
         """Add what another table tells, which may lie on disk."""
         groups = np.append(0, self.groups.number(read_categories(table)))
-        self.grow(len(self.groups))
+        self.grow()
         self.add_table(groups, table)
 
-    @abstractmethod
-    def grow(self, groups: int) -> None:
-        """Make room for so many groups."""
+    def grow(self) -> None:
+        """Make room for all groups."""
+        self.totals = {name: grown(each, len(self.groups)) for name, each in self.totals.items()}
 
-    @abstractmethod
     def add_table(self, groups: npt.NDArray[np.int64], table: pa.Table) -> None:
         """Add what another table tells of its categories, which are these groups."""
+        for name, numbers in read_numbers(table, list(self.totals)).items():
+            self.totals[name][groups] += numbers
 
-    @abstractmethod
     def table(self) -> pa.Table:
         """Return what was gathered."""
+        return table_of(self.groups.values(), {name: each[: len(self.groups)] for name, each in self.totals.items()})
 
     @property
-    @abstractmethod
     def nbytes(self) -> int:
         """Bytes that it takes."""
+        return self.groups.nbytes + sum(each.nbytes for each in self.totals.values())
 
 
 class GatheringOfRows(Gathering):
     """A table of the categories of a grouping, each row being in one of them."""
 
-    def __init__(self, grouping: Grouping) -> None:
-        super().__init__(grouping.type)
+    def __init__(self, grouping: Grouping, totals: dict[str, npt.NDArray[Any]]) -> None:
+        super().__init__(grouping.type, totals)
         self._grouping = grouping
 
     def add(self, block: Block, device: Device) -> None:
         here = self.groups.add(self._grouping.categories(block, device), device)
-        self.grow(len(self.groups))
+        self.grow()
         self.add_rows(here, block, device)
 
     @abstractmethod

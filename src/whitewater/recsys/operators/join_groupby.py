@@ -15,7 +15,7 @@ from pydantic import model_validator
 from whitewater.devices.categories import count_codes
 from whitewater.errors import InputError
 from whitewater.recsys.categories import as_floats
-from whitewater.recsys.category_groups import Grouped, Grouping, grown, read_numbers, table_of
+from whitewater.recsys.category_groups import Grouped, Grouping, read_numbers
 from whitewater.recsys.moments import Moments, grouped_moments
 from whitewater.recsys.operators.by_category import ByCategory, GatheringOfRows, LearntByCategory, spread
 
@@ -80,48 +80,38 @@ class JoinGroupby(ByCategory):
 
 
 class NumbersByCategory(GatheringOfRows):
-    """Rows int64 (groups,), and the moments (groups,) of each number."""
+    """Rows, and the moments of each number."""
 
     def __init__(self, numbers: Sequence[str], grouping: Grouping) -> None:
-        super().__init__(grouping)
-        self._rows = np.zeros(1, np.int64)
-        self._moments = {number: Moments.none() for number in numbers}
+        none = Moments.none()
+        moments = {f"{number}_{name}": getattr(none, name) for number in numbers for name in MOMENTS}
+        super().__init__(grouping, {ROWS: np.zeros(1, np.int64), **moments})
+        self._numbers = numbers
 
-    @property
-    def nbytes(self) -> int:
-        return self.groups.nbytes + self._rows.nbytes * (1 + len(MOMENTS) * len(self._moments))
-
-    def grow(self, groups: int) -> None:
-        self._rows = grown(self._rows, groups)
-        self._moments = {number: _grown(moments, len(self._rows)) for number, moments in self._moments.items()}
+    def grow(self) -> None:
+        known = len(self.totals[ROWS])
+        super().grow()
+        for number in self._numbers:
+            self.totals[f"{number}_minimum"][known:] = np.inf
+            self.totals[f"{number}_maximum"][known:] = -np.inf
 
     def add_rows(self, here: Grouped, block: Block, device: Device) -> None:
-        self._rows[here.groups] += device.to_host(count_codes(here.codes, len(here.groups), device))
-        for number, moments in self._moments.items():
+        self.totals[ROWS][here.groups] += device.to_host(count_codes(here.codes, len(here.groups), device))
+        for number in self._numbers:
             found = grouped_moments(here.codes, as_floats(block[number], device), len(here.groups), device)
-            moments[here.groups] = moments[here.groups].merged(found)
+            self._merge(here.groups, number, found)
 
     def add_table(self, groups: npt.NDArray[np.int64], table: pa.Table) -> None:
-        self._rows[groups] += read_numbers(table, [ROWS])[ROWS]
-        for number, moments in self._moments.items():
-            moments[groups] = moments[groups].merged(_moments(table, number))
+        self.totals[ROWS][groups] += read_numbers(table, [ROWS])[ROWS]
+        for number in self._numbers:
+            self._merge(groups, number, _moments(table, number))
 
-    def table(self) -> pa.Table:
-        groups = slice(len(self.groups))
-        of_numbers = {
-            f"{number}_{name}": getattr(moments, name)[groups]
-            for number, moments in self._moments.items()
-            for name in MOMENTS
-        }
-        return table_of(self.groups.values(), {ROWS: self._rows[groups], **of_numbers})
-
-
-def _grown(moments: Moments, groups: int) -> Moments:
-    if groups == len(moments):
-        return moments
-    larger = Moments.none(groups)
-    larger[: len(moments)] = moments
-    return larger
+    def _merge(self, groups: npt.NDArray[np.int64], number: str, found: Moments) -> None:
+        names = {name: f"{number}_{name}" for name in MOMENTS}
+        known = Moments(**{name: self.totals[of_number][groups] for name, of_number in names.items()})
+        merged = known.merged(found)
+        for name, of_number in names.items():
+            self.totals[of_number][groups] = getattr(merged, name)
 
 
 def _moments(table: pa.Table, number: str) -> Moments:
@@ -143,7 +133,7 @@ class CategoryStatistics(LearntByCategory):
                 raise InputError(
                     f"JoinGroupby: the column {number!r} has infinite values. Clip it before, or leave it out."
                 )
-        found = {number: _statistics(_grown(each, len(rows) + 1)) for number, each in moments.items()}
+        found = {number: _statistics(each.appended(Moments.none())) for number, each in moments.items()}
         self._columns += [found[number][stat].astype(np.float32) for number, stat in operator.statistics_of_numbers()]
 
     def numbers(self, categories: Categories, of_rows: Array | None, applying: Applying) -> list[Array]:

@@ -21,7 +21,7 @@ from whitewater.devices.categories import count_codes, sum_by_code
 from whitewater.devices.columns import Numbers
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.recsys.categories import as_floats
-from whitewater.recsys.category_groups import Grouped, Grouping, grown, read_numbers, table_of
+from whitewater.recsys.category_groups import Grouped, Grouping, read_numbers
 from whitewater.recsys.category_kernels import add_up_runs
 from whitewater.recsys.operators.by_category import ByCategory, GatheringOfRows, LearntByCategory, spread
 
@@ -204,18 +204,15 @@ class PastCells(GatheringOfRows):
     """Rows, and sums of a target, by category and period; and by category the rows that do not count."""
 
     def __init__(self, operator: _Past, grouping: Grouping) -> None:
-        super().__init__(grouping)
-        self._operator, self._nulls = operator, np.zeros(1, np.int64)
+        super().__init__(grouping, {NULLS: np.zeros(1, np.int64)})
+        self._operator = operator
         nothing = np.empty(0, np.int64)
         self._cells = Cells(nothing, nothing, dict(zip(operator.kept, (nothing, np.empty(0)), strict=False)))
         self._added: list[Cells] = []
 
     @property
     def nbytes(self) -> int:
-        return self.groups.nbytes + self._nulls.nbytes + sum(each.nbytes for each in [self._cells, *self._added])
-
-    def grow(self, groups: int) -> None:
-        self._nulls = grown(self._nulls, groups)
+        return super().nbytes + sum(each.nbytes for each in [self._cells, *self._added])
 
     def add_rows(self, here: Grouped, block: Block, device: Device) -> None:
         periods = self._operator.periods(block, device)
@@ -227,7 +224,7 @@ class PastCells(GatheringOfRows):
             if bool(null.any()):
                 values, known = xp.where(null, 0.0, values), xp.where(null, -1, known)
                 missing = count_codes(xp.where(null, here.codes, -1), len(here.groups), device)
-                self._nulls[here.groups] += device.to_host(missing)
+                self.totals[NULLS][here.groups] += device.to_host(missing)
             numbers[SUMS] = device.to_host(sum_by_code(known, values, len(codes), device))
         numbers[ROWS] = device.to_host(count_codes(known, len(codes), device))
         some = np.flatnonzero(numbers[ROWS])
@@ -235,9 +232,9 @@ class PastCells(GatheringOfRows):
         self._add(Cells(here.groups[codes[some]], cell_periods[some], kept))
 
     def add_table(self, groups: Integers, table: pa.Table) -> None:
+        super().add_table(groups, table)
         cells = _read(table, self._operator.kept)
         self._add(Cells(groups[cells.groups], cells.periods, cells.numbers))
-        self._nulls[groups] += read_numbers(table, [NULLS])[NULLS]
 
     def _add(self, cells: Cells) -> None:
         self._added.append(cells)
@@ -252,8 +249,10 @@ class PastCells(GatheringOfRows):
         self._join()
         offsets = to_arrow(np.searchsorted(self._cells.groups, np.arange(len(self.groups) + 1)))
         lists = {PERIODS: self._cells.periods} | {name: self._cells.numbers[name] for name in self._operator.kept}
-        of_groups = {name: pa.LargeListArray.from_arrays(offsets, to_arrow(each)) for name, each in lists.items()}
-        return table_of(self.groups.values(), {NULLS: self._nulls[: len(self.groups)], **of_groups})
+        table = super().table()
+        for name, each in lists.items():
+            table = table.append_column(name, pa.LargeListArray.from_arrays(offsets, to_arrow(each)))
+        return table
 
 
 def _read(table: pa.Table, kept: Sequence[str]) -> Cells:

@@ -13,7 +13,7 @@ from pydantic import Field as Setting
 from whitewater.devices.categories import count_codes, sum_by_code
 from whitewater.errors import ConfigError, InputError
 from whitewater.recsys.categories import as_floats
-from whitewater.recsys.category_groups import Grouped, Grouping, columns_of, grown, read_numbers, table_of
+from whitewater.recsys.category_groups import Grouped, Grouping, columns_of, read_numbers
 from whitewater.recsys.hashing import row_hash
 from whitewater.recsys.operators.by_category import ByCategory, GatheringOfRows, LearntByCategory, spread
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
+KINDS = ("count", "sum", "null")
 # Of the hash that tells a row's fold.
 FOLD_SEED = 42
 
@@ -107,53 +108,29 @@ class TargetEncoding(ByCategory):
 
 
 class TargetSums(GatheringOfRows):
-    """Counts and sums of the targets by category and fold, and the rows whose target is null, which do not count.
-
-    Counts are int64 and sums float64, (groups, targets, folds); nulls are int64 (groups, targets, 1).
-    """
+    """Counts and sums of the targets by category and fold, and the rows whose target is null, which do not count."""
 
     def __init__(self, operator: TargetEncoding, grouping: Grouping) -> None:
-        super().__init__(grouping)
-        self._operator, shape = operator, (1, len(operator.targets), operator.kfold)
-        nulls = np.zeros((*shape[:2], 1), np.int64)
-        self._totals: dict[str, npt.NDArray[Any]] = {
-            "count": np.zeros(shape, np.int64), "sum": np.zeros(shape), "null": nulls,
-        }  # fmt: skip
-
-    @property
-    def nbytes(self) -> int:
-        return self.groups.nbytes + sum(each.nbytes for each in self._totals.values())
-
-    def grow(self, groups: int) -> None:
-        self._totals = {kind: grown(each, groups) for kind, each in self._totals.items()}
+        names = {name: np.float64 if kind == "sum" else np.int64 for kind in KINDS for name in operator.names(kind)}
+        super().__init__(grouping, {name: np.zeros(1, dtype) for name, dtype in names.items()})
+        self._operator = operator
 
     def add_rows(self, here: Grouped, block: Block, device: Device) -> None:
         folds = self._operator.kfold
         cells = here.codes * folds + self._operator.folds(block, device) if folds > 1 else here.codes
-        shape = (len(here.groups), folds)
-        totals, xp = self._totals, device.xp
-        for place, target in enumerate(self._operator.targets):
+        size, xp = len(here.groups), device.xp
+        for target in self._operator.targets:
             values, known = as_floats(block[target], device), cells
             null = xp.isnan(values)
             if bool(null.any()):
                 values, known = xp.where(null, 0.0, values), xp.where(null, -1, cells)
-                missing = count_codes(xp.where(null, here.codes, -1), shape[0], device)
-                totals["null"][here.groups, place, 0] += device.to_host(missing)
-            counts = device.to_host(count_codes(known, shape[0] * folds, device))
-            sums = device.to_host(sum_by_code(known, values, shape[0] * folds, device))
-            totals["count"][here.groups, place] += counts.reshape(shape)
-            totals["sum"][here.groups, place] += sums.reshape(shape)
-
-    def add_table(self, groups: Counts, table: pa.Table) -> None:
-        for kind, totals in self._totals.items():
-            totals[groups] += self._operator.totals(table, kind)[:-1]
-
-    def table(self) -> pa.Table:
-        columns: dict[str, npt.NDArray[Any]] = {}
-        for kind, totals in self._totals.items():
-            of_groups = totals[: len(self.groups)].reshape(len(self.groups), -1)
-            columns |= zip(self._operator.names(kind), of_groups.T, strict=True)
-        return table_of(self.groups.values(), columns)
+                missing = count_codes(xp.where(null, here.codes, -1), size, device)
+                self.totals[f"{target}_null_0"][here.groups] += device.to_host(missing)
+            counts = device.to_host(count_codes(known, size * folds, device)).reshape(size, folds)
+            sums = device.to_host(sum_by_code(known, values, size * folds, device)).reshape(size, folds)
+            for fold in range(folds):
+                self.totals[f"{target}_count_{fold}"][here.groups] += counts[:, fold]
+                self.totals[f"{target}_sum_{fold}"][here.groups] += sums[:, fold]
 
 
 class TargetMeans(LearntByCategory):
