@@ -16,7 +16,7 @@ from pydantic import FiniteFloat
 from whitewater.devices.columns import Numbers
 from whitewater.errors import InputError, IntegrityError
 from whitewater.recsys.categories import as_floats
-from whitewater.recsys.medians import Runs, exact_runs_of, merged, runs_of, runs_of_integers, value_of
+from whitewater.recsys.medians import Runs, merged, runs_of, runs_of_integers, sorted_runs_of
 from whitewater.recsys.operator import Applying, Fitted, Fitting, Operator, Row, RowFunction, Statistic
 from whitewater.recsys.operators.by_column import (
     column_names,
@@ -169,7 +169,7 @@ class MedianOf(Statistic):
         values = as_floats(column, device)
         if self.window is None:
             return runs_of(values[~device.xp.isnan(values)], device)
-        return exact_runs_of(values[(values >= self.window.low) & (values <= self.window.high)], device)
+        return sorted_runs_of(values[(values >= self.window.low) & (values <= self.window.high)], device)
 
     def combine(self, parts: Sequence[Runs], fitting: Fitting) -> Median | MedianOf:
         """Return the median, or what looks closer; raises InputError if there is no value, or it is infinite."""
@@ -178,12 +178,11 @@ class MedianOf(Statistic):
         ends = window.below + np.cumsum(runs.count)
         middle = (window.total - 1) // 2, window.total // 2
         first, second = (int(np.searchsorted(ends, rank, "right")) for rank in middle)
-        least, most = int(runs.least[first]), int(runs.most[second])
-        if least == most or (runs.exact and first != second):
-            return self._median(value_of(int(runs.most[first])), value_of(int(runs.least[second])), window.total)
+        low, high = runs.bounds(first)[0], runs.bounds(second)[1]
+        if not runs.shift:
+            return self._median(low, high, window.total)
         count = int(runs.count[first : second + 1].sum())
-        closer = Window(value_of(least), value_of(most), int(ends[second]) - count, count, window.total)
-        return replace(self, window=closer)
+        return replace(self, window=Window(low, high, int(ends[second]) - count, count, window.total))
 
     def _looked_at(self, count: int) -> Window:
         if self.window is None:
