@@ -58,25 +58,12 @@ def _shift(slots: Array) -> int:
 
 @kernel
 def find(strings: Hashed, table: Hashed, size: int, learning: bool, numbers: Array) -> tuple[int, int]:
-    """Find strings among known ones, and let them be known if ``learning``.
+    """Find strings, given with their hashes, among known ones, of which there are ``size``.
 
-    Parameters
-    ----------
-    strings
-        The strings, and the hash of each, uint64.
-    table
-        The known strings, with room for more where ``learning``, and their slots, no more than half of them filled.
-    size
-        How many strings are known.
-    learning
-        Whether a string that is not known becomes so, with the next number.
-    numbers
-        int64 (strings,); filled with the number of each, -1 where it is not known.
-
-    Returns
-    -------
-    tuple of int
-        How many strings were found before the room was used up, and how many are known now.
+    ``table`` are the known strings, with room for more where ``learning``, and their slots, no more than half of them
+    filled; if ``learning``, a string that is not known becomes so, with the next number. ``numbers``, int64 (strings,),
+    are filled with the number of each, -1 where it is not known. Returns how many strings were found before the room
+    was used up, and how many are known now.
     """
     (data, offsets, hashes), (known, known_offsets, slots) = strings, table
     mask, shift, room = uint64(len(slots) - 1), _shift(slots), min(len(known_offsets) - 1, len(slots) // 2)
@@ -155,20 +142,10 @@ def cut_words(strings: Strings, rows: Array, depth: int, words: Array) -> None:
 
 @kernel
 def write_parts(strings: Strings, kind: int, entries: Array, ends: Array, joined: Array) -> None:
-    """Append a part to each combination.
+    """Append a part to each combination, where it ends so far in ``joined``, uint8; ``ends`` are moved.
 
-    Parameters
-    ----------
-    strings
-        The strings of the part's column.
-    kind
-        What it is of.
-    entries
-        int64 (combinations,): the string of each, plus 1; 0 is null.
-    ends
-        int64 (combinations,): where each ends in ``joined``, so far; moved.
-    joined
-        uint8; written.
+    ``strings`` and ``kind`` are those of the part's column; ``entries``, int64 (combinations,), are the string of each
+    combination, plus 1; 0 is null.
     """
     data, offsets = strings
     for row in range(len(entries)):
@@ -190,14 +167,8 @@ def write_parts(strings: Strings, kind: int, entries: Array, ends: Array, joined
 def add_up_runs(values: Array, starts: Array, totals: Array) -> None:
     """Add up the values of each run from its first on, so that nothing of another run, or of later, is in a total.
 
-    Parameters
-    ----------
-    values
-        float64 (values,).
-    starts
-        int64 (runs + 1,): run *i* is ``values[starts[i]:starts[i + 1]]``.
-    totals
-        float64 (values,), filled: the sum of the run up to and with the value.
+    Run *i* is ``values[starts[i]:starts[i + 1]]``; ``totals``, float64 (values,), are filled with the sum of the run up
+    to and with the value.
     """
     for run in range(len(starts) - 1):
         total = 0.0

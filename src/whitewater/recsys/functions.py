@@ -45,24 +45,11 @@ _FUNCTIONS: dict[str, Function] = {}
 
 
 def register(name: str, *, version: int, output: pa.DataType) -> Callable[[Compute], Compute]:
-    """Return what registers a function under a name.
-
-    Parameters
-    ----------
-    name
-        What workflows call it.
-    version
-        At least 1.
-    output
-        Type of the results: of floats or signed integers.
+    """Return what registers a function under the name that workflows call it by; ``output`` is one of `OUTPUTS`.
 
     The function takes float64 (rows,) on the device, never NaN, because nulls stay null without it, and the array
     module, NumPy or CuPy; it returns as many numbers, row by row: a result depends on the value of its row only.
-
-    Raises
-    ------
-    ConfigError
-        If another function has the name, the version is not positive, or the type is none of these.
+    Raises ConfigError if another function has the name, the version is below 1, or the type is none of these.
     """
     if version < 1 or output not in OUTPUTS:
         raise ConfigError(

@@ -32,13 +32,7 @@ _WHOLE = 2**53
 
 
 class Transformer:
-    """Makes the features of one row.
-
-    Parameters
-    ----------
-    workflow
-        A fitted workflow; see `load` for one that is stored.
-    """
+    """Makes the features of one row, by a workflow that is fitted; see `load` for one that is stored."""
 
     def __init__(self, workflow: Workflow) -> None:
         self._compile(workflow.fitted)
@@ -53,16 +47,9 @@ class Transformer:
     def __call__(self, row: Row) -> dict[str, Value]:
         """Return the features of a row; a null is None, or NaN where an operator computes floats.
 
-        Parameters
-        ----------
-        row
-            Values by column: None or NaN is null, and a null list is an empty one. Columns that no feature needs are
-            left aside.
-
-        Raises
-        ------
-        InputError
-            If a column is missing, or its value is of another kind than those that were fitted on.
+        A row has values by column: None or NaN is null, and a null list is an empty one. Columns that no feature needs
+        are left aside. Raises InputError if a column is missing, or its value is of another kind than those that were
+        fitted on.
         """
         given = {name: check(row) for name, check in self._checks}
         made: list[Row] = [given]

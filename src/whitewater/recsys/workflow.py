@@ -43,12 +43,8 @@ if TYPE_CHECKING:
 class Workflow:
     """Features, and after `fit` what they learnt.
 
-    Parameters
-    ----------
-    features
-        The graph of the features, or names of columns of the data.
-    carry
-        Columns of the data that go along unchanged where the data have them, such as the label, which serving lacks.
+    ``features`` are a graph, or names of columns of the data. ``carry`` are columns of the data that go along unchanged
+    where the data have them, such as the label, which serving lacks.
 
     Results do not depend on ``threads`` (by default all cores), nor on ``device`` (by default the CPU) but for the last
     digits of floats.
@@ -61,7 +57,7 @@ class Workflow:
 
     @property
     def fitted(self) -> Transformation:
-        """What was fitted. Raises ConfigError if nothing was."""
+        """What was fitted; raises ConfigError if nothing was."""
         if self._fitted is None:
             raise ConfigError("the workflow is not fitted. Call fit with a dataset, or load one that is.")
         return self._fitted
@@ -80,7 +76,7 @@ class Workflow:
         """Learn from a dataset, or from what can be one.
 
         Raises ConfigError if the features cannot be made of these columns; InputError if there are no rows, or a file
-        is damaged; and ResourceError if row groups do not fit into memory.
+        is damaged; ResourceError if row groups, or what is learnt, do not fit into memory.
         """
         run = _run("fit", threads, device)
         with run.cluster() as client, TemporaryDirectory(prefix="whitewater-") as scratch:
@@ -107,21 +103,11 @@ class Workflow:
     def transform(
         self, data: Any, *, training: bool = False, threads: int | None = None, device: Device | None = None
     ) -> Any:
-        """Make the features of data.
+        """Make the features of data: a dataset or what can be one, whose results are a table of Arrow, or a block.
 
-        Parameters
-        ----------
-        data
-            A dataset or what can be one, whose results are a table of Arrow; or a block, a mapping of names to columns
-            of `whitewater.devices.columns`, whose results are one.
-        training
-            Whether the rows are those that were fitted on, in order to train a model: then statistics of the target
-            leave each row's own fold out.
-
-        Raises
-        ------
-        InputError
-            If a column is missing, or of another kind than in fitting.
+        A block is a mapping of names to columns of `whitewater.devices.columns`, and so are its results. ``training``
+        tells that the rows are those that were fitted on, in order to train a model: then statistics of the target
+        leave each row's own fold out. Raises InputError if a column is missing, or of another kind than in fitting.
         """
         if _is_block(data):
             return self.fitted.block(data, Applying(device or resolve("cpu"), training))
@@ -148,11 +134,9 @@ class Workflow:
         """Make the features of data as `transform` does, and write them as a folder, whole or not at all.
 
         ``tags`` say what carried columns are for: ``{"clicked": "label", "row": "key"}``, so that loaders know them.
-
         Memory holds a part of the data for each thread, and never all of it. Returns the number of rows; see
-        `whitewater.recsys.feature_folder` for what is in the folder. One that is there is replaced.
-
-        Raises ConfigError if another folder or file is there.
+        `whitewater.recsys.feature_folder` for what is in the folder. One that is there is replaced; raises ConfigError
+        if another folder or file is there.
         """
         run, target = _run("transform", threads, device), Path(folder).absolute()
         check_replaceable(target, sign=FORMAT.name)
@@ -179,10 +163,7 @@ class Workflow:
 
     @classmethod
     def load(cls, directory: str | Path) -> Self:
-        """Read a fitted workflow.
-
-        Raises InputError if there is none, or it is of a newer format, and IntegrityError if it is damaged.
-        """
+        """Read a fitted workflow; raises as `whitewater.recsys.artefact.load` does."""
         from whitewater.recsys.artefact import load
 
         loaded = cls.__new__(cls)
