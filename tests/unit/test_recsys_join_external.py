@@ -120,7 +120,7 @@ def test_keys_and_inputs_must_be_the_same_and_of_one_kind(items: str) -> None:
         by_item.output(("user",), fields)
     with pytest.raises(ConfigError, match="'item' is of type int64 in the data and of type string in"):
         by_item.output(("item",), fields)
-    with pytest.raises(ConfigError, match="keys of text or integers: the column 'price'"):
+    with pytest.raises(ConfigError, match="column price is of type double, but categories are text or integers"):
         JoinExternal(table=items, on="price", columns=("item",)).output(("price",), fields)
 
 

@@ -5,7 +5,8 @@ All of it happens on dictionaries, on the host; rows are codes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from threading import Lock
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,13 +33,20 @@ _RANKS = 2**16 - 1
 def as_categories(column: Column, device: Device) -> Categories:
     """Return a column as categories: integers and booleans become those of int64.
 
-    Raises ConfigError if it is of floats, which have no equal values to rely on, or of lists; InputError if a value is
-    above 2**63 - 1.
+    Floats that are all NaN are what a column of nulls is read as. Raises ConfigError if it is of other floats, which
+    have no equal values to rely on, or of lists; InputError if a value is above 2**63 - 1.
     """
     if isinstance(column, Categories):
         return column
+    if isinstance(column, Numbers) and column.values.dtype.kind == "f" and not _known(column, device.xp).any():
+        return Categories(device.xp.full(len(column), -1, np.int32), pa.array([], pa.string()))
     integers = as_integers(column)
     return factorize(integers.values, integers.valid, device)
+
+
+def _known(column: Numbers, xp: Any) -> Array:
+    there: Array = ~xp.isnan(column.values)
+    return there if column.valid is None else there & column.valid
 
 
 def as_integers(column: Column) -> Numbers:
@@ -125,27 +133,36 @@ class CategoryCounter:
 
 
 class CategoryTable:
-    """Finds values among distinct ones: an Arrow array of string, binary or int64 without nulls."""
+    """Finds values among distinct ones: an Arrow array of string, binary or int64 without nulls.
+
+    It is made when it is first looked into: serving a row, or another process, has no use for it, or makes its own.
+    """
 
     def __init__(self, values: pa.Array) -> None:
-        strings = ByteStrings.of(values)
-        filled = hashes_of(strings) & _TAG | np.arange(1, len(values) + 1, dtype=np.uint64)
-        self._slots = _placed(filled, max(_LEAST_SLOTS, 1 << (2 * len(values) - 1).bit_length()))
-        # Copied, for the type that `find` is compiled for; it reads a byte even of empty strings.
-        self._data, self._offsets = _longer(strings.data, len(strings.data) + 1), strings.offsets
+        self.values = values
+        self._lock = Lock()
+        self._made: tuple[Array, Array, Array] | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CategoryTable, (self.values,)
+
+    def _table(self) -> tuple[Array, Array, Array]:
+        """Return bytes and offsets of the values, and their slots."""
+        with self._lock:
+            if self._made is None:
+                strings = ByteStrings.of(self.values)
+                filled = hashes_of(strings) & _TAG | np.arange(1, len(strings) + 1, dtype=np.uint64)
+                slots = _placed(filled, max(_LEAST_SLOTS, 1 << (2 * len(strings) - 1).bit_length()))
+                # Copied, for the type that `find` is compiled for; it reads a byte even of empty strings.
+                self._made = _longer(strings.data, len(strings.data) + 1), strings.offsets, slots
+            return self._made
 
     def look_up(self, dictionary: pa.Array) -> npt.NDArray[np.int64]:
         """Return the position of each entry among the values, int64 (entries,), -1 where it is none of them."""
         strings = ByteStrings.of(dictionary)
         numbers = np.empty(len(strings), np.int64)
-        table = self._data, self._offsets, self._slots
-        find((*strings.spans, hashes_of(strings)), table, len(self._offsets) - 1, False, numbers)
+        find((*strings.spans, hashes_of(strings)), self._table(), len(self.values), False, numbers)
         return numbers
-
-    @property
-    def nbytes(self) -> int:
-        """The memory that it takes."""
-        return self._slots.nbytes + self._offsets.nbytes + self._data.nbytes
 
 
 def hashes_of(strings: ByteStrings) -> Array:

@@ -18,8 +18,8 @@ import pyarrow as pa
 from whitewater.arrow_arrays import to_arrow, to_numpy
 from whitewater.devices.columns import Categories
 from whitewater.errors import ConfigError, IntegrityError
-from whitewater.recsys.categories import CategoryCounter, CategoryTable
-from whitewater.recsys.category_ids import category_type, is_list, known_categories, scalar
+from whitewater.recsys.categories import CategoryCounter, CategoryTable, as_categories
+from whitewater.recsys.category_ids import category_type, is_list, scalar
 from whitewater.recsys.combinations import combine, combine_one
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Grouping:
 
     def categories(self, block: Block, device: Device) -> Categories:
         """Return the rows' categories."""
-        columns = [known_categories(block[column], device) for column in self.columns]
+        columns = [as_categories(block[column], device) for column in self.columns]
         return columns[0] if isinstance(self.of, str) else combine(columns, device)
 
     def category(self, row: Row) -> str | int | bytes | None:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from whitewater.devices.columns import Categories, Column, Lists, Numbers
+from whitewater.devices.columns import Column, Lists, Numbers
 from whitewater.errors import ConfigError, InputError
 from whitewater.recsys.categories import as_categories
 from whitewater.recsys.schema import Field
@@ -74,19 +74,6 @@ def with_cardinality(field: Field, cardinality: int) -> Field:
     return replace(field, type=pa.list_(type_) if is_list(field.type) else type_, properties=properties)
 
 
-def known_categories(column: Column, device: Device) -> Categories:
-    """Return a column as categories; floats that are all NaN are what a column of nulls is read as.
-
-    Raises ConfigError if it is of other floats.
-    """
-    if isinstance(column, Numbers) and column.values.dtype.kind == "f":
-        xp = device.xp
-        there = ~xp.isnan(column.values) if column.valid is None else ~xp.isnan(column.values) & column.valid
-        if not there.any():
-            return Categories(xp.full(len(column), -1, np.int32), pa.array([], pa.string()))
-    return as_categories(column, device)
-
-
 def ids_of_rows(
     column: Column, ids_of: Callable[[pa.Array], npt.NDArray[Any]], *, null: int, cardinality: int, device: Device
 ) -> Column:
@@ -98,7 +85,7 @@ def ids_of_rows(
     if isinstance(column, Lists):
         values = ids_of_rows(column.values, ids_of, null=null, cardinality=cardinality, device=device)
         return Lists(column.offsets, cast("Numbers", values))
-    categories = known_categories(column, device)
+    categories = as_categories(column, device)
     # The code of a null, -1, takes the last one.
     ids = np.append(ids_of(categories.dictionary), null).astype(id_type(cardinality), copy=False)
     return Numbers(device.xp.take(device.from_host(ids), categories.codes))

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -40,34 +39,16 @@ _TABLE_BYTES = 40
 
 @dataclass(frozen=True)
 class VocabularyFacts:
-    """What is known of a vocabulary besides its values.
+    """What is known of a vocabulary besides its values."""
 
-    Parameters
-    ----------
-    columns
-        The columns of ids.
-    kind
-        Type of its values: string, int64, or, of combinations, binary.
-    num_buckets
-        Ids of values out of the vocabulary.
-    values
-        Size of the vocabulary.
-    rows, nulls
-        Rows, or elements of lists, that it was learnt from, and how many of them were null.
-    out_of_vocabulary_rows
-        Rows whose value has no id of its own.
-    out_of_vocabulary_values
-        How many such values there were; None if they were not counted.
-    """
-
-    columns: tuple[str, ...]
-    kind: str
-    num_buckets: int
-    values: int
-    rows: int
-    nulls: int
-    out_of_vocabulary_rows: int
-    out_of_vocabulary_values: int | None
+    columns: tuple[str, ...]  # of ids
+    kind: str  # type of the values: string, int64, or, of combinations, binary
+    num_buckets: int  # ids of values out of the vocabulary
+    values: int  # size of the vocabulary
+    rows: int  # or elements of lists, that it was learnt from
+    nulls: int  # rows of null
+    out_of_vocabulary_rows: int  # rows whose value has no id of its own
+    out_of_vocabulary_values: int | None  # how many such values there were; None if they were not counted
 
     @property
     def first(self) -> int:
@@ -86,12 +67,7 @@ class Vocabulary(Fitted):
     def __init__(self, about: VocabularyFacts, values: pa.Array, counts: Integers) -> None:
         self.about, self.values, self.counts = about, values, counts
         self.kind = _KINDS[about.kind]
-        self._table: CategoryTable | None = None
-        self._lock = Lock()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Leave the table and its lock behind: another process makes its own."""
-        return Vocabulary, (self.about, self.values, self.counts)
+        self._table = CategoryTable(values)
 
     def facts(self) -> dict[str, Any]:
         own = {each.name: getattr(self.about, each.name) for each in fields(self.about)}
@@ -126,9 +102,6 @@ class Vocabulary(Fitted):
                 f"{', '.join(self.about.columns)}: values are of type {dictionary.type}, but the vocabulary was fitted "
                 f"on {self.kind}. Give values of that type, or fit again."
             )
-        with self._lock:
-            if self._table is None:
-                self._table = CategoryTable(self.values)
         return self._table.look_up(dictionary)
 
     def _buckets(self, dictionary: pa.Array, unseen: Integers) -> Integers | int:

@@ -13,9 +13,8 @@ from whitewater import memory
 from whitewater.arrow_arrays import to_arrow
 from whitewater.devices.categories import count_codes
 from whitewater.devices.columns import Block, Column, Lists
-from whitewater.recsys.categories import order_by_frequency
+from whitewater.recsys.categories import as_categories, order_by_frequency
 from whitewater.recsys.category_groups import NULL, read_categories, read_numbers
-from whitewater.recsys.category_ids import known_categories
 from whitewater.recsys.combinations import combine
 from whitewater.recsys.operator import Fitting, Statistic
 from whitewater.recsys.operators.by_category import CategoryStatistic, Gathering
@@ -47,13 +46,13 @@ class Group:
         """Return the values that become the ids of a column."""
         if not self.combined:
             return block[output]
-        return combine([known_categories(block[name], device) for name in self.columns], device)
+        return combine([as_categories(block[name], device) for name in self.columns], device)
 
     def counted(self, block: Block, device: Device) -> Iterator[tuple[pa.Array, Integers, int]]:
         """Yield the values of a block's rows, or of its lists' elements: some, rows of each, and how many are null."""
         for name in self.outputs:
             column = self.column(name, block, device)
-            categories = known_categories(column.values if isinstance(column, Lists) else column, device)
+            categories = as_categories(column.values if isinstance(column, Lists) else column, device)
             rows: Integers = device.to_host(count_codes(categories.codes, len(categories.dictionary), device))
             yield categories.dictionary, rows, len(categories) - int(rows.sum())
 

@@ -11,16 +11,8 @@ from pydantic import Field as Setting
 
 from whitewater.devices.columns import Numbers
 from whitewater.errors import ConfigError
-from whitewater.recsys.category_ids import (
-    TAG,
-    category_type,
-    id_field,
-    id_type,
-    ids_of_rows,
-    is_list,
-    known_categories,
-    scalar,
-)
+from whitewater.recsys.categories import as_categories
+from whitewater.recsys.category_ids import TAG, category_type, id_field, id_type, ids_of_rows, is_list, scalar
 from whitewater.recsys.hashing import hash_value, hash_values, row_hash, row_hash_one
 from whitewater.recsys.operator import Operator
 from whitewater.recsys.operators.by_column import ByColumn
@@ -95,7 +87,7 @@ class HashedCross(Operator):
     def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], applying: Applying) -> Block:
         made = {}
         for name, cross in _crosses(inputs).items():
-            categories = [known_categories(block[each], applying.device) for each in cross]
+            categories = [as_categories(block[each], applying.device) for each in cross]
             hashes = row_hash(categories, SEED, applying.device)
             made[name] = Numbers((hashes % np.uint64(self.num_buckets)).astype(id_type(self.num_buckets)))
         return made

@@ -15,11 +15,13 @@ import pyarrow.parquet as pq
 from pydantic import Field as Parameter
 from pydantic import model_validator
 
+from whitewater.arrow_arrays import to_arrow
 from whitewater.devices import resolve
 from whitewater.devices.column_reading import column_of
 from whitewater.devices.columns import Categories, Column, Numbers, moved
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.recsys.category_groups import Grouping, GroupTable, columns_of
+from whitewater.recsys.category_ids import category_type
 from whitewater.recsys.operator import Applying, Fitted, Fitting, Operator, Row, RowFunction, Statistic
 from whitewater.recsys.operators.by_column import column_names, is_number
 from whitewater.recsys.schema import Field, plain, type_named
@@ -66,8 +68,8 @@ class JoinExternal(Operator):
     @property
     def grouping(self) -> Grouping:
         """The keys as one category."""
-        kinds = (pa.string() if pa.types.is_string(self.type_of(key)) else pa.int64() for key in self.keys)
-        return Grouping(self.keys[0] if len(self.keys) == 1 else self.keys, tuple(kinds))
+        kinds = tuple(category_type(Field(key, self.type_of(key))) for key in self.keys)
+        return Grouping(self.keys[0] if len(self.keys) == 1 else self.keys, kinds)
 
     def type_of(self, name: str) -> pa.DataType:
         """Return the type of a key or column of the file."""
@@ -79,8 +81,12 @@ class JoinExternal(Operator):
             raise ConfigError(
                 f"JoinExternal on {', '.join(self.keys)} is given the columns {', '.join(given)}. Give it the keys."
             )
-        for name in given:
-            _check_key(self.table, name, fields[name].type, self.type_of(name))
+        for name, kind in zip(self.grouping.columns, self.grouping.kinds, strict=True):
+            if category_type(fields[name]) != kind:
+                raise ConfigError(
+                    f"JoinExternal: the key {name!r} is of type {fields[name].type} in the data and of type "
+                    f"{self.type_of(name)} in {self.table}. Convert it."
+                )
         return [Field(name, self.type_of(name)) for name in self.columns]
 
     def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[RowsOfTable]:
@@ -94,13 +100,12 @@ class JoinExternal(Operator):
 
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
         table = cast("JoinedTable", fitted[TABLE])
-        group_of, row_of_group = table.groups.group_of_row(), table.row_of_group.tolist()
-        # Row -1, of keys that the file has not, is the null behind the last one.
-        columns = {name: [*table.rows.column(name).to_pylist(), None] for name in self.columns}
+        group_of = table.groups.group_of_row()
+        columns = {name: each.to_pylist() for name, each in table.of_groups.items()}
 
         def compute(row: Row) -> dict[str, Any]:
-            place = row_of_group[group_of(row)]
-            return {name: values[place] for name, values in columns.items()}
+            group = group_of(row)
+            return {name: values[group] for name, values in columns.items()}
 
         return compute
 
@@ -156,21 +161,6 @@ def _plain(path: str, name: str, type_: pa.DataType) -> pa.DataType:
     return found
 
 
-def _check_key(path: str, name: str, in_data: pa.DataType, in_file: pa.DataType) -> None:
-    kinds = [_kind_of_key(type_) for type_ in (in_data, in_file)]
-    if kinds[0] != kinds[1] or None in kinds:
-        raise ConfigError(
-            f"JoinExternal takes keys of text or integers: the column {name!r} is of type {in_data} in the data and of "
-            f"type {in_file} in {path}. Convert it."
-        )
-
-
-def _kind_of_key(type_: pa.DataType) -> str | None:
-    if pa.types.is_string(type_):
-        return "text"
-    return "integer" if pa.types.is_integer(type_) or pa.types.is_boolean(type_) else None
-
-
 def _check_keys(path: str, keys: pa.Table) -> None:
     names = keys.column_names
     for name in names:
@@ -219,11 +209,14 @@ class JoinedTable(Fitted):
     def found(self, block: Block, device: Device) -> dict[str, Column]:
         """Return the columns, by name, for the keys of a block, on the device."""
         keys = self._grouping.categories(block, device)
-        rows = device.from_host(self.row_of_group[self.groups.groups(keys.dictionary)])[keys.codes]
+        rows = device.from_host(self.groups.groups(keys.dictionary))[keys.codes]
         return {
-            name: moved(column, lambda each: device.from_host(each)[rows])
-            for name, column in self._columns_on_host.items()
+            name: moved(column, lambda each: device.from_host(each)[rows]) for name, column in self._on_host.items()
         }
+
+    @cached_property
+    def _on_host(self) -> dict[str, Numbers | Categories]:
+        return {name: cast("Numbers", column_of(each)) for name, each in self.of_groups.items()}
 
     @cached_property
     def _keys(self) -> Categories:
@@ -234,19 +227,15 @@ class JoinedTable(Fitted):
 
     @cached_property
     def groups(self) -> GroupTable:
-        """The groups of keys; see `row_of_group`."""
+        """The groups of keys: null, then those of the file, then others."""
         return GroupTable(self._grouping, self._keys.dictionary)
 
     @cached_property
-    def row_of_group(self) -> Any:
-        """The row of each group, int64: -1 of null, which is the first, and of keys that the file has not, the last."""
-        return np.concatenate([[-1], np.argsort(self._keys.codes, kind="stable"), [-1]])
-
-    @cached_property
-    def _columns_on_host(self) -> dict[str, Numbers | Categories]:
-        """The columns, with one row more, which is null and stands for no row."""
+    def of_groups(self) -> dict[str, pa.Array]:
+        """The columns by group: null for a key that is null, and for one that the file has not."""
+        order = to_arrow(np.argsort(self._keys.codes, kind="stable"))
         arrays = {name: self.rows.column(name).combine_chunks() for name in self._columns}
         return {
-            name: cast("Numbers", column_of(pa.concat_arrays([each, pa.nulls(1, each.type)])))
+            name: pa.concat_arrays([pa.nulls(1, each.type), each.take(order), pa.nulls(1, each.type)])
             for name, each in arrays.items()
         }
