@@ -78,16 +78,22 @@ def learn(
         raise InputError("there are no rows to learn from. Check the source of the data.")
     _forecast(plan, dataset, run.threads)
     learnt: list[dict[str, Fitted] | None] = [None] * len(plan.stages)
-    while lessons := _next_phase(plan, learnt):
-        found: dict[int, dict[str, Fitted]] = {lesson.stage: {} for lesson in lessons}
-        names = [(lesson.stage, lesson.statistic.name) for lesson in lessons]
+    while phase := _next_phase(plan, learnt):
+        found: dict[tuple[int, str], Fitted] = {}
+        lessons = phase
         while lessons:
             logger.info("a pass over the data learns %d statistics", len(lessons))
             share = memory.available() * memory_share / min(run.threads, len(lessons))
             material = Material(plan, learnt, dataset, Fitting(run.device, int(share), scratch))
-            lessons = _pass(lessons, found, material, run, client)
-        for stage, own in found.items():
-            learnt[stage] = {name: own[name] for owner, name in names if owner == stage}
+            results = list(_results(_longest_first(lessons, material), material, run, client))
+            found |= {
+                (lesson.stage, lesson.statistic.name): each for lesson, each in results if isinstance(each, Fitted)
+            }
+            # Some need another pass.
+            lessons = [replace(lesson, statistic=each) for lesson, each in results if isinstance(each, Statistic)]
+        for stage in dict.fromkeys(lesson.stage for lesson in phase):
+            names = [lesson.statistic.name for lesson in phase if lesson.stage == stage]
+            learnt[stage] = {name: found[stage, name] for name in names}
         plan = plan.described(learnt)
     return plan, tuple(each or {} for each in learnt)
 
@@ -102,19 +108,6 @@ def _next_phase(plan: Plan, learnt: list[dict[str, Fitted] | None]) -> list[Less
             if not found:
                 learnt[number] = {}
     return lessons
-
-
-def _pass(
-    lessons: Sequence[Lesson], found: dict[int, dict[str, Fitted]], material: Material, run: Run[Any], client: Workers
-) -> list[Lesson]:
-    """Observe statistics once, note what was learnt in ``found``, and return those that need another pass."""
-    again: list[Lesson] = []
-    for lesson, result in _results(_longest_first(lessons, material), material, run, client):
-        if isinstance(result, Statistic):
-            again.append(replace(lesson, statistic=result))
-        else:
-            found[lesson.stage][lesson.statistic.name] = result
-    return again
 
 
 def _results(

@@ -75,9 +75,9 @@ class ByCategory(Operator):
         return None
 
     @property
-    @abstractmethod
     def of_numbers(self) -> tuple[str, ...]:
         """The columns of the data that numbers are learnt of."""
+        return ()
 
     def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
         number_fields(self, self.of_numbers, fields)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 import numpy as np
 import pyarrow as pa
@@ -111,7 +111,7 @@ class Categorify(Operator):
     def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], applying: Applying) -> Block:
         made: dict[str, Column] = {}
         for group in self._groups(inputs):
-            vocabulary = _vocabulary(group, fitted)
+            vocabulary = cast("Vocabulary", fitted[group.name])
             for name in group.outputs:
                 made[name] = ids_of_rows(
                     group.column(name, block, applying.device), vocabulary.ids,
@@ -180,15 +180,9 @@ def _kind(group: Group, fields: Mapping[str, Field]) -> pa.DataType:
     return kinds[0]
 
 
-def _vocabulary(group: Group, fitted: Mapping[str, Fitted]) -> Vocabulary:
-    found = fitted[group.name]
-    assert isinstance(found, Vocabulary)  # noqa: S101 (for the type checker: the statistic of a group is one)
-    return found
-
-
 def _row_functions(group: Group, fitted: Mapping[str, Fitted]) -> list[tuple[str, Callable[[Row], Value]]]:
     """Return the columns of a group, and what gives the id, or ids, of each for a row."""
-    vocabulary = _vocabulary(group, fitted)
+    vocabulary = cast("Vocabulary", fitted[group.name])
     id_of = vocabulary.id_of()
     # Where nothing was learnt, nothing is known of the type either.
     kind = vocabulary.kind if vocabulary.about.values else None

@@ -103,10 +103,6 @@ class PastCount(_Past):
     Output: ``<column>_past_count``, int64, for each column or combination.
     """
 
-    @property
-    def of_numbers(self) -> tuple[str, ...]:
-        return ()
-
     def columns_of(self, name: str) -> dict[str, pa.DataType]:
         return {f"{name}_past_count": pa.int64()}
 

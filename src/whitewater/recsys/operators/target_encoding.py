@@ -56,20 +56,15 @@ class TargetEncoding(ByCategory):
     )
 
     @property
-    def targets(self) -> tuple[str, ...]:
-        """The columns whose means are taken."""
-        return columns_of(self.target)
-
-    @property
     def of_numbers(self) -> tuple[str, ...]:
-        return self.targets
+        return columns_of(self.target)
 
     def dependencies(self, *, fitting: bool, training: bool) -> tuple[str, ...]:
         key = columns_of(self.row_key) if self.kfold > 1 and (fitting or training) else ()
-        return (*(self.targets if fitting else ()), *key)
+        return (*(self.of_numbers if fitting else ()), *key)
 
     def columns_of(self, name: str) -> dict[str, pa.DataType]:
-        return {f"TE_{name}_{target}": pa.float32() for target in self.targets}
+        return {f"TE_{name}_{target}": pa.float32() for target in self.of_numbers}
 
     def gathering(self, grouping: Grouping) -> TargetSums:
         return TargetSums(self, grouping)
@@ -96,7 +91,7 @@ class TargetEncoding(ByCategory):
     def names(self, kind: str) -> list[str]:
         """Return the columns of a table of categories that tell one kind of total: of each target each fold."""
         folds = 1 if kind == "null" else self.kfold
-        return [f"{target}_{kind}_{fold}" for target in self.targets for fold in range(folds)]
+        return [f"{target}_{kind}_{fold}" for target in self.of_numbers for fold in range(folds)]
 
     def totals(self, table: pa.Table, kind: str) -> npt.NDArray[Any]:
         """Return one kind of total of a table of categories, (groups, targets, folds); the last group has no rows."""
@@ -104,7 +99,7 @@ class TargetEncoding(ByCategory):
         totals = np.zeros((len(table) + 1, len(columns)), np.float64 if kind == "sum" else np.int64)
         for place, numbers in enumerate(columns.values()):
             totals[:-1, place] = numbers
-        return totals.reshape(len(totals), len(self.targets), -1)
+        return totals.reshape(len(totals), len(self.of_numbers), -1)
 
 
 class TargetSums(GatheringOfRows):
@@ -119,7 +114,7 @@ class TargetSums(GatheringOfRows):
         folds = self._operator.kfold
         cells = here.codes * folds + self._operator.folds(block, device) if folds > 1 else here.codes
         size, xp = len(here.groups), device.xp
-        for target in self._operator.targets:
+        for target in self._operator.of_numbers:
             values, known = as_floats(block[target], device), cells
             null = xp.isnan(values)
             if bool(null.any()):
@@ -149,7 +144,7 @@ class TargetMeans(LearntByCategory):
         self._refuse_useless_targets()
 
     def _refuse_useless_targets(self) -> None:
-        for target, rows, total in zip(self._operator.targets, self._counts, self._sums, strict=True):
+        for target, rows, total in zip(self._operator.of_numbers, self._counts, self._sums, strict=True):
             if not rows.any():
                 raise InputError(f"TargetEncoding: the target {target!r} is null in all rows of fitting. Give another.")
             if not np.isfinite(total).all():
@@ -161,7 +156,7 @@ class TargetMeans(LearntByCategory):
         rows, sums, nulls = self._counts.sum(axis=1), self._sums.sum(axis=1), self._nulls
         of_targets = {
             target: {"rows": rows[place].item(), "mean": (sums / rows)[place].item(), "null_rows": nulls[place].item()}
-            for place, target in enumerate(self._operator.targets)
+            for place, target in enumerate(self._operator.of_numbers)
         }
         return super().facts() | {"targets": of_targets}
 
