@@ -188,32 +188,26 @@ def _files(path: Path) -> tuple[Path, ...]:
 
 def _as_table(source: Any) -> pa.Table:
     try:
-        return _converted(source)
+        if isinstance(source, pa.Table):
+            return source
+        if hasattr(source, "to_arrow"):  # a frame of cuDF, or of Polars, which has no index
+            return source.to_arrow(preserve_index=False) if hasattr(source, "index") else source.to_arrow()
+        if isinstance(source, Mapping):
+            return pa.table({name: _as_array(name, values) for name, values in source.items()})
+        if hasattr(source, "columns"):
+            return pa.Table.from_pandas(source, preserve_index=False)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise InputError(
             f"{type(source).__name__} is no table: {error}. Give columns of one length and type each."
         ) from error
-
-
-def _converted(source: Any) -> pa.Table:
-    if isinstance(source, pa.Table):
-        return source
-    if hasattr(source, "to_arrow"):  # a frame of cuDF, or of Polars, which has no index
-        return source.to_arrow(preserve_index=False) if hasattr(source, "index") else source.to_arrow()
-    if isinstance(source, Mapping):
-        return pa.table({name: _as_array(name, values) for name, values in source.items()})
-    if hasattr(source, "columns"):
-        return pa.Table.from_pandas(source, preserve_index=False)
     raise InputError(
         f"{type(source).__name__} is no data. Give paths, a table of Arrow, a frame, or a mapping of arrays."
     )
 
 
 def _as_array(name: str, values: Any) -> Any:
-    if isinstance(values, (pa.Array, pa.ChunkedArray)):
-        return values
     try:
-        return pa.array(values)
+        return values if isinstance(values, (pa.Array, pa.ChunkedArray)) else pa.array(values)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise InputError(f"column {name!r} is no column of numbers, text or lists: {error}.") from error
 

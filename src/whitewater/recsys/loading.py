@@ -57,29 +57,13 @@ Batch = dict[str, "Array"]
 
 @dataclass(frozen=True)
 class _Matrix:
-    """An array of a batch."""
+    """An array of a batch; ``width`` numbers of a row."""
 
     name: str
+    dtype: np.dtype[Any]
     fields: tuple[Field, ...]
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        first = self.fields[0]
-        if KEY in first.tags:
-            return np.dtype(np.int64)
-        if LABEL in first.tags or "cardinality" not in first.properties:
-            return np.dtype(np.float32)
-        return np.dtype(np.int64 if any(_plain(field.type) == pa.int64() for field in self.fields) else np.int32)
-
-    @property
-    def width(self) -> int:
-        """Numbers of a row; lists have one length."""
-        first = self.fields[0]
-        return int(first.properties["length"]) if pa.types.is_list(first.type) else len(self.fields)
-
-    @property
-    def is_vector(self) -> bool:
-        return _is_alone(self.fields[0]) and not pa.types.is_list(self.fields[0].type)
+    width: int
+    is_vector: bool
 
 
 class Batches:
@@ -126,16 +110,9 @@ class Batches:
     device
         Where the arrays are to be; on the host if None.
 
-    Raises
-    ------
-    ConfigError
-        If a parameter is out of its range, or a column cannot be loaded.
-    InputError
-        If a column or file is missing, or a file is none of Parquet.
-    IntegrityError
-        If a file has other rows than it should have.
-    ResourceError
-        If the windows do not fit into memory.
+    Raises ConfigError if a parameter is out of its range, or a column cannot be loaded; InputError if a column or file
+    is missing, or a file is none of Parquet; IntegrityError if a file has other rows than it should have; ResourceError
+    if the windows do not fit into memory.
     """
 
     def __init__(
@@ -253,26 +230,13 @@ def _fields(folder: FeatureFolder, columns: Sequence[str] | None) -> list[Field]
 
 
 def _matrices(fields: Sequence[Field]) -> list[_Matrix]:
-    """Return the arrays that hold these columns.
-
-    Raises ConfigError if a column cannot be in one, or two arrays would have one name.
-    """
+    """Return the arrays that hold these columns. Raises ConfigError if one cannot, or two would have one name."""
     groups: dict[str, list[Field]] = {}
     for field in fields:
-        _check_type(field)
         groups.setdefault(_array_of(field), []).append(field)
     if not groups:
         raise ConfigError("there is no column to load.")
-    for name, each in groups.items():
-        if len(each) > 1 and any(_is_alone(field) for field in each):
-            names = ", ".join(field.name for field in each)
-            raise ConfigError(f"{names} would all be the array {name!r} of a batch. Rename or leave out all but one.")
-    return [_Matrix(name, tuple(each)) for name, each in groups.items()]
-
-
-def _is_alone(field: Field) -> bool:
-    """Return whether a column is an array of its own."""
-    return pa.types.is_list(field.type) or not {LABEL, KEY}.isdisjoint(field.tags)
+    return [_matrix(name, each) for name, each in groups.items()]
 
 
 def _array_of(field: Field) -> str:
@@ -284,26 +248,37 @@ def _array_of(field: Field) -> str:
     return CATEGORICAL if "cardinality" in field.properties else CONTINUOUS
 
 
-def _check_type(field: Field) -> None:
-    """Refuse a column that is not of a type that can be loaded."""
-    is_list = pa.types.is_list(field.type)
+def _matrix(name: str, fields: Sequence[Field]) -> _Matrix:
+    is_list = any(pa.types.is_list(field.type) for field in fields)
+    is_vector = not is_list and any({LABEL, KEY} & {*field.tags} for field in fields)
+    if len(fields) > 1 and (is_list or is_vector):
+        names = ", ".join(field.name for field in fields)
+        raise ConfigError(f"{names} would all be the array {name!r} of a batch. Rename or leave out all but one.")
+    dtype = np.result_type(*map(_dtype, fields))
+    width = int(fields[0].properties["length"]) if is_list else len(fields)
+    return _Matrix(name, dtype, tuple(fields), width, is_vector)
+
+
+def _dtype(field: Field) -> np.dtype[Any]:
+    """Return the type that the numbers of a column get. Raises ConfigError if the column cannot be loaded."""
+    types, is_list = pa.types, pa.types.is_list(field.type)
     if is_list and "length" not in field.properties:
         raise ConfigError(
             f"column {field.name!r} has lists of any length, which are no array. Give them one by ListSlice with pad, "
             "or leave the column out of columns."
         )
-    types, type_ = pa.types, _plain(field.type)
-    is_integer = types.is_signed_integer(type_)
+    type_ = field.type.value_type if is_list else field.type
+    is_integer, is_id = types.is_signed_integer(type_), "cardinality" in field.properties
     is_number = is_integer or type_ in (pa.float32(), pa.float64()) or (types.is_boolean(type_) and not is_list)
-    if not is_number or (not is_integer and (KEY in field.tags or "cardinality" in field.properties)):
+    if not is_number or (not is_integer and (KEY in field.tags or is_id)):
         raise ConfigError(
             f"column {field.name!r} is of type {field.type}, which is not loaded: numbers are, booleans, ids as signed "
             "integers, and lists of numbers. Leave it out of columns, or convert it."
         )
-
-
-def _plain(type_: pa.DataType) -> pa.DataType:
-    return type_.value_type if pa.types.is_list(type_) else type_
+    if KEY in field.tags:
+        return np.dtype(np.int64)
+    is_float = LABEL in field.tags or not is_id
+    return np.dtype(np.float32 if is_float else np.int64 if type_ == pa.int64() else np.int32)
 
 
 def _blocks(group_rows: Array) -> Array:
