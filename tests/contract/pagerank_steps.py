@@ -21,7 +21,8 @@ from whitewater.config.base import Section
 from whitewater.config.cluster import Cluster
 from whitewater.devices import Device
 from whitewater.pagerank import communities as communities_step
-from whitewater.pagerank import edge_plan, numbering, power_iteration, solving
+from whitewater.pagerank import edge_plan, power_iteration, solving
+from whitewater.pagerank import renumber as renumber_step
 from whitewater.pagerank.communities import communities
 from whitewater.pagerank.pagerank import pagerank
 from whitewater.pagerank.renumber import renumber
@@ -146,7 +147,7 @@ def _ends(random: np.random.Generator) -> tuple[Ids, Ids]:
 def spread_out() -> Iterator[None]:
     """Let so little data be worked on by workers, in several pieces, buckets and ranges of targets."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(numbering, "SMALL", 0)
+        patch.setattr(renumber_step, "SMALL", 0)
         patch.setattr(edge_plan, "SMALLEST_PIECE", 900)
         patch.setattr(edge_plan, "BUCKET_EDGES", 64)
         patch.setattr(power_iteration, "PROGRESS_SECONDS", -1.0)

@@ -17,6 +17,8 @@ from whitewater.pagerank.edge_plan import FEW_CODES, SMALLEST_PIECE, EdgePlan, p
 from whitewater.pagerank.edge_tasks import read
 from whitewater.pagerank.edges_folder import open_edges
 
+NONE = np.empty(0, np.int64)
+
 
 def plan_of(rows: int, *, budget: int = 10**12, weighted: bool = False, symmetric: bool = False) -> EdgePlan:
     return EdgePlan(rows, weighted, symmetric, None, (), budget, threads=4, most=1 << 21)
@@ -45,7 +47,7 @@ def test_every_row_group_is_in_one_task(
 ) -> None:
     path = tmp_path_factory.mktemp("plan") / "edges"
     folder = write_edges(path, np.arange(rows), np.arange(rows), group_rows=group_rows)
-    plan = plan_edges(folder, None, memory_gb=1, threads=threads, slice_rows=1000)
+    plan = plan_edges(folder, NONE, memory_gb=1, threads=threads, slice_rows=1000)
     found = [group for task in plan.tasks for group in task]
     assert found == folder.row_groups()
     assert len(plan.tasks) <= 4 * threads
@@ -59,7 +61,7 @@ def test_ids_that_lie_close_together_are_coded_as_distances(tmp_path: Path) -> N
         ("extreme", 2**63 - 1, None),
     ):
         write_edges(tmp_path / name, [5, -7], [last, 0])
-        assert plan_edges(open_edges(tmp_path / name), None, memory_gb=1, threads=1, slice_rows=1000).span == span
+        assert plan_edges(open_edges(tmp_path / name), NONE, memory_gb=1, threads=1, slice_rows=1000).span == span
 
 
 def test_vertices_without_edges_are_in_the_span(tmp_path: Path) -> None:

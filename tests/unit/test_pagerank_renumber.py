@@ -27,7 +27,8 @@ from whitewater.config.cluster import Cluster
 from whitewater.config.pagerank import Renumber
 from whitewater.devices import Device, resolve
 from whitewater.errors import ConfigError, InputError, IntegrityError, ResourceError
-from whitewater.pagerank import edge_plan, numbering
+from whitewater.pagerank import edge_plan
+from whitewater.pagerank import renumber as renumber_step
 from whitewater.pagerank.edges_folder import EdgesWriter, finish_edges
 from whitewater.pagerank.graph_folder import GraphFolder, open_graph
 from whitewater.pagerank.renumber import renumber
@@ -147,7 +148,7 @@ def test_memory_files_and_threads_give_the_same_bytes(
 ) -> None:
     edges = random_edges(tmp_path, wide=wide)
     alone = files_of(graph_of(edges, duplicates="sum"))
-    monkeypatch.setattr(numbering, "SMALL", 0)
+    monkeypatch.setattr(renumber_step, "SMALL", 0)
     monkeypatch.setattr(edge_plan, "SMALLEST_PIECE", 500)
     assert files_of(graph_of(edges, "disk", duplicates="sum", memory_gb=LITTLE_GB)) == alone
     assert files_of(graph_of(edges, "threads", duplicates="sum", threads=3)) == alone
@@ -156,7 +157,7 @@ def test_memory_files_and_threads_give_the_same_bytes(
 def test_processes_give_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     edges = random_edges(tmp_path, wide=True)
     alone = files_of(graph_of(edges, duplicates="sum"))
-    monkeypatch.setattr(numbering, "SMALL", 0)
+    monkeypatch.setattr(renumber_step, "SMALL", 0)
     assert files_of(graph_of(edges, "processes", duplicates="sum", threads=2, cluster="processes")) == alone
 
 
@@ -167,7 +168,7 @@ from pathlib import Path
 from whitewater import memory
 from whitewater.config.pagerank import Renumber
 from whitewater.devices import resolve
-from whitewater.pagerank import numbering
+from whitewater.pagerank import renumber as renumber_step
 from whitewater.pagerank.renumber import renumber
 from whitewater.step import Output, Run
 
@@ -181,7 +182,7 @@ def allocated():
 few, edges, folder, memory_gb, more = (*map(Path, sys.argv[1:4]), *map(float, sys.argv[4:6]))
 if sys.argv[6:] == ["unaware"]:
     memory.available = lambda: 2**62
-numbering.SMALL = 0
+renumber_step.SMALL = 0
 graph(few, folder.with_name(folder.name + "-few"), memory_gb)
 limit = allocated() + int(more)
 resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))

@@ -36,31 +36,17 @@ class Address(NamedTuple):
 
 @dataclass(frozen=True)
 class Records:
-    """Pages that are documents or redirects, in any order; one array of n for each field.
+    """Pages that are documents or redirects, in any order; one array (n,) for each field."""
 
-    vertex
-        int64, id of the URL in normal form.
-    check
-        int64, another digest of the same URL.
-    goes_to
-        int64, the id that a redirect leads to, or a document names as canonical; its own id where there is none.
-    redirect
-        bool.
-    content
-        16 bytes, digest of title, text and targets; empty for redirects and for documents that say nothing.
-    source
-        16 bytes, digest of title, text and the bytes that were fetched; empty where ``content`` is.
-    length
-        int64, characters of the URL.
-    """
-
-    vertex: Indices
-    check: Indices
-    goes_to: Indices
+    vertex: Indices  # id of the URL in normal form
+    check: Indices  # another digest of the same URL
+    goes_to: Indices  # the id that a redirect leads to, or a document names as canonical; its own where there is none
     redirect: Mask
+    # Digests of 16 bytes, empty for redirects and for documents that say nothing: of title, text and targets, and of
+    # title, text and the bytes that were fetched.
     content: npt.NDArray[np.bytes_]
     source: npt.NDArray[np.bytes_]
-    length: Indices
+    length: Indices  # characters of the URL
 
     def __len__(self) -> int:
         """Return the number of pages."""
@@ -115,28 +101,14 @@ def resolve(
 ) -> Resolved:
     """Find the documents and the aliases.
 
-    Parameters
-    ----------
-    records
-        Pages that are documents or redirects.
-    merge
-        Whether documents of equal content become one, that of the shortest and then the smallest URL. Those of equal
-        source are of equal content if they differ only in links among themselves.
-    look_up
-        Returns the addresses of records by their places.
-    look_up_targets
-        Returns the ids that documents link to, by their places.
+    With ``merge`` documents of equal content become one, that of the shortest and then the smallest URL; those of equal
+    source are of equal content if they differ only in links among themselves. ``look_up`` returns the addresses of
+    records by their places, ``look_up_targets`` the ids that documents link to.
 
-    Returns
-    -------
-    Resolved
-        The counts are ``documents``, ``redirects``, ``duplicates``, ``canonical``, ``same_address`` (pages whose
-        normal form is that of another one), ``redirect_loop`` and ``redirect_too_long`` (left out); their sum is n.
+    The counts are ``documents``, ``redirects``, ``duplicates``, ``canonical``, ``same_address`` (pages whose normal
+    form is that of another one), ``redirect_loop`` and ``redirect_too_long`` (left out); their sum is n.
 
-    Raises
-    ------
-    IntegrityError
-        If two different URLs have the same id.
+    Raises IntegrityError if two different URLs have the same id.
     """
     places = _one_of_each_address(records, look_up)
     one, own = records[places], np.arange(len(places))
@@ -152,34 +124,24 @@ def resolve(
     lost = one.redirect & one.redirect[ends] & ~outside[ends]
     far = one.redirect & ~lost & (hops + outside[ends] > MAXIMUM_REDIRECTS)
     stands_for = np.where(outside[ends], one.goes_to[ends], one.vertex[document[ends]])
+    redirects = one.redirect & ~lost & ~far
+    canonical = ~one.redirect & (named != own)
+    duplicates = ~one.redirect & ~canonical & (document != own)
     kept = np.zeros(len(records), np.bool_)
-    is_document = ~one.redirect & (document == own)
-    kept[places[is_document]] = True
-    reasons = {
-        "redirect": one.redirect & ~lost & ~far,
-        "canonical": ~one.redirect & (named != own),
-        "duplicate": ~one.redirect & (named == own) & ~is_document,
-    }
+    kept[places[~one.redirect & (document == own)]] = True
     counts = {
-        "documents": int(is_document.sum()),
-        "redirects": int(reasons["redirect"].sum()),
-        "duplicates": int(reasons["duplicate"].sum()),
-        "canonical": int(reasons["canonical"].sum()),
+        "documents": int(kept.sum()),
+        "redirects": int(redirects.sum()),
+        "duplicates": int(duplicates.sum()),
+        "canonical": int(canonical.sum()),
         "same_address": len(records) - len(one),
         "redirect_loop": int(lost.sum()),
         "redirect_too_long": int(far.sum()),
     }
-    return Resolved(kept, _aliases(one.vertex, stands_for, reasons), counts)
-
-
-def _aliases(vertex: Indices, stands_for: Indices, reasons: dict[str, Mask]) -> pa.Table:
-    tables = [
-        pa.table(
-            [vertex[chosen], stands_for[chosen], pa.repeat(pa.scalar(reason), int(chosen.sum()))], documents.ALIASES
-        )
-        for reason, chosen in reasons.items()
-    ]
-    return pa.concat_tables(tables)
+    alias = redirects | canonical | duplicates
+    reason = np.select([redirects[alias], canonical[alias]], ["redirect", "canonical"], "duplicate")
+    aliases = pa.table([one.vertex[alias], stands_for[alias], pa.array(reason, pa.string())], documents.ALIASES)
+    return Resolved(kept, aliases, counts)
 
 
 def _one_of_each_address(records: Records, look_up: Callable[[Indices], list[Address]]) -> Indices:

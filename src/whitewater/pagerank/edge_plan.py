@@ -11,9 +11,9 @@ from whitewater import memory
 from whitewater.devices.edge_keys import CODES, IdSpan
 
 if TYPE_CHECKING:
-    from whitewater.devices import Array
     from whitewater.folder import RowGroup
     from whitewater.pagerank.edges_folder import EdgesFolder
+    from whitewater.pagerank.vertex_ids import Ids
 
 # Tasks for each thread, so that none waits long for the last one.
 TASKS_A_THREAD = 4
@@ -107,19 +107,11 @@ class Buckets:
         return ((self.codes - 1) >> self.shift) + 1
 
 
-def plan_edges(
-    folder: EdgesFolder, vertices: Array | None, *, memory_gb: float, threads: int, slice_rows: int
-) -> EdgePlan:
-    """Plan the work on a folder of edges and the ids of its vertices, int64, ascending, where they are known.
+def plan_edges(folder: EdgesFolder, vertices: Ids, *, memory_gb: float, threads: int, slice_rows: int) -> EdgePlan:
+    """Plan the work on a folder of edges and the ids of its vertices, ascending, as far as they are known.
 
-    Parameters
-    ----------
-    memory_gb
-        For edges under way, in GB; 0: half of what is available.
-    threads
-        Tasks that run at once.
-    slice_rows
-        As the device says.
+    ``memory_gb``, in GB, are for edges under way, 0: half of what is available; ``threads`` tasks run at once, and the
+    device likes ``slice_rows``.
     """
     groups = folder.row_groups()
     budget = int(memory_gb * 1e9) if memory_gb else memory.available() // 2
@@ -130,7 +122,7 @@ def plan_edges(
         rows=folder.edges,
         weighted=folder.weighted,
         symmetric=not folder.directed,
-        span=_span(groups, vertices, ends=2 * entries + (0 if vertices is None else len(vertices))),
+        span=_span(groups, vertices, ends=2 * entries + len(vertices)),
         tasks=tuple(tuple(groups[start : start + size]) for start in range(0, len(groups), size)),
         budget=budget,
         threads=threads,
@@ -168,10 +160,10 @@ def check_range(plan: EdgePlan, *, edges: int) -> None:
         )
 
 
-def _span(groups: Sequence[RowGroup], vertices: Array | None, *, ends: int) -> IdSpan | None:
+def _span(groups: Sequence[RowGroup], vertices: Ids, *, ends: int) -> IdSpan | None:
     """Return the span of all ids, or None where a file does not tell it, or a bit for each of its ids is too much."""
     bounds = [bounds for path in {group.path: None for group in groups} for bounds in _bounds(path)]
-    if vertices is not None and len(vertices):
+    if len(vertices):
         bounds.append((int(vertices[0]), int(vertices[-1])))
     known = [each for each in bounds if each is not None]
     if len(known) < len(bounds) or not known:

@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 from whitewater.arrow_arrays import to_arrow
 from whitewater.errors import IntegrityError
 from whitewater.folder import Format, RowGroup, RowGroupWriter, numbered, numbered_files
+from whitewater.pagerank.vertex_ids import Ids
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -82,12 +83,7 @@ class EdgesWriter(RowGroupWriter):
             numbered(folder, "edges", part), schema, group_rows=group_rows, compression="snappy", use_dictionary=False
         )  # fmt: skip
 
-    def add(
-        self,
-        source: npt.NDArray[np.int64],
-        target: npt.NDArray[np.int64],
-        weight: npt.NDArray[np.float64] | None = None,
-    ) -> None:
+    def add(self, source: Ids, target: Ids, weight: npt.NDArray[np.float64] | None = None) -> None:
         """Add edges: int64 (edges,), int64 (edges,), and float64 (edges,) where weighted.
 
         The arrays are kept until a row group is full, so they must not change.

@@ -109,16 +109,7 @@ def open_graph(path: Path) -> GraphFolder:
 class GraphWriter:
     """Writes a folder of a graph: the vertices first, then their in-edges in ascending order of target, and the rest.
 
-    It holds three numbers for each vertex, and no edges.
-
-    Parameters
-    ----------
-    path
-        The folder, which is made.
-    ids
-        int64 (vertices,), ascending, unique.
-    weighted
-        Whether edges have weights.
+    It holds three numbers for each vertex, and no edges. The ids, int64 (vertices,), ascend, each once.
     """
 
     def __init__(self, path: Path, *, ids: npt.NDArray[np.int64], weighted: bool) -> None:
@@ -147,14 +138,8 @@ class GraphWriter:
     ) -> None:
         """Write the in-edges of vertices ``first``, ``first`` + 1, ..., behind those of lower ones.
 
-        Parameters
-        ----------
-        counts
-            Integers (some vertices,): how many in-edges each has; those of the last vertex may go on in the next call.
-        sources
-            Integers (edges,): the numbers of the sources, ascending within a target.
-        weights
-            float64 (edges,), if the graph is weighted.
+        ``counts``, integers (some vertices,), tell how many each has; those of the last vertex may go on in the next
+        call. ``sources``, integers (edges,), are numbers, ascending within a target; ``weights`` float64 (edges,).
         """
         self.in_degree[first : first + len(counts)] += counts
         self._edges += len(sources)

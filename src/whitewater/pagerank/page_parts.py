@@ -49,12 +49,12 @@ class Part:
 
     group: RowGroup
     records: Records  # its documents and redirects, in the order of the pages
-    rows: Indices  # (records,): their rows in the row group
-    links: Indices  # (records,): how many rows they have in the file of links
-    refreshes: int  # redirects that are pages which send the browser on at once
-    left_out: Counter[str]  # pages that are neither, by kind
-    examples: dict[str, list[str]]  # their first addresses of each kind
-    links_left_out: Counter[str]  # links that lead nowhere, by kind
+    rows: Indices  # int64 (records,): their rows in the row group
+    links: Indices  # int64 (records,): how many rows they have in the file of links
+    refreshes: int  # how many of the redirects are pages that send the browser on at once
+    left_out: Counter[str]  # how many pages are neither, by kind
+    examples: dict[str, list[str]]  # the first addresses of each kind
+    links_left_out: Counter[str]  # how many links lead nowhere, by kind
 
     @property
     def documents(self) -> Mask:

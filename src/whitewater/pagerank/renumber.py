@@ -7,21 +7,32 @@ how files and row groups cut them, or on workers.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from whitewater import memory
-from whitewater.devices.edge_keys import MergedEdges
-from whitewater.errors import ConfigError, InputError
-from whitewater.pagerank.edge_plan import EdgePlan, check_range, plan_edges
-from whitewater.pagerank.edge_tasks import TargetRange, merge
+from whitewater.devices.edge_keys import (
+    CODES,
+    CodeNumbers,
+    IdSpan,
+    MergedEdges,
+    code_numbers,
+    mark_ids,
+    marked_codes,
+    union_of_ids,
+)
+from whitewater.errors import ConfigError, InputError, ResourceError
+from whitewater.pagerank.edge_plan import Buckets, EdgePlan, check_memory, check_range, plan_edges
+from whitewater.pagerank.edge_tasks import Piece, TargetRange, Words, encode, merge, number, read
 from whitewater.pagerank.edges_folder import open_edges
 from whitewater.pagerank.graph_folder import GraphFolder, GraphWriter, index_of
-from whitewater.pagerank.numbering import Numbered, Work, number_vertices, opened
 from whitewater.pagerank.vertex_ids import Ids, places_of
 from whitewater.store import write_json
 
@@ -30,8 +41,57 @@ if TYPE_CHECKING:
 
     from whitewater.config.pagerank import Renumber
     from whitewater.step import Output, Run
+    from whitewater.workers import Workers
 
 logger = logging.getLogger(__name__)
+Result = TypeVar("Result")
+# Edges below which processes take longer to start than the work.
+SMALL = 2 << 20
+
+
+@dataclass(frozen=True)
+class Work:
+    """The run, the plan, the workers, and a folder if edges go to disk."""
+
+    run: Run[Renumber]
+    plan: EdgePlan
+    client: Workers
+    spool: Path | None
+
+    @property
+    def weighted(self) -> bool:
+        """Whether the graph has weights."""
+        return self.plan.weighted or self.run.settings.duplicates == "sum"
+
+    def map(
+        self, function: Callable[..., Result], tasks: Sequence[Any], *, ordered: bool = False, **shared: Any
+    ) -> Iterator[Result]:
+        """Apply a function to each task, see `whitewater.step.Run.map`."""
+        shared["device"], label = self.run.device, function.__name__
+        return self.run.map(function, tasks, client=self.client, label=label, ordered=ordered, shared=shared)
+
+
+@dataclass(frozen=True)
+class Numbered:
+    """Edges by bucket of their target's code, the ids of the vertices, ascending, and the number of each code."""
+
+    pieces: list[Piece]
+    buckets: Buckets
+    ids: Ids
+    numbers: CodeNumbers
+
+    def first_numbers(self, buckets: list[int]) -> list[int]:
+        """Return the number of the first vertex that is in or behind each bucket."""
+        codes = np.array(buckets, np.int64) << self.buckets.shift
+        numbers = self.numbers.of(np.minimum(codes, self.buckets.codes - 1), np)
+        found: list[int] = np.where(codes < self.buckets.codes, numbers, len(self.ids)).tolist()
+        return found
+
+    def ends_of(self, key: int) -> tuple[int, int]:
+        """Return the ids of the source and the target of an edge."""
+        codes = np.array([key & (CODES - 1), key // CODES], np.int64)
+        source, target = self.ids[self.numbers.of(codes, np)].tolist()
+        return source, target
 
 
 def renumber(run: Run[Renumber], *, edges: Path, graph: Output, summary: Output) -> None:
@@ -48,16 +108,21 @@ def renumber(run: Run[Renumber], *, edges: Path, graph: Output, summary: Output)
     """
     folder = open_edges(edges)
     table = folder.vertices()
-    known = None if table is None else table["vertex"].to_numpy()
-    if not folder.edges and (known is None or not len(known)):
+    known = np.empty(0, np.int64) if table is None else table["vertex"].to_numpy()
+    if not folder.edges and not len(known):
         raise InputError(f"{edges}: no vertices: there are no edges and no table of vertices. Check the source.")
     plan = plan_edges(
         folder, known, memory_gb=run.settings.memory_gb, threads=run.threads, slice_rows=run.device.slice_rows
     )
-    with opened(run, plan, graph) as work:
+    graph.mkdir(parents=True, exist_ok=True)
+    with (
+        TemporaryDirectory(prefix="under-way-", dir=graph) as spool,
+        run.cluster(small=plan.entries < SMALL) as client,
+    ):
+        work = Work(run, plan, client, Path(spool) if plan.spills else None)
         # The forecast is of what comes on top of the libraries and the workers.
         run.note(memory_before_bytes=memory.peak(), edges_on_disk=plan.spills)
-        numbered = number_vertices(work, known)
+        numbered = _number_vertices(work, known)
         with GraphWriter(graph, ids=numbered.ids, weighted=work.weighted) as writer:
             loops = _write(work, numbered, writer)
             written = writer.finish(names=_names(table, numbered.ids) if folder.named else None)
@@ -67,6 +132,58 @@ def renumber(run: Run[Renumber], *, edges: Path, graph: Output, summary: Output)
     write_json(summary, counted)
     run.note(**counted)
     logger.info("%d vertices, %d edges; %d duplicates", written.vertices, written.edges, counts["duplicates"])
+
+
+def _number_vertices(work: Work, known: Ids) -> Numbered:
+    """Encode the edges, and number their ends and the vertices that are known, ascending."""
+    span = work.plan.span
+    return _by_words(work, known) if span is None else _by_marks(work, span, known)
+
+
+def _by_marks(work: Work, span: IdSpan, known: Ids) -> Numbered:
+    """Encode ids as distances; the marks of those that occur give the numbers."""
+    vertices = min(span.size, 2 * work.plan.rows + len(known))
+    work.run.note(memory_forecast_bytes=check_memory(work.plan, vertices=vertices))
+    buckets = work.plan.buckets(span.size)
+    marks = np.zeros(span.words, np.uint64)
+    mark_ids(known, span, marks)
+    pieces: list[Piece] = []
+    for encoded in work.map(encode, range(len(work.plan.tasks)), plan=work.plan, buckets=buckets, spool=work.spool):
+        if encoded.marks is not None:
+            marks |= encoded.marks
+        pieces += encoded.pieces
+    return Numbered(pieces, buckets, marked_codes(marks) + np.int64(span.minimum), code_numbers(marks))
+
+
+def _by_words(work: Work, known: Ids) -> Numbered:
+    """Encode the ids of each piece on their own; the union of all ids gives the numbers."""
+    check_memory(work.plan, vertices=len(known))
+    words: list[Words] = []
+
+    def found() -> Iterator[Ids]:
+        yield known
+        for encoded in work.map(encode, range(len(work.plan.tasks)), plan=work.plan, buckets=None, spool=work.spool):
+            words.extend(encoded.words)
+            yield from (read(each.ids) for each in encoded.words)
+
+    ids = _union(found())
+    if len(ids) > CODES:
+        raise ResourceError(f"there are {len(ids):,} vertices, but at most {CODES:,} can be numbered. Leave some out.")
+    work.run.note(memory_forecast_bytes=check_memory(work.plan, vertices=len(ids)))
+    buckets = work.plan.buckets(len(ids))
+    pieces = list(work.map(number, range(len(words)), words=words, ids=ids, buckets=buckets, spool=work.spool))
+    return Numbered(pieces, buckets, ids, CodeNumbers(np.empty(0, np.uint64), np.empty(0, np.uint32)))
+
+
+def _union(arrays: Iterable[Ids]) -> Ids:
+    """Return the union of many arrays of ids; each is merged with others of about its size, so that few are large."""
+    parts: list[Ids] = []
+    for ids in arrays:
+        one = ids
+        while parts and len(parts[-1]) < 2 * len(one):
+            one = union_of_ids(parts.pop(), one)
+        parts.append(one)
+    return reduce(union_of_ids, reversed(parts), np.empty(0, np.int64))
 
 
 def _write(work: Work, numbered: Numbered, writer: GraphWriter) -> int:
