@@ -56,24 +56,6 @@ class Part:
     begin: int
     end: int
 
-    def contains(self, first: int, last: int) -> bool:
-        """Say whether all times from ``first`` to ``last`` are in the part."""
-        return self.begin <= first and last < self.end
-
-    def touches(self, first: int, last: int) -> bool:
-        """Say whether a time from ``first`` to ``last`` is in the part."""
-        return self.begin <= last and first < self.end
-
-
-@dataclass(frozen=True)
-class Placed:
-    """A file in a part, and what is told of its rows."""
-
-    file: LogFile
-    clicks: int
-    first: int
-    last: int
-
 
 def split(run: Run[Split], *, events: Path, train: Output, valid: Output, test: Output, summary: Output) -> None:
     """Split the log by time; rows of one time are in one part, and no row is in a part before that of an earlier row.
@@ -108,9 +90,9 @@ def split(run: Run[Split], *, events: Path, train: Output, valid: Output, test: 
         if share and not placed[part.name]:
             raise InputError(f"{part.name} would have no rows: the {log.rows:,} rows of {log.path} have too few times. "
                              "Change the shares in recsys.split, or fetch more rows.")  # fmt: skip
-        like(log, part.folder).finish([each.file for each in placed[part.name]])
+    logs = {part.name: like(log, part.folder).finish(placed[part.name]) for part in parts}
     begins = {part.name: part.begin for part in parts if placed[part.name]}
-    described = {name: _described(files) for name, files in placed.items()}
+    described = {name: _described(each) for name, each in logs.items()}
     write_json(summary, {"unit": log.time.unit, "whole_days": whole_days, "begins": begins, "parts": described})
     run.note(rows={name: each["rows"] for name, each in described.items()}, whole_days=whole_days)
 
@@ -178,19 +160,17 @@ def _times(group: Group) -> npt.NDArray[np.int64]:
         return to_numpy(file.read_row_group(group.number, columns=[TIME], use_threads=False).column(TIME))
 
 
-def _place(log: Log, parts: Sequence[Part], groups: Sequence[Group], *, run: Run[Any]) -> dict[str, list[Placed]]:
+def _place(log: Log, parts: Sequence[Part], groups: Sequence[Group], *, run: Run[Any]) -> dict[str, list[LogFile]]:
     """Write the files of the parts; return those that have rows by part, in the order of the log."""
-    own: dict[str, list[Group]] = {}
+    times: dict[str, list[int]] = {}
     for group in groups:
-        own.setdefault(group.path.name, []).append(group)
-    times = {name: (min(each.first for each in found), max(each.last for each in found)) for name, found in own.items()}
-    tasks = [
-        (file, part, part.contains(*times[file.name]))
-        for file in log.files
-        for part in parts
-        if part.touches(*times[file.name])
-    ]
-    placed: dict[str, list[Placed]] = {part.name: [] for part in parts}
+        times.setdefault(group.path.name, []).extend((group.first, group.last))
+    tasks = []
+    for file in log.files:
+        first, last = min(times[file.name]), max(times[file.name])
+        touched = [part for part in parts if part.begin <= last and first < part.end]
+        tasks += [(file, part, part.begin <= first and last < part.end) for part in touched]
+    placed: dict[str, list[LogFile]] = {part.name: [] for part in parts}
     with run.cluster() as client:
         found = run.map(place_file, tasks, client=client, label="files split", ordered=True, shared={"log": log})
         for (_, part, _), each in zip(tasks, found, strict=True):
@@ -199,31 +179,23 @@ def _place(log: Log, parts: Sequence[Part], groups: Sequence[Group], *, run: Run
     return placed
 
 
-def place_file(task: tuple[LogFile, Part, bool], *, log: Log) -> Placed | None:
+def place_file(task: tuple[LogFile, Part, bool], *, log: Log) -> LogFile | None:
     """Bring the rows of a file to a part, by a link if they are all, else those with its times; None: there is none."""
     file, part, whole = task
-    target = part.folder / file.name
     part.folder.mkdir(parents=True, exist_ok=True)
     if whole:
-        _link(log.path / file.name, target)
-        return _placed(file, target)
+        _link(log.path / file.name, part.folder / file.name)
+        return file
     with like(log, part.folder).file(file.name, day=file.day) as written:
         for table in _tables(log.path / file.name):
             time = to_numpy(table.column(TIME))
             written.write(table.take(to_arrow(np.flatnonzero((time >= part.begin) & (time < part.end)))))
-    return _placed(written.file, target) if written.rows else None
+    return written.file if written.rows else None
 
 
-def _placed(file: LogFile, path: Path) -> Placed:
-    footer = FORMAT.footer(path)
-    times = [footer.row_group(group).column(_TIME_PLACE).statistics for group in range(footer.num_row_groups)]
-    clicks = sum(pc.sum(table.column(LABEL)).as_py() for table in _tables(path, [LABEL]))
-    return Placed(file, clicks, min(each.min for each in times), max(each.max for each in times))
-
-
-def _tables(path: Path, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+def _tables(path: Path) -> Iterator[pa.Table]:
     with FORMAT.explained(path), pq.ParquetFile(path) as file:
-        for batch in file.iter_batches(_BATCH_ROWS, columns=columns, use_threads=False):
+        for batch in file.iter_batches(_BATCH_ROWS, use_threads=False):
             yield pa.Table.from_batches([batch])
 
 
@@ -235,13 +207,14 @@ def _link(source: Path, target: Path) -> None:
         shutil.copyfile(source, target)
 
 
-def _described(files: Sequence[Placed]) -> dict[str, Any]:
-    rows = sum(each.file.rows for each in files)
+def _described(log: Log) -> dict[str, Any]:
+    groups = _groups(log)
+    clicks = sum(pc.sum(FORMAT.table(log.path / file.name, [LABEL]).column(0)).as_py() for file in log.files)
     return {
-        "rows": rows,
-        "files": len(files),
-        "days": sorted({each.file.day for each in files}),
-        "first_time": min((each.first for each in files), default=None),
-        "last_time": max((each.last for each in files), default=None),
-        "label_rate": sum(each.clicks for each in files) / rows if rows else None,
+        "rows": log.rows,
+        "files": len(log.files),
+        "days": sorted({file.day for file in log.files}),
+        "first_time": min((group.first for group in groups), default=None),
+        "last_time": max((group.last for group in groups), default=None),
+        "label_rate": clicks / log.rows if log.rows else None,
     }
