@@ -23,9 +23,8 @@ from whitewater.config.base import Section
 from whitewater.config.cluster import Cluster
 from whitewater.devices import Device, resolve
 from whitewater.genomics import genotype_folder, kinship
-from whitewater.genomics.convergence import Progress
 from whitewater.genomics.genotype_folder import open_genotypes
-from whitewater.genomics.krylov import RitzPairs, block_krylov, start_block
+from whitewater.genomics.krylov import Progress, RitzPairs, block_krylov, start_block
 from whitewater.genomics.ld_prune import ld_prune
 from whitewater.genomics.outliers import outliers
 from whitewater.genomics.pack import pack

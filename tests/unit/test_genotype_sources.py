@@ -31,11 +31,10 @@ from whitewater.config.genomics import Ingest, Malariagen, Vcf, Vcz
 from whitewater.errors import InputError, IntegrityError
 from whitewater.genomics.sources import sites as sites_module
 from whitewater.genomics.sources.calls import Calls
-from whitewater.genomics.sources.malariagen import open_malariagen
 from whitewater.genomics.sources.opening import open_source
 from whitewater.genomics.sources.plink import open_plink
 from whitewater.genomics.sources.source import Source
-from whitewater.genomics.sources.vcz import open_vcz
+from whitewater.genomics.sources.stores import open_malariagen, open_vcz
 
 CALLS = random_alleles(23, 13, seed=1)
 FEW = Sites(

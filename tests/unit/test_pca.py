@@ -30,8 +30,8 @@ from whitewater.devices import Device, Genotypes, resolve
 from whitewater.errors import InputError, IntegrityError, ResourceError
 from whitewater.genomics import genotype_folder
 from whitewater.genomics.components import oriented
-from whitewater.genomics.convergence import structure_in, variance_is_captured
 from whitewater.genomics.forecast import Size, choose_solver
+from whitewater.genomics.krylov import structure_in, variance_is_captured
 from whitewater.genomics.pca import pca
 from whitewater.genomics.scaled_genotypes import ScaledGenotypes
 from whitewater.genomics.scaling import scaled_dosages, scaling

@@ -14,9 +14,16 @@ from whitewater.config.genomics import Pca
 from whitewater.devices import Array, Device, Genotypes
 from whitewater.errors import InputError
 from whitewater.genomics import forecast
-from whitewater.genomics.convergence import Progress, is_converged, structure_in
 from whitewater.genomics.genotype_folder import GenotypeFolder
-from whitewater.genomics.krylov import KrylovSpace, RitzPairs, block_krylov, start_block
+from whitewater.genomics.krylov import (
+    KrylovSpace,
+    Progress,
+    RitzPairs,
+    block_krylov,
+    is_converged,
+    start_block,
+    structure_in,
+)
 from whitewater.genomics.scaled_genotypes import Range, RunTasks, ScaledGenotypes
 from whitewater.genomics.scaling import VariantScaling, scaled_dosages, scaling, total_variance
 from whitewater.genomics.tracy_widom import TracyWidomTest, tracy_widom_test

@@ -1,14 +1,17 @@
-"""An array of called alleles in a Zarr store, read and encoded in blocks of whole chunks."""
+"""Called alleles, of an array in a Zarr store or of a VCF file, read and encoded in blocks of whole chunks."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from whitewater.errors import InputError
 from whitewater.genomics.sources.sites import row_blocks
@@ -17,11 +20,46 @@ from whitewater.genomics.sources.source import BLOCK_BYTES, Tally
 if TYPE_CHECKING:
     import pandas as pd
 
-    from whitewater.genomics.sources.vcf import Block
     from whitewater.zarr_arrays import Array
 
 LARGEST_PLOIDY = 127
 MISSING_ALLELE, NOT_CALLED = -1, -2
+CODEC = "lz4"
+
+
+@dataclass(frozen=True)
+class Block:
+    """Records of a VCF file that follow each other: their calls, as `Calls` reads them, and their table, in files."""
+
+    file: Path
+    path: Path
+    contig: str
+    first: int
+    last: int
+    alleles: int
+    shape: tuple[int, int, int]
+    dtype: ClassVar[np.dtype[np.int8]] = np.dtype(np.int8)
+
+    @property
+    def place(self) -> str:
+        """The file that the records are of."""
+        return str(self.file)
+
+    @property
+    def chunks(self) -> tuple[int, int, int]:
+        """A block is read as a whole."""
+        return self.shape
+
+    def read(self, selection: tuple[slice, slice]) -> npt.NDArray[np.int8]:
+        """Return calls, int8 (variants, samples, ploidy)."""
+        data = pa.decompress(self.path.read_bytes(), math.prod(self.shape), codec=CODEC)
+        return np.frombuffer(data, np.int8).reshape(self.shape)[selection]
+
+    def rows(self, rows: slice) -> pd.DataFrame:
+        """Return rows of the table of the variants."""
+        import pandas as pd
+
+        return pd.read_parquet(self.path.with_suffix(".parquet")).iloc[rows]
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,10 @@ from pathlib import Path
 
 from whitewater.config.genomics import GenotypeSource
 from whitewater.errors import InputError
-from whitewater.genomics.sources.malariagen import open_malariagen
 from whitewater.genomics.sources.plink import open_plink
 from whitewater.genomics.sources.source import Source
+from whitewater.genomics.sources.stores import open_malariagen, open_vcz
 from whitewater.genomics.sources.vcf import open_vcf
-from whitewater.genomics.sources.vcz import open_vcz
 from whitewater.redaction import redacted
 
 

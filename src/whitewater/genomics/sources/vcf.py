@@ -5,7 +5,6 @@ Blocks of records, a `Part` of the source each, go to files, from which any numb
 
 from __future__ import annotations
 
-import math
 import multiprocessing
 import os
 import re
@@ -17,10 +16,9 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import islice, pairwise, takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,20 +27,19 @@ import pyarrow as pa
 from whitewater.check import few
 from whitewater.config.genomics import Vcf
 from whitewater.errors import InputError, ResourceError
-from whitewater.genomics.sources.calls import MISSING_ALLELE, NOT_CALLED, Calls
+from whitewater.genomics.sources.calls import CODEC, MISSING_ALLELE, NOT_CALLED, Block, Calls
 from whitewater.genomics.sources.sites import BLOCK_ROWS, check_unique, sites
 from whitewater.genomics.sources.source import BLOCK_BYTES, Source
 from whitewater.text_files import GZIP, open_text
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 # How a file of bgzip begins, and the empty block that it ends with (SAM specification, section 4.1.2).
 BGZIP = b"\x1f\x8b\x08\x04"
 BGZIP_END = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000")
 # What htslib prints where it finds a fault: the function's name in brackets, and the fault in words.
 HTSLIB = re.compile(rb"^\[E::\w+\] *(.+?)\.?$", re.MULTILINE)
-CODEC = "lz4"
 NAMED_COLUMNS = 9  # before the samples
 PASS = "PASS"  # noqa: S105 - the name of a filter
 
@@ -56,41 +53,6 @@ class Record(NamedTuple):
     alleles: list[str]
     passed: bool
     calls: npt.NDArray[Any]
-
-
-@dataclass(frozen=True)
-class Block:
-    """Records of a file that follow each other: their calls, as `Calls` reads them, and their table, in files."""
-
-    file: Path
-    path: Path
-    contig: str
-    first: int
-    last: int
-    alleles: int
-    shape: tuple[int, int, int]
-    dtype: ClassVar[np.dtype[np.int8]] = np.dtype(np.int8)
-
-    @property
-    def place(self) -> str:
-        """The file that the records are of."""
-        return str(self.file)
-
-    @property
-    def chunks(self) -> tuple[int, int, int]:
-        """A block is read as a whole."""
-        return self.shape
-
-    def read(self, selection: tuple[slice, slice]) -> npt.NDArray[np.int8]:
-        """Return calls, int8 (variants, samples, ploidy)."""
-        data = pa.decompress(self.path.read_bytes(), math.prod(self.shape), codec=CODEC)
-        return np.frombuffer(data, np.int8).reshape(self.shape)[selection]
-
-    def rows(self, rows: slice) -> pd.DataFrame:
-        """Return rows of the table of the variants."""
-        import pandas as pd
-
-        return pd.read_parquet(self.path.with_suffix(".parquet")).iloc[rows]
 
 
 def open_vcf(settings: Vcf, *, scratch: Path, threads: int) -> Source:
