@@ -37,8 +37,8 @@ def example(*, weighted: bool) -> Edges:
     return Edges(offsets, sources, random.uniform(0.1, 2, len(sources)) if weighted else None)
 
 
-def pulled_and_joined(device: Device, edges: Edges) -> dict[str, npt.NDArray[np.float64]]:
-    """Return what a device makes of edges: sums along them, in two ranges too, and components."""
+def pulled(device: Device, edges: Edges) -> dict[str, npt.NDArray[np.float64]]:
+    """Return what a device makes of edges: sums along them, in two ranges too."""
     shares = device.from_host(np.random.default_rng(2).random(VERTICES))
     out_degree = np.bincount(edges.sources, minlength=VERTICES)
     found = {}
@@ -47,9 +47,7 @@ def pulled_and_joined(device: Device, edges: Edges) -> dict[str, npt.NDArray[np.
         sums = device.xp.full(stop - start, np.nan)
         held.pull(shares, sums)
         found[name] = device.to_host(sums)
-    cuts = [(0, 6), (6, 6), (6, 50), (50, VERTICES)]
-    blocks = ((start, edges.between(start, stop)) for start, stop in cuts)
-    return {**found, "components": device.components(blocks, VERTICES), "alone": device.components(iter(()), 3)}
+    return found
 
 
 def merged(device: Device, *, weighted: bool, rule: Rule) -> dict[str, npt.NDArray[Any]]:
@@ -78,7 +76,7 @@ def merged(device: Device, *, weighted: bool, rule: Rule) -> dict[str, npt.NDArr
 
 def found(device: Device) -> dict[str, npt.NDArray[Any]]:
     """Return what a device makes of all examples, by the name of the example and of the result."""
-    cases = {name: pulled_and_joined(device, example(weighted=weighted)) for name, weighted in CASES.items()}
+    cases = {name: pulled(device, example(weighted=weighted)) for name, weighted in CASES.items()}
     rules: list[Rule] = ["sum", "maximum"]
     cases |= {f"{name}_{rule}": merged(device, weighted=weighted, rule=rule)
               for name, weighted in CASES.items() for rule in rules}  # fmt: skip

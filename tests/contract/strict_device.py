@@ -7,7 +7,7 @@ others compute on the CPU, and take and return such arrays.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -112,9 +112,6 @@ class StrictDevice(Device):
             raise TypeError("the restart of library_ranks is on the host")
         # A start like any other.
         return on_device(np.random.default_rng(0).dirichlet(np.ones(edges.targets)))
-
-    def components(self, blocks: Iterable[tuple[int, Edges]], vertices: int) -> Array:
-        return CPU.components(blocks, vertices)
 
     def communities(self, edges: Edges, *, method: Literal["leiden", "louvain"], resolution: float, seed: int) -> Array:
         return CPU.communities(edges, method=method, resolution=resolution, seed=seed)

@@ -30,7 +30,6 @@ def test_the_simulated_gpu_does_with_edges_what_the_cpu_does(simulated: Simulate
         assert simulated.found[name].dtype == values.dtype
         rtol = 1e-13 if name.endswith(PULLED) else 0
         np.testing.assert_allclose(simulated.found[name], values, rtol=rtol, atol=0, err_msg=name)
-    assert len(set(on_cpu["weighted_components"].tolist())) > 20
 
 
 def test_every_call_around_the_kernels_is_one_that_rapids_accepts(simulated: Simulated, rapids: Describe) -> None:
@@ -68,8 +67,6 @@ def test_the_kernels_compile_for_a_gpu(monkeypatch: pytest.MonkeyPatch, index: s
     signatures = {
         gpu_graph_kernels.gpu_add_up: [array(types.int64, 2), numbers, values, values, values],
         gpu_graph_kernels.gpu_add_segments: [wide, values, values],
-        gpu_graph_kernels.gpu_unite: [wide, numbers, types.int64, wide],
-        gpu_graph_kernels.gpu_flatten: [wide, wide],
     }
     # Functions that a kernel calls are compiled for the GPU that is there: here, one that is not.
     absent = SimpleNamespace(compute_capability=H200)

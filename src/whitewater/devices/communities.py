@@ -9,8 +9,7 @@ gives the same communities everywhere.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -20,35 +19,12 @@ from whitewater.devices.graph_library import MOST_EDGES, gpu_free_memory, librar
 from whitewater.devices.in_edges import Edges
 from whitewater.errors import ResourceError
 
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
 Method = Literal["leiden", "louvain"]
 # Leiden begins again from what it found, as its authors' implementation does.
 _ROUNDS = {"leiden": 2, "louvain": 1}
-
-
-@dataclass(frozen=True)
-class Undirected:
-    """Each edge in the rows of both its ends: a weighted graph whose vertices may stand for many.
-
-    ``offsets``, int64 (vertices + 1,), tell where the ``neighbours``, integers (entries,), of each vertex are, with
-    ``weights``, float64. A loop has twice its weight, as one entry or two.
-    """
-
-    offsets: Array
-    neighbours: Array
-    weights: Array
-
-    @property
-    def vertices(self) -> int:
-        """The number of vertices."""
-        return len(self.offsets) - 1
-
-    def strength(self) -> Array:
-        """Return the sum of the weights of each vertex, float64 (vertices,)."""
-        from whitewater.devices.community_kernels import add_rows
-
-        found = np.empty(self.vertices)
-        add_rows(self.offsets, self.weights, found)
-        return found
 
 
 def communities_bytes(edges: Edges) -> int:
@@ -61,79 +37,72 @@ def communities_bytes(edges: Edges) -> int:
 
 def cpu_communities(edges: Edges, *, method: Method, resolution: float, seed: int) -> Array:
     """Return the community of each vertex; see `whitewater.devices.protocol.Device.communities`."""
-    graph = _undirected(edges)
     random = np.random.default_rng(seed)
-    labels = np.arange(graph.vertices)
-    if not len(graph.neighbours):
+    labels = np.arange(edges.targets)
+    if not len(edges.sources):
         return labels
+    graph = _undirected(edges)
     for _ in range(_ROUNDS[method]):
         labels = _one_round(graph, labels, method=method, resolution=resolution, random=random)
     return labels
 
 
-def _undirected(edges: Edges) -> Undirected:
-    from whitewater.devices.community_kernels import count_ends, fill_rows
+def _undirected(edges: Edges) -> csr_array:
+    """Return each edge in the rows of both its ends, a loop with twice its weight; ends that have several add up."""
+    from scipy.sparse import csr_array
 
-    offsets = np.zeros(edges.targets + 1, np.int64)
-    count_ends(edges.offsets, edges.sources, offsets)
-    np.cumsum(offsets, out=offsets)
-    entries = int(offsets[-1])
-    neighbours, weights = np.empty(entries, edges.sources.dtype), np.ones(entries)
-    # What the next free place of each row is; afterwards, its end.
-    fill_rows((edges.offsets, edges.sources, edges.weights), offsets[:-1].copy(), neighbours, weights)
-    return Undirected(offsets, neighbours, weights)
+    weights = np.ones(len(edges.sources)) if edges.weights is None else edges.weights
+    offsets = edges.offsets - edges.offsets[0]
+    rows = csr_array((weights, edges.sources, offsets), shape=(edges.targets, edges.targets))
+    return rows + rows.T
 
 
 def _one_round(
-    graph: Undirected, labels: Array, *, method: Method, resolution: float, random: np.random.Generator
+    graph: csr_array, labels: Array, *, method: Method, resolution: float, random: np.random.Generator
 ) -> Array:
     """Move vertices, then what they were merged into, until nothing is merged any more."""
-    strength = graph.strength()
+    from whitewater.devices.community_kernels import move_vertices, refine
+
+    strength = graph.sum(axis=1)
     share = resolution / strength.sum()
-    member = np.arange(graph.vertices)
+    member = np.arange(len(labels))
     while True:
-        labels = _moved(graph, labels, strength, share, random)
-        parts = _refined(graph, labels, strength, share, random) if method == "leiden" else labels
-        if parts.max() + 1 == graph.vertices:
+        rows, vertices = (graph.indptr, graph.indices, graph.data), graph.shape[0]
+        moved = labels.copy()
+        move_vertices(rows, strength, share, random.permutation(vertices), moved)
+        labels = parts = _numbered(moved)
+        if method == "leiden":
+            refined = np.arange(vertices)
+            refine(rows, (labels, strength), share, random.permutation(vertices), refined)
+            parts = _numbered(refined)
+        if parts.max() + 1 == vertices:
             parts = labels
         member = parts[member]
-        if parts.max() + 1 == graph.vertices:
+        if parts.max() + 1 == vertices:
             return member
         labels, graph = _labels_of_parts(parts, labels), _merged(graph, parts)
-        strength = graph.strength()
+        strength = graph.sum(axis=1)
 
 
-def _moved(graph: Undirected, labels: Array, strength: Array, share: float, random: np.random.Generator) -> Array:
-    from whitewater.devices.community_kernels import move_vertices
-
-    moved, order = labels.copy(), random.permutation(graph.vertices)
-    move_vertices((graph.offsets, graph.neighbours, graph.weights), strength, share, order, moved)
-    return _numbered(moved)
-
-
-def _refined(graph: Undirected, labels: Array, strength: Array, share: float, random: np.random.Generator) -> Array:
-    from whitewater.devices.community_kernels import refine
-
-    parts, order = np.arange(graph.vertices), random.permutation(graph.vertices)
-    refine((graph.offsets, graph.neighbours, graph.weights), (labels, strength), share, order, parts)
-    return _numbered(parts)
-
-
-def _merged(graph: Undirected, parts: Array) -> Undirected:
+def _merged(graph: csr_array, parts: Array) -> csr_array:
     """Return the graph of the parts."""
+    from scipy.sparse import csr_array
+
     from whitewater.devices.community_kernels import merge
 
     members = np.argsort(parts, kind="stable")
     count = int(parts.max()) + 1
     starts = np.concatenate([[0], np.cumsum(np.bincount(parts, minlength=count))])
-    offsets = np.zeros(count + 1, np.int64)
-    neighbours, weights = np.empty_like(graph.neighbours), np.empty_like(graph.weights)
-    entries = merge(
-        (graph.offsets, graph.neighbours, graph.weights), (members, starts), parts, (offsets, neighbours, weights)
+    # SciPy's product with a matrix of members is a line, and takes as much memory as another graph.
+    offsets, neighbours, weights = (
+        np.zeros(count + 1, np.int64),
+        np.empty_like(graph.indices),
+        np.empty_like(graph.data),
     )
+    entries = merge((graph.indptr, graph.indices, graph.data), (members, starts), parts, (offsets, neighbours, weights))
     neighbours.resize(entries, refcheck=False)
     weights.resize(entries, refcheck=False)
-    return Undirected(offsets, neighbours, weights)
+    return csr_array((weights, neighbours, offsets), shape=(count, count))
 
 
 def _labels_of_parts(parts: Array, labels: Array) -> Array:

@@ -1,8 +1,9 @@
 """The kernels of `whitewater.devices.communities` for the CPU.
 
-``graph`` is the offsets, neighbours and weights of `Undirected`; ``strength``, float64 (vertices,), the sums of weights
-of its rows; ``share``, the resolution divided by the sum of all strengths: what a pair of vertices of strengths *a* and
-*b* is expected to have in common is ``share * a * b`` (Newman: Modularity and community structure in networks, 2006).
+``graph`` is offsets, neighbours and weights of rows, each edge in those of both its ends, a loop twice; ``strength``,
+float64 (vertices,), the sums of weights of its rows; ``share``, the resolution divided by the sum of all strengths: a
+pair of vertices of strengths *a* and *b* is expected to have ``share * a * b`` in common (Newman: Modularity and
+community structure in networks, 2006).
 """
 
 from __future__ import annotations
@@ -15,53 +16,6 @@ from whitewater.devices.kernel import kernel, part
 Rows = tuple[Array, Array, Array]
 # A vertex moves for a gain above this share of its strength: less may be rounding, which could go on for ever.
 _LEAST_GAIN = 1e-10
-
-
-@kernel
-def count_ends(offsets: Array, sources: Array, ends: Array) -> None:
-    """Add to ``ends[v + 1]``, int64 (vertices + 1,), the edges that end or begin at each vertex *v*."""
-    for target in range(len(offsets) - 1):
-        ends[target + 1] += offsets[target + 1] - offsets[target]
-    for edge in range(len(sources)):
-        ends[sources[edge] + 1] += 1
-
-
-@kernel
-def fill_rows(edges: tuple[Array, Array, Array | None], free: Array, neighbours: Array, weights: Array) -> None:
-    """Enter each edge in the rows of both its ends; ``free``, int64 (vertices,), is the next free place of each row."""
-    offsets, sources, given = edges
-    for target in range(len(offsets) - 1):
-        for edge in range(offsets[target] - offsets[0], offsets[target + 1] - offsets[0]):
-            source = sources[edge]
-            _enter(neighbours, weights, free[target], source, _weight(given, edge))
-            free[target] += 1
-            _enter(neighbours, weights, free[source], target, _weight(given, edge))
-            free[source] += 1
-
-
-@part
-def _enter(neighbours: Array, weights: Array, place: int, neighbour: int, weight: float) -> None:
-    neighbours[place] = neighbour
-    weights[place] = weight
-
-
-@part
-def _weight(weights: Array | None, edge: int) -> float:
-    # Which of the two is known when this is compiled.
-    if weights is None:
-        return 1.0
-    weight: float = weights[edge]
-    return weight
-
-
-@kernel
-def add_rows(offsets: Array, weights: Array, sums: Array) -> None:
-    """Fill ``sums``, float64 (rows,), with the sum of the weights of each row."""
-    for row in range(len(sums)):
-        total = 0.0
-        for entry in range(offsets[row], offsets[row + 1]):
-            total += weights[entry]
-        sums[row] = total
 
 
 @kernel

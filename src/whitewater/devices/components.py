@@ -15,31 +15,16 @@ from whitewater.devices.in_edges import Edges
 from whitewater.devices.kernel import kernel, part
 
 
-def cpu_components(blocks: Iterable[tuple[int, Edges]], vertices: int) -> Array:
-    """Return the smallest number in the component of each vertex; see `Device.components` of the protocol."""
+def components(blocks: Iterable[tuple[int, Edges]], vertices: int) -> Array:
+    """Return the smallest number in the weakly connected component of each vertex, int64 (vertices,).
+
+    ``blocks`` are edges on the host, which are seen once, each with the number of its first target.
+    """
     parents = np.arange(vertices)
     for first, edges in blocks:
         _unite(edges.offsets, edges.sources, first, parents)
     _flatten(parents)
     return parents
-
-
-def gpu_components(blocks: Iterable[tuple[int, Edges]], vertices: int) -> Array:
-    """Return the smallest number in the component of each vertex, with a thread to each edge."""
-    import cupy
-
-    from whitewater.devices.gpu_graph_kernels import THREADS, gpu_flatten, gpu_unite
-
-    parents = cupy.arange(vertices)
-    for first, edges in blocks:
-        if len(edges.sources):
-            offsets, sources = cupy.asarray(edges.offsets - edges.offsets[0]), cupy.asarray(edges.sources)
-            gpu_unite[-(-len(sources) // THREADS), THREADS](offsets, sources, first, parents)
-    roots = cupy.empty_like(parents)
-    if vertices:
-        gpu_flatten[-(-vertices // THREADS), THREADS](parents, roots)
-    host: Array = cupy.asnumpy(roots)
-    return host
 
 
 @kernel

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -127,11 +127,6 @@ class GpuDevice(Device):
         from whitewater.devices.graph_library import gpu_library_ranks
 
         return gpu_library_ranks(edges, damping=damping, restart=restart, tolerance=tolerance, iterations=iterations)
-
-    def components(self, blocks: Iterable[tuple[int, Edges]], vertices: int) -> Array:
-        from whitewater.devices.components import gpu_components
-
-        return gpu_components(blocks, vertices)
 
     def communities(self, edges: Edges, *, method: Literal["leiden", "louvain"], resolution: float, seed: int) -> Array:
         from whitewater.devices.communities import gpu_communities

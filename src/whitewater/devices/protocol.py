@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -160,15 +160,6 @@ class Device:
         there is no such library, or the graph does not fit into the device's memory as the library holds it.
         """
         return None
-
-    def components(self, blocks: Iterable[tuple[int, Edges]], vertices: int) -> Array:
-        """Return the smallest number in the weakly connected component of each vertex, int64 (vertices,), on the host.
-
-        ``blocks`` are edges, which are seen once, each with the number of its first target.
-        """
-        from whitewater.devices.components import cpu_components
-
-        return cpu_components(blocks, vertices)
 
     def communities(self, edges: Edges, *, method: Literal["leiden", "louvain"], resolution: float, seed: int) -> Array:
         """Return the community of each vertex, int64 (vertices,) on the host, numbered anyhow.

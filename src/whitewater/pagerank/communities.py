@@ -17,6 +17,7 @@ from whitewater.arrow_arrays import to_arrow, to_numpy
 from whitewater.config.pagerank import Communities
 from whitewater.devices import Device
 from whitewater.devices.communities import communities_bytes
+from whitewater.devices.components import components
 from whitewater.devices.in_edges import Edges
 from whitewater.errors import IntegrityError
 from whitewater.folder import Files
@@ -67,14 +68,14 @@ def communities(run: Run[Communities], *, graph: Path, ranks: Path, vertices: Ou
 def find_groups(graph: Path, *, settings: Communities, device: Device) -> Groups:
     """Find the components and communities of a graph on a device."""
     folder = open_graph(graph)
-    components = numbered_by_size(device.components(_blocks(folder), folder.vertices))
+    joined = numbered_by_size(components(_blocks(folder), folder.vertices))
     if settings.method == "none":
-        return Groups(components, np.full(folder.vertices, -1), None)
+        return Groups(joined, np.full(folder.vertices, -1), None)
     edges = _edges(folder)
     labels = numbered_by_size(
         device.communities(edges, method=settings.method, resolution=settings.resolution, seed=settings.seed)
     )
-    return Groups(components, labels, modularity(edges, labels, resolution=settings.resolution))
+    return Groups(joined, labels, modularity(edges, labels, resolution=settings.resolution))
 
 
 def numbered_by_size(labels: Labels) -> Labels:
