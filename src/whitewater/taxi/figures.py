@@ -112,9 +112,11 @@ def tip_fraction_by_hour(table: pd.DataFrame, *, minimum_trips: int) -> Figure:
     if len(services) > 1:
         services["all"] = table[table["service"] == "all"]
     by_hour = {service: _hours(rows) for service, rows in services.items()}
-    if all((hours["trips"] < minimum_trips).all() for hours in by_hour.values()):
+    few = np.array([hours["trips"] < minimum_trips for hours in by_hour.values()])
+    if few.all():
         return style.explained(title, f"No hour of the day has {minimum_trips} trips with a recorded tip.")
-    notes = [f"Left out: hours with fewer than {minimum_trips} such trips.", *_without(table, "hour", "time")]
+    notes = [f"Left out: hours with fewer than {minimum_trips} such trips."] if few.any() else []
+    notes += _without(table, "hour", "time")
     figure, body = style.titled(9, 4.6, title=title, subtitle=RECORDED, notes=notes)
     axes = body.subplots()
     for service, hours in by_hour.items():
@@ -210,7 +212,8 @@ def tip_fraction_by_borough(table: pd.DataFrame, *, minimum_trips: int) -> Figur
     Boroughs with fewer than ``minimum_trips`` trips with a recorded tip are left out.
     """
     services = _single_services(table.assign(borough=table["borough"].fillna(NO_ZONE)))
-    notes = [f"Left out: boroughs with fewer than {minimum_trips} such trips."]
+    few = any((rows["trips"] < minimum_trips).any() for rows in services.values())
+    notes = [f"Left out: boroughs with fewer than {minimum_trips} such trips."] if few else []
     ranked = {service: _ranked(rows, minimum_trips) for service, rows in services.items()}
     labels = {service: rows["borough"].tolist() for service, rows in ranked.items()}
     return _rankings(table, ranked, labels, services, what="borough", notes=notes, minimum_trips=minimum_trips)
