@@ -30,7 +30,7 @@ from whitewater.store import read_json
 
 # Modules that see no array of a device, though their arrays have the same type: why not.
 HOST = {
-    **dict.fromkeys(("edge_files", "edge_rules", "edges", "edges_of_files", "edges_folder"),
+    **dict.fromkeys(("edge_files", "edges", "edges_of_files", "edges_folder"),
                     "makes the folder of edges, before any device is asked"),
     **dict.fromkeys(("index", "index_folder", "postings", "token_kernels"), "makes the index, of text"),
     "edge_plan": "plans by what the footers of files say",

@@ -27,6 +27,7 @@ from whitewater import devices, style
 from whitewater.config.pagerank import Plot
 from whitewater.pagerank import figures
 from whitewater.pagerank.figures import at_least, binned
+from whitewater.pagerank.headline import read_names
 from whitewater.pagerank.neighbourhood import (
     Neighbourhood,
     find_neighbourhood,
@@ -35,7 +36,6 @@ from whitewater.pagerank.neighbourhood import (
     without_hosts,
 )
 from whitewater.pagerank.plot import plot
-from whitewater.pagerank.vertex_table import read_names
 from whitewater.step import Outputs, Run
 
 PICTURES = ("communities", "convergence", "degrees", "neighbourhood", "ranks")

@@ -16,9 +16,8 @@ from whitewater.errors import InputError, IntegrityError
 from whitewater.local_files import as_fetched
 from whitewater.pagerank.documents import DOCUMENTS, LINKS, read_aliases
 from whitewater.pagerank.edge_files.names import SCHEMA, Merging, merged
-from whitewater.pagerank.edge_rules import judge, total
 from whitewater.pagerank.edges_folder import EdgesFolder, EdgesWriter, finish_edges, open_edges
-from whitewater.pagerank.edges_of_files import edges_of_files
+from whitewater.pagerank.edges_of_files import edges_of_files, judge, total
 from whitewater.pagerank.pages import open_pages
 from whitewater.pagerank.vertex_ids import Ids, places_of
 from whitewater.store import read_json

@@ -26,7 +26,6 @@ from whitewater.folder import RowGroup
 from whitewater.pagerank.edge_files import parquet, text
 from whitewater.pagerank.edge_files.names import Batch, Merging, merged
 from whitewater.pagerank.edge_files.text import TextFile, Unit
-from whitewater.pagerank.edge_rules import Judged, judge, total
 from whitewater.pagerank.edges_folder import EdgesFolder, EdgesWriter, finish_edges, open_edges
 from whitewater.pagerank.vertex_ids import Ids, places_of
 
@@ -39,6 +38,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# What is counted in any case. The rows read are the edges and those dropped by each rule.
+COUNTS = ("read", "edges", "broken", "dropped_broken", "self_loops", "dropped_self_loops")
 # What lines of text are that are no rows.
 LINES = ("lines", "comments", "empty_lines", "headers")
 # Files that an error names; more could not be read.
@@ -265,3 +266,38 @@ def _read_vertices(part: Part, *, settings: Edges) -> tuple[Counter[str], list[p
     if isinstance(part.unit, RowGroup):
         return parquet.read_vertices(part.unit, settings)
     return text.read_vertices(part.unit, settings)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What the rules say of rows, bool (rows,): which are edges, which are broken, which are loops; and the counts."""
+
+    kept: Mask
+    broken: Mask
+    loops: Mask
+    counts: Counter[str]
+
+
+def judge(source: Ids, target: Ids, broken: Mask, rules: EdgeRules) -> Judged:
+    """Apply the rules to rows, some of which have an end that is no known vertex.
+
+    A broken row that is dropped is no self-loop any more.
+    """
+    drop_broken, drop_loops = rules.broken == "drop", rules.self_loops == "drop"
+    loops = (source == target) & ~broken if drop_broken else source == target
+    left_out = (broken & drop_broken) | (loops & drop_loops)
+    broken_rows, loop_rows = int(broken.sum()), int(loops.sum())
+    counts = {
+        "read": len(source),
+        "edges": len(source) - int(left_out.sum()),
+        "broken": broken_rows,
+        "dropped_broken": broken_rows * drop_broken,
+        "self_loops": loop_rows,
+        "dropped_self_loops": loop_rows * drop_loops,
+    }
+    return Judged(~left_out, broken, loops, Counter(counts))
+
+
+def total(counts: Counter[str]) -> dict[str, int]:
+    """Return the counts as a mapping that has all of `COUNTS`."""
+    return {**dict.fromkeys(COUNTS, 0), **counts}

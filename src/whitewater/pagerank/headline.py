@@ -13,6 +13,8 @@ from whitewater.store import read_json
 from whitewater.style import percent
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
 # Ranks that differ by less, relatively, are equal but for rounding.
@@ -39,8 +41,6 @@ def headline(results: Path) -> list[str]:
 
 
 def _ranks(vertices: Path, convergence: Path) -> list[str]:
-    from whitewater.pagerank.vertex_table import read_column, read_names
-
     ranks, found = read_column(vertices, "rank"), read_json(convergence)
     if not len(ranks):
         return ["The graph has no vertex."]
@@ -120,3 +120,30 @@ def _search(path: Path) -> list[str]:
         f"The right page is first for {right:,} of {found['judged']:,} queries, for {without:,} without PageRank; mean "
         f"reciprocal rank {found['mrr']:.3f} and {found['mrr_without_prior']:.3f}."
     ]
+
+
+def read_column(vertices: Path, name: str) -> npt.NDArray[Any]:
+    """Return a column of numbers of `vertices.parquet`, a row a vertex, in the order of their numbers."""
+    import pyarrow.parquet as pq
+
+    column: npt.NDArray[Any] = pq.read_table(vertices, columns=[name])[name].to_numpy()
+    return column
+
+
+def read_names(vertices: Path, rows: Sequence[int]) -> list[str]:
+    """Return the names of some rows of `vertices.parquet`, or their ids where vertices have no names.
+
+    Only the row groups that hold them are read.
+    """
+    import pyarrow.parquet as pq
+
+    file = pq.ParquetFile(vertices)
+    column = "name" if "name" in file.schema_arrow.names else "vertex"
+    sizes = [file.metadata.row_group(number).num_rows for number in range(file.metadata.num_row_groups)]
+    ends = np.cumsum(sizes)
+    found: dict[int, str] = {}
+    for group in sorted(set(np.searchsorted(ends, rows, side="right").tolist())):
+        values = file.read_row_group(group, columns=[column])[column]
+        first = int(ends[group]) - sizes[group]
+        found |= {row: str(values[row - first].as_py()) for row in rows if first <= row < ends[group]}
+    return [found[row] for row in rows]

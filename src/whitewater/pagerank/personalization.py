@@ -21,17 +21,11 @@ _SHOWN = 5
 def read_personalization(path: Path, graph: GraphFolder) -> npt.NDArray[np.float64]:
     """Read a personalization vector: float64 (vertices,), sum 1.
 
-    Parameters
-    ----------
-    path
-        CSV with a header, or Parquet: column ``vertex``, the id, or ``name``; column ``weight``, or 1 each without it.
-        Rows of one vertex are added up.
+    The file is CSV with a header, or Parquet: column ``vertex``, the id, or ``name``; column ``weight``, or 1 each
+    without it. Rows of one vertex are added up.
 
-    Raises
-    ------
-    InputError
-        If the table cannot be read or has no such columns, names what is no vertex, or its weights are negative, not
-        finite, or all 0.
+    Raises InputError if the table cannot be read or has no such columns, names what is no vertex, or its weights are
+    negative, not finite, or all 0.
     """
     table = _read(path)
     weights = _weights(table, path)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from whitewater import style
 from whitewater.pagerank import figures
-from whitewater.pagerank.vertex_table import read_column, read_names
+from whitewater.pagerank.headline import read_column, read_names
 from whitewater.store import read_json
 
 if TYPE_CHECKING:
