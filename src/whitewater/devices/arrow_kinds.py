@@ -38,7 +38,7 @@ def from_arrow(column: pa.Array | pa.ChunkedArray, kind: Kind) -> Array | Encode
     Raises ValueError if a value, or the type, cannot become the kind. Integers that are out of range become
     ``BAD_INTEGER`` instead, but an id must be an integer of 64 bits and not null.
     """
-    values = _one_array(column)
+    values = one_array(column)
     if kind == "text":
         return encoded(values)
     if pa.types.is_dictionary(values.type):
@@ -75,8 +75,9 @@ def null_of(kind: Kind) -> int | float:
     return float("nan") if kind == "float64" else NULL_INTEGER
 
 
-def _one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    if not isinstance(column, pa.ChunkedArray):
+def one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return a column in one piece, with one dictionary."""
+    if isinstance(column, pa.Array):
         return column
     if pa.types.is_dictionary(column.type):
         column = column.unify_dictionaries()
@@ -139,7 +140,7 @@ def _nulls(values: pa.Array) -> Array:
 
 def readable(column: pa.ChunkedArray, kind: Kind) -> Array:
     """Return which texts can be read as a kind of number or time, or as its null, bool (rows,)."""
-    texts = _null_when_empty(_one_array(column))
+    texts = _null_when_empty(one_array(column))
     accepted = _are_times(texts) if kind == "timestamp" else _are_numbers(texts)
     return _numpy(accepted.fill_null(True).cast(pa.int8()), 1).view(bool)
 

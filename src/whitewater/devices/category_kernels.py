@@ -14,23 +14,10 @@ _HALF, _ONE = uint64(32), uint64(1)
 def number_values(values: Array, valid: Array, slots: Array, distinct: Array, codes: Array) -> int:
     """Give numbers to integers in the order in which they are met.
 
-    Parameters
-    ----------
-    values
-        int64 (rows,).
-    valid
-        bool (rows,), False where the row is null; empty where none is.
-    slots
-        int32, zeros, a power of two of them and at least twice as many as rows.
-    distinct
-        int64 (rows,); filled with the values.
-    codes
-        int32 (rows,); filled with the number of each row's value, -1 for null.
-
-    Returns
-    -------
-    int
-        How many distinct values there are.
+    ``values`` are int64 (rows,); ``valid``, bool (rows,), is False where the row is null, and empty where none is;
+    ``slots`` are int32 zeros, a power of two of them and at least twice as many as rows. Filled are ``distinct``, int64
+    (rows,), with the values, and ``codes``, int32 (rows,), with the number of each row's value, -1 for null. Returns
+    how many distinct values there are.
     """
     size, mask = 0, uint64(len(slots) - 1)
     for row in range(len(values)):

@@ -15,7 +15,7 @@ from whitewater.devices import parquet_pages
 from whitewater.devices.arrow_kinds import empty
 from whitewater.devices.blocks import Array
 from whitewater.devices.columns import Categories, Numbers
-from whitewater.devices.parquet_chunk import PHYSICAL, Chunk, ChunkError, Page, pages_of, texts_of
+from whitewater.devices.parquet_chunk import PHYSICAL, Chunk, ChunkError, Page, pages_of, texts_of, unsigned
 from whitewater.devices.parquet_pages import DATA, DATA_V2, DICTIONARY
 
 # The code of a null, -1, as kernels see it.
@@ -25,21 +25,8 @@ _NULL_CODE = 2**32 - 1
 def read_chunk(data: FileIO, chunk: Chunk, wanted: range) -> Numbers | Categories:
     """Return rows of a column chunk.
 
-    Parameters
-    ----------
-    data
-        The file's bytes.
-    chunk
-        Where the chunk is, as `whitewater.devices.parquet_chunk.described` returns it.
-    wanted
-        The rows to read; those of the chunk are numbered from 0.
-
-    Raises
-    ------
-    ChunkError
-        If the chunk is cut off or malformed.
-    OSError, ValueError
-        If the file cannot be read, its bytes cannot be decompressed, or a text is no UTF-8.
+    The rows ``wanted`` are numbered from 0. Raises ChunkError if the chunk is cut off or malformed; OSError or
+    ValueError if the file cannot be read, its bytes cannot be decompressed, or a text is no UTF-8.
     """
     decoder = _Texts(chunk) if chunk.physical == "BYTE_ARRAY" else _Numbers(chunk)
     values = empty(len(wanted), decoder.dtype)
@@ -136,13 +123,13 @@ class _Numbers:
     def decode(self, page: Page, values: Array) -> Array | None:
         """Fill the values of a page; return which rows have one, bool, where nulls are not NaN."""
         if page.has_indices:
-            nulls = _look_up(page, self._optional, _unsigned(self._table), _unsigned(values))
+            nulls = _look_up(page, self._optional, unsigned(self._table), unsigned(values))
             return _levels(page, self._optional)[2].astype(np.bool_) if nulls and not self._is_float else None
         count, start, present = _levels(page, self._optional)
         values[page.rows - count :] = self._stored(memoryview(page.body)[start:], count)
         if count == page.rows:
             return None
-        parquet_pages.spread(_unsigned(values), present, count, _unsigned(self._null)[0])
+        parquet_pages.spread(unsigned(values), present, count, unsigned(self._null)[0])
         return None if self._is_float else present.astype(np.bool_)
 
     def column(self, values: Array, valid: Array | None) -> Numbers:
@@ -169,7 +156,3 @@ def _levels(page: Page, optional: bool) -> tuple[int, int, Array]:
     if start < 0:
         raise ChunkError("has malformed definition levels")
     return count, start, present
-
-
-def _unsigned(values: Array) -> Array:
-    return values.view(f"u{values.dtype.itemsize}")

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from whitewater.devices.arrow_kinds import one_array
 from whitewater.devices.blocks import Array
 from whitewater.devices.column_chunk import read_chunk
 from whitewater.devices.columns import Categories, Column, Lists, Numbers, moved, taken
@@ -36,31 +37,7 @@ _CUDF_FLOATS = (pa.float32(), pa.float64())
 def cpu_read_columns(
     path: Path, row_group: int, names: Sequence[str], *, start: int = 0, rows: int | None = None
 ) -> dict[str, Column]:
-    """Read columns of one row group, or of some rows of it.
-
-    Parameters
-    ----------
-    path
-        A Parquet file.
-    row_group
-        Index of the row group.
-    names
-        The columns to read.
-    start, rows
-        The first row of the row group to read, and how many; all that follow if None.
-
-    Returns
-    -------
-    dict
-        The columns in the order asked for, all of one length. Text becomes `Categories` of its dictionary; what is not
-        dictionary encoded has each of its values there. Integers and floats keep their width. Arrow's null type is
-        float64, all NaN.
-
-    Raises
-    ------
-    InputError
-        If the file is not Parquet, is cut off or corrupted, lacks a column, or has one of another type.
-    """
+    """Read columns of one row group; see `whitewater.devices.protocol.Device.read_columns`."""
     columns: dict[str, Column] = {}
     with _opened(path) as data:
         footer, schema = _footer(path, data)
@@ -112,7 +89,7 @@ def column_of(column: pa.ChunkedArray | pa.Array) -> Column:
     Raises ValueError if it is of a type that is neither numbers nor text nor lists of them; the message completes a
     sentence about the column.
     """
-    values = _one_array(column)
+    values = one_array(column)
     type_ = values.type
     if pa.types.is_dictionary(type_):
         return _categories(values) if _is_text(type_.value_type) else column_of(values.dictionary_decode())
@@ -123,15 +100,6 @@ def column_of(column: pa.ChunkedArray | pa.Array) -> Column:
     if pa.types.is_list(type_) or pa.types.is_large_list(type_):
         return _lists(values)
     return _numbers(values)
-
-
-def _one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    if isinstance(column, pa.Array):
-        return column
-    if pa.types.is_dictionary(column.type):
-        column = column.unify_dictionaries()
-    combined = column.combine_chunks()
-    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
 
 
 def _is_text(type_: pa.DataType) -> bool:

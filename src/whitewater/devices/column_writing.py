@@ -27,22 +27,9 @@ def write_columns(
 
     The host's writer is as fast as the disk.
 
-    Parameters
-    ----------
-    block
-        Columns with at least these names.
-    path
-        The file, which is replaced if it exists.
-    types
-        The columns to write, in the order of the file, and their types: integers, floats, bool, string, or a list of
-        these. Numbers are converted. A null of a float is written as NaN.
-    row_group_rows
-        Rows of a row group, at least 1.
-
-    Raises
-    ------
-    InputError
-        If the values of a column cannot be of its type.
+    ``types`` are those of the columns to write, in the order of the file: integers, floats, bool, string, or a list of
+    these. Numbers are converted; a null of a float is written as NaN. Raises InputError if the values of a column
+    cannot be of its type.
     """
     arrays = [_array(moved(block[name], device.to_host), name, type_) for name, type_ in types.items()]
     # Columns without nulls are required ones: their pages are the values and nothing else, at the speed of the disk.

@@ -56,21 +56,9 @@ def encode_offsets(
 ) -> int:
     """Append the keys of edges whose codes are the distances of their ids from the smallest one, and mark the codes.
 
-    Parameters
-    ----------
-    ends, weight
-        Source and target, int64 (edges,); float64 (edges,), or empty.
-    span
-        The smallest id, how many codes there are, and whether the opposite of each edge is added.
-    output
-        Keys and weights, and the marks, uint64.
-    filled
-        How many keys there are already.
-
-    Returns
-    -------
-    int
-        How many keys there are now; -1 if an id has no code.
+    ``ends`` are source and target, int64 (edges,), ``weight`` is float64 (edges,) or empty; ``span`` is the smallest
+    id, how many codes there are, and whether the opposite of each edge is added; ``output`` is keys, weights, and the
+    marks, uint64. ``filled`` keys are there already. Returns how many there are now; -1 if an id has no code.
     """
     source, target = ends
     minimum, size, symmetric = span
@@ -133,17 +121,10 @@ def encode_words(ends: tuple[Array, Array], weight: Array, symmetric: bool, tabl
 
     It stops before there is no room for more ids, or when all edges are encoded.
 
-    Parameters
-    ----------
-    ends, weight
-        Source and target, int64 (edges,); float64 (edges,), or empty.
-    symmetric
-        Whether the opposite of each edge is added.
-    table
-        A hash table of codes plus one, uint32 (a power of two,), 0 where free; the id of each code, int64 (at most half
-        as many,); and by how much a hash of 64 bits is shifted to the right.
-    output
-        Keys and weights; and int64 (3,), updated: edges done, keys written, ids known.
+    ``ends`` are source and target, int64 (edges,), ``weight`` is float64 (edges,) or empty; with ``symmetric`` the
+    opposite of each edge is added. ``table`` is a hash table of codes plus one, uint32 (a power of two,), 0 where free;
+    the id of each code, int64 (at most half as many,); and by how much a hash of 64 bits is shifted to the right.
+    ``output`` is keys, weights, and int64 (3,), updated: edges done, keys written, ids known.
     """
     source, target = ends
     keys, weights, progress = output
@@ -220,10 +201,7 @@ def scatter(edges: Edges, shift: int, places: Array, output: Edges) -> None:
 def sort_keys(edges: Edges, other: Edges) -> bool:
     """Sort by key, stably, by digits from the lowest on; bits that all keys share are passed over.
 
-    Returns
-    -------
-    bool
-        Whether the result is in the other arrays, which are of the same lengths.
+    Returns whether the result is in the other arrays, which are of the same lengths.
     """
     keys = edges[0]
     differing = uint64(0)
@@ -294,21 +272,11 @@ def merge_equal(
 ) -> tuple[int, int, int]:
     """Write one edge for each run of equal keys, which are sorted.
 
-    Parameters
-    ----------
-    rule
-        Weight of a run: `SUM`, in ascending order, or `MAXIMUM`; without weights with `SUM` its length.
-    numbers
-        Marks of codes, uint64, and the marks before each word, uint32; empty where codes are numbers.
-    targets
-        Edges of each target, int64, added to; and the number of the first of them.
-    output
-        Numbers of sources, and weights if not empty; filled from the beginning.
-
-    Returns
-    -------
-    tuple of int
-        Edges written, how many of them are self-loops, and where the first run of several keys begins, or -1.
+    ``rule`` is the weight of a run: `SUM`, in ascending order, or `MAXIMUM`; without weights with `SUM` its length.
+    ``numbers`` are marks of codes, uint64, and the marks before each word, uint32; empty where codes are numbers.
+    ``targets`` are the edges of each target, int64, added to, and the number of the first of them; ``output`` is
+    numbers of sources, and weights if not empty, filled from the beginning. Returns the edges written, how many of them
+    are self-loops, and where the first run of several keys begins, or -1.
     """
     keys, weights = edges
     words, before = numbers

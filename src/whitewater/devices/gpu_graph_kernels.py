@@ -20,14 +20,8 @@ SEGMENT = 1024
 def gpu_add_up(segments: Array, sources: Array, weights: Array, shares: Array, sums: Array) -> None:
     """Add up ``weights * shares[sources]`` over each segment with a team of threads; blocks are of `THREADS` threads.
 
-    Parameters
-    ----------
-    segments
-        int64 (segments, 2): the first edge of each, and the one behind its last.
-    sources, weights
-        (edges,); no weights, float64 (0,), are weights of 1.
-    sums
-        float64 (segments,), filled.
+    ``segments``, int64 (segments, 2), are the first edge of each, and the one behind its last; no ``weights``, float64
+    (0,), are weights of 1. ``sums``, float64 (segments,), is filled.
     """
     team = cuda.shared.array(THREADS, np.float64)
     place, member = cuda.threadIdx.x, cuda.threadIdx.x % TEAM

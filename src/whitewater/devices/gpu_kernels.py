@@ -23,14 +23,9 @@ GPU_STRIPS = 32
 def gpu_accumulate(keys: Array, bits: Array, sums: Array, counts: Array) -> None:
     """Do with a thread to each row what `fill_bins` and `accumulate` of `whitewater.devices.group_kernels` do.
 
-    Parameters
-    ----------
-    keys, bits
-        int32, and float64 by its bits as int64, (rows,).
-    sums, counts
-        int64 (bands, `GPU_LANES`, groups, 1 or 3) and int64 (groups, 1 or bins, and 1 more), added to. The last column
-        of the counts is of the rows that are left out: because of their value, or, under the last group, because their
-        key has no group.
+    ``keys`` are int32, and ``bits`` float64 by its bits as int64, (rows,). Added to are ``sums``, int64 (bands,
+    `GPU_LANES`, groups, 1 or 3), and ``counts``, int64 (groups, 1 or bins, and 1 more), whose last column is of the
+    rows that are left out: because of their value, or, under the last group, because their key has no group.
     """
     row = cuda.grid(1)
     if row >= len(keys) or keys[row] < 0:

@@ -91,12 +91,8 @@ def accumulate(keys: Array, bins: Array, units: Array, sums: Array, counts: Arra
     """Add units to the sums and count rows by their keys.
 
     ``sums``, int64 (bands, groups, 1 or 3): of units, and of the two parts of squares; ``counts``, int32 (groups, 1 or
-    bins). The last group is that of the rows that do not count.
-
-    Returns
-    -------
-    int
-        Rows that were left out because of their value or because their key has no group.
+    bins). The last group is that of the rows that do not count. Returns the rows that were left out because of their
+    value or because their key has no group.
     """
     # Without branches: which rows count is as good as random, and a branch guessed wrong costs more than an addition.
     faults, groups, medians = 0, len(counts) - 1, sums.shape[2] > 1

@@ -41,29 +41,7 @@ _ALL = 2**31 - 1
 def cpu_row_group_blocks(
     path: Path, row_group: int, columns: Mapping[str, Kind], *, block_rows: int
 ) -> Iterator[RawBlock]:
-    """Read columns of one row group, at most ``block_rows`` rows at a time, in file order.
-
-    Parameters
-    ----------
-    path
-        A Parquet file.
-    row_group
-        Index of the row group.
-    columns
-        Names of the columns to read, and the kind that each becomes.
-    block_rows
-        Rows of a block at most; memory grows with it, not with the row group.
-
-    Yields
-    ------
-    RawBlock
-        The columns in the order asked for, all of one length; one block without rows if the row group has none.
-
-    Raises
-    ------
-    InputError
-        If the file is not Parquet, is cut off or corrupted, lacks a column, or has a value that cannot be of its kind.
-    """
+    """Read columns of one row group; see `whitewater.devices.protocol.Device.row_group_blocks`."""
     with opened(path) as file, path.open("rb", buffering=0) as data:
         rows = file.metadata.row_group(row_group).num_rows
         readers: dict[str, _Reader] = {}
@@ -239,17 +217,7 @@ _COMPRESSION = "snappy"
 
 
 def cpu_write_parquet(block: Mapping[str, Array | Encoded], path: Path, kinds: Mapping[str, Kind]) -> None:
-    """Write a block as one Parquet file of one row group, nulls as nulls, timestamps as ``timestamp[us]``.
-
-    Parameters
-    ----------
-    block
-        Arrays of one length.
-    path
-        The file, which is replaced if it exists.
-    kinds
-        Kind of each column written, in the order of the file.
-    """
+    """Write a block as a new Parquet file; see `whitewater.devices.protocol.Device.write_parquet`."""
     table = pa.Table.from_arrays([_to_arrow(block[name], kind) for name, kind in kinds.items()], names=list(kinds))
     pq.write_table(
         table,

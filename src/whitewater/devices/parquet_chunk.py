@@ -84,19 +84,7 @@ class Page(NamedTuple):
 
 
 def chunk_reader(data: FileIO, file: pq.ParquetFile, row_group: int, column: int, kind: Kind) -> ChunkReader | None:
-    """Return a reader of one column chunk, or None where it is of a form that only pyarrow reads.
-
-    Parameters
-    ----------
-    data
-        The file's bytes; one reader after the other may use them.
-    file
-        The same file, whose footer tells about the chunk.
-    row_group, column
-        Indices of the chunk.
-    kind
-        What the values become.
-    """
+    """Return a reader of one column chunk, or None where it is of a form that only pyarrow reads."""
     chunk = described(file.metadata, row_group, column, file.schema_arrow.field(column))
     return None if chunk is None else ChunkReader(data, chunk, kind)
 
@@ -214,7 +202,7 @@ class ChunkReader:
         places = [(end - len(page.body), end, page.rows, page.levels) for end, page in zip(ends, batch, strict=True)]
         present = np.empty(max(page.rows for page in batch) if self._chunk.optional else 0, np.uint32)
         values = target if target.dtype == self._table.dtype else np.empty(len(target), self._table.dtype)
-        nulls = parquet_pages.look_up(data, np.array(places), present, _unsigned(self._table), _unsigned(values))
+        nulls = parquet_pages.look_up(data, np.array(places), present, unsigned(self._table), unsigned(values))
         if nulls < 0:
             raise ChunkError("has a malformed page of dictionary indices")
         self._refuse_null_ids(nulls)
@@ -236,7 +224,7 @@ class ChunkReader:
             return
         values = np.empty(page.rows, self._table.dtype)
         values[page.rows - count :] = converted
-        parquet_pages.spread(_unsigned(values), present, count, _unsigned(self._null)[0])
+        parquet_pages.spread(unsigned(values), present, count, unsigned(self._null)[0])
         target[:] = values
 
     def _refuse_null_ids(self, nulls: int) -> None:
@@ -279,7 +267,8 @@ class ChunkReader:
         return np.array([*codes, NULL_INTEGER], np.int32)[text.codes]
 
 
-def _unsigned(values: Array) -> Array:
+def unsigned(values: Array) -> Array:
+    """Return numbers as unsigned ones of their width, for which the kernels are compiled."""
     return values.view(f"u{values.dtype.itemsize}")
 
 

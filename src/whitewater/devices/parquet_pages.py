@@ -38,17 +38,8 @@ _MOST_BITS = 32
 def find_pages(data: Array, pages: Array) -> tuple[int, int]:
     """Fill a row of ``pages`` for each page that lies whole in ``data``.
 
-    Parameters
-    ----------
-    data
-        uint8, a part of a column chunk that begins with a page header.
-    pages
-        int64 (pages at most, `FIELDS`); filled.
-
-    Returns
-    -------
-    tuple of int
-        The number of pages, and the bytes that they take, or `MALFORMED`.
+    ``data``, uint8, is a part of a column chunk that begins with a page header; ``pages`` is int64 (pages at most,
+    `FIELDS`). Returns the number of pages, and the bytes that they take, or `MALFORMED`.
     """
     start = 0
     for found in range(len(pages)):
@@ -146,19 +137,9 @@ def _varint(data: Array, position: int) -> tuple[int, int]:
 def definition_levels(page: Array, size: int, present: Array) -> tuple[int, int]:
     """Read which rows of a page have a value.
 
-    Parameters
-    ----------
-    page
-        uint8, the uncompressed page, which begins with the levels.
-    size
-        Bytes of the levels; `ABSENT` where the first four bytes tell.
-    present
-        uint32 (rows,); filled with 1 for a value and 0 for a null.
-
-    Returns
-    -------
-    tuple of int
-        The number of values and where they begin, or `MALFORMED`.
+    ``page``, uint8, is uncompressed and begins with the levels, of ``size`` bytes, or `ABSENT` where the first four
+    bytes tell; ``present``, uint32 (rows,), is filled with 1 for a value and 0 for a null. Returns the number of values
+    and where they begin, or `MALFORMED`.
     """
     start = 0
     if size == ABSENT:
@@ -188,23 +169,10 @@ def spread(values: Array, present: Array, count: int, null: int) -> None:
 def look_up(data: Array, pages: Array, present: Array, table: Array, values: Array) -> int:
     """Read the dictionary indices of some pages and look each up.
 
-    Parameters
-    ----------
-    data
-        uint8, the uncompressed pages.
-    pages
-        int64 (pages, 4): where each begins and ends in ``data``, its rows, and the bytes of its levels or `ABSENT`.
-    present
-        uint32, scratch as long as the longest page; empty if pages have no definition levels.
-    table
-        uint32 or uint64 (entries of the dictionary + 1,), of which the last stands for null.
-    values
-        As the table (rows of all pages,); filled.
-
-    Returns
-    -------
-    int
-        The number of nulls, or `MALFORMED`.
+    ``data``, uint8, are the uncompressed pages; ``pages``, int64 (pages, 4), where each begins and ends in it, its
+    rows, and the bytes of its levels or `ABSENT`; ``present``, uint32, is scratch as long as the longest page, empty if
+    pages have no definition levels; ``table``, uint32 or uint64 (entries of the dictionary + 1,), has the null last;
+    ``values``, as the table (rows of all pages,), is filled. Returns the number of nulls, or `MALFORMED`.
     """
     first = nulls = 0
     for index in range(len(pages)):
