@@ -33,8 +33,7 @@ from whitewater.genomics.components import oriented
 from whitewater.genomics.forecast import Size, choose_solver
 from whitewater.genomics.krylov import structure_in, variance_is_captured
 from whitewater.genomics.pca import pca
-from whitewater.genomics.scaled_genotypes import ScaledGenotypes
-from whitewater.genomics.scaling import scaled_dosages, scaling
+from whitewater.genomics.scaled_genotypes import ScaledGenotypes, scaled_dosages, scaling
 from whitewater.step import Output, Run
 
 DOSAGES = simulate("populations", samples=121, variants=3_000, missing=0.05)

@@ -11,7 +11,7 @@ from scipy.linalg import orthogonal_procrustes
 from whitewater.devices import Device
 from whitewater.genomics.loadings import Loadings
 from whitewater.genomics.projection import Method, augmented, scores, sums
-from whitewater.genomics.scaling import VariantScaling
+from whitewater.genomics.scaled_genotypes import VariantScaling
 
 Dosages = npt.NDArray[np.int8]
 Floats = npt.NDArray[np.float64]

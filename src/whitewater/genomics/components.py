@@ -24,8 +24,15 @@ from whitewater.genomics.krylov import (
     start_block,
     structure_in,
 )
-from whitewater.genomics.scaled_genotypes import Range, RunTasks, ScaledGenotypes
-from whitewater.genomics.scaling import VariantScaling, scaled_dosages, scaling, total_variance
+from whitewater.genomics.scaled_genotypes import (
+    Range,
+    RunTasks,
+    ScaledGenotypes,
+    VariantScaling,
+    scaled_dosages,
+    scaling,
+    total_variance,
+)
 from whitewater.genomics.tracy_widom import TracyWidomTest, tracy_widom_test
 
 logger = logging.getLogger(__name__)

@@ -102,11 +102,7 @@ def peak_memory(genotypes: ScaledGenotypes, settings: Pca, solver: Solver, *, th
     variants = size.variants * (VARIANT_BYTES + 12 * (folder.ploidy + 2))
     width = size.columns if solver == "gram" else size.width
     result = 8 * width * size.columns
+    basis = 2 * 8 * size.samples * size.width * settings.maximum_passes  # the blocks and their products
     # Each task holds a sum and a product of float32; up to two results a thread wait to be added up.
     passing = threads * (task + 2 * result) + (2 * threads + 1) * result
-    return variants + passing + (3 * result if solver == "gram" else _basis(size, settings.maximum_passes))
-
-
-def _basis(size: Size, passes: int) -> int:
-    """Return the bytes of the blocks and their products."""
-    return 2 * 8 * size.samples * size.width * passes
+    return variants + passing + (3 * result if solver == "gram" else basis)

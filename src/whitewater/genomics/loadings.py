@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from whitewater.folder import Format
 from whitewater.genomics.components import PrincipalComponents
-from whitewater.genomics.scaling import VariantScaling
+from whitewater.genomics.scaled_genotypes import VariantScaling
 
 if TYPE_CHECKING:
     import pandas as pd

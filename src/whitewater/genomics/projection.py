@@ -18,8 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from whitewater.devices import Device, Genotypes
-from whitewater.genomics.scaled_genotypes import LEAST_ROWS, MOST_ROWS
-from whitewater.genomics.scaling import scaled_dosages
+from whitewater.genomics.scaled_genotypes import LEAST_ROWS, MOST_ROWS, scaled_dosages
 
 if TYPE_CHECKING:
     from whitewater.genomics.loadings import Loadings
