@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # Rows that are worked on at once: those of a row group, or of so much of it or of a table in memory.
 PART_ROWS = 524_288
 # Row groups that follow one another are read together up to so many rows: work on few rows is mostly its beginning.
-FEW_ROWS = 131_072
+FEW_ROWS = 32_768
 
 
 @dataclass(frozen=True)
