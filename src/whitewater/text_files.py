@@ -10,13 +10,14 @@ import gzip
 import os
 import sys
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Protocol, cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 
 from whitewater.errors import InputError
@@ -26,6 +27,7 @@ BLOCK_BYTES = 8 << 20
 LONGEST_LINE = 512 << 20
 GZIP = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_RETURN, _QUOTE = "a carriage return in the line", "a quote that does not begin or end its field"
 _OTHER_FORMS = {b"\x28\xb5\x2f\xfd": "Zstandard", b"PK\x03\x04": "ZIP", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
 
 
@@ -125,7 +127,7 @@ def _ahead(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def parse(data: bytes, names: Sequence[str], types: Mapping[str, pa.DataType], *, delimiter: str, quoted: bool = False,
-          null: str | None = "", refused: list[int] | None = None) -> pa.Table:  # fmt: skip
+          null: str | None = "", refuse: Callable[[pa.csv.InvalidRow], str] | None = None) -> pa.Table:  # fmt: skip
     """Return some fields of lines, none of those that are empty.
 
     Parameters
@@ -140,30 +142,75 @@ def parse(data: bytes, names: Sequence[str], types: Mapping[str, pa.DataType], *
         What separates fields, and whether they may stand in double quotes.
     null
         The text that stands for null, or None.
-    refused
-        Lines with more or fewer fields are left out and their numbers added here, from 0, empty lines not counted.
+    refuse
+        What is done with a line of more or fewer fields, see `pyarrow.csv.ParseOptions`; or None: it is an error.
 
     Raises
     ------
     ValueError
-        If a field cannot be read as its type; or, without ``refused``, a line has more or fewer fields.
+        If a line has more or fewer fields, or one cannot be read as its type.
     """
     nulls = [] if null is None else [null]
-
-    def refuse(row: pa.csv.InvalidRow) -> str:
-        cast("list[int]", refused).append(row.number - 1)
-        return "skip"
-
     return pa.csv.read_csv(
         # Arrow takes no empty text.
         pa.BufferReader(data or b"\n"),
         read_options=pa.csv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=list(names)),
         parse_options=pa.csv.ParseOptions(
-            delimiter=delimiter,
-            quote_char='"' if quoted else False,
-            invalid_row_handler=None if refused is None else refuse,
+            delimiter=delimiter, quote_char='"' if quoted else False, invalid_row_handler=refuse
         ),
         convert_options=pa.csv.ConvertOptions(
             include_columns=list(types), column_types=types, null_values=nulls, strings_can_be_null=bool(nulls)
         ),
     )
+
+
+def parse_sound(
+    data: bytes, names: Sequence[str], types: Mapping[str, pa.DataType], *, delimiter: str, quoted: bool
+) -> tuple[pa.Table, dict[int, str]]:
+    """Return some fields of the lines that are sound, and what is wrong with each other line, by its number.
+
+    Lines are numbered as those of `filled_lines`. Unsound ones have more or fewer fields, a torn quote, a carriage
+    return within, or bytes that are not UTF-8. Raises ValueError if a field cannot be read as its type.
+    """
+    faults: dict[int, str] = {}
+
+    def refuse(row: pa.csv.InvalidRow) -> str:
+        faults[row.number - 1] = f"Expected {row.expected_columns} columns, got {row.actual_columns}"
+        return "skip"
+
+    torn = _torn(data, delimiter if quoted else None)
+    if torn:
+        # Arrow takes a torn quote to go on in the lines that follow, and a carriage return for the end of a line.
+        wide = delimiter.encode() * len(names)
+        lines = (wide if number in torn else line for number, line in enumerate(filled_lines(data)))
+        data = b"\n".join([*lines, b""])
+    return parse(data, names, types, delimiter=delimiter, quoted=quoted, refuse=refuse), {**faults, **torn}
+
+
+def filled_lines(data: bytes) -> list[bytes]:
+    """Return the lines that are not empty, without their ends."""
+    return list(filter(None, data.replace(b"\r\n", b"\n").split(b"\n")))
+
+
+def _torn(data: bytes, delimiter: str | None) -> dict[int, str]:
+    """Return which lines Arrow would take for others, and why; of quoted fields if there is a delimiter."""
+    has_quotes = delimiter is not None and b'"' in data
+    has_returns = b"\r" in data and data.count(b"\r") > data.count(b"\r\n")
+    if not has_quotes and not has_returns and _is_utf8(data):
+        return {}
+    lines = filled_lines(data)
+    # A field stands in quotes wholly, or does not begin with one.
+    field = rf'(?:"(?:[^"\r]|"")*"|[^"\r{delimiter}][^\r{delimiter}]*|)'
+    sound = rf"\A{field}(?:[{delimiter}]{field})*\z" if delimiter else r"\A[^\r]*\z"
+    unsound = pc.invert(pc.match_substring_regex(pa.array(lines, pa.binary()), sound))
+    torn = {n: _RETURN if b"\r" in lines[n] else _QUOTE for n in pc.indices_nonzero(unsound).to_pylist()}
+    if not _is_utf8(data):
+        torn |= {number: "bytes that are not UTF-8" for number, line in enumerate(lines) if not _is_utf8(line)}
+    return torn
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        return data.isascii() or bool(data.decode())
+    except UnicodeDecodeError:
+        return False

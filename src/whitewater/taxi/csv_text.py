@@ -6,7 +6,7 @@ stood.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -15,13 +15,10 @@ import pyarrow.compute as pc
 from whitewater.devices import Array, Encoded, Kind, Parsed
 from whitewater.devices.arrow_kinds import MICROSECONDS, empty, encoded, from_arrow, narrow_floats, readable
 from whitewater.taxi.csv_kernels import NEWLINE, NUMBER, SKIPPED, TIME, WORD, read_plain
-from whitewater.text_files import parse
+from whitewater.text_files import filled_lines, parse_sound
 
 # Of the lines that are plain, at most one in so many may have a number with more digits than the kernel reads.
 _LONG_SHARE = 20
-# A line whose fields stand in quotes wholly, or do not begin with one.
-_FIELD = r'(?:"(?:[^"\r]|"")*"|[^",\r][^,\r]*|)'
-_SOUND = rf"\A{_FIELD}(?:,{_FIELD})*\z"
 _PLAIN = {"timestamp": TIME, "text": WORD}
 # Integers are read as doubles: so 1.0 is one, and what is no integer, or too large, is flagged and costs no line.
 _TYPES = {"timestamp": MICROSECONDS, "text": pa.dictionary(pa.int32(), pa.string())}
@@ -49,12 +46,12 @@ def parse_lines(data: bytes, names: Sequence[str], columns: Mapping[str, Kind]) 
     """
     text = data if data.isascii() else data.decode("utf-8", "replace").encode()
     text = text if text.endswith(b"\n") else text + b"\n"
-    text = text.replace(b"\r\n", b"\n") if b"\r" in text else text
     return _read_plain(text, names, columns) or _read_any(text, names, columns)
 
 
 def _read_plain(text: bytes, names: Sequence[str], columns: Mapping[str, Kind]) -> Parsed | None:
     """Return the rows of lines that are plain and sound, or None if one is not; see `read_plain`."""
+    text = text.replace(b"\r\n", b"\n") if b"\r" in text else text
     if any(mark in text for mark in (b'"', b"\r", b"\0")):
         return None
     data = np.frombuffer(text, np.uint8)
@@ -89,32 +86,15 @@ def _of_kind(values: Array, kind: Kind) -> Array | Encoded:
 def _read_any(text: bytes, names: Sequence[str], columns: Mapping[str, Kind]) -> Parsed:
     types = {name: _TYPES.get(kind, pa.float64()) for name, kind in columns.items()}
     try:
-        table, malformed = _read(text, names, types)
+        table, faults = parse_sound(text, names, types, delimiter=",", quoted=True)
+        malformed = list(faults)
         if not all(map(_is_finite, table.columns)):
             raise ValueError("a number is none that a file may have")
     except ValueError:
         table, malformed = _read_readable(text, names, columns)
     block = {name: from_arrow(table[name], kind) for name, kind in columns.items()}
-    return Parsed(block, len(table), tuple(_lines(text, malformed)))
-
-
-def _read(text: bytes, names: Sequence[str], types: Mapping[str, pa.DataType]) -> tuple[pa.Table, list[int]]:
-    """Return the rows, and which of the lines that are not empty are none, from 0."""
-    refused: list[int] = []
-    sound = _with_torn_lines_widened(text, fields=len(names))
-    return parse(sound, names, types, delimiter=",", quoted=True, refused=refused), refused
-
-
-def _with_torn_lines_widened(text: bytes, *, fields: int) -> bytes:
-    """Return lines of which those with a torn quote, or a carriage return, have too many fields.
-
-    Arrow takes a quote without end to go on in the following lines, and a carriage return for the end of a line.
-    """
-    if b'"' not in text and b"\r" not in text:
-        return text
-    lines = pa.array(text.split(b"\n"), pa.binary())
-    sound = pc.match_substring_regex(lines, _SOUND)
-    return text if pc.all(sound).as_py() else b"\n".join(pc.if_else(sound, lines, b"," * fields).to_pylist())
+    lines = filled_lines(text) if malformed else []
+    return Parsed(block, len(table), tuple(lines[number].decode() for number in sorted(malformed)))
 
 
 def _is_finite(column: pa.ChunkedArray) -> bool:
@@ -123,17 +103,11 @@ def _is_finite(column: pa.ChunkedArray) -> bool:
 
 
 def _read_readable(text: bytes, names: Sequence[str], columns: Mapping[str, Kind]) -> tuple[pa.Table, list[int]]:
-    """Return as text the rows whose fields are all of their kinds, and which lines are none, as `_read` does."""
-    table, refused = _read(text, names, dict.fromkeys(columns, pa.string()))
+    """Return as text the rows whose fields are all of their kinds, and the numbers of the other lines."""
+    table, faults = parse_sound(text, names, dict.fromkeys(columns, pa.string()), delimiter=",", quoted=True)
     sound = np.ones(len(table), bool)
     for name, kind in columns.items():
         if kind != "text":
             sound &= readable(table[name], kind)
-    numbers = np.delete(np.arange(len(table) + len(refused)), refused)
-    return table.filter(pa.array(sound)), sorted([*refused, *numbers[~sound].tolist()])
-
-
-def _lines(text: bytes, numbers: Sequence[int]) -> Iterator[str]:
-    if numbers:
-        lines = list(filter(None, text.split(b"\n")))
-        yield from (lines[number].decode() for number in numbers)
+    numbers = np.delete(np.arange(len(table) + len(faults)), list(faults))
+    return table.filter(pa.array(sound)), [*faults, *numbers[~sound].tolist()]

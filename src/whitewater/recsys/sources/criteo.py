@@ -32,10 +32,7 @@ LAYOUT = Layout(
     ),
     {**dict.fromkeys(INTEGERS, "int64"), **dict.fromkeys(TEXTS, "string")},
 )
-_TYPES = tuple(
-    {**dict.fromkeys((LABEL, *INTEGERS), number), **dict.fromkeys(TEXTS, pa.string())}
-    for number in (pa.int64(), pa.float64())
-)
+_TYPES = {LABEL: pa.float64(), **dict.fromkeys(INTEGERS, pa.int64()), **dict.fromkeys(TEXTS, pa.string())}
 _DELIMITERS = {"tab": "\t", "comma": ","}
 
 

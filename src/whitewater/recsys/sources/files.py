@@ -19,7 +19,7 @@ from whitewater.config.recsys import A_SECOND, Fetch, FileColumn, Files, Role
 from whitewater.download import Input
 from whitewater.errors import ConfigError
 from whitewater.recsys.log_folder import LABEL, TIME, LogWriter, Period, Unit
-from whitewater.recsys.sources.layout import Layout, layout_of
+from whitewater.recsys.sources.layout import layout_of
 from whitewater.recsys.sources.parquet import is_parquet, parquet_schema, parquet_spans
 from whitewater.recsys.sources.spans import Span, write_spans
 from whitewater.recsys.sources.text import Format, Head, head_of, text_spans
@@ -61,7 +61,7 @@ def read_files(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Mapping
             spans += parquet_spans(file, number)
         else:
             types = {name: schema.field(name).type for name in layout.names}
-            format_ = Format(tuple(head.fields), settings.delimiter, quoted=True, types=_types(types, layout))
+            format_ = Format(tuple(head.fields), settings.delimiter, quoted=True, types=types)
             spans += text_spans(file, number, format_=format_, header=True, head=head)
     times: tuple[Unit, Period] = ("seconds", "day") if layout.time else ("position", "file")
     writer = LogWriter(log, "files", layout.log_columns, times[0], run.settings.row_group_rows, times[1])
@@ -98,13 +98,6 @@ def _schema(file: Input, head: Head, settings: Files) -> pa.Schema:
         for each in settings.columns
     }
     return pa.schema([(name, types.get(name, pa.string())) for name in head.fields])
-
-
-def _types(types: Mapping[str, pa.DataType], layout: Layout) -> tuple[Mapping[str, pa.DataType], ...]:
-    """Return as what fields are read: times that are numbers also as those with a fraction."""
-    if layout.time is None or types[layout.time] != pa.int64():
-        return (types,)
-    return types, {**types, layout.time: pa.float64()}
 
 
 def _time_type(column: FileColumn, head: Head) -> pa.DataType:

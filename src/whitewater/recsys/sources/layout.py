@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -11,7 +11,7 @@ import pyarrow.types as pt
 from whitewater.config.recsys import FileColumn
 from whitewater.errors import InputError
 from whitewater.recsys.log_folder import LABEL, TIME, TYPES, LogColumn
-from whitewater.recsys.sources.values import RefusedError, Values, cast, is_text, is_time, labels, seconds
+from whitewater.recsys.sources.values import RefusedError, Values, cast, is_text, is_time, labels, of_text, seconds
 
 _WANTED = {
     "label": "numbers or booleans",
@@ -49,24 +49,48 @@ class Layout:
             LogColumn(each.name, each.role, self.types[each.name]) for each in self.columns if each.name in self.types
         )
 
-    def convert(self, raw: pa.Table) -> dict[str, Values]:
-        """Return label, time if there is one, and the log's other columns.
+    def pieces(
+        self, raw: pa.Table, types: Mapping[str, pa.DataType] | None = None
+    ) -> Iterator[tuple[int, dict[str, Values] | ValueError]]:
+        """Yield the log's columns of rows together, and of a row that cannot be converted why, each with its place.
 
-        Raises ValueError if a value cannot be what it should be; the message names column and value. A `RefusedError`
-        if it is a label or a time that can be read, but not be one.
+        Such a row is found by halving. The error names column and value; it is a `RefusedError` if that is a label or
+        a time that can be read, but not be one.
+
+        Parameters
+        ----------
+        raw
+            The source's columns.
+        types
+            As what those that are text are to be read, or None.
         """
+        waiting = [(0, raw)] if len(raw) else []
+        while waiting:
+            first, rows = waiting.pop()
+            half = len(rows) // 2
+            try:
+                yield first, self._converted(rows, types or {})
+            except ValueError as error:
+                if half:
+                    waiting += [(first + half, rows.slice(half)), (first, rows.slice(0, half))]
+                else:
+                    yield first, error
+
+    def _converted(self, raw: pa.Table, types: Mapping[str, pa.DataType]) -> dict[str, Values]:
         found = {}
         # A label or a time that is none stops the run, so they are first.
         for column in sorted(self.columns, key=lambda each: each.name in self.types):
+            values = raw.column(column.name)
             try:
-                name, found[name] = self._converted(raw.column(column.name), column)
+                values = of_text(values, types[column.name]) if column.name in types else values
+                name, found[name] = self._of_log(values, column)
             except RefusedError as error:
                 raise RefusedError(f"column {column.name}: {error}") from error
             except (ValueError, pa.ArrowException) as error:
                 raise ValueError(f"column {column.name}: {error}") from error
         return found
 
-    def _converted(self, values: Values, column: FileColumn) -> tuple[str, Values]:
+    def _of_log(self, values: Values, column: FileColumn) -> tuple[str, Values]:
         """Return the name of a column in the log, and its values."""
         if column.name in self.types:
             if column.name in self.never_null and values.null_count:

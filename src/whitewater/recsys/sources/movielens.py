@@ -309,7 +309,7 @@ def _ratings(release: Release, ratings: Member, positive: float) -> tuple[Rating
     if release.header:
         given = _after_header(given, ratings.origin)
     layout = Layout(_READ_COLUMNS, _IDS, positive, frozenset(_IDS))
-    format_, tally = Format(tuple(_TYPES), "\t", quoted=False, types=(_TYPES,)), Tally()
+    format_, tally = Format(tuple(_TYPES), "\t", quoted=False, types=_TYPES), Tally()
     read = read_rows(given, format_, layout, tally, origin=ratings.origin, header=int(release.header))
     parts = [rows.columns for rows in read]
     refuse_malformed(ratings.origin, [tally])

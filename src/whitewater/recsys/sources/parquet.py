@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 
 from whitewater.download import Input
 from whitewater.errors import InputError
+from whitewater.recsys.log_folder import LABEL
 from whitewater.recsys.sources.layout import Layout
 from whitewater.recsys.sources.spans import Rows, Span, Tally
-from whitewater.recsys.sources.values import Values
 
 MAGIC = b"PAR1"
 SPAN_ROWS = 4 << 20
@@ -38,32 +38,16 @@ class ParquetSpan(Span):
                 for batch in file.iter_batches(_BATCH_ROWS, self.groups, columns=layout.names, use_threads=False):
                     batch.validate(full=True)  # of text, that it is UTF-8
                     places = np.arange(tally.lines, tally.lines + batch.num_rows)
-                    if len(places):
-                        yield Rows(places, self._converted(pa.Table.from_batches([batch]), layout, tally))
+                    for first, found in layout.pieces(pa.Table.from_batches([batch])):
+                        if isinstance(found, ValueError):
+                            row = tally.before + int(places[first]) + 1
+                            raise InputError(f"{self.origin}, row {row:,}: {found}. Correct the file, or what "
+                                             "recsys.fetch says of it.")  # fmt: skip
+                        yield Rows(places[first : first + len(found[LABEL])], found)
                     tally.lines += len(places)
         except _FAULTS as error:
             row = tally.before + tally.lines
             raise InputError(f"{self.origin} cannot be read after row {row:,}: {error}. Write it again.") from error
-
-    def _converted(self, table: pa.Table, layout: Layout, tally: Tally) -> dict[str, Values]:
-        fault = _tried(table, layout)
-        if isinstance(fault, dict):
-            return fault
-        row, rows = 0, len(table)
-        while rows > 1:
-            half = rows // 2
-            is_first = isinstance(_tried(table.slice(row, half), layout), ValueError)
-            row, rows = (row, half) if is_first else (row + half, rows - half)
-        found, number = _tried(table.slice(row, 1), layout), tally.before + tally.lines + row + 1
-        raise InputError(f"{self.origin}, row {number:,}: {fault if isinstance(found, dict) else found}. Correct the "
-                         "file, or what recsys.fetch says of it.")  # fmt: skip
-
-
-def _tried(table: pa.Table, layout: Layout) -> dict[str, Values] | ValueError:
-    try:
-        return layout.convert(table)
-    except ValueError as error:
-        return error
 
 
 def is_parquet(file: Input) -> bool:

@@ -46,6 +46,18 @@ def is_text(type_: pa.DataType) -> bool:
     return bool(pt.is_string(inner) or pt.is_large_string(inner) or pt.is_string_view(inner))
 
 
+def of_text(texts: Values, type_: pa.DataType) -> Values:
+    """Return texts as a type, as float64 where integers have a fraction. Raises ValueError if one cannot be read."""
+    if is_text(type_) or pt.is_null(type_):
+        return texts
+    with suppress(pa.ArrowInvalid):
+        return pc.cast(texts, type_)
+    trimmed = pc.utf8_trim_whitespace(texts)
+    with suppress(pa.ArrowInvalid):
+        return pc.cast(trimmed, type_)
+    return pc.cast(trimmed, pa.float64() if pt.is_integer(type_) else type_)
+
+
 def labels(values: Values, positive: float | None) -> pa.Array:
     """Return labels, int8. Raises RefusedError if one is null or NaN, or none of 0 and 1 where ``positive`` is None."""
     found = pc.cast(values, pa.float64())
