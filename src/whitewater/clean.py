@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from whitewater.check import few
 from whitewater.errors import InputError
 from whitewater.store import digests, read_json
 
@@ -32,7 +33,6 @@ LOGS = (".log", ".json", ".jsonl", ".dask.html")
 # Unfinished outputs, signs of life, and locks; see `whitewater.store`.
 TRACE = re.compile(r"\..+\.[0-9a-f]{16}(\.part.*|\.replaced)?|\.\w+-\w+\.owner|\.(fetch|labels)\.lock")
 DOWNLOAD = re.compile(r"[0-9a-f]{12}-.*")
-SHOWN = 10
 
 
 def main(arguments: list[str]) -> int:
@@ -164,16 +164,12 @@ def _remove_empty_folders() -> None:
 
 def _say_what_stays(changed: set[Path], spared: set[Path]) -> None:
     if changed:
-        print(f"Changed since a run wrote them, so they stay: {_shown(sorted(map(str, changed)))}.")
+        print(f"Changed since a run wrote them, so they stay: {few(sorted(map(str, changed)))}.")
     names = [folder / name for folder, names in _folders() if folder.name != "downloads" for name in names]
     kept = [path for path in names if path.is_symlink() or not path.is_dir()]
     others = [path for path in kept if not spared & {path, *path.parents}]
     if others:
-        print(f"No run wrote these, so they stay: {_shown(sorted(map(str, others)))}.")
-
-
-def _shown(paths: list[str]) -> str:
-    return ", ".join(paths[:SHOWN]) + (f" and {len(paths) - SHOWN:,} more" if len(paths) > SHOWN else "")
+        print(f"No run wrote these, so they stay: {few(sorted(map(str, others)))}.")
 
 
 if __name__ == "__main__":

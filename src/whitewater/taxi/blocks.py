@@ -12,9 +12,11 @@ import numpy as np
 from whitewater.devices import NULL_INTEGER, NULL_TIMESTAMP, Array, Block, Device, Encoded, Kind
 from whitewater.devices.elementwise import ratio, seconds
 from whitewater.errors import InputError
+from whitewater.folder import Files
 from whitewater.taxi.schema import CARD, KINDS, SERVICES, Service
 
 BLOCK_ROWS = 250_000
+TRIPS = Files(remedy="Get it again, or leave it out.")
 REQUIRED = ("pickup_datetime", "dropoff_datetime", "fare_amount", "tip_amount")
 
 
@@ -37,9 +39,6 @@ def row_groups(trips: Path) -> list[RowGroup]:
 
     Raises InputError if there is no file, or one is not Parquet, lacks a column, or its service is unknown.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     files = sorted(trips.rglob("*.parquet")) if trips.is_dir() else [trips]
     if not files:
         raise InputError(
@@ -47,12 +46,7 @@ def row_groups(trips: Path) -> list[RowGroup]:
         )
     found: list[RowGroup] = []
     for path in files:
-        try:
-            metadata = pq.read_metadata(path)
-        except (OSError, pa.ArrowException) as error:
-            raise InputError(
-                f"{path} is not a readable Parquet file: {error}. Get it again, or leave it out."
-            ) from error
+        metadata = TRIPS.footer(path)
         names = frozenset(metadata.schema.to_arrow_schema().names)
         service = _service(path, names)
         found += [
