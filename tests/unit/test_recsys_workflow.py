@@ -110,16 +110,11 @@ class Largest(Fitted):
 
     values: tuple[float, ...]
 
-    def facts(self) -> dict[str, Any]:
-        return {"values": self.values}
-
 
 @dataclass(frozen=True)
 class LargestOf(Statistic):
     """Learns the three largest values of a column, one in each pass."""
 
-    name: str
-    columns: tuple[str, ...]
     found: tuple[float, ...] = ()
 
     def observe(self, blocks: Iterator[Block], fitting: Fitting) -> float:

@@ -46,25 +46,24 @@ class Applying:
     training: bool = False
 
 
-class Fitted(ABC):
+class Fitted:
     """What was learnt, as JSON and tables, from which it can be made again."""
 
-    @abstractmethod
     def facts(self) -> dict[str, Any]:
-        """Return what is small, as values of JSON."""
+        """Return what is small, as values of JSON: by default all fields."""
+        return dict(vars(self))
 
     def tables(self) -> Mapping[str, pa.Table]:
         """Return what may be large, by names of files without suffix."""
         return {}
 
 
+@dataclass(frozen=True)
 class Statistic(ABC):
     """Something to learn from some columns: frozen, and picklable, because workers observe parts of the data."""
 
-    name: str
-    """Its key in the operator's mapping of what was learnt, and in the artefact."""
-    columns: tuple[str, ...]
-    """The columns of the blocks that it observes: outputs of the operators before, or columns of the data."""
+    name: str  # its key in the operator's mapping of what was learnt, and in the artefact
+    columns: tuple[str, ...]  # of the blocks that it observes: outputs of the operators before, or columns of the data
 
     @abstractmethod
     def observe(self, blocks: Iterator[Block], fitting: Fitting) -> Any:

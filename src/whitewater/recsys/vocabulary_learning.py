@@ -81,8 +81,6 @@ class LearntVocabulary(CategoryStatistic):
     Kept are values that ``least`` rows have, and of them the first ``most``, if that is not None.
     """
 
-    name: str
-    columns: tuple[str, ...]
     group: Group
     kind: pa.DataType
     least: int
@@ -116,8 +114,6 @@ class LearntVocabulary(CategoryStatistic):
 class GivenVocabulary(Statistic):
     """How often the values of a given vocabulary occur."""
 
-    name: str
-    columns: tuple[str, ...]
     group: Group
     given: Vocabulary
 

@@ -231,8 +231,6 @@ class CategoryStatistic(Statistic):
 class GroupStatistic(CategoryStatistic):
     """What an operator learns of the categories of a grouping, from its columns and others."""
 
-    name: str
-    columns: tuple[str, ...]
     grouping: Grouping
     operator: ByCategory
 

@@ -133,9 +133,6 @@ class Median(Fitted):
     median: float
     count: int
 
-    def facts(self) -> dict[str, Any]:
-        return dict(vars(self))
-
 
 @dataclass(frozen=True)
 class Window:
@@ -152,8 +149,6 @@ class Window:
 class MedianOf(Statistic):
     """Learns the median of the column ``name``; in a later pass among the values of a window."""
 
-    name: str
-    columns: tuple[str, ...]
     window: Window | None = None
 
     def observe(self, blocks: Iterator[Block], fitting: Fitting) -> Runs:

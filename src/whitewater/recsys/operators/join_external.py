@@ -181,8 +181,6 @@ def _check_keys(path: str, keys: pa.Table) -> None:
 class RowsOfTable(Statistic):
     """Reads the file of an operator. The rows of the data do not matter."""
 
-    name: str
-    columns: tuple[str, ...]
     operator: JoinExternal
 
     def observe(self, blocks: Iterator[Block], fitting: Fitting) -> None:

@@ -91,20 +91,16 @@ class ListSlice(ByColumn):
         row = xp.searchsorted(offsets[1:], places, side="right")
         item = places - offsets[row]
         source = column.offsets[row] + first[row] + item
-        if self.pad and isinstance(column.values, Numbers):
-            return Lists(offsets, self._padded(column.values, source, item < kept[row], device))
-        return Lists(offsets, taken(column.values, source))
-
-    def _padded(self, values: Numbers, source: Array, there: Array, device: Device) -> Numbers:
-        xp = device.xp
-        dtype = holding_dtype(values, self.pad_value)
+        if not (self.pad and isinstance(column.values, Numbers)):
+            return Lists(offsets, taken(column.values, source))
         # A place behind the last item is padded, and there may be no item at all: one more stands for it.
-        items = xp.concatenate([values.values.astype(dtype, copy=False), xp.full(1, dtype.type(self.pad_value))])
-        source = xp.where(there, source, len(values))
-        valid = None
-        if values.valid is not None:
-            valid = xp.concatenate([values.valid, xp.ones(1, bool)])[source]
-        return Numbers(items[source], valid)
+        source = xp.where(item < kept[row], source, len(column.values))
+        return Lists(offsets, taken(self._with_padding(column.values, device), source))
+
+    def _with_padding(self, column: Numbers, device: Device) -> Numbers:
+        xp, dtype = device.xp, holding_dtype(column, self.pad_value)
+        values = xp.concatenate([column.values.astype(dtype, copy=False), xp.full(1, dtype.type(self.pad_value))])
+        return Numbers(values, None if column.valid is None else xp.concatenate([column.valid, xp.ones(1, bool)]))
 
     def value(self, name: str, fitted: Fitted | None) -> Callable[[Any], list[Any]]:
         chosen = slice(*self._bounds)

@@ -41,16 +41,11 @@ class Spread(Fitted):
     minimum: float
     maximum: float
 
-    def facts(self) -> dict[str, Any]:
-        return dict(vars(self))
-
 
 @dataclass(frozen=True)
 class SpreadOf(Statistic):
     """Learns the spread of the column ``name``, for ``operator``."""
 
-    name: str
-    columns: tuple[str, ...]
     operator: str
 
     def observe(self, blocks: Iterator[Block], fitting: Fitting) -> Moments:

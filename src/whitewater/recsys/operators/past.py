@@ -313,10 +313,6 @@ class LearntPast(LearntByCategory):
         """Return what comes out of the numbers of earlier cells; ``ranks`` are how many periods are earlier."""
         return before[ROWS].astype(np.int64)
 
-    def number_of_row(self, before: Mapping[str, float], rank: int) -> Value:
-        """Return `number` of one row."""
-        return int(before[ROWS])
-
     def numbers_of_row(self) -> Callable[[Row], Sequence[Value]]:
         group_of, period_of = self.lookup.group_of_row(), self.operator.period_of_row
         periods = self.periods.tolist()
@@ -325,8 +321,10 @@ class LearntPast(LearntByCategory):
             group, period = group_of(row), period_of(row)
             start, end = self.starts[group], self.starts[group + 1]
             place = bisect_left(self.cells.periods, period, start, end)
-            before = {name: each[place].item() if place > start else 0.0 for name, each in self._up_to.items()}
-            return [self.number_of_row(before, bisect_left(periods, period))]
+            # The first total is 0, as that of a category is without an earlier cell.
+            before = {name: each[[place if place > start else 0]] for name, each in self._up_to.items()}
+            made: list[Value] = self.number(before, np.array([bisect_left(periods, period)])).tolist()
+            return made
 
         return numbers
 
@@ -351,8 +349,3 @@ class PastMeans(LearntPast):
         weight = before[ROWS] + smoothing
         means: Floats = np.divide(before[SUMS] + smoothing * prior, weight, out=prior.copy(), where=weight > 0)
         return means.astype(np.float32)
-
-    def number_of_row(self, before: Mapping[str, float], rank: int) -> float:
-        smoothing, prior = self.operator.p_smooth, self._means[rank].item()
-        weight = before[ROWS] + smoothing
-        return float(np.float32((before[SUMS] + smoothing * prior) / weight if weight > 0 else prior))
