@@ -37,7 +37,7 @@ class Node:
         return Joined((as_node(other), self))
 
     def __sub__(self, names: Selection) -> Node:
-        return Without(self, selected(names))
+        return Picked(self, selected(names), others=True)
 
     def __getitem__(self, names: Selection) -> Node:
         return Picked(self, selected(names))
@@ -59,18 +59,11 @@ class Joined(Node):
 
 @dataclass(frozen=True, eq=False)
 class Picked(Node):
-    """Some columns of a node, or combinations of them."""
+    """Some columns of a node, or combinations of them; or all ``others`` but these."""
 
     parent: Node
     columns: Inputs
-
-
-@dataclass(frozen=True, eq=False)
-class Without(Node):
-    """The columns of a node but some."""
-
-    parent: Node
-    columns: Inputs
+    others: bool = False
 
 
 def as_node(columns: Node | Selection) -> Node:

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from whitewater.errors import ConfigError, IntegrityError
-from whitewater.recsys.graph import Inputs, Joined, Node, Picked, Source, Without
+from whitewater.recsys.graph import Inputs, Joined, Node, Picked, Source
 from whitewater.recsys.operator import Applied, Operator
 from whitewater.recsys.rows import rows_of
 from whitewater.recsys.schema import Field, Schema
@@ -192,8 +192,6 @@ class _Binding:
                 return self._joined(node)
             case Picked():
                 return self._picked(node)
-            case Without():
-                return self._without(node)
             case _:
                 raise TypeError(f"{type(node).__name__} is no node of a graph")
 
@@ -250,15 +248,12 @@ class _Binding:
         return "the data" if origin is None else self.stages[origin].label
 
     def _picked(self, node: Picked) -> Columns:
-        given = self.columns(node.parent)
-        names = dict.fromkeys(_names(node.columns))
-        _refuse_unknown(names, list(given.origins), of="what is picked from")
-        return Columns(node.columns, {name: given.origins[name] for name in names})
-
-    def _without(self, node: Without) -> Columns:
-        given = self.columns(node.parent)
-        _refuse_unknown(node.columns, list(given.inputs), of="what is left out of")
-        inputs = tuple(each for each in given.inputs if each not in node.columns)
+        given, inputs = self.columns(node.parent), node.columns
+        if node.others:
+            _refuse_unknown(node.columns, list(given.inputs), of="what is left out of")
+            inputs = tuple(each for each in given.inputs if each not in node.columns)
+        else:
+            _refuse_unknown(dict.fromkeys(_names(inputs)), list(given.origins), of="what is picked from")
         return Columns(inputs, {name: given.origins[name] for name in dict.fromkeys(_names(inputs))})
 
 

@@ -109,21 +109,6 @@ def _rounding(stage: Stage, inputs: Inputs, learnt: Mapping[str, Any]) -> RowFun
 
 def _check(name: str, type_: pa.DataType, *, is_time: bool) -> Callable[[Row], Value]:
     """Return what takes a column's value from a row as a block of the data would have it, or refuses it."""
-    check = _check_of_type(name, type_)
-    return _check_of_time(name, check) if is_time else check
-
-
-def _check_of_time(name: str, check: Callable[[Row], Value]) -> Callable[[Row], Value]:
-    def check_time(row: Row) -> Value:
-        value = check(row)
-        if isinstance(value, int) and not SINCE <= value < UNTIL:
-            raise InputError(other_time(name, value))
-        return value
-
-    return check_time
-
-
-def _check_of_type(name: str, type_: pa.DataType) -> Callable[[Row], Value]:
     convert = _converter(type_)
 
     def check(row: Row) -> Value:
@@ -134,12 +119,15 @@ def _check_of_type(name: str, type_: pa.DataType) -> Callable[[Row], Value]:
                 f"the row has no column {name!r}, which the workflow needs. Give it, as None if it is null."
             ) from None
         try:
-            return convert(value)
+            found = convert(value)
         except (TypeError, ValueError, OverflowError):
             raise InputError(
                 f"the row's {name!r} is {reprlib.repr(value)}, but the column was of {_told(type_)} when the workflow "
                 "was fitted. Give such a value, or None."
             ) from None
+        if is_time and isinstance(found, int) and not SINCE <= found < UNTIL:
+            raise InputError(other_time(name, found))
+        return found
 
     return check
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from whitewater import memory
 from whitewater.devices.column_writing import write_columns
-from whitewater.errors import ConfigError, InputError, IntegrityError
+from whitewater.errors import InputError, IntegrityError
 from whitewater.recsys.dataset import Dataset, Part
 from whitewater.recsys.feature_folder import FeatureFile, file_name, write_features
 from whitewater.recsys.operator import Applying
@@ -133,12 +133,6 @@ def _faults(fitted: Schema, found: Schema, names: Sequence[str]) -> Iterator[str
         wanted, given = kind(fitted[name].type), kind(found[name].type)
         if wanted != given and "nulls" not in (wanted, given):
             yield f"column {name!r} is of {given}, but was of {wanted} when it was fitted"
-
-
-def refuse_carried(plan: Plan, carried: Sequence[str]) -> None:
-    """Raise ConfigError if columns cannot go along with the results."""
-    if both := [name for name in carried if name in plan.outputs]:
-        raise ConfigError(f"{', '.join(both)} would be there twice: as a result, and carried along. Rename the result.")
 
 
 def write_in_order(

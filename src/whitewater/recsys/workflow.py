@@ -29,7 +29,7 @@ from whitewater.recsys.graph import Node, Selection, as_node
 from whitewater.recsys.operator import Applying
 from whitewater.recsys.plan import bind
 from whitewater.recsys.schema import Schema
-from whitewater.recsys.transforming import Transformation, refuse_carried, write_in_order
+from whitewater.recsys.transforming import Transformation, write_in_order
 from whitewater.step import Run
 from whitewater.store import check_replaceable, staged
 
@@ -96,7 +96,9 @@ class Workflow:
         if self._graph is None:
             raise ConfigError("a loaded workflow is fitted already. Build it anew to fit it again.")
         plan = bind(self._graph, dataset.schema)
-        refuse_carried(plan, self._carried)
+        if both := [name for name in self._carried if name in plan.outputs]:
+            told = ", ".join(both)
+            raise ConfigError(f"{told} would be there twice: as a result, and carried along. Rename the result.")
         plan, learnt = learn(plan, dataset, run=run, client=client, scratch=scratch, memory_share=memory_share)
         self._fitted = Transformation(plan, learnt, self._carried, dataset.seconds)
 
