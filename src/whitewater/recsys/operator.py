@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from whitewater.config.base import Section
 from whitewater.recsys.graph import Inputs, Node, Selection, as_node
@@ -80,10 +80,8 @@ class Operator(Section, ABC):
     def __rrshift__(self, columns: Selection | Node) -> Node:
         return Applied(self, as_node(columns))
 
-    @property
-    def takes_combinations(self) -> bool:
-        """Whether ``["A", ["B", "C"]]`` means the column A and the combinations of B and C."""
-        return False
+    # Whether ``["A", ["B", "C"]]`` means the column A and the combinations of B and C.
+    takes_combinations: ClassVar[bool] = False
 
     def dependencies(self, *, fitting: bool, training: bool) -> tuple[str, ...]:
         """Return the columns of the data that are needed besides the inputs: to fit, to transform, or in training."""

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 from uuid import uuid4
 
 import numpy as np
@@ -54,9 +54,7 @@ TAG = "continuous"
 class ByCategory(Operator):
     """Numbers of the category of a row, of each column or combination that it is given."""
 
-    @property
-    def takes_combinations(self) -> bool:
-        return True
+    takes_combinations: ClassVar[bool] = True
 
     @abstractmethod
     def columns_of(self, name: str) -> Mapping[str, pa.DataType]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 import pyarrow as pa
@@ -50,6 +50,7 @@ class Categorify(Operator):
     combinations of values of B and C; null is one where all parts are null, else a null part is a value.
     """
 
+    takes_combinations: ClassVar[bool] = True
     freq_threshold: int = Setting(0, ge=0, description="Values with fewer rows are out of the vocabulary.")
     max_size: int = Setting(
         0, ge=0, description="Ids at most, with those of padding, null and values out of the vocabulary; 0: any number."
@@ -77,10 +78,6 @@ class Categorify(Operator):
                 f"Categorify: max_size {self.max_size} leaves no id for a value: {self._first} are reserved. Raise it."
             )
         return self
-
-    @property
-    def takes_combinations(self) -> bool:
-        return True
 
     def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> Sequence[Field]:
         return [field for group in self._groups(inputs) for field in self._fields(group, fields)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -69,11 +69,8 @@ class HashedCross(Operator):
     [0, num_buckets). A null or NaN part is a value of its own, whatever the others are.
     """
 
+    takes_combinations: ClassVar[bool] = True
     num_buckets: int = Setting(ge=1, lt=2**62, description="Number of buckets.")
-
-    @property
-    def takes_combinations(self) -> bool:
-        return True
 
     def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> Sequence[Field]:
         type_ = pa.from_numpy_dtype(id_type(self.num_buckets))
