@@ -51,10 +51,7 @@ def read_samples(path: Path, folder: GenotypeFolder) -> pd.DataFrame:
     Raises InputError if the table cannot be read, and IntegrityError if it is of other samples, or of the same in
     another order.
     """
-    import pandas as pd
-
-    with SAMPLES.explained(path):
-        table = pd.read_parquet(path)
+    table: pd.DataFrame = SAMPLES.table(path).to_pandas()
     if table["sample"].tolist() != folder.samples_table()["sample"].tolist():
         raise IntegrityError(f"{path} is not of the samples of {folder.path}. {SAMPLES.remedy}")
     return table

@@ -109,11 +109,13 @@ class GenotypeFolder:
 
     def variants_table(self, columns: list[str] | None = None) -> pd.DataFrame:
         """Return the table of the variants."""
-        return self._table("variants.parquet", self.variants, columns)
+        table: pd.DataFrame = FORMAT.table(self.path / "variants.parquet", columns, rows=self.variants).to_pandas()
+        return table
 
     def samples_table(self) -> pd.DataFrame:
         """Return the table of the samples."""
-        return self._table("samples.parquet", self.samples)
+        table: pd.DataFrame = FORMAT.table(self.path / "samples.parquet", rows=self.samples).to_pandas()
+        return table
 
     def finish(self, *, variants: pd.DataFrame, samples: pd.DataFrame) -> None:
         """Write the tables, and last the file that makes the folder one of genotypes."""
@@ -125,14 +127,6 @@ class GenotypeFolder:
         variants.to_parquet(self.path / "variants.parquet", index=False)
         samples.to_parquet(self.path / "samples.parquet", index=False)
         FORMAT.write(self.path, {name: value for name, value in asdict(self).items() if name != "path"})
-
-    def _table(self, name: str, rows: int, columns: list[str] | None = None) -> pd.DataFrame:
-        import pandas as pd
-
-        with FORMAT.explained(self.path / name):
-            table = pd.read_parquet(self.path / name, columns=columns)
-        FORMAT.check_rows(self.path / name, len(table), rows)
-        return table
 
     @property
     def _calls(self) -> Path:
