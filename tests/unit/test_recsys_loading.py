@@ -219,21 +219,6 @@ def test_batches_sent_to_another_process_are_the_same(features: FeatureFolder) -
     assert row_ids(loads(dumps(batches)).epoch(1)) == row_ids(batches.epoch(1))
 
 
-def test_dropping_the_last_leaves_full_batches_and_equally_many_of_them(features: FeatureFolder) -> None:
-    parts = [
-        Batches(features, columns=["row_id"], batch_rows=500, shard=(index, 3), drop_last=True) for index in range(3)
-    ]
-    found = [list(part.epoch()) for part in parts]
-    assert [len(each) for each in found] == [len(part) for part in parts] == [3, 3, 3]
-    assert {len(batch["row_id"]) for each in found for batch in each} == {500}
-    assert len(set(row_ids(chain.from_iterable(iter(each) for each in found)))) == 4500
-
-
-def test_rows_that_are_dropped_differ_from_epoch_to_epoch(features: FeatureFolder) -> None:
-    kept = [set(ids_of(features, batch_rows=2000, drop_last=True, epoch=epoch)) for epoch in range(2)]
-    assert kept[0] != kept[1]
-
-
 def test_rows_of_a_batch_are_from_all_over_the_folder(monkeypatch: pytest.MonkeyPatch, features: FeatureFolder) -> None:
     monkeypatch.setattr(loading, "_BLOCK_ROWS", 50)
     order = np.array(ids_of(features, seed=2, window_rows=500))

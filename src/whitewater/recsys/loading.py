@@ -99,9 +99,6 @@ class Batches:
         Whether the order is random; else it is that of the folder.
     shard
         Which part of the rows, from 0, and of how many. The numbers of their rows differ by 1 at most.
-    drop_last
-        Whether to leave out rows, fewer than a batch for each shard, so that all batches are full and all shards have
-        equally many. Which rows those are differs from epoch to epoch.
     threads
         Threads, each of which prepares a window ahead of the one in use.
     window_rows
@@ -124,7 +121,6 @@ class Batches:
         seed: int = 0,
         shuffle: bool = True,
         shard: tuple[int, int] = (0, 1),
-        drop_last: bool = False,
         threads: int = 1,
         window_rows: int = 262_144,
         device: Device | None = None,
@@ -139,7 +135,9 @@ class Batches:
         self._blocks = _blocks(self._groups[:, 2])
         self._seed, self._shuffle, self._threads = seed, shuffle, threads
         self._batch_rows, self._window_rows = batch_rows, -(-window_rows // batch_rows) * batch_rows
-        self._rows = _span(int(self._groups[:, 2].sum()), shard, batch_rows if drop_last else None)
+        rows, (index, shards) = int(self._groups[:, 2].sum()), shard
+        # The places of the shard in the order of all rows.
+        self._rows = range(rows * index // shards, rows * (index + 1) // shards)
         # Where the numbers of each row group are, once it was read; no file may change as long as this is used.
         self._places: dict[int, list[list[Values]]] = {}
         memory.forecast(
@@ -287,15 +285,6 @@ def _blocks(group_rows: Array) -> Array:
     group = np.repeat(np.arange(len(counts)), counts)
     first = (np.arange(len(group)) - np.repeat(np.cumsum(counts) - counts, counts)) * _BLOCK_ROWS
     return np.stack([group, first, np.minimum(group_rows[group] - first, _BLOCK_ROWS)], axis=1)
-
-
-def _span(rows: int, shard: tuple[int, int], full: int | None) -> range:
-    """Return the places of a shard in the order of the rows; with ``full`` as many batches of it as all shards have."""
-    index, shards = shard
-    if full:
-        each = rows // shards // full * full
-        return range(index * each, (index + 1) * each)
-    return range(rows * index // shards, rows * (index + 1) // shards)
 
 
 def _pieces(blocks: Array, span: range) -> Iterator[tuple[int, int, int]]:
