@@ -18,6 +18,7 @@ from whitewater.folder import Files, RowGroup
 from whitewater.pagerank.documents import DOCUMENTS
 from whitewater.pagerank.index_folder import finish_index, write_documents, write_postings, write_terms
 from whitewater.pagerank.postings import BLOCK_BYTES, Block, cut, merge, tokenise_block
+from whitewater.pagerank.vertex_ids import places_of
 
 if TYPE_CHECKING:
     from whitewater.config.pagerank import Index
@@ -70,9 +71,8 @@ def _read_ranks(documents: Path, vertices: Path) -> tuple[list[RowGroup], npt.ND
         raise IntegrityError(f"{documents}: {len(repeated)} documents are of the vertex of another, the first of "
                              f"vertex {repeated[0]}. Run the step parse again.")  # fmt: skip
     table = VERTICES.table(vertices, ["vertex", "rank"])
-    ranked = table["vertex"].to_numpy()
-    places = np.minimum(np.searchsorted(ranked, ids), max(0, len(ranked) - 1))
-    without = ids if not len(ranked) else ids[ranked[places] != ids]
+    places = places_of(ids, table["vertex"].to_numpy())
+    without = ids[places < 0]
     if len(without):
         raise IntegrityError(f"{vertices}: {len(without)} documents have no rank, the first is vertex {without[0]}. "
                              "Run the steps from edges on again, on the same documents.")  # fmt: skip

@@ -37,11 +37,9 @@ class Neighbourhood:
 
 def top_vertices(ranks: npt.NDArray[np.float64], count: int) -> Integers:
     """Return the numbers of the vertices of the highest ranks, the highest first; of equal ranks the lowest numbers."""
-    count = min(count, len(ranks))
-    if not count:
-        return np.zeros(0, np.int64)
-    chosen = np.flatnonzero(ranks >= np.partition(ranks, -count)[-count])
-    return chosen[np.argsort(-ranks[chosen], kind="stable")][:count].astype(np.int64)
+    import pandas as pd
+
+    return pd.Series(ranks).nlargest(count).index.to_numpy(np.int64)
 
 
 def find_neighbourhood(graph: GraphFolder, ranks: npt.NDArray[np.float64], *, top: int) -> Neighbourhood:

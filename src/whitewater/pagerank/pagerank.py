@@ -62,7 +62,7 @@ def _forecast(folder: GraphFolder, settings: Pagerank) -> int:
 
 def _solve(run: Run[Pagerank], folder: GraphFolder) -> Solution:
     if not folder.vertices:
-        return Solution(np.zeros(0), [], "uniform")
+        return Solution(np.zeros(0), [])
     named = run.settings.personalization
     personalization = read_personalization(Path(named).expanduser(), folder) if named else None
     return solve(run, Problem(folder.path.resolve(), run.settings, personalization, run.device, run.threads))
@@ -74,7 +74,7 @@ def _described(solution: Solution, folder: GraphFolder, settings: Pagerank) -> d
         "definition": settings.definition,
         "damping": settings.damping,
         "tolerance": settings.tolerance,
-        "start": solution.start,
+        "start": "cugraph" if solution.by_library else "personalization" if settings.personalization else "uniform",
         "iterations": len(solution.log),
         "converged": last is None or last.error_bound <= settings.tolerance,
         "error_bound": last and last.error_bound,

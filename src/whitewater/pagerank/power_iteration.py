@@ -94,8 +94,12 @@ class Vectors:
         return math.fsum(map(float, changes))
 
 
-def power_iteration(pull: Pull, vectors: Vectors, settings: Pagerank, start: Array) -> tuple[Array, list[Iteration]]:
-    """Follow a recurrence from ``start`` until it is close enough to its fixed point, or its iterations are done.
+def power_iteration(
+    pull: Pull, vectors: Vectors, settings: Pagerank, start: Array | None = None
+) -> tuple[Array, list[Iteration]]:
+    """Follow a recurrence until it is close enough to its fixed point, or its iterations are done.
+
+    It starts with the ranks ``start``, or with *p*.
 
     Returns
     -------
@@ -103,7 +107,9 @@ def power_iteration(pull: Pull, vectors: Vectors, settings: Pagerank, start: Arr
         The ranks, float64 (vertices,), and what each iteration did.
     """
     fixed, damping = settings.definition == "graphalytics", settings.damping
-    ranks, shares, sums = start, vectors.xp.empty_like(start), vectors.xp.empty_like(start)
+    xp, size = vectors.xp, len(vectors.strength)
+    ranks = xp.broadcast_to(vectors.restart, (size,)).copy() if start is None else start
+    shares, sums = xp.empty_like(ranks), xp.empty_like(ranks)
     log: list[Iteration] = []
     said = time.monotonic()
     while len(log) < (settings.iterations if fixed else settings.maximum_iterations):

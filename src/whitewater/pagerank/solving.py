@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,6 @@ from whitewater.workers import Workers
 SMALL_EDGES = 1 << 20
 # Ranks, shares, sums, strengths and the rows of a personalization or of the result.
 VECTORS = 5
-Start = Literal["uniform", "personalization", "cugraph"]
 
 
 @dataclass(frozen=True)
@@ -53,10 +52,10 @@ class Problem:
         """The edges, memory-mapped."""
         return Edges(self.folder.indptr, self.folder.sources, self.folder.weights if self.weighted else None)
 
-    @property
-    def restart(self) -> npt.NDArray[np.float64]:
-        """Where a walk begins anew, see `Vectors`."""
-        return np.array([1 / self.folder.vertices]) if self.personalization is None else self.personalization
+    def vectors(self, device: Device) -> Vectors:
+        """Return what power iteration works with, on a device."""
+        p = np.array([1 / self.folder.vertices]) if self.personalization is None else self.personalization
+        return Vectors(device.from_host(self.strength()), device.from_host(p), device.xp, device.slice_rows)
 
     def strength(self) -> npt.NDArray[np.float64]:
         """Return the sum of the weights of each vertex's out-edges, infinite where there are none.
@@ -75,12 +74,6 @@ class Problem:
         found[found == 0] = np.inf
         return found
 
-    def start(self) -> tuple[npt.NDArray[np.float64], Start]:
-        """Return the ranks to begin with, and what they are called."""
-        if self.personalization is not None:
-            return self.personalization.copy(), "personalization"
-        return np.full(self.folder.vertices, 1 / self.folder.vertices), "uniform"
-
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the open folder, whose arrays each process maps itself."""
         return {name: value for name, value in self.__dict__.items() if name != "folder"}
@@ -88,11 +81,11 @@ class Problem:
 
 @dataclass(frozen=True)
 class Solution:
-    """The ranks, on the host, and how they were found."""
+    """The ranks, on the host, how they were found, and whether those of a library were the start."""
 
     ranks: npt.NDArray[np.float64]
     log: list[Iteration]
-    start: Start
+    by_library: bool = False
 
 
 def solve(run: Run[Pagerank], problem: Problem) -> Solution:
@@ -110,18 +103,10 @@ def solve(run: Run[Pagerank], problem: Problem) -> Solution:
 
 def solve_alone(problem: Problem) -> Solution:
     """Follow the recurrence of a problem in this process, all vectors on its device."""
-    device = problem.device
-    start, name = problem.start()
-    ranks = _library_ranks(problem)
-    if ranks is not None:
-        name = "cugraph"
+    start = _library_ranks(problem)
     in_edges = _hold(problem, problem.edges)
-    vectors = Vectors(
-        device.from_host(problem.strength()), device.from_host(problem.restart), device.xp, device.slice_rows
-    )
-    ranks = device.from_host(start) if ranks is None else ranks
-    found, log = power_iteration(in_edges.pull, vectors, problem.settings, ranks)
-    return Solution(device.to_host(found), log, name)
+    ranks, log = power_iteration(in_edges.pull, problem.vectors(problem.device), problem.settings, start)
+    return Solution(problem.device.to_host(ranks), log, start is not None)
 
 
 def _library_ranks(problem: Problem) -> Array | None:
@@ -184,9 +169,6 @@ class HeldEdges:
 
 def _solve_together(run: Run[Pagerank], problem: Problem, client: Workers) -> Solution:
     """Follow the recurrence with the vectors in this process and a range of the edges at each worker."""
-    host = resolve("cpu")
-    start, name = problem.start()
-    vectors = Vectors(problem.strength(), problem.restart, host.xp, host.slice_rows)
     ranges = problem.folder.ranges(at_most=len(client.threads))
     held = client.hold(HeldEdges, [(problem, *each) for each in ranges])
 
@@ -197,5 +179,4 @@ def _solve_together(run: Run[Pagerank], problem: Problem, client: Workers) -> So
         for (first, last), part in zip(ranges, found, strict=True):
             sums[first:last] = part
 
-    found, log = power_iteration(pull, vectors, problem.settings, start)
-    return Solution(found, log, name)
+    return Solution(*power_iteration(pull, problem.vectors(resolve("cpu")), problem.settings))
