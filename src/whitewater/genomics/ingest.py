@@ -125,7 +125,9 @@ def _encode(run: Run[Ingest], source: Source, path: Path) -> tuple[GenotypeFolde
     tasks = [ranges[first : first + size] for first in range(0, len(ranges), size)]
     with run.cluster() as client:
         tallies = run.map(encode_ranges, tasks, client=client, label="ingest", shared=shared)
-        tally = source.gather(chain.from_iterable(tallies))
+        tally = source.tally(0, source.variants)
+        for part in chain.from_iterable(tallies):
+            tally.add(part)
     check_counts(tally, samples=len(source.samples))
     return folder, tally
 

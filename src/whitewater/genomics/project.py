@@ -118,12 +118,10 @@ def _second(run: Run[Project], loadings: Loadings, *, scratch: Path) -> pd.DataF
             f"of the components, less than project.minimum_matched ({100 * run.settings.minimum_matched:.0f} %): "
             f"{matches.counts}. Check that both name variants alike and count the same genome build, or lower it."
         )
-    tallies: list[Tally] = []
-    work = partial(
-        _sums_of_source, source=source, matches=matches, loadings=loadings, device=run.device, tallies=tallies
-    )
+    tally = source.tally(0, source.variants)
+    work = partial(_sums_of_source, source=source, matches=matches, loadings=loadings, device=run.device, tally=tally)
     found = reduce(add, map(work, source.ranges()))
-    source.check_ploidy(variants, source.gather(tallies), key=key)
+    source.check_ploidy(variants, tally, key=key)
     samples = pd.DataFrame({"sample": list(source.samples), "label": None})
     return _table(run, samples, found, loadings=loadings, data_set="second", reasons=["second data set"] * len(samples))
 
@@ -135,12 +133,12 @@ def _sums_of_source(
     matches: Matches,
     loadings: Loadings,
     device: Any,
-    tallies: list[Tally],
+    tally: Tally,
 ) -> Sums:
     start, stop = between
     inside = (matches.second >= start) & (matches.second < stop)
-    read, tally = source.read_dosages(start, stop)
-    tallies.append(tally)
+    read, found = source.read_dosages(start, stop)
+    tally.add(found)
     dosages = read[matches.second[inside] - start]
     swapped = matches.swapped[inside]
     flipped = dosages[swapped]

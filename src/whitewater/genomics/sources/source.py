@@ -44,6 +44,14 @@ class Tally:
     uneven: npt.NDArray[np.int64]
     seen: npt.NDArray[np.bool_]
 
+    def add(self, part: Tally) -> None:
+        """Add what a range within this one holds."""
+        rows = slice(part.start - self.start, part.start - self.start + len(part.counts))
+        self.counts[rows] += part.counts
+        self.uneven[rows] += part.uneven
+        self.seen[rows] |= part.seen
+        self.missing[:] += part.missing
+
 
 class Part(Protocol):
     """Variants that stand together, read a range at a time by any number of workers."""
@@ -129,7 +137,7 @@ class Source:
     def encode(self, start: int, stop: int, codes: npt.NDArray[Any]) -> Tally:
         """Write the genotypes of one of the `ranges` into rows of codes, see `Part.encode`, and count them."""
         number = int(np.searchsorted(self.starts, start, side="right")) - 1
-        tally = self._tally(start, stop)
+        tally = self.tally(start, stop)
         self.parts[number].encode(start - self.starts[number], stop - self.starts[number], codes, tally)
         return tally
 
@@ -142,17 +150,6 @@ class Source:
         codes = np.full((stop - start, -(-samples // GENOTYPES_A_BYTE)), 0xFF, np.uint8)
         tally = self.encode(start, stop, codes)
         return dosages_of(codes, np.arange(samples)), tally
-
-    def gather(self, tallies: Iterable[Tally]) -> Tally:
-        """Put the tallies of all ranges together, in whichever order they come."""
-        total = self._tally(0, self.variants)
-        for tally in tallies:
-            rows = slice(tally.start, tally.start + len(tally.counts))
-            total.counts[rows] += tally.counts
-            total.uneven[rows] += tally.uneven
-            total.seen[rows] |= tally.seen
-            total.missing[:] += tally.missing
-        return total
 
     def check_ploidy(self, variants: pd.DataFrame, tally: Tally, *, key: str) -> None:
         """Refuse a ploidy that is that of the smaller part of the calls; warn of calls of another one.
@@ -183,7 +180,8 @@ class Source:
         raise InputError(f"{what} and would be missing{first}. Correct the calls, or set {key} to the number of "
                          "alleles that a call should have: those with another one are missing then.")  # fmt: skip
 
-    def _tally(self, start: int, stop: int) -> Tally:
+    def tally(self, start: int, stop: int) -> Tally:
+        """Return a tally of nothing yet, of a range of variants."""
         variants = stop - start
         alleles = max(part.alleles for part in self.parts) if self.lists_all else 0
         return Tally(
