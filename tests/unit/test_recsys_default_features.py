@@ -14,8 +14,7 @@ from whitewater.recsys.configured import graph_of
 from whitewater.recsys.default_features import features
 from whitewater.recsys.log_folder import FIRST, TYPES, LogColumn
 from whitewater.recsys.schema import Field, Schema
-from whitewater.recsys.sources.criteo import LAYOUT
-from whitewater.recsys.sources.files import simulated_columns
+from whitewater.recsys.sources.files import CRITEO, simulated_columns
 from whitewater.recsys.sources.movielens import COLUMNS
 
 GROUPS = {
@@ -31,7 +30,7 @@ def columns_of(source: str) -> list[LogColumn]:
     if source == "movielens":
         return [*FIRST, *COLUMNS]
     if source == "criteo":
-        return [*FIRST, *LAYOUT.log_columns]
+        return [*FIRST, *CRITEO.log_columns]
     settings = Simulate()
     numbers = [f"I{number + 1}" for number in range(settings.continuous)]
     texts = [f"C{number + 1}" for number in range(settings.categorical)]

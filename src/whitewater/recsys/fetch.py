@@ -15,8 +15,7 @@ from whitewater.errors import InputError
 from whitewater.local_files import steady
 from whitewater.places import find
 from whitewater.recsys.log_folder import open_log
-from whitewater.recsys.sources.criteo import read_criteo
-from whitewater.recsys.sources.files import read_files, read_generated
+from whitewater.recsys.sources.files import read_criteo, read_files, read_generated
 from whitewater.recsys.sources.movielens import KEY, read_movielens, release_files
 from whitewater.step import Inputs, Output, Run
 from whitewater.store import exclusive, write_json

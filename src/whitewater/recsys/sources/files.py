@@ -1,10 +1,16 @@
-"""Source `files`: Parquet and delimited text whose columns are declared, in the order of time.
+"""Sources of files with columns in rows.
+
+Source `files`: Parquet and delimited text whose columns are declared, in the order of time.
 
 Text has a header, by whose names the columns are found. Its fields are read by role: continuous and label as numbers,
 categorical and key as text; time as numbers of the declared unit or text of the declared format, or without one as
 dates and times of ISO 8601, in UTC where they have no offset: all have one, or none. An empty field is null.
 
 The simulated days of the source `generated` are Parquet too; their columns are known by their names.
+
+Source `criteo`: days of clicks as Criteo publishes them, text, plain or gzip, one file a day. A line has a label, 13
+integers I1 to I13 and 26 texts C1 to C26; an empty field is null, integers may be negative. The files have no header;
+one that has one, with these names in any order, is understood too, as are integers that were written as 260.0.
 """
 
 from __future__ import annotations
@@ -17,9 +23,9 @@ import pyarrow as pa
 
 from whitewater.config.recsys import A_SECOND, Fetch, FileColumn, Files, Role
 from whitewater.download import Input
-from whitewater.errors import ConfigError
-from whitewater.recsys.log_folder import LABEL, TIME, LogWriter, Period, Unit
-from whitewater.recsys.sources.layout import layout_of
+from whitewater.errors import ConfigError, InputError
+from whitewater.recsys.log_folder import LABEL, TIME, TYPES, LogWriter, Period, Unit
+from whitewater.recsys.sources.layout import Layout, layout_of
 from whitewater.recsys.sources.parquet import is_parquet, parquet_schema, parquet_spans
 from whitewater.recsys.sources.spans import Span, write_spans
 from whitewater.recsys.sources.text import Format, Head, head_of, text_spans
@@ -32,6 +38,16 @@ _TEXT_TYPES = {
     "key": pa.string(),
 }
 _NUMBER, _ZONE = re.compile(r"\s*-?\d+(\.\d*)?\s*"), re.compile(r".*\d[T ].*(Z|[+-]\d\d(:?\d\d)?)")
+_INTEGERS, _TEXTS = [f"I{number}" for number in range(1, 14)], [f"C{number}" for number in range(1, 27)]
+CRITEO = Layout(
+    (
+        FileColumn(name=LABEL, role="label"),
+        *(FileColumn(name=name, role="continuous") for name in _INTEGERS),
+        *(FileColumn(name=name, role="categorical") for name in _TEXTS),
+    ),
+    {**dict.fromkeys(_INTEGERS, "int64"), **dict.fromkeys(_TEXTS, "string")},
+)
+_DELIMITERS = {"tab": "\t", "comma": ","}
 _SIMULATED: Mapping[str, Role] = {"I": "continuous", "C": "categorical"}
 
 
@@ -75,6 +91,28 @@ def read_generated(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Map
     writer = LogWriter(log, "generated", layout.log_columns, "seconds", run.settings.row_group_rows)
     spans = [span for number, file in enumerate(files) for span in parquet_spans(file, number)]
     return write_spans(spans, layout, writer, run=run)
+
+
+def read_criteo(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Mapping[str, int]:
+    """Write the log of days, given in their order; see `whitewater.recsys.sources.spans.write_spans`.
+
+    Raises InputError if a file is empty, cut or damaged, its header lacks a name, or too many lines are malformed.
+    """
+    delimiter = _DELIMITERS[run.settings.criteo.delimiter]
+    spans: list[Span] = []
+    for number, file in enumerate(files):
+        head = head_of(file, delimiter)
+        header = LABEL in head.fields
+        names = head.fields if header else CRITEO.names
+        lacking = [name for name in CRITEO.names if names.count(name) != 1]
+        if lacking:
+            raise InputError(f"{file.origin}: its header has not each of {', '.join(lacking)} once. Correct it, or "
+                             "check recsys.fetch.criteo.delimiter.")  # fmt: skip
+        types = {LABEL: pa.float64(), **{name: TYPES[type_] for name, type_ in CRITEO.types.items()}}
+        format_ = Format(tuple(names), delimiter, quoted=False, types=types)
+        spans += text_spans(file, number, format_=format_, header=header, head=head)
+    writer = LogWriter(log, "criteo", CRITEO.log_columns, "position", run.settings.row_group_rows)
+    return write_spans(spans, CRITEO, writer, run=run)
 
 
 def simulated_columns(schema: pa.Schema) -> tuple[FileColumn, ...]:

@@ -44,11 +44,10 @@ from whitewater.config.recsys import Fetch, FileColumn, Movielens
 from whitewater.download import Input
 from whitewater.errors import InputError
 from whitewater.memory import forecast
-from whitewater.recsys.log_folder import DAY, LABEL, ROW_ID, TIME, LogColumn, LogFile, LogWriter, file_name
+from whitewater.recsys.log_folder import DAY, ROW_ID, TIME, LogColumn, LogFile, LogWriter, file_name
 from whitewater.recsys.sources.layout import Layout
 from whitewater.recsys.sources.spans import Tally, refuse_malformed
 from whitewater.recsys.sources.text import Format, read_rows
-from whitewater.recsys.sources.values import Values
 from whitewater.step import Run
 from whitewater.text_files import BYTE_ORDER_MARK, whole_lines
 
@@ -259,22 +258,6 @@ def refuse_size(member: Member, largest: int) -> None:
                          f"read. Check {KEY}.")  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Ratings:
-    """Ratings in the order of time, (rows,)."""
-
-    user: npt.NDArray[np.int32]
-    item: npt.NDArray[np.int32]
-    label: npt.NDArray[np.int8]
-    time: npt.NDArray[np.int64]
-
-    def periods(self) -> list[tuple[int, int]]:
-        """Return where each period begins and ends."""
-        ranks = [number * len(self.time) // PERIODS for number in range(PERIODS)]
-        begins = np.unique(np.searchsorted(self.time, self.time[ranks]))
-        return list(pairwise([*begins.tolist(), len(self.time)]))
-
-
 def read_movielens(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Mapping[str, int]:
     """Write the log of a release: a zip file, or ratings and movies.
 
@@ -289,17 +272,20 @@ def read_movielens(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Map
     with open_release(files) as (release, ratings, movies):
         items = items_of(release, movies)
         found, counts = _ratings(release, ratings, run.settings.movielens.positive)
-    unknown = int(np.count_nonzero(items.places(found.item) == len(items.ids)))
+    unknown = int(np.count_nonzero(items.places(to_numpy(found["item"])) == len(items.ids)))
     if unknown:
         logger.warning("%s has no entry for the items of %d ratings: they have no genres", movies.origin, unknown)
     writer = LogWriter(log, "movielens", COLUMNS, "seconds", run.settings.row_group_rows, "period")
-    files_written = [_write(number, span, found, items, writer=writer) for number, span in enumerate(found.periods())]
+    files_written = [
+        _write(number, span, found, items, writer=writer) for number, span in enumerate(_periods(to_numpy(found[TIME])))
+    ]
     counts = {**counts, "of_unknown_items": unknown}
     writer.finish(files_written, counts=counts)
     return counts
 
 
-def _ratings(release: Release, ratings: Member, positive: float) -> tuple[Ratings, dict[str, int]]:
+def _ratings(release: Release, ratings: Member, positive: float) -> tuple[pa.Table, dict[str, int]]:
+    """Return user, item, label and time of ratings in the order of time, and what was counted."""
     refuse_size(ratings, LARGEST_RATINGS)
     forecast(ratings.size // _SHORTEST_LINE * _ROW_BYTES, what="Sorting the ratings by time",
              remedy="Use a smaller release.")  # fmt: skip
@@ -311,18 +297,20 @@ def _ratings(release: Release, ratings: Member, positive: float) -> tuple[Rating
     layout = Layout(_READ_COLUMNS, _IDS, positive, frozenset(_IDS))
     format_, tally = Format(tuple(_TYPES), "\t", quoted=False, types=_TYPES), Tally()
     read = read_rows(given, format_, layout, tally, origin=ratings.origin, header=int(release.header))
-    parts = [rows.columns for rows in read]
+    parts = [pa.table(dict(rows.columns)) for rows in read]
     refuse_malformed(ratings.origin, [tally])
     if not parts:
         raise InputError(f"{ratings.origin} has no ratings. Check {KEY}.")
-    return _in_order(parts), {"lines": tally.lines, "empty": tally.empty, "malformed": tally.malformed}
+    found = pa.concat_tables(parts).combine_chunks()
+    order = to_arrow(np.argsort(to_numpy(found[TIME]), kind="stable"))
+    return found.take(order), {"lines": tally.lines, "empty": tally.empty, "malformed": tally.malformed}
 
 
-def _in_order(parts: Sequence[Mapping[str, Values]]) -> Ratings:
-    columns = {name: np.concatenate([to_numpy(part[name]) for part in parts]) for name in parts[0]}
-    order = np.argsort(columns[TIME], kind="stable")
-    user, item, label, time = (columns[name][order] for name in ("user", "item", LABEL, TIME))
-    return Ratings(user, item, label, time)
+def _periods(times: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Return where each period of ascending times begins and ends."""
+    ranks = [number * len(times) // PERIODS for number in range(PERIODS)]
+    begins = np.unique(np.searchsorted(times, times[ranks]))
+    return list(pairwise([*begins.tolist(), len(times)]))
 
 
 def _after_header(given: Iterator[bytes], origin: str) -> Iterator[bytes]:
@@ -336,22 +324,18 @@ def _after_header(given: Iterator[bytes], origin: str) -> Iterator[bytes]:
     yield from given
 
 
-def _write(number: int, span: tuple[int, int], ratings: Ratings, items: Items, *, writer: LogWriter) -> LogFile:
+def _write(number: int, span: tuple[int, int], ratings: pa.Table, items: Items, *, writer: LogWriter) -> LogFile:
     begin, end = span
     with writer.file(file_name(number), day=number) as file:
         for first in range(begin, end, writer.row_group_rows):
-            rows = slice(first, min(first + writer.row_group_rows, end))
-            places = to_arrow(items.places(ratings.item[rows]))
+            rows = ratings.slice(first, min(writer.row_group_rows, end - first))
+            places = to_arrow(items.places(to_numpy(rows["item"])))
             columns = {
-                ROW_ID: to_arrow(np.arange(rows.start, rows.stop)),
-                DAY: to_arrow(np.full(rows.stop - rows.start, number, np.int32)),
-                TIME: to_arrow(ratings.time[rows]),
-                LABEL: to_arrow(ratings.label[rows]),
-                "user": to_arrow(ratings.user[rows].astype(np.int64)),
-                "item": to_arrow(ratings.item[rows].astype(np.int64)),
+                **dict(zip(rows.column_names, rows.columns, strict=True)),
+                ROW_ID: to_arrow(np.arange(first, first + len(rows))),
+                DAY: to_arrow(np.full(len(rows), number, np.int32)),
                 "genres": items.genres.take(places),
                 "year": items.year.take(places),
             }
-            schema = writer.schema
-            file.write(pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema))
+            file.write(pa.table(columns).select(writer.schema.names).cast(writer.schema))
     return file.file
