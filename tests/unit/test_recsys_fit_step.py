@@ -125,7 +125,7 @@ def test_no_glob_matches_label_time_or_keys(log: Path, tmp_path: Path) -> None:
 
 def test_each_training_row_is_there_once_with_its_label_and_features(log: Path, out: Path) -> None:
     folder = made(log, out)
-    assert (folder.rows, folder.shuffled, folder.seed) == (ROWS, True, 7)
+    assert (folder.rows, folder.seed) == (ROWS, 7)
     found = table(out / "train")
     expected = Workflow.load(out / "workflow").transform(CLICKS, training=True).to_pandas()
     assert list(found["row_id"]) != sorted(found["row_id"])
@@ -137,7 +137,7 @@ def test_other_rows_are_in_order_and_without_their_labels_in_them(log: Path, out
     expected = Workflow.load(out / "workflow").transform(CLICKS).to_pandas()
     for name in ("valid", "test"):
         folder = open_features(out / name)
-        assert not folder.shuffled
+        assert folder.seed is None
         pd.testing.assert_frame_equal(table(folder.path), expected, check_dtype=False)
 
 

@@ -225,7 +225,7 @@ def test_transforming_in_parts_writes_what_transforming_at_once_returns(tmp_path
     )
     assert max(rows for _, _, rows in folder.row_groups()) <= 90
     assert folder.schema.names == SERVED.column_names
-    assert not folder.shuffled
+    assert folder.seed is None
 
 
 def test_carried_columns_are_tagged_for_loaders(tmp_path: Path) -> None:

@@ -41,11 +41,6 @@ class FeatureFolder:
         """Rows of all files."""
         return sum(file.rows for file in self.files)
 
-    @property
-    def shuffled(self) -> bool:
-        """Whether the rows are shuffled."""
-        return self.seed is not None
-
     def row_groups(self) -> list[RowGroup]:
         """Return the row groups, in the order of the rows; see `Format.row_groups`."""
         return [group for file in self.files for group in FORMAT.row_groups(self.path / file.name, rows=file.rows)]
