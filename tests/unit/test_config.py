@@ -135,8 +135,16 @@ def test_a_section_made_in_python_is_refused_with_all_its_errors_and_what_was_me
     }
 
 
-def test_files_without_paths_are_refused() -> None:
-    assert "files.paths is empty" in errors({"taxi": {"fetch": {"source": "files"}}})[0]
+@pytest.mark.parametrize(
+    ("section", "said"),
+    [
+        ({"taxi": {"fetch": {"source": "files"}}}, "files.paths is empty"),
+        ({"recsys": {"split": {"valid_share": 0.5, "test_share": 0.5}}}, "their sum must be below 1"),
+    ],
+)
+def test_what_cannot_be_met_is_refused_before_any_step(section: dict[str, object], said: str) -> None:
+    (told,) = errors(section)
+    assert said in told
 
 
 def test_a_gpu_that_is_absent_is_refused_with_what_was_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:

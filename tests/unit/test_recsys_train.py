@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -170,6 +171,13 @@ def test_nulls_are_values_to_trees_and_means_to_the_regression(tmp_path: Path) -
     models = trained(tmp_path)["models"]
     assert models["boosted_trees"]["plain"]["auc"] > 0.8
     assert models["logistic_regression"]["plain"]["auc"] == 0.5
+
+
+def test_fewer_rows_than_there_are_is_said(parts: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        found = trained(parts, maximum_rows=1000)
+    assert found["parts"]["train"] == {"rows": 1000, "of": 3000} | {"label_rate": found["parts"]["train"]["label_rate"]}
+    assert "1000 of 3000 rows" in caplog.text
 
 
 @pytest.mark.parametrize("label", [0, 1])
