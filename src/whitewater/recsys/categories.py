@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from whitewater.arrow_arrays import to_numpy
 from whitewater.devices.categories import factorize
 from whitewater.devices.columns import Categories, Column, Lists, Numbers
 from whitewater.errors import ConfigError, InputError, ResourceError
 from whitewater.recsys.byte_strings import ByteStrings
-from whitewater.recsys.category_kernels import MORE, WORD_BYTES, cut_words, find, place_slots
+from whitewater.recsys.category_kernels import find, place_slots
 
 if TYPE_CHECKING:
     from whitewater.devices.protocol import Array, Device
@@ -26,7 +28,6 @@ _LEAST_SLOTS, _LEAST_BYTES = 1 << 10, 1 << 12
 MOST_VALUES = 1 << 31
 # The half of a hash that a slot keeps, see `whitewater.recsys.category_kernels`.
 _TAG = np.uint64(0xFFFFFFFF00000000)
-_REST = np.uint64(255)
 _RANKS = 2**16 - 1
 
 
@@ -188,29 +189,7 @@ def order_by_frequency(counts: Array, values: pa.Array) -> npt.NDArray[np.int64]
     Counts are int64 (values,), values distinct ones of string, binary or int64; text is ordered by its bytes of UTF-8,
     which is by code points. The order is positions, int64 (values,).
     """
-    if len(values) == 0:
-        return np.empty(0, np.int64)
-    if pa.types.is_int64(values.type):
-        return _by_count(np.argsort(np.from_dlpack(values)), counts)
-    strings, rows = ByteStrings.of(values), np.arange(len(values))
-    words = _words(strings, rows, 0)
-    order = _by_count(np.argsort(words), counts)
-    tied, groups = _still_tied(rows, counts[order], words[order])
-    depth = WORD_BYTES
-    while len(tied):
-        rows = order[tied]
-        words = _words(strings, rows, depth)
-        sequence = np.lexsort((words, groups))
-        order[tied] = rows[sequence]
-        tied, groups = _still_tied(tied, groups[sequence], words[sequence])
-        depth += WORD_BYTES
-    return order
-
-
-def _words(strings: ByteStrings, rows: Array, depth: int) -> Array:
-    words = np.empty(len(rows), np.uint64)
-    cut_words(strings.spans, rows, depth, words)
-    return words
+    return _by_count(to_numpy(pc.sort_indices(values)).astype(np.int64), counts)
 
 
 def _by_count(order: Array, counts: Array) -> Array:
@@ -223,10 +202,3 @@ def _by_count(order: Array, counts: Array) -> Array:
     frequent = order[: int((ranks == 0).sum())]
     frequent[:] = frequent[np.argsort(-counts[frequent], kind="stable")]
     return order
-
-
-def _still_tied(tied: Array, groups: Array, words: Array) -> tuple[Array, Array]:
-    """Return the places whose order is still open, and a number for each group of them, ascending."""
-    same = (words[1:] == words[:-1]) & (groups[1:] == groups[:-1]) & (words[1:] & _REST == MORE)
-    some = np.append(same, False) | np.append(False, same)
-    return tied[some], np.cumsum(np.append(True, ~same))[some]

@@ -22,7 +22,6 @@ _TAG = uint64(0xFFFFFFFF00000000)
 _ZERO, _ONE, _LANE = uint64(0), uint64(1), uint64(8)
 # What comes before the bytes of a part of a combination: its kind, and its length in four bytes.
 HEAD_BYTES = 5
-WORD_BYTES, MORE = 7, 8
 # Strings whose look-ups are begun together.
 _AHEAD = 1024
 
@@ -122,22 +121,6 @@ def _is(string: tuple[Array, int, int], known: Array, known_offsets: Array, numb
         begin += _ONE
         first += _ONE
     return True
-
-
-@kernel
-def cut_words(strings: Strings, rows: Array, depth: int, words: Array) -> None:
-    """Fill ``words``, uint64, with numbers that order some strings as their bytes from ``depth`` on do.
-
-    ``rows`` are int64. A word is `WORD_BYTES` bytes, zeros behind a string's end, and in its last byte how many there
-    are, or `MORE`.
-    """
-    data, offsets = strings
-    for index in range(len(rows)):
-        begin, end = offsets[rows[index]] + depth, offsets[rows[index] + 1]
-        word = _ZERO
-        for byte in range(WORD_BYTES):
-            word = (word << _LANE) | (uint64(data[begin + byte]) if begin + byte < end else _ZERO)
-        words[index] = (word << _LANE) | uint64(min(max(end - begin, 0), MORE))
 
 
 @kernel
