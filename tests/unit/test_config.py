@@ -139,6 +139,7 @@ def test_a_section_made_in_python_is_refused_with_all_its_errors_and_what_was_me
     ("section", "said"),
     [
         ({"taxi": {"fetch": {"source": "files"}}}, "files.paths is empty"),
+        ({"pagerank": {"simulate": {"links": 0.5}}}, "set 0, or 1 or more"),
         ({"recsys": {"split": {"valid_share": 0.5, "test_share": 0.5}}}, "their sum must be below 1"),
     ],
 )

@@ -397,6 +397,21 @@ def test_digits_of_a_format_that_begins_with_0_are_as_the_integer_that_lost_it(f
         run_fetch("files", files=["b.csv"], columns=clicked_at("%y%m%d%H"))
 
 
+@pytest.mark.parametrize(
+    ("time", "unit", "message"),
+    [
+        (5, "ns", "is 5, which as ns is 1970-.*no unit would fit"),
+        (float("inf"), "s", "is inf, which as s"),
+    ],
+)
+def test_numbers_that_are_times_of_no_unit_are_refused(folder: Path, time: float, unit: str, message: str) -> None:
+    write(folder / "a.csv", f"at,clicked\n{time},1\n")
+    pq.write_table(pa.table({"at": [time], "clicked": [1]}), "b.parquet")
+    for name, place in (("a.csv", "line 2"), ("b.parquet", "row 1")):
+        with pytest.raises(InputError, match=f"{name}, {place}: column at: a time .*{message}"):
+            run_fetch("files", files=[name], columns=clicked_at(unit))
+
+
 def test_a_timestamp_outside_of_1980_to_2100_is_refused(folder: Path) -> None:
     pq.write_table(pa.table({"at": pa.array([EVENING, 0], pa.timestamp("s")), "clicked": [1, 1]}), "a.parquet")
     with pytest.raises(InputError, match=r"a\.parquet, row 2: column at: a time is 1970-01-01 00:00:00, outside of"):
@@ -510,6 +525,13 @@ def test_a_missing_or_repeated_column_is_told(folder: Path) -> None:
     pq.write_table(pa.table({"clicked": [1]}), "b.parquet")
     with pytest.raises(InputError, match=r"b\.parquet has no column 'user'; its columns are clicked\."):
         run_fetch("files", files=["b.parquet"], columns=declared(clicked="label", user="categorical"))
+
+
+def test_a_torn_parquet_file_is_refused(folder: Path) -> None:
+    pq.write_table(pa.table({"clicked": [1, 1]}), "a.parquet")
+    write(folder / "a.parquet", Path("a.parquet").read_bytes()[:-9])
+    with pytest.raises(InputError, match=r"a\.parquet is no whole Parquet file"):
+        run_fetch("files", files=["a.parquet"], columns=declared(clicked="label"))
 
 
 def test_parquet_without_rows_is_an_error_unless_another_file_has_some(folder: Path) -> None:
