@@ -572,6 +572,11 @@ def test_a_compressed_vcf_file_that_was_cut_off_between_blocks_is_refused(tmp_pa
             open_source(vcf(file), {}, scratch=tmp_path / "other")
 
 
+def test_a_vcf_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"b\.vcf does not exist"):
+        open_source(vcf(tmp_path / "b.vcf"), {}, scratch=tmp_path / "scratch")
+
+
 def test_the_simulated_store_must_be_given(tmp_path: Path) -> None:
     path = write_vcz(tmp_path / "simulated.vcz", CALLS)
     check_calls(open_source(Ingest(), {"simulated.vcz": path}, scratch=tmp_path / "scratch"), CALLS)

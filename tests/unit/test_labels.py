@@ -111,6 +111,11 @@ def test_a_table_of_other_names_is_refused_and_shows_both_sides() -> None:
         labels_of(samples, EXPECTED, table="labels.csv")
 
 
+def test_a_missing_table_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"labels\.csv does not exist"):
+        local_table(str(tmp_path / "labels.csv"))
+
+
 def test_a_table_of_a_web_server_is_downloaded_once(folder: Path, served: tuple[str, Path]) -> None:
     table = write(folder / "labels.csv", "sample,population\nS1,A\n")
     assert read_labels(local_table(f"{served[0]}/labels.csv"), COLUMNS) == {"S1": "A"}
