@@ -67,6 +67,18 @@ def test_a_terminal_that_lacks_letters_gets_marks_for_them(index: Path, tmp_path
     assert "'?t?'" in ask("été", cwd=tmp_path, encoding="ascii").stdout
 
 
+def test_no_index_is_one_clear_line(tmp_path: Path) -> None:
+    done = ask("flood", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert len(done.stderr.splitlines()) == 1
+    assert "there is no index at results/pagerank/cpu/index or" in done.stderr
+
+
+def test_that_nothing_matches_is_said_and_is_no_error(index: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["nowhere"]) == 0
+    assert capsys.readouterr().out.splitlines() == ["No document has 'nowhere'.", "Nothing matches 'nowhere'."]
+
+
 def test_the_index_of_the_cpu_comes_first(index: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     make_index(tmp_path / "results/pagerank/cpu/index", [Page(1, "https://cpu.org/", "", "flood", 1.0)])
     assert main(["flood"]) == 0
