@@ -17,7 +17,7 @@ FOLDER = Path(__file__).resolve().parent
 LOCKS = ("cpu", "dev", "bench", "gpu")
 PYTHON = "3.11"  # the oldest supported; the locks are universal and carry markers for the newer ones
 
-# bioconda publishes bio2zarr; `nodefaults` keeps out the channel whose license companies must buy.
+# bioconda publishes cyvcf2; `nodefaults` keeps out the channel whose license companies must buy.
 CONDA_CHANNELS = {
     "cpu": ["conda-forge", "bioconda", "nodefaults"],
     "gpu": ["rapidsai", "conda-forge", "bioconda", "nvidia", "nodefaults"],

@@ -43,6 +43,8 @@ SLOW_GUARANTEES = {
     ),
 }
 MOST_SECONDS_UNMARKED = 10
+# A machine whose cores are shared with others is at times half as fast, in processor time, too.
+SLOWNESS = 2
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -62,12 +64,13 @@ def seconds_so_far() -> tuple[float, float]:
 def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
     """Fail a test in CI that takes more than ten seconds and is not marked slow, so that `make test` stays short.
 
-    The lesser of time and processor time counts, for neither a loaded machine nor many cores to matter.
+    The lesser of time and processor time counts, for neither a loaded machine nor many cores to matter, and twice as
+    much is allowed.
     """
     before = seconds_so_far()
     yield
     seconds = min(after - start for start, after in zip(before, seconds_so_far(), strict=True))
-    if "CI" in os.environ and seconds > MOST_SECONDS_UNMARKED and not item.get_closest_marker("slow"):
+    if "CI" in os.environ and seconds > SLOWNESS * MOST_SECONDS_UNMARKED and not item.get_closest_marker("slow"):
         pytest.fail(
             f"{seconds:.0f} s: mark a test above {MOST_SECONDS_UNMARKED} s with pytest.mark.slow, or shorten it"
         )

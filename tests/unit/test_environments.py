@@ -66,7 +66,7 @@ def conda_pins(name: str) -> dict[str, str]:
 @pytest.mark.parametrize("name", CONDA)
 def test_conda_file_names_the_channels_it_needs_and_no_default_one(name: str) -> None:
     channels = yaml.safe_load((ENVS / f"{name}.yaml").read_text())["channels"]
-    assert {"conda-forge", "bioconda"} <= set(channels)  # bioconda publishes bio2zarr
+    assert {"conda-forge", "bioconda"} <= set(channels)  # bioconda publishes cyvcf2
     assert channels[-1] == "nodefaults"
 
 
