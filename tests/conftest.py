@@ -30,7 +30,7 @@ def device(request: pytest.FixtureRequest) -> Device:
 SLOW_GUARANTEES = {
     "genomics": ("test_faults_of_a_bucket", "test_few_data", "test_sources"),
     "guarantees": ("test_bytes_that_are_no_text", "test_configuration", "test_downloads", "test_staleness"),
-    "pagerank": ("test_edge_files", "test_faults_of_the_web"),
+    "pagerank": ("test_edge_files", "test_faults_of_the_web", "test_names", "test_query"),
     "recsys": ("test_columns", "test_faults_of_a_log", "test_times_and_labels"),
     "taxi": (
         "test_bad_input",

@@ -54,6 +54,7 @@ from whitewater.config.recsys import Drift
 from whitewater.devices.categories import count_codes
 from whitewater.recsys import drift_measures as measures
 from whitewater.recsys.categories import CategoryCounter, as_floats
+from whitewater.recsys.category_groups import grown
 from whitewater.recsys.drift_bins import SAMPLE, Bins, CategoryBins, NumberBins, category_bins, elements, number_bins
 from whitewater.recsys.drift_measures import VERDICTS
 from whitewater.recsys.log_folder import Log, open_log
@@ -144,13 +145,16 @@ def _learn(run: Run[Drift], log: Log, groups: Sequence[Group], *, client: Worker
             samples[name].append(sample)
         for name, (values, rows) in present.items():
             places = counters[name].add(values)
-            rows_of[name] = np.append(rows_of[name], np.zeros(counters[name].size - len(rows_of[name]), np.int64))
+            rows_of[name] = grown(rows_of[name], counters[name].size)
             np.add.at(rows_of[name], places, rows)
     most = run.settings.categories
     bins: dict[str, Bins] = {
         name: number_bins(np.concatenate(each), bins=run.settings.bins) for name, each in samples.items()
     }
-    return bins | {name: category_bins(counters[name], rows_of[name], categories=most) for name in categories}
+    return bins | {
+        name: category_bins(counter, rows_of[name][: counter.size], categories=most)
+        for name, counter in counters.items()
+    }
 
 
 def see(group: Group, *, numbers: Sequence[str], categories: Sequence[str], step: int, device: Device) -> Seen:
