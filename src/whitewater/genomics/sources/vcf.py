@@ -18,7 +18,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from itertools import islice, pairwise, takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,9 +31,6 @@ from whitewater.genomics.sources.calls import CODEC, MISSING_ALLELE, NOT_CALLED,
 from whitewater.genomics.sources.sites import BLOCK_ROWS, check_unique, sites
 from whitewater.genomics.sources.source import BLOCK_BYTES, Source
 from whitewater.text_files import GZIP, open_text
-
-if TYPE_CHECKING:
-    pass
 
 # How a file of bgzip begins, and the empty block that it ends with (SAM specification, section 4.1.2).
 BGZIP = b"\x1f\x8b\x08\x04"
