@@ -103,11 +103,14 @@ def survival(values: npt.ArrayLike) -> Floats:
 
 def critical_value(level: float) -> float:
     """Return the value that larger ones have a probability of ``level`` of, which is above 1e-280."""
-    low, high = -9.0, 95.0
-    while high - low > 1e-12:  # half the time of importing a root finder of SciPy
-        middle = (low + high) / 2
-        low, high = (middle, high) if survival(middle) > level else (low, middle)
-    return (low + high) / 2
+    # Secants of the logarithm, which bends little: a tenth of the time that importing a root finder of SciPy takes.
+    value = float(np.cbrt(-1.5 * np.log(level)) ** 2)  # as 1 - F1 falls far out
+    last = value - 1
+    excess = np.log(survival(last) / level)
+    while abs(value - last) > 1e-10:
+        height = np.log(survival(value) / level)
+        last, value, excess = value, value - height * (value - last) / (height - excess), height
+    return float(value)
 
 
 def _sum_before(values: Floats) -> Floats:

@@ -102,7 +102,7 @@ class Batches:
     threads
         Threads, each of which prepares a window ahead of the one in use.
     window_rows
-        Rows shuffled together, about: as many whole batches as reach it. Memory is needed for one window for each
+        Rows shuffled together, about: as many whole batches as reach it. Memory is needed for two windows for each
         thread, and the one in use. A batch that is kept keeps its window in memory; copy what is to be kept.
     device
         Where the arrays are to be; on the host if None.
@@ -141,7 +141,7 @@ class Batches:
         # Where the numbers of each row group are, once it was read; no file may change as long as this is used.
         self._places: dict[int, list[list[Values]]] = {}
         memory.forecast(
-            min(self.rows, (threads + 1) * self._window_rows)
+            min(self.rows, (2 * threads + 1) * self._window_rows)
             * sum(matrix.width * matrix.dtype.itemsize for matrix in self._matrices),
             what=f"loading batches of {batch_rows:,} rows",
             remedy="Lower window_rows, batch_rows or threads, or load fewer columns.",
@@ -189,22 +189,26 @@ class Batches:
 
     def _window(self, epoch: int, blocks: Array, mapped: Callable[[int], mmap.mmap], span: range) -> Batch:
         """Return the rows of a window, a span of the places in the blocks' order, as arrays."""
-        arrays = [empty(len(span) * each.width, each.dtype).reshape(len(span), each.width) for each in self._matrices]
-        places = self._permutation(len(span), epoch, span.start + 1) if self._shuffle else np.arange(len(span))
-        done = 0
+        arrays, done = self._empty(len(span)), 0
         for group, first, rows in _pieces(blocks, span):
-            self._read(mapped, group, first, arrays, places[done : done + rows])
+            self._read(mapped, group, first, [array[done : done + rows] for array in arrays])
             done += rows
+        if self._shuffle:
+            order, in_order = self._permutation(len(span), epoch, span.start + 1), arrays
+            arrays = self._empty(len(span))
+            for array, shuffled in zip(in_order, arrays, strict=True):
+                array.take(order, axis=0, out=shuffled, mode="clip")  # with the mode "raise" NumPy copies once more
         on_device = map(self._device.from_host, arrays)
         return {
             matrix.name: array[:, 0] if matrix.is_vector else array
             for matrix, array in zip(self._matrices, on_device, strict=True)
         }
 
-    def _read(
-        self, mapped: Callable[[int], mmap.mmap], group: int, first: int, arrays: Sequence[Array], places: Array
-    ) -> None:
-        """Write rows of a row group to their places in the arrays."""
+    def _empty(self, rows: int) -> list[Array]:
+        return [empty(rows * each.width, each.dtype).reshape(rows, each.width) for each in self._matrices]
+
+    def _read(self, mapped: Callable[[int], mmap.mmap], group: int, first: int, arrays: Sequence[Array]) -> None:
+        """Fill the arrays with rows of a row group; what a float32 cannot hold is lost."""
         number, row_group, _ = self._groups[group].tolist()
         mapping = mapped(number)
         data = np.frombuffer(mapping, np.uint8)
@@ -214,9 +218,11 @@ class Batches:
                 for matrix in self._matrices
             ]
         for values in chain.from_iterable(self._places[group]):
-            _read_ahead(mapping, values.place(first, len(places)))
+            _read_ahead(mapping, values.place(first, len(arrays[0])))
         for columns, array in zip(self._places[group], arrays, strict=True):
-            _put(array, places, [values.read(data, first, len(places)) for values in columns])
+            read = [values.read(data, first, len(array)) for values in columns]
+            with np.errstate(over="ignore"):
+                np.concatenate(read, axis=1, out=array, casting="unsafe")
 
 
 def _fields(folder: FeatureFolder, columns: Sequence[str] | None) -> list[Field]:
@@ -300,18 +306,6 @@ def _read_ahead(mapping: mmap.mmap, place: slice) -> None:
     """Have the system read bytes while others are read: all columns of a piece at once, not one after the other."""
     start = place.start // mmap.PAGESIZE * mmap.PAGESIZE
     mapping.madvise(mmap.MADV_WILLNEED, start, place.stop - start)
-
-
-def _put(array: Array, places: Array, columns: Sequence[Array]) -> None:
-    """Write columns, (rows, width) each, as rows of an array, to their places; what a float32 cannot hold is lost."""
-    rows, done = np.empty((len(places), array.shape[1]), array.dtype), 0
-    with np.errstate(over="ignore"):
-        for column in columns:
-            rows[:, done : done + column.shape[1]] = column
-            done += column.shape[1]
-    # NumPy moves a row at once, if it is one value.
-    row = np.dtype((np.void, rows.itemsize * rows.shape[1]))
-    array.view(row)[places, 0] = rows.view(row)[:, 0]
 
 
 def _ahead(make: Callable[[range], Batch], spans: Sequence[range], *, threads: int) -> Iterator[Batch]:
