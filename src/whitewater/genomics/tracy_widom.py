@@ -12,7 +12,7 @@ degrees of freedom, whose largest eigenvalue, scaled, follows this distribution 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Literal
 
 import numpy as np
@@ -38,14 +38,18 @@ class TracyWidomTest:
     """
 
     statistics: Floats
-    p_values: Floats
     effective_variants: Floats
     deviations: Floats
     effective: Literal["moments", "assumed"]
 
+    @cached_property
+    def p_values(self) -> Floats:
+        """The probability that chance gives a component a larger statistic."""
+        return survival(self.statistics)
+
     def significant_components(self, level: float) -> int:
         """Return the number of components before the first whose p-value is not below ``level``."""
-        return int(np.logical_and.accumulate(self.p_values < level).sum())
+        return int(np.logical_and.accumulate(self.statistics > critical_value(level)).sum())
 
     def thresholds(self, eigenvalues: Floats, level: float) -> Floats:
         """Return, for the tested eigenvalues, the ones above which their p-values are below ``level``."""
@@ -92,7 +96,7 @@ def tracy_widom_test(
     edges, deviations = _noise(rows=rows, variants=effective)
     statistics = (share - edges) / deviations
     kind: Literal["moments", "assumed"] = "assumed" if total_of_squares is None else "moments"
-    return TracyWidomTest(statistics, survival(statistics), effective, deviations * rest / rows, kind)
+    return TracyWidomTest(statistics, effective, deviations * rest / rows, kind)
 
 
 def survival(values: npt.ArrayLike) -> Floats:
@@ -101,6 +105,7 @@ def survival(values: npt.ArrayLike) -> Floats:
         return np.asarray(np.abs(np.expm1(np.log1p(-_eigenvalues(values)).sum(axis=-1))), np.float64)
 
 
+@cache
 def critical_value(level: float) -> float:
     """Return the value that larger ones have a probability of ``level`` of, which is above 1e-280."""
     # Secants of the logarithm, which bends little: a tenth of the time that importing a root finder of SciPy takes.
