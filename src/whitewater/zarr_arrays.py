@@ -76,7 +76,8 @@ class Array:
         if any(part.step not in (None, 1) for part in selection):
             raise ValueError(f"{self.name} is read by slices of step 1, not {selection}")
         try:
-            values = np.asarray(self._array.get_basic_selection(selection, prototype=_PROTOTYPE))
+            prototype = None if self._array.shards else _PROTOTYPE  # zarr-python reads shards with its own only
+            values = np.asarray(self._array.get_basic_selection(selection, prototype=prototype))
         except Exception as error:  # each codec has errors of its own
             _ours(error)
             values = self._read_by_chunk(selection)
