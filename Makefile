@@ -70,10 +70,10 @@ bench-guard: .venv/.bench ## Measure what has become slower since the first edit
 	@$(DEV) python -m benchmarks.guard
 
 clean: ## Remove what runs wrote, and caches; your own files, downloads and the environments stay
-	@PYTHONPATH=src "$(PYTHON)" -B -m whitewater.clean
+	@PYTHONPATH=src "$(PYTHON)" -B -m whitewater.cli.clean
 
 clean-downloads: ## As clean, and remove the downloads, too
-	@PYTHONPATH=src "$(PYTHON)" -B -m whitewater.clean --downloads
+	@PYTHONPATH=src "$(PYTHON)" -B -m whitewater.cli.clean --downloads
 
 lock: .venv/.uv ## Write the lock and conda files in envs/: make lock [UPGRADE=1]
 	$(DEV) python envs/lock.py $(if $(UPGRADE),--upgrade)

@@ -11,7 +11,7 @@ configfile: "config/recsys.yaml"
 configfile: "config/benchmarks.yaml"
 
 
-include: "workflows/foundation.smk"
+include: "workflows/common.smk"
 
 
 module taxi:

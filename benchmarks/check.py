@@ -11,8 +11,8 @@ from typing import Any, Literal
 from benchmarks.process_tree import MeasurementError
 from benchmarks.report import Report, Reports
 from benchmarks.results_file import Results, read
+from whitewater.io.store import write_bytes
 from whitewater.log import logged
-from whitewater.store import write_bytes
 
 
 def check(reports: Sequence[Report]) -> str:

@@ -23,13 +23,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from benchmarks.config import Limits as Settings
 from benchmarks.machine import Machine, Revision, describe_machine, installed_versions, revision
 from benchmarks.process_tree import MeasurementError
 from benchmarks.report import Record, Stored
 from benchmarks.spread import Spread, spread
-from whitewater import devices
-from whitewater.config.benchmarks import Limits as Settings
-from whitewater.devices import Device
+from whitewater import engines
+from whitewater.engines import Device
 from whitewater.log import logged
 
 logger = logging.getLogger("whitewater.benchmarks")
@@ -353,7 +353,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given: Any = parser.parse_args(arguments)
     with logged(given.log, name="benchmarks limits"):
         settings = Settings.from_option(given.settings, option="--settings")
-        device = devices.resolve(given.device)
+        device = engines.resolve(given.device)
         limits = measure_limits(device, threads=given.threads, rounds=settings.rounds, file=FILE)
         for line in lines(limits):
             logger.info("%s", line)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from whitewater.config.base import Section
-    from whitewater.devices import Device
+    from whitewater.engines import Device
     from whitewater.step import Run
 
     Settings = TypeVar("Settings", bound=Section)
@@ -32,13 +32,13 @@ class Placement:
 
     def resolve(self) -> Device:
         """Return the device."""
-        from whitewater.devices import resolve
+        from whitewater.engines import resolve
 
         return resolve(self.device)
 
     def run(self, application: str, step: str, settings: Settings, *, threads: int) -> Run[Settings]:
         """Return a run of a step there, which writes no record."""
-        from whitewater.config.cluster import Cluster
+        from whitewater.engines.config import Cluster
         from whitewater.step import Run
 
         cluster = Cluster.model_validate_json(self.cluster)

@@ -21,10 +21,10 @@ from benchmarks.published.table import NAMES, commit_of, published
 from benchmarks.report import Quantity, Report
 from benchmarks.results_file import CaseResult, Results, read
 from benchmarks.standing import AS_PUBLISHED, OURS, TUNED
-from whitewater import style
+from whitewater.application import in_project
+from whitewater.figures import style
+from whitewater.io.store import write_bytes
 from whitewater.log import logged
-from whitewater.registry import APPLICATIONS
-from whitewater.store import write_bytes
 
 README = Path("README.md")
 RECORDED = Path("benchmarks/results")
@@ -111,7 +111,7 @@ def applications_table(recorded: Path) -> str:
 
 def _applications(recorded: Path) -> Iterator[tuple[Path, Report]]:
     """Yield the reports by application, then by benchmark, then by size."""
-    for application in APPLICATIONS:
+    for application in in_project():
         found = [(path, read(path, Report)) for path in recorded.glob(f"{application}-*.json")]
         yield from sorted(found, key=lambda pair: (pair[0].stem.split("-")[:2], pair[1].size.rows))
 

@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from whitewater.config.genomics import Pca
-from whitewater.devices import Device
-from whitewater.genomics.components import PrincipalComponents, principal_components
-from whitewater.genomics.genotype_folder import GenotypeFolder, create_genotypes
+from whitewater.engines import Device
+from whitewater.genotypes.components import PrincipalComponents, principal_components
+from whitewater.genotypes.config import Pca
+from whitewater.genotypes.folder import GenotypeFolder, create_genotypes
 
 Dosages = npt.NDArray[np.int8]
 Floats = npt.NDArray[np.float64]

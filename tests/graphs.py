@@ -10,14 +10,14 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from whitewater.config.cluster import Cluster
-from whitewater.config.pagerank import Pagerank
-from whitewater.devices import Device
-from whitewater.pagerank import edges_folder
-from whitewater.pagerank.graph_folder import GraphFolder, GraphWriter, open_graph
-from whitewater.pagerank.pagerank import pagerank
+from whitewater.engines import Device
+from whitewater.engines.config import Cluster
+from whitewater.graphs import edges_folder
+from whitewater.graphs.config import Pagerank
+from whitewater.graphs.graph_folder import GraphFolder, GraphWriter, open_graph
+from whitewater.io.store import read_json
 from whitewater.step import Output, Run
-from whitewater.store import read_json
+from whitewater_apps.pagerank.steps.pagerank import pagerank
 
 
 @dataclass(frozen=True)

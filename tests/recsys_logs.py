@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from whitewater.recsys.graph import Node
-from whitewater.recsys.log_folder import LogColumn, LogWriter, file_name
-from whitewater.recsys.operators import (
+from whitewater.features.graph import Node
+from whitewater.features.log_folder import LogColumn, LogWriter, file_name
+from whitewater.features.operators import (
     AddMetadata,
     Bucketize,
     Categorify,

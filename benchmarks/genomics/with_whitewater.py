@@ -12,15 +12,16 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.genomics.variant import CALL_RATE, COMPONENTS, MINOR_ALLELE_FREQUENCY, Work, main
-from whitewater import devices
-from whitewater.config import genomics
+from whitewater import engines
 from whitewater.config.base import Section
-from whitewater.config.cluster import Cluster
-from whitewater.genomics.ingest import ingest
-from whitewater.genomics.pack import pack
-from whitewater.genomics.pca import pca
-from whitewater.genomics.variant_qc import variant_qc
+from whitewater.engines.config import Cluster
+from whitewater.genotypes.config import Pca, Vcz
 from whitewater.step import Inputs, Output, Run
+from whitewater_apps.genomics import config as genomics
+from whitewater_apps.genomics.steps.ingest import ingest
+from whitewater_apps.genomics.steps.pack import pack
+from whitewater_apps.genomics.steps.pca import pca
+from whitewater_apps.genomics.steps.variant_qc import variant_qc
 
 Settings = TypeVar("Settings", bound=Section)
 
@@ -29,7 +30,7 @@ def compute(work: Work) -> int:
     """Compute the components and return the number of variants."""
     folder = work.output.parent
     genotypes, variants, packed, samples = (folder / name for name in ("all", "variants.parquet", "kept", "samples"))
-    source = genomics.Ingest(source="vcz", vcz=genomics.Vcz(store=work.store))
+    source = genomics.Ingest(source="vcz", vcz=Vcz(store=work.store))
     rules = genomics.VariantQc(minimum_call_rate=CALL_RATE, minimum_allele_frequency=MINOR_ALLELE_FREQUENCY)
     with work.phase("load_seconds"):
         ingest(
@@ -44,7 +45,7 @@ def compute(work: Work) -> int:
         _use_all(packed, samples)
     outputs = {name: Output(folder / name) for name in ("pcs", "eigenvalues", "loadings", "selected")}
     with work.phase("svd_seconds"):
-        pca(_run(work, "pca", genomics.Pca(components=COMPONENTS)), packed=packed, samples=samples, **outputs)
+        pca(_run(work, "pca", Pca(components=COMPONENTS)), packed=packed, samples=samples, **outputs)
     scores = pd.read_parquet(outputs["pcs"])
     np.save(work.output, scores[[f"PC{at + 1}" for at in range(COMPONENTS)]].to_numpy())
     return int(pd.read_parquet(variants, columns=["kept"])["kept"].sum())
@@ -52,7 +53,7 @@ def compute(work: Work) -> int:
 
 def _run(work: Work, step: str, settings: Settings) -> Run[Settings]:
     cluster = Cluster.model_validate_json(work.cluster)
-    return Run("genomics", step, devices.resolve(work.device), settings, threads=work.threads, cluster_settings=cluster)
+    return Run("genomics", step, engines.resolve(work.device), settings, threads=work.threads, cluster_settings=cluster)
 
 
 def _use_all(packed: Path, samples: Path) -> None:

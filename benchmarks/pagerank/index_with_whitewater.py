@@ -6,13 +6,13 @@ It ends as Whitewater's command line does. Words are cut and merged on the host,
 from __future__ import annotations
 
 from benchmarks.pagerank.index_variant import Work, main
-from whitewater.config.pagerank import Index
-from whitewater.folder import numbered_files
-from whitewater.pagerank.documents import DOCUMENTS
-from whitewater.pagerank.index import tokenise_groups
-from whitewater.pagerank.index_folder import write_postings, write_terms
-from whitewater.pagerank.postings import BLOCK_BYTES, cut, merge
+from whitewater.io.folder import numbered_files
 from whitewater.process import leave
+from whitewater.text.config import Index
+from whitewater.text.documents import DOCUMENTS
+from whitewater.text.index_folder import write_postings, write_terms
+from whitewater.text.postings import BLOCK_BYTES, cut, merge
+from whitewater_apps.pagerank.steps.index import tokenise_groups
 
 
 def build(work: Work) -> None:

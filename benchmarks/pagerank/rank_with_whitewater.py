@@ -10,14 +10,15 @@ from functools import partial
 import pyarrow.parquet as pq
 
 from benchmarks.pagerank.rank_variant import CHANGE, DAMPING, Ranked, Work, main, top
-from whitewater.arrow_arrays import to_numpy
-from whitewater.config import pagerank
-from whitewater.pagerank.graph_folder import open_graph
-from whitewater.pagerank.pagerank import pagerank as solve
-from whitewater.pagerank.renumber import renumber
+from whitewater.graphs.config import Pagerank
+from whitewater.graphs.graph_folder import open_graph
+from whitewater.io.store import read_json
 from whitewater.process import leave
 from whitewater.step import Output
-from whitewater.store import read_json
+from whitewater.tables.arrow_arrays import to_numpy
+from whitewater_apps.pagerank.config import Renumber
+from whitewater_apps.pagerank.steps.pagerank import pagerank as solve
+from whitewater_apps.pagerank.steps.renumber import renumber
 
 
 def rank(work: Work) -> Ranked:
@@ -25,11 +26,11 @@ def rank(work: Work) -> Ranked:
     run = partial(work.placement.run, "pagerank", threads=work.threads)
     graph, ranks, convergence = (work.folder / name for name in ("graph", "ranks.parquet", "convergence.json"))
     with work.phase("load_and_renumber"):
-        renumber(run("renumber", pagerank.Renumber()), edges=work.edges, graph=Output(graph),
+        renumber(run("renumber", Renumber()), edges=work.edges, graph=Output(graph),
                  summary=Output(work.folder / "edges.json"))  # fmt: skip
     with work.phase("solve"):
         # The bound on the distance to the exact ranks that a change of `CHANGE` gives.
-        rules = pagerank.Pagerank(damping=DAMPING, tolerance=CHANGE * DAMPING / (1 - DAMPING))
+        rules = Pagerank(damping=DAMPING, tolerance=CHANGE * DAMPING / (1 - DAMPING))
         solve(run("pagerank", rules), graph=graph, ranks=Output(ranks), convergence=Output(convergence))
     with work.phase("join_back"):
         table = pq.ParquetFile(ranks).read()

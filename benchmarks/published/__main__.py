@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.config import Benchmarks
+from benchmarks.config import Row as Settings
 from benchmarks.published import row as rows
 from benchmarks.published.measuring import measure_case, prepare_case
 from benchmarks.report import Plan, Reports, in_short, table
-from whitewater import devices
-from whitewater.config.benchmarks import Benchmarks
-from whitewater.config.benchmarks import Row as Settings
-from whitewater.config.cluster import Cluster
+from whitewater import engines
+from whitewater.engines.config import Cluster
 from whitewater.log import logged
 
 logger = logging.getLogger("whitewater.benchmarks")
@@ -34,7 +34,7 @@ def _measure(given: Any) -> None:
     settings = type(getattr(Benchmarks(), given.row)).from_option(given.settings, option="--settings")
     row = rows.load(given.row)
     work = rows.Work(
-        device=devices.resolve(given.device),
+        device=engines.resolve(given.device),
         threads=given.threads,
         scale=settings.scale,
         folder=rows.folder(row.name, settings.scale),

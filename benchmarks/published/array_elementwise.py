@@ -17,8 +17,8 @@ from pydantic import JsonValue
 
 from benchmarks.published.row import BOTH, SEED, CallCase, Published, Row, Timed, Variant, Work
 from benchmarks.report import Size
-from whitewater.devices import Device
-from whitewater.workers import thread_workers
+from whitewater.engines import Device
+from whitewater.engines.workers import thread_workers
 
 EDGE = 10_000
 # Functions of each element: two of trigonometry, two squares, a sum and a comparison.

@@ -23,7 +23,7 @@ from pydantic import JsonValue
 from benchmarks.published.dask_cluster import dask_client
 from benchmarks.published.row import BOTH, SEED, CallCase, Published, Row, Timed, Variant, Work
 from benchmarks.report import Size
-from whitewater.devices import Device
+from whitewater.engines import Device
 
 EDGE, CHUNK, FEWEST_CHUNKS = 500_000, 10_000, 8
 MEAN, DEVIATION = 10.0, 1.0

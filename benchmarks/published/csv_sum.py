@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from benchmarks.published.dask_cluster import dask_client
 from benchmarks.published.row import BOTH, CallCase, Published, Row, Timed, Variant, Work
 from benchmarks.published.yellow_csv import DTYPES, YellowCsv, counts, duckdb_source, parse, units_of
-from whitewater.devices import Device
-from whitewater.taxi.raw import Unit
+from whitewater.engines import Device
+from whitewater_apps.taxi.raw import Unit
 
 MONTHS_OF_2016 = ("2016-01", "2016-02", "2016-03", "2016-04", "2016-05", "2016-06")
 # 10 GB; half as many as in all of 2016.

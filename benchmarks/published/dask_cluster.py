@@ -7,9 +7,9 @@ from contextlib import AbstractContextManager, contextmanager
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from whitewater.cluster import attach, local_cluster
-from whitewater.config.cluster import Cluster
-from whitewater.devices import Device
+from whitewater.engines import Device
+from whitewater.engines.cluster import attach, local_cluster
+from whitewater.engines.config import Cluster
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -73,7 +73,7 @@ def gpu_dask_client(settings: Cluster, *, memory_limit: int | None) -> Iterator[
     """Open the workers of `gpu_cluster`, on which Dask's collections are made of CuPy's arrays and cuDF's frames."""
     import dask
 
-    from whitewater.devices.gpu_cluster import gpu_cluster
+    from whitewater.engines.gpu_cluster import gpu_cluster
 
     with dask.config.set(COLLECTIONS), gpu_cluster(settings, memory_limit=memory_limit) as workers:
         yield workers.client

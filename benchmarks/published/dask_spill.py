@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.process_tree import MeasurementError
 from benchmarks.published.dask_cluster import dask_client
 from benchmarks.published.row import Work
-from whitewater.config.cluster import Cluster
+from whitewater.engines.config import Cluster
 
 
 @contextmanager

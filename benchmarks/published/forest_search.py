@@ -26,8 +26,8 @@ from benchmarks.published import model_search
 from benchmarks.published.dask_cluster import dask_client
 from benchmarks.published.row import BOTH, ONE_BLAS_THREAD, SEED, CallCase, Row, Timed, Variant, Work
 from benchmarks.report import Size
-from whitewater.devices import Device
-from whitewater.devices.estimators import random_forest
+from whitewater.engines import Device
+from whitewater.learn.estimators import random_forest
 
 ROWS = 100_000_000
 COLUMNS = 10

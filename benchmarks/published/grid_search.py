@@ -19,8 +19,8 @@ from pydantic import JsonValue
 from benchmarks.published import diabetes, model_search
 from benchmarks.published.dask_cluster import dask_client
 from benchmarks.published.row import BOTH, ONE_BLAS_THREAD, CallCase, Published, Row, Timed, Variant, Work
-from whitewater.devices import Device
-from whitewater.devices.estimators import ridge
+from whitewater.engines import Device
+from whitewater.learn.estimators import ridge
 
 ALPHAS = np.logspace(-3, -1, 10)
 FOLDS = 5

@@ -23,7 +23,7 @@ from benchmarks.published.dask_cluster import dask_client, frames_of
 from benchmarks.published.fingerprint import added, fingerprint
 from benchmarks.published.row import BOTH, SEED, CallCase, Published, Row, Timed, Variant, Work
 from benchmarks.report import Size
-from whitewater.devices import Device
+from whitewater.engines import Device
 
 LEFT_ROWS, RIGHT_ROWS, KEYS = 1_000_000_000, 10_000_000, 5_000_000
 # Partitions of each table, at every scale, so that the graph of the tasks stays the same.

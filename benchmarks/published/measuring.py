@@ -10,7 +10,7 @@ from benchmarks.published import room
 from benchmarks.published.row import CallCase, Case, ProcessCase, Row, Variant, Work, missing_packages
 from benchmarks.published.work import as_argument
 from benchmarks.report import Plan, Report
-from whitewater import devices
+from whitewater import engines
 
 PACKAGES = (
     "polars", "duckdb", "umap-learn", "networkx", "numcodecs", "zarr", "scikit-allel", "joblib", "threadpoolctl",
@@ -90,7 +90,7 @@ def _missing(case: CallCase, variant: Variant, work: Work) -> str | None:
 
 
 def _command(row: Row, case: CallCase, variant: Variant, of: Work) -> measure.Variant:
-    work = of if of.device.name in variant.devices else replace(of, device=devices.resolve("cpu"))
+    work = of if of.device.name in variant.devices else replace(of, device=engines.resolve("cpu"))
     return measure.Variant(
         variant.name,
         (

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from whitewater.devices import Array, Device
-from whitewater.devices.estimators import Regressor
-from whitewater.workers import Workers
+from whitewater.engines import Array, Device
+from whitewater.engines.workers import Workers
+from whitewater.learn.estimators import Regressor
 
 Setting = Mapping[str, Any]
 Factory = Callable[..., Regressor]

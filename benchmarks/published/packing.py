@@ -28,8 +28,8 @@ from benchmarks.published.dask_cluster import dask_client
 from benchmarks.published.row import BOTH, ONE_BLAS_THREAD, SEED, CallCase, Row, Timed, Variant, Work
 from benchmarks.published.svd_genotypes import CHUNK, bands, cells, cuts, shape, size
 from benchmarks.published.two_bit import packed, slab_rows, slabs
-from whitewater.devices import Device, Genotypes
-from whitewater.devices.genotypes import rows_in_sample_order
+from whitewater.engines import Device
+from whitewater.genotypes.genotypes import Genotypes, rows_in_sample_order
 
 FREQUENCIES = (0.002, 0.5)
 MISSING = 0.01

@@ -14,7 +14,7 @@ from typing import Any
 from benchmarks.published import figures
 from benchmarks.report import Report, Reports
 from benchmarks.results_file import Results, read
-from whitewater import style
+from whitewater.figures import style
 from whitewater.log import logged
 
 

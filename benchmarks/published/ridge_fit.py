@@ -16,8 +16,8 @@ from pydantic import JsonValue
 
 from benchmarks.published import diabetes
 from benchmarks.published.row import BOTH, GPU, CallCase, Published, Row, Timed, Variant, Work
-from whitewater.devices import Device
-from whitewater.devices.estimators import ridge
+from whitewater.engines import Device
+from whitewater.learn.estimators import ridge
 
 ALPHA = 1.0
 LARGE_REPEATS = 100_000

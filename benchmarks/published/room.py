@@ -8,7 +8,7 @@ from math import floor, log10
 
 from benchmarks.published.amounts import amount
 from benchmarks.published.row import CallCase, Row, Variant, Work
-from whitewater import memory
+from whitewater.engines import memory
 from whitewater.errors import ResourceError
 
 

@@ -25,8 +25,8 @@ from pydantic import JsonValue
 
 from benchmarks import measure
 from benchmarks.report import Size
-from whitewater.config.cluster import Cluster
-from whitewater.devices import Device
+from whitewater.engines import Device
+from whitewater.engines.config import Cluster
 
 DATA = Path("data/benchmarks/published")
 DeviceName = Literal["cpu", "gpu"]

@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import measure
+from benchmarks.config import Benchmarks, Scaling
 from benchmarks.measure import this_python
 from benchmarks.published import row as rows
 from benchmarks.published.measuring import PACKAGES
 from benchmarks.published.row import ONE_BLAS_THREAD, CallCase, Row, Work
 from benchmarks.published.work import as_argument
 from benchmarks.report import Plan, Report, Reports, in_short, table
-from whitewater import devices
-from whitewater.config.benchmarks import Benchmarks, Scaling
-from whitewater.config.cluster import Cluster
+from whitewater import engines
+from whitewater.engines.config import Cluster
 from whitewater.log import logged
 
 logger = logging.getLogger("whitewater.benchmarks")
@@ -124,7 +124,7 @@ def _measure(given: Any) -> None:
     reports = []
     for name in settings.scaling.rows:
         scale = getattr(settings, name).scale
-        work = Work(devices.resolve(given.device), given.threads, scale, rows.folder(name, scale))
+        work = Work(engines.resolve(given.device), given.threads, scale, rows.folder(name, scale))
         reports.append(measure_scaling(rows.load(name), work, settings=settings.scaling))
         print(table(reports[-1]), end="\n\n", flush=True)
         logger.info("%s", in_short(reports[-1]))

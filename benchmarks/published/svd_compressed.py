@@ -35,7 +35,7 @@ from pydantic import JsonValue
 from benchmarks.published.dask_cluster import dask_client
 from benchmarks.published.row import BOTH, ONE_BLAS_THREAD, SEED, CallCase, Published, Row, Timed, Variant, Work
 from benchmarks.report import Size
-from whitewater.devices import Device
+from whitewater.engines import Device
 
 ROWS, COLUMNS, ROW_CHUNKS, COLUMN_CHUNKS = 1_000_000, 20_000, 50, 4
 COMPONENTS, OVERSAMPLES = 10, 10

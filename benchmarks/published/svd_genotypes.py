@@ -36,8 +36,8 @@ from benchmarks.published.dask_spill import limited_client, spilled
 from benchmarks.published.row import BOTH, ONE_BLAS_THREAD, SEED, CallCase, Published, Row, Timed, Variant, Work
 from benchmarks.published.two_bit import packed, slabs, whole_bytes
 from benchmarks.report import Size
-from whitewater.devices import Device, Genotypes
-from whitewater.devices.genotypes import rows_in_column_order, rows_in_sample_order
+from whitewater.engines import Device
+from whitewater.genotypes.genotypes import Genotypes, rows_in_column_order, rows_in_sample_order
 
 ROWS, COLUMNS = 10_000_000, 20_000
 CHUNK = (20_000, 5_000)

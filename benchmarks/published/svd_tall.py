@@ -22,7 +22,7 @@ from pydantic import JsonValue
 from benchmarks.published.dask_cluster import dask_client
 from benchmarks.published.row import BOTH, ONE_BLAS_THREAD, SEED, CallCase, Row, Timed, Variant, Work
 from benchmarks.report import Size
-from whitewater.devices import Device
+from whitewater.engines import Device
 from whitewater.errors import IntegrityError
 
 ROWS, COLUMNS, CHUNKS = 10_000_000, 20, 16

@@ -14,16 +14,16 @@ from distributed import wait
 
 from benchmarks.genomics.variant import COMPONENTS, Work, dosages_of, main, passing, scaled
 from benchmarks.published.dask_cluster import dask_client
-from whitewater import devices
-from whitewater.config.cluster import Cluster
-from whitewater.devices import Device
+from whitewater import engines
+from whitewater.engines import Device
+from whitewater.engines.config import Cluster
 
 POWER_ITERATIONS = 3
 
 
 def compute(work: Work) -> int:
     """Compute the components and return the number of variants."""
-    device = devices.resolve(work.device)
+    device = engines.resolve(work.device)
     xp = device.xp
     with dask_client(device, Cluster.model_validate_json(work.cluster), threads=work.threads):
         with work.phase("load_seconds"):

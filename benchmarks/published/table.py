@@ -17,10 +17,10 @@ from benchmarks.published.amounts import CERTAIN, NO_FIGURE, amount, digits, int
 from benchmarks.report import Report
 from benchmarks.results_file import CaseResult, Results, read
 from benchmarks.standing import AS_PUBLISHED, OURS, TUNED
-from whitewater import style
 from whitewater.errors import ConfigError
+from whitewater.figures import style
+from whitewater.io.store import write_bytes
 from whitewater.log import logged
-from whitewater.store import write_bytes
 
 NAMES = {"cpu": "CPU", "gpu": "GPU"}
 DEFINITION = ("row", "definition", "size", "published")

@@ -19,7 +19,7 @@ from pydantic import JsonValue
 
 from benchmarks.published.row import BOTH, ONE_BLAS_THREAD, SEED, CallCase, Published, Row, Timed, Variant, Work
 from benchmarks.report import Size
-from whitewater.devices.estimators import umap
+from whitewater.learn.estimators import umap
 
 BYTES = 439_000_000
 COLUMNS, CENTRES, SURFACE = 64, 20, 3

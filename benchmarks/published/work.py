@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 from benchmarks.published.row import Work
-from whitewater import devices
-from whitewater.config.cluster import Cluster
+from whitewater import engines
+from whitewater.engines.config import Cluster
 
 
 def as_argument(work: Work) -> str:
@@ -28,7 +28,7 @@ def read_work(argument: str) -> Work:
     """Return the work that `as_argument` wrote."""
     given = json.loads(argument)
     return Work(
-        device=devices.resolve(given["device"]),
+        device=engines.resolve(given["device"]),
         threads=given["threads"],
         scale=given["scale"],
         folder=Path(given["folder"]),

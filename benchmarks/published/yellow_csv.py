@@ -1,8 +1,8 @@
 """Yellow-taxi months as CSV, as published in 2015 and until June 2016: how they are made, and how ours reads them.
 
-The trips are simulated, see `whitewater.taxi.simulate`. Some lack the number of passengers or the distance, which are
-empty fields. Files are shared by the rows of the table that want the same ones, and read from the page cache: they have
-just been written, or read by the warm-ups.
+The trips are simulated, see `whitewater_apps.taxi.synthetic.months`. Some lack the number of passengers or the
+distance, which are empty fields. Files are shared by the rows of the table that want the same ones, and read from the
+page cache: they have just been written, or read by the warm-ups.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ import numpy as np
 
 from benchmarks.published.row import SEED, Work
 from benchmarks.report import Size
-from whitewater.devices import BAD_INTEGER, Array, Device, Kind, RawBlock
+from whitewater.engines import BAD_INTEGER, Array, Device, Kind, RawBlock
 from whitewater.errors import InputError
-from whitewater.taxi import simulation
-from whitewater.taxi.raw import BYTES_A_ROW, Unit, blocks, open_raw, units
-from whitewater.taxi.schema import RawColumn
+from whitewater_apps.taxi import synthetic as simulation
+from whitewater_apps.taxi.raw import BYTES_A_ROW, Unit, blocks, open_raw, units
+from whitewater_apps.taxi.schema import RawColumn
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -151,7 +151,7 @@ def _write(path: Path, month: str, rows: int) -> None:
 
 
 def _pieces(month: str, rows: int) -> Iterator[pa.Table]:
-    from whitewater.taxi.simulate import simulate_month
+    from whitewater_apps.taxi.synthetic.months import simulate_month
 
     for number, start in enumerate(range(0, rows, PIECE_ROWS)):
         size = min(PIECE_ROWS, rows - start)

@@ -6,12 +6,12 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from whitewater.config.recsys import Fetch, Simulate
-from whitewater.devices import resolve
-from whitewater.recsys.fetch import fetch
-from whitewater.recsys.log_folder import open_log
-from whitewater.recsys.simulate import simulate
+from whitewater.engines import resolve
+from whitewater.features.log_folder import open_log
 from whitewater.step import Inputs, Output, Run
+from whitewater_apps.recsys.config import Fetch, Simulate
+from whitewater_apps.recsys.steps.fetch import fetch
+from whitewater_apps.recsys.steps.simulate import simulate
 
 CPU = resolve("cpu")
 DAYS = 7

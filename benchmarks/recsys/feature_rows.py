@@ -8,13 +8,14 @@ from pathlib import Path
 
 from benchmarks.recsys.click_log import CPU, ClickLog
 from benchmarks.recsys.features_variant import THRESHOLD
-from whitewater.config.recsys import Feature, Features, Fit
-from whitewater.recsys.artefact import load
-from whitewater.recsys.feature_folder import open_features
-from whitewater.recsys.features import write_shuffled
-from whitewater.recsys.fit import fit
-from whitewater.recsys.log_folder import open_log
+from whitewater.features.artefact import load
+from whitewater.features.config import Feature, Fit
+from whitewater.features.feature_folder import open_features
+from whitewater.features.log_folder import open_log
 from whitewater.step import Output, Run
+from whitewater_apps.recsys.config import Features
+from whitewater_apps.recsys.steps.features import write_shuffled
+from whitewater_apps.recsys.steps.fit import fit
 
 FEATURES = (
     Feature(

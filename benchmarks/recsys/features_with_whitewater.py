@@ -9,12 +9,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.recsys.features_variant import CATEGORICAL, CONTINUOUS, KEY, THRESHOLD, Work, main
-from whitewater.config.recsys import Fit
+from whitewater.features.config import Fit
+from whitewater.features.dataset import Dataset
+from whitewater.features.operators import Categorify, Clip, FillMissing, LogOp, Normalize
+from whitewater.features.transforming import write_in_order
+from whitewater.features.workflow import Workflow
 from whitewater.process import leave
-from whitewater.recsys.dataset import Dataset
-from whitewater.recsys.operators import Categorify, Clip, FillMissing, LogOp, Normalize
-from whitewater.recsys.transforming import write_in_order
-from whitewater.recsys.workflow import Workflow
 
 ROW_GROUP_ROWS = 131_072
 

@@ -27,7 +27,7 @@ from benchmarks.placement import ON_CPU, Placement, add_options, placement_of
 from benchmarks.recsys.features_variant import CATEGORICAL, CONTINUOUS
 
 if TYPE_CHECKING:
-    from whitewater.devices import Device
+    from whitewater.engines import Device
 
 BATCH_ROWS = 65_536
 # Rows that are shuffled together by variants that do not have all of them in memory.

@@ -1,7 +1,7 @@
 """Months of simulated yellow-taxi trips at full size, all in the layout of 2019, as Parquet and CSV.
 
-The trips are those of `whitewater.taxi.simulate`, with the dirt of real ones; 3 million make about 55 MB of Parquet
-(snappy, row groups of 1 Mi rows) or 270 MB of CSV, as files of the Taxi and Limousine Commission do.
+The trips are those of `whitewater_apps.taxi.synthetic.months`, with the dirt of real ones; 3 million make about 55 MB
+of Parquet (snappy, row groups of 1 Mi rows) or 270 MB of CSV, as files of the Taxi and Limousine Commission do.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from whitewater.taxi import simulation
-from whitewater.taxi.simulate import simulate_month, simulate_zones
+from whitewater_apps.taxi import synthetic as simulation
+from whitewater_apps.taxi.synthetic.months import simulate_month, simulate_zones
 
 FIRST_YEAR = 2019
 ROW_GROUP_ROWS = 2**20

@@ -15,18 +15,18 @@ from typing import TypeVar
 import numpy as np
 
 from benchmarks.taxi.variant import CARD, MAXIMUM_FARE, MAXIMUM_HOURS, MAXIMUM_MILES, Answer, Work, answer, main
-from whitewater.config.taxi import Clean, Range, Ranges, Tips
-from whitewater.devices import Array, Block, Device, GroupStatistics
-from whitewater.devices.elementwise import ratio
-from whitewater.devices.group_statistics import GroupAccumulator
+from whitewater.engines import Array, Block, Device, GroupStatistics
 from whitewater.process import leave
-from whitewater.taxi.blocks import slices
-from whitewater.taxi.calendar import HOURS_OF_WEEK, hour_of_week
-from whitewater.taxi.raw import Unit, blocks, open_raw, units
-from whitewater.taxi.rules import broken, rules
-from whitewater.taxi.schema import KINDS
-from whitewater.taxi.standardise import standardise_block
-from whitewater.taxi.zones import LOCATIONS, Zones, read_zones
+from whitewater.tables.elementwise import ratio
+from whitewater.tables.group_statistics import GroupAccumulator
+from whitewater_apps.taxi.blocks import slices
+from whitewater_apps.taxi.calendar import HOURS_OF_WEEK, hour_of_week
+from whitewater_apps.taxi.config import Clean, Range, Ranges, Tips
+from whitewater_apps.taxi.raw import Unit, blocks, open_raw, units
+from whitewater_apps.taxi.rules import broken, rules
+from whitewater_apps.taxi.schema import KINDS
+from whitewater_apps.taxi.steps.standardise import standardise_block
+from whitewater_apps.taxi.zones import LOCATIONS, Zones, read_zones
 
 ZONES = LOCATIONS + 1
 # Larger pieces of text are memory that the system hands out, and zeroes, anew each time.

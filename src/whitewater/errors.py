@@ -1,5 +1,7 @@
 """One error type for each kind of fault. Every message says what, where, and what to do."""
 
+from collections.abc import Sequence
+
 
 class WhitewaterError(Exception):
     """Base of the errors that are shown to the user as one message, without a traceback."""
@@ -28,3 +30,12 @@ class IntegrityError(WhitewaterError):
 
 class ResourceError(WhitewaterError):
     """The work does not fit into this machine's memory or disk."""
+
+
+SHOWN = 5
+
+
+def shorten_list(items: Sequence[str]) -> str:
+    """Return the first items as text for a message, and how many more there are."""
+    more = f" and {len(items) - SHOWN} more" if len(items) > SHOWN else ""
+    return ", ".join(items[:SHOWN]) + more

@@ -1,4 +1,4 @@
-"""Step `manifest`: what was made from what, where and how, with the SHA-256 of every input and output."""
+"""The manifest: what was made from what, where and how, with the SHA-256 of every input and output."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import whitewater
 from whitewater.errors import IntegrityError
-from whitewater.redaction import without_secrets
-from whitewater.store import read_json, write_json
+from whitewater.io.redaction import without_secrets
+from whitewater.io.store import read_json, write_json
 
 if TYPE_CHECKING:
-    from whitewater.config.base import Section
     from whitewater.step import Inputs, Output, Run
 
 FORMAT = 1
 
 
-def manifest(run: Run[Section], *, records: Inputs, inputs: Path, manifest: Output) -> None:
+def gather(run: Run[Any], *, records: Inputs, inputs: Path, manifest: Output) -> None:
     """Gather the records of all steps into the manifest of an application.
 
     Raises IntegrityError if an output that a record names is gone.

@@ -4,9 +4,11 @@ A step is a function whose keyword parameters are the paths that it reads (`path
 
     def clean(run: Run[Clean], *, standardised: Path, zones: Path, trips: Output) -> None: ...
 
-or, where there are many of a kind, `Inputs` and `Outputs`, mappings of file name to path. `python -m whitewater
-<application> <step>` makes its flags from them. The step writes to the paths it is given, which are
-beside the final ones; when it returns, all outputs are checked, synchronised to disk and renamed together.
+or, where there are many of a kind, `Inputs` and `Outputs`, mappings of file name to path. It stands in a module of its
+name that ends with ``if __name__ == "__main__": main(clean)``, and is run by a rule's ``script:``, by
+``whitewater taxi clean`` with flags made from its parameters, or as a function. The step writes to the paths it is
+given, which are beside the final ones; when it returns, all outputs are checked, synchronised to disk and renamed
+together. Its module has no ``from __future__`` import, because Snakemake puts lines before the text of a script.
 """
 
 from __future__ import annotations
@@ -20,17 +22,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, NewType, TypeVar
+from typing import Any, Generic, NewType, NoReturn, TypeVar
 
 import whitewater
-from whitewater import memory
 from whitewater.config.base import Section
-from whitewater.config.cluster import Cluster
-from whitewater.devices import Device
-from whitewater.redaction import without_secrets
-from whitewater.store import digests, staged, write_json
+from whitewater.engines import Device, memory
+from whitewater.engines.choose import Engine
+from whitewater.engines.config import Cluster
+from whitewater.engines.workers import Workers, thread_workers
+from whitewater.io.redaction import without_secrets
+from whitewater.io.store import digests, staged, write_json
 from whitewater.versions import versions
-from whitewater.workers import Workers, thread_workers
 
 logger = logging.getLogger(__name__)
 
@@ -56,6 +58,7 @@ class Run(Generic[Settings_co]):
     cluster_settings: Cluster = field(default_factory=Cluster)
     report: Path | None = None
     refresh: bool = False
+    engine: Engine = "local"
     facts: dict[str, Any] = field(default_factory=dict)
 
     def note(self, **facts: Any) -> None:
@@ -115,6 +118,13 @@ class Run(Generic[Settings_co]):
         # mode="inline" carries Bokeh's scripts in the page, which then opens without a network.
         with performance_report(filename=str(self.report), mode="inline"):
             yield
+
+
+def main(function: Callable[..., None]) -> NoReturn:
+    """Run a step as a script; see `whitewater.script`."""
+    from whitewater import script
+
+    script.main(function)
 
 
 def execute(

@@ -22,7 +22,7 @@ from tests.contract.device_array import recording
 from tests.contract.executed import ROOT, Line, executed_lines
 from tests.contract.signatures import Call, Describe, recorded
 from tests.contract.strict_device import StrictDevice, stand_in_for_cupy
-from whitewater.devices import Device
+from whitewater.engines import Device
 
 NOT_INSTALLED = "RAPIDS is not installed here; `make test-contract-rapids` installs it and asks it"
 

@@ -18,23 +18,25 @@ from distributed import Client
 from tests.genotype_folders import make_folder
 from tests.genotype_stores import Sites, write_plink
 from tests.genotype_structures import simulate
-from whitewater.config import genomics
 from whitewater.config.base import Section
-from whitewater.config.cluster import Cluster
-from whitewater.devices import Device, resolve
-from whitewater.genomics import genotype_folder, kinship
-from whitewater.genomics.genotype_folder import open_genotypes
-from whitewater.genomics.krylov import Progress, RitzPairs, block_krylov, start_block
-from whitewater.genomics.ld_prune import ld_prune
-from whitewater.genomics.outliers import outliers
-from whitewater.genomics.pack import pack
-from whitewater.genomics.pca import pca
-from whitewater.genomics.project import project
-from whitewater.genomics.relatedness import relatedness
-from whitewater.genomics.umap import umap
-from whitewater.genomics.variant_qc import variant_qc
+from whitewater.engines import Device, resolve
+from whitewater.engines.config import Cluster
+from whitewater.genotypes import folder as genotype_folder
+from whitewater.genotypes import kinship
+from whitewater.genotypes.config import Pca, Relatedness
+from whitewater.genotypes.folder import open_genotypes
+from whitewater.genotypes.krylov import Progress, RitzPairs, block_krylov, start_block
+from whitewater.io.store import read_json
 from whitewater.step import Output, Run
-from whitewater.store import read_json
+from whitewater_apps.genomics import config as genomics
+from whitewater_apps.genomics.steps.ld_prune import ld_prune
+from whitewater_apps.genomics.steps.outliers import outliers
+from whitewater_apps.genomics.steps.pack import pack
+from whitewater_apps.genomics.steps.pca import pca
+from whitewater_apps.genomics.steps.project import project
+from whitewater_apps.genomics.steps.relatedness import relatedness
+from whitewater_apps.genomics.steps.umap import umap
+from whitewater_apps.genomics.steps.variant_qc import variant_qc
 
 Dosages = npt.NDArray[np.int8]
 VARIANTS, SAMPLES, CHILDREN, COMPONENTS = 1_500, 63, 8, 3
@@ -57,10 +59,10 @@ EXACT = [
 # Tables of where samples lie.
 PLACED = [f"{name}.parquet" for name in ("diploid/without_outliers", "diploid/projected", "triploid/projected")]
 # Of the diploid samples by every solver, and by one that is not given the passes that it needs; of others by two.
-SOLVERS: dict[str, genomics.Pca] = {
-    "gram": genomics.Pca(components=COMPONENTS, solver="gram"),
-    "randomized": genomics.Pca(components=COMPONENTS, solver="randomized"),
-    "hurried": genomics.Pca(components=COMPONENTS, solver="randomized", maximum_passes=2, tolerance=1e-7),
+SOLVERS: dict[str, Pca] = {
+    "gram": Pca(components=COMPONENTS, solver="gram"),
+    "randomized": Pca(components=COMPONENTS, solver="randomized"),
+    "hurried": Pca(components=COMPONENTS, solver="randomized", maximum_passes=2, tolerance=1e-7),
 }
 OF_TRIPLOIDS = ("gram", "randomized")
 # A solver's start is drawn on the host, so every device comes to the same components.
@@ -145,7 +147,7 @@ def exhausted(device: Device) -> RitzPairs:
 
 
 def _run_diploids(step: Callable[..., None], inputs: Inputs, results: Path) -> None:
-    choice = genomics.Relatedness(exclude=(EXCLUDED,))
+    choice = Relatedness(exclude=(EXCLUDED,))
     _select(step, inputs.diploid, results, choice)
     chosen = results / "without_outliers.parquet"
     step(
@@ -168,13 +170,13 @@ def _run_diploids(step: Callable[..., None], inputs: Inputs, results: Path) -> N
 
 
 def _run_triploids(step: Callable[..., None], inputs: Inputs, results: Path) -> None:
-    _select(step, inputs.triploid, results, genomics.Relatedness(method="none", exclude=(EXCLUDED,)))
+    _select(step, inputs.triploid, results, Relatedness(method="none", exclude=(EXCLUDED,)))
     for name in OF_TRIPLOIDS:
         _decompose(step, results, name, SOLVERS[name], samples=results / "unrelated.parquet")
     _project(step, results, genomics.Project())
 
 
-def _select(step: Callable[..., None], folder: Path, results: Path, choice: genomics.Relatedness) -> None:
+def _select(step: Callable[..., None], folder: Path, results: Path, choice: Relatedness) -> None:
     """Choose variants and samples, and pack them."""
     results.mkdir(parents=True)
     variants = results / "variants.parquet"
@@ -193,7 +195,7 @@ def _select(step: Callable[..., None], folder: Path, results: Path, choice: geno
     step(pack, settings=Section(), genotypes=folder, variants=variants, packed=Output(results / "packed"))
 
 
-def _decompose(step: Callable[..., None], results: Path, name: str, settings: genomics.Pca, *, samples: Path) -> None:
+def _decompose(step: Callable[..., None], results: Path, name: str, settings: Pca, *, samples: Path) -> None:
     folder = results / name
     folder.mkdir()
     outputs = {output: Output(folder / file) for output, file in FILES.items()}

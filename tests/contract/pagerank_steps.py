@@ -16,18 +16,20 @@ import pytest
 from distributed import Client
 
 from tests.graphs import Graph, write_edges
-from whitewater.config import pagerank as config
 from whitewater.config.base import Section
-from whitewater.config.cluster import Cluster
-from whitewater.devices import Device
-from whitewater.pagerank import communities as communities_step
-from whitewater.pagerank import edge_plan, power_iteration, solving
-from whitewater.pagerank import renumber as renumber_step
-from whitewater.pagerank.communities import communities
-from whitewater.pagerank.pagerank import pagerank
-from whitewater.pagerank.renumber import renumber
+from whitewater.engines import Device
+from whitewater.engines.config import Cluster
+from whitewater.graphs import power_iteration, solving
+from whitewater.graphs.build import plan as edge_plan
+from whitewater.graphs.config import Pagerank
+from whitewater.io.store import read_json
 from whitewater.step import Output, Run
-from whitewater.store import read_json
+from whitewater_apps.pagerank import config as config
+from whitewater_apps.pagerank.steps import communities as communities_step
+from whitewater_apps.pagerank.steps import renumber as renumber_step
+from whitewater_apps.pagerank.steps.communities import communities
+from whitewater_apps.pagerank.steps.pagerank import pagerank
+from whitewater_apps.pagerank.steps.renumber import renumber
 
 Ids = npt.NDArray[np.int64]
 VERTICES, EDGES, KNOWN = 402, 5_000, 20
@@ -64,12 +66,12 @@ class RankCase:
     """A graph, how its vertices are ranked, and at how many workers."""
 
     graph: str
-    settings: config.Pagerank
+    settings: Pagerank
     workers: int = 1
 
 
 def _ranked(graph: str, *, workers: int = 1, **settings: Any) -> RankCase:
-    return RankCase(graph, config.Pagerank.model_validate({"tolerance": 1e-10, **settings}), workers)
+    return RankCase(graph, Pagerank.model_validate({"tolerance": 1e-10, **settings}), workers)
 
 
 CHOSEN, EMPTY = "chosen.csv", "empty"

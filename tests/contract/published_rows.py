@@ -40,9 +40,9 @@ from benchmarks.published import (
 )
 from benchmarks.published.frame import means_of_arrays
 from benchmarks.published.row import NAMES, CallCase, Variant, Work, load
-from whitewater import devices
-from whitewater.config.cluster import Cluster
-from whitewater.devices import Device, resolve
+from whitewater import engines
+from whitewater.engines import Device, resolve
+from whitewater.engines.config import Cluster
 
 CSV_LINES = 240
 CHUNK = (1_600, 32)
@@ -156,7 +156,7 @@ def prepare(folder: Path) -> None:
 
 
 def work_of(row: str, device: Device, folder: Path, cluster: Cluster | None = None) -> Work:
-    """Return the work of a row, whose files are the same for all devices."""
+    """Return the work of a row, whose files are the same for all engines."""
     options = {"store": ""} if row == "svd_zarr" else {}
     return Work(device, 2, TINY[row].scale, folder / row, cluster or Cluster(), options)
 
@@ -164,7 +164,7 @@ def work_of(row: str, device: Device, folder: Path, cluster: Cluster | None = No
 def answers_on(device: Device, folder: Path) -> Answers:
     """Return what the variants that are written for GPUs answer on a device, which is used for the name, too."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(devices, "resolve", lambda _: device)
+        patch.setattr(engines, "resolve", lambda _: device)
         found = {
             name: attempted(partial(answer_of, variant, work_of(name[0], device, folder)))
             for name, variant in on_gpus().items()

@@ -17,27 +17,16 @@ from distributed import Client
 
 from tests.recsys_logs import clicks, features, other_features, write_log, write_parts
 from whitewater.config.base import Section
-from whitewater.config.cluster import Cluster
-from whitewater.config.recsys import Drift, Feature, Features, Fit, Train
-from whitewater.devices import Device
-from whitewater.devices.columns import Block, Categories, Column, Lists, Numbers
-from whitewater.recsys import (
-    dataset,
-    fitting,
-    loading,
-    medians,
-    shuffling,
-    transform_command,
-)
-from whitewater.recsys.categories import as_floats
-from whitewater.recsys.dataset import Dataset
-from whitewater.recsys.drift import drift
-from whitewater.recsys.feature_folder import open_features
-from whitewater.recsys.features import features as features_step
-from whitewater.recsys.fit import fit
-from whitewater.recsys.graph import Node
-from whitewater.recsys.loading import Batches
-from whitewater.recsys.operators import (
+from whitewater.engines import Device
+from whitewater.engines.config import Cluster
+from whitewater.features import dataset, fitting, loading, shuffling, transform_command
+from whitewater.features.categories.values import as_floats
+from whitewater.features.config import Feature, Fit
+from whitewater.features.dataset import Dataset
+from whitewater.features.feature_folder import open_features
+from whitewater.features.graph import Node
+from whitewater.features.loading import Batches
+from whitewater.features.operators import (
     Categorify,
     FillMedian,
     FillMissing,
@@ -51,12 +40,18 @@ from whitewater.recsys.operators import (
     Rename,
     TargetEncoding,
     by_category,
+    medians,
 )
-from whitewater.recsys.rows import as_table
-from whitewater.recsys.train import train
-from whitewater.recsys.workflow import Workflow
+from whitewater.features.rows import as_table
+from whitewater.features.workflow import Workflow
+from whitewater.io.store import read_json
 from whitewater.step import Output, Run
-from whitewater.store import read_json
+from whitewater.tables.columns import Block, Categories, Column, Lists, Numbers
+from whitewater_apps.recsys.config import Drift, Features, Train
+from whitewater_apps.recsys.steps.drift import drift
+from whitewater_apps.recsys.steps.features import features as features_step
+from whitewater_apps.recsys.steps.fit import fit
+from whitewater_apps.recsys.steps.train import train
 
 ROWS, ROW_GROUP = 420, 70
 TOLERANCE = 1e-6

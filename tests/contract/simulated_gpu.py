@@ -19,9 +19,10 @@ import numpy.typing as npt
 
 from tests.contract.device_array import recording, unwrap
 from tests.contract.strict_device import cupy_of_devices
-from whitewater.devices import Device, Genotypes
-from whitewater.devices.gpu import GpuDevice
+from whitewater.engines import Device
+from whitewater.engines.gpu import GpuDevice
 from whitewater.errors import IntegrityError
+from whitewater.genotypes.genotypes import Genotypes
 
 GROUPS = (5, 3)
 ROWS = 300

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tests.contract.simulated_gpu import write_simulated
-from whitewater.devices import Device
-from whitewater.devices.edge_keys import CodeNumbers, KeyedEdges, Rule, merge_edges
-from whitewater.devices.gpu import GpuDevice
-from whitewater.devices.in_edges import Edges
+from whitewater.engines import Device
+from whitewater.engines.gpu import GpuDevice
+from whitewater.graphs.build.keys import CodeNumbers, KeyedEdges, Rule, merge_edges
+from whitewater.graphs.in_edges import Edges
 
 VERTICES = 60
 # More than the edges of two segments, so that a row is put together from three.

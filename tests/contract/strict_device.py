@@ -23,19 +23,20 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LogisticRegression
 
 from tests.contract.device_array import DeviceArray, Namespace, record
-from whitewater.devices import Array, Block, Device, Encoded, Kind, RawBlock, estimators, gpu_kernels
-from whitewater.devices.columns import Categories, Column, Lists, Numbers, moved
-from whitewater.devices.group_statistics import CpuGroupAccumulator
-from whitewater.workers import Threads
+from whitewater.engines import Array, Block, Device, Encoded, Kind, RawBlock, gpu_kernels
+from whitewater.engines.workers import Threads
+from whitewater.learn import estimators
+from whitewater.tables.columns import Categories, Column, Lists, Numbers, moved
+from whitewater.tables.group_statistics import CpuGroupAccumulator
 
 if TYPE_CHECKING:
-    from whitewater.config.cluster import Cluster
-    from whitewater.devices.genotypes import Genotypes
-    from whitewater.devices.in_edges import Edges, InEdges
-    from whitewater.workers import Workers
+    from whitewater.engines.config import Cluster
+    from whitewater.engines.workers import Workers
+    from whitewater.genotypes.genotypes import Genotypes
+    from whitewater.graphs.in_edges import Edges, InEdges
 
 CPU = Device()
-# As `whitewater.devices.blocks` defines the kinds.
+# As `whitewater.engines.blocks` defines the kinds.
 DTYPES: dict[Kind, str] = {"timestamp": "int64", "float64": "float64", "text": "int32"}
 FLOATS = ("float32", "float64")
 CUPY = Namespace("cupy", np)
@@ -322,7 +323,7 @@ class SumOfRuns:
 def stand_in_for_cupy() -> Iterator[None]:
     """Let ``import cupy`` give a namespace that takes and returns arrays of the strict device.
 
-    Only `whitewater.devices` imports it, which knows what is on the host: there, unlike in `StrictDevice.xp`, `asarray`
+    Only `whitewater.engines` imports it, which knows what is on the host: there, unlike in `StrictDevice.xp`, `asarray`
     and `asnumpy` copy.
     """
     with pytest.MonkeyPatch.context() as patch:

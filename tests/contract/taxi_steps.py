@@ -14,17 +14,17 @@ from distributed import Client
 from pyarrow import dataset
 
 from tests.contract.raw_trips import WITHOUT_FAULTS
-from whitewater.config import taxi
 from whitewater.config.base import Section
-from whitewater.config.cluster import Cluster
-from whitewater.devices import Device
+from whitewater.engines import Device
+from whitewater.engines.config import Cluster
+from whitewater.io.store import read_json
 from whitewater.step import Run
-from whitewater.store import read_json
-from whitewater.taxi.clean import clean
-from whitewater.taxi.model import model
-from whitewater.taxi.predict import predict
-from whitewater.taxi.standardise import standardise
-from whitewater.taxi.tips import tips
+from whitewater_apps.taxi import config as taxi
+from whitewater_apps.taxi.steps.clean import clean
+from whitewater_apps.taxi.steps.model import model
+from whitewater_apps.taxi.steps.predict import predict
+from whitewater_apps.taxi.steps.standardise import standardise
+from whitewater_apps.taxi.steps.tips import tips
 
 BOUNDS = taxi.Range(above=0, below=300)
 SETTINGS: dict[str, Any] = {

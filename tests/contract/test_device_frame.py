@@ -19,7 +19,7 @@ from tests.contract.device_array import recording
 from tests.contract.device_frame import CUDF, CudfBackend, DaskFrame, DeviceFrame, DeviceSeries
 from tests.contract.signatures import Describe, problems
 from tests.contract.strict_device import StrictDevice
-from whitewater.devices.gpu_cluster import DASK_SETTINGS
+from whitewater.engines.gpu_cluster import DASK_SETTINGS
 
 KEYS = np.arange(300) % 100
 CSV = "when,count,miles,who\n" + "".join(

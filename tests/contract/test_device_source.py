@@ -1,4 +1,4 @@
-"""The GPU code of `whitewater.devices`, which no GPU runs here: its calls into RAPIDS, read from the source."""
+"""The GPU code of `whitewater.engines`, which no GPU runs here: its calls into RAPIDS, read from the source."""
 
 from __future__ import annotations
 
@@ -116,6 +116,6 @@ def test_calls_that_bind_and_fail_are_found(body: str) -> None:
 def test_arrays_given_to_the_host_and_unknown_objects_are_found() -> None:
     assert findings("import numpy as np\nreturn np.sum(values)").faults
     assert findings("import pyarrow as pa\nreturn pa.array(block['a'])").faults
-    assert findings("from whitewater.devices.parquet import gpu_reed\nreturn gpu_reed(values)").faults
+    assert findings("from whitewater.tables.parquet.blocks import gpu_reed\nreturn gpu_reed(values)").faults
     assert findings("return data.sort()").unresolved
     assert findings("import cupy\nreturn cupy.zeros(*data)").unresolved

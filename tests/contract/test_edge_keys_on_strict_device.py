@@ -8,8 +8,8 @@ from inspect import isfunction, signature
 import pytest
 
 from tests.contract.strict_device import StrictDevice, stand_in_for_cupy
-from tests.unit import test_edge_keys
-from whitewater.devices import Device
+from tests.library.graphs import test_edge_keys
+from whitewater.engines import Device
 
 # The tests that are given a device; here it is the one below.
 CLAIMS = {

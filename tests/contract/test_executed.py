@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from tests.contract.executed import executed_lines, handles_arrays, never_run
-from whitewater.devices import resolve
-from whitewater.taxi import calendar
+from whitewater.engines import resolve
+from whitewater_apps.taxi import calendar
 
 SOURCE = """
 def doubled(values, device):

@@ -29,8 +29,8 @@ from tests.contract.genomics_steps import (
     write_inputs,
 )
 from tests.contract.signatures import Describe, problems
-from whitewater.devices import Array
-from whitewater.store import read_json
+from whitewater.engines import Array
+from whitewater.io.store import read_json
 
 # Modules that see no array of a device, though their arrays have the same type: why not.
 HOST = {

@@ -12,11 +12,11 @@ from distributed import Client, LocalCluster
 
 from benchmarks.published.dask_cluster import COLLECTIONS, dask_client, frames_of
 from tests.contract.simulated_gpu import numpy_as_cupy
-from whitewater.config.cluster import Cluster
-from whitewater.config.gpu import missing_gpu
-from whitewater.devices import resolve
-from whitewater.devices.gpu import PACKAGES, GpuDevice
-from whitewater.devices.gpu_cluster import DASK_SETTINGS, gpu_cluster, peak_allocated
+from whitewater.engines import resolve
+from whitewater.engines.config import Cluster
+from whitewater.engines.gpu import PACKAGES, GpuDevice
+from whitewater.engines.gpu_check import missing_gpu
+from whitewater.engines.gpu_cluster import DASK_SETTINGS, gpu_cluster, peak_allocated
 from whitewater.errors import ConfigError, DeviceError
 
 without_gpu = pytest.mark.skipif(missing_gpu() is None, reason="there is a GPU here")
@@ -72,8 +72,8 @@ def test_packages_without_a_gpu_that_they_can_use_are_an_error(monkeypatch: pyte
         is_available=lambda: False, runtime=SimpleNamespace(runtimeGetVersion=lambda: 13020)
     )
     monkeypatch.setitem(sys.modules, "cupy", cupy)
-    monkeypatch.setattr("whitewater.devices.gpu.find_spec", lambda name: name)
-    monkeypatch.setattr("whitewater.devices.gpu.missing_gpu", lambda: None)
+    monkeypatch.setattr("whitewater.engines.gpu.find_spec", lambda name: name)
+    monkeypatch.setattr("whitewater.engines.gpu.missing_gpu", lambda: None)
     with pytest.raises(
         DeviceError, match=r"built for CUDA 13\.2, finds no GPU.* driver lists a device; packages: cudf"
     ):

@@ -12,9 +12,9 @@ import pytest
 from tests.contract.conftest import NOT_INSTALLED, Simulated, simulated_by
 from tests.contract.signatures import Describe, problems
 from tests.contract.simulated_gpu import GROUPS, genotypes, keys_and_values, looked_up_counted_and_compared
-from whitewater.devices import Device
-from whitewater.devices.group_kernels import LIMIT
-from whitewater.devices.group_statistics import bin_bounds
+from whitewater.engines import Device
+from whitewater.tables.group_kernels import LIMIT
+from whitewater.tables.group_statistics import bin_bounds
 
 H200 = (9, 0)
 
@@ -77,7 +77,7 @@ def signatures() -> dict[Any, list[Any]]:
     """Return the types of what each kernel is given."""
     from numba import types
 
-    from whitewater.devices import gpu_kernels
+    from whitewater.engines import gpu_kernels
 
     def array(dtype: Any, dimensions: int) -> Any:
         return types.Array(dtype, dimensions, "C")

@@ -13,7 +13,7 @@ from scipy import sparse
 from tests.contract.conftest import NOT_INSTALLED, Simulated, simulated_by
 from tests.contract.signatures import Describe, problems
 from tests.contract.simulated_graph import CASES, PULLED, VERTICES, example, found
-from whitewater.devices import Device
+from whitewater.engines import Device
 
 H200 = (9, 0)
 
@@ -58,7 +58,7 @@ def test_the_sums_are_those_of_scipy(simulated: Simulated, name: str) -> None:
 def test_the_kernels_compile_for_a_gpu(monkeypatch: pytest.MonkeyPatch, index: str) -> None:
     from numba import cuda, types
 
-    from whitewater.devices import gpu_graph_kernels
+    from whitewater.graphs import in_edge_kernels_gpu as gpu_graph_kernels
 
     def array(dtype: Any, dimensions: int = 1) -> Any:
         return types.Array(dtype, dimensions, "C")

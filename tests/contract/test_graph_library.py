@@ -16,11 +16,11 @@ from tests.contract.device_array import recording
 from tests.contract.signatures import problems, recorded
 from tests.contract.strict_device import cupy_of_devices, on_device, on_host
 from tests.graphs import Graph, random_graph
-from whitewater.devices import Array
-from whitewater.devices.communities import gpu_communities
-from whitewater.devices.graph_library import gpu_library_ranks
-from whitewater.devices.in_edges import Edges
+from whitewater.engines import Array
 from whitewater.errors import ResourceError
+from whitewater.graphs.communities import gpu_communities
+from whitewater.graphs.in_edges import Edges
+from whitewater.graphs.library_gpu import gpu_library_ranks
 
 VERTICES = 60
 ALONE = 4

@@ -26,7 +26,7 @@ from tests.contract.signatures import Describe, problems
 from tests.contract.strict_device import StrictDevice, stand_in_for_cupy
 from tests.graphs import random_graph, rank
 from whitewater.errors import ResourceError
-from whitewater.store import read_json
+from whitewater.io.store import read_json
 
 # Modules that see no array of a device, though their arrays have the same type: why not.
 HOST = {

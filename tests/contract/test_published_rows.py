@@ -5,7 +5,7 @@ as recorded. Dask's own code runs on arrays and frames that stand for CuPy's and
 dask_cuda do inside (that cuDF has all that Dask's merge, sum and mean of partitions ask of it, and that ranges of a
 file are read as the stand-in reads them), that libraries may be called from several threads, that memory suffices or is
 spilled, and how fast anything is. Rows that are measured by commands run the steps of the applications, which have
-contracts of their own; that their commands name the GPU is in `tests.unit.test_published_applications`.
+contracts of their own; that their commands name the GPU is in `tests.benchmarks.test_published_applications`.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ from tests.contract.published_rows import (
 )
 from tests.contract.signatures import Call, Describe, problems
 from tests.contract.strict_device import StrictDevice, stand_in_for_cupy
-from whitewater.config.cluster import Cluster
-from whitewater.devices import resolve
-from whitewater.devices.gpu_cluster import DASK_SETTINGS
+from whitewater.engines import resolve
+from whitewater.engines.config import Cluster
+from whitewater.engines.gpu_cluster import DASK_SETTINGS
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "published"
 VARIANTS = [*on_gpus(), ZARR]

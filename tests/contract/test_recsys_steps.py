@@ -23,9 +23,9 @@ from tests.contract.recsys_steps import (
 )
 from tests.contract.signatures import Describe, problems
 from tests.contract.strict_device import StrictDevice, stand_in_for_cupy
-from whitewater.devices import Device, resolve
-from whitewater.recsys.operators import OPERATORS
-from whitewater.store import read_json
+from whitewater.engines import Device, resolve
+from whitewater.features.operators import OPERATORS
+from whitewater.io.store import read_json
 
 # Modules, and packages, that see no array of a device, though their arrays have the same type: why not.
 HOST = {

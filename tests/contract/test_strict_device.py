@@ -22,11 +22,10 @@ from tests.contract.conftest import NOT_INSTALLED
 from tests.contract.device_array import AT, DeviceArray, differing, recording
 from tests.contract.signatures import Describe, problems, recorded
 from tests.contract.strict_device import StrictDevice, on_device, stand_in_for_cupy
-from whitewater.config.cluster import Cluster
-from whitewater.devices import Genotypes
-from whitewater.devices.estimators import ridge
-from whitewater.devices.genotype_kernels import lanes_of
-from whitewater.devices.genotypes import rows_in_column_order, rows_in_sample_order
+from whitewater.engines.config import Cluster
+from whitewater.genotypes.genotypes import Genotypes, rows_in_column_order, rows_in_sample_order
+from whitewater.genotypes.kernels import lanes_of
+from whitewater.learn.estimators import ridge
 
 DEVICE = StrictDevice()
 XP: Any = DEVICE.xp

@@ -9,7 +9,7 @@ from typing import Generic
 import pytest
 
 from tests.contract.conftest import Results, RunSteps, results_on
-from whitewater.devices import Device, resolve
+from whitewater.engines import Device, resolve
 from whitewater.errors import DeviceError
 
 

@@ -24,8 +24,9 @@ from tests.contract.genomics_steps import (
 )
 from tests.genotype_folders import packed_codes
 from tests.gpu.conftest import Both, on_both
-from whitewater.devices import Device, Genotypes, resolve
-from whitewater.store import read_json
+from whitewater.engines import Device, resolve
+from whitewater.genotypes.genotypes import Genotypes
+from whitewater.io.store import read_json
 
 pytestmark = pytest.mark.gpu
 VARIANTS, SAMPLES, WINDOW = 700, 601, 150

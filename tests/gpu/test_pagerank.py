@@ -26,17 +26,17 @@ from tests.contract.pagerank_steps import (
 )
 from tests.gpu.conftest import Both, on_both
 from tests.graphs import Graph
-from whitewater.config.cluster import Cluster
-from whitewater.config.pagerank import Pagerank
-from whitewater.devices import Device, resolve
-from whitewater.devices.communities import Method
-from whitewater.devices.edge_keys import CodeNumbers, KeyedEdges, Rule, merge_edges
-from whitewater.devices.gpu_cluster import peak_allocated
-from whitewater.devices.graph_library import library_bytes
-from whitewater.devices.in_edges import Edges
-from whitewater.pagerank.graph_folder import GraphFolder, open_graph
-from whitewater.pagerank.solving import VECTORS, Problem, solve_alone
-from whitewater.store import read_json
+from whitewater.engines import Device, resolve
+from whitewater.engines.config import Cluster
+from whitewater.engines.gpu_cluster import peak_allocated
+from whitewater.graphs.build.keys import CodeNumbers, KeyedEdges, Rule, merge_edges
+from whitewater.graphs.communities import Method
+from whitewater.graphs.config import Pagerank
+from whitewater.graphs.graph_folder import GraphFolder, open_graph
+from whitewater.graphs.in_edges import Edges
+from whitewater.graphs.library_gpu import library_bytes
+from whitewater.graphs.solving import VECTORS, Problem, solve_alone
+from whitewater.io.store import read_json
 
 pytestmark = pytest.mark.gpu
 VERTICES, EDGES = 150_000, 3_000_000

@@ -13,9 +13,9 @@ import pytest
 from tests.contract.raw_trips import write_inputs
 from tests.contract.taxi_steps import TABLES, Results, read, run_steps
 from tests.gpu.conftest import Both, on_both
-from whitewater.config.cluster import Cluster
-from whitewater.devices import Device
-from whitewater.devices.gpu_cluster import peak_allocated
+from whitewater.engines import Device
+from whitewater.engines.config import Cluster
+from whitewater.engines.gpu_cluster import peak_allocated
 
 pytestmark = pytest.mark.gpu
 # Sums of 64-bit floats in another order; ridge regression by another decomposition.

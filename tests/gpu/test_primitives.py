@@ -15,11 +15,11 @@ from sklearn.metrics import r2_score
 
 from tests.contract.simulated_gpu import genotypes, looked_up_counted_and_compared
 from tests.contract.simulated_graph import PULLED, found
-from whitewater.devices import BAD_INTEGER, NULL_INTEGER, NULL_TIMESTAMP, Array, Device, Encoded, Kind
-from whitewater.devices.estimators import forest_as_treelite, forest_from_treelite, random_forest, ridge, umap
-from whitewater.devices.group_statistics import bin_bounds
-from whitewater.devices.stable_hash import hash_int64
+from whitewater.engines import BAD_INTEGER, NULL_INTEGER, NULL_TIMESTAMP, Array, Device, Encoded, Kind
 from whitewater.errors import InputError, IntegrityError
+from whitewater.learn.estimators import forest_as_treelite, forest_from_treelite, random_forest, ridge, umap
+from whitewater.tables.group_statistics import bin_bounds
+from whitewater.tables.stable_hash import hash_int64
 
 MOMENT = 1_551_398_400_000_000
 COLUMNS: dict[str, Kind] = {"pickup": "timestamp", "fare": "float64", "passengers": "int16", "flag": "text"}

@@ -30,11 +30,11 @@ from tests.contract.published_rows import (
     tiny,
     work_of,
 )
-from whitewater.config.cluster import Cluster
-from whitewater.devices import Device
-from whitewater.devices.gpu import GpuDevice
-from whitewater.devices.gpu_cluster import DASK_SETTINGS
-from whitewater.workers import Workers, thread_workers
+from whitewater.engines import Device
+from whitewater.engines.config import Cluster
+from whitewater.engines.gpu import GpuDevice
+from whitewater.engines.gpu_cluster import DASK_SETTINGS
+from whitewater.engines.workers import Workers, thread_workers
 
 pytestmark = pytest.mark.gpu
 IN_THIS_PROCESS: dict[str, Any] = {

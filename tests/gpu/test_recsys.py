@@ -26,16 +26,16 @@ from tests.contract.recsys_steps import (
     write_inputs,
 )
 from tests.gpu.conftest import Both, on_both
-from whitewater.devices import Device, resolve
-from whitewater.devices.categories import count_codes, factorize, sum_by_code
-from whitewater.devices.column_writing import write_columns
-from whitewater.devices.gpu import GpuDevice
+from whitewater.engines import Device, resolve
+from whitewater.engines.gpu import GpuDevice
+from whitewater.engines.workers import Workers, thread_workers
 from whitewater.errors import IntegrityError
-from whitewater.recsys.operators import Categorify, LogOp, Normalize, TargetEncoding
-from whitewater.recsys.rows import as_table
-from whitewater.recsys.workflow import Workflow
-from whitewater.store import read_json
-from whitewater.workers import Workers, thread_workers
+from whitewater.features.operators import Categorify, LogOp, Normalize, TargetEncoding
+from whitewater.features.rows import as_table
+from whitewater.features.workflow import Workflow
+from whitewater.io.store import read_json
+from whitewater.tables.categories import count_codes, factorize, sum_by_code
+from whitewater.tables.parquet.writing import write_columns
 
 pytestmark = pytest.mark.gpu
 ROWS, CODES = 3_000_000, 70_000

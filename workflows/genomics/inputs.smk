@@ -51,5 +51,7 @@ source_files = watched(partial(named_files, of_store))
 second_files = watched(partial(second_set, of_store))
 # Settings of a simulation stand for its files, which are not there when it fails.
 source = state(
-    named_files, "genomics/ingest", *(["genomics/simulate"] if GENERATED else [])
+    named_files,
+    lookup("genomics/ingest", within=config),
+    *([lookup("genomics/simulate", within=config)] if GENERATED else []),
 )

@@ -27,7 +27,7 @@ def own_judgments():
 def judgments(wildcards):
     """Return the path of the table of right answers: the user's, or that of the simulated web."""
     [own] = own_judgments()
-    simulated = rules.simulate.output.queries if GENERATED else []
+    simulated = str(rules.simulate.output.queries) if GENERATED else []
     return str(local_path(own) or own) if own else simulated
 
 
@@ -41,5 +41,7 @@ def workers(wildcards):
 source_files = watched(named_files)
 # Settings of a simulation stand for its files, which are not there when it fails.
 source = state(
-    named_files, "pagerank/fetch", *(["pagerank/simulate"] if GENERATED else [])
+    named_files,
+    lookup("pagerank/fetch", within=config),
+    *([lookup("pagerank/simulate", within=config)] if GENERATED else []),
 )

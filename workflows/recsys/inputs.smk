@@ -38,4 +38,8 @@ def workers(wildcards):
 
 source_files = watched(named_files)
 # Settings of a simulation stand for its files, which are not there when it fails.
-source = state(named_files, "recsys/fetch", *(["recsys/simulate"] if GENERATED else []))
+source = state(
+    named_files,
+    lookup("recsys/fetch", within=config),
+    *([lookup("recsys/simulate", within=config)] if GENERATED else []),
+)

@@ -15,4 +15,4 @@ def workers(wildcards):
 
 
 source_files = watched(named_files)
-source = state(named_files, "taxi/fetch")
+source = state(named_files, lookup("taxi/fetch", within=config))

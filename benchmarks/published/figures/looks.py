@@ -8,7 +8,7 @@ from benchmarks.published.amounts import amount, seconds
 from benchmarks.results_file import Results
 from benchmarks.spread import Spread
 from benchmarks.standing import AS_PUBLISHED, OURS, TUNED
-from whitewater import style
+from whitewater.figures import style
 
 if TYPE_CHECKING:
     from matplotlib.axis import Axis

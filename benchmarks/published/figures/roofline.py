@@ -17,8 +17,8 @@ from benchmarks.published.amounts import amount
 from benchmarks.published.figures.looks import in_amounts, machine, spoken
 from benchmarks.results_file import CaseResult, Results
 from benchmarks.standing import AS_PUBLISHED
-from whitewater import style
-from whitewater.style import fitted
+from whitewater.figures import style
+from whitewater.figures.style import fitted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

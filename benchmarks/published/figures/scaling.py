@@ -8,7 +8,7 @@ from benchmarks import standing
 from benchmarks.published.figures.looks import COLOURS, MARKS, around, in_seconds
 from benchmarks.report import Report
 from benchmarks.spread import Spread
-from whitewater import style
+from whitewater.figures import style
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from benchmarks import standing
 from benchmarks.published.figures.looks import COLOURS, MARKS, around, in_amounts, in_seconds, machine, spoken
 from benchmarks.results_file import CaseResult, Results
-from whitewater import style
+from whitewater.figures import style
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

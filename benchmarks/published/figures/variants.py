@@ -8,8 +8,8 @@ from benchmarks import standing
 from benchmarks.published.amounts import seconds
 from benchmarks.published.figures.looks import PEER, around, colour, in_seconds, machine, spoken
 from benchmarks.results_file import CaseResult, Results
-from whitewater import style
-from whitewater.style import fitted
+from whitewater.figures import style
+from whitewater.figures.style import fitted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,9 +8,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from whitewater.application import applications
 from whitewater.config.base import describe
-from whitewater.config.gpu import missing_gpu
-from whitewater.config.root import Config
+from whitewater.config.root import whole
+from whitewater.engines.gpu_check import missing_gpu
 from whitewater.errors import ConfigError
 
 
@@ -22,22 +23,27 @@ class Source:
     values: Mapping[str, Any]
 
 
-def resolve(raw: Mapping[str, Any], *, sources: Sequence[Source] = ()) -> dict[str, Any]:
+def resolve(raw: Mapping[str, Any], names: Sequence[str], *, sources: Sequence[Source] = ()) -> dict[str, Any]:
     """Return the whole configuration: defaults filled in, strings of ``--config`` coerced, ``auto`` decided.
 
-    ``raw`` is as Snakemake merged it; ``sources``, weakest first, say which file an error is in.
+    ``raw`` is as Snakemake merged it; ``names`` are the applications, each with a section; ``sources``, weakest first,
+    say which file an error is in.
 
     Raises
     ------
     ConfigError
         Naming every wrong key and value, each with its source and, where one is near, the key that was meant.
     """
+    model = whole(applications(names).values())
     try:
-        config = Config.model_validate(dict(raw))
+        config = model.model_validate(dict(raw))
     except ValidationError as error:
-        lines = [f"{_origin(fault['loc'], sources)}: {describe(fault, Config)}" for fault in error.errors()]
+        lines = [f"{_origin(fault['loc'], sources)}: {describe(fault, model)}" for fault in error.errors()]
         raise ConfigError("\n".join(dict.fromkeys(lines))) from None
     resolved = config.model_dump(mode="json")
+    if (name := resolved["run"]["name"]) in names:
+        origin = _origin(("run", "name"), sources)
+        raise ConfigError(f"{origin}: run.name = {name!r}: an application has that name; choose another")
     if resolved["device"] == "auto":
         resolved["device"] = "cpu" if missing_gpu() else "gpu"
     return resolved

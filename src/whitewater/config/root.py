@@ -1,31 +1,45 @@
-"""The whole configuration: the device, the cluster, and a section for each application and for the benchmarks."""
+"""The whole configuration: what all applications have in common, and a section for each of them."""
 
-from typing import Literal
+from collections.abc import Iterable
+from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, create_model
 
+from whitewater.application import Application
 from whitewater.config.base import Section
-from whitewater.config.benchmarks import Benchmarks
-from whitewater.config.cluster import Cluster
-from whitewater.config.genomics import Genomics
-from whitewater.config.pagerank import PageRank
-from whitewater.config.recsys import Recsys
-from whitewater.config.taxi import Taxi
+from whitewater.engines.config import Cluster
 
 
-class Config(Section):
-    """Whitewater's configuration."""
+class Run(Section):
+    """A run with a name keeps its results, data and logs apart from those of others."""
+
+    name: str = Field(
+        "",
+        pattern=r"^[A-Za-z0-9_-]*$",
+        description="Folder below results/, data/ and logs/; empty: none. Downloads are shared by all runs.",
+    )
+
+
+class Common(Section):
+    """What all applications have in common."""
 
     device: Literal["cpu", "gpu", "auto"] = Field(
         "cpu", description="Where steps compute; auto takes the GPU where one is usable and says which it took."
     )
+    engine: Literal["auto", "dask", "local"] = Field(
+        "auto",
+        description="dask: every step on Dask's workers; local: the fast body for one machine, without Dask, on the "
+        "CPU only; auto: dask on GPUs and where cluster.kind is attach, else local.",
+    )
+    run: Run = Run()
     refresh: bool = Field(
         False,
         description="Download again what was downloaded before; give it with `--forcerun` and the name of the rule.",
     )
     cluster: Cluster = Cluster()
-    taxi: Taxi = Taxi()
-    genomics: Genomics = Genomics()
-    pagerank: PageRank = PageRank()
-    recsys: Recsys = Recsys()
-    benchmarks: Benchmarks = Benchmarks()
+
+
+def whole(applications: Iterable[Application]) -> type[Common]:
+    """Return the model of the whole configuration of a project with these applications."""
+    sections: dict[str, Any] = {each.name: (each.settings, each.settings()) for each in applications}
+    return create_model("Config", __base__=Common, __doc__="Whitewater's configuration.", **sections)

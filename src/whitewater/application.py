@@ -1,0 +1,89 @@
+"""Applications: each is declared once, in its package, and found by the entry-point group ``whitewater.applications``.
+
+A project names its applications by the folders in ``workflows/``; the entry points say where the package of each is::
+
+    [project.entry-points."whitewater.applications"]
+    taxi = "whitewater_apps.taxi.application:TAXI"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from whitewater.config.base import Section
+from whitewater.errors import ConfigError
+
+GROUP = "whitewater.applications"
+
+
+@dataclass(frozen=True)
+class Application:
+    """What the library needs to know of an application.
+
+    Attributes
+    ----------
+    name
+        Its name, which is that of its section of the configuration and of its folder in ``workflows/``.
+    settings
+        The model of that section.
+    package
+        Its package. Step ``clean`` is the function ``clean`` of the module ``<package>.steps.clean``.
+    steps
+        The names of its steps, in the order in which they run.
+    commands
+        Commands that are no steps: where the function of each is, as ``module:name``.
+    headline
+        The function that says in sentences what a folder of results shows, as ``module:name``; empty: there is none.
+    """
+
+    name: str
+    settings: type[Section]
+    package: str
+    steps: tuple[str, ...] = ()
+    commands: Mapping[str, str] = field(default_factory=dict)
+    headline: str = ""
+
+    def step(self, name: str) -> Callable[..., None]:
+        """Import the function of a step."""
+        return load(f"{self.package}.steps.{name}:{name}")
+
+
+def load(location: str) -> Callable[..., Any]:
+    """Import the function at ``module:name``."""
+    module, name = location.split(":")
+    function: Callable[..., Any] = getattr(import_module(module), name)
+    return function
+
+
+def in_project(folder: Path = Path()) -> tuple[str, ...]:
+    """Return the names of the applications of a project, sorted: those of the folders in ``workflows/``."""
+    return tuple(sorted(path.parent.name for path in folder.glob("workflows/*/Snakefile")))
+
+
+def applications(names: Sequence[str]) -> dict[str, Application]:
+    """Return applications by their names.
+
+    Raises ConfigError if no installed package declares one, or its package cannot be imported.
+    """
+    declared = {each.name: each for each in entry_points(group=GROUP)}
+    found: dict[str, Application] = {}
+    for name in names:
+        if name not in declared:
+            raise ConfigError(
+                f"no installed package declares the application {name!r}; declared: {', '.join(sorted(declared))}. Add "
+                f'`{name} = "<package>.application:{name.upper()}"` to [project.entry-points."{GROUP}"] in '
+                "pyproject.toml, and install the project again."
+            )
+        try:
+            found[name] = declared[name].load()
+        except ImportError as error:
+            raise ConfigError(
+                f"the application {name!r} is declared as {declared[name].value}, which cannot be imported: {error}. "
+                "Install what it needs, or remove its folder from workflows/."
+            ) from error
+    return found

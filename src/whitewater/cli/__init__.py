@@ -1,0 +1,1 @@
+"""The command `whitewater`, a module for each of its commands."""

@@ -1,0 +1,178 @@
+"""Remove what runs wrote: ``make clean``, or ``python -m whitewater.cli.clean``, which needs nothing but Python.
+
+Removed are the outputs that records and manifests of runs list, those that the rules of the workflows name, logs,
+what killed runs left, and caches. A recorded output that has changed since stays, with its record, and so does every
+other file. Downloads stay without ``--downloads``. Nothing outside of this folder is touched: symbolic links are not
+followed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from whitewater.errors import InputError, shorten_list
+from whitewater.io.store import digests, read_json
+
+TOPS = (Path("data"), Path("results"), Path("logs"))
+CACHES = (".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", "data/benchmarks")
+# What Snakemake keeps of its own, but for the environments that it made.
+SNAKEMAKE, ENVIRONMENTS = Path(".snakemake"), {"conda", "conda-archive", "singularity"}
+REPORTS = (Path("results/report.html"), Path("results/.report.html"))
+DEVICES = ("cpu", "gpu")
+OUTPUT = re.compile(r'"((?:data|results|logs)/[^"]+)"')
+LOGS = (".log", ".json", ".jsonl", ".dask.html")
+# Unfinished outputs, signs of life, and locks; see `whitewater.io.store`.
+TRACE = re.compile(r"\..+\.[0-9a-f]{16}(\.part.*|\.replaced)?|\.\w+-\w+\.owner|\.(fetch|labels)\.lock")
+DOWNLOAD = re.compile(r"[0-9a-f]{12}-.*")
+
+
+def main(arguments: list[str]) -> int:
+    """Clean the current folder and say what stays."""
+    parser = argparse.ArgumentParser(prog="python -m whitewater clean", description=__doc__)
+    parser.add_argument("--downloads", action="store_true", help="remove downloads, their pins, and crawls, too")
+    given = parser.parse_args(arguments)
+    if not Path("workflows").is_dir():
+        raise InputError("There is no folder workflows here. Run this where the repository is.")
+    recorded = _recorded()
+    changed = _changed(recorded)
+    # With its record, by which the next call knows it, too.
+    spared = {path for each in changed for path in (each.path, each.source)}
+    doomed = {*(each.path for each in recorded), *_of_rules(), *_simulated(), *_traces(), *REPORTS, *_caches()}
+    if given.downloads:
+        doomed |= set(_downloads())
+    for path in sorted(doomed - spared):
+        _remove(path)
+    _remove_empty_folders()
+    _say_what_stays({each.path for each in changed}, spared)
+    return 0
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """An output as a record or a manifest lists it, and which file that is."""
+
+    path: Path
+    sha256: str
+    source: Path
+
+
+def _recorded() -> list[Recorded]:
+    """Return each output that a manifest or, which is preferred, a record lists."""
+    listed: dict[Path, Recorded] = {}
+    for pattern in ("results/*/*/manifest.json", "logs/*/*.json", "logs/*/*/*.json"):
+        for source in Path().glob(pattern):
+            outputs = _json(source).get("outputs", [])
+            for each in outputs.values() if isinstance(outputs, dict) else outputs:
+                path = Path(os.path.normpath(each["path"]))
+                listed[path] = Recorded(path, each["sha256"], source)
+    return [each for path, each in listed.items() if path.parts[:1] in {top.parts for top in TOPS}]
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        found = read_json(path)
+    except InputError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _changed(recorded: list[Recorded]) -> list[Recorded]:
+    there = [each for each in recorded if _is_ours(each.path)]
+    found = digests([each.path for each in there], threads=os.cpu_count() or 1)
+    return [each for each in there if found[each.path] != each.sha256]
+
+
+def _of_rules() -> Iterator[Path]:
+    """Yield what the rules name, with all that a step leaves beside its log."""
+    for file in Path("workflows").glob("*/Snakefile"):
+        for named in OUTPUT.findall(file.read_text(encoding="utf-8")):
+            for device in DEVICES:
+                path = Path(named.replace("{device}", device))
+                yield path
+                if path.suffix == ".log":
+                    yield from (path.with_suffix(suffix) for suffix in LOGS)
+
+
+def _simulated() -> Iterator[Path]:
+    """Yield the months of simulated trips, which the step `fetch` keeps beside its outputs."""
+    folder = Path("data/taxi/generated")
+    for pattern in ("*_tripdata_*", "zones.csv", ".*.part"):
+        yield from folder.glob(pattern)
+    yield Path("data/taxi/unknown_zones.csv")
+
+
+def _traces() -> Iterator[Path]:
+    for folder, names in _folders():
+        yield from (folder / name for name in names if TRACE.fullmatch(name))
+
+
+def _folders() -> Iterator[tuple[Path, list[str]]]:
+    """Yield the folders of runs, not through links, with what is in each; deepest first."""
+    for top in TOPS:
+        if not top.is_symlink():
+            for folder, folders, files in os.walk(top, topdown=False):
+                yield Path(folder), [*folders, *files]
+
+
+def _caches() -> Iterator[Path]:
+    yield from map(Path, CACHES)
+    if SNAKEMAKE.is_dir() and not SNAKEMAKE.is_symlink():
+        yield from (each for each in SNAKEMAKE.iterdir() if each.name not in ENVIRONMENTS)
+    for folder, folders, _ in os.walk("."):
+        if "__pycache__" in folders:
+            yield Path(folder, "__pycache__")
+        folders[:] = [name for name in folders if not name.startswith(".venv") and name != "__pycache__"]
+
+
+def _downloads() -> Iterator[Path]:
+    for folder in Path("data").glob("*/downloads"):
+        yield from (each for each in folder.iterdir() if DOWNLOAD.fullmatch(each.name))
+    yield from Path("data").glob("*/registry.json")
+    yield from Path("data/pagerank/crawl").glob("*.sqlite*")
+    yield Path("data/pagerank/crawl/lock")
+
+
+def _is_ours(path: Path) -> bool:
+    """Return whether something is there, in this folder itself and not by way of a link."""
+    here = Path.cwd().resolve()
+    return path.exists() and not path.is_symlink() and (path.parent.resolve() / path.name).is_relative_to(here)
+
+
+def _remove(path: Path) -> None:
+    if not _is_ours(path):
+        return
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
+def _remove_empty_folders() -> None:
+    for folder, _ in _folders():
+        if not any(folder.iterdir()):
+            folder.rmdir()
+
+
+def _say_what_stays(changed: set[Path], spared: set[Path]) -> None:
+    if changed:
+        print(f"Changed since a run wrote them, so they stay: {shorten_list(sorted(map(str, changed)))}.")
+    names = [folder / name for folder, names in _folders() if folder.name != "downloads" for name in names]
+    kept = [path for path in names if path.is_symlink() or not path.is_dir()]
+    others = [path for path in kept if not spared & {path, *path.parents}]
+    if others:
+        print(f"No run wrote these, so they stay: {shorten_list(sorted(map(str, others)))}.")
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except InputError as error:
+        sys.exit(f"InputError: {error}")

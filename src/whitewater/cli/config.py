@@ -1,0 +1,136 @@
+"""`whitewater config`: the files of the configuration, its JSON schema and its page, made from the models."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import json
+import sys
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from whitewater.application import Application, applications, in_project
+from whitewater.config.root import Common, whole
+
+SCHEMA = Path("config/schema.json")
+PAGE = Path("docs/configuration.md")
+WIDTH = 100
+HEADER = """\
+# yaml-language-server: $schema=schema.json
+# Every key with its default, written by `whitewater config`. Put changes into a file of your own, which needs only the
+# keys that differ, and name it: snakemake --configfile mine.yaml
+"""
+INTRODUCTION = """# Configuration
+
+Made by `whitewater config`; change the models in `src/` instead of this page.
+
+Snakemake merges, weakest first: `config/config.yaml`, `config/<application>.yaml`, each `--configfile FILE`, and
+`--config key=value`. Give nested keys in a file of your own, `--configfile mine.yaml`: Snakemake's `--config` takes
+keys of the top level only. Sections and mappings are merged key by key: a key that is not given keeps its default. A
+list replaces the default. Every error is reported at once, with its file, its key and its value, before any job starts.
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the files, or with ``--check`` say whether they are up to date."""
+    parser = argparse.ArgumentParser(prog="whitewater config", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a file is out of date")
+    check = parser.parse_args(list(arguments)).check
+    texts = files(applications(in_project()))
+    stale = [path for path, text in texts.items() if not path.exists() or path.read_text() != text]
+    for path in stale:
+        if not check:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(texts[path])
+        print(f"{path} {'is out of date: run whitewater config' if check else 'written'}", file=sys.stderr)
+    return int(check and bool(stale))
+
+
+def files(known: Mapping[str, Application]) -> dict[Path, str]:
+    """Return the text of each file, by its path."""
+    model = whole(known.values())
+    texts = {
+        SCHEMA: json.dumps(model.model_json_schema(), indent=2) + "\n",
+        PAGE: "\n".join([INTRODUCTION, *_contents(model), *_section(model, "")]),
+        Path("config/config.yaml"): HEADER + "\n".join(_yaml(Common())) + "\n",
+    }
+    # What has no steps, as the benchmarks, has defaults that others of its keys set: its file is written by hand.
+    for name, application in known.items():
+        if application.steps:
+            lines = ["", f"{name}:", *_yaml(application.settings(), "  ")]
+            texts[Path(f"config/{name}.yaml")] = HEADER + "\n".join(lines) + "\n"
+    return texts
+
+
+def _yaml(section: BaseModel, indent: str = "") -> Iterator[str]:
+    """Yield the lines of a file that holds every key with its default, and what it means."""
+    values = section.model_dump(mode="json")
+    for name, field in type(section).model_fields.items():
+        nested = getattr(section, name)
+        is_section = isinstance(nested, BaseModel) and bool(type(nested).model_fields)
+        meaning = inspect.cleandoc(type(nested).__doc__ or "").split("\n\n")[0] if is_section else field.description
+        yield from textwrap.wrap(meaning or "", WIDTH, initial_indent=f"{indent}# ", subsequent_indent=f"{indent}# ")
+        if is_section:
+            yield f"{indent}{name}:"
+            yield from _yaml(nested, f"{indent}  ")
+        elif isinstance(values[name], dict) and values[name]:
+            yield f"{indent}{name}:"
+            yield from (f"{indent}  {key}: {json.dumps(value)}" for key, value in values[name].items())
+        else:
+            yield f"{indent}{name}: {json.dumps(values[name])}"
+
+
+def _contents(model: type[BaseModel]) -> Iterator[str]:
+    """Yield links to the sections of the page, two levels deep."""
+    yield "Contents:\n"
+    for name, section in _nested(model).items():
+        steps = ", ".join(f"[{step}](#{name}{step})" for step in _nested(section))
+        yield f"- [{name}](#{name}){': ' if steps else ''}{steps}"
+    yield ""
+
+
+def _section(model: type[BaseModel], path: str) -> Iterator[str]:
+    yield f"## {path or 'Top level'}\n\n{inspect.cleandoc(model.__doc__ or '')}\n"
+    nested = _nested(model)
+    plain = {name: field for name, field in model.model_fields.items() if name not in nested}
+    if plain:
+        yield "| key | default | allowed | meaning |\n|---|---|---|---|"
+        allowed = model.model_json_schema()["properties"]
+        yield "\n".join(_row(name, field, allowed[name]) for name, field in plain.items()) + "\n"
+    for name, section in nested.items():
+        yield from _section(section, f"{path}.{name}".lstrip("."))
+
+
+def _nested(model: type[BaseModel]) -> dict[str, type[BaseModel]]:
+    """Return the sections of a section by their keys."""
+    kinds = {name: field.annotation for name, field in model.model_fields.items()}
+    return {name: kind for name, kind in kinds.items() if isinstance(kind, type) and issubclass(kind, BaseModel)}
+
+
+def _row(name: str, field: FieldInfo, allowed: dict[str, Any]) -> str:
+    default = field.get_default(call_default_factory=True)
+    if isinstance(default, BaseModel):
+        default = default.model_dump(mode="json", exclude_none=True)
+    shown = json.dumps(list(default) if isinstance(default, tuple) else default)
+    return f"| `{name}` | `{shown}` | {_allowed(allowed)} | {field.description or ''} |"
+
+
+def _allowed(schema: dict[str, Any]) -> str:
+    """Say in words what a JSON schema allows."""
+    if "enum" in schema:
+        return ", ".join(f"`{value}`" for value in schema["enum"])
+    if "$ref" in schema:
+        return f"section `{schema['$ref'].rsplit('/', 1)[-1]}`"
+    if "anyOf" in schema:
+        return " or ".join(_allowed(each) for each in schema["anyOf"])
+    if schema.get("type") == "array":
+        return f"list of {_allowed(schema['items'])}"
+    bounds = {"exclusiveMinimum": ">", "minimum": ">=", "exclusiveMaximum": "<", "maximum": "<="}
+    limits = [f"{sign} {schema[key]:g}" for key, sign in bounds.items() if key in schema]
+    pattern = [f"like `{schema['pattern']}`"] if "pattern" in schema else []
+    return ", ".join([str(schema.get("type", "any")), *limits, *pattern]).replace("|", "\\|")

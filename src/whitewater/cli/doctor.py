@@ -1,0 +1,291 @@
+"""What this machine can run: ``python -m whitewater doctor``. Each line is something that was tried."""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import math
+import os
+import platform
+import re
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Literal
+
+from whitewater.application import in_project
+from whitewater.cli.check import Check
+from whitewater.config.resolve import Source, resolve
+from whitewater.engines import memory
+from whitewater.engines.config import Cluster
+from whitewater.engines.gpu_check import missing_gpu
+from whitewater.errors import ConfigError, WhitewaterError, shorten_list
+from whitewater.versions import versions
+
+OLDEST_PYTHON = (3, 11)
+FOLDERS = ("results", "data", "logs")
+LEAST_MEMORY = 1_000_000_000  # on generated data no step took more than 0.6; others run beside it
+LEAST_DISK = 1_000_000_000
+CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
+
+
+def run(config: Mapping[str, Any], *, root: Path) -> list[Check]:
+    """Try everything that a run with this configuration will need.
+
+    ``root`` is the folder that runs start in, with ``envs/`` in it.
+    """
+    device = config["device"]
+    return [
+        check_python(),
+        check_packages(root / "envs" / f"{device}.lock"),
+        check_cores(),
+        check_memory(),
+        check_disk(root),
+        *(check_write_access(root / folder) for folder in FOLDERS),
+        check_gpu(needed=device == "gpu"),
+        check_scheduler(Cluster.model_validate(config["cluster"])),
+    ]
+
+
+def check_python() -> Check:
+    """Compare the interpreter with the oldest that is supported."""
+    found = f"{platform.python_version()} ({sys.executable})"
+    if sys.version_info >= OLDEST_PYTHON:
+        return Check("Python", "ok", found)
+    needed = ".".join(map(str, OLDEST_PYTHON))
+    return Check("Python", "fail", found, f"Use Python {needed} or newer: make run PYTHON=/path/to/python{needed}")
+
+
+def check_packages(lock: Path) -> Check:
+    """Compare the installed distributions with those of a lock, where the lock's markers hold on this machine."""
+    name = f"packages of {lock.name}"
+    if not lock.exists():
+        return Check(name, "fail", f"{lock} does not exist", "Run this in the folder of a Whitewater checkout.")
+    locked, requested = _locked(lock), _requested(lock.with_suffix(".in"))
+    found = {package: _installed(package) for package in locked}
+    missing = [package for package in locked if found[package] is None]
+    different = [
+        f"{package} {found[package]} (lock: {version})"
+        for package, version in locked.items()
+        if found[package] not in {None, version}
+    ]
+    if not missing and not different:
+        return Check(name, "ok", f"{len(locked)} packages, each at the locked version")
+    missing.sort(key=lambda package: package not in requested)
+    problems = [
+        f"{what}: {shorten_list(which)}" for what, which in (("missing", missing), ("different", different)) if which
+    ]
+    # What is needed only by other packages may go by another name in an environment that conda made.
+    status: Literal["fail", "warn"] = "fail" if requested.intersection(missing) else "warn"
+    command = f"uv pip install --require-hashes --requirement {lock.parent.name}/{lock.name}"
+    fix = f"`make run` installs them; in an environment of your own: {command}"
+    return Check(name, status, "; ".join(problems), fix)
+
+
+def _locked(lock: Path) -> dict[str, str]:
+    """Return the version of each package whose marker holds on this machine."""
+    from packaging.requirements import Requirement
+
+    requirements = [Requirement(line.strip()) for line in re.findall(r"(?m)^(\w[^\\\n]*)", lock.read_text())]
+    return {
+        requirement.name: str(requirement.specifier).removeprefix("==")
+        for requirement in requirements
+        if requirement.marker is None or requirement.marker.evaluate()
+    }
+
+
+def _requested(source: Path) -> set[str]:
+    """Return the packages that a lock was asked for, those of included files among them."""
+    lines = source.read_text().splitlines()
+    included = [source.with_name(line.removeprefix("-r ")) for line in lines if line.startswith("-r ")]
+    named = {re.split(r"[<>=]", line)[0].lower() for line in lines if not line.startswith("-r ")}
+    return named.union(*map(_requested, included))
+
+
+def _installed(package: str) -> str | None:
+    """Return a package's version; RAPIDS and CuPy name CUDA's version in their wheels, but not in conda's packages."""
+    names = (package, re.sub(r"-cu(da)?\d+x?$", "", package))
+    return next((version for version in versions(*names).values() if version), None)
+
+
+def check_cores() -> Check:
+    """Count the cores that this process may use, by its affinity and its control group's quota."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quota = _cpu_quota()
+    if quota < allowed:
+        fix = f"Give Snakemake no more than the quota: --cores {max(1, math.floor(quota))}"
+        return Check("cores", "warn", f"{allowed}, but the control group's quota is {quota:g}", fix)
+    return Check("cores", "ok", str(allowed))
+
+
+def _cpu_quota() -> float:
+    """Return the cores that the control group grants, infinite where it sets no limit."""
+    if not CPU_QUOTA.exists():
+        return math.inf
+    quota, period = CPU_QUOTA.read_text().split()
+    return math.inf if quota == "max" else int(quota) / int(period)
+
+
+def check_memory() -> Check:
+    """Compare the memory that is free, to the system and in the control group, with what a run needs."""
+    free = memory.available()
+    found = f"{free / 1e9:.1f} GB available"
+    if free >= LEAST_MEMORY:
+        return Check("memory", "ok", found)
+    return Check("memory", "fail", found, f"End other programs; a run needs {LEAST_MEMORY / 1e9:g} GB.")
+
+
+def check_disk(root: Path) -> Check:
+    """Compare the free space where results go with what a run needs."""
+    place = _nearest(root / "results")
+    free = shutil.disk_usage(place).free
+    found = f"{free / 1e9:.1f} GB free at {place}"
+    if free >= LEAST_DISK:
+        return Check("disk", "ok", found)
+    return Check("disk", "fail", found, "Free some space, or make results/ a link to a larger disk.")
+
+
+def check_write_access(folder: Path) -> Check:
+    """Write, flush and remove a file in a folder, or in the nearest parent where it does not exist yet."""
+    name = f"write access to {folder.name}/"
+    place = _nearest(folder)
+    try:
+        with tempfile.NamedTemporaryFile(dir=place, prefix=".whitewater-doctor-") as file:
+            file.write(b"\0")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        fix = f"Make {place} a folder that you may write to and that has space."
+        return Check(name, "fail", f"{place}: {error.strerror}", fix)
+    return Check(name, "ok", f"wrote, flushed and removed a file in {place}")
+
+
+def _nearest(path: Path) -> Path:
+    """Return the path itself where it exists, else its nearest parent that does."""
+    return next(place for place in (path, *path.parents) if place.exists())
+
+
+def check_gpu(*, needed: bool) -> Check:
+    """Start the NVIDIA driver and list its devices."""
+    problem = missing_gpu()
+    if problem is None:
+        return Check("GPU and driver", "ok", ", ".join(_gpu_names()))
+    if not needed:
+        return Check("GPU and driver", "skip", "absent, not needed for device=cpu")
+    fix = "Install the NVIDIA driver and the packages of envs/gpu.lock, or use --config device=cpu."
+    return Check("GPU and driver", "fail", problem, fix)
+
+
+def _gpu_names() -> list[str]:
+    """Return the names of the driver's devices, once ``missing_gpu`` has started it."""
+    driver = ctypes.CDLL("libcuda.so.1")
+    count = ctypes.c_int(0)
+    driver.cuDeviceGetCount(ctypes.byref(count))
+    names = []
+    for device in range(count.value):
+        name = ctypes.create_string_buffer(256)
+        driver.cuDeviceGetName(name, len(name), device)
+        names.append(name.value.decode())
+    return names
+
+
+def check_scheduler(settings: Cluster) -> Check:
+    """Connect to the configured scheduler, or listen and connect on the loopback interface as a local one would."""
+    if settings.kind == "attach":
+        return _check_attached_scheduler(settings)
+    if settings.kind == "threads" and not settings.performance_report:
+        return Check("scheduler port", "skip", "not needed for cluster.kind=threads")
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname(), 5):
+            port = server.getsockname()[1]
+    except OSError as error:
+        fix = "Let local programs listen on 127.0.0.1, or set cluster.kind to threads."
+        return Check("scheduler port", "fail", f"127.0.0.1: {error}", fix)
+    return Check("scheduler port", "ok", f"listened and connected on 127.0.0.1:{port}")
+
+
+def _check_attached_scheduler(settings: Cluster) -> Check:
+    from whitewater.engines.cluster import attach
+
+    try:
+        with attach(settings) as client:
+            workers = len(client.scheduler_info()["workers"])
+    except WhitewaterError as error:
+        return Check("scheduler", "fail", str(error), "Start it, or set cluster.kind to auto.")
+    return Check("scheduler", "ok", f"{settings.address or settings.scheduler_file}, workers: {workers}")
+
+
+def main(arguments: list[str]) -> int:
+    """Print what was found, and return 1 when something that is needed failed."""
+    options = _parser().parse_args(arguments)
+    root = Path.cwd()
+    try:
+        checks = run(_configured(root, options.configfile, options.device), root=root)
+    except ConfigError as error:
+        checks = [Check("configuration", "fail", str(error), "Correct these keys; docs/configuration.md lists all.")]
+    if options.json:
+        print(json.dumps([asdict(check) for check in checks], indent=2))
+    else:
+        _print(checks)
+    return int(any(check.status == "fail" for check in checks))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m whitewater doctor", description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print a list of objects: name, status, found, fix")
+    parser.add_argument(
+        "--device", choices=["cpu", "gpu", "auto"], help="check for this device, not the configured one"
+    )
+    parser.add_argument("--configfile", type=Path, nargs="+", default=[], help="as Snakemake's: over those in config/")
+    return parser
+
+
+def _configured(root: Path, files: Iterable[Path], device: str | None) -> dict[str, Any]:
+    """Return the configuration that Snakemake would merge from the same files."""
+    sources = [_read(file) for file in (*sorted((root / "config").glob("*.yaml")), *files)]
+    if device:
+        sources.append(Source("--device", {"device": device}))
+    merged: dict[str, Any] = {}
+    for source in sources:
+        merged = _merged(merged, source.values)
+    return resolve(merged, in_project(root), sources=sources)
+
+
+def _read(file: Path) -> Source:
+    import yaml
+
+    try:
+        values = yaml.safe_load(file.read_bytes()) or {}
+    except (OSError, yaml.YAMLError) as error:
+        raise ConfigError(f"{file} is not a readable YAML file: {error}") from error
+    if not isinstance(values, dict):
+        raise ConfigError(f"{file} has no keys. Write them as in config/.")
+    return Source(str(file), values)
+
+
+def _merged(weak: Mapping[str, Any], strong: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(weak)
+    for key, value in strong.items():
+        both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
+        merged[key] = _merged(merged[key], value) if both else value
+    return merged
+
+
+def _print(checks: Sequence[Check]) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False, soft_wrap=True)
+    colours = {"ok": "green", "warn": "yellow", "fail": "bold red", "skip": "dim"}
+    width = max(len(check.name) for check in checks)
+    for check in checks:
+        console.print(
+            Text.assemble((f"{check.status:4}", colours[check.status]), f"  {check.name:{width}}  {check.found}")
+        )
+        if check.fix:
+            console.print(Text(f"{'':{width + 8}}fix: {check.fix}", style="bold"))

@@ -1,0 +1,92 @@
+"""The command ``whitewater``: steps of applications by hand, and what there is besides them."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import NoReturn
+
+import whitewater
+from whitewater.application import Application, applications, in_project, load
+from whitewater.errors import WhitewaterError
+from whitewater.process import leave
+
+# What each command does; its module of this folder has a function `main`, and is imported when it is asked for.
+COMMANDS = {
+    "doctor": "what this machine can run, each line tried",
+    "results": "what the last run made, and where it is",
+    "config": "write the files and the page of the configuration",
+    "clean": "remove what runs wrote, and nothing else",
+}
+# As a shell tells of a process that a signal ended: 128 and the number of SIGINT.
+INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    command = given[0] if given else "--help"
+    try:
+        if command == "--version":
+            print(f"whitewater {whitewater.__version__}")
+            return 0
+        if command in COMMANDS:
+            run: Callable[[list[str]], int] = load(f"whitewater.cli.{command}:main")
+            return run(given[1:])
+        known = in_project()
+        if command in known:
+            return _of_application(applications([command])[command], given[1:])
+        return _usage(command, applications(known).values())
+    except WhitewaterError as error:
+        print(error.told(), file=sys.stderr)
+        return 1
+
+
+def run() -> NoReturn:
+    """Run the command line and end the process."""
+    from whitewater.script import ended
+
+    leave(ended(main))
+
+
+def _usage(command: str, known: Iterable[Application]) -> int:
+    with_steps = [each for each in known if _names(each)]
+    lines = [f"  {each.name} <step>   one of {', '.join(_names(each))}" for each in with_steps]
+    lines += ["", *(f"  {name:13} {what}" for name, what in COMMANDS.items()), "  --version"]
+    text = "usage: whitewater <command> [options]\n\n" + "\n".join(lines).lstrip("\n")
+    asked = command in {"-h", "--help", "help"}
+    if not asked:
+        text = f"no command {command!r}{_hint(command, [*COMMANDS, *(each.name for each in with_steps)])}\n{text}"
+    print(text, file=sys.stdout if asked else sys.stderr)
+    return 0 if asked else 2
+
+
+def _hint(given: str, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(given, known, 1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def _names(application: Application) -> list[str]:
+    return [*application.steps, *application.commands]
+
+
+def _of_application(application: Application, arguments: Sequence[str]) -> int:
+    name = arguments[0] if arguments else ""
+    if name not in _names(application):
+        wrong = f"no step {name!r}{_hint(name, _names(application))}\n" if name else ""
+        steps = ", ".join(_names(application))
+        print(f"{wrong}usage: whitewater {application.name} <step>; steps: {steps}", file=sys.stderr)
+        return 2
+    from whitewater.script import ONE_THREAD, run_by_hand
+
+    os.environ.update(ONE_THREAD)
+    if name in application.steps:
+        return run_by_hand(f"{application.package}.steps.{name}:{name}", arguments[1:])
+    try:
+        status: int = load(application.commands[name])(list(arguments[1:]))
+    except KeyboardInterrupt:
+        print(f"{application.name} {name} was interrupted and left nothing unfinished.", file=sys.stderr)
+        return INTERRUPTED
+    return status

@@ -1,0 +1,141 @@
+"""What the last run made, and where it is: ``python -m whitewater results``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from whitewater.application import Application, applications, in_project, load
+from whitewater.io.store import read_json
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+RESULTS = Path("results")
+REPORT = RESULTS / "report.html"
+# Not `make run`: its small generated data would replace results of the user's own.
+AGAIN = "run snakemake again, with the same configuration"
+NOT_MADE = "not made yet: run snakemake again"
+REPORT_NOT_MADE = f"not made yet: run snakemake --report {REPORT}"
+# Where no terminal says how wide it is: wide enough for the path of a picture.
+_PLAIN_WIDTH = 140
+
+
+@dataclass(frozen=True)
+class Made:
+    """One result, in all its formats: the step that made it, and its files or directory."""
+
+    step: str
+    paths: tuple[Path, ...]
+
+    @property
+    def where(self) -> str:
+        """The path, as ``results/tips.{csv,parquet}`` where there are several formats."""
+        first = self.paths[0]
+        if len(self.paths) == 1:
+            return f"{first}/" if first.is_dir() else str(first)
+        return f"{first.with_suffix('')}.{{{','.join(path.suffix[1:] for path in self.paths)}}}"
+
+
+def main(arguments: list[str]) -> int:
+    """Print a table of the results of each application and device, and what they say; return 1 where it is missing."""
+    argparse.ArgumentParser(prog="python -m whitewater results", description=__doc__).parse_args(arguments)
+    known = applications(in_project())
+    places = sorted({path for name in known for path in RESULTS.glob(f"**/{name}/[cg]pu")})
+    finished = [place for place in places if (place / "manifest.json").exists()]
+    if not finished:
+        remedy = AGAIN if places else "run snakemake, or make run for small generated data"
+        print(f"No finished results in {RESULTS}/: {remedy}.", file=sys.stderr)
+        return 1
+    from rich.console import Console
+    from rich.padding import Padding
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = _PLAIN_WIDTH
+    failed = 0
+    for place in places:
+        console.print(_table(place) if place in finished else f"{place}/  {NOT_MADE}")
+        try:
+            sentences = _headline(place)
+        except Exception as error:  # the other applications' results are to be seen all the same
+            failed = 1
+            sentences = [f"What these results say cannot be told: {type(error).__name__}: {error}. Make them again."]
+        for sentence in sentences:
+            console.print(Padding(Text(sentence), (0, 0, 0, 2)))
+    console.print(f"\nReport with all pictures: {REPORT if REPORT.exists() else REPORT_NOT_MADE}")
+    return failed
+
+
+def made(outputs: Iterable[Mapping[str, Any]], place: Path) -> list[Made]:
+    """Return the results in a directory in the order of the steps, all formats of one together.
+
+    ``outputs`` say what a manifest says of each: its ``path`` and the ``step`` that made it; those that are not in
+    ``place``, ``results/<application>/<device>``, such as downloads, are left out.
+    """
+    formats: dict[tuple[str, Path], list[Path]] = defaultdict(list)
+    for output in outputs:
+        path = Path(output["path"])
+        if path.is_relative_to(place):
+            formats[output["step"], path.with_suffix("")].append(path)
+    turn = {step: number for number, step in enumerate(_application(place).steps)}
+    ordered = sorted(formats, key=lambda result: (turn[result[0]], result[1]))
+    return [Made(step, tuple(formats[step, stem])) for step, stem in ordered]
+
+
+def rows(path: Path) -> int | None:
+    """Return the rows of a Parquet file or of a directory of nothing else, None where it is something else."""
+    files = [each for each in path.rglob("*") if each.is_file()] if path.is_dir() else [path]
+    data = [each for each in files if not each.name.startswith((".", "_"))]
+    if any(each.suffix != ".parquet" for each in data):
+        return None
+    import pyarrow.parquet as pq
+
+    counts: list[int] = [pq.read_metadata(each).num_rows for each in data]
+    return sum(counts)
+
+
+def size(path: Path) -> int:
+    """Return the bytes of a file, or of all files in a directory."""
+    return sum(each.stat().st_size for each in (path.rglob("*") if path.is_dir() else [path]) if each.is_file())
+
+
+def _table(place: Path) -> Table:
+    from rich import box
+    from rich.filesize import decimal
+    from rich.table import Table
+
+    title = f"{place.parent.name} on {place.name}"
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("step", no_wrap=True)
+    table.add_column("rows", no_wrap=True, justify="right")
+    table.add_column("size", no_wrap=True, justify="right")
+    table.add_column("where", overflow="fold")
+    manifest = place / "manifest.json"
+    for each in (*made(read_json(manifest)["outputs"], place), Made("manifest", (manifest,))):
+        if all(path.exists() for path in each.paths):
+            counts = [count for count in map(rows, each.paths) if count is not None]
+            number = f"{counts[0]:,}" if counts else ""
+            table.add_row(each.step, number, decimal(sum(map(size, each.paths))), each.where)
+        else:
+            table.add_row(each.step, "", "", f"{each.where}  {NOT_MADE}")
+    return table
+
+
+def _headline(place: Path) -> list[str]:
+    """Return what the application itself says of its results."""
+    location = _application(place).headline
+    sentences: list[str] = load(location)(place) if location else []
+    return sentences
+
+
+def _application(place: Path) -> Application:
+    """Return the application that results, in ``results/[name/]<application>/<device>``, are of."""
+    name = place.parent.name
+    return applications([name])[name]

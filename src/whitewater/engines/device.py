@@ -1,0 +1,202 @@
+"""What a step may ask of a device, and how the CPU answers."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Literal
+
+from whitewater.engines.blocks import Array, Block, Kind, RawBlock
+from whitewater.versions import versions
+
+if TYPE_CHECKING:
+    from whitewater.engines.config import Cluster
+    from whitewater.engines.workers import Workers
+    from whitewater.genotypes.genotypes import Genotypes
+    from whitewater.graphs.in_edges import Edges, InEdges
+    from whitewater.tables.columns import Column
+    from whitewater.tables.group_statistics import GroupAccumulator
+
+# Kinds of blocks are read here by other packages, too.
+__all__ = ["Array", "Block", "Device", "Kind", "RawBlock"]
+
+
+@dataclass(frozen=True)
+class Device:
+    """The CPU: NumPy, pyarrow, Numba and scikit-learn. `whitewater.engines.gpu.GpuDevice` does the same on a GPU.
+
+    A device is stateless, hashable and picklable: libraries are imported on first use, in whichever process runs the
+    task.
+    """
+
+    @property
+    def name(self) -> Literal["cpu", "gpu"]:
+        """For paths, the log and the manifest; no step branches on it."""
+        return "cpu"
+
+    @property
+    def xp(self) -> ModuleType:
+        """The array namespace: numpy or cupy."""
+        import numpy
+
+        return numpy
+
+    @property
+    def slice_rows(self) -> int:
+        """Rows that a step works on at once: those that fit the cache of a core, or that fill a GPU."""
+        # 128 Ki rows of a dozen columns stay in the cache of a core: array expressions are about 3 times faster.
+        return 131_072
+
+    @property
+    def slab_cells(self) -> int:
+        """Cells of the float32 matrix that genotypes are expanded to at once: as `slice_rows`."""
+        # 256 variants of 2,500 samples: 2.5 MB of float32, which stay in the cache of a core between two products.
+        return 640_000
+
+    def to_host(self, array: Array) -> Array:
+        """Return a NumPy array with the same values."""
+        return array
+
+    def from_host(self, array: Array) -> Array:
+        """Return an array of this device with the same values."""
+        return array
+
+    def row_group_blocks(
+        self, path: Path, row_group: int, columns: Mapping[str, Kind], *, block_rows: int
+    ) -> Iterator[RawBlock]:
+        """Read columns of one row group of a Parquet file, at most ``block_rows`` rows at a time, in file order.
+
+        One block without rows if the row group has none; memory grows with the block, not with the row group.
+
+        Raises InputError where the file is damaged, or a column is missing or has a value that cannot be of its kind.
+        """
+        from whitewater.tables.parquet.blocks import cpu_row_group_blocks
+
+        return cpu_row_group_blocks(path, row_group, columns, block_rows=block_rows)
+
+    def write_parquet(self, block: Block, path: Path, kinds: Mapping[str, Kind]) -> None:
+        """Write a block as one Parquet file of one row group, nulls as nulls, timestamps as ``timestamp[us]``."""
+        from whitewater.tables.parquet.blocks import cpu_write_parquet
+
+        cpu_write_parquet(block, path, kinds)
+
+    def read_columns(
+        self, path: Path, row_group: int, names: Sequence[str], *, start: int = 0, rows: int | None = None
+    ) -> dict[str, Column]:
+        """Read columns of one row group of a Parquet file, or of ``rows`` rows from ``start`` on, as they are stored.
+
+        Text and dictionaries become `Categories`, of which what is not dictionary encoded has each of its values;
+        numbers and booleans `Numbers` of their width, lists `Lists`. Arrow's null type is float64, all NaN.
+
+        Raises InputError where the file is damaged, or a column is missing or of another type.
+        """
+        from whitewater.tables.parquet.columns import cpu_read_columns
+
+        return cpu_read_columns(path, row_group, names, start=start, rows=rows)
+
+    def group_accumulator(self, groups: Sequence[int], *, medians: bool = True) -> GroupAccumulator:
+        """Return an empty accumulator for key arrays of so many groups each; one task makes one and is done with it.
+
+        Without ``medians`` it gathers counts and sums only, which is faster.
+        """
+        from whitewater.tables.group_statistics import CpuGroupAccumulator
+
+        return CpuGroupAccumulator(groups, medians=medians)
+
+    def expand_genotypes(self, genotypes: Genotypes, table: Array, out: Array | None = None) -> Array:
+        """Look up each genotype in the table of its variant.
+
+        ``table`` is float32 (variants, ploidy + 2): the values of dosages 0 to ploidy, then that of a missing call.
+        Returns float32 (variants, genotypes.columns), written into ``out`` where given. The columns are in the order of
+        `whitewater.genotypes.genotypes.rows_in_column_order`; columns behind the last sample get the value of a missing
+        call.
+        """
+        from whitewater.genotypes.genotypes import cpu_expand_genotypes
+
+        return cpu_expand_genotypes(genotypes, table, out)
+
+    def count_genotypes(self, genotypes: Genotypes, chosen: Array | None = None) -> Array:
+        """Count the dosages 0 to ploidy, then the missing calls, of each variant: int32 (variants, ploidy + 2).
+
+        Only the samples where ``chosen``, bool (samples,), is true are counted where it is given.
+        """
+        from whitewater.genotypes.genotypes import cpu_count_genotypes
+
+        return cpu_count_genotypes(genotypes, chosen)
+
+    def correlated_variants(self, genotypes: Genotypes, stops: Array, threshold: float) -> Array:
+        """Return the pairs of variants whose squared correlation of dosages is above a threshold.
+
+        Each variant *i* is compared with the variants from *i* + 1 to before ``stops[i]``, over the samples that have a
+        call of both. ``stops``, int32 (variants,), and the result, int32 (pairs, 2), ordered, are on the host. All sums
+        are integers, so that every device finds the same pairs.
+        """
+        from whitewater.genotypes.pairs import cpu_correlated_variants
+
+        return cpu_correlated_variants(genotypes, stops, threshold)
+
+    def in_edges(self, edges: Edges, *, out_degree: Array, threads: int, keep: bool) -> InEdges:
+        """Return in-edges that numbers are pulled along many times.
+
+        ``out_degree``, int64 (vertices,) on the host, is that of all vertices. On the CPU ``keep`` says that there is
+        memory for a copy of the edges, see `whitewater.graphs.in_edges.kept_bytes`; without it they are read where
+        they are, in order, each time. A GPU keeps them always. The sums are the same.
+        """
+        from whitewater.graphs.in_edges import CpuInEdges
+
+        return CpuInEdges(edges, out_degree=out_degree, threads=threads, keep=keep)
+
+    def library_ranks(
+        self, edges: Edges, *, damping: float, restart: Array | None, tolerance: float, iterations: int
+    ) -> Array | None:
+        """Return PageRank by the device's graph library, float64 (vertices,), on the device, or None.
+
+        ``edges`` are those of all vertices, at least one; ``restart``, float64 (vertices,) on the host, is the
+        personalization, if any. It is a result of the library's own tolerance and rounding, for a start. None where
+        there is no such library, or the graph does not fit into the device's memory as the library holds it.
+        """
+        return None
+
+    def communities(self, edges: Edges, *, method: Literal["leiden", "louvain"], resolution: float, seed: int) -> Array:
+        """Return the community of each vertex, int64 (vertices,) on the host, numbered anyhow.
+
+        ``edges`` are those of all vertices; their directions do not count. Which communities are found depends on the
+        device; their modularity is about the same.
+
+        Raises ResourceError where they do not fit into the device's own memory.
+        """
+        from whitewater.graphs.communities import cpu_communities
+
+        return cpu_communities(edges, method=method, resolution=resolution, seed=seed)
+
+    def cluster(self, settings: Cluster, *, threads: int, large: bool) -> AbstractContextManager[Workers]:
+        """Open the workers of one step; ``large`` asks for processes where kind is auto."""
+        from whitewater.engines.cluster import cpu_cluster
+
+        return cpu_cluster(settings, threads=threads, large=large)
+
+    def synchronize(self) -> None:
+        """Wait until all that was begun on the device is done; what the host computes is when its call returns."""
+
+    def describe(self) -> dict[str, Any]:
+        """Return the hardware and the versions of the packages that compute, for the manifest."""
+        return {
+            "name": self.name,
+            "processor": platform.machine(),
+            "versions": versions("numpy", "pyarrow", "numba", "scikit-learn", "umap-learn"),
+        }
+
+    def free_memory(self) -> int | None:
+        """Return the bytes of the device's own memory that are free, or None where it is the host's."""
+        return None
+
+    def count_memory(self) -> None:
+        """Count from now on what this process holds of the device's own memory, for `peak_memory`; workers do so."""
+
+    def peak_memory(self) -> int | None:
+        """Return the peak of the device's own memory in bytes, or None where it is the host's or was not counted."""
+        return None

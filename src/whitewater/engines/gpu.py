@@ -1,0 +1,208 @@
+"""The GPU: CuPy, cuDF and cuML, one NVIDIA GPU for each Dask worker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Literal
+
+from whitewater.engines.blocks import Array, Block, Kind, RawBlock
+from whitewater.engines.device import Device
+from whitewater.engines.gpu_check import missing_gpu
+from whitewater.errors import DeviceError
+from whitewater.versions import versions
+
+if TYPE_CHECKING:
+    from whitewater.engines.config import Cluster
+    from whitewater.engines.workers import Workers
+    from whitewater.genotypes.genotypes import Genotypes
+    from whitewater.graphs.in_edges import Edges, InEdges
+    from whitewater.tables.columns import Column
+    from whitewater.tables.group_statistics import GroupAccumulator
+
+PACKAGES = ("cudf", "cupy", "cuml", "dask_cuda")
+DISTRIBUTIONS = ("cudf-cu13", "cupy-cuda13x", "cuml-cu13", "dask-cuda", "rmm-cu13", "numba-cuda", "xgboost")
+REMEDY = (
+    "Run where `nvidia-smi` lists a GPU and the packages of envs/gpu.lock are installed (`python -m whitewater doctor` "
+    "checks both), or set device=cpu."
+)
+
+
+@dataclass(frozen=True)
+class GpuDevice(Device):
+    """Computes on the current GPU of the process; use `connect`, which makes sure that there is one."""
+
+    @classmethod
+    def connect(cls) -> GpuDevice:
+        """Return the device, once its packages and a GPU were found.
+
+        Raises
+        ------
+        DeviceError
+            If a package is missing, or CuPy, which computes all array expressions, finds no GPU that it can use.
+        """
+        absent = [name for name in PACKAGES if find_spec(name) is None]
+        problem = f"the packages {', '.join(absent)} are not installed" if absent else _problem_of_cupy()
+        if problem:
+            raise DeviceError(f"device gpu: {problem}. {missing_gpu() or _found()} {REMEDY}")
+        return cls()
+
+    @property
+    def name(self) -> Literal["gpu"]:
+        return "gpu"
+
+    @property
+    def xp(self) -> ModuleType:
+        import cupy
+
+        module: ModuleType = cupy
+        return module
+
+    @property
+    def slice_rows(self) -> int:
+        # Starting a kernel costs microseconds, so slices are as long as memory allows: 16 Mi float64 are 128 MiB.
+        return 2**24
+
+    def to_host(self, array: Array) -> Array:
+        import cupy
+
+        host: Array = cupy.asnumpy(array)
+        return host
+
+    def from_host(self, array: Array) -> Array:
+        import cupy
+
+        device_array: Array = cupy.asarray(array)
+        return device_array
+
+    def row_group_blocks(
+        self, path: Path, row_group: int, columns: Mapping[str, Kind], *, block_rows: int
+    ) -> Iterator[RawBlock]:
+        from whitewater.tables.parquet.blocks import gpu_row_group_blocks
+
+        return gpu_row_group_blocks(path, row_group, columns, block_rows=block_rows)
+
+    def write_parquet(self, block: Block, path: Path, kinds: Mapping[str, Kind]) -> None:
+        from whitewater.tables.parquet.blocks import gpu_write_parquet
+
+        gpu_write_parquet(block, path, kinds)
+
+    def group_accumulator(self, groups: Sequence[int], *, medians: bool = True) -> GroupAccumulator:
+        from whitewater.tables.group_statistics import GpuGroupAccumulator
+
+        return GpuGroupAccumulator(groups, medians=medians)
+
+    @property
+    def slab_cells(self) -> int:
+        # 1 GiB of float32: products of long matrices keep a GPU busy.
+        return 2**28
+
+    def expand_genotypes(self, genotypes: Genotypes, table: Array, out: Array | None = None) -> Array:
+        from whitewater.genotypes.genotypes import gpu_expand_genotypes
+
+        return gpu_expand_genotypes(genotypes, table, out)
+
+    def count_genotypes(self, genotypes: Genotypes, chosen: Array | None = None) -> Array:
+        from whitewater.genotypes.genotypes import gpu_count_genotypes
+
+        return gpu_count_genotypes(genotypes, chosen)
+
+    def correlated_variants(self, genotypes: Genotypes, stops: Array, threshold: float) -> Array:
+        from whitewater.genotypes.pairs import gpu_correlated_variants
+
+        return gpu_correlated_variants(genotypes, stops, threshold)
+
+    def in_edges(self, edges: Edges, *, out_degree: Array, threads: int, keep: bool) -> InEdges:
+        from whitewater.graphs.in_edges import GpuInEdges
+
+        return GpuInEdges(edges)
+
+    def library_ranks(
+        self, edges: Edges, *, damping: float, restart: Array | None, tolerance: float, iterations: int
+    ) -> Array | None:
+        from whitewater.graphs.library_gpu import gpu_library_ranks
+
+        return gpu_library_ranks(edges, damping=damping, restart=restart, tolerance=tolerance, iterations=iterations)
+
+    def communities(self, edges: Edges, *, method: Literal["leiden", "louvain"], resolution: float, seed: int) -> Array:
+        from whitewater.graphs.communities import gpu_communities
+
+        return gpu_communities(edges, method=method, resolution=resolution, seed=seed)
+
+    def free_memory(self) -> int | None:
+        from whitewater.graphs.library_gpu import gpu_free_memory
+
+        return gpu_free_memory()
+
+    def read_columns(
+        self, path: Path, row_group: int, names: Sequence[str], *, start: int = 0, rows: int | None = None
+    ) -> dict[str, Column]:
+        from whitewater.tables.parquet.columns import gpu_read_columns
+
+        return gpu_read_columns(path, row_group, names, start=start, rows=rows)
+
+    def cluster(self, settings: Cluster, *, threads: int, large: bool) -> AbstractContextManager[Workers]:
+        from whitewater.engines.gpu_cluster import gpu_cluster
+
+        return gpu_cluster(settings)
+
+    def synchronize(self) -> None:
+        import cupy
+
+        cupy.cuda.runtime.deviceSynchronize()
+
+    def describe(self) -> dict[str, Any]:
+        import cupy
+        import pynvml
+
+        runtime = cupy.cuda.runtime
+        properties = runtime.getDeviceProperties(0)
+        pynvml.nvmlInit()
+        driver = pynvml.nvmlSystemGetDriverVersion()
+        pynvml.nvmlShutdown()
+        return {
+            "name": self.name,
+            "processor": properties["name"].decode(),
+            "count": runtime.getDeviceCount(),
+            "memory_bytes": properties["totalGlobalMem"],
+            "driver": driver,
+            "driver_cuda": _cuda_version(runtime.driverGetVersion()),
+            "cuda": _cuda_version(runtime.runtimeGetVersion()),
+            "versions": versions(*DISTRIBUTIONS),
+        }
+
+    def count_memory(self) -> None:
+        import cudf  # noqa: F401, whose import lets RMM, which counts, allocate for CuPy, too
+
+        from whitewater.engines.gpu_cluster import count_allocations
+
+        count_allocations()
+
+    def peak_memory(self) -> int | None:
+        from whitewater.engines.gpu_cluster import peak_allocated
+
+        return peak_allocated()
+
+
+def _problem_of_cupy() -> str | None:
+    import cupy
+
+    if cupy.cuda.is_available():
+        return None
+    built_for = _cuda_version(cupy.cuda.runtime.runtimeGetVersion())
+    return f"CuPy, which is built for CUDA {built_for}, finds no GPU that it can use"
+
+
+def _found() -> str:
+    """Say what there is, where a driver lists a device and packages are incomplete or do not fit the driver."""
+    packages = ", ".join(f"{name} {version or 'not installed'}" for name, version in versions(*DISTRIBUTIONS).items())
+    return f"The NVIDIA driver lists a device; packages: {packages}."
+
+
+def _cuda_version(number: int) -> str:
+    """Return CUDA's version number, 1000 times the major plus 10 times the minor version, as text."""
+    return f"{number // 1000}.{number % 1000 // 10}"

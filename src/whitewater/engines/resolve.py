@@ -1,0 +1,21 @@
+"""The device by its name."""
+
+from __future__ import annotations
+
+from whitewater.engines.device import Device
+from whitewater.errors import DeviceError
+
+
+def resolve(name: str) -> Device:
+    """Return the device called ``cpu`` or ``gpu``.
+
+    Raises DeviceError if the name is unknown, or the device's packages or hardware are not usable here. There is no
+    fallback.
+    """
+    if name == "cpu":
+        return Device()
+    if name == "gpu":
+        from whitewater.engines.gpu import GpuDevice
+
+        return GpuDevice.connect()
+    raise DeviceError(f"device {name!r} does not exist. Use cpu or gpu.")

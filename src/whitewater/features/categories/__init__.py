@@ -1,0 +1,1 @@
+"""Columns of categories: their values, ids and vocabularies."""

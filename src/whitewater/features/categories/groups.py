@@ -1,0 +1,229 @@
+"""Categories of many blocks as groups of rows: numbered while they are met, looked up afterwards.
+
+Group 0 is that of null, which is a category of its own. Sums by group are made of a block's rows by the device, one for
+each entry of the block's dictionary, and kept by the host, so that the work of a row does not depend on how many
+categories there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from whitewater.errors import ConfigError, IntegrityError
+from whitewater.features.categories.combinations import combine, combine_one
+from whitewater.features.categories.ids import category_type, is_list, scalar
+from whitewater.features.categories.values import CategoryCounter, CategoryTable, as_categories
+from whitewater.tables.arrow_arrays import to_arrow, to_numpy
+from whitewater.tables.columns import Categories
+
+if TYPE_CHECKING:
+    from whitewater.engines.device import Array, Device
+    from whitewater.features.operator import Row
+    from whitewater.features.schema import Field
+    from whitewater.tables.columns import Block
+
+Input = str | tuple[str, ...]
+NULL = 0
+CATEGORY = "category"
+
+
+def name_of(each: Input) -> str:
+    """Return the name of a column or combination."""
+    return each if isinstance(each, str) else "_".join(each)
+
+
+def columns_of(each: Input) -> tuple[str, ...]:
+    """Return the columns of a column or combination."""
+    return (each,) if isinstance(each, str) else each
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """A column or combination ``of`` whose categories are groups, and the type of each of its columns.
+
+    The types are string and int64.
+    """
+
+    of: Input
+    kinds: tuple[pa.DataType, ...]
+
+    @classmethod
+    def bound(cls, each: Input, fields: Mapping[str, Field], *, operator: str) -> Grouping:
+        """Return the grouping by a column or combination of some data.
+
+        Raises ConfigError if a column is neither of text nor of integers.
+        """
+        for column in columns_of(each):
+            if is_list(fields[column].type):
+                raise ConfigError(
+                    f"{operator} groups rows by the column {column!r}, which is one of lists: a row would be in "
+                    "several groups. Give it another column."
+                )
+        return cls(each, tuple(category_type(fields[column]) for column in columns_of(each)))
+
+    @property
+    def name(self) -> str:
+        return name_of(self.of)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return columns_of(self.of)
+
+    @property
+    def type(self) -> pa.DataType:
+        """Type of the categories: those of a combination are binary."""
+        return self.kinds[0] if isinstance(self.of, str) else pa.binary()
+
+    def categories(self, block: Block, device: Device) -> Categories:
+        """Return the rows' categories."""
+        columns = [as_categories(block[column], device) for column in self.columns]
+        return columns[0] if isinstance(self.of, str) else combine(columns, device)
+
+    def category(self, row: Row) -> str | int | bytes | None:
+        """Return the category of one row."""
+        values = [scalar(row[column], column, kind) for column, kind in zip(self.columns, self.kinds, strict=True)]
+        return values[0] if isinstance(self.of, str) else combine_one(values)
+
+    def facts(self) -> dict[str, Any]:
+        """Return values of JSON of which `restored` makes it again."""
+        return {"of": list(self.columns), "kinds": [str(kind) for kind in self.kinds]}
+
+    @classmethod
+    def restored(cls, facts: Mapping[str, Any]) -> Grouping:
+        """Return the grouping that these facts are of; raises IntegrityError if they are of none."""
+        known = {str(kind): kind for kind in (pa.string(), pa.int64())}
+        of, kinds = facts.get("of", ()), facts.get("kinds", ())
+        if not of or len(of) != len(kinds) or not set(kinds) <= set(known):
+            raise IntegrityError(f"categories of {of} with types {kinds} are not what this version writes. Fit again.")
+        return cls(of[0] if len(of) == 1 else tuple(of), tuple(known[kind] for kind in kinds))
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """Rows by group: row *i* is in ``groups[codes[i]]``.
+
+    ``codes`` int32 (rows,) on the device; ``groups`` int64 (codes,), each once, on the host.
+    """
+
+    codes: Array
+    groups: npt.NDArray[np.int64]
+
+
+class Groups:
+    """The categories met so far, in order of first sight. Category *i* is group *i* + 1."""
+
+    def __init__(self, type_: pa.DataType) -> None:
+        self._counter = CategoryCounter(type_)
+        self._place = np.zeros(1, np.int64)
+
+    def __len__(self) -> int:
+        return self._counter.size + 1
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that they take."""
+        return self._counter.nbytes + self._place.nbytes
+
+    def values(self) -> pa.Array:
+        """Return the categories of groups 1 and following."""
+        return self._counter.values()
+
+    def number(self, values: pa.Array) -> npt.NDArray[np.int64]:
+        """Return the groups, int64, of categories, new or not."""
+        return self._counter.add(values) + 1
+
+    def add(self, column: Categories, device: Device) -> Grouped:
+        """Return the rows by group."""
+        codes, groups = self._distinct(self.number(column.dictionary))
+        # The code of null, -1, takes the last one.
+        of_code = np.append(codes + 1, NULL).astype(np.int32)
+        return Grouped(device.xp.take(device.from_host(of_code), column.codes), np.concatenate(([NULL], groups)))
+
+    def _distinct(self, numbers: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return a code for each entry of a dictionary, whose entries may repeat, and the group of each code."""
+        self._place = grown(self._place, len(self))
+        entries = np.arange(len(numbers))
+        self._place[numbers] = entries
+        representative = self._place[numbers]
+        first = np.flatnonzero(representative == entries)
+        code = np.empty(len(numbers), np.int64)
+        code[first] = np.arange(len(first))
+        return code[representative], numbers[first]
+
+
+def grown(array: npt.NDArray[Any], rows: int) -> npt.NDArray[Any]:
+    """Return the array with room for that many rows, at least doubled where it had too few; new ones are 0."""
+    if rows <= len(array):
+        return array
+    larger = np.zeros((max(rows, 2 * len(array)), *array.shape[1:]), array.dtype)
+    larger[: len(array)] = array
+    return larger
+
+
+class GroupTable:
+    """The groups of categories that were learnt; a category that was not is group ``unseen``, after the last one.
+
+    ``values`` are the categories of groups 1 and following.
+    """
+
+    def __init__(self, grouping: Grouping, values: pa.Array) -> None:
+        self.grouping = grouping
+        self.unseen = len(values) + 1
+        self.values = values
+        self._table = CategoryTable(values)
+
+    def __len__(self) -> int:
+        """How many categories there are, without null."""
+        return len(self.values)
+
+    def groups(self, dictionary: pa.Array) -> npt.NDArray[np.int64]:
+        """Return the groups, int64, of the entries of a dictionary, and then of null, so that code -1 takes that."""
+        found = self._table.look_up(dictionary)
+        return np.append(np.where(found < 0, self.unseen, found + 1), NULL)
+
+    def group_of_row(self) -> Callable[[Row], int]:
+        """Return what tells the group of one row."""
+        groups = {None: NULL} | {value: group for group, value in enumerate(self.values.to_pylist(), start=1)}
+        grouping, unseen = self.grouping, self.unseen
+        return lambda row: groups.get(grouping.category(row), unseen)
+
+
+def table_of(values: pa.Array, columns: Mapping[str, npt.NDArray[Any]]) -> pa.Table:
+    """Return a table of groups, null first, and of columns of them; integers of 32 bits where they all fit."""
+    categories = pa.concat_arrays([pa.nulls(1, values.type), values])
+    return pa.table({CATEGORY: categories, **{name: to_arrow(_narrowed(each)) for name, each in columns.items()}})
+
+
+def _narrowed(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    limits = np.iinfo(np.int32)
+    fits = numbers.dtype == np.int64 and np.all((numbers >= limits.min) & (numbers <= limits.max))
+    return numbers.astype(np.int32) if fits else numbers
+
+
+def read_categories(table: pa.Table) -> pa.Array:
+    """Return the categories of groups 1 and following of a table of groups; raises IntegrityError if it is none."""
+    if CATEGORY not in table.column_names or not len(table):
+        raise IntegrityError(f"a table of categories has no column {CATEGORY!r}, or no row. Fit again.")
+    values = table[CATEGORY].combine_chunks()
+    if values.null_count != 1 or values[0].is_valid:
+        raise IntegrityError("a table of categories does not begin with null, or has another. Fit again.")
+    return values.slice(1)
+
+
+def read_numbers(table: pa.Table, names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
+    """Return columns of numbers of a table of groups, an entry for each group.
+
+    Raises IntegrityError if one is missing, or not of numbers without nulls.
+    """
+    for name in names:
+        type_ = table.schema.field(name).type if name in table.column_names else None
+        numeric = type_ is not None and (pa.types.is_integer(type_) or pa.types.is_floating(type_))
+        if not numeric or table[name].null_count:
+            raise IntegrityError(f"a table of categories has no column {name!r} of numbers without nulls. Fit again.")
+    return {name: to_numpy(table[name]) for name in names}

@@ -1,0 +1,192 @@
+"""What values a column of categories has: numbered as they are met, looked up, counted and ordered.
+
+All of it happens on dictionaries, on the host; rows are codes.
+"""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from whitewater.errors import ConfigError, InputError, ResourceError
+from whitewater.features.categories.byte_strings import ByteStrings
+from whitewater.features.categories.kernels import find, place_slots
+from whitewater.tables.arrow_arrays import to_numpy
+from whitewater.tables.categories import factorize
+from whitewater.tables.columns import Categories, Column, Lists, Numbers
+
+if TYPE_CHECKING:
+    from whitewater.engines.device import Array, Device
+
+_LEAST_SLOTS, _LEAST_BYTES = 1 << 10, 1 << 12
+# A slot has room for a number of 32 bits.
+MOST_VALUES = 1 << 31
+# The half of a hash that a slot keeps, see `whitewater.features.categories.kernels`.
+_TAG = np.uint64(0xFFFFFFFF00000000)
+
+
+def as_categories(column: Column, device: Device) -> Categories:
+    """Return a column as categories: integers and booleans become those of int64.
+
+    Floats that are all NaN are what a column of nulls is read as. Raises ConfigError if it is of other floats, which
+    have no equal values to rely on, or of lists; InputError if a value is above 2**63 - 1.
+    """
+    if isinstance(column, Categories):
+        return column
+    if isinstance(column, Numbers) and column.values.dtype.kind == "f" and not _known(column, device.xp).any():
+        return Categories(device.xp.full(len(column), -1, np.int32), pa.array([], pa.string()))
+    integers = as_integers(column)
+    return factorize(integers.values, integers.valid, device)
+
+
+def _known(column: Numbers, xp: Any) -> Array:
+    there: Array = ~xp.isnan(column.values)
+    return there if column.valid is None else there & column.valid
+
+
+def as_integers(column: Column) -> Numbers:
+    """Return integers or booleans as int64; see `as_categories`."""
+    if not isinstance(column, Numbers) or column.values.dtype.kind not in "iub":
+        kind = column.values.dtype.name if isinstance(column, Numbers) else "lists or text"
+        raise ConfigError(f"a category is a text or an integer, not one of {kind}. Give other columns, or Bucketize.")
+    values = column.values
+    if values.dtype == np.uint64 and len(column) and int(values.max()) > np.iinfo(np.int64).max:
+        raise InputError("categories are integers of 64 bits with sign: a value is above 2**63 - 1. Store it as text.")
+    return Numbers(values.astype(np.int64, copy=False), column.valid)
+
+
+def as_floats(column: Column, device: Device) -> Array:
+    """Return a column as float64 (rows,) on the device, NaN where it is null; numbers are not copied needlessly.
+
+    Raises InputError if it is of text or lists.
+    """
+    xp = device.xp
+    if isinstance(column, Numbers):
+        floats = column.values.astype(np.float64, copy=False)
+        return floats if column.valid is None else xp.where(column.valid, floats, np.nan)
+    if isinstance(column, Categories) and pa.types.is_int64(column.dictionary.type):
+        table = np.append(np.from_dlpack(column.dictionary).astype(np.float64), np.nan)
+        found: Array = xp.take(device.from_host(table), column.codes)
+        return found
+    kind = "lists" if isinstance(column, Lists) else "text"
+    raise InputError(f"a column of {kind} is where numbers are needed. Convert it, or give another column.")
+
+
+class CategoryCounter:
+    """Numbers distinct values, Arrow's string, binary or int64, densely, in the order in which they are met first.
+
+    Two values are one only if their bytes are equal, whatever their hashes.
+    """
+
+    def __init__(self, type_: pa.DataType) -> None:
+        self._type = type_
+        self._size = 0
+        self._slots = np.zeros(_LEAST_SLOTS, np.uint64)
+        self._offsets = np.zeros(_LEAST_SLOTS // 2 + 1, np.int64)
+        self._data = np.empty(_LEAST_BYTES, np.uint8)
+
+    def add(self, dictionary: pa.Array) -> npt.NDArray[np.int64]:
+        """Return the number of each entry, int64 (entries,); those that are new get the next numbers."""
+        strings = ByteStrings.of(dictionary)
+        hashes = hashes_of(strings)
+        numbers = np.empty(len(strings), np.int64)
+        done = 0
+        while done < len(strings):
+            rest = strings.data, strings.offsets[done:], hashes[done:]
+            table = self._data, self._offsets, self._slots
+            found, self._size = find(rest, table, self._size, True, numbers[done:])
+            done += found
+            if done < len(strings):
+                self._grow(int(strings.offsets[done + 1] - strings.offsets[done]))
+        return numbers
+
+    def _grow(self, bytes_needed: int) -> None:
+        """Make room: twice as many values, or twice as many bytes."""
+        if self._size >= MOST_VALUES:
+            raise ResourceError(
+                f"{self._size:,} categories are as many as can be told apart, and there are more. Use HashBucket."
+            )
+        if self._size == len(self._offsets) - 1:
+            self._slots = _placed(self._slots, 2 * len(self._slots))
+            self._offsets = _longer(self._offsets, len(self._slots) // 2 + 1)
+        else:
+            self._data = _longer(self._data, max(2 * len(self._data), int(self._offsets[self._size]) + bytes_needed))
+
+    @property
+    def size(self) -> int:
+        """How many values there are."""
+        return self._size
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that they take."""
+        return self._slots.nbytes + self._offsets.nbytes + self._data.nbytes
+
+    def values(self) -> pa.Array:
+        """Return the values in the order of their numbers; past 2 GiB of text they are of Arrow's large type."""
+        return ByteStrings(self._data, self._offsets[: self._size + 1]).as_arrow(self._type)
+
+
+class CategoryTable:
+    """Finds values among distinct ones: an Arrow array of string, binary or int64 without nulls.
+
+    It is made when it is first looked into: serving a row, or another process, has no use for it, or makes its own.
+    """
+
+    def __init__(self, values: pa.Array) -> None:
+        self.values = values
+        self._lock = Lock()
+        self._made: tuple[Array, Array, Array] | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CategoryTable, (self.values,)
+
+    def _table(self) -> tuple[Array, Array, Array]:
+        """Return bytes and offsets of the values, and their slots."""
+        with self._lock:
+            if self._made is None:
+                strings = ByteStrings.of(self.values)
+                filled = hashes_of(strings) & _TAG | np.arange(1, len(strings) + 1, dtype=np.uint64)
+                slots = _placed(filled, max(_LEAST_SLOTS, 1 << (2 * len(strings) - 1).bit_length()))
+                # Copied, for the type that `find` is compiled for; it reads a byte even of empty strings.
+                self._made = _longer(strings.data, len(strings.data) + 1), strings.offsets, slots
+            return self._made
+
+    def look_up(self, dictionary: pa.Array) -> npt.NDArray[np.int64]:
+        """Return the position of each entry among the values, int64 (entries,), -1 where it is none of them."""
+        strings = ByteStrings.of(dictionary)
+        numbers = np.empty(len(strings), np.int64)
+        find((*strings.spans, hashes_of(strings)), self._table(), len(self.values), False, numbers)
+        return numbers
+
+
+def hashes_of(strings: ByteStrings) -> Array:
+    """Return what strings are looked for by, uint64 (strings,)."""
+    return strings.hashes(0)
+
+
+def _placed(filled: Array, length: int) -> Array:
+    slots = np.zeros(length, np.uint64)
+    place_slots(filled, slots)
+    return slots
+
+
+def _longer(values: Array, length: int) -> Array:
+    longer = np.empty(length, values.dtype)
+    longer[: len(values)] = values
+    return longer
+
+
+def order_by_frequency(counts: Array, values: pa.Array) -> npt.NDArray[np.int64]:
+    """Return the order of values by descending count, and by ascending value where counts are equal.
+
+    Counts are int64 (values,), values distinct ones of string, binary or int64; text is ordered by its bytes of UTF-8,
+    which is by code points. The order is positions, int64 (values,).
+    """
+    order = to_numpy(pc.sort_indices(values)).astype(np.int64)
+    return order[np.argsort(-counts[order], kind="stable")]

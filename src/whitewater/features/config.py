@@ -1,0 +1,41 @@
+"""Settings of features, and of the roles of columns."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from whitewater.config.base import Section
+
+Role = Literal["label", "continuous", "categorical", "list", "time", "key"]
+
+
+class Feature(Section):
+    """A group of features: columns, and the operators that they go through."""
+
+    name: str = Field(min_length=1, pattern=r"^[a-z][a-z0-9_]*$", description="Name of the group.")
+    columns: tuple[str | tuple[str, ...], ...] = Field(
+        min_length=1, description="Columns; a glob such as C* stands for all that match, a list is a combination."
+    )
+    operators: tuple[str | dict[str, dict[str, Any]], ...] = Field(
+        description="Operators in order: a name, or a name with parameters, such as {Clip: {min_value: 0}}."
+    )
+
+
+class Fit(Section):
+    """What is learnt from the training rows."""
+
+    features: tuple[Feature, ...] = Field(
+        (), description="The groups of features; empty: those that suit the source (not for files)."
+    )
+    memory_share: float = Field(
+        0.6, gt=0, le=1, description="Share of the available memory that may be used before categories go to disk."
+    )
+
+    @model_validator(mode="after")
+    def _groups_have_names_of_their_own(self) -> Self:
+        names = [feature.name for feature in self.features]
+        if repeated := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"features has more than one group named {', '.join(repeated)}: give each another name")
+        return self

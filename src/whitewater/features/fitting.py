@@ -1,0 +1,160 @@
+"""What the operators of a plan learn from a dataset.
+
+Operators that need no other learner's results learn together, in a *phase*; each statistic of a phase is observed in
+*spans* of the data and combined in their order. Spans depend on the data only, so neither threads nor their speed
+change a result.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from whitewater.engines import memory
+from whitewater.errors import InputError
+from whitewater.features.dataset import Dataset, Span, spans
+from whitewater.features.operator import Applying, Fitted, Fitting, Statistic
+from whitewater.features.plan import Learnt, Origin, Plan, evaluated
+
+if TYPE_CHECKING:
+    from whitewater.engines.workers import Workers
+    from whitewater.step import Run
+    from whitewater.tables.columns import Block
+
+logger = logging.getLogger(__name__)
+# Rows of a span: enough for a statistic to be worth its combination with the next one's.
+SPAN_ROWS = 1 << 22
+# Of a block, for each row and column: what is read, and what is made of it on the way.
+ROW_BYTES = 24
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A statistic to learn for a stage."""
+
+    stage: int
+    statistic: Statistic
+
+
+@dataclass(frozen=True)
+class Material:
+    """What the lessons of a pass have in common."""
+
+    plan: Plan
+    learnt: Learnt
+    dataset: Dataset
+    fitting: Fitting
+
+    def columns(self, lesson: Lesson) -> list[str]:
+        """Return the columns of the data that a lesson reads."""
+        return self.plan.data_columns(self.wanted(lesson), training=True)
+
+    def wanted(self, lesson: Lesson) -> dict[str, Origin]:
+        """Return the columns that a lesson observes, and where each comes from."""
+        origins = self.plan.stages[lesson.stage].origins
+        return {name: origins.get(name) for name in lesson.statistic.columns}
+
+    def blocks(self, lesson: Lesson, span: Span) -> Iterator[Block]:
+        """Yield what a lesson observes; columns that operators make are made as they are in training."""
+        applying = Applying(self.fitting.device, training=True)
+        for part in span:
+            read = partial(self.dataset.read, part, device=applying.device)
+            yield evaluated(self.plan, self.learnt, read, self.wanted(lesson), applying)
+
+
+def learn(
+    plan: Plan, dataset: Dataset, *, run: Run[Any], client: Workers, scratch: Path, memory_share: float
+) -> tuple[Plan, tuple[Mapping[str, Fitted], ...]]:
+    """Fit all stages; return the plan with what is known of its columns now, and what each stage learnt.
+
+    What is learnt at a time may take ``memory_share`` of the available memory; for more there is the folder
+    ``scratch``. Raises InputError if there are no rows, and ResourceError if blocks do not fit into memory.
+    """
+    if not dataset.rows:
+        raise InputError("there are no rows to learn from. Check the source of the data.")
+    _forecast(plan, dataset, run.threads)
+    learnt: list[dict[str, Fitted] | None] = [None] * len(plan.stages)
+    while phase := _next_phase(plan, learnt):
+        found: dict[tuple[int, str], Fitted] = {}
+        lessons = phase
+        while lessons:
+            logger.info("a pass over the data learns %d statistics", len(lessons))
+            share = memory.available() * memory_share / min(run.threads, len(lessons))
+            material = Material(plan, learnt, dataset, Fitting(run.device, int(share), scratch))
+            results = list(_results(_longest_first(lessons, material), material, run, client))
+            found |= {
+                (lesson.stage, lesson.statistic.name): each for lesson, each in results if isinstance(each, Fitted)
+            }
+            # Some need another pass.
+            lessons = [replace(lesson, statistic=each) for lesson, each in results if isinstance(each, Statistic)]
+        for stage in dict.fromkeys(lesson.stage for lesson in phase):
+            names = [lesson.statistic.name for lesson in phase if lesson.stage == stage]
+            learnt[stage] = {name: found[stage, name] for name in names}
+        plan = plan.described(learnt)
+    return plan, tuple(each or {} for each in learnt)
+
+
+def _next_phase(plan: Plan, learnt: list[dict[str, Fitted] | None]) -> list[Lesson]:
+    """Return what can be learnt now; stages that learn nothing are done on the way."""
+    lessons: list[Lesson] = []
+    for number, stage in enumerate(plan.stages):
+        if learnt[number] is None and all(learnt[parent] is not None for parent in stage.parents()):
+            found = [Lesson(number, each) for each in stage.operator.statistics(stage.inputs, stage.fields)]
+            lessons += found
+            if not found:
+                learnt[number] = {}
+    return lessons
+
+
+def _results(
+    lessons: Sequence[Lesson], material: Material, run: Run[Any], client: Workers
+) -> Iterator[tuple[Lesson, Fitted | Statistic]]:
+    """Yield what was learnt: a task is a statistic where they are many, or else a span of one."""
+    cut = list(spans(material.dataset.parts(), rows=SPAN_ROWS))
+    mapped = partial(run.map, client=client, label="fit", ordered=True, shared={"material": material})
+    if len(lessons) >= run.threads or len(cut) == 1:
+        results = mapped(_observe_and_combine, [(lesson, cut) for lesson in lessons])
+        yield from zip(lessons, results, strict=True)
+        return
+    parts = mapped(_observe, [(lesson, span) for lesson in lessons for span in cut])
+    for lesson in lessons:
+        yield lesson, lesson.statistic.combine([next(parts) for _ in cut], material.fitting)
+
+
+def _observe_and_combine(task: tuple[Lesson, Sequence[Span]], *, material: Material) -> Fitted | Statistic:
+    lesson, cut = task
+    parts = [_observe((lesson, span), material=material) for span in cut]
+    return lesson.statistic.combine(parts, material.fitting)
+
+
+def _observe(task: tuple[Lesson, Span], *, material: Material) -> Any:
+    lesson, span = task
+    return lesson.statistic.observe(material.blocks(lesson, span), material.fitting)
+
+
+def _longest_first(lessons: Sequence[Lesson], material: Material) -> list[Lesson]:
+    """Order statistics by the bytes that they read, so that no long one begins when the others end."""
+    names = {name for lesson in lessons for name in material.columns(lesson)}
+    sizes = material.dataset.stored_bytes(sorted(names))
+    return sorted(lessons, key=lambda lesson: -sum(sizes[name] for name in material.columns(lesson)))
+
+
+def _forecast(plan: Plan, dataset: Dataset, threads: int) -> None:
+    rows = max(part.rows for part in dataset.parts())
+    read = [
+        {
+            *plan.data_columns(dict.fromkeys(share.outputs, number), training=True),
+            *stage.operator.dependencies(fitting=True, training=True),
+        }
+        for number, stage in enumerate(plan.stages)
+        for share in stage.shares
+    ]
+    memory.forecast(
+        min(threads, len(read)) * rows * max(map(len, read), default=0) * ROW_BYTES,
+        what=f"fitting on row groups of up to {rows:,} rows",
+        remedy="Make smaller row groups (recsys.fetch.row_group_rows), or take fewer threads.",
+    )

@@ -1,0 +1,136 @@
+"""What an operator of a workflow is: parameters, what it learns from data, and what it makes of a block or a row.
+
+An operator is a frozen model of its parameters, so that it can be written as JSON and compared. What it learns is kept
+apart, in `Fitted` objects, one for each `Statistic`: for most operators one for each of their columns, so that columns
+are learnt beside each other. ``columns >> operator`` is a node of a graph; see `whitewater.features.graph`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from whitewater.config.base import Section
+from whitewater.features.graph import Inputs, Node, Selection, as_node
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from whitewater.engines.device import Device
+    from whitewater.features.schema import Field
+    from whitewater.tables.columns import Block
+
+Value = str | int | float | None | list[Any]
+"""Of one row: None or NaN is null; a list is a list's."""
+Row = Mapping[str, Value]
+RowFunction = Callable[[Row], dict[str, Value]]
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """Where a statistic is learnt: ``memory`` are the bytes that it may take, ``scratch`` a folder for more."""
+
+    device: Device
+    memory: int
+    scratch: Path
+
+
+@dataclass(frozen=True)
+class Applying:
+    """Where an operator is applied. ``training`` asks for what a row may know of the data that it was fitted on."""
+
+    device: Device
+    training: bool = False
+
+
+class Fitted:
+    """What was learnt, as JSON and tables, from which it can be made again."""
+
+    def facts(self) -> dict[str, Any]:
+        """Return what is small, as values of JSON: by default all fields."""
+        return dict(vars(self))
+
+    def tables(self) -> Mapping[str, pa.Table]:
+        """Return what may be large, by names of files without suffix."""
+        return {}
+
+
+@dataclass(frozen=True)
+class Statistic(ABC):
+    """Something to learn from some columns: frozen, and picklable, because workers observe parts of the data."""
+
+    name: str  # its key in the operator's mapping of what was learnt, and in the artefact
+    columns: tuple[str, ...]  # of the blocks that it observes: outputs of the operators before, or columns of the data
+
+    @abstractmethod
+    def observe(self, blocks: Iterator[Block], fitting: Fitting) -> Any:
+        """Return what the blocks of one part of the data tell; picklable. Blocks are seen once, in order."""
+
+    @abstractmethod
+    def combine(self, parts: Sequence[Any], fitting: Fitting) -> Fitted | Statistic:
+        """Return what was learnt from all parts, which come in the order of the data, or what needs another pass."""
+
+
+class Operator(Section, ABC):
+    """Parameters of a feature. ``columns >> Operator(...)`` applies it to columns."""
+
+    def __rrshift__(self, columns: Selection | Node) -> Node:
+        return Applied(self, as_node(columns))
+
+    # Whether ``["A", ["B", "C"]]`` means the column A and the combinations of B and C.
+    takes_combinations: ClassVar[bool] = False
+
+    def dependencies(self, *, fitting: bool, training: bool) -> tuple[str, ...]:
+        """Return the columns of the data that are needed besides the inputs: to fit, to transform, or in training."""
+        del fitting, training
+        return ()
+
+    @abstractmethod
+    def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> Sequence[Field]:
+        """Return the columns that come out.
+
+        ``fields`` are those of the inputs and dependencies. Raises ConfigError where the operator cannot take a type.
+        """
+
+    def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> Sequence[Statistic]:
+        """Return what is to be learnt before `transform`."""
+        del inputs, fields
+        return ()
+
+    def learnt_names(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[str]:
+        """Return the names of what `statistics` returns, without looking at anything outside."""
+        return [each.name for each in self.statistics(inputs, fields)]
+
+    def restored(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Fitted:
+        """Return what one statistic learnt, from its `Fitted.facts` and `Fitted.tables`.
+
+        Raises IntegrityError if they are not what this operator writes.
+        """
+        raise NotImplementedError(f"{type(self).__name__} learns nothing")
+
+    def described(self, fields: Sequence[Field], fitted: Mapping[str, Fitted]) -> Sequence[Field]:
+        """Return the columns that come out with what is known of them after fitting, such as their cardinality."""
+        del fitted
+        return fields
+
+    @abstractmethod
+    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], applying: Applying) -> Block:
+        """Return the columns that come out, in the order of `output`, for the rows of the block.
+
+        ``inputs`` are all that the operator was given or, where none is mixed with others, some of them.
+        """
+
+    @abstractmethod
+    def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
+        """Return `transform` for one row (in serving, not in training), compiled to look-ups."""
+
+
+@dataclass(frozen=True, eq=False)
+class Applied(Node):
+    """What an operator makes of the columns of a node."""
+
+    operator: Operator
+    parent: Node

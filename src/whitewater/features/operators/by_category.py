@@ -1,0 +1,296 @@
+"""What is learnt of categories, as tables, and the operators that learn numbers of them.
+
+Each part of the data is gathered as a table of its categories, and the tables are merged. Those that are not small wait
+on disk until then, and a part that has more categories than memory becomes several tables: learning takes no more than
+the merged table, which applying needs anyway.
+"""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+from uuid import uuid4
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from whitewater.errors import IntegrityError, ResourceError
+from whitewater.features.categories.groups import (
+    Grouped,
+    Grouping,
+    Groups,
+    GroupTable,
+    grown,
+    name_of,
+    read_categories,
+    read_numbers,
+    table_of,
+)
+from whitewater.features.operator import Fitted, Operator, Statistic
+from whitewater.features.operators.by_column import number_fields
+from whitewater.features.schema import Field
+from whitewater.tables.columns import Numbers
+
+if TYPE_CHECKING:
+    from whitewater.engines.device import Array, Device
+    from whitewater.features.graph import Inputs
+    from whitewater.features.operator import Applying, Fitting, Row, RowFunction, Value
+    from whitewater.tables.columns import Block, Categories
+
+logger = logging.getLogger(__name__)
+# Tables up to this size wait in memory: those of a thousand parts of the data are 4 GB.
+WAITING_BYTES = 1 << 22
+# The memory by this is for the table of a part while it is gathered: tables grow by doubling, and are then copied.
+GATHERING_SHARE = 4
+TABLE = "categories"
+TAG = "continuous"
+
+
+class ByCategory(Operator):
+    """Numbers of the category of a row, of each column or combination that it is given."""
+
+    takes_combinations: ClassVar[bool] = True
+
+    @abstractmethod
+    def columns_of(self, name: str) -> Mapping[str, pa.DataType]:
+        """Return the columns that come out for the column or combination of that name, and their types."""
+
+    @abstractmethod
+    def gathering(self, grouping: Grouping) -> Gathering:
+        """Return an empty table of what is learnt."""
+
+    @abstractmethod
+    def learnt(self, grouping: Grouping, table: pa.Table) -> LearntByCategory:
+        """Return what was learnt, from the table of all of the data."""
+
+    def of_rows(self, block: Block, applying: Applying) -> Array | None:
+        """Return what besides its categories must be known of each row, integers (rows,) on the device."""
+        return None
+
+    @property
+    def of_numbers(self) -> tuple[str, ...]:
+        """The columns of the data that numbers are learnt of."""
+        return ()
+
+    def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
+        number_fields(self, self.of_numbers, fields)
+        names = [grouping.name for grouping in self._groupings(inputs, fields)]
+        return [Field(column, type_, (TAG,)) for name in names for column, type_ in self.columns_of(name).items()]
+
+    def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[GroupStatistic]:
+        others = self.dependencies(fitting=True, training=False)
+        return [
+            GroupStatistic(grouping.name, tuple(dict.fromkeys((*grouping.columns, *others))), grouping, self)
+            for grouping in self._groupings(inputs, fields)
+        ]
+
+    def _groupings(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Grouping]:
+        return [Grouping.bound(each, fields, operator=type(self).__name__) for each in inputs]
+
+    def restored(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> LearntByCategory:
+        grouping = Grouping.restored(facts)
+        if grouping.of not in inputs or TABLE not in tables:
+            raise IntegrityError(f"{type(self).__name__}: there is no table of {grouping.name}. Fit again.")
+        return self.learnt(grouping, tables[TABLE])
+
+    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], applying: Applying) -> Block:
+        of_rows = self.of_rows(block, applying)
+        made: dict[str, Numbers] = {}
+        for name in map(name_of, inputs):
+            learnt = cast("LearntByCategory", fitted[name])
+            categories = learnt.lookup.grouping.categories(block, applying.device)
+            numbers = learnt.numbers(categories, of_rows, applying)
+            made |= zip(self.columns_of(name), map(Numbers, numbers), strict=True)
+        return made
+
+    def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
+        names = [name_of(each) for each in inputs]
+        functions = [
+            (tuple(self.columns_of(name)), cast("LearntByCategory", fitted[name]).numbers_of_row()) for name in names
+        ]
+
+        def numbers(row: Row) -> dict[str, Value]:
+            made: dict[str, Value] = {}
+            for columns, function in functions:
+                made.update(zip(columns, function(row), strict=True))
+            return made
+
+        return numbers
+
+
+class Gathering(ABC):
+    """A table of groups that grows with blocks, or with tables of other parts; its categories are of a type.
+
+    ``totals`` are arrays (groups,), by name, with room for more groups; those of other parts are added to them.
+    """
+
+    def __init__(self, type_: pa.DataType, totals: dict[str, npt.NDArray[Any]]) -> None:
+        self.groups, self.totals = Groups(type_), totals
+
+    @abstractmethod
+    def add(self, block: Block, device: Device) -> None:
+        """Add the rows of a block."""
+
+    def merge(self, table: pa.Table) -> None:
+        """Add what another table tells, which may lie on disk."""
+        groups = np.append(0, self.groups.number(read_categories(table)))
+        self.grow()
+        self.add_table(groups, table)
+
+    def grow(self) -> None:
+        """Make room for all groups."""
+        self.totals = {name: grown(each, len(self.groups)) for name, each in self.totals.items()}
+
+    def add_table(self, groups: npt.NDArray[np.int64], table: pa.Table) -> None:
+        """Add what another table tells of its categories, which are these groups."""
+        for name, numbers in read_numbers(table, list(self.totals)).items():
+            self.totals[name][groups] += numbers
+
+    def table(self) -> pa.Table:
+        """Return what was gathered."""
+        return table_of(self.groups.values(), {name: each[: len(self.groups)] for name, each in self.totals.items()})
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it takes."""
+        return self.groups.nbytes + sum(each.nbytes for each in self.totals.values())
+
+
+class GatheringOfRows(Gathering):
+    """A table of the categories of a grouping, each row being in one of them."""
+
+    def __init__(self, grouping: Grouping, totals: dict[str, npt.NDArray[Any]]) -> None:
+        super().__init__(grouping.type, totals)
+        self._grouping = grouping
+
+    def add(self, block: Block, device: Device) -> None:
+        here = self.groups.add(self._grouping.categories(block, device), device)
+        self.grow()
+        self.add_rows(here, block, device)
+
+    @abstractmethod
+    def add_rows(self, here: Grouped, block: Block, device: Device) -> None:
+        """Add the rows of a block, which are in these groups."""
+
+
+class CategoryStatistic(Statistic):
+    """What is learnt of categories, from the tables of the parts of the data."""
+
+    @abstractmethod
+    def gathering(self) -> Gathering:
+        """Return an empty table."""
+
+    @abstractmethod
+    def learnt(self, table: pa.Table) -> Fitted:
+        """Return what was learnt, from the table of all of the data."""
+
+    @abstractmethod
+    def refuse(self, gathering: Gathering, fitting: Fitting, *, merged: float) -> None:
+        """Raise ResourceError if a table that outgrew ``fitting.memory`` has no room, a part of the data merged."""
+
+    def observe(self, blocks: Iterator[Block], fitting: Fitting) -> list[pa.Table | Path]:
+        """Return the tables of one part of the data: those that are not small as files in the scratch folder."""
+        tables: list[pa.Table | Path] = []
+        gathering = self.gathering()
+        for block in blocks:
+            gathering.add(block, fitting.device)
+            if gathering.nbytes > fitting.memory // GATHERING_SHARE:
+                logger.info(
+                    "%s: %d categories take %.1f MB and wait on disk for others.",
+                    self.name, len(gathering.groups), gathering.nbytes / 1e6,
+                )  # fmt: skip
+                tables.append(_stored(gathering.table(), fitting))
+                gathering = self.gathering()
+        last = gathering.table()
+        return [*tables, last if last.nbytes <= WAITING_BYTES else _stored(last, fitting)]
+
+    def combine(self, parts: Sequence[list[pa.Table | Path]], fitting: Fitting) -> Fitted:
+        waiting = [each for part in parts for each in part]
+        if len(waiting) == 1:
+            return self.learnt(_taken(waiting[0]))
+        gathering = self.gathering()
+        for number, each in enumerate(waiting, start=1):
+            gathering.merge(_mapped(each) if isinstance(each, Path) else each)
+            if gathering.nbytes > fitting.memory:
+                self.refuse(gathering, fitting, merged=number / len(waiting))
+            if isinstance(each, Path):
+                each.unlink()
+        table = gathering.table()
+        del gathering  # which is as large again as what is made of it
+        return self.learnt(table)
+
+
+@dataclass(frozen=True)
+class GroupStatistic(CategoryStatistic):
+    """What an operator learns of the categories of a grouping, from its columns and others."""
+
+    grouping: Grouping
+    operator: ByCategory
+
+    def gathering(self) -> Gathering:
+        return self.operator.gathering(self.grouping)
+
+    def learnt(self, table: pa.Table) -> Fitted:
+        return self.operator.learnt(self.grouping, table)
+
+    def refuse(self, gathering: Gathering, fitting: Fitting, *, merged: float) -> None:
+        raise ResourceError(
+            f"{self.name}: the table of its categories takes {gathering.nbytes / 1e6:,.1f} MB for "
+            f"{len(gathering.groups):,} categories, after {merged:.0%} of the data, but {fitting.memory / 1e6:,.1f} MB "
+            "are there for it, in fitting as in applying. Give it more memory (recsys.fit.memory_share, or fewer "
+            "threads), fewer folds or statistics, or the buckets of a HashBucket instead of the categories."
+        )
+
+
+class LearntByCategory(Fitted):
+    """What was learnt of one column or combination."""
+
+    def __init__(self, grouping: Grouping, table: pa.Table) -> None:
+        self.lookup, self._table = GroupTable(grouping, read_categories(table)), table
+
+    def facts(self) -> dict[str, Any]:
+        return self.lookup.grouping.facts() | {"categories": len(self.lookup)}
+
+    def tables(self) -> dict[str, pa.Table]:
+        return {TABLE: self._table}
+
+    @abstractmethod
+    def numbers(self, categories: Categories, of_rows: Array | None, applying: Applying) -> Sequence[Array]:
+        """Return the numbers of rows, arrays (rows,) on the device."""
+
+    @abstractmethod
+    def numbers_of_row(self) -> Callable[[Row], Sequence[Value]]:
+        """Return `numbers` of one row, in serving; null is None."""
+
+
+def spread(numbers: Any, codes: Array, device: Device) -> Array:
+    """Return the numbers, an array on the host, of the rows with these codes."""
+    rows: Array = device.xp.take(device.from_host(numbers), codes)
+    return rows
+
+
+def _stored(table: pa.Table, fitting: Fitting) -> Path:
+    path = fitting.scratch / f"categories-{uuid4().hex}.arrow"
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    return path
+
+
+def _taken(waiting: pa.Table | Path) -> pa.Table:
+    """Return a table that waited, in memory."""
+    if isinstance(waiting, pa.Table):
+        return waiting
+    with pa.OSFile(str(waiting)) as source:
+        table = pa.ipc.open_file(source).read_all()
+    waiting.unlink()
+    return table
+
+
+def _mapped(path: Path) -> pa.Table:
+    with pa.memory_map(str(path)) as source:
+        return pa.ipc.open_file(source).read_all()

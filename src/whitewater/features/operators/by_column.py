@@ -1,0 +1,169 @@
+"""What the operators that make one column of one column have in common.
+
+Those of numbers compute in float64. Those that keep the scale of a column, so that a time in seconds stays exact, put
+out a type that holds its values; those that change it put out float32.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from whitewater.errors import ConfigError, InputError, IntegrityError
+from whitewater.features.categories.values import as_floats
+from whitewater.features.operator import Applying, Fitted, Operator, Row, RowFunction
+from whitewater.tables.columns import Numbers
+
+if TYPE_CHECKING:
+    from whitewater.engines.device import Array, Device
+    from whitewater.features.graph import Inputs
+    from whitewater.features.schema import Field
+    from whitewater.tables.columns import Block, Column
+
+
+class ByColumn(Operator):
+    """Makes of each column one, whatever the others are: `field`, `column` and `value` say the same of it."""
+
+    def named(self, name: str) -> str:
+        """Return the name of the column that is made of one."""
+        return name
+
+    def given(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
+        """Return the columns that it is given; raises ConfigError where it cannot take one."""
+        return [fields[name] for name in column_names(inputs)]
+
+    @abstractmethod
+    def field(self, field: Field) -> Field:
+        """Return the column that is made of a column; its name is that of `named`."""
+
+    @abstractmethod
+    def column(self, name: str, column: Column, fitted: Fitted | None, device: Device) -> Column:
+        """Return what is made of the rows of a column."""
+
+    @abstractmethod
+    def value(self, name: str, fitted: Fitted | None) -> Callable[[Any], Any]:
+        """Return the function that does to one value of a column, null or not, what `column` does to all."""
+
+    def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
+        return [self.field(field) for field in self.given(inputs, fields)]
+
+    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], applying: Applying) -> Block:
+        return {
+            self.named(name): self.column(name, block[name], fitted.get(name), applying.device)
+            for name in column_names(inputs)
+        }
+
+    def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
+        functions = [(self.named(name), name, self.value(name, fitted.get(name))) for name in column_names(inputs)]
+
+        def compute(row: Row) -> dict[str, Any]:
+            return {made: function(row[name]) for made, name, function in functions}
+
+        return compute
+
+
+class ByNumber(ByColumn):
+    """Makes numbers of numbers, one by one; null stays null."""
+
+    def given(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
+        return number_fields(self, inputs, fields)
+
+    def column(self, name: str, column: Column, fitted: Fitted | None, device: Device) -> Numbers:
+        return self.numbers(name, numbers_of(self, name, column), fitted, device)
+
+    def value(self, name: str, fitted: Fitted | None) -> Callable[[Any], Any]:
+        compute = self.number(name, fitted)
+        # NaN alone is not equal to itself.
+        return lambda value: None if value is None or value != value else compute(value)  # noqa: PLR0124
+
+    @abstractmethod
+    def numbers(self, name: str, column: Numbers, fitted: Fitted | None, device: Device) -> Numbers:
+        """Return what is made of a column of numbers."""
+
+    @abstractmethod
+    def number(self, name: str, fitted: Fitted | None) -> Callable[[Any], Any]:
+        """Return the function that does to a value that is not null what `numbers` does to a column."""
+
+
+class OnFloats(ByNumber):
+    """Puts out float32."""
+
+    def field(self, field: Field) -> Field:
+        return replace(field, type=pa.float32())
+
+    def numbers(self, name: str, column: Numbers, fitted: Fitted | None, device: Device) -> Numbers:
+        return Numbers(self.floats(name, as_floats(column, device), fitted, device).astype(np.float32))
+
+    @abstractmethod
+    def floats(self, name: str, values: Array, fitted: Fitted | None, device: Device) -> Array:
+        """Return the values that come out of float64 (rows,), NaN where null, on the device."""
+
+
+def column_names(inputs: Inputs) -> tuple[str, ...]:
+    """Return the inputs of an operator that takes no combinations, which plans refuse."""
+    return tuple(each for each in inputs if isinstance(each, str))
+
+
+def is_number(type_: pa.DataType) -> bool:
+    """Tell whether a column of this type is one of numbers; booleans are 0 and 1."""
+    return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_boolean(type_))
+
+
+def number_fields(operator: Operator, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
+    """Return the columns that an operator was given; raises ConfigError if one is not of numbers."""
+    given = [fields[name] for name in column_names(inputs)]
+    for field in given:
+        if not is_number(field.type):
+            raise ConfigError(
+                f"{type(operator).__name__} takes numbers, but the column {field.name!r} is of type {field.type}. "
+                "Leave it out, or convert it in the data."
+            )
+    return given
+
+
+def numbers_of(operator: Operator, name: str, column: Column) -> Numbers:
+    """Return a column that is one of numbers; raises InputError if it is not."""
+    if not isinstance(column, Numbers):
+        raise InputError(
+            f"{type(operator).__name__} takes numbers, but the column {name!r} is of {type(column).__name__.lower()}. "
+            "Give it the column as it was when the workflow was fitted."
+        )
+    return column
+
+
+def holding(type_: pa.DataType, *constants: float) -> pa.DataType:
+    """Return the type of a column that also has these values: its own if that holds them exactly, else float64."""
+    if pa.types.is_boolean(type_):
+        return holding(pa.int8(), *constants)
+    dtype = np.dtype(type_.to_pandas_dtype())
+    if dtype.kind == "f":
+        fits = all(abs(each) <= np.finfo(dtype).max and float(dtype.type(each)) == each for each in constants)
+    else:
+        limits = np.iinfo(dtype)
+        fits = all(float(each).is_integer() and limits.min <= each <= limits.max for each in constants)
+    return type_ if fits else pa.float64()
+
+
+def holding_dtype(column: Numbers, *constants: float) -> np.dtype[Any]:
+    """Return the dtype of the type that `holding` returns."""
+    dtype: np.dtype[Any] = np.dtype(holding(pa.from_numpy_dtype(column.values.dtype), *constants).to_pandas_dtype())
+    return dtype
+
+
+def plain_number(value: float) -> int | float:
+    """Return a parameter as it is in a row: whole numbers as int, as a column of integers holds them."""
+    return int(value) if value.is_integer() else value
+
+
+def finite(facts: Mapping[str, Any], key: str) -> float:
+    """Return a finite number among the facts of an artefact; raises IntegrityError if it is none."""
+    value = facts.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise IntegrityError(f"the artefact has {value!r} for {key!r}, where a number is needed. Fit and save again.")
+    return float(value)

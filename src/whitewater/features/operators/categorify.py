@@ -1,0 +1,231 @@
+"""Categories as ids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pydantic import Field as Setting
+from pydantic import model_validator
+
+from whitewater.errors import ConfigError, InputError
+from whitewater.features.categories.combinations import combine_one
+from whitewater.features.categories.groups import name_of
+from whitewater.features.categories.ids import category_type, id_field, ids_of_rows, is_list, scalar, with_cardinality
+from whitewater.features.categories.learning import GivenVocabulary, Group, LearntVocabulary
+from whitewater.features.categories.vocabulary import (
+    NULL,
+    OUT_OF_VOCABULARY,
+    Vocabulary,
+    VocabularyFacts,
+    restored_vocabulary,
+)
+from whitewater.features.operator import Operator
+from whitewater.features.schema import Field
+
+if TYPE_CHECKING:
+    from whitewater.features.graph import Inputs
+    from whitewater.features.operator import Applying, Fitted, Row, RowFunction, Statistic, Value
+    from whitewater.tables.columns import Block, Column
+
+Given = str | tuple[str, ...] | tuple[int, ...]
+
+
+class Categorify(Operator):
+    """The id of a category, by how often it occurs.
+
+    Ids are 0 for padding, which fills up lists; 1 for null and NaN; from 2 those of values out of the vocabulary; then
+    the vocabulary by descending frequency, equally frequent values by ascending value (texts by their bytes of UTF-8).
+    They depend on the values and their counts alone: not on the order of rows, partitions, the device or memory.
+
+    A value is out of the vocabulary if it was not there to learn from, or was too rare: its id is 2, or, with
+    ``num_buckets``, ``2 + hash % num_buckets``, where the hash is XXH64 as in `HashBucket`.
+
+    Input: text, integers, or lists of them, whose elements get ids; integers of any width are alike, but a vocabulary
+    of text refuses integers and one of integers text. Output: int32, or int64 where ids need it; lists stay lists,
+    empty ones too. Each output has the property ``cardinality``, which all ids are below.
+
+    With ``encode_type="joint"`` the columns of ``["A", ["B", "C"]]`` are A, with a vocabulary of its own, and B and C,
+    with one vocabulary for both: counts are added. With ``"combo"`` they are A, and ``B_C``, whose categories are the
+    combinations of values of B and C; null is one where all parts are null, else a null part is a value.
+    """
+
+    takes_combinations: ClassVar[bool] = True
+    freq_threshold: int = Setting(0, ge=0, description="Values with fewer rows are out of the vocabulary.")
+    max_size: int = Setting(
+        0, ge=0, description="Ids at most, with those of padding, null and values out of the vocabulary; 0: any number."
+    )
+    num_buckets: int | None = Setting(
+        None, ge=1, lt=2**62, description="Ids of values out of the vocabulary, by hash; null: one."
+    )
+    encode_type: Literal["joint", "combo"] = Setting(
+        "joint", description="Whether a list of columns shares a vocabulary, or is combined to one column."
+    )
+    vocabs: dict[str, Given] | None = Setting(
+        None,
+        description="Vocabularies that are given, by name of column, or of group joined by _: values in the order of "
+        "ids, or a Parquet file whose first column has them; freq_threshold and max_size do not apply.",
+    )
+
+    @model_validator(mode="after")
+    def _options_agree(self) -> Self:
+        if self.freq_threshold and self.max_size:
+            raise ConfigError(
+                "Categorify: freq_threshold and max_size both say which values are left out. Set one of them to 0."
+            )
+        if self.max_size and self.max_size <= self._first:
+            raise ConfigError(
+                f"Categorify: max_size {self.max_size} leaves no id for a value: {self._first} are reserved. Raise it."
+            )
+        return self
+
+    def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> Sequence[Field]:
+        return [field for group in self._groups(inputs) for field in self._fields(group, fields)]
+
+    def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> Sequence[Statistic]:
+        groups = self._groups(inputs)
+        if unknown := sorted(set(self.vocabs or {}) - {group.name for group in groups}):
+            raise ConfigError(
+                f"Categorify: vocabs has {', '.join(unknown)}, but the vocabularies are of "
+                f"{', '.join(group.name for group in groups)}. Name one of them."
+            )
+        return [self._statistic(group, _kind(group, fields)) for group in groups]
+
+    def learnt_names(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[str]:
+        # A file of a given vocabulary is not needed once the vocabulary is learnt.
+        del fields
+        return [group.name for group in self._groups(inputs)]
+
+    def restored(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Vocabulary:
+        del inputs
+        return restored_vocabulary(facts, tables)
+
+    def described(self, fields: Sequence[Field], fitted: Mapping[str, Fitted]) -> Sequence[Field]:
+        vocabularies = [each for each in fitted.values() if isinstance(each, Vocabulary)]
+        cardinality = {name: each.about.cardinality for each in vocabularies for name in each.about.columns}
+        return [with_cardinality(field, cardinality[field.name]) for field in fields]
+
+    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], applying: Applying) -> Block:
+        made: dict[str, Column] = {}
+        for group in self._groups(inputs):
+            vocabulary = cast("Vocabulary", fitted[group.name])
+            for name in group.outputs:
+                made[name] = ids_of_rows(
+                    group.column(name, block, applying.device), vocabulary.ids,
+                    null=NULL, cardinality=vocabulary.about.cardinality, device=applying.device,
+                )  # fmt: skip
+        return made
+
+    def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
+        functions = [each for group in self._groups(inputs) for each in _row_functions(group, fitted)]
+
+        def ids(row: Row) -> dict[str, Value]:
+            return {name: function(row) for name, function in functions}
+
+        return ids
+
+    @property
+    def _first(self) -> int:
+        """Id of the first value of a vocabulary."""
+        return OUT_OF_VOCABULARY + (self.num_buckets or 1)
+
+    def _groups(self, inputs: Inputs) -> list[Group]:
+        combo = self.encode_type == "combo"
+        groups = [
+            Group(each, (each,), combined=False)
+            if isinstance(each, str)
+            else Group(name_of(each), each, combined=combo)
+            for each in inputs
+        ]
+        names = [group.name for group in groups]
+        outputs = [name for group in groups for name in group.outputs]
+        for name in [*names, *outputs]:
+            if names.count(name) > 1 or outputs.count(name) > 1:
+                raise ConfigError(
+                    f"Categorify: {name} is there more than once. A list of columns shares a vocabulary; for their "
+                    "combination set encode_type to combo, and if names coincide, rename one."
+                )
+        return groups
+
+    def _fields(self, group: Group, fields: Mapping[str, Field]) -> list[Field]:
+        _kind(group, fields)
+        made = [Field(group.name, pa.int64())] if group.combined else [fields[name] for name in group.columns]
+        return [replace(id_field(field, self._first), properties={}) for field in made]
+
+    def _statistic(self, group: Group, kind: pa.DataType) -> Statistic:
+        given = (self.vocabs or {}).get(group.name)
+        if given is not None:
+            vocabulary = _given(group, given, kind, self.num_buckets or 1)
+            return GivenVocabulary(group.name, group.columns, group, vocabulary)
+        most = self.max_size - self._first if self.max_size else None
+        return LearntVocabulary(
+            group.name, group.columns, group, kind, self.freq_threshold, most, self.num_buckets or 1
+        )
+
+
+def _kind(group: Group, fields: Mapping[str, Field]) -> pa.DataType:
+    """Return the type of a group's values: string, int64, or binary for combinations."""
+    kinds = [category_type(fields[name]) for name in group.columns]
+    if group.combined:
+        if lists := [name for name in group.columns if is_list(fields[name].type)]:
+            raise ConfigError(f"Categorify cannot combine lists, and {lists[0]} has some. Leave it out.")
+        return pa.binary()
+    if len(set(kinds)) > 1:
+        raise ConfigError(
+            f"Categorify: {', '.join(group.columns)} cannot share a vocabulary: some are text and some integers."
+        )
+    return kinds[0]
+
+
+def _row_functions(group: Group, fitted: Mapping[str, Fitted]) -> list[tuple[str, Callable[[Row], Value]]]:
+    """Return the columns of a group, and what gives the id, or ids, of each for a row."""
+    vocabulary = cast("Vocabulary", fitted[group.name])
+    id_of = vocabulary.id_of()
+    # Where nothing was learnt, nothing is known of the type either.
+    kind = vocabulary.kind if vocabulary.about.values else None
+
+    def of_combination(row: Row) -> Value:
+        return id_of(combine_one([scalar(row[name], name) for name in group.columns]))
+
+    def of_column(name: str) -> Callable[[Row], Value]:
+        def ids(row: Row) -> Value:
+            value = row[name]
+            if isinstance(value, list | tuple):
+                return [id_of(scalar(each, name, kind)) for each in value]
+            return id_of(scalar(value, name, kind))
+
+        return ids
+
+    return [(name, of_combination if group.combined else of_column(name)) for name in group.outputs]
+
+
+def _given(group: Group, given: Given, kind: pa.DataType, num_buckets: int) -> Vocabulary:
+    """Return a given vocabulary, with counts of 0.
+
+    Raises ConfigError if it is for a combination, has nulls or repetitions, or values of another type; InputError if
+    its file cannot be read.
+    """
+    if group.combined:
+        raise ConfigError(f"Categorify: vocabs cannot be given for {group.name}, a combination. Leave it out.")
+    found = _read(Path(given)) if isinstance(given, str) else pa.array(given, None if given else kind)
+    values = found.cast(kind) if category_type(Field(group.name, found.type)) == kind else found
+    if values.type != kind:
+        raise ConfigError(f"Categorify: vocabs gives {group.name} values of type {values.type}, but it has {kind}.")
+    if values.null_count or len(pc.unique(values)) < len(values):
+        raise ConfigError(f"Categorify: vocabs gives {group.name} a null, or a value more than once. Remove it.")
+    about = VocabularyFacts(group.outputs, str(kind), num_buckets, len(values), 0, 0, 0, None)
+    return Vocabulary(about, values, np.zeros(len(values), np.int64))
+
+
+def _read(path: Path) -> pa.Array:
+    try:
+        with pq.ParquetFile(path) as file:
+            return file.read([file.schema_arrow.names[0]]).column(0).combine_chunks()
+    except (OSError, pa.ArrowException, IndexError) as error:
+        raise InputError(f"Categorify: the vocabulary {path} cannot be read as Parquet: {error}.") from error

@@ -1,0 +1,239 @@
+"""Columns of another table, such as what is known of items, found by key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pydantic import Field as Parameter
+from pydantic import model_validator
+
+from whitewater.engines import resolve
+from whitewater.errors import ConfigError, InputError, IntegrityError
+from whitewater.features.categories.groups import Grouping, GroupTable, columns_of
+from whitewater.features.categories.ids import category_type
+from whitewater.features.operator import Applying, Fitted, Fitting, Operator, Row, RowFunction, Statistic
+from whitewater.features.operators.by_column import column_names, is_number
+from whitewater.features.schema import Field, plain, type_named
+from whitewater.tables.arrow_arrays import to_arrow
+from whitewater.tables.columns import Categories, Column, Numbers, moved
+from whitewater.tables.parquet.columns import column_of
+
+if TYPE_CHECKING:
+    from whitewater.engines.device import Device
+    from whitewater.features.graph import Inputs
+    from whitewater.tables.columns import Block
+
+TABLE = "table"
+Names = tuple[str, ...]
+
+
+class JoinExternal(Operator):
+    """Columns of a Parquet file whose row has the values of the inputs under the same names: a left join.
+
+    The inputs, text or integers, are the keys; those of the file must be unique and not null. Where no row has them, or
+    one of them is null, the columns are null. Types: as in the file. The keys and columns of the file are read by fit
+    and kept in the artefact; the file is not needed any more then.
+    """
+
+    table: str = Parameter(min_length=1, description="Path of the Parquet file.")
+    on: str | Names = Parameter(description="The key, or keys: names of the inputs and of columns of the file.")
+    columns: Names = Parameter(min_length=1, description="The columns of the file that are joined.")
+    types: dict[str, str] = Parameter(
+        {}, description="Types of keys and columns; read from the file where none are given."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _types_of_file(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping) or values.get("types") or not {"table", "on", "columns"} <= values.keys():
+            return values
+        on = values["on"]
+        names = (*((on,) if isinstance(on, str) else on), *values["columns"])
+        found = {name: str(type_) for name, type_ in _types(str(values["table"]), names).items()}
+        return {**values, "types": found}
+
+    @property
+    def keys(self) -> Names:
+        """The names of the keys."""
+        return columns_of(self.on)
+
+    @property
+    def grouping(self) -> Grouping:
+        """The keys as one category."""
+        kinds = tuple(category_type(Field(key, self.type_of(key))) for key in self.keys)
+        return Grouping(self.keys[0] if len(self.keys) == 1 else self.keys, kinds)
+
+    def type_of(self, name: str) -> pa.DataType:
+        """Return the type of a key or column of the file."""
+        return type_named(self.types[name])
+
+    def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
+        given = column_names(inputs)
+        if sorted(given) != sorted(self.keys):
+            raise ConfigError(
+                f"JoinExternal on {', '.join(self.keys)} is given the columns {', '.join(given)}. Give it the keys."
+            )
+        for name, kind in zip(self.grouping.columns, self.grouping.kinds, strict=True):
+            if category_type(fields[name]) != kind:
+                raise ConfigError(
+                    f"JoinExternal: the key {name!r} is of type {fields[name].type} in the data and of type "
+                    f"{self.type_of(name)} in {self.table}. Convert it."
+                )
+        return [Field(name, self.type_of(name)) for name in self.columns]
+
+    def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[RowsOfTable]:
+        return [RowsOfTable(TABLE, column_names(inputs), self)]
+
+    def restored(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> JoinedTable:
+        return JoinedTable(tables[TABLE], self)
+
+    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], applying: Applying) -> Block:
+        return cast("JoinedTable", fitted[TABLE]).found(block, applying.device)
+
+    def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
+        table = cast("JoinedTable", fitted[TABLE])
+        group_of = table.groups.group_of_row()
+        columns = {name: each.to_pylist() for name, each in table.of_groups.items()}
+
+        def compute(row: Row) -> dict[str, Any]:
+            group = group_of(row)
+            return {name: values[group] for name, values in columns.items()}
+
+        return compute
+
+    def read(self) -> pa.Table:
+        """Return keys and columns of the file; raises InputError if its keys are null or repeated, or types differ."""
+        names = (*self.keys, *self.columns)
+        found = _types(self.table, names)
+        if changed := [name for name in names if str(found[name]) != self.types[name]]:
+            raise InputError(f"{self.table} has changed: other types of {', '.join(changed)}. Make the workflow anew.")
+        with _opened(self.table) as file:
+            read = file.read(columns=list(found), use_threads=False)
+        kept = {**found, **dict(zip(self.keys, self.grouping.kinds, strict=True))}
+        try:
+            table = pa.table({name: read.column(name).cast(type_) for name, type_ in kept.items()})
+        except pa.ArrowInvalid as error:
+            raise InputError(
+                f"{self.table}: a key does not fit 64 bits with sign ({error}). Store it as text."
+            ) from error
+        _check_keys(self.table, table.select(list(self.keys)))
+        return table
+
+
+def _opened(path: str) -> pq.ParquetFile:
+    try:
+        return pq.ParquetFile(Path(path))
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(f"JoinExternal cannot read {path}: {error}. Give the path of a Parquet file.") from error
+
+
+def _types(path: str, names: Names) -> dict[str, pa.DataType]:
+    """Return types of columns of a file, once they were found to be of numbers or text."""
+    with _opened(path) as file:
+        schema = file.schema_arrow
+    if missing := [name for name in names if name not in schema.names]:
+        raise InputError(
+            f"{path}, which JoinExternal reads, has no column {', '.join(map(repr, missing))}; it has "
+            f"{', '.join(schema.names)}. Correct `on` or `columns`."
+        )
+    if twice := [name for name in names if schema.names.count(name) > 1]:
+        raise InputError(
+            f"JoinExternal: {path} has more than one column {', '.join(twice)}. Rename all but one of each."
+        )
+    return {name: _plain(path, name, schema.field(name).type) for name in names}
+
+
+def _plain(path: str, name: str, type_: pa.DataType) -> pa.DataType:
+    try:
+        found = plain(type_)
+    except ValueError as error:
+        raise InputError(f"{path}: the column {name!r} {error}.") from error
+    if not (is_number(found) or pa.types.is_string(found)):
+        raise InputError(f"{path}: the column {name!r} is of type {type_}; JoinExternal joins numbers and text.")
+    return found
+
+
+def _check_keys(path: str, keys: pa.Table) -> None:
+    names = keys.column_names
+    for name in names:
+        if nulls := keys.column(name).null_count:
+            raise InputError(f"{path}: the key {name!r} is null in {nulls} rows, which match nothing. Leave them out.")
+    counted = keys.group_by(names, use_threads=False).aggregate([([], "count_all")])
+    repeated = counted.filter(pc.greater(counted.column("count_all"), 1))
+    if len(repeated):
+        first = repeated.slice(0, 1).to_pylist()[0]
+        told = ", ".join(f"{name}={first[name]!r}" for name in names)
+        raise InputError(
+            f"{path}: {len(repeated)} keys are in more than one row, such as {told} in {first['count_all']}. Keep one "
+            "row of each."
+        )
+
+
+@dataclass(frozen=True)
+class RowsOfTable(Statistic):
+    """Reads the file of an operator. The rows of the data do not matter."""
+
+    operator: JoinExternal
+
+    def observe(self, blocks: Iterator[Block], fitting: Fitting) -> None:
+        """Look at nothing: blocks that are not asked for are not read."""
+
+    def combine(self, parts: Sequence[None], fitting: Fitting) -> JoinedTable:
+        return JoinedTable(self.operator.read(), self.operator)
+
+
+class JoinedTable(Fitted):
+    """The rows of a file: its keys, which are unique, and its columns."""
+
+    def __init__(self, rows: pa.Table, operator: JoinExternal) -> None:
+        if missing := {*operator.keys, *operator.columns} - set(rows.column_names):
+            raise IntegrityError(f"the stored table lacks the columns {', '.join(sorted(missing))}. Fit again.")
+        self.rows, self._columns, self._grouping = rows.combine_chunks(), operator.columns, operator.grouping
+
+    def facts(self) -> dict[str, Any]:
+        return {"rows": len(self.rows)}
+
+    def tables(self) -> Mapping[str, pa.Table]:
+        return {TABLE: self.rows}
+
+    def found(self, block: Block, device: Device) -> dict[str, Column]:
+        """Return the columns, by name, for the keys of a block, on the device."""
+        keys = self._grouping.categories(block, device)
+        rows = device.from_host(self.groups.groups(keys.dictionary))[keys.codes]
+        return {
+            name: moved(column, lambda each: device.from_host(each)[rows]) for name, column in self._on_host.items()
+        }
+
+    @cached_property
+    def _on_host(self) -> dict[str, Numbers | Categories]:
+        return {name: cast("Numbers", column_of(each)) for name, each in self.of_groups.items()}
+
+    @cached_property
+    def _keys(self) -> Categories:
+        """The keys, which are all different, so that each row has a code of its own."""
+        rows = np.arange(len(self.rows), dtype=np.int32)
+        columns = {key: Categories(rows, self.rows.column(key).combine_chunks()) for key in self._grouping.columns}
+        return self._grouping.categories(columns, resolve("cpu"))
+
+    @cached_property
+    def groups(self) -> GroupTable:
+        """The groups of keys: null, then those of the file, then others."""
+        return GroupTable(self._grouping, self._keys.dictionary)
+
+    @cached_property
+    def of_groups(self) -> dict[str, pa.Array]:
+        """The columns by group: null for a key that is null, and for one that the file has not."""
+        order = to_arrow(np.argsort(self._keys.codes, kind="stable"))
+        arrays = {name: self.rows.column(name).combine_chunks() for name in self._columns}
+        return {
+            name: pa.concat_arrays([pa.nulls(1, each.type), each.take(order), pa.nulls(1, each.type)])
+            for name, each in arrays.items()
+        }

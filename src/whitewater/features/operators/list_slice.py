@@ -1,0 +1,120 @@
+"""Some items of each list, and lists of one length."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
+
+import pyarrow as pa
+from pydantic import Field as Parameter
+from pydantic import FiniteFloat, model_validator
+
+from whitewater.errors import ConfigError, InputError
+from whitewater.features.operator import Fitted
+from whitewater.features.operators.by_column import ByColumn, holding, holding_dtype, is_number, plain_number
+from whitewater.tables.columns import Lists, Numbers, taken
+
+if TYPE_CHECKING:
+    from whitewater.engines.device import Array, Device
+    from whitewater.features.schema import Field
+    from whitewater.tables.columns import Column
+
+
+class ListSlice(ByColumn):
+    """The items of each list from ``start`` to before ``end``, as Python slices a list: list[start:end].
+
+    ``start`` alone, as in NVTabular, is a number of items: the first ones, or the last ones where it is negative. With
+    ``pad`` what is missing to the length of the slice is added at the end. A null list is an empty one; nulls among the
+    items stay null. Type: that of the column; with ``pad``, items are float64 where theirs cannot hold ``pad_value``,
+    and the property ``length`` is the length of all lists.
+    """
+
+    start: int = Parameter(description="The first item; or the number of items, where end is not given.")
+    end: int | None = Parameter(None, description="The item behind the last one; negative: counted from the end.")
+    pad: bool = Parameter(False, description="Make all lists as long as the slice.")
+    pad_value: FiniteFloat = Parameter(0.0, description="What is added; categories have 0 for it.")
+
+    @model_validator(mode="after")
+    def _length_is_known(self) -> Self:
+        start, stop = self._bounds
+        if self.pad and self._length <= 0:
+            raise ValueError(
+                f"lists cannot be padded to the length of [{start}:{stop}], which is not above 0 or not one"
+            )
+        return self
+
+    @property
+    def _bounds(self) -> tuple[int, int | None]:
+        if self.end is None:
+            return (0, self.start) if self.start > 0 else (self.start, None)
+        return self.start, self.end
+
+    @property
+    def _length(self) -> int:
+        """The length of the slice of a list that is long enough; 0 if that depends on the list."""
+        start, stop = self._bounds
+        if stop is None:
+            return -start
+        return stop - start if (start < 0) == (stop < 0) else 0
+
+    def field(self, field: Field) -> Field:
+        if not pa.types.is_list(field.type):
+            raise ConfigError(
+                f"ListSlice takes lists, but the column {field.name!r} is of type {field.type}. Leave it out."
+            )
+        if not self.pad:
+            return field
+        if not is_number(field.type.value_type):
+            raise ConfigError(
+                f"ListSlice pads lists of numbers, but the column {field.name!r} is of type {field.type}. "
+                "Put Categorify before it, whose ids have 0 for padding."
+            )
+        return replace(
+            field,
+            type=pa.list_(holding(field.type.value_type, self.pad_value)),
+            properties={**field.properties, "length": self._length},
+        )
+
+    def column(self, name: str, column: Column, fitted: Fitted | None, device: Device) -> Lists:
+        if not isinstance(column, Lists):
+            raise InputError(f"ListSlice takes lists, but the column {name!r} has none. Give it the fitted column.")
+        xp = device.xp
+        lengths = column.offsets[1:] - column.offsets[:-1]
+        start, stop = self._bounds
+        first = _place(start, lengths, device)
+        last = lengths if stop is None else _place(stop, lengths, device)
+        kept = xp.maximum(last - first, 0)
+        new = xp.full(len(column), self._length, xp.int64) if self.pad else kept
+        offsets = xp.concatenate([xp.zeros(1, xp.int64), xp.cumsum(new)])
+        places = xp.arange(int(offsets[-1]))
+        row = xp.searchsorted(offsets[1:], places, side="right")
+        item = places - offsets[row]
+        source = column.offsets[row] + first[row] + item
+        if not (self.pad and isinstance(column.values, Numbers)):
+            return Lists(offsets, taken(column.values, source))
+        # A place behind the last item is padded, and there may be no item at all: one more stands for it.
+        source = xp.where(item < kept[row], source, len(column.values))
+        return Lists(offsets, taken(self._with_padding(column.values, device), source))
+
+    def _with_padding(self, column: Numbers, device: Device) -> Numbers:
+        xp, dtype = device.xp, holding_dtype(column, self.pad_value)
+        values = xp.concatenate([column.values.astype(dtype, copy=False), xp.full(1, dtype.type(self.pad_value))])
+        return Numbers(values, None if column.valid is None else xp.concatenate([column.valid, xp.ones(1, bool)]))
+
+    def value(self, name: str, fitted: Fitted | None) -> Callable[[Any], list[Any]]:
+        chosen = slice(*self._bounds)
+        length, missing = self._length if self.pad else 0, plain_number(self.pad_value)
+
+        def cut(items: Any) -> list[Any]:
+            kept = list(items or ())[chosen]
+            return kept + [missing] * (length - len(kept))
+
+        return cut
+
+
+def _place(bound: int, lengths: Array, device: Device) -> Array:
+    """Return where a bound of a slice is in lists of these lengths."""
+    xp = device.xp
+    place: Array = xp.maximum(lengths + bound, 0) if bound < 0 else xp.minimum(lengths, bound)
+    return place

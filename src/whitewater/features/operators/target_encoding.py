@@ -1,0 +1,208 @@
+"""Categories as the mean of a target: out of fold in training, of all rows in serving."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pydantic import Field as Setting
+
+from whitewater.errors import ConfigError, InputError
+from whitewater.features.categories.groups import Grouped, Grouping, columns_of, read_numbers
+from whitewater.features.categories.hashing import row_hash
+from whitewater.features.categories.values import as_floats
+from whitewater.features.operators.by_category import ByCategory, GatheringOfRows, LearntByCategory, spread
+from whitewater.tables.categories import count_codes, sum_by_code
+
+if TYPE_CHECKING:
+    from whitewater.engines.device import Array, Device
+    from whitewater.features.operator import Applying, Row, Value
+    from whitewater.tables.columns import Block, Categories
+
+Floats = npt.NDArray[np.float64]
+Counts = npt.NDArray[np.int64]
+KINDS = ("count", "sum", "null")
+# Of the hash that tells a row's fold.
+FOLD_SEED = 42
+
+
+class TargetEncoding(ByCategory):
+    """The smoothed mean of a target over the rows of the same category.
+
+    ``(sum + p_smooth * mean) / (count + p_smooth)``: sum and count over the rows of the category whose target is not
+    null, mean over all rows whose target is not null; just the mean where count and ``p_smooth`` are 0.
+
+    In serving, sum, count and mean are of all rows of fitting, whatever the data. In training, they are of the rows of
+    the other folds, so that no row knows its own target. A row's fold is a hash of its key, whatever the order and the
+    partitions of the rows. Training is for the rows of fitting: their keys tell which fold they were in.
+
+    Null is a category of its own. An unseen category is the mean. Rows whose target is null count nowhere, and the
+    statistics say how many there are. Sums of integers are exact.
+
+    Output: ``TE_<column>_<target>``, float32, for each column or combination and each target.
+
+    Source: D. Micci-Barreca, "A preprocessing scheme for high-cardinality categorical attributes in classification and
+    prediction problems", SIGKDD Explorations 3 (1), 2001.
+    """
+
+    target: str | tuple[str, ...] = Setting(min_length=1, description="Column, or columns, whose mean is taken.")
+    kfold: int = Setting(5, ge=1, le=100, description="Folds; with 1 the operator can serve, but not train.")
+    p_smooth: float = Setting(20.0, ge=0, description="Rows of the mean that each category has in addition to its own.")
+    row_key: str | tuple[str, ...] = Setting(
+        "row_id", min_length=1, description="Column, or columns, that tell rows apart; rows of one key are in one fold."
+    )
+
+    @property
+    def of_numbers(self) -> tuple[str, ...]:
+        return columns_of(self.target)
+
+    def dependencies(self, *, fitting: bool, training: bool) -> tuple[str, ...]:
+        key = columns_of(self.row_key) if self.kfold > 1 and (fitting or training) else ()
+        return (*(self.of_numbers if fitting else ()), *key)
+
+    def columns_of(self, name: str) -> dict[str, pa.DataType]:
+        return {f"TE_{name}_{target}": pa.float32() for target in self.of_numbers}
+
+    def gathering(self, grouping: Grouping) -> TargetSums:
+        return TargetSums(self, grouping)
+
+    def learnt(self, grouping: Grouping, table: pa.Table) -> TargetMeans:
+        return TargetMeans(self, grouping, table)
+
+    def of_rows(self, block: Block, applying: Applying) -> Array | None:
+        if not applying.training:
+            return None
+        if self.kfold == 1:
+            raise ConfigError(
+                "TargetEncoding with kfold=1 has nothing to train with: each row would know its own target. Set kfold "
+                "to 2 or more."
+            )
+        return self.folds(block, applying.device)
+
+    def folds(self, block: Block, device: Device) -> Array:
+        """Return the fold of each row, int32 (rows,), on the device."""
+        hashes = row_hash([block[column] for column in columns_of(self.row_key)], FOLD_SEED, device)
+        folds: Array = (hashes % np.uint64(self.kfold)).astype(np.int32)
+        return folds
+
+    def names(self, kind: str) -> list[str]:
+        """Return the columns of a table of categories that tell one kind of total: of each target each fold."""
+        folds = 1 if kind == "null" else self.kfold
+        return [f"{target}_{kind}_{fold}" for target in self.of_numbers for fold in range(folds)]
+
+    def totals(self, table: pa.Table, kind: str) -> npt.NDArray[Any]:
+        """Return one kind of total of a table of categories, (groups, targets, folds); the last group has no rows."""
+        columns = read_numbers(table, self.names(kind))
+        totals = np.zeros((len(table) + 1, len(columns)), np.float64 if kind == "sum" else np.int64)
+        for place, numbers in enumerate(columns.values()):
+            totals[:-1, place] = numbers
+        return totals.reshape(len(totals), len(self.of_numbers), -1)
+
+
+class TargetSums(GatheringOfRows):
+    """Counts and sums of the targets by category and fold, and the rows whose target is null, which do not count."""
+
+    def __init__(self, operator: TargetEncoding, grouping: Grouping) -> None:
+        names = {name: np.float64 if kind == "sum" else np.int64 for kind in KINDS for name in operator.names(kind)}
+        super().__init__(grouping, {name: np.zeros(1, dtype) for name, dtype in names.items()})
+        self._operator = operator
+
+    def add_rows(self, here: Grouped, block: Block, device: Device) -> None:
+        folds = self._operator.kfold
+        cells = here.codes * folds + self._operator.folds(block, device) if folds > 1 else here.codes
+        size, xp = len(here.groups), device.xp
+        for target in self._operator.of_numbers:
+            values, known = as_floats(block[target], device), cells
+            null = xp.isnan(values)
+            if bool(null.any()):
+                values, known = xp.where(null, 0.0, values), xp.where(null, -1, cells)
+                missing = count_codes(xp.where(null, here.codes, -1), size, device)
+                self.totals[f"{target}_null_0"][here.groups] += device.to_host(missing)
+            counts = device.to_host(count_codes(known, size * folds, device)).reshape(size, folds)
+            sums = device.to_host(sum_by_code(known, values, size * folds, device)).reshape(size, folds)
+            for fold in range(folds):
+                self.totals[f"{target}_count_{fold}"][here.groups] += counts[:, fold]
+                self.totals[f"{target}_sum_{fold}"][here.groups] += sums[:, fold]
+
+
+class TargetMeans(LearntByCategory):
+    """What a `TargetEncoding` learnt of one column or combination.
+
+    Raises InputError if a target is null in all rows, or infinite in one.
+    """
+
+    def __init__(self, operator: TargetEncoding, grouping: Grouping, table: pa.Table) -> None:
+        super().__init__(grouping, table)
+        self._operator = operator
+        # The last group is of categories that were not seen.
+        self._of_groups = [operator.totals(table, kind) for kind in ("count", "sum")]
+        self._nulls = operator.totals(table, "null").sum(axis=(0, 2))
+        self._counts, self._sums = (totals.sum(axis=0) for totals in self._of_groups)
+        self._refuse_useless_targets()
+
+    def _refuse_useless_targets(self) -> None:
+        for target, rows, total in zip(self._operator.of_numbers, self._counts, self._sums, strict=True):
+            if not rows.any():
+                raise InputError(f"TargetEncoding: the target {target!r} is null in all rows of fitting. Give another.")
+            if not np.isfinite(total).all():
+                raise InputError(
+                    f"TargetEncoding: the target {target!r} has infinite values. Clip it, or give another."
+                )
+
+    def facts(self) -> dict[str, Any]:
+        rows, sums, nulls = self._counts.sum(axis=1), self._sums.sum(axis=1), self._nulls
+        of_targets = {
+            target: {"rows": rows[place].item(), "mean": (sums / rows)[place].item(), "null_rows": nulls[place].item()}
+            for place, target in enumerate(self._operator.of_numbers)
+        }
+        return super().facts() | {"targets": of_targets}
+
+    def numbers(self, categories: Categories, of_rows: Array | None, applying: Applying) -> list[Array]:
+        groups = self.lookup.groups(categories.dictionary)
+        if of_rows is None:
+            return [spread(each, categories.codes, applying.device) for each in self._of_all_folds(groups)]
+        codes = categories.codes * self._operator.kfold + of_rows
+        return [spread(each, codes, applying.device) for each in self._of_other_folds(groups)]
+
+    def _of_all_folds(self, groups: Counts) -> list[npt.NDArray[Any]]:
+        """Return what serves: an array (groups,) of each target."""
+        mean = self._sums.sum(axis=1) / self._counts.sum(axis=1)
+        counts, sums = (totals[groups].sum(axis=2) for totals in self._of_groups)
+        return self._smoothed(counts, sums, mean)
+
+    def _of_other_folds(self, groups: Counts) -> list[npt.NDArray[Any]]:
+        """Return what trains: an array (groups * folds,) of each target."""
+        rows = _of_others(self._counts)
+        if not rows.all():
+            raise InputError(
+                "TargetEncoding: all rows of fitting whose target is not null are in one fold, so that there is no "
+                "mean of others for it. Fit on more rows."
+            )
+        counts, sums = (_of_others(totals[groups]) for totals in self._of_groups)
+        return self._smoothed(counts, sums, _of_others(self._sums) / rows)
+
+    def _smoothed(self, counts: Counts, sums: Floats, mean: Floats) -> list[npt.NDArray[Any]]:
+        """Return the encodings of counts and sums (groups, targets, ...), whose mean is (targets, ...)."""
+        smoothing, prior = self._operator.p_smooth, np.broadcast_to(mean, counts.shape)
+        weight = counts + smoothing
+        encoded = np.divide(sums + smoothing * prior, weight, out=prior.copy(), where=weight > 0)
+        return [encoded[:, place].astype(np.float32).ravel() for place in range(counts.shape[1])]
+
+    def numbers_of_row(self) -> Callable[[Row], Sequence[Value]]:
+        group_of = self.lookup.group_of_row()
+        encoded = np.stack(self._of_all_folds(np.arange(self.lookup.unseen + 1)), axis=1)
+        return lambda row: encoded[group_of(row)].tolist()
+
+
+def _of_others(folded: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the sum over the other folds, from and to (..., folds).
+
+    Those before and those after are added up: a fold taken from the sum of all leaves its trace in the last digits.
+    """
+    others = np.zeros_like(folded)
+    others[..., 1:] += np.cumsum(folded, axis=-1)[..., :-1]
+    others[..., :-1] += np.cumsum(folded[..., ::-1], axis=-1)[..., -2::-1]
+    return others

@@ -1,0 +1,368 @@
+"""A graph that has met the columns of data: the operators in order, where each column comes from, and making them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from whitewater.errors import ConfigError, IntegrityError
+from whitewater.features.graph import Inputs, Joined, Node, Picked, Source
+from whitewater.features.operator import Applied, Operator
+from whitewater.features.rows import rows_of
+from whitewater.features.schema import Field, Schema
+
+if TYPE_CHECKING:
+    from whitewater.features.operator import Applying, Fitted
+    from whitewater.tables.columns import Block, Column
+
+Origin = int | None
+"""Where a column comes from: the number of the stage that makes it, or None for the data."""
+Learnt = Sequence[Mapping[str, "Fitted"] | None]
+"""What each stage of a plan learnt, by names of statistics; None where it is not fitted yet."""
+Read = Callable[[Sequence[str]], "Block"]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Columns at a place of the graph: names and combinations in order, and where each name comes from."""
+
+    inputs: Inputs
+    origins: Mapping[str, Origin]
+
+
+@dataclass(frozen=True)
+class Share:
+    """Inputs of a stage, and the columns that it makes of them and of no others."""
+
+    inputs: Inputs
+    outputs: tuple[str, ...]
+
+    def names(self) -> list[str]:
+        """Return the columns among the inputs, each once."""
+        return list(dict.fromkeys(_names(self.inputs)))
+
+
+def _together(shares: Sequence[Share]) -> Share:
+    return Share(
+        tuple(each for share in shares for each in share.inputs),
+        tuple(name for share in shares for name in share.outputs),
+    )
+
+
+@dataclass(frozen=True)
+class Stage:
+    """An operator with its columns.
+
+    ``fields`` are its inputs and dependencies, ``outputs`` what it makes; ``shares`` are its inputs one by one, or all
+    together where a column is made of several.
+    """
+
+    operator: Operator
+    inputs: Inputs
+    origins: Mapping[str, Origin]
+    fields: Mapping[str, Field]
+    outputs: tuple[Field, ...]
+    shares: tuple[Share, ...]
+
+    @property
+    def label(self) -> str:
+        """What errors call it."""
+        return type(self.operator).__name__
+
+    def parents(self) -> set[int]:
+        """Return the stages whose columns it takes."""
+        return {each for each in self.origins.values() if each is not None}
+
+    def share_of(self, name: str) -> Share:
+        """Return the share that makes a column."""
+        return self._makers[name]
+
+    @cached_property
+    def made(self) -> dict[str, Field]:
+        """The columns that come out, by name."""
+        return {each.name: each for each in self.outputs}
+
+    @cached_property
+    def _makers(self) -> dict[str, Share]:
+        return {name: share for share in self.shares for name in share.outputs}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Stages, each behind those that it needs; ``outputs`` are the columns of the result, ``schema`` the data's."""
+
+    schema: Schema
+    stages: tuple[Stage, ...]
+    outputs: Mapping[str, Origin]
+
+    def output_fields(self) -> tuple[Field, ...]:
+        """Return the columns of the result."""
+        return tuple(self.field_of(name, origin) for name, origin in self.outputs.items())
+
+    def field_of(self, name: str, origin: Origin) -> Field:
+        """Return a column of the data or of a stage."""
+        return self.schema[name] if origin is None else self.stages[origin].made[name]
+
+    def work(self, wanted: Mapping[str, Origin]) -> list[tuple[int, Share]]:
+        """Return the shares of stages that make columns, each behind those that it needs, and soon behind them.
+
+        Those of an operator that depends on columns besides its inputs are one, lest it work on these again and again.
+        """
+        single = self._visited(wanted, {})
+        joint: dict[int, list[Share]] = {}
+        for number, share in single:
+            if self.stages[number].operator.dependencies(fitting=False, training=True):
+                joint.setdefault(number, []).append(share)
+        several = {number: _together(shares) for number, shares in joint.items() if len(shares) > 1}
+        return self._visited(wanted, several) if several else single
+
+    def _visited(self, wanted: Mapping[str, Origin], joint: Mapping[int, Share]) -> list[tuple[int, Share]]:
+        found: dict[tuple[int, Inputs], Share] = {}
+
+        def visit(name: str, origin: Origin) -> None:
+            if origin is not None:
+                share = joint.get(origin) or self.stages[origin].share_of(name)
+                if (origin, share.inputs) not in found:
+                    for each in share.names():
+                        visit(each, self.stages[origin].origins[each])
+                    found[origin, share.inputs] = share
+
+        for name, origin in wanted.items():
+            visit(name, origin)
+        return [(origin, share) for (origin, _), share in found.items()]
+
+    def taken(self, number: int, share: Share, *, training: bool) -> dict[str, Origin]:
+        """Return the columns that a share of a stage takes, and where they come from: inputs and dependencies."""
+        stage = self.stages[number]
+        needed = dict.fromkeys(stage.operator.dependencies(fitting=False, training=training))
+        return {**needed, **{name: stage.origins[name] for name in share.names()}}
+
+    def data_columns(self, wanted: Mapping[str, Origin], *, training: bool) -> list[str]:
+        """Return the columns of the data that are needed to make columns, each once."""
+        taken = [self.taken(number, share, training=training) for number, share in self.work(wanted)]
+        pairs = [pair for each in [*taken, wanted] for pair in each.items()]
+        return list(dict.fromkeys(name for name, origin in pairs if origin is None))
+
+    def described(self, fitted: Sequence[Mapping[str, Fitted] | None]) -> Plan:
+        """Return the plan with what is known of the columns after fitting; None stands for what is not fitted yet."""
+        plan = Plan(self.schema, (), {})
+        for stage, learnt in zip(self.stages, fitted, strict=True):
+            fields = _fields(plan, stage.operator, stage.inputs, stage.origins)
+            outputs = tuple(stage.operator.output(stage.inputs, fields))
+            if learnt is not None:
+                outputs = tuple(stage.operator.described(outputs, learnt))
+            plan = replace(plan, stages=(*plan.stages, replace(stage, fields=fields, outputs=outputs)))
+        return replace(plan, outputs=self.outputs)
+
+
+def bind(graph: Node, schema: Schema) -> Plan:
+    """Return the plan of a graph for the columns of some data.
+
+    Raises ConfigError if a column is unknown or of a type that its operator cannot take, columns have one name, or an
+    operator cannot take combinations.
+    """
+    binding = _Binding(schema)
+    result = binding.columns(graph)
+    if any(not isinstance(each, str) for each in result.inputs):
+        raise ConfigError("a combination of columns is no result. Give it to an operator, such as Categorify.")
+    return Plan(schema, tuple(binding.stages), result.origins)
+
+
+@dataclass
+class _Binding:
+    schema: Schema
+    stages: list[Stage] = field(default_factory=list)
+    _known: dict[int, Columns] = field(default_factory=dict)
+
+    def columns(self, node: Node) -> Columns:
+        """Return the columns of a node; one that is used twice is bound once."""
+        if id(node) not in self._known:
+            self._known[id(node)] = self._bound(node)
+        return self._known[id(node)]
+
+    def _bound(self, node: Node) -> Columns:
+        match node:
+            case Source():
+                return self._source(node)
+            case Applied():
+                return self._applied(node)
+            case Joined():
+                return self._joined(node)
+            case Picked():
+                return self._picked(node)
+            case _:
+                raise TypeError(f"{type(node).__name__} is no node of a graph")
+
+    def _source(self, node: Source) -> Columns:
+        names = dict.fromkeys(_names(node.columns))
+        _refuse_unusable(names, self.schema)
+        _refuse_unknown(names, self.schema.names, of="the data")
+        return Columns(node.columns, dict.fromkeys(names))
+
+    def _applied(self, node: Applied) -> Columns:
+        given, operator = self.columns(node.parent), node.operator
+        label = type(operator).__name__
+        combined = [each for each in given.inputs if not isinstance(each, str)]
+        if combined and not operator.takes_combinations:
+            raise ConfigError(
+                f"{label} takes columns, not combinations such as {list(combined[0])}. Give it the columns one by one, "
+                "or use HashedCross or Categorify(encode_type='combo')."
+            )
+        self._check_dependencies(operator, given)
+        plan = Plan(self.schema, tuple(self.stages), {})
+        stage = staged_operator(plan, operator, given.inputs, given.origins)
+        number = len(self.stages)
+        self.stages.append(stage)
+        return Columns(tuple(each.name for each in stage.outputs), {each.name: number for each in stage.outputs})
+
+    def _check_dependencies(self, operator: Operator, given: Columns) -> None:
+        label = type(operator).__name__
+        names = dependencies_of(operator)
+        _refuse_unusable(names, self.schema)
+        _refuse_unknown(names, self.schema.names, of=f"the data, of which {label} needs them")
+        for name in names:
+            if given.origins.get(name) is not None:
+                raise ConfigError(
+                    f"{label} needs the column {name!r} as it is in the data, but is also given one of that name which "
+                    f"{self.stages[given.origins[name] or 0].label} made. Rename that one."
+                )
+
+    def _joined(self, node: Joined) -> Columns:
+        inputs: list[str | tuple[str, ...]] = []
+        origins: dict[str, Origin] = {}
+        for each in map(self.columns, node.parents):
+            for name, origin in each.origins.items():
+                if origins.setdefault(name, origin) != origin:
+                    first, second = self._told(origins[name]), self._told(origin)
+                    raise ConfigError(
+                        f"two columns are called {name!r}: that of {first} and that of "
+                        f"{second if second != first else 'another one'}. Give one another name with Rename, or leave "
+                        f"it out with `- [{name!r}]`."
+                    )
+            inputs += each.inputs
+        return Columns(tuple(dict.fromkeys(inputs)), origins)
+
+    def _told(self, origin: Origin) -> str:
+        return "the data" if origin is None else self.stages[origin].label
+
+    def _picked(self, node: Picked) -> Columns:
+        given, inputs = self.columns(node.parent), node.columns
+        if node.others:
+            _refuse_unknown(node.columns, list(given.inputs), of="what is left out of")
+            inputs = tuple(each for each in given.inputs if each not in node.columns)
+        else:
+            _refuse_unknown(dict.fromkeys(_names(inputs)), list(given.origins), of="what is picked from")
+        return Columns(inputs, {name: given.origins[name] for name in dict.fromkeys(_names(inputs))})
+
+
+def staged_operator(plan: Plan, operator: Operator, inputs: Inputs, origins: Mapping[str, Origin]) -> Stage:
+    """Return an operator as the next stage of a plan.
+
+    Raises ConfigError if it makes a column twice, or cannot take the type of a column.
+    """
+    fields = _fields(plan, operator, inputs, origins)
+    outputs = tuple(operator.output(inputs, fields))
+    _refuse_repeated([each.name for each in outputs], what=f"{type(operator).__name__} makes")
+    return Stage(operator, inputs, origins, fields, outputs, _shares(operator, inputs, fields, outputs))
+
+
+def _shares(
+    operator: Operator, inputs: Inputs, fields: Mapping[str, Field], outputs: tuple[Field, ...]
+) -> tuple[Share, ...]:
+    """Return the inputs one by one if each makes alone what it makes among the others, or else all together."""
+    together = (Share(inputs, tuple(each.name for each in outputs)),)
+    try:
+        alone = [((each,), tuple(operator.output((each,), fields))) for each in inputs]
+    except ConfigError:
+        return together
+    if tuple(field for _, made in alone for field in made) != outputs:
+        return together
+    return tuple(Share(single, tuple(field.name for field in made)) for single, made in alone)
+
+
+def dependencies_of(operator: Operator) -> list[str]:
+    """Return all columns of the data that an operator may need besides its inputs, each once."""
+    uses = [(True, True), (False, True), (False, False)]
+    needed = [name for fitting, training in uses for name in operator.dependencies(fitting=fitting, training=training)]
+    return list(dict.fromkeys(needed))
+
+
+def _fields(plan: Plan, operator: Operator, inputs: Inputs, origins: Mapping[str, Origin]) -> dict[str, Field]:
+    fields = {name: plan.schema[name] for name in dependencies_of(operator)}
+    return fields | {name: plan.field_of(name, origins[name]) for name in _names(inputs)}
+
+
+def _names(inputs: Inputs) -> Iterator[str]:
+    for each in inputs:
+        yield from (each,) if isinstance(each, str) else each
+
+
+def _refuse_unusable(names: Iterable[str], schema: Schema) -> None:
+    for name in names:
+        if name in schema.unusable:
+            raise ConfigError(f"{schema.fault(name)}, or leave it out.")
+
+
+def _refuse_unknown(names: Iterable[str | tuple[str, ...]], known: Sequence[str | tuple[str, ...]], *, of: str) -> None:
+    if unknown := [each for each in names if each not in known]:
+        raise ConfigError(
+            f"{_told(unknown)} not among the columns of {of}: {', '.join(map(str, known))}. Correct the name."
+        )
+
+
+def _told(names: Sequence[str | tuple[str, ...]]) -> str:
+    return f"{', '.join(map(repr, names))} {'is' if len(names) == 1 else 'are'}"
+
+
+def _refuse_repeated(names: Sequence[str], *, what: str) -> None:
+    if repeated := sorted({name for name in names if names.count(name) > 1}):
+        raise ConfigError(f"{what} more than one column called {', '.join(repeated)}. Give it each column once.")
+
+
+def evaluated(plan: Plan, learnt: Learnt, read: Read, wanted: Mapping[str, Origin], applying: Applying) -> Block:
+    """Return columns that the data has or a stage makes, of some rows.
+
+    Columns are made one after the other, and each is let go after its last use, so that few are there at a time besides
+    the results. ``read`` returns columns of the data by their names, ``wanted`` tells where each column comes from.
+    Raises IntegrityError if a stage makes other columns, or of other rows, than it says.
+    """
+    made: dict[tuple[Origin, str], Column] = {}
+    work = [
+        (number, share, plan.taken(number, share, training=applying.training)) for number, share in plan.work(wanted)
+    ]
+    last = {(origin, name): place for place, (_, _, taken) in enumerate(work) for name, origin in taken.items()}
+    kept = {(origin, name) for name, origin in wanted.items()}
+    used = last.keys() | kept
+    for place, (number, share, taken) in enumerate(work):
+        _read_missing(made, taken, read)
+        given = {name: made[origin, name] for name, origin in taken.items()}
+        for key in [key for key in made if key not in kept and last[key] <= place]:
+            del made[key]
+        stage = plan.stages[number]
+        columns = stage.operator.transform(share.inputs, given, learnt[number] or {}, applying)
+        _check(stage, share, given, columns)
+        made |= {(number, name): each for name, each in columns.items() if (number, name) in used}
+        del given, columns
+    _read_missing(made, wanted, read)
+    return {name: made[origin, name] for name, origin in wanted.items()}
+
+
+def _read_missing(made: dict[tuple[Origin, str], Column], wanted: Mapping[str, Origin], read: Read) -> None:
+    missing = [name for name, origin in wanted.items() if origin is None and (origin, name) not in made]
+    if missing:
+        made |= {(None, name): column for name, column in read(missing).items()}
+
+
+def _check(stage: Stage, share: Share, given: Block, columns: Block) -> None:
+    if tuple(columns) != share.outputs:
+        raise IntegrityError(
+            f"{stage.label} made the columns {list(columns)}, not {list(share.outputs)}. Report this as a bug."
+        )
+    lengths = {name: len(column) for name, column in columns.items() if len(column) != rows_of(given)}
+    if lengths:
+        raise IntegrityError(
+            f"{stage.label} made columns of other rows than the {rows_of(given)} that it was given: {lengths}. "
+            "Report this as a bug."
+        )

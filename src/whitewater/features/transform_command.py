@@ -1,0 +1,88 @@
+"""Command `transform`: a stored workflow applied to a file."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from whitewater.engines import resolve
+from whitewater.engines.gpu_check import describe_auto, missing_gpu
+from whitewater.errors import ConfigError, IntegrityError
+from whitewater.features.artefact import load
+from whitewater.features.config import Fit
+from whitewater.features.dataset import Dataset
+from whitewater.features.rows import arrow_schema
+from whitewater.io.store import staged
+from whitewater.step import Run
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Transform a file and return the exit status.
+
+    Raises ConfigError if an argument cannot be used; InputError if the workflow or the file is missing or damaged, or
+    the file lacks a column or has one of another kind; DeviceError if the device is not usable here.
+    """
+    given = _parser().parse_args(list(arguments))
+    if given.threads < 1:
+        raise ConfigError(f"--threads is {given.threads}; give 1 or more.")
+    _check_output(given.output, given.input)
+    rows = transform(given.workflow, given.input, given.output, device=_device(given.device), threads=given.threads)
+    print(f"{rows:,} rows: {given.output}")
+    return 0
+
+
+def transform(workflow: Path, source: Path, target: Path, *, device: str, threads: int) -> int:
+    """Write the features of a Parquet file, or of a folder of them, as one; return the number of rows."""
+    fitted, dataset = load(workflow), Dataset(source)
+    run = Run("recsys", "transform", resolve(device), Fit(), threads)
+    fitted.check(dataset.schema, training=False)
+    schema = arrow_schema({each.name: each.type for each in fitted.fields(dataset.schema)})
+    written = 0
+    owner = target.with_name(f".{target.name}.owner")
+    with staged({"features": target}, owner=owner) as paths, run.cluster() as client:
+        with pq.ParquetWriter(paths["features"], schema, compression="zstd", compression_level=1) as writer:
+            for table in fitted.tables(dataset, run=run, client=client, training=False):
+                writer.write_table(table)
+                written += table.num_rows
+        if written != dataset.rows:
+            raise IntegrityError(f"{source} has {dataset.rows} rows, but {written} were made. Report this as a bug.")
+    return written
+
+
+def _check_output(output: Path, source: Path) -> None:
+    if output.exists() and not output.is_file():
+        # What is there would be replaced, a folder with all that is in it.
+        raise ConfigError(f"{output} is there and no file. Name the file to write.")
+    if output.resolve() == source.resolve():
+        raise ConfigError(f"{output} is the file that is read. Write to another one.")
+    if source.resolve() in output.resolve().parents:
+        raise ConfigError(f"{output} is in the folder that is read, {source}. Write to another folder.")
+
+
+def _device(name: str) -> str:
+    if name != "auto":
+        return name
+    found = "cpu" if missing_gpu() else "gpu"
+    print(describe_auto(found), file=sys.stderr)
+    return found
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m whitewater recsys transform",
+        description="Make the features of a Parquet file with a workflow that was fitted before.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("input", type=Path, help="the Parquet file to transform, or a folder of them")
+    parser.add_argument("output", type=Path, help="the Parquet file to write")
+    parser.add_argument("--workflow", type=Path, required=True, help="the folder of the fitted workflow")
+    parser.add_argument("--device", default="cpu", choices=("cpu", "gpu", "auto"), help="where it computes (cpu)")
+    parser.add_argument(
+        "--threads", type=int, default=len(os.sched_getaffinity(0)), help="threads (default: all cores)"
+    )
+    return parser

@@ -1,0 +1,213 @@
+"""One row at a time, for serving: a fitted workflow as plain look-ups, without arrays.
+
+It makes of a row what the workflow makes of it in a table.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import reprlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import pyarrow as pa
+
+from whitewater.errors import InputError
+from whitewater.features.artefact import load
+from whitewater.features.log_folder import SINCE, UNTIL
+from whitewater.features.plan import Share
+from whitewater.features.rows import other_time
+from whitewater.features.schema import kind
+
+if TYPE_CHECKING:
+    from whitewater.features.graph import Inputs
+    from whitewater.features.operator import Row, RowFunction, Value
+    from whitewater.features.plan import Origin, Stage
+    from whitewater.features.transforming import Transformation
+    from whitewater.features.workflow import Workflow
+
+# Up to it a float of 64 bits is every integer.
+_WHOLE = 2**53
+
+
+class Transformer:
+    """Makes the features of one row, by a workflow that is fitted; see `load` for one that is stored."""
+
+    def __init__(self, workflow: Workflow) -> None:
+        self._compile(workflow.fitted)
+
+    @classmethod
+    def load(cls, directory: str | Path) -> Self:
+        """Read a stored workflow; raises as `Workflow.load` does."""
+        transformer = cls.__new__(cls)
+        transformer._compile(load(Path(directory)))
+        return transformer
+
+    def __call__(self, row: Row) -> dict[str, Value]:
+        """Return the features of a row; a null is None, or NaN where an operator computes floats.
+
+        A row has values by column: None or NaN is null, and a null list is an empty one. Columns that no feature needs
+        are left aside. Raises InputError if a column is missing, or its value is of another kind than those that were
+        fitted on.
+        """
+        given = {name: check(row) for name, check in self._checks}
+        made: list[Row] = [given]
+        for step in self._steps:
+            made.append(step(made))
+        results = {name: made[place][name] for name, place in self._outputs}
+        return results | {name: row[name] for name in self._carried if name in row}
+
+    def _compile(self, fitted: Transformation) -> None:
+        plan = fitted.plan
+        inputs: dict[int, Inputs] = {}
+        for number, share in plan.work(plan.outputs):
+            inputs[number] = (*inputs.get(number, ()), *share.inputs)
+        numbers = sorted(inputs)
+        places: dict[Origin, int] = {None: 0} | {number: place for place, number in enumerate(numbers, start=1)}
+        self._checks = [
+            (name, _check(name, plan.schema[name].type, is_time=name in fitted.seconds))
+            for name in fitted.columns(training=False)
+        ]
+        self._steps = []
+        for number in numbers:
+            taken = plan.taken(number, Share(inputs[number], ()), training=False)
+            function = _rounding(plan.stages[number], inputs[number], fitted.learnt[number] or {})
+            self._steps.append(_step(function, {name: places[origin] for name, origin in taken.items()}))
+        self._outputs = [(name, places[origin]) for name, origin in plan.outputs.items()]
+        self._carried = fitted.carried
+
+
+def _step(function: RowFunction, places: Mapping[str, int]) -> Callable[[list[Row]], Row]:
+    """Return what applies the function of a stage to what the stages before made."""
+    found = list(places.values())
+    most = max(set(found), key=found.count) if found else 0
+    others = [(name, place) for name, place in places.items() if place != most]
+    if not others:
+        return lambda made: function(made[most])
+    return lambda made: function({**made[most], **{name: made[place][name] for name, place in others}})
+
+
+def _rounding(stage: Stage, inputs: Inputs, learnt: Mapping[str, Any]) -> RowFunction:
+    """Return the function of a stage, whose floats of 32 bits are rounded as those of a column are."""
+    function = stage.operator.row(inputs, learnt)
+    made_of = {name for share in stage.shares if set(share.inputs) <= set(inputs) for name in share.outputs}
+    narrow = [each.name for each in stage.outputs if pa.types.is_float32(each.type) and each.name in made_of]
+    if not narrow:
+        return function
+
+    def rounded(row: Row) -> dict[str, Value]:
+        made = function(row)
+        for name in narrow:
+            value = made[name]
+            if value is not None:
+                made[name] = ctypes.c_float(value).value  # type: ignore[arg-type]
+        return made
+
+    return rounded
+
+
+def _check(name: str, type_: pa.DataType, *, is_time: bool) -> Callable[[Row], Value]:
+    """Return what takes a column's value from a row as a block of the data would have it, or refuses it."""
+    convert = _converter(type_)
+
+    def check(row: Row) -> Value:
+        try:
+            value = row[name]
+        except KeyError:
+            raise InputError(
+                f"the row has no column {name!r}, which the workflow needs. Give it, as None if it is null."
+            ) from None
+        try:
+            found = convert(value)
+        except (TypeError, ValueError, OverflowError):
+            raise InputError(
+                f"the row's {name!r} is {reprlib.repr(value)}, but the column was of {_told(type_)} when the workflow "
+                "was fitted. Give such a value, or None."
+            ) from None
+        if is_time and isinstance(found, int) and not SINCE <= found < UNTIL:
+            raise InputError(other_time(name, found))
+        return found
+
+    return check
+
+
+def _told(type_: pa.DataType) -> str:
+    found = kind(type_)
+    return f"numbers ({type_})" if found == "numbers" else found
+
+
+def _converter(type_: pa.DataType) -> Callable[[Any], Value]:
+    """Return what gives a value the type of a column, or raises TypeError, ValueError or OverflowError."""
+    if pa.types.is_list(type_):
+        return _list_of(_converter(type_.value_type))
+    return next(convert for is_of, convert in _CONVERTERS if is_of(type_))
+
+
+def _text(value: Any) -> Value:
+    if not isinstance(value, str):
+        return _null_or(_text, value)
+    if not value.isascii():
+        value.encode()  # half of a surrogate pair, which JSON can name, is no text, and refused
+    return value
+
+
+def _float_64(value: Any) -> Value:
+    return float(value) if isinstance(value, (float, int)) else _null_or(_float_64, value)
+
+
+def _float_32(value: Any) -> Value:
+    return ctypes.c_float(value).value if isinstance(value, (float, int)) else _null_or(_float_32, value)
+
+
+def _integer_between(least: int, most: int, made: type[int]) -> Callable[[Any], Value]:
+    def convert(value: Any) -> Value:
+        if isinstance(value, float):
+            # pandas makes floats of integers some of which are null; above 2**53 they are not every integer.
+            if value != value:  # noqa: PLR0124 (NaN)
+                return None
+            if abs(value) > _WHOLE or not value.is_integer():
+                raise ValueError
+        elif not isinstance(value, int):
+            return _null_or(convert, value)
+        if least <= value <= most:
+            return made(value)
+        raise ValueError
+
+    return convert
+
+
+def _list_of(convert: Callable[[Any], Value]) -> Callable[[Any], Value]:
+    def convert_list(value: Any) -> Value:
+        if isinstance(value, (list, tuple)):
+            return [convert(each) for each in value]
+        found = _null_or(convert_list, value)
+        return [] if found is None else found
+
+    return convert_list
+
+
+def _of_no_type(value: Any) -> Value:
+    return value if isinstance(value, (str, int)) else _null_or(_of_no_type, value)
+
+
+def _null_or(convert: Callable[[Any], Value], value: Any) -> Value:
+    """Return None for a null, and for what is of NumPy what `convert` makes of it as one of Python."""
+    of_numpy = getattr(value, "tolist", None)
+    if of_numpy is not None:
+        return convert(of_numpy())
+    # NaN, in a column of text, too, is not equal to itself, and pandas' NA is neither equal nor unequal.
+    if value is None or (value != value) is not False:  # noqa: PLR0124
+        return None
+    raise TypeError
+
+
+_CONVERTERS = (
+    (pa.types.is_string, _text),
+    (pa.types.is_float32, _float_32),
+    (pa.types.is_floating, _float_64),
+    (pa.types.is_boolean, _integer_between(0, 1, bool)),
+    (pa.types.is_uint64, _integer_between(-(2**63), 2**64 - 1, int)),
+    (pa.types.is_integer, _integer_between(-(2**63), 2**63 - 1, int)),
+    (pa.types.is_null, _of_no_type),
+)

@@ -1,0 +1,198 @@
+"""A fitted plan applied to the rows of a block or a dataset, whose results may become a folder of features."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from whitewater.engines import memory
+from whitewater.errors import InputError, IntegrityError
+from whitewater.features.dataset import Dataset, Part
+from whitewater.features.feature_folder import FeatureFile, file_name, write_features
+from whitewater.features.operator import Applying
+from whitewater.features.plan import Learnt, Plan, Read, evaluated
+from whitewater.features.rows import as_fitted, as_table, refuse_other_times, rows_of, type_of
+from whitewater.features.schema import Field, Schema, kind
+from whitewater.tables.parquet.writing import write_columns
+
+if TYPE_CHECKING:
+    from whitewater.engines.workers import Workers
+    from whitewater.step import Run
+    from whitewater.tables.columns import Block
+
+# Of a block, for each row and column: what is read, what is made of it, and what is written.
+ROW_BYTES = 16
+
+
+@dataclass(frozen=True)
+class Transformation:
+    """What makes results of rows: a fitted plan, and columns that go along unchanged where the data have them.
+
+    ``seconds`` are columns of the data that are seconds since 1970: numbers of another unit are refused in them.
+    """
+
+    plan: Plan
+    learnt: Learnt
+    carried: tuple[str, ...] = ()
+    seconds: tuple[str, ...] = ()
+
+    def columns(self, *, training: bool) -> list[str]:
+        """Return the columns that the data must have."""
+        return self.plan.data_columns(self.plan.outputs, training=training)
+
+    def fields(self, schema: Schema) -> tuple[Field, ...]:
+        """Return the columns of the results for data of a schema."""
+        made = self.plan.output_fields()
+        return (*made, *(schema[name] for name in self._carried(schema)))
+
+    def check(self, schema: Schema, *, training: bool) -> None:
+        """Check that data have the columns that are needed, of the kind that was fitted on.
+
+        Raises InputError, naming every column that is missing or of another kind.
+        """
+        if faults := list(_faults(self.plan.schema, schema, self.columns(training=training))):
+            raise InputError(
+                f"the data do not suit the workflow: {'; '.join(faults)}. Give columns as those that it was fitted on."
+            )
+
+    def block(self, block: Block, applying: Applying) -> Block:
+        """Return the results for a block, which has the columns needed, of the kind that was fitted on."""
+        names = self.columns(training=applying.training)
+        given = Schema(tuple(Field(name, type_of(column)) for name, column in block.items()))
+        self.check(given, training=applying.training)
+        types = {name: self.plan.schema[name].type for name in names}
+        block = {**block, **self._given({name: block[name] for name in names}, types, applying)}
+        return self._evaluated(lambda wanted: {name: block[name] for name in wanted}, self._carried(given), applying)
+
+    def tables(self, dataset: Dataset, *, run: Run[Any], client: Workers, training: bool) -> Iterator[pa.Table]:
+        """Yield the results part by part, in order; a few parts are in memory at a time."""
+        shared = self.prepared(dataset, run=run, training=training)
+        parts, at_once = dataset.parts(), 2 * run.threads
+        for first in range(0, len(parts), at_once):
+            some = parts[first : first + at_once]
+            yield from run.map(_table, some, client=client, label="transform", ordered=True, shared=shared)
+
+    def prepared(self, dataset: Dataset, *, run: Run[Any], training: bool) -> dict[str, Any]:
+        """Check a dataset; return what `part_block` needs besides a part."""
+        self.check(dataset.schema, training=training)
+        self._forecast(dataset, run.threads)
+        return {"transformation": self, "dataset": dataset, "applying": Applying(run.device, training)}
+
+    def part_block(self, part: Part, dataset: Dataset, applying: Applying) -> Block:
+        """Return the results for a part of a dataset."""
+        carried = self._carried(dataset.schema)
+        types = {name: dataset.schema[name].type for name in carried}
+        types |= {name: self.plan.schema[name].type for name in self.columns(training=applying.training)}
+
+        def read(names: Sequence[str]) -> Block:
+            return self._given(dataset.read(part, names, applying.device), types, applying)
+
+        return self._evaluated(read, carried, applying)
+
+    def _given(self, block: Block, types: Mapping[str, pa.DataType], applying: Applying) -> Block:
+        """Return columns as they were when the workflow was fitted. Raises InputError if they cannot be."""
+        found = as_fitted(block, types, applying.device)
+        for name in self.seconds:
+            if name in found:
+                refuse_other_times(name, found[name], applying.device)
+        return found
+
+    def _evaluated(self, read: Read, carried: Sequence[str], applying: Applying) -> Block:
+        return evaluated(self.plan, self.learnt, read, {**self.plan.outputs, **dict.fromkeys(carried)}, applying)
+
+    def _carried(self, schema: Schema) -> list[str]:
+        return [name for name in self.carried if name in schema.names]
+
+    def _forecast(self, dataset: Dataset, threads: int) -> None:
+        parts = dataset.parts()
+        rows = max((part.rows for part in parts), default=0)
+        columns = max(len(self.columns(training=True)), len(self.plan.outputs))
+        memory.forecast(
+            min(threads, len(parts)) * rows * columns * ROW_BYTES,
+            what=f"transforming parts of up to {rows:,} rows",
+            remedy="Make smaller row groups (recsys.fetch.row_group_rows), or take fewer threads.",
+        )
+
+
+def _table(part: Part, *, transformation: Transformation, dataset: Dataset, applying: Applying) -> pa.Table:
+    types = {each.name: each.type for each in transformation.fields(dataset.schema)}
+    return as_table(transformation.part_block(part, dataset, applying), types, applying.device)
+
+
+def _faults(fitted: Schema, found: Schema, names: Sequence[str]) -> Iterator[str]:
+    """Yield what is wrong with columns: those that are missing, or of another kind than what was fitted on."""
+    known = set(found.names)
+    for name in names:
+        if name not in known:
+            yield found.fault(name) if name in found.unusable else f"column {name!r} is missing"
+            continue
+        wanted, given = kind(fitted[name].type), kind(found[name].type)
+        if wanted != given and "nulls" not in (wanted, given):
+            yield f"column {name!r} is of {given}, but was of {wanted} when it was fitted"
+
+
+def write_in_order(
+    transformation: Transformation,
+    dataset: Dataset,
+    folder: Path,
+    *,
+    run: Run[Any],
+    client: Workers,
+    row_group_rows: int,
+    tags: Mapping[str, str] | None = None,
+    training: bool = False,
+) -> int:
+    """Write the results for a dataset, a file for each of its parts; return the number of rows.
+
+    ``tags`` say what columns that are carried along are for. Raises InputError if the data do not suit the
+    transformation, IntegrityError if a row is lost, and ResourceError if a part does not fit into memory.
+    """
+    shared = transformation.prepared(dataset, run=run, training=training)
+    schema = tagged(transformation, dataset, tags or {})
+    folder.mkdir(parents=True)
+    shared |= {"folder": folder, "schema": schema, "row_group_rows": row_group_rows}
+    tasks = list(enumerate(dataset.parts()))
+    files = list(run.map(_write, tasks, client=client, label="transform", ordered=True, shared=shared))
+    written = sum(file.rows for file in files)
+    check_rows(written, dataset.rows, folder)
+    write_features(folder, schema, [file for file in files if file.rows], seed=None)
+    return written
+
+
+def tagged(transformation: Transformation, dataset: Dataset, tags: Mapping[str, str]) -> Schema:
+    """Return the columns of the results, some of them with a tag more."""
+    fields = transformation.fields(dataset.schema)
+    return Schema(tuple(each.tagged(tags[each.name]) if each.name in tags else each for each in fields))
+
+
+def check_rows(written: int, expected: int, folder: Path) -> None:
+    """Raise IntegrityError if rows were lost, or made."""
+    if written != expected:
+        raise IntegrityError(f"{written} rows were written to {folder}, of {expected}. Report this as a bug.")
+
+
+def _write(
+    task: tuple[int, Part],
+    *,
+    transformation: Transformation,
+    dataset: Dataset,
+    applying: Applying,
+    folder: Path,
+    schema: Schema,
+    row_group_rows: int,
+) -> FeatureFile:
+    number, part = task
+    block = transformation.part_block(part, dataset, applying)
+    file = FeatureFile(file_name(number), rows_of(block))
+    size = even(file.rows, row_group_rows)
+    write_columns(block, folder / file.name, schema.types, applying.device, row_group_rows=size)
+    return file
+
+
+def even(rows: int, most: int) -> int:
+    """Return the rows of row groups of about one size, at most ``most`` each, so that none is tiny."""
+    return -(-rows // max(1, -(-rows // most))) or 1

@@ -1,0 +1,1 @@
+"""One look for the pictures of all applications."""

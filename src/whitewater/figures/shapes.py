@@ -1,0 +1,108 @@
+"""What pictures of several applications draw: bars with their numbers, histograms, thresholds, marks of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from whitewater.figures import style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.lines import Line2D
+
+# Where logarithmic axes of counts begin, so that a bar of 1 can be seen.
+LEAST_COUNT = 0.7
+OTHER_REASONS = "other reasons"
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a group is named and drawn; the mark tells it from others where colors do not."""
+
+    name: str
+    color: str
+    mark: str = "o"
+
+    def entry(self, **changes: Any) -> Line2D:
+        """Return its entry of a legend."""
+        from matplotlib.lines import Line2D
+
+        look = {"color": self.color, "marker": self.mark, "linestyle": "none", "label": self.name}
+        return Line2D([], [], **look | changes)
+
+
+def in_percent(*axes: Axis) -> None:
+    """Label axes of fractions in percent, with few enough ticks to keep them apart."""
+    from matplotlib.ticker import FuncFormatter
+
+    for axis in axes:
+        limit_ticks(axis, 6, steps=[1, 2, 5, 10])
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.6g} %"))
+
+
+def limit_ticks(axis: Axis, most: int, **how: Any) -> None:
+    """Let a linear axis have at most so many ticks and one; ``how`` is for `matplotlib.ticker.MaxNLocator`."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(nbins=most, **how))
+
+
+def write_beside(
+    axes: Axes, text: str, at: tuple[float, float], offset: tuple[float, float], *, coords: Any = "data",
+    size: float = 8, color: str = style.TEXT_GREY, **look: Any,
+) -> None:  # fmt: skip
+    """Write small text some points away from a place."""
+    axes.annotate(text, at, xycoords=coords, xytext=offset, textcoords="offset points", size=size, color=color, **look)
+
+
+def write_at_right(axes: Axes, text: str, y: float, *, away: float = 4, **look: Any) -> None:
+    """Write small text at the right of axes, at the height of a value."""
+    write_beside(axes, text, (1, y), (away, 0), coords=("axes fraction", "data"), va="center", **look)
+
+
+def draw_threshold(axes: Axes, value: float, label: str) -> None:
+    """Draw a level that values are compared with as a dashed line across."""
+    axes.axhline(value, color=style.VERMILION, linestyle="--", linewidth=1.2, label=label)
+
+
+def draw_histogram(axes: Axes, counts: npt.ArrayLike, edges: npt.ArrayLike, **look: Any) -> None:
+    """Draw filled steps, for an axis of counts that is logarithmic."""
+    axes.stairs(counts, edges, fill=True, **{"baseline": LEAST_COUNT} | look)
+
+
+def most_frequent(counts: Mapping[str, int], most: int) -> dict[str, int]:
+    """Return the most frequent of counted reasons, and the others as one where there are more than ``most``."""
+    ordered = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+    if len(ordered) <= most:
+        return dict(ordered)
+    return {**dict(ordered[: most - 1]), OTHER_REASONS: sum(number for _, number in ordered[most - 1 :])}
+
+
+def draw_bars(
+    axes: Axes, bars: Mapping[str, int], *, total: int, colors: Sequence[str], xlabel: str, rows: int, room: float
+) -> None:
+    """Draw the share that each name has of a total as a bar from the left, with its number and share beside it.
+
+    The first name is on top, of at least ``rows`` rows; ``room`` is the end of the axis as a multiple of the longest
+    bar.
+    """
+    places, numbers = np.arange(len(bars)), np.array(list(bars.values()))
+    axes.barh(places, numbers / total, 0.7, color=colors)
+    for place, number in enumerate(numbers.tolist()):
+        text = f"{style.count(number)} ({style.percent(number / total)})"
+        write_beside(axes, text, (number / total, place), (4, 0), va="center", size=8.5, color=style.BLACK)
+    axes.set_yticks(places, list(bars))
+    axes.set(ylim=(max(len(bars), rows) - 0.4, -0.6), xlim=(0, room * numbers.max() / total), xlabel=xlabel)
+    axes.grid(visible=False, axis="y")
+    in_percent(axes.xaxis)
+
+
+def log_spaced(last: int, most: int) -> npt.NDArray[np.int64]:
+    """Return at most so many whole numbers from 1 to the last, evenly spread on a logarithmic axis."""
+    return np.unique(np.round(np.geomspace(1, last, most)).astype(np.int64))

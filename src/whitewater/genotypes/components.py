@@ -1,0 +1,270 @@
+"""Principal components of samples from a folder of their genotypes: scaling, solver, order and signs."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from whitewater.engines import Array, Device
+from whitewater.errors import InputError
+from whitewater.genotypes import forecast
+from whitewater.genotypes.config import Pca
+from whitewater.genotypes.folder import GenotypeFolder
+from whitewater.genotypes.genotypes import Genotypes
+from whitewater.genotypes.krylov import (
+    KrylovSpace,
+    Progress,
+    RitzPairs,
+    block_krylov,
+    is_converged,
+    start_block,
+    structure_in,
+)
+from whitewater.genotypes.scaled import (
+    Range,
+    RunTasks,
+    ScaledGenotypes,
+    VariantScaling,
+    scaled_dosages,
+    scaling,
+    total_variance,
+)
+from whitewater.genotypes.tracy_widom import TracyWidomTest, tracy_widom_test
+
+logger = logging.getLogger(__name__)
+Floats = npt.NDArray[np.float64]
+# Eigenvalues below this share of the mean of all are the rounding of float32 products.
+NO_VARIANCE = 1e-4
+# Residual relative to the eigenvalue at which a component is taken out of the estimate and counted exactly.
+KNOWN = 1e-2
+# Samples whose values differ by less, relatively, are taken to be tied: rounding must not choose between them.
+TIE = 1e-6
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """The leading eigenpairs of the covariance of n samples, and what is known of the others.
+
+    ``eigenvalues`` (k,), descending; ``vectors`` (n, k), unit columns; ``total`` and ``total_of_squares`` of all
+    eigenvalues, the second an estimate unless the solver is exact; ``residuals`` |K v - lambda v| / lambda (k,), or
+    None where the solver is exact; ``converged`` (k,): whether they are within the tolerance; ``passes`` over the
+    genotypes.
+    """
+
+    eigenvalues: Floats
+    vectors: Floats
+    total: float
+    total_of_squares: float
+    residuals: Floats | None
+    converged: npt.NDArray[np.bool_]
+    passes: int
+    solver: forecast.Solver
+
+
+@dataclass(frozen=True)
+class PrincipalComponents:
+    """Components, with the operator that they are of and the numbers that its dosages are scaled by."""
+
+    genotypes: ScaledGenotypes
+    scaling: VariantScaling
+    spectrum: Spectrum
+    significance: TracyWidomTest
+
+    @property
+    def scores(self) -> Floats:
+        """The scores, float64 (samples used, k): eigenvectors times the roots of their eigenvalues."""
+        return self.spectrum.vectors * np.sqrt(self.spectrum.eigenvalues)
+
+
+def principal_components(
+    folder: GenotypeFolder,
+    used: npt.NDArray[np.bool_],
+    *,
+    settings: Pca,
+    device: Device,
+    run_tasks: RunTasks,
+    threads: int,
+) -> PrincipalComponents:
+    """Compute the leading principal components of the samples ``used``, bool (samples,).
+
+    Eigenvalues are those of K = X X' / m; a component's sign is that of `oriented`.
+
+    Raises InputError if there are too few samples, or variants that vary, for so many components, and ResourceError if
+    there is not enough memory.
+    """
+    _check_samples(folder.path, int(used.sum()), settings.components)
+    counts = count_used(folder, used, device=device, run_tasks=run_tasks)
+    scaled = scaling(counts, settings.scaling)
+    _check_variants(folder.path, scaled.varying, settings.components)
+    table = scaled_dosages(scaled, ploidy=folder.ploidy)
+    genotypes = ScaledGenotypes(folder, table, used, scaled.varying, device, run_tasks)
+    total = total_variance(counts, table, varying=scaled.varying)
+    del counts
+    spectrum = _decompose(genotypes, settings, total=total, threads=threads)
+    _check_rank(folder.path, spectrum)
+    spectrum = replace(spectrum, vectors=oriented(spectrum.vectors))
+    significance = _tracy_widom(spectrum.eigenvalues, spectrum.total_of_squares, total=total, genotypes=genotypes)
+    return PrincipalComponents(genotypes, scaled, spectrum, significance)
+
+
+def _decompose(genotypes: ScaledGenotypes, settings: Pca, *, total: float, threads: int) -> Spectrum:
+    solver = forecast.choose_solver(forecast.size_of(genotypes, settings), settings)
+    forecast.check(genotypes, settings, solver, threads=threads)
+    if solver == "gram":
+        return _exact(genotypes, settings, total=total)
+    return _randomized(genotypes, settings, total=total)
+
+
+def _exact(genotypes: ScaledGenotypes, settings: Pca, *, total: float) -> Spectrum:
+    device, size = genotypes.device, settings.components
+    covariance = genotypes.covariance()
+    values, vectors = (device.to_host(each) for each in device.xp.linalg.eigh(covariance))
+    converged = np.ones(size, bool)
+    leading = vectors[:, ::-1][:, :size]
+    return Spectrum(
+        values[::-1][:size].copy(), leading, total, float((values**2).sum()), None, converged, 1, "gram"
+    )  # fmt: skip
+
+
+def _randomized(genotypes: ScaledGenotypes, settings: Pca, *, total: float) -> Spectrum:
+    device = genotypes.device
+    width = forecast.block_width(settings, genotypes.samples)
+    start = device.from_host(start_block(genotypes.used, width=width, seed=settings.seed))
+
+    def squares(found: RitzPairs, product: Array) -> float:
+        return total_of_squares(found, start, product, total=total, samples=genotypes.samples, device=device)
+
+    def structure(found: RitzPairs, space: KrylovSpace) -> int:
+        test = _tracy_widom(found.values, squares(found, space.products[0]), total=total, genotypes=genotypes)
+        return structure_in(
+            found.values, total=total, samples=genotypes.samples, effective_variants=test.effective_variants
+        )
+
+    progress = Progress(settings.components, settings.tolerance, structure)
+    found, space = block_krylov(
+        genotypes.covariance_times,
+        start,
+        components=settings.components,
+        maximum_passes=settings.maximum_passes,
+        is_enough=progress.is_enough,
+        device=device,
+    )
+    if progress.lacking:
+        _warn(found, progress, settings)
+    return Spectrum(
+        eigenvalues=found.values,
+        vectors=device.to_host(found.vectors),
+        total=total,
+        total_of_squares=squares(found, space.products[0]),
+        residuals=found.residuals / np.abs(found.values),
+        converged=is_converged(found.values, found.residuals, tolerance=settings.tolerance),
+        passes=len(space.blocks),
+        solver="randomized",
+    )
+
+
+def _tracy_widom(values: Floats, squares: float, *, total: float, genotypes: ScaledGenotypes) -> TracyWidomTest:
+    return tracy_widom_test(
+        values, total=total, total_of_squares=squares, samples=genotypes.samples, variants=genotypes.varying
+    )
+
+
+def _warn(found: RitzPairs, progress: Progress, settings: Pca) -> None:
+    open_ = np.flatnonzero(~progress.converged)[: progress.lacking]
+    residuals = ", ".join(f"PC{at + 1} ({found.residuals[at] / found.values[at]:.1e})" for at in open_)
+    logger.warning(
+        "After %d passes the residual of %s is above pca.tolerance, %.1e of the eigenvalue. Raise pca.maximum_passes "
+        "or pca.oversampling, or use pca.solver gram.",
+        len(progress.history),
+        residuals,
+        settings.tolerance,
+    )
+
+
+def _check_samples(path: Path, samples: int, components: int) -> None:
+    if samples <= components:
+        raise InputError(
+            f"{samples} samples of {path} are used, which have {max(samples - 1, 0)} components at most; {components} "
+            "are asked for. Lower the number of components, or use more samples: relatedness.exclude, hold_out_labels "
+            "and minimum_call_rate take some out."
+        )
+
+
+def _check_variants(path: Path, varying: int, components: int) -> None:
+    if varying < components:
+        raise InputError(
+            f"{varying} variants of {path} vary among the samples used, fewer than the {components} components asked "
+            "for. Keep more variants (variant_qc, ld_prune), or lower the number of components."
+        )
+
+
+def _check_rank(path: Path, found: Spectrum) -> None:
+    rank = int((found.eigenvalues > NO_VARIANCE * found.total / len(found.vectors)).sum())
+    if rank < len(found.eigenvalues):
+        raise InputError(
+            f"The genotypes of the samples used in {path} have only {rank} components with variance: samples or "
+            f"variants are copies of each other. Set pca.components to {rank} or fewer."
+        )
+
+
+def count_used(
+    folder: GenotypeFolder, used: npt.NDArray[np.bool_], *, device: Device, run_tasks: RunTasks
+) -> npt.NDArray[np.int32]:
+    """Count dosages 0 to ploidy, then missing calls, of each variant among samples: int32 (variants, ploidy + 2)."""
+    work = partial(_count, folder=folder, device=device)
+    return np.concatenate(list(run_tasks(work, folder.ranges(), label="counts", shared={"used": used})))
+
+
+def _count(
+    between: Range, *, folder: GenotypeFolder, device: Device, used: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.int32]:
+    chosen = device.from_host(used)
+    parts = []
+    for piece in folder.pieces(*between):
+        read = folder.read(*piece)
+        genotypes = Genotypes(device.from_host(read.codes), read.samples, read.ploidy)
+        parts.append(device.to_host(device.count_genotypes(genotypes, chosen)))
+    return np.concatenate(parts)
+
+
+def total_of_squares(
+    found: RitzPairs, probes: Array, products: Array, *, total: float, samples: int, device: Device
+) -> float:
+    """Estimate the trace of K^2.
+
+    With M = K - c J, where J projects on the n - 1 directions that sum to 0 and c is about the mean of the eigenvalues
+    in the noise, tr K^2 = tr M^2 + 2 c tr K - c^2 (n - 1). tr M^2 is exact over the components that are known and
+    estimated over the others from random directions, as by Hutch++ (Meyer et al. 2021, SOSA). As M is small there, so
+    is the error: about sqrt(4 / (n b)) of the *spread* of the eigenvalues, on which the number of effective variants
+    rests, not of their sum of squares.
+
+    Parameters
+    ----------
+    probes, products
+        The start block Q, (n, b), see `whitewater.genotypes.krylov.start_block`, and K Q.
+    total
+        The trace of K.
+    samples
+        n.
+    """
+    known = device.from_host(np.flatnonzero(is_converged(found.values, found.residuals, tolerance=KNOWN)))
+    vectors, images = found.vectors[:, known], found.products[:, known]
+    free = samples - 1
+    center = (total - float((vectors * images).sum())) / max(free - vectors.shape[1], 1)
+    exact = float(((images - center * vectors) ** 2).sum())
+    share = vectors.T @ probes
+    rest = products - images @ share - center * (probes - vectors @ share)
+    estimated = free * float((rest**2).sum()) / probes.shape[1]
+    return float(exact + estimated + 2 * center * total - center**2 * free)
+
+
+def oriented(vectors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Turn each column so that its largest entry by absolute value, the first of several, is positive."""
+    sizes = np.abs(vectors)
+    first = (sizes >= (1 - TIE) * sizes.max(axis=0)).argmax(axis=0)
+    return vectors * np.where(vectors[first, np.arange(vectors.shape[1])] < 0, -1.0, 1.0)

@@ -1,0 +1,301 @@
+"""Kinship of all pairs of samples: KING-robust, the estimator between families of Manichaikul et al. 2010.
+
+From the variants that both samples of a pair have a call of (Bioinformatics 26:2867, equation 11, as PLINK 2 has it)::
+
+    kinship = 1/2 - sum of (dosage_1 - dosage_2)^2 / (4 min(heterozygous calls of 1, of 2))
+
+It needs no allele frequencies, so population structure does not bias it. Expected are 1/2 for duplicates, 1/4 for the
+first degree, 1/8 for the second, 1/16 for the third; samples of different populations are far below 0.
+
+Samples are cut into tiles. A task takes a pair of tiles, and only related pairs and a histogram leave it. It multiplies
+matrices, whose entries are small integers, and so few of them are added up that float32 is exact (and TF32, too, which
+has 11 bits for an entry). So results are equal on every device.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from whitewater.engines import Array, Device
+from whitewater.engines.memory import forecast
+from whitewater.errors import ConfigError
+from whitewater.genotypes.folder import GenotypeFolder
+from whitewater.genotypes.genotypes import GENOTYPES_A_BYTE, Genotypes, rows_in_column_order
+
+if TYPE_CHECKING:
+    from whitewater.engines.workers import Workers
+    from whitewater.genotypes.config import Relatedness
+    from whitewater.step import Run
+
+logger = logging.getLogger(__name__)
+Rows = npt.NDArray[np.int64]
+Tile = tuple[int, int]
+# Smaller tiles would be expanded more often than they are worth; larger ones would fill 0.2 GB a worker.
+SMALLEST_TILE, LARGEST_TILE = 512, 2048
+TILES_ACROSS = 8
+# Products of matrices of a pair of tiles, each a multiplication and an addition a pair of samples and variant.
+OPERATIONS = 3 * 2
+# Two counts in one product: of a slab of fewer than 2^10 variants, one is in the lower 10 bits, one in those above.
+DIGIT_BITS = 10
+SLAB_VARIANTS = 2**DIGIT_BITS - 1
+# Values by dosage 0, 1, 2, and of a missing call.
+Values = tuple[float, float, float, float]
+HETEROZYGOUS: Values = (0, 1, 0, 0)
+SIGN: Values = (-1, 0, 1, 0)
+CALLED: Values = (1, 1, 1, 0)
+CALLED_AND_HETEROZYGOUS: Values = (1, 1 + 2**DIGIT_BITS, 1, 0)
+Planes = Callable[[Values], Array]
+# Bins of the histogram, 1/128 wide, from -1/2 to 1/2; every edge and every product with 128 is exact.
+BINS = 128
+# Bytes that a pair of samples takes for a while: eight counts of int32 and four values of eight bytes.
+BYTES_A_PAIR = 64
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Related pairs of samples, and what all pairs together look like; host arrays.
+
+    ``related``, int64 (pairs, 5): the places of the two samples, the smaller first; the variants with a call in both,
+    those heterozygous in both, and those homozygous for different alleles. ``kinship`` is float64 (pairs,).
+    ``histogram``, int64 (BINS,), counts all pairs but the ``undefined`` ones, in which a sample has no heterozygous
+    call that counts; values below the first bin are in it.
+    """
+
+    related: npt.NDArray[np.int64]
+    kinship: npt.NDArray[np.float64]
+    histogram: npt.NDArray[np.int64]
+    undefined: int
+
+
+@dataclass
+class Counts:
+    """Variants by what the calls are of a sample of the first tile and one of the second; int32 (first, second).
+
+    ``het_called``: heterozygous in the first, called in the second; ``called_het`` the other way round; ``signs``:
+    those homozygous alike less those homozygous for different alleles.
+    """
+
+    het_het: Array
+    signs: Array
+    het_called: Array
+    called_het: Array
+    called: Array
+
+
+def kinship_of_pairs(
+    run: Run[Relatedness], folder: GenotypeFolder, rows: Rows, *, threshold: float, client: Workers
+) -> Pairs:
+    """Return the pairs of kinship at least ``threshold``, most related first, over the variants of ``rows``.
+
+    Parameters
+    ----------
+    folder
+        Of diploid samples.
+    rows
+        int64: the variants that take part, ascending, at least one.
+
+    Raises
+    ------
+    ResourceError
+        If the calls of these variants, and a pair of tiles for each worker, do not fit into memory.
+    """
+    _forecast(run, folder, variants=len(rows))
+    genotypes, complete = _read_kept(run, folder, rows, client=client)
+    work = partial(compare_tiles, complete=complete, threshold=threshold, device=run.device)
+    pairs = _pairs_of_tiles(folder.samples)
+    return _merge(run.map(work, pairs, client=client, label="kinship", shared={"genotypes": genotypes}))
+
+
+def require_diploid(folder: GenotypeFolder) -> None:
+    """Refuse samples of another ploidy with a `ConfigError`."""
+    if folder.ploidy != 2:
+        raise ConfigError(
+            f"{folder.path} holds samples of ploidy {folder.ploidy}, but KING-robust kinship is for diploids. "
+            "Set genomics.relatedness.method to none, or name a source of diploid genotypes."
+        )
+
+
+def compare_tiles(
+    pair: tuple[Tile, Tile], *, genotypes: Genotypes, complete: int, threshold: float, device: Device
+) -> Pairs:
+    """Compare the samples of a tile with those of another, or with those behind them in the same tile.
+
+    A tile is its first sample and the one behind its last; the first ``complete`` variants have no missing call.
+    """
+    first, second = (columns_of(genotypes, tile) for tile in pair)
+    counts = count_pairs(first, None if pair[0] == pair[1] else second, complete=complete, device=device)
+    places = [device.from_host(places_of(each, tile[0])) for each, tile in zip((first, second), pair, strict=True)]
+    return related_pairs(counts, *places, threshold=threshold, device=device)
+
+
+def cut(samples: int) -> list[Tile]:
+    """Cut the samples into tiles of multiples of four, by their number only."""
+    size = -(-samples // (TILES_ACROSS * GENOTYPES_A_BYTE)) * GENOTYPES_A_BYTE
+    size = min(max(size, SMALLEST_TILE), LARGEST_TILE)
+    return [(start, min(start + size, samples)) for start in range(0, samples, size)]
+
+
+def _pairs_of_tiles(samples: int) -> list[tuple[Tile, Tile]]:
+    """List the pairs of tiles, those of a tile with itself last: they are shorter, so that all workers end together."""
+    tiles = cut(samples)
+    different = [(first, second) for first in tiles for second in tiles if first < second]
+    return [*different, *((tile, tile) for tile in tiles)]
+
+
+def _forecast(run: Run[Relatedness], folder: GenotypeFolder, *, variants: int) -> None:
+    """Log how much work there is, and refuse what does not fit into memory."""
+    pairs = folder.samples * (folder.samples - 1) // 2
+    logger.info(
+        "%d pairs of samples at %d variants: up to %.1e operations",
+        pairs,
+        variants,
+        float(OPERATIONS * pairs * variants),
+    )
+    start, stop = cut(folder.samples)[0]
+    cells = min(run.device.slab_cells, SLAB_VARIANTS * (stop - start))
+    # Five expanded matrices, and those that a product makes for a while.
+    a_worker = BYTES_A_PAIR * (stop - start) ** 2 + 8 * 4 * cells
+    forecast(
+        2 * variants * folder.row_bytes + run.threads * a_worker,
+        what=f"kinship of {folder.samples} samples at {variants} variants",
+        remedy="Keep fewer variants (lower genomics.ld_prune.r2), or use fewer threads or a machine with more memory.",
+    )
+
+
+def _read_kept(run: Run[Relatedness], folder: GenotypeFolder, rows: Rows, *, client: Workers) -> tuple[Genotypes, int]:
+    """Read the calls of the variants that take part, those without missing calls first, and count those."""
+    missing = folder.variants_table(["count_missing"])["count_missing"].to_numpy()[rows]
+    tasks = [rows[slice(*np.searchsorted(rows, (start, stop)))] for start, stop in folder.ranges()]
+    read = run.map(
+        partial(_read_codes, folder=folder),
+        [task for task in tasks if len(task)],
+        client=client,
+        label="read",
+        ordered=True,
+    )
+    order = np.argsort(missing > 0, kind="stable")
+    codes = np.concatenate(list(read))[order]
+    return Genotypes(codes, folder.samples), int((missing == 0).sum())
+
+
+def _read_codes(rows: Rows, *, folder: GenotypeFolder) -> Array:
+    return folder.read_rows(rows).codes
+
+
+def _merge(found: Iterable[Pairs]) -> Pairs:
+    """Put the pairs of all tiles together, most related first, equals by the places of their samples."""
+    parts = list(found)
+    related = np.concatenate([part.related for part in parts])
+    kinship = np.concatenate([part.kinship for part in parts])
+    order = np.lexsort((related[:, 1], related[:, 0], -kinship))
+    histogram = np.sum([part.histogram for part in parts], axis=0)
+    return Pairs(related[order], kinship[order], histogram, sum(part.undefined for part in parts))
+
+
+# ---- two tiles
+
+
+def columns_of(genotypes: Genotypes, tile: tuple[int, int]) -> Genotypes:
+    """Return the calls of the samples from the first of a tile, a multiple of four, to before its end, not copied."""
+    cells = GENOTYPES_A_BYTE if genotypes.packed else 1
+    start, stop = tile
+    return Genotypes(genotypes.codes[:, start // cells : -(-stop // cells)], stop - start)
+
+
+def places_of(tile: Genotypes, start: int) -> npt.NDArray[np.int64]:
+    """Return the place among all samples of each column of an expanded tile, -1 behind its last: int64 (columns,)."""
+    counted = np.arange(start + 1, start + 1 + tile.samples)[:, None]
+    return np.asarray(rows_in_column_order(counted, tile, np)[:, 0] - 1, np.int64)
+
+
+def count_pairs(first: Genotypes, second: Genotypes | None, *, complete: int, device: Device) -> Counts:
+    """Count the variants of all pairs of two tiles, or of a tile with itself where there is no second.
+
+    The first ``complete`` variants have no missing call, so that two products of three are enough for them.
+    """
+    xp = device.xp
+    shape = (first.columns, (second or first).columns)
+    total = Counts(*(xp.zeros(shape, xp.int32) for _ in range(5)))
+    step = max(1, min(device.slab_cells // max(shape), SLAB_VARIANTS))
+    for low, high in (*_slabs(0, complete, step), *_slabs(complete, first.variants, step)):
+        rows = _planes(first.between(low, high), device)
+        columns = _planes(second.between(low, high), device) if second else rows
+        (_add_complete if low < complete else _add)(total, rows, columns)
+    return total
+
+
+def related_pairs(counts: Counts, first: Array, second: Array, *, threshold: float, device: Device) -> Pairs:
+    """Return the pairs of kinship at least ``threshold``; ``first`` and ``second`` are the `places_of` the tiles.
+
+    A pair counts where the place of the first is smaller, and once if the tiles are the same.
+    """
+    xp = device.xp
+    ibs0 = (counts.called - counts.het_called - counts.called_het + counts.het_het - counts.signs) // 2
+    fewer = xp.minimum(counts.het_called, counts.called_het)
+    differences = 4 * ibs0 + counts.het_called + counts.called_het - 2 * counts.het_het
+    kinship = 0.5 - differences / (4.0 * xp.maximum(fewer, 1))
+    pairs = (first[:, None] < second[None, :]) & (first[:, None] >= 0)
+    defined = pairs & (fewer > 0)
+    # Undefined ones get a bin behind the last, so that the array is not empty, which CuPy does not count.
+    bins = xp.where(defined, xp.clip(xp.floor(kinship * BINS) + BINS // 2, 0, BINS - 1), BINS).astype(xp.int64)
+    rows, columns = xp.nonzero(defined & (kinship >= threshold))
+    described = (counts.called[rows, columns], counts.het_het[rows, columns], ibs0[rows, columns])
+    return Pairs(
+        device.to_host(xp.stack([first[rows], second[columns], *described], axis=1)),
+        device.to_host(kinship[rows, columns]),
+        device.to_host(xp.bincount(bins.ravel(), minlength=BINS + 1)[:BINS]),
+        int(pairs.sum() - defined.sum()),
+    )
+
+
+def _slabs(start: int, stop: int, step: int) -> list[tuple[int, int]]:
+    return [(low, min(low + step, stop)) for low in range(start, stop, step)]
+
+
+def _planes(tile: Genotypes, device: Device) -> Planes:
+    """Return a function that expands a slab by values, float32 (variants, columns), once for each."""
+    genotypes = Genotypes(device.from_host(np.ascontiguousarray(tile.codes)), tile.samples)
+
+    @cache
+    def plane(values: Values) -> Array:
+        table = device.from_host(np.tile(np.array(values, np.float32), (tile.variants, 1)))
+        return device.expand_genotypes(genotypes, table)
+
+    return plane
+
+
+def _add(total: Counts, rows: Planes, columns: Planes) -> None:
+    """Add the variants of a slab."""
+    called, het_called = _digits(_product(rows(CALLED_AND_HETEROZYGOUS), columns(CALLED)))
+    called_het, het_het = _digits(_product(rows(CALLED_AND_HETEROZYGOUS), columns(HETEROZYGOUS)))
+    total.called += called
+    total.het_called += het_called
+    total.called_het += called_het
+    total.het_het += het_het
+    total.signs += _product(rows(SIGN), columns(SIGN))
+
+
+def _add_complete(total: Counts, rows: Planes, columns: Planes) -> None:
+    """Add the variants of a slab without missing calls; a product of a matrix with itself takes NumPy half as long."""
+    first, second = rows(HETEROZYGOUS), columns(HETEROZYGOUS)
+    total.called += len(first)
+    total.het_called += first.sum(axis=0).astype(np.int32)[:, None]
+    total.called_het += second.sum(axis=0).astype(np.int32)[None, :]
+    total.het_het += _product(first, second)
+    total.signs += _product(rows(SIGN), columns(SIGN))
+
+
+def _product(rows: Array, columns: Array) -> Array:
+    product: Array = (rows.T @ columns).astype(np.int32)
+    return product
+
+
+def _digits(packed: Array) -> tuple[Array, Array]:
+    return packed & (2**DIGIT_BITS - 1), packed >> DIGIT_BITS

@@ -1,0 +1,118 @@
+"""Loadings of the components, in a Zarr group that tells all that a sample needs to be projected.
+
+===================================================== =================================================================
+array                                                 what it holds
+===================================================== =================================================================
+``loadings``                                          float32 (variants, k), unit columns: score = x' w / sqrt(m)
+``mean``, ``scale``                                   float64 (variants,): x = (dosage - mean) * scale, 0 where missing
+``allele_frequency``                                  float64 (variants,) among the samples used, NaN without calls
+``variant_contig``, ``_position``, ``_id``, ``_allele`` which variant; alleles are (variants, 2): reference, alternate
+===================================================== =================================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from whitewater.genotypes.components import PrincipalComponents
+from whitewater.genotypes.scaled import VariantScaling
+from whitewater.io.folder import Format
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FORMAT = Format("zarr.json", 1, "loadings", remedy="Run the step pca again.")
+CHUNK_CELLS = 1 << 20
+VARIANTS, ALLELES = ["contig", "position", "id"], ["reference", "alternate"]
+
+
+@dataclass(frozen=True)
+class Loadings:
+    """What `write_loadings` wrote, with a row for each variant.
+
+    ``weights`` float32 (variants, k); ``variants``: contig, position, id, reference, alternate; ``eigenvalues`` float64
+    (k,).
+    """
+
+    weights: npt.NDArray[np.float32]
+    scaling: VariantScaling
+    variants: pd.DataFrame
+    eigenvalues: npt.NDArray[np.float64]
+    ploidy: int
+
+
+def write_loadings(path: Path, found: PrincipalComponents, *, scaling: dict[str, Any]) -> None:
+    """Compute the loadings, one more pass over the genotypes, and write them range by range."""
+    import zarr
+
+    genotypes, spectrum = found.genotypes, found.spectrum
+    attributes = {
+        "format": FORMAT.version,
+        "eigenvalues": spectrum.eigenvalues.tolist(),
+        "samples": genotypes.samples,
+        "variants": genotypes.varying,
+        "ploidy": genotypes.folder.ploidy,
+        "scaling": scaling,
+    }
+    group = zarr.open_group(path, mode="w-", zarr_format=3, attributes=attributes)
+    rows, size = genotypes.folder.variants, len(spectrum.eigenvalues)
+    values = _array(group, "loadings", shape=(rows, size), dtype=np.dtype(np.float32))
+    weights = spectrum.vectors / np.sqrt(genotypes.varying * spectrum.eigenvalues)
+    for (start, stop), part in genotypes.transpose_times(genotypes.device.from_host(weights)):
+        values[start:stop] = part
+    for name, each in asdict(found.scaling).items():
+        _array(group, name, shape=each.shape, dtype=each.dtype)[...] = each
+    table = genotypes.folder.variants_table([*VARIANTS, *ALLELES])
+    for name in VARIANTS:
+        _write(group, f"variant_{name}", table[name])
+    _write(group, "variant_allele", table[ALLELES])
+
+
+def read_loadings(path: Path) -> Loadings:
+    """Read what `write_loadings` wrote.
+
+    Raises InputError if it is not there, or of another format, and IntegrityError if a part of it is missing or
+    damaged.
+    """
+    import pandas as pd
+
+    from whitewater.io.zarr_arrays import open_group
+
+    group = open_group(str(path))
+    attributes = group.attributes
+    FORMAT.check_version(path, attributes.get("format"))
+
+    def whole(name: str) -> npt.NDArray[Any]:
+        return group.array(name).read()
+
+    variants = pd.DataFrame({name: whole(f"variant_{name}") for name in VARIANTS})
+    variants[ALLELES] = whole("variant_allele")
+    return Loadings(
+        whole("loadings"),
+        VariantScaling(whole("mean"), whole("scale"), whole("allele_frequency")),
+        variants,
+        np.array(attributes["eigenvalues"], np.float64),
+        int(attributes["ploidy"]),
+    )
+
+
+def _write(group: Any, name: str, columns: pd.Series[Any] | pd.DataFrame) -> None:
+    """Write columns of a table a chunk at a time: as Python's strings the whole would be large."""
+    array = _array(group, name, shape=columns.shape, dtype=np.int64 if name == "variant_position" else str)
+    for start in range(0, len(columns), array.chunks[0]):
+        part = columns.iloc[start : start + array.chunks[0]].to_numpy()
+        # zarr 3.1 writes text in the order of memory, which for columns of a table is not that of the array.
+        array[start : start + len(part)] = np.ascontiguousarray(part)
+
+
+def _array(group: Any, name: str, *, shape: tuple[int, ...], dtype: Any) -> Any:
+    rows = max(1, min(shape[0], CHUNK_CELLS // int(np.prod(shape[1:]))))
+    # Chunks that hold nothing but zeros are written too, so that one that is not there is known to be lost.
+    return group.create_array(
+        name, shape=shape, dtype=dtype, chunks=(rows, *shape[1:]), config={"write_empty_chunks": True}
+    )

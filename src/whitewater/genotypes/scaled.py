@@ -1,0 +1,228 @@
+"""The matrix of scaled genotypes as an operator: never made, but looked up slab by slab while it is multiplied.
+
+A dosage g becomes (g - mean) * scale, with mean = ploidy * p and scale = 1 / sqrt(ploidy p (1 - p)): the standard
+deviation that a variant of allele frequency p has under Hardy-Weinberg equilibrium, so that each one counts alike
+(Patterson, Price and Reich 2006, PLoS Genetics 2:e190). A missing call becomes 0, the mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from whitewater.engines import Array, Device
+from whitewater.genotypes.config import Scaling
+from whitewater.genotypes.folder import GenotypeFolder
+from whitewater.genotypes.genotypes import Genotypes, rows_in_column_order, rows_in_sample_order
+
+Floats = npt.NDArray[np.float64]
+Counts = npt.NDArray[np.int32]
+Range = tuple[int, int]
+# Applies a function to tasks, on workers or here, and yields the results in the order of the tasks; takes a label, and
+# as ``shared`` keyword arguments of all tasks.
+RunTasks = Callable[..., Iterator[Any]]
+# Rows of a slab at least: with fewer, adding its product to the total would take longer than the product.
+LEAST_ROWS = 128
+# With more, float32 would add up too many numbers.
+MOST_ROWS = 4096
+# A task multiplies so many genotypes at least, some 15 ms of a core, or what Dask spends on it would show; and all
+# tasks of a pass send back so much at most. LEAST_RANGES go before both.
+TASK_GENOTYPES = 16 << 20
+RESULT_BYTES = 2 << 30
+LEAST_RANGES, MOST_RANGES = 8, 64
+
+
+@dataclass(frozen=True)
+class VariantScaling:
+    """The numbers that dosages are scaled by, each float64 (variants,).
+
+    ``mean`` is the observed one, 0 without calls; ``scale`` is what is multiplied with, 0 where the variant is
+    constant; ``allele_frequency`` is the observed one, NaN without calls.
+    """
+
+    mean: Floats
+    scale: Floats
+    allele_frequency: Floats
+
+    @property
+    def varying(self) -> int:
+        """The number of variants that are not constant."""
+        return int((self.scale > 0).sum())
+
+    def at(self, rows: npt.NDArray[np.intp]) -> VariantScaling:
+        """Return those of some variants."""
+        return VariantScaling(self.mean[rows], self.scale[rows], self.allele_frequency[rows])
+
+
+def scaling(counts: Counts, settings: Scaling) -> VariantScaling:
+    """Derive mean and scale of each variant from its ``counts``, (variants, ploidy + 2): dosages 0 to ploidy, missing.
+
+    The mean is always the observed one, whatever the convention of p in the scale, so that scaled dosages sum to 0.
+    """
+    dosages = counts[:, :-1].astype(np.float64)
+    ploidy = dosages.shape[1] - 1
+    alleles = dosages @ np.arange(ploidy + 1)
+    called = ploidy * dosages.sum(axis=1)
+    observed = np.divide(alleles, called, out=np.full(len(counts), np.nan), where=called > 0)
+    p = (1 + alleles) / (2 + called) if settings.frequency == "patterson" else observed
+    varying = (dosages > 0).sum(axis=1) > 1
+    variance = ploidy * p * (1 - p) if settings.variance == "binomial" else np.ones(len(counts))
+    scale = np.zeros(len(counts))
+    scale[varying] = 1 / np.sqrt(variance[varying])
+    return VariantScaling(np.nan_to_num(ploidy * observed), scale, observed)
+
+
+def scaled_dosages(found: VariantScaling, *, ploidy: int) -> npt.NDArray[np.float32]:
+    """Return the table that genotypes are looked up in: float32 (variants, ploidy + 2), a missing call 0."""
+    table = np.zeros((len(found.mean), ploidy + 2), np.float32)
+    table[:, :-1] = (np.arange(ploidy + 1) - found.mean[:, None]) * found.scale[:, None]
+    return table
+
+
+def total_variance(counts: Counts, table: npt.NDArray[np.float32], *, varying: int) -> float:
+    """Return the trace of the covariance of the samples: the sum of all its eigenvalues, without reading a genotype."""
+    return float(np.einsum("ij,ij,ij->", counts, table, table, dtype=np.float64)) / varying
+
+
+@dataclass(frozen=True)
+class ScaledGenotypes:
+    """X, (samples used, variants), float32: the scaled dosages of a folder; a missing call is 0.
+
+    Products are float32 within a slab of variants and added up in float64. Slabs and ranges of slabs depend on the
+    shape of the data and the device only, and ranges are added in their order, so that results are equal to the bit for
+    any number of workers.
+    """
+
+    folder: GenotypeFolder  # the genotypes of all samples
+    table: npt.NDArray[np.float32]  # float32 (variants, ploidy + 2); see `scaled_dosages`
+    # bool (samples,). The rows of the other samples are left out of X; they cost as much time as if they were in it.
+    used: npt.NDArray[np.bool_]
+    varying: int  # m, the number of variants that are not constant
+    device: Device
+    run_tasks: RunTasks
+
+    @cached_property
+    def samples(self) -> int:
+        """The number of samples used."""
+        return int(self.used.sum())
+
+    def covariance_times(self, block: Array) -> Array:
+        """Return X X' / m times a block, float64 (samples used, k), on the device: one pass over the genotypes."""
+        total = self._sum(_covariance_times, width=block.shape[1], block=self._columns(block))
+        return self._used_rows(total.T) / self.varying
+
+    def covariance(self) -> Array:
+        """Return X X' / m, float64 (samples used, samples used), on the device: one pass over the genotypes."""
+        total = self._sum(_cross_products, width=self._empty.columns)
+        return self._used_rows(self._used_rows(total).T) / self.varying
+
+    def transpose_times(self, block: Array) -> Iterator[tuple[Range, npt.NDArray[np.float32]]]:
+        """Yield X' times a block, (samples used, k), by ranges of variants in order: float32 (stop - start, k)."""
+        ranges = self._ranges(4 * block.shape[1])
+        work = partial(_transpose_times, folder=self.folder, device=self.device)
+        shared = {"table": self.table, "block": self._columns(block)}
+        yield from zip(ranges, self.run_tasks(work, ranges, label="loadings", shared=shared), strict=True)
+
+    @cached_property
+    def _rows(self) -> Array:
+        """The rows of the samples used, on the device."""
+        return self.device.from_host(np.flatnonzero(self.used))
+
+    @cached_property
+    def _empty(self) -> Genotypes:
+        return _no_variants(self.folder)
+
+    def _columns(self, block: Array) -> npt.NDArray[np.float32]:
+        """Bring rows of the samples used into the order of the columns of a slab, the others 0; on the host."""
+        xp = self.device.xp
+        rows = xp.zeros((self.folder.samples, block.shape[1]), xp.float32)
+        rows[self._rows] = block
+        return self.device.to_host(rows_in_column_order(rows, self._empty, xp))
+
+    def _used_rows(self, columns: Array) -> Array:
+        """Undo `_columns`, for an array of the device."""
+        rows: Array = rows_in_sample_order(columns, self._empty, self.device.xp)[self._rows]
+        return rows
+
+    def _ranges(self, result_bytes: int) -> list[Range]:
+        by_work = self._empty.columns * self.folder.variants // TASK_GENOTYPES
+        most = min(by_work, RESULT_BYTES // result_bytes, MOST_RANGES)
+        return self.folder.ranges(at_most=max(most, LEAST_RANGES))
+
+    def _sum(self, function: Callable[..., Array], *, width: int, **shared: Any) -> Array:
+        """Add up what ``function`` returns for each range of variants, (width, columns), as it comes."""
+        work = partial(function, folder=self.folder, device=self.device)
+        shared["table"] = self.table
+        parts = self.run_tasks(work, self._ranges(8 * width * self._empty.columns), label="genotypes", shared=shared)
+        total = next(parts)
+        for part in parts:
+            total += part
+        return self.device.from_host(total)
+
+
+def _no_variants(folder: GenotypeFolder) -> Genotypes:
+    """Return no variants of the samples of a folder: what the order of the columns depends on."""
+    dtype = np.uint8 if folder.encoding == "two_bit" else np.int8
+    return Genotypes(np.empty((0, folder.row_bytes), dtype), folder.samples, folder.ploidy)
+
+
+def _covariance_times(
+    between: Range, *, folder: GenotypeFolder, device: Device, table: Array, block: Array
+) -> npt.NDArray[np.float64]:
+    """Return (X_r X_r' block)' of the variants of a range: float64 (k, columns).
+
+    The product is transposed, since BLAS is faster with the long side of a narrow result along its rows.
+    """
+    xp = device.xp
+    placed = device.from_host(block)
+    total = xp.zeros(placed.shape[::-1], xp.float64)
+    product = xp.empty(placed.shape[::-1], xp.float32)
+    for _, slab in _slabs(between, folder=folder, table=table, device=device):
+        xp.matmul((slab @ placed).T, slab, out=product)
+        total += product
+    return device.to_host(total)
+
+
+def _cross_products(between: Range, *, folder: GenotypeFolder, device: Device, table: Array) -> npt.NDArray[np.float64]:
+    """Return X_r X_r' of the variants of a range: float64 (columns, columns)."""
+    xp = device.xp
+    columns = _no_variants(folder).columns
+    total = xp.zeros((columns, columns), xp.float64)
+    for _, slab in _slabs(between, folder=folder, table=table, device=device):
+        total += slab.T @ slab
+    return device.to_host(total)
+
+
+def _transpose_times(
+    between: Range, *, folder: GenotypeFolder, device: Device, table: Array, block: Array
+) -> npt.NDArray[np.float32]:
+    """Return X_r' block of the variants of a range: float32 (stop - start, k)."""
+    placed = device.from_host(block)
+    found = np.empty((between[1] - between[0], block.shape[1]), np.float32)
+    for start, slab in _slabs(between, folder=folder, table=table, device=device):
+        found[start : start + len(slab)] = device.to_host(slab @ placed)
+    return found
+
+
+def _slabs(between: Range, *, folder: GenotypeFolder, table: Array, device: Device) -> Iterator[tuple[int, Array]]:
+    """Yield the scaled genotypes of a range, float32 (rows, columns), with the place of their first row in it.
+
+    All are views of one buffer, so each is gone when the next one is there.
+    """
+    xp = device.xp
+    columns = _no_variants(folder).columns
+    rows = min(max(LEAST_ROWS, device.slab_cells // columns), MOST_ROWS)
+    buffer = xp.empty((min(rows, between[1] - between[0]), columns), xp.float32)
+    for first, last in folder.pieces(*between, rows=rows):
+        read = folder.read(first, last)
+        genotypes = Genotypes(device.from_host(read.codes), read.samples, read.ploidy)
+        lookup = device.from_host(np.ascontiguousarray(table[first:last]))
+        for start in range(0, genotypes.variants, rows):
+            part = genotypes.between(start, start + rows)
+            filled = device.expand_genotypes(part, lookup[start : start + rows], buffer[: part.variants])
+            yield first - between[0] + start, filled

@@ -1,0 +1,69 @@
+"""Opens the source of genotypes that the settings name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from whitewater.errors import InputError
+from whitewater.genotypes.config import GenotypeSource
+from whitewater.genotypes.sources.plink import open_plink
+from whitewater.genotypes.sources.source import Source
+from whitewater.genotypes.sources.stores import open_malariagen, open_vcz
+from whitewater.genotypes.sources.vcf import open_vcf
+from whitewater.io.redaction import redacted
+
+
+def open_source(settings: GenotypeSource, simulated: Mapping[str, Path], *, scratch: Path, threads: int = 1) -> Source:
+    """Open the source that the settings name.
+
+    Parameters
+    ----------
+    simulated
+        Files of the simulation by name, read where the source is ``generated``.
+    scratch
+        Directory in which VCF files are converted; it is made if need be, and needed as long as the source is.
+    threads
+        Processes that convert VCF files.
+
+    Raises
+    ------
+    InputError
+        If it is missing, not of the form that its format demands, or without variants or samples.
+    """
+    source = _open(settings, simulated, scratch=scratch, threads=threads)
+    if not source.variants or not source.samples:
+        raise InputError(f"{redacted(source.origins[0])}: there are {source.variants} variants and "
+                         f"{len(source.samples)} samples. The source is empty; give another.")  # fmt: skip
+    return source
+
+
+def _open(settings: GenotypeSource, simulated: Mapping[str, Path], *, scratch: Path, threads: int) -> Source:
+    if settings.source == "plink":
+        return open_plink(settings.plink.prefix)
+    if settings.source == "malariagen":
+        return open_malariagen(settings.malariagen)
+    if settings.source == "vcf":
+        return open_vcf(settings.vcf, scratch=scratch, threads=threads)
+    if settings.source == "generated":
+        return open_vcz(settings.vcz.model_copy(update={"store": str(simulated_file(simulated, "simulated.vcz"))}))
+    return open_vcz(settings.vcz)
+
+
+def named_places(settings: GenotypeSource) -> list[str]:
+    """Return the files and stores that the settings name for the source."""
+    prefix, malariagen = settings.plink.prefix, settings.malariagen
+    named = {
+        "vcz": [settings.vcz.store],
+        "malariagen": [malariagen.store, malariagen.sites],
+        "plink": [f"{prefix}{suffix}" for suffix in (".bed", ".bim", ".fam")],
+        "vcf": settings.vcf.paths,
+    }
+    return [*named.get(settings.source, [])]
+
+
+def simulated_file(simulated: Mapping[str, Path], name: str) -> Path:
+    """Return where a file of the simulation is. Raises InputError if it was not given."""
+    if name not in simulated:
+        raise InputError(f"genomics.ingest.source is 'generated', but {name} was not given: name it in --simulated.")
+    return simulated[name]

@@ -1,0 +1,199 @@
+"""PLINK 1 files: .bed, .bim and .fam (https://www.cog-genomics.org/plink/1.9/formats)."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from whitewater.errors import InputError, IntegrityError
+from whitewater.genotypes.sources.sites import check_unique, sites
+from whitewater.genotypes.sources.source import BLOCK_BYTES, Source, Tally
+from whitewater.io.redaction import redacted
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MAGIC, VARIANT_MAJOR = b"\x6c\x1b", 1
+HEADER = 3
+GENOTYPES_A_BYTE = 4
+COLUMNS = {
+    ".bim": ("chromosome", "identifier", "centimorgans", "position", "A1", "A2"),
+    ".fam": ("family", "individual", "father", "mother", "sex", "phenotype"),
+}
+NO_ALLELE = "0"
+SUFFIXES = (".bed", ".bim", ".fam")
+
+
+@dataclass(frozen=True)
+class Bed:
+    """The genotypes of PLINK files, a `Part` of a source: the dosage is that of A1, which is the alternate."""
+
+    prefix: str
+    samples: int
+    variants: int
+    ploidy: int = 2
+    alleles: int = 2
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of the largest block of calls that is read at once."""
+        return self._rows * self._row_bytes
+
+    def tables(self) -> Iterator[pd.DataFrame]:
+        """Yield the table of the variants, see `Part.tables`; allele 0 is none, and every variant passes.
+
+        Raises InputError if a position is not an integer.
+        """
+        bim = _read(self.prefix, ".bim")
+        alleles = bim[["A2", "A1"]].to_numpy(object)
+        alleles[alleles == NO_ALLELE] = ""
+        yield sites(
+            contig=bim["chromosome"].to_numpy(object),
+            position=_positions(bim["position"], _file(self.prefix, ".bim")),
+            names=bim["identifier"].to_numpy(object),
+            alleles=alleles,
+            filter_pass=np.ones(len(bim), bool),
+        )
+
+    def ranges(self) -> list[tuple[int, int]]:
+        """Return ranges of some megabytes."""
+        return [(start, min(start + self._rows, self.variants)) for start in range(0, self.variants, self._rows)]
+
+    def encode(self, start: int, stop: int, codes: npt.NDArray[Any], tally: Tally) -> None:
+        """Encode a range, see `Part.encode`; every call is diploid.
+
+        Raises InputError if the file holds more samples than the .fam names, and IntegrityError if the file has become
+        shorter since it was opened.
+        """
+        from whitewater.genotypes.encode import encode_bed
+
+        path, size = _file(self.prefix, ".bed"), (stop - start) * self._row_bytes
+        bed = np.fromfile(path, np.uint8, size, offset=HEADER + start * self._row_bytes)
+        if len(bed) != size:
+            raise IntegrityError(f"{path} ends before variant {stop}: it was changed while it was read. Run again.")
+        bed = bed.reshape(-1, self._row_bytes)
+        used = self.samples % GENOTYPES_A_BYTE
+        if used and (bed[:, -1] >> (2 * used)).any():  # PLINK leaves these bits 0
+            raise InputError(f"{path} holds genotypes of more samples than the {self.samples:,} in the .fam: it "
+                             "lacks lines, or these files are not of one data set.")  # fmt: skip
+        encode_bed(bed, samples=self.samples, codes=codes, counts=tally.counts, missing=tally.missing)
+
+    @property
+    def _row_bytes(self) -> int:
+        return -(-self.samples // GENOTYPES_A_BYTE)
+
+    @property
+    def _rows(self) -> int:
+        return min(max(1, BLOCK_BYTES // max(1, self._row_bytes)), max(1, self.variants))
+
+
+def open_plink(prefix: str) -> Source:
+    """Open PLINK files by their path without suffix.
+
+    Raises InputError if one is missing, is not text, or has lines of too few fields or a sample twice, or the .bed is
+    not one of variants, or of another size than the others tell.
+    """
+    if "://" in prefix:
+        raise InputError(f"{redacted(prefix)}: PLINK files are read from local paths only. Download them first.")
+    _check_there(prefix)
+    fam, bim = _read(prefix, ".fam"), _read(prefix, ".bim")
+    samples = _names(fam)
+    check_unique(samples, place=str(_file(prefix, ".fam")))
+    bed = Bed(prefix, len(samples), len(bim))
+    _check_bed(bed)
+    return Source((bed,), samples, tuple(str(_file(prefix, suffix)) for suffix in SUFFIXES))
+
+
+def _file(prefix: str, suffix: str) -> Path:
+    path = Path(prefix).expanduser()
+    return path.with_name(path.name + suffix)
+
+
+def _check_there(prefix: str) -> None:
+    """Refuse a prefix of which files are missing, with those prefixes in its folder that look like it."""
+    absent = [file.name for suffix in SUFFIXES if not (file := _file(prefix, suffix)).is_file()]
+    if not absent:
+        return
+    path = Path(prefix).expanduser()
+    near = difflib.get_close_matches(path.name, sorted({each.stem for each in path.parent.glob("*.bed")} - {path.name}))
+    meant = f" Did you mean {' or '.join(str(path.with_name(name)) for name in near)}?" if near else ""
+    raise InputError(f"{path}, the prefix of PLINK files, lacks {', '.join(absent)} in {path.parent}.{meant} Give the "
+                     "path of three files without their suffixes.")  # fmt: skip
+
+
+def _names(fam: pd.DataFrame) -> tuple[str, ...]:
+    """Return the names of the individuals, with those of their families where they are not unique otherwise."""
+    if fam["individual"].is_unique:
+        return tuple(fam["individual"])
+    return tuple(fam["family"] + ":" + fam["individual"])
+
+
+def _read(prefix: str, suffix: str) -> pd.DataFrame:
+    """Read a table of six fields a line, as text."""
+    import pandas as pd
+
+    path, names = _file(prefix, suffix), COLUMNS[suffix]
+    try:
+        table = pd.read_csv(path, sep=r"\s+", header=None, dtype=str, na_filter=False, quoting=csv.QUOTE_NONE)
+    except pd.errors.EmptyDataError as error:
+        raise InputError(f"{path} is empty. Give the file that belongs to the .bed.") from error
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read: {error}. It should have six fields in each line, as UTF-8 "
+                         "text.") from error  # fmt: skip
+    if len(table.columns) != len(names):
+        raise InputError(f"{path} has {len(table.columns)} fields in a line, but should have {', '.join(names)}.")
+    table.columns = pd.Index(names)
+    short = table[names[-1]] == ""
+    if short.any():
+        raise InputError(f"{path}: line {int(short.argmax()) + 1} has too few fields; it should have six: "
+                         f"{', '.join(names)}.")  # fmt: skip
+    return table
+
+
+def _positions(values: pd.Series[str], path: Path) -> npt.NDArray[np.int64]:
+    numbers = values.str.fullmatch(r"\d{1,18}")
+    if not numbers.all():
+        line = int((~numbers).argmax())
+        raise InputError(f"{path}: line {line + 1} has the position {values.iloc[line]!r}, but should have the number "
+                         "of a base, or 0 where it is not known. Correct it; `plink --make-bed` leaves out variants of "
+                         "negative positions.")  # fmt: skip
+    return values.to_numpy(object).astype(np.int64)
+
+
+def _check_bed(bed: Bed) -> None:
+    path = _file(bed.prefix, ".bed")
+    try:
+        with path.open("rb") as file:
+            head = file.read(HEADER)
+        size = path.stat().st_size
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}. Check its permissions.") from error
+    if head[:2] != MAGIC:
+        raise InputError(f"{path} is not a .bed of PLINK 1: it begins with {head!r}. Give the file that PLINK wrote.")
+    if head[2] != VARIANT_MAJOR:
+        raise InputError(f"{path} holds rows of samples, which PLINK wrote before 2008. Rewrite it with "
+                         "`plink1.9 --make-bed`.")  # fmt: skip
+    expected = HEADER + bed.variants * bed._row_bytes
+    if size != expected:
+        raise InputError(
+            f"{path} has {size:,} bytes, but {bed.variants:,} variants in the .bim and {bed.samples:,} "
+            f"samples in the .fam make {expected:,}.{_fitting(bed, size - HEADER)} The file is cut off, or these "
+            "files are not of one data set."
+        )
+
+
+def _fitting(bed: Bed, size: int) -> str:
+    """Say which number of lines of the .fam, or of the .bim, would fit the .bed."""
+    row_bytes, left = divmod(size, max(1, bed.variants))
+    if row_bytes and not left:
+        fewest, most = GENOTYPES_A_BYTE * (row_bytes - 1) + 1, GENOTYPES_A_BYTE * row_bytes
+        return f" With as many variants it holds {fewest:,} to {most:,} samples: check for lines of the .fam."
+    variants, left = divmod(size, max(1, bed._row_bytes))
+    return f" With as many samples it holds {variants:,} variants: check for lines of the .bim." if not left else ""

@@ -1,0 +1,201 @@
+"""A source of genotypes as the step `ingest` reads it, whichever format it has: parts that a format tells how to read.
+
+A `Part` is what stands together in a format: all variants of a store or of PLINK files, those of a contig, or of a
+region of a VCF file. A `Source` is the parts one behind the other, and the samples, which are the same in all.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from whitewater.errors import InputError
+from whitewater.genotypes.genotypes import GENOTYPES_A_BYTE, MISSING_CODE, MISSING_DOSAGE
+from whitewater.io.redaction import redacted
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+logger = logging.getLogger(__name__)
+# Bytes of a block of calls that is read at once, and about those of a range's codes, unless a chunk is larger.
+BLOCK_BYTES = 8 << 20
+
+Dosages = npt.NDArray[np.int8]
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What a range of variants holds; counts are added to while it is encoded.
+
+    ``start`` is its first variant. ``counts``, int32 (variants, ploidy + 2): the samples of each dosage, missing ones
+    last. ``missing``, int64 (samples,): missing calls. ``uneven``, int64 (variants,): calls that are missing only
+    because they have another number of alleles. ``seen``, bool (variants, alleles): which alleles the calls hold.
+    """
+
+    start: int
+    counts: npt.NDArray[np.int32]
+    missing: npt.NDArray[np.int64]
+    uneven: npt.NDArray[np.int64]
+    seen: npt.NDArray[np.bool_]
+
+    def add(self, part: Tally) -> None:
+        """Add what a range within this one holds."""
+        rows = slice(part.start - self.start, part.start - self.start + len(part.counts))
+        self.counts[rows] += part.counts
+        self.uneven[rows] += part.uneven
+        self.seen[rows] |= part.seen
+        self.missing[:] += part.missing
+
+
+class Part(Protocol):
+    """Variants that stand together, read a range at a time by any number of workers."""
+
+    @property
+    def variants(self) -> int:
+        """The number of variants."""
+
+    @property
+    def ploidy(self) -> int:
+        """The number of alleles of a call."""
+
+    @property
+    def alleles(self) -> int:
+        """How many alleles a variant has at most."""
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of the largest block of calls that is read at once."""
+
+    def tables(self) -> Iterable[pd.DataFrame]:
+        """Yield tables with a row a variant: contig, position, id, reference, alternate, alleles, filter_pass."""
+
+    def ranges(self) -> list[tuple[int, int]]:
+        """Cut the variants into the units that are read at once; together they are all variants."""
+
+    def encode(self, start: int, stop: int, codes: npt.NDArray[Any], tally: Tally) -> None:
+        """Write the genotypes of the variants from ``start`` to before ``stop`` of the part, and count them.
+
+        ``codes`` are rows of a folder of genotypes, where all calls are missing at first.
+        """
+
+
+@dataclass(frozen=True)
+class Source:
+    """Genotypes of many samples.
+
+    ``samples`` are their names, in the order of the calls; ``origins`` the files, directories and URLs that are read.
+    With ``lists_all`` the table of the variants lists every allele that a variant might have, and which of them the
+    calls hold is told by what `encode` returns.
+    """
+
+    parts: tuple[Part, ...]
+    samples: tuple[str, ...]
+    origins: tuple[str, ...]
+    lists_all: bool = False
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """The first variant of each part, and the one behind the last."""
+        starts: list[int] = np.cumsum([0, *(part.variants for part in self.parts)]).tolist()
+        return starts
+
+    @property
+    def variants(self) -> int:
+        """The number of variants."""
+        return self.starts[-1]
+
+    @property
+    def ploidy(self) -> int:
+        """The number of alleles of a call."""
+        return self.parts[0].ploidy
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of the largest block of calls that is read at once."""
+        return max(part.block_bytes for part in self.parts)
+
+    def variants_table(self) -> pd.DataFrame:
+        """Return the tables of all parts as one, see `Part.tables`."""
+        import pandas as pd
+
+        return pd.concat([table for part in self.parts for table in part.tables()], ignore_index=True)
+
+    def ranges(self) -> list[tuple[int, int]]:
+        """Cut the variants into the units that are read at once; none spans two parts."""
+        return [
+            (offset + start, offset + stop)
+            for offset, part in zip(self.starts, self.parts, strict=False)
+            for start, stop in part.ranges()
+        ]
+
+    def encode(self, start: int, stop: int, codes: npt.NDArray[Any]) -> Tally:
+        """Write the genotypes of one of the `ranges` into rows of codes, see `Part.encode`, and count them."""
+        number = int(np.searchsorted(self.starts, start, side="right")) - 1
+        tally = self.tally(start, stop)
+        self.parts[number].encode(start - self.starts[number], stop - self.starts[number], codes, tally)
+        return tally
+
+    def read_dosages(self, start: int, stop: int) -> tuple[Dosages, Tally]:
+        """Return the dosages of all samples, int8 (variants, samples), -1 where missing; see `encode`."""
+        samples = len(self.samples)
+        if self.ploidy != 2:
+            dosages = np.full((stop - start, samples), MISSING_DOSAGE, np.int8)
+            return dosages, self.encode(start, stop, dosages)
+        codes = np.full((stop - start, -(-samples // GENOTYPES_A_BYTE)), 0xFF, np.uint8)
+        tally = self.encode(start, stop, codes)
+        return dosages_of(codes, np.arange(samples)), tally
+
+    def check_ploidy(self, variants: pd.DataFrame, tally: Tally, *, key: str) -> None:
+        """Refuse a ploidy that is that of the smaller part of the calls; warn of calls of another one.
+
+        One triploid call makes all diploid ones count as missing. ``tally`` is that of all ranges, and ``key`` that of
+        the configuration that sets the ploidy.
+
+        Raises
+        ------
+        InputError
+            Naming the first call that makes the ploidy what it is.
+        """
+        other, even = int(tally.uneven.sum()), int(tally.counts[:, :-1].sum(dtype=np.int64))
+        if not other:
+            return
+        what = f"{redacted(self.origins[0])}: {other:,} of {other + even:,} calls have not {self.ploidy} alleles"
+        concerned = tally.uneven > 0 if other <= even else tally.counts[:, :-1].any(axis=1)
+        row = int(concerned.argmax())
+        contig, position, name = variants.loc[row, ["contig", "position", "id"]]
+        place = f"{contig}:{position} ({name})"
+        if other <= even:
+            logger.warning("%s and count as missing, the first at %s", what, place)
+            return
+        first = ""
+        if even:
+            sample = self.samples[int((self.read_dosages(row, row + 1)[0][0] >= 0).argmax())]
+            first = f", the first that has them is that of sample {sample} at {place}"
+        raise InputError(f"{what} and would be missing{first}. Correct the calls, or set {key} to the number of "
+                         "alleles that a call should have: those with another one are missing then.")  # fmt: skip
+
+    def tally(self, start: int, stop: int) -> Tally:
+        """Return a tally of nothing yet, of a range of variants."""
+        variants = stop - start
+        alleles = max(part.alleles for part in self.parts) if self.lists_all else 0
+        return Tally(
+            start,
+            np.zeros((variants, self.ploidy + 2), np.int32),
+            np.zeros(len(self.samples), np.int64),
+            np.zeros(variants, np.int64),
+            np.zeros((variants, alleles), bool),
+        )
+
+
+def dosages_of(codes: npt.NDArray[np.uint8], chosen: npt.NDArray[np.intp]) -> Dosages:
+    """Unpack some samples of two-bit codes: int8 (variants, chosen samples), -1 where missing."""
+    unpacked = (codes[:, chosen // GENOTYPES_A_BYTE] >> (2 * (chosen % GENOTYPES_A_BYTE)).astype(np.uint8)) & 3
+    dosages = unpacked.astype(np.int8)
+    dosages[unpacked == MISSING_CODE] = MISSING_DOSAGE
+    return dosages

@@ -1,0 +1,266 @@
+"""Genotypes in Zarr stores of two layouts: VCF Zarr, and that of MalariaGEN's releases.
+
+VCF Zarr: https://github.com/sgkit-dev/vcf-zarr-spec, versions 0.1 and later. MalariaGEN's layout has a group for each
+contig, with calldata/GT and variants/POS, REF and ALT. Zarr formats 2 and 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from whitewater.errors import InputError
+from whitewater.genotypes.sources.calls import Calls
+from whitewater.genotypes.sources.sites import Text, check_unique, sites
+from whitewater.genotypes.sources.source import Source
+from whitewater.io.remote import local_path
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from whitewater.genotypes.config import Malariagen, Vcz
+    from whitewater.io.zarr_arrays import Array, Group
+
+SHOWN = 12  # arrays that a message names
+CALLS, SAMPLES, ALLELES = "call_genotype", "sample_id", "variant_allele"
+NEEDED = ("variant_contig", "variant_position", ALLELES)
+# In the specification a mask is true where something is missing; variant_filter_pass and variant_mask are not in it.
+FLAGS = ("variant_id_mask", "variant_filter", "variant_filter_pass", "variant_mask")
+OF_VARIANTS = (*NEEDED, "variant_id", *FLAGS)
+# Arrays of which bio2zarr leaves out chunks of zeros: the first contig, no masked id, no filter. It leaves out those of
+# call_genotype, too, but what was lost there would be taken for calls of the reference.
+WRITER, OMITTED = "bio2zarr", frozenset({"variant_contig", "variant_id_mask", "variant_filter"})
+PASS = "PASS"  # noqa: S105 - the name of a filter
+LAYOUT = "the layout of MalariaGEN"
+GENOTYPES, POSITION, REFERENCE, ALTERNATE = "calldata/GT", "variants/POS", "variants/REF", "variants/ALT"
+SITES = (POSITION, REFERENCE, ALTERNATE)
+FILTER_PASS = "variants/filter_pass"  # noqa: S105 - the name of an array
+
+
+@dataclass(frozen=True)
+class Variants:
+    """The arrays of the variants by name, and the names that contigs and filters have."""
+
+    sites: Mapping[str, Array]
+    contigs: Text
+    filters: Text
+
+    def rows(self, rows: slice) -> pd.DataFrame:
+        """Return rows of the table of the variants.
+
+        A variant fails where a filter other than PASS applies to it (no filter at all is no failure), where
+        ``variant_filter_pass`` is false, or where ``variant_mask`` is true.
+        """
+        contig = self._read("variant_contig", rows)
+        if contig.min() < 0 or contig.max() >= len(self.contigs):
+            raise InputError(f"{self.sites['variant_contig'].place} holds {contig.min()} to {contig.max()}, but "
+                             f"there are {len(self.contigs)} contigs. The store is damaged.")  # fmt: skip
+        return sites(
+            contig=self.contigs[contig],
+            position=self._read("variant_position", rows),
+            names=self._names(rows),
+            alleles=self._read(ALLELES, rows).astype(object),
+            filter_pass=self._filter_pass(rows),
+        )
+
+    def _read(self, name: str, rows: slice) -> npt.NDArray[Any]:
+        return self.sites[name].read((rows,))
+
+    def _names(self, rows: slice) -> Text | None:
+        if "variant_id" not in self.sites:
+            return None
+        names = self._read("variant_id", rows).astype(object)
+        if "variant_id_mask" in self.sites:
+            names[self._read("variant_id_mask", rows)] = ""
+        return names
+
+    def _filter_pass(self, rows: slice) -> npt.NDArray[np.bool_]:
+        passed = np.ones(rows.stop - rows.start, bool)
+        if "variant_filter" in self.sites:
+            passed &= ~self._read("variant_filter", rows)[:, self.filters != PASS].any(axis=1)
+        if "variant_filter_pass" in self.sites:
+            passed &= self._read("variant_filter_pass", rows)
+        if "variant_mask" in self.sites:
+            passed &= ~self._read("variant_mask", rows)
+        return passed
+
+
+def open_vcz(settings: Vcz) -> Source:
+    """Open a store of VCF Zarr.
+
+    Raises InputError if an array is absent, or the shapes or types of the arrays disagree.
+    """
+    group = _open_store(settings.store, settings)
+    if str(group.attributes.get("source", "")).startswith(WRITER):
+        group = replace(group, filled=group.filled | OMITTED)
+    _require(group, (CALLS, SAMPLES, *NEEDED), layout="VCF Zarr")
+    found = {name: group.array(name) for name in OF_VARIANTS if name in group}
+    alleles = found[ALLELES]
+    if len(alleles.shape) != 2:
+        raise InputError(f"{group.name}: {ALLELES} has the shape {alleles.shape}; it should be (variants, alleles).")
+    filters = _names(group, "filter_id", "filters") if "variant_filter" in group else np.array([], object)
+    _check_flags(found, filters)
+    variants = Variants(found, _names(group, "contig_id", "contigs"), filters)
+    calls = Calls(group.array(CALLS), alleles.shape[1], variants.rows, alleles.chunks[0], settings.ploidy)
+    calls.check()
+    _require_rows(found.values(), calls.variants, of="variants")
+    _require_rows([group.array(SAMPLES)], calls.samples, of="samples")
+    samples = tuple(group.array(SAMPLES).read().astype(object))
+    check_unique(samples, place=f"{group.name}: {SAMPLES}")
+    return Source((calls,), samples, _origins(settings.store, (CALLS, SAMPLES, *found)))
+
+
+def _names(group: Group, array: str, attribute: str) -> Text:
+    """Return names that are an array of the store, or an attribute of one of version 0.1."""
+    if array in group:
+        return group.array(array).read().astype(object)
+    if attribute in group.attributes:
+        return np.array(group.attributes[attribute], object)
+    raise InputError(f"{group.name} has neither an array {array} nor an attribute {attribute}, which VCF Zarr demands.")
+
+
+def _check_flags(arrays: Mapping[str, Array], filters: Text) -> None:
+    """Refuse flags that are numbers, and filters without names."""
+    for name in FLAGS:
+        array = arrays.get(name)
+        if array is not None and array.dtype != np.bool_:
+            raise InputError(f"{array.place} holds {array.dtype}, but should hold bool.")
+    array = arrays.get("variant_filter")
+    if array is not None and array.shape[1:] != filters.shape:
+        raise InputError(f"{array.place} has the shape {array.shape}, but there are "
+                         f"{len(filters)} filters.")  # fmt: skip
+
+
+# ---- MalariaGEN's layout
+
+
+def open_malariagen(settings: Malariagen) -> Source:
+    """Open a store of genotypes and one of sites, which may be the same, in the layout of MalariaGEN.
+
+    Sites list all alternates that a position might have, whether a sample has them or not.
+
+    Raises InputError if arrays or contigs are absent, or shapes disagree.
+    """
+    calls = _open_store(settings.store, settings)
+    listed = _open_store(settings.sites, settings) if settings.sites else calls
+    names = settings.contigs or _contigs(calls)
+    contigs = tuple(_contig(name, calls, listed, ploidy=settings.ploidy) for name in names)
+    _require(calls, ["samples"], layout=LAYOUT)
+    samples = tuple(calls.array("samples").read().astype(object))
+    check_unique(samples, place=f"{calls.name}: samples")
+    for contig in contigs:
+        if contig.samples != len(samples) or contig.ploidy != contigs[0].ploidy:
+            raise InputError(
+                f"{contig.name} has the shape {contig.array.shape}, but there are {len(samples)} samples of ploidy "
+                f"{contigs[0].ploidy}. The store is damaged, or was not written to its end."
+            )
+    called = _origins(settings.store, ["samples", *(f"{name}/{GENOTYPES}" for name in names)])
+    of_sites = _origins(settings.sites or settings.store, [f"{name}/{site}" for name in names for site in SITES])
+    return Source(contigs, samples, tuple(dict.fromkeys([*called, *of_sites])), lists_all=True)
+
+
+def _contigs(group: Group) -> Sequence[str]:
+    """Return the contigs that a store holds calls of, sorted."""
+    names = [name.removesuffix(f"/{GENOTYPES}") for name in group.names() if name.endswith(f"/{GENOTYPES}")]
+    if not names:
+        _require(group, [f"<contig>/{GENOTYPES}"], layout=LAYOUT)
+    return names
+
+
+def _contig(name: str, calls: Group, listed: Group, *, ploidy: int) -> Calls:
+    _require(calls, [f"{name}/{GENOTYPES}"], layout=LAYOUT)
+    _require(listed, [f"{name}/{site}" for site in SITES], layout=LAYOUT)
+    found = {site: listed.array(f"{name}/{site}") for site in SITES}
+    groups = [calls] if listed is calls else [calls, listed]
+    passed = [group.array(f"{name}/{FILTER_PASS}") for group in groups if f"{name}/{FILTER_PASS}" in group]
+    columns = found[ALTERNATE].shape[1] if len(found[ALTERNATE].shape) == 2 else 1
+    called = Calls(
+        calls.array(f"{name}/{GENOTYPES}"),
+        alleles=1 + columns,
+        rows=partial(_rows, contig=name, found=found, passed=passed),
+        site_chunk=found[ALTERNATE].chunks[0],
+        asked_ploidy=ploidy,
+    )
+    called.check()
+    _require_rows([*found.values(), *passed], called.variants, of=f"variants in {name}/{GENOTYPES}")
+    return called
+
+
+def _rows(rows: slice, *, contig: str, found: Mapping[str, Array], passed: Sequence[Array]) -> pd.DataFrame:
+    """Return rows of the table of the variants; ids are made, and all alternates listed."""
+    reference, alternates = (found[name].read((rows,)).astype(object) for name in (REFERENCE, ALTERNATE))
+    number = rows.stop - rows.start
+    return sites(
+        contig=np.full(number, contig, object),
+        position=found[POSITION].read((rows,)),
+        names=None,
+        alleles=np.column_stack([reference, alternates]),
+        filter_pass=np.logical_and.reduce([np.ones(number, bool), *(each.read((rows,)) for each in passed)]),
+    )
+
+
+# ---- either layout
+
+
+def _open_store(store: str, settings: Vcz) -> Group:
+    """Open a Zarr store as the settings tell."""
+    from whitewater.io.zarr_arrays import open_group
+
+    return open_group(
+        str(local_path(store) or store),
+        anonymous=settings.anonymous,
+        endpoint=settings.endpoint,
+        retries=settings.retries,
+        timeout=settings.timeout,
+        filled=settings.filled_arrays,
+    )
+
+
+def _require(group: Group, names: Iterable[str], *, layout: str) -> None:
+    """Refuse a store that lacks arrays.
+
+    Raises
+    ------
+    InputError
+        Naming the arrays that it lacks and those that it has.
+    """
+    absent = [name for name in names if name not in group]
+    if absent:
+        raise InputError(f"{group.name} lacks {', '.join(absent)}, which {layout} has{_told(group)}. Check that it "
+                         "is a store of this layout.")  # fmt: skip
+
+
+def _told(group: Group) -> str:
+    """Tell which arrays a store holds, if it can be listed."""
+    try:
+        found = group.names()
+    except InputError:
+        return ""
+    return f"; it holds {', '.join(found[:SHOWN])}{', ...' if len(found) > SHOWN else ''}" if found else "; it is empty"
+
+
+def _require_rows(arrays: Iterable[Array], rows: int, *, of: str) -> None:
+    """Refuse arrays whose first dimension is another one than ``rows``, the number of ``of``.
+
+    Raises
+    ------
+    InputError
+        Naming the array.
+    """
+    for array in arrays:
+        if not array.shape or array.shape[0] != rows:
+            raise InputError(f"{array.place} has the shape {array.shape}, but there are {rows} "
+                             f"{of}. The store is damaged, or was not written to its end.")  # fmt: skip
+
+
+def _origins(store: str, names: Iterable[str]) -> tuple[str, ...]:
+    """Return what is read of a store: the directories of its arrays where it is a local directory, else itself."""
+    path = local_path(store)
+    if path is None or not path.is_dir():
+        return (store,)
+    return tuple(str(path / name) for name in names)

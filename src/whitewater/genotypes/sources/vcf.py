@@ -1,0 +1,314 @@
+"""VCF and BCF files, read once by cyvcf2, in processes that end with the reading, however that ends.
+
+Blocks of records, a `Part` of the source each, go to files, from which any number of workers read them then.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import re
+import sys
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from itertools import islice, pairwise, takewhile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from whitewater.errors import InputError, ResourceError, shorten_list
+from whitewater.genotypes.config import Vcf
+from whitewater.genotypes.sources.calls import CODEC, MISSING_ALLELE, NOT_CALLED, Block, Calls
+from whitewater.genotypes.sources.sites import BLOCK_ROWS, check_unique, sites
+from whitewater.genotypes.sources.source import BLOCK_BYTES, Source
+from whitewater.io.text_files import GZIP, open_text
+
+# How a file of bgzip begins, and the empty block that it ends with (SAM specification, section 4.1.2).
+BGZIP = b"\x1f\x8b\x08\x04"
+BGZIP_END = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000")
+# What htslib prints where it finds a fault: the function's name in brackets, and the fault in words.
+HTSLIB = re.compile(rb"^\[E::\w+\] *(.+?)\.?$", re.MULTILINE)
+NAMED_COLUMNS = 9  # before the samples
+PASS = "PASS"  # noqa: S105 - the name of a filter
+
+
+class Record(NamedTuple):
+    """What is read of a record; ``calls``, integers (samples, ploidy)."""
+
+    contig: str
+    position: int
+    name: str
+    alleles: list[str]
+    passed: bool
+    calls: npt.NDArray[Any]
+
+
+def open_vcf(settings: Vcf, *, scratch: Path, threads: int) -> Source:
+    """Read VCF or BCF files.
+
+    Parameters
+    ----------
+    settings
+        Paths of files of the same samples, and their ploidy. A file of several contigs must be compressed by bgzip and
+        indexed (.tbi or .csi).
+    scratch
+        Directory for what is read; the source needs it as long as it is used.
+    threads
+        Processes that read files, and the contigs of those that are indexed; with 1, only this one.
+
+    Raises
+    ------
+    InputError
+        If a file is missing, unreadable, cut off, without genotypes, or not indexed although it must be, naming it and,
+        where it is one, the record.
+    """
+    scratch.mkdir(parents=True, exist_ok=True)
+    files = [Path(path).expanduser() for path in settings.paths]
+    contigs: dict[str, None] = {}
+    counted: dict[Path, int] = {}
+    tasks: list[tuple[Path, str]] = []
+    samples: tuple[str, ...] = ()
+    for file in files:
+        names, declared = _header(file, counted)
+        _check_same(samples or names, names, files, file)
+        samples = names
+        contigs |= dict.fromkeys(declared)
+        tasks += [(file, contig) for contig in (declared if file in counted else [""])]
+    folders = [scratch / str(number) for number in range(len(tasks))]
+    with _workers(threads) as apply:
+        found = [blocks for blocks in apply(_read, tasks, folders) if blocks]
+    order = list(contigs)
+    found.sort(key=lambda blocks: (order.index(blocks[0].contig), blocks[0].first))
+    _check(found, counted)
+    every = [block for blocks in found for block in blocks]
+    ploidy = settings.ploidy or max((block.shape[2] for block in every), default=1)
+    parts = [Calls(block, block.alleles, block.rows, block.shape[0], ploidy) for block in every]
+    if parts:
+        max(parts, key=lambda part: part.array.shape[2]).check()
+    return Source(tuple(parts), samples, tuple(map(str, files)))
+
+
+def _header(file: Path, counted: dict[Path, int]) -> tuple[tuple[str, ...], list[str]]:
+    """Return the samples and the contigs that a file declares; add how many records its index counts, if it has one.
+
+    Raises InputError if it is no whole file with genotypes.
+    """
+    import cyvcf2
+
+    if not file.is_file():
+        raise InputError(f"{file} does not exist. Check the paths of the source vcf.")
+    _check_end(file)
+    columns = "".join(line.decode(errors="replace").rstrip("\r\n") for line in _header_lines(file)[-1:]).split("\t")
+    check_unique(columns[NAMED_COLUMNS:], place=str(file))
+    indexed = any(Path(f"{file}{suffix}").is_file() for suffix in (".tbi", ".csi"))
+    with _htslib_errors() as said:
+        try:
+            opened = cyvcf2.VCF(file)
+            if indexed:
+                counted[file] = opened.num_records
+        except Exception as error:  # cyvcf2 raises nothing more specific
+            raise InputError(f"{file} cannot be read: {said() or error}. Check that it is a VCF or BCF file, and its "
+                             "index, which `bcftools index --force` makes again.") from error  # fmt: skip
+    if not opened.samples or not opened.contains("GT"):
+        raise InputError(f"{file} holds no genotypes: {'no field GT' if opened.samples else 'no sample'} in its header."
+                         " Give the file with the calls.")  # fmt: skip
+    return tuple(opened.samples), opened.seqnames
+
+
+def _header_lines(file: Path) -> list[bytes]:
+    """Return the lines of the header of a VCF file, compressed or not; none of a BCF file."""
+    with open_text(file) as opened:
+        return list(takewhile(lambda line: line.startswith(b"#"), opened))
+
+
+def _check_end(file: Path) -> None:
+    """Refuse a file of bgzip without its last block: htslib only warns, and reads the records until there."""
+    if not _begins_with(file, BGZIP):
+        return
+    with file.open("rb") as opened:
+        opened.seek(-min(len(BGZIP_END), file.stat().st_size), os.SEEK_END)
+        if opened.read() != BGZIP_END:
+            raise InputError(f"{file} is cut off: the block that bgzip writes last is not there. Copy it again.")
+
+
+def _begins_with(file: Path, magic: bytes) -> bool:
+    with file.open("rb") as opened:
+        return opened.read(len(magic)) == magic
+
+
+def _check_same(first: Sequence[str], samples: Sequence[str], files: Sequence[Path], file: Path) -> None:
+    """Refuse a file that is named twice, or of other samples than the first."""
+    if files.count(file) > 1:
+        raise InputError(f"{file} is named twice in the paths of the source vcf. Name it once.")
+    if samples != first:
+        apart = sorted({*samples} ^ {*first})
+        differ = f"{shorten_list(apart)} in one of them only" if apart else "in another order"
+        raise InputError(f"{file} and {files[0]} are not of the same samples: {len(samples)} and {len(first)}, "
+                         f"{differ}. `bcftools view --samples-file` writes those of a list, in its order.")  # fmt: skip
+
+
+def _check(found: Sequence[Sequence[Block]], counted: dict[Path, int]) -> None:
+    """Refuse files of other records than their index counts, and files that hold the same region."""
+    read: Counter[Path] = Counter()
+    for blocks in found:
+        read[blocks[0].file] += sum(block.shape[0] for block in blocks)
+    for file, count in counted.items():
+        if read[file] != count:
+            raise InputError(f"{file}: an index counts other records than its file holds, {count:,} and not "
+                             f"{read[file]:,}, so it is of another version, or of contigs that the header does not "
+                             "declare. Make it again with `bcftools index --force`.")  # fmt: skip
+    for (*_, one), (other, *_) in pairwise(found):
+        if one.contig == other.contig and one.last >= other.first:
+            raise InputError(f"{one.file} and {other.file} both hold contig {one.contig} at {other.first}. Give files "
+                             "that share no region.")  # fmt: skip
+
+
+# ---- reading
+
+
+def _read(task: tuple[Path, str], folder: Path) -> list[Block]:
+    """Write the calls and the tables of a file, or of a contig of one that is indexed."""
+    import cyvcf2
+
+    folder.mkdir()
+    blocks: list[Block] = []
+    with _htslib_errors() as said:
+        opened = cyvcf2.VCF(task[0])
+        size = min(max(1, BLOCK_BYTES // (2 * len(opened.samples))), BLOCK_ROWS)
+        records = _records(opened, *task, said)
+        while block := list(islice(records, size)):
+            blocks.append(_write(block, task[0], folder / str(len(blocks))))
+    return blocks
+
+
+def _write(records: Sequence[Record], file: Path, path: Path) -> Block:
+    samples, ploidy = max((record.calls.shape for record in records), key=lambda shape: shape[1])
+    calls = np.full((len(records), samples, ploidy), NOT_CALLED, np.int8)
+    alleles = np.full((len(records), max(len(record.alleles) for record in records)), "", object)
+    for row, record in enumerate(records):
+        # A dosage depends on the sign of an allele only, so that the cut loses nothing.
+        calls[row, :, : record.calls.shape[1]] = record.calls.clip(NOT_CALLED, np.iinfo(np.int8).max)
+        alleles[row, : len(record.alleles)] = record.alleles
+    path.write_bytes(pa.compress(calls, codec=CODEC, asbytes=True))
+    contig, position, names, _, passed, _ = zip(*records, strict=True)
+    table = sites(
+        contig=np.array(contig, object),
+        position=np.array(position),
+        names=np.array(names, object),
+        alleles=alleles,
+        filter_pass=np.array(passed),
+    )
+    table.to_parquet(path.with_suffix(".parquet"))
+    return Block(file, path, contig[0], position[0], position[-1], max(2, alleles.shape[1]), calls.shape)
+
+
+def _records(opened: Any, file: Path, contig: str, said: Callable[[], str]) -> Iterator[Record]:
+    """Yield the records of a file, or of a contig of it. Raises InputError, saying which of them cannot be used."""
+    declared, count, last = set(opened.seqnames), 0, ""
+    filters = {PASS, *(line["ID"] for line in opened.header_iter() if line["HeaderType"] == "FILTER")}
+    no_calls = np.full((len(opened.samples), 1), MISSING_ALLELE)
+    records, indexed = opened(contig) if contig else opened, bool(contig)
+    while True:
+        try:
+            record = next(records, None)
+            genotype = record and record.genotype
+            calls = genotype.array()[:, :-1] if genotype else no_calls
+        except Exception as error:  # cyvcf2 raises nothing more specific
+            where = f"the record after the one at {last}" if last else "the first record"
+            where += "" if indexed else f", in line {len(_header_lines(file)) + count + 1},"
+            raise InputError(f"{file}: {where} cannot be read: {said() or 'it is damaged or incomplete'}. Correct or "
+                             "remove it.") from error  # fmt: skip
+        if record is None:
+            return
+        contig, count, last = contig or record.CHROM, count + 1, f"{record.CHROM}:{record.POS}"
+        _check_declared(record, declared, filters, file)
+        if contig != record.CHROM:
+            raise _fault_of_contigs(file, begun=f"contig {record.CHROM} at {last}")
+        passed = all(each == PASS for each in record.FILTERS)
+        yield Record(contig, record.POS, record.ID or "", [record.REF, *record.ALT], passed, calls)
+
+
+def _check_declared(record: Any, contigs: set[str], filters: set[str], file: Path) -> None:
+    if record.CHROM not in contigs:
+        raise InputError(f"{file}: the header does not declare the contig {record.CHROM} of its records. Add the line "
+                         f"##contig=<ID={record.CHROM}>, as `bcftools reheader --fai` does.")  # fmt: skip
+    for unknown in set(record.FILTERS) - filters:
+        raise InputError(f"{file}: the record at {record.CHROM}:{record.POS} has a filter that the header does not "
+                         f"declare. Add a line ##FILTER=<ID={unknown}...> to the header, as `bcftools annotate "
+                         "--header-lines` does.")  # fmt: skip
+
+
+def _fault_of_contigs(file: Path, *, begun: str) -> InputError:
+    remedy = f"`bgzip {file.name}` and then `bcftools index {file.name}.gz`"
+    told = "has no index"
+    if _begins_with(file, BGZIP):
+        remedy = f"`bcftools index {file.name}`"
+    elif _begins_with(file, GZIP):
+        told = "is compressed by gzip, not bgzip, so it can have no index"
+        remedy = f"`gunzip {file.name}`, `bgzip {file.stem}` and then `bcftools index {file.stem}.gz`"
+    return InputError(f"{file} holds several contigs, such as {begun}, but {told}. Run {remedy}.")
+
+
+@contextmanager
+def _htslib_errors() -> Iterator[Callable[[], str]]:
+    """Yield what tells the faults that htslib has printed to the standard error, where they are printed at the end."""
+    sys.stderr.flush()
+    with tempfile.TemporaryFile() as file:
+
+        def printed() -> bytes:
+            return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)
+
+        kept = os.dup(2)
+        os.dup2(file.fileno(), 2)
+        try:
+            yield lambda: "; ".join(fault.decode(errors="replace") for fault in HTSLIB.findall(printed()))
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+            os.write(2, printed())
+
+
+# ---- processes
+
+
+@contextmanager
+def _workers(threads: int) -> Iterator[Callable[..., Iterator[list[Block]]]]:
+    """Start processes, yield what maps tasks to them, and kill them at the end, whatever it is; 1: there are none."""
+    if threads == 1:
+        yield map
+        return
+    others = set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(threads, mp_context=multiprocessing.get_context("spawn"), initializer=_end_with_parent)
+    try:
+        yield pool.map
+    except BrokenProcessPool as error:
+        raise ResourceError(f"a process that converts VCF files died, as where memory runs out: {error} "
+                            "Use fewer threads, or convert the files with `vcf2zarr` before.") from error  # fmt: skip
+    finally:
+        started = set(multiprocessing.active_children()) - others
+        for process in started:
+            process.kill()
+        for process in started:
+            process.join()
+        # Ctrl-C may come before the pool's own thread is started, which can then not be waited for.
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _end_with_parent() -> None:
+    """End this process when the one that started it does, were it by `kill -9`."""
+    threading.Thread(target=_wait_for_parent, daemon=True).start()
+
+
+def _wait_for_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

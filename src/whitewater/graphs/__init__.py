@@ -1,0 +1,1 @@
+"""Graphs: from edges in files to ranks, components and communities."""

@@ -1,0 +1,1 @@
+"""From edges in any order to a graph, out of core."""

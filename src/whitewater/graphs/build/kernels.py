@@ -1,0 +1,357 @@
+"""The kernels of `whitewater.graphs.build.keys` for the CPU.
+
+``Edges`` are keys, uint64 (edges,), and their weights, float64 (edges,), or an empty array where there are none. Other
+numbers than weights may be moved with keys, too.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from whitewater.engines.blocks import Array
+from whitewater.engines.kernel import int64, kernel, part, uint64
+from whitewater.genotypes.kernels import ones
+
+Edges = tuple[Array, Array]
+Output3 = tuple[Array, Array, Array]
+HashTable = tuple[Array, Array, int]
+
+DROP, SUM, MAXIMUM = range(3)
+# Knuth, The Art of Computer Programming, volume 3, section 6.4: multiplicative hashing by the golden ratio.
+_GOLDEN = 0x9E3779B97F4A7C15
+# Edges whose ids are looked up at once.
+_BATCH = 64
+_DIGIT_BITS = 11
+# Bits that all keys share are worth passing over if they are as many.
+_ALIKE = 8
+# Runs of equal keys up to this length are sorted by insertion.
+_SHORT = 24
+_SOURCE = 0xFFFFFFFF
+_NO_CODE = 0xFFFFFFFFFFFFFFFF
+
+
+@part
+def _mark(marks: Array, code: int) -> None:
+    # Read before written: most codes were seen, and a store would wait for the one before it to the same word.
+    word, bit = code >> uint64(6), uint64(1) << (code & uint64(63))
+    if not marks[word] & bit:
+        marks[word] |= bit
+
+
+@kernel
+def mark_offsets(ids: Array, minimum: int, marks: Array) -> None:
+    """Mark the distance of each id, int64, from the smallest one."""
+    for row in range(len(ids)):
+        _mark(marks, uint64(ids[row] - minimum))
+
+
+@part
+def _key(target: int, source: int) -> int:
+    return target << uint64(32) | source
+
+
+@kernel
+def encode_offsets(
+    ends: tuple[Array, Array], weight: Array, span: tuple[int, int, bool], output: Output3, filled: int
+) -> int:
+    """Append the keys of edges whose codes are the distances of their ids from the smallest one, and mark the codes.
+
+    ``ends`` are source and target, int64 (edges,), ``weight`` is float64 (edges,) or empty; ``span`` is the smallest
+    id, how many codes there are, and whether the opposite of each edge is added; ``output`` is keys, weights, and the
+    marks, uint64. ``filled`` keys are there already. Returns how many there are now; -1 if an id has no code.
+    """
+    source, target = ends
+    minimum, size, symmetric = span
+    keys, weights, marks = output
+    for row in range(len(source)):
+        first, second = uint64(source[row] - minimum), uint64(target[row] - minimum)
+        if first >= size or second >= size:
+            return -1
+        _mark(marks, first)
+        _mark(marks, second)
+        keys[filled] = _key(second, first)
+        if len(weights):
+            weights[filled] = weight[row]
+        filled += 1
+        if symmetric and first != second:
+            keys[filled] = _key(first, second)
+            if len(weights):
+                weights[filled] = weight[row]
+            filled += 1
+    return filled
+
+
+@part
+def _hash(id_: int, shift: int) -> int:
+    return int64(uint64(id_) * uint64(_GOLDEN) >> uint64(shift))
+
+
+@part
+def _guess(ids: Array, table: HashTable, guesses: Array) -> None:
+    """Fill ``guesses`` with what the slots of some ids hold, or 0 where that is another id.
+
+    All slots are asked for at once, and then all ids that they lead to, so that the memory's answers overlap.
+    """
+    slots, known_ids, shift = table
+    for row in range(len(ids)):
+        guesses[row] = slots[_hash(ids[row], shift)]
+    for row in range(len(ids)):
+        guess = guesses[row]
+        guesses[row] = guess if known_ids[max(int64(guess) - 1, 0)] == ids[row] else 0
+
+
+@part
+def _code_of(id_: int, guess: int, table: HashTable, known: int) -> int:
+    """Return the code of an id, which is ``known`` and written down if the id is new."""
+    slots, ids, shift = table
+    if guess:
+        return int64(guess) - 1
+    slot = _hash(id_, shift)
+    while slots[slot] and ids[slots[slot] - 1] != id_:
+        slot = (slot + 1) & (len(slots) - 1)
+    if not slots[slot]:
+        ids[known] = id_
+        slots[slot] = known + 1
+    return int64(slots[slot]) - 1
+
+
+@kernel
+def encode_words(ends: tuple[Array, Array], weight: Array, symmetric: bool, table: HashTable, output: Output3) -> None:
+    """Append the keys of edges whose codes number the ids in the order in which they are first met.
+
+    It stops before there is no room for more ids, or when all edges are encoded.
+
+    ``ends`` are source and target, int64 (edges,), ``weight`` is float64 (edges,) or empty; with ``symmetric`` the
+    opposite of each edge is added. ``table`` is a hash table of codes plus one, uint32 (a power of two,), 0 where free;
+    the id of each code, int64 (at most half as many,); and by how much a hash of 64 bits is shifted to the right.
+    ``output`` is keys, weights, and int64 (3,), updated: edges done, keys written, ids known.
+    """
+    source, target = ends
+    keys, weights, progress = output
+    start, filled, known = progress[0], progress[1], progress[2]
+    guesses = np.empty((2, _BATCH), np.uint32)
+    while start < len(source) and known + 2 * _BATCH <= len(table[1]):
+        stop = min(start + _BATCH, len(source))
+        _guess(source[start:stop], table, guesses[0])
+        _guess(target[start:stop], table, guesses[1])
+        for row in range(start, stop):
+            first = _code_of(source[row], guesses[0, row - start], table, known)
+            known = max(known, first + 1)
+            second = _code_of(target[row], guesses[1, row - start], table, known)
+            known = max(known, second + 1)
+            before = filled
+            filled = _append(uint64(first), uint64(second), symmetric, keys, filled)
+            if len(weights):
+                weights[before:filled] = weight[row]
+        start = stop
+    progress[0], progress[1], progress[2] = start, filled, known
+
+
+@part
+def _append(first: int, second: int, symmetric: bool, keys: Array, filled: int) -> int:
+    """Write the key of an edge, and of its opposite if that is asked for; return how many there are now."""
+    keys[filled] = _key(second, first)
+    if symmetric and first != second:
+        filled += 1
+        keys[filled] = _key(first, second)
+    return filled + 1
+
+
+@kernel
+def fill_slots(ids: Array, slots: Array, shift: int) -> None:
+    """Fill an empty hash table with the codes of ids, which are all different."""
+    for code in range(len(ids)):
+        slot = _hash(ids[code], shift)
+        while slots[slot]:
+            slot = (slot + 1) & (len(slots) - 1)
+        slots[slot] = code + 1
+
+
+@kernel
+def recode(keys: Array, table: Array, out: Array) -> None:
+    """Write each key with what the table, uint32 (codes,), has for its two codes."""
+    for edge in range(len(keys)):
+        target, source = keys[edge] >> uint64(32), keys[edge] & uint64(_SOURCE)
+        out[edge] = _key(uint64(table[target]), uint64(table[source]))
+
+
+@kernel
+def count_buckets(keys: Array, shift: int, counts: Array) -> None:
+    """Count the keys of each bucket, ``key >> shift``, in ``counts``, int64 (buckets,)."""
+    for edge in range(len(keys)):
+        counts[int64(keys[edge] >> uint64(shift))] += 1
+
+
+@kernel
+def scatter(edges: Edges, shift: int, places: Array, output: Edges) -> None:
+    """Move the edges of each bucket to its place, in their order; ``places``, int64 (buckets,), move on."""
+    keys, weights = edges
+    to_keys, to_weights = output
+    for edge in range(len(keys)):
+        key = keys[edge]
+        bucket = int64(key >> uint64(shift))
+        place = places[bucket]
+        to_keys[place] = key
+        places[bucket] = place + 1
+        if len(weights):
+            to_weights[place] = weights[edge]
+
+
+@kernel
+def sort_keys(edges: Edges, other: Edges) -> bool:
+    """Sort by key, stably, by digits from the lowest on; bits that all keys share are passed over.
+
+    Returns whether the result is in the other arrays, which are of the same lengths.
+    """
+    keys = edges[0]
+    differing = uint64(0)
+    for edge in range(1, len(keys)):
+        differing |= keys[edge] ^ keys[0]
+    swapped, bit = False, 0
+    while bit < 64 and differing >> uint64(bit):
+        while not differing >> uint64(bit) & uint64(1):
+            bit += 1
+        width = _width_of(differing >> uint64(bit))
+        if swapped:
+            _sort_digit(other, bit, width, edges)
+        else:
+            _sort_digit(edges, bit, width, other)
+        swapped = not swapped
+        bit += width
+    return swapped
+
+
+@part
+def _width_of(differing: int) -> int:
+    """Return the bits of the next digit: even parts of the bits up to some that do not differ."""
+    length, alike = 0, 0
+    while length < 64 and alike < _ALIKE and differing >> uint64(length):
+        alike = 0 if differing >> uint64(length) & uint64(1) else alike + 1
+        length += 1
+    length -= alike
+    digits = (length + _DIGIT_BITS - 1) // _DIGIT_BITS
+    return (length + digits - 1) // digits
+
+
+@part
+def _sort_digit(edges: Edges, bit: int, width: int, output: Edges) -> None:
+    """Sort by the digit of ``width`` bits from ``bit`` on, stably."""
+    keys, weights = edges
+    to_keys, to_weights = output
+    mask = uint64((1 << width) - 1)
+    places = np.zeros(1 << width, np.int64)
+    for edge in range(len(keys)):
+        places[int64(keys[edge] >> uint64(bit) & mask)] += 1
+    place = 0
+    for digit in range(len(places)):
+        count = places[digit]
+        places[digit] = place
+        place += count
+    for edge in range(len(keys)):
+        key = keys[edge]
+        digit = int64(key >> uint64(bit) & mask)
+        place = places[digit]
+        places[digit] = place + 1
+        to_keys[place] = key
+        if len(weights):
+            to_weights[place] = weights[edge]
+
+
+@part
+def _number(code: int, words: Array, before: Array) -> int:
+    """Return the number of a marked code: the marks before it. Without marks the code is the number."""
+    if not len(words):
+        return int64(code)
+    word = code >> uint64(6)
+    return int64(before[word]) + ones(words[word] & ((uint64(1) << (code & uint64(63))) - uint64(1)))
+
+
+@kernel
+def merge_equal(
+    edges: Edges, rule: int, numbers: tuple[Array, Array], targets: tuple[Array, int], output: Edges
+) -> tuple[int, int, int]:
+    """Write one edge for each run of equal keys, which are sorted.
+
+    ``rule`` is the weight of a run: `SUM`, in ascending order, or `MAXIMUM`; without weights with `SUM` its length.
+    ``numbers`` are marks of codes, uint64, and the marks before each word, uint32; empty where codes are numbers.
+    ``targets`` are the edges of each target, int64, added to, and the number of the first of them; ``output`` is
+    numbers of sources, and weights if not empty, filled from the beginning. Returns the edges written, how many of them
+    are self-loops, and where the first run of several keys begins, or -1.
+    """
+    keys, weights = edges
+    words, before = numbers
+    counts, vertex = targets
+    sources, merged = output
+    filled, loops, repeated, edge = 0, 0, -1, 0
+    previous, target = uint64(_NO_CODE), 0
+    while edge < len(keys):
+        key = keys[edge]
+        stop = _end_of_run(keys, edge)
+        if stop - edge > 1 and repeated < 0:
+            repeated = edge
+        if key >> uint64(32) != previous:
+            previous = key >> uint64(32)
+            target = _number(previous, words, before) - vertex
+        sources[filled] = _number(key & uint64(_SOURCE), words, before)
+        counts[target] += 1
+        loops += previous == key & uint64(_SOURCE)
+        if len(merged):
+            merged[filled] = _merged(weights[edge:stop], rule) if len(weights) else float(stop - edge)
+        filled += 1
+        edge = stop
+    return filled, loops, repeated
+
+
+@part
+def _end_of_run(keys: Array, edge: int) -> int:
+    stop = edge + 1
+    while stop < len(keys) and keys[stop] == keys[edge]:
+        stop += 1
+    return stop
+
+
+@part
+def _merged(weights: Array, rule: int) -> float:
+    """Return the sum, added up in ascending order, or the maximum of weights, which may be moved."""
+    if len(weights) == 1:
+        return float(weights[0])
+    if rule == MAXIMUM:
+        return float(weights.max())
+    if len(weights) > _SHORT:
+        weights.sort()
+    else:
+        _insert(weights)
+    total = 0.0
+    for weight in weights:
+        total += weight
+    return total
+
+
+@part
+def _insert(weights: Array) -> None:
+    """Sort a few weights."""
+    for place in range(1, len(weights)):
+        weight, free = weights[place], place
+        while free > 0 and weights[free - 1] > weight:
+            weights[free] = weights[free - 1]
+            free -= 1
+        weights[free] = weight
+
+
+@kernel
+def union(first: Array, second: Array, out: Array) -> int:
+    """Merge two ascending arrays, each without repetition, into one; return its length."""
+    left, right, filled = 0, 0, 0
+    while left < len(first) and right < len(second):
+        low, high = first[left], second[right]
+        out[filled] = min(low, high)
+        left += int64(low <= high)
+        right += int64(high <= low)
+        filled += 1
+    for place in range(left, len(first)):
+        out[filled] = first[place]
+        filled += 1
+    for place in range(right, len(second)):
+        out[filled] = second[place]
+        filled += 1
+    return filled

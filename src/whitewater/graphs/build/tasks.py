@@ -1,0 +1,174 @@
+"""What workers do with edges: encode them, give them the numbers of vertices, and merge those of a range of targets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from whitewater.errors import IntegrityError
+from whitewater.graphs.build.keys import (
+    CodeNumbers,
+    EncodedEdges,
+    KeyedEdges,
+    MergedEdges,
+    Rule,
+    bucket_edges,
+    edge_encoder,
+    merge_edges,
+    recode_edges,
+)
+
+if TYPE_CHECKING:
+    from whitewater.engines import Array, Device
+    from whitewater.engines.device import Block, Kind
+    from whitewater.graphs.build.plan import Buckets, EdgePlan
+    from whitewater.io.folder import RowGroup
+
+
+# An array of the host that waits for a later task, or a file of it where memory is too small.
+Kept = npt.NDArray[Any] | Path
+
+
+@dataclass(frozen=True)
+class Words:
+    """Edges whose codes number their own ids: those, int64, ascending, and the rank of each code, if it is another."""
+
+    keys: Kept
+    weights: Kept | None
+    ids: Kept
+    ranks: Kept | None
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Edges ordered by bucket; those of bucket *b* are from ``ends[b - 1]``, or 0, to before ``ends[b]``, int64."""
+
+    keys: Kept
+    weights: Kept | None
+    ends: Array
+
+    def buckets(self, numbers: range) -> Iterator[KeyedEdges]:
+        """Yield the edges of each of some buckets."""
+        keys, weights = read(self.keys, mapped=True), read(self.weights, mapped=True)
+        for number in numbers:
+            rows = slice(int(self.ends[number - 1]) if number else 0, int(self.ends[number]))
+            yield KeyedEdges(keys[rows], None if weights is None else weights[rows])
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """What a task of `encode` makes: pieces and the marks of their codes, or edges with codes of their own."""
+
+    pieces: list[Piece]
+    marks: Array | None
+    words: list[Words]
+
+
+@dataclass(frozen=True)
+class TargetRange:
+    """A range of buckets, the numbers of its targets, and the edges in it."""
+
+    buckets: range
+    vertices: range
+    edges: int
+
+
+def encode(task: int, *, plan: EdgePlan, buckets: Buckets | None, spool: Path | None, device: Device) -> Encoded:
+    """Encode the row groups of a task, and order them by bucket if codes are distances."""
+    encoded = Encoded([], None if plan.span is None else np.zeros(plan.span.words, np.uint64), [])
+    for place, edges in enumerate(_encoded(plan.tasks[task], plan, device)):
+        stem = spool and spool / f"encoded-{task}-{place}"
+        if buckets is None:
+            encoded.words.append(_words(edges, stem, device))
+        else:
+            cast("Array", encoded.marks)[:] |= device.to_host(cast("Array", edges.marks))
+            encoded.pieces.append(_piece(edges.edges, buckets, stem, device))
+    return encoded
+
+
+def number(task: int, *, words: Sequence[Words], ids: Array, buckets: Buckets, spool: Path | None,
+           device: Device) -> Piece:  # fmt: skip
+    """Give edges the numbers of their ids among all ``ids``, int64, ascending, and order them by bucket."""
+    own = words[task]
+    table = np.searchsorted(ids, read(own.ids)).astype(np.uint32)
+    if own.ranks is not None:
+        table = table[read(own.ranks)]
+    weights = None if own.weights is None else device.from_host(read(own.weights))
+    edges = recode_edges(KeyedEdges(device.from_host(read(own.keys)), weights), device.from_host(table), device)
+    return _piece(edges, buckets, spool and spool / f"numbered-{task}", device)
+
+
+def merge(task: TargetRange, *, pieces: Sequence[Piece], numbers: CodeNumbers, rule: Rule, index: str, weighted: bool,
+          device: Device) -> MergedEdges:  # fmt: skip
+    """Sort the edges of a range of targets, and make one of those with the same ends."""
+    buckets = zip(*(piece.buckets(task.buckets) for piece in pieces), strict=True)
+    return merge_edges(
+        buckets, numbers, task.vertices, device, rule=rule, index=index, weighted=weighted, edges=task.edges
+    )
+
+
+def _encoded(groups: Sequence[RowGroup], plan: EdgePlan, device: Device) -> Iterator[EncodedEdges]:
+    """Yield the edges of row groups, encoded, `EdgePlan.piece_rows` of them at a time."""
+    left = sum(group.rows for group in groups)
+    room = 0
+    encoder = None
+    for block in _blocks(groups, plan, device):
+        rows = len(block["source"])
+        if encoder is None or rows > room:
+            if encoder is not None:
+                yield encoder.result()
+            room = min(left, plan.piece_rows)
+            encoder = edge_encoder(plan.span, device, symmetric=plan.symmetric, weighted=plan.weighted, rows=room)
+        encoder.add(block["source"], block["target"], block.get("weight"))
+        room -= rows
+        left -= rows
+    if encoder is not None:
+        yield encoder.result()
+
+
+def _blocks(groups: Sequence[RowGroup], plan: EdgePlan, device: Device) -> Iterator[Block]:
+    columns: dict[str, Kind] = {"source": "id", "target": "id"}
+    if plan.weighted:
+        columns["weight"] = "float64"
+    rows = min(device.slice_rows, plan.piece_rows)
+    for group in groups:
+        for block in device.row_group_blocks(group.path, group.number, columns, block_rows=rows):
+            yield cast("Block", block)
+
+
+def _words(encoded: EncodedEdges, stem: Path | None, device: Device) -> Words:
+    keys, weights = encoded.edges.keys, encoded.edges.weights
+    arrays = {"keys": keys, "weights": weights, "ids": encoded.ids, "ranks": encoded.ranks}
+    return Words(**{name: _kept(array, stem, name, device) for name, array in arrays.items()})
+
+
+def _piece(edges: KeyedEdges, buckets: Buckets, stem: Path | None, device: Device) -> Piece:
+    ordered = bucket_edges(edges, device, shift=buckets.shift, buckets=buckets.count)
+    keys, weights = ordered.edges.keys, ordered.edges.weights
+    return Piece(
+        _kept(keys, stem, "keys", device), _kept(weights, stem, "weights", device), device.to_host(ordered.ends)
+    )
+
+
+def _kept(array: Array | None, stem: Path | None, name: str, device: Device) -> Any:
+    """Return an array on the host, or the file that it was written to."""
+    if array is None or stem is None:
+        return None if array is None else device.to_host(array)
+    path = stem.with_name(f"{stem.name}-{name}.npy")
+    np.save(path, device.to_host(array))
+    return path
+
+
+def read(kept: Kept | None, *, mapped: bool = False) -> Any:
+    """Return an array that was kept, if any. Raises IntegrityError if its file is cut off."""
+    if not isinstance(kept, Path):
+        return kept
+    try:
+        return np.load(kept, mmap_mode="r" if mapped else None)
+    except (ValueError, EOFError) as error:
+        raise IntegrityError(f"{kept} is cut off: something changed it while the step ran. Run it again.") from error

@@ -1,0 +1,219 @@
+"""The kernels of `whitewater.graphs.communities` for the CPU.
+
+``graph`` is offsets, neighbours and weights of rows, each edge in those of both its ends, a loop twice; ``strength``,
+float64 (vertices,), the sums of weights of its rows; ``share``, the resolution divided by the sum of all strengths: a
+pair of vertices of strengths *a* and *b* is expected to have ``share * a * b`` in common (Newman: Modularity and
+community structure in networks, 2006).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from whitewater.engines.blocks import Array
+from whitewater.engines.kernel import kernel, part
+
+Rows = tuple[Array, Array, Array]
+# A vertex moves for a gain above this share of its strength: less may be rounding, which could go on for ever.
+_LEAST_GAIN = 1e-10
+
+
+@kernel
+def move_vertices(graph: Rows, strength: Array, share: float, order: Array, labels: Array) -> None:
+    """Move vertices to the community that gains most; neighbours of one that moved look again.
+
+    The fast local moving of Traag et al.: others do not look again, although communities have grown or shrunk.
+
+    ``labels``, int64 (vertices,), are communities from 0 to below the number of vertices, and are changed.
+    """
+    vertices = len(labels)
+    totals, common = np.zeros(vertices), np.zeros(vertices)
+    touched, queue = np.empty(vertices, np.int64), order.copy()
+    waiting, sizes = np.ones(vertices, np.bool_), np.zeros(vertices, np.int64)
+    for vertex in range(vertices):
+        totals[labels[vertex]] += strength[vertex]
+        sizes[labels[vertex]] += 1
+    empty = _without_members(sizes)
+    empties = vertices - np.count_nonzero(sizes)
+    first, left = 0, vertices
+    while left > 0:
+        vertex = queue[first]
+        first, left = (first + 1) % vertices, left - 1
+        waiting[vertex] = False
+        old = labels[vertex]
+        totals[old] -= strength[vertex]
+        count = _add_common(graph, labels, vertex, common, touched)
+        best = _best(common, touched[:count], totals, share * strength[vertex], old)
+        stays = common[old] - share * strength[vertex] * totals[old]
+        gain = common[best] - share * strength[vertex] * totals[best]
+        if gain < 0 and sizes[old] > 1 and empties > 0:
+            best, gain = empty[empties - 1], 0.0
+        moves = best != old and gain > stays + _LEAST_GAIN * strength[vertex]
+        new = best if moves else old
+        _clear(common, touched[:count])
+        totals[new] += strength[vertex]
+        if moves:
+            sizes[old] -= 1
+            # The place of an empty community that is filled is free for one that becomes empty.
+            empties -= sizes[new] == 0
+            sizes[new] += 1
+            if sizes[old] == 0:
+                empty[empties] = old
+                empties += 1
+            labels[vertex] = new
+            left = _queue_neighbours(graph, labels, vertex, (queue, waiting), (first, left))
+
+
+@part
+def _without_members(sizes: Array) -> Array:
+    """Return the communities of size 0, int64 (communities,), filled up with anything."""
+    found, count = np.empty(len(sizes), np.int64), 0
+    for label in range(len(sizes)):
+        if sizes[label] == 0:
+            found[count] = label
+            count += 1
+    return found
+
+
+@part
+def _add_common(graph: Rows, labels: Array, vertex: int, common: Array, touched: Array) -> int:
+    """Add up the weights between a vertex and each community near it, but for loops; return how many there are."""
+    offsets, neighbours, weights = graph
+    count = 0
+    for entry in range(offsets[vertex], offsets[vertex + 1]):
+        neighbour = neighbours[entry]
+        label = labels[neighbour]
+        if neighbour != vertex:
+            # Weights are above 0, so that 0 says that the community is new here.
+            if common[label] == 0:
+                touched[count] = label
+                count += 1
+            common[label] += weights[entry]
+    return count
+
+
+@part
+def _best(common: Array, touched: Array, totals: Array, expected: float, old: int) -> int:
+    """Return the community of the largest gain, the old one among equals, else the first that was met."""
+    best, most = old, common[old] - expected * totals[old]
+    for place in range(len(touched)):
+        label = touched[place]
+        gain = common[label] - expected * totals[label]
+        if gain > most:
+            best, most = label, gain
+    return best
+
+
+@part
+def _clear(common: Array, touched: Array) -> None:
+    for place in range(len(touched)):
+        common[touched[place]] = 0.0
+
+
+@part
+def _queue_neighbours(
+    graph: Rows, labels: Array, vertex: int, queues: tuple[Array, Array], ends: tuple[int, int]
+) -> int:
+    """Put the neighbours of a vertex that are in other communities at the end of the queue; return its length."""
+    offsets, neighbours, _ = graph
+    queue, waiting = queues
+    first, left = ends
+    for entry in range(offsets[vertex], offsets[vertex + 1]):
+        neighbour = neighbours[entry]
+        if not waiting[neighbour] and labels[neighbour] != labels[vertex]:
+            queue[(first + left) % len(queue)] = neighbour
+            waiting[neighbour] = True
+            left += 1
+    return left
+
+
+@kernel
+def refine(graph: Rows, found: tuple[Array, Array], share: float, order: Array, parts: Array) -> None:
+    """Merge single vertices into connected parts of their communities, where both are well connected to the rest.
+
+    ``found`` is the communities and ``strength``; ``parts``, int64 (vertices,), is each vertex by itself before.
+    """
+    communities, strength = found
+    vertices = len(parts)
+    totals, sizes, common = strength.copy(), np.ones(vertices, np.int64), np.zeros(vertices)
+    of_communities, outward = np.zeros(vertices), np.zeros(vertices)
+    touched = np.empty(vertices, np.int64)
+    for vertex in range(vertices):
+        of_communities[communities[vertex]] += strength[vertex]
+        outward[vertex] = _inside(graph, communities, vertex)
+    for place in range(vertices):
+        vertex = order[place]
+        own, community = parts[vertex], communities[vertex]
+        whole = of_communities[community]
+        if sizes[own] == 1 and outward[own] >= share * totals[own] * (whole - totals[own]):
+            count = _add_common_inside(graph, (communities, parts), vertex, common, touched)
+            best, most = own, _LEAST_GAIN * strength[vertex]
+            for near in range(count):
+                label = touched[near]
+                gain = common[label] - share * strength[vertex] * totals[label]
+                if gain > most and outward[label] >= share * totals[label] * (whole - totals[label]):
+                    best, most = label, gain
+            if best != own:
+                outward[best] += outward[own] - 2 * common[best]
+                totals[best] += strength[vertex]
+                sizes[best] += 1
+                sizes[own] = 0
+                parts[vertex] = best
+            _clear(common, touched[:count])
+
+
+@part
+def _inside(graph: Rows, communities: Array, vertex: int) -> float:
+    """Return the sum of the weights between a vertex and the others of its community."""
+    offsets, neighbours, weights = graph
+    total = 0.0
+    for entry in range(offsets[vertex], offsets[vertex + 1]):
+        neighbour = neighbours[entry]
+        if neighbour != vertex and communities[neighbour] == communities[vertex]:
+            total += weights[entry]
+    return total
+
+
+@part
+def _add_common_inside(graph: Rows, found: tuple[Array, Array], vertex: int, common: Array, touched: Array) -> int:
+    """Do what `_add_common` does for the parts of the vertex's own community."""
+    offsets, neighbours, weights = graph
+    communities, parts = found
+    count = 0
+    for entry in range(offsets[vertex], offsets[vertex + 1]):
+        neighbour = neighbours[entry]
+        if neighbour != vertex and communities[neighbour] == communities[vertex]:
+            label = parts[neighbour]
+            if common[label] == 0:
+                touched[count] = label
+                count += 1
+            common[label] += weights[entry]
+    return count
+
+
+@kernel
+def merge(graph: Rows, grouped: tuple[Array, Array], parts: Array, merged: Rows) -> int:
+    """Fill ``merged`` with the graph of the parts; return the number of its entries, which is not above the graph's.
+
+    ``grouped`` is the vertices by part, and where each part begins in them.
+    """
+    offsets, neighbours, weights = graph
+    members, starts = grouped
+    merged_offsets, merged_neighbours, merged_weights = merged
+    common = np.zeros(len(starts) - 1)
+    entries = 0
+    for group in range(len(starts) - 1):
+        begin = entries
+        for place in range(starts[group], starts[group + 1]):
+            vertex = members[place]
+            for entry in range(offsets[vertex], offsets[vertex + 1]):
+                near = parts[neighbours[entry]]
+                if common[near] == 0:
+                    merged_neighbours[entries] = near
+                    entries += 1
+                common[near] += weights[entry]
+        for entry in range(begin, entries):
+            merged_weights[entry] = common[merged_neighbours[entry]]
+            common[merged_neighbours[entry]] = 0.0
+        merged_offsets[group + 1] = entries
+    return entries

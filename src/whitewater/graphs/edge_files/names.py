@@ -1,0 +1,109 @@
+"""Edges as they come from a file, some rows at a time; ids of vertices that have names, and each name once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from whitewater.engines.device import Array
+from whitewater.errors import ConfigError, IntegrityError
+from whitewater.graphs.vertex_ids import vertex_ids
+from whitewater.io.terminal_text import shortened
+from whitewater.tables.arrow_arrays import to_arrow, to_numpy
+
+# Columns of a list of names in an error.
+_LONGEST_LIST = 300
+SCHEMA = pa.schema([("vertex", pa.int64()), ("name", pa.large_string())])
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some edges.
+
+    ``source`` and ``target`` int64 (rows,), ``weight`` float64 (rows,); ``firsts`` int64 are the vertices that lines
+    begin with; ``names``, vertex and name, are those of all these where they have any; ``counts`` tells how many lines
+    were read, and what those are that are no rows.
+    """
+
+    source: Array
+    target: Array
+    weight: Array | None = None
+    firsts: Array | None = None
+    names: pa.Table | None = None
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+def ids_of(columns: Sequence[pa.Array]) -> tuple[list[Array], pa.Table | None]:
+    """Return the ids of integers, or of names: int64 (rows,) of each column, and the table of the names, each once."""
+    if pa.types.is_integer(columns[0].type):
+        return [to_numpy(column) for column in columns], None
+    words = pa.concat_arrays(columns).dictionary_encode()
+    ids = vertex_ids(words.dictionary.to_pylist())
+    bounds = np.cumsum([len(column) for column in columns])[:-1]
+    found = np.split(ids[to_numpy(words.indices)], bounds)
+    return found, pa.table({"vertex": to_arrow(ids), "name": words.dictionary}).cast(SCHEMA)
+
+
+def vertices_of(vertices: pa.Array, names: pa.Array | None) -> pa.Table:
+    """Return a table of vertices, which are ids with or without names, or names."""
+    if names is not None:
+        return merged([pa.table({"vertex": vertices, "name": names}).cast(SCHEMA)])
+    [ids], named = ids_of([vertices])
+    return pa.table({"vertex": to_arrow(ids)}) if named is None else merged([named])
+
+
+def wrong_column(path: Path, name: str, names: Sequence[str]) -> ConfigError:
+    """Return the error of a column that is not among the names of a file, or more than once."""
+    listed = shortened(", ".join(names), columns=_LONGEST_LIST)
+    return ConfigError(
+        f"{path} has {'more than one' if name in names else 'no'} column {name!r}; it has {listed}. Set "
+        "pagerank.fetch.edges.source_column, .target_column and .weight_column, or of text .header and .delimiter."
+    )
+
+
+def merged(tables: Sequence[pa.Table]) -> pa.Table:
+    """Return one table, ascending by vertex, of tables of vertices, or of vertices and names, where each may be known.
+
+    Raises IntegrityError if an id has two names.
+    """
+    table = pa.concat_tables(tables)
+    ids = table["vertex"].to_numpy()
+    order = np.argsort(ids, kind="stable")
+    ascending = ids[order]
+    again = np.flatnonzero(ascending[1:] == ascending[:-1])
+    if "name" in table.column_names and len(again):
+        names = table["name"]
+        equal = pc.equal(names.take(pa.array(order[again])), names.take(pa.array(order[again + 1])))
+        different = np.flatnonzero(~equal.to_numpy())
+        if len(different):
+            raise IntegrityError(
+                f"vertex {ascending[again[different[0]]]} has two names. A table of vertices must give each one name; "
+                "where ids are hashes of names, two names have one by chance, once in 2**65 / n**2 graphs of n names: "
+                "leave one out, or use integer ids."
+            )
+    return table.take(pa.array(np.delete(order, again + 1)))
+
+
+class Merging:
+    """One table of vertices out of many; what waits is merged when it is as large as what was merged before."""
+
+    def __init__(self, *tables: pa.Table) -> None:
+        self._waiting = list(tables)
+        self._rows = 0
+
+    def add(self, table: pa.Table) -> None:
+        """Take the vertices of a table; see `merged`."""
+        self._waiting.append(table)
+        self._rows += table.num_rows
+        if self._rows > self._waiting[0].num_rows:
+            self._waiting, self._rows = [merged(self._waiting)], 0
+
+    def table(self) -> pa.Table | None:
+        """Return the vertices, or None if there was no table."""
+        return merged(self._waiting) if self._waiting else None

@@ -1,0 +1,403 @@
+"""Lines of text as edges and vertices: pairs (SNAP, LDBC's .e, Common Crawl, Matrix Market) and adjacency.
+
+Blocks of lines are cut into fields, and these are read as arrays. The first line that cannot be read stops the run with
+its file, number and content.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from whitewater.engines.device import Array
+from whitewater.errors import ConfigError, InputError
+from whitewater.graphs.edge_files.matrix_market import BANNER, Matrix, check_settings, read_matrix
+from whitewater.graphs.edge_files.names import Batch, ids_of, vertices_of, wrong_column
+from whitewater.graphs.edges_folder import LARGEST_WEIGHT
+from whitewater.io.text_files import BYTE_ORDER_MARK, LONGEST_LINE, line_blocks, open_text, ranges
+from whitewater.tables.arrow_arrays import to_arrow, to_numpy
+
+if TYPE_CHECKING:
+    from whitewater.graphs.config import Edges
+
+# Bytes of a part that one task reads: some seconds of work.
+RANGE_BYTES = 64 << 20
+_OTHERS = {"tab": b"\t", "comma": b",", "semicolon": b";", "whitespace": None}
+_SEPARATORS = {**_OTHERS, "space": b" "}
+# What a line of comment begins with, by the setting; those of `head` are comments ahead of the first row only.
+_COMMENTS: dict[str, tuple[bytes, ...]] = {"head": (b"#", b"%"), "none": (), "#": (b"#",), "%": (b"%",)}
+_EDGES_OF_SNAP = re.compile(rb"^#\s*Nodes:\s*\d+\s+Edges:\s*(\d+)\s*$")
+# Fields of a line of pairs at most, where no header names them.
+_FIELDS = 3
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+_SHOWN = 80
+_NAMES = re.compile(rb"[\t -/:-~]+")
+# A field that may stand in quotes, with what ends it.
+_QUOTED = re.compile(rb'[ \t\r]*(?:"([^"]*)"|(?!")([^,]*?))[ \t\r]*(,|$)')
+_INTEGER = re.compile(rb"[+-]?[0-9]+")
+_REAL = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+# No integer of 64 bits has more digits.
+_DIGITS = 19
+# What may be wrong with a line, and the remedy.
+_CHECK = "Correct the file, or set pagerank.fetch.edges"
+_TEXT = "It must be text in UTF-8: convert it, or fetch it again if it is damaged."
+_LONE_RETURN = (
+    "a carriage return (CR) stands within the line",
+    r"Lines end with LF, or CR and LF: convert the file, such as with `tr '\r' '\n'`.",
+)
+_NO_INTEGER = (
+    "an id is no integer",
+    f"{_CHECK}.ids to text if ids are names, or .delimiter and .header if fields are found wrongly.",
+)
+_TOO_LARGE = ("an id does not fit 64 bits with sign", f"{_CHECK}.ids to text.")
+_MISSING = ("a field is missing", f"{_CHECK}: .delimiter, .header, or .weighted to false if there are no weights.")
+_TOO_MANY = (
+    "there are too many fields",
+    f"{_CHECK}.layout to adjacency if a vertex and all its targets are on a line, or .delimiter and .header.",
+)
+_NO_WEIGHT = (
+    f"a weight is not a number above 0 and up to {LARGEST_WEIGHT:g}",
+    f"{_CHECK}.weighted to false if weights shall not count.",
+)
+_QUOTES = ("a quoted field has no end, or quotes in it", f"{_CHECK}.delimiter.")
+_OUTSIDE = (
+    "an index is not from 1 to the size that the matrix declares",
+    "Correct the file, or fetch it again.",
+)
+# Faults that have another cause where fields are found wrongly.
+_OF_FIELDS = (_NO_INTEGER, _MISSING, _TOO_MANY)
+
+
+@dataclass(frozen=True)
+class TextFile:
+    """A file of lines, and what the lines ahead of its first row say."""
+
+    path: Path
+    header: tuple[str, ...]  # the fields of the first line that is no comment, where that names columns
+    body: int  # where the lines of rows begin, in bytes of the text
+    counts: Counter[str]  # lines ahead of these, of which are comments, empty_lines and headers
+    matrix: Matrix | None  # what a file of Matrix Market declares
+    declared: int | None  # how many edges a comment as those of SNAP tells of
+    comment: bytes  # the first comment, as it stands
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Lines of a file that one task reads, by the bytes of the text where they begin and end."""
+
+    file: TextFile
+    start: int
+    stop: int | None
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self.file.path
+
+
+def open_file(path: Path, settings: Edges) -> TextFile:
+    """Read the lines of a file ahead of its first row.
+
+    Raises InputError if it cannot be read as text, has no header where it should have one, or is a matrix that is not
+    understood, and ConfigError if the settings are not those of a matrix, or a header would be an edge.
+    """
+    separator, marks = _SEPARATORS[settings.delimiter], _COMMENTS[settings.comment]
+    banner, row, comments, empty = b"", b"", list[bytes](), 0
+    with open_text(path) as stream:
+        start = stream.read(4)
+        if start.startswith(_UTF_16) or b"\0" in start:
+            raise InputError(f"{path} is no text in UTF-8, but most likely in UTF-16. Convert it, such as with "
+                             "`iconv -f UTF-16 -t UTF-8`.")  # fmt: skip
+        body = len(BYTE_ORDER_MARK) if start.startswith(BYTE_ORDER_MARK) else 0
+        stream.seek(body)
+        while line := stream.readline(LONGEST_LINE):
+            stripped = line.strip(_blanks(separator) + b"\n")
+            if b"\r" in stripped:
+                raise _fault(path, len(comments) + empty + 1, stripped, *_LONE_RETURN)
+            banner = stripped if stripped.lower().startswith(BANNER) else banner
+            if stripped and not stripped.startswith((*marks, b"%") if banner else marks):
+                row = line
+                break
+            empty += not stripped
+            comments += [stripped] if stripped else []
+            body += len(line)
+    names = tuple(each.strip().strip(b'"').decode("utf-8", "backslashreplace") for each in row.split(separator))
+    matrix = read_matrix(path, banner, row) if banner else None
+    if matrix:
+        check_settings(path, matrix, settings)
+    if settings.header and not row:
+        raise InputError(f"{path} has no header. Set pagerank.fetch.edges.header to false, or fetch the file again.")
+    if not settings.header and names[:2] == (settings.source_column, settings.target_column):
+        raise ConfigError(f"{path}: the first line names the columns {', '.join(names[:2])}. Set pagerank.fetch.edges."
+                          "header to true; if it is an edge nevertheless, set .source_column to another name."
+                          )  # fmt: skip
+    headers = int(settings.header or bool(banner))
+    counts = {"lines": len(comments) + empty + headers, "comments": len(comments), "empty_lines": empty,
+              "headers": headers}  # fmt: skip
+    declared = next((int(found[1]) for each in comments if (found := _EDGES_OF_SNAP.match(each))), None)
+    return TextFile(
+        path,
+        header=names if settings.header else (),
+        body=body + headers * len(row),
+        counts=Counter(counts),
+        matrix=matrix,
+        declared=declared,
+        comment=comments[0] if comments else b"",
+    )
+
+
+def units(file: TextFile) -> list[Unit]:
+    """Cut a file into units of about `RANGE_BYTES`; they depend on the file only."""
+    return [Unit(file, start, stop) for start, stop in ranges(file.path, file.body, RANGE_BYTES)]
+
+
+def may_be_edge(comment: bytes, settings: Edges) -> bool:
+    """Return whether a comment at the head of a file reads as an edge between names, such as ``%41`` and ``Java``."""
+    first, *others = comment.split(_SEPARATORS[settings.delimiter]) or [b""]
+    names = settings.ids == "text" and settings.comment == "head"
+    return names and len(first.strip()) > 1 and 1 <= len(others) < _FIELDS
+
+
+def read_edges(unit: Unit, settings: Edges) -> Iterator[Batch]:
+    """Yield the edges of a unit, and of adjacency the vertices that its lines begin with.
+
+    Raises InputError if a line lacks a field or has too many, an id is no integer of 64 bits or no UTF-8, a weight is
+    not finite and above 0, or the file is damaged.
+    """
+    places = _places(unit.file, settings)
+    for block in _blocks(unit, settings):
+        if settings.layout == "adjacency":
+            ids = block.ids(np.arange(len(block.fields)), np.repeat(block.at, block.sizes))
+            is_target = np.ones(len(ids), bool)
+            is_target[block.starts] = False
+            ends = np.repeat(block.starts, block.sizes - 1), np.flatnonzero(is_target), block.starts
+            (source, target, firsts), names = ids_of([ids.take(to_arrow(each)) for each in ends])
+            yield Batch(source, target, None, firsts, names, block.counts())
+        else:
+            block.check_sizes(max(places), len(unit.file.header) or _FIELDS)
+            (source, target), names = ids_of([block.ids(block.starts + place) for place in places[:2]])
+            if unit.file.matrix:
+                rows, columns = unit.file.matrix.rows, unit.file.matrix.columns
+                block.refuse((source < 1) | (source > rows) | (target < 1) | (target > columns), _OUTSIDE)
+            weight = block.weights(block.starts + places[2]) if settings.weighted else None
+            yield Batch(source, target, weight, None, names, block.counts(len(places)))
+
+
+def read_vertices(unit: Unit, settings: Edges) -> tuple[Counter[str], list[pa.Table]]:
+    """Return counts of the ``rows`` and lines of a unit, and its vertices as tables of vertex and, if any, name.
+
+    Raises
+    ------
+    InputError
+        See `read_edges`; or if only some vertices have a name, or ids of text have one besides.
+    """
+    counts, tables = Counter[str](), []
+    for block in _blocks(unit, settings):
+        block.check_sizes(0, len(unit.file.header) or _FIELDS)
+        vertices, named = block.ids(block.starts), block.sizes > 1
+        if named.any() and settings.ids == "text":
+            raise InputError(f"{unit.path}: ids are text and have a name besides. Leave the second field out: an id "
+                             "of text is the name of its vertex.")  # fmt: skip
+        if named.any() and not named.all():
+            raise InputError(f"{unit.path}: vertex {vertices[int(named.argmin())]} has no name, but others do. Give "
+                             "all a name, or none.")  # fmt: skip
+        counts += block.counts(2) + Counter(rows=len(vertices))
+        if len(vertices):
+            tables.append(vertices_of(vertices, block.texts(block.starts + 1) if named.any() else None))
+    return counts, tables
+
+
+def _places(file: TextFile, settings: Edges) -> list[int]:
+    """Return the places of the fields of source, target and, if edges have one, weight."""
+    names = [settings.source_column, settings.target_column, *([settings.weight_column] * settings.weighted)]
+    if not file.header:
+        return list(range(len(names)))
+    for name in names:
+        if file.header.count(name) != 1:
+            raise wrong_column(file.path, name, file.header)
+    return [file.header.index(name) for name in names]
+
+
+def _blanks(separator: bytes | None) -> bytes:
+    """Return what may stand around fields."""
+    return b" \t\r".replace(separator or b"\n", b"")
+
+
+def _blocks(unit: Unit, settings: Edges) -> Iterator[_Block]:
+    offset = unit.start
+    for data in line_blocks(unit.path, unit.start, unit.stop):
+        yield _Block(unit.file, settings, offset, data)
+        offset += len(data)
+
+
+class _Block:
+    """Whole lines, which begin at ``offset`` of the text of the file.
+
+    Lines that are neither empty nor comments are rows: ``at`` are their places among the lines, ``starts`` and
+    ``sizes`` where the fields of each begin and how many it has, all int64 (rows,); ``fields`` are those of all rows.
+    """
+
+    def __init__(self, file: TextFile, settings: Edges, offset: int, data: bytes) -> None:
+        self._file, self._settings, self._offset, self._data = file, settings, offset, data
+        self._separator = _SEPARATORS[settings.delimiter]
+        self._check_text()
+        ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n")) + 1
+        offsets = pa.py_buffer(np.concatenate([[0], ends]).astype(np.int32))
+        lines = pa.StringArray.from_buffers(len(ends), offsets, pa.py_buffer(data))
+        lines = self._trimmed(lines, b"\n")
+        is_row = pc.greater(pc.binary_length(lines), 0)
+        self._lines, self._comments = len(lines), 0
+        for mark in () if settings.comment == "head" else _COMMENTS[settings.comment]:
+            is_comment = pc.starts_with(lines, mark.decode())
+            self._comments = is_comment.true_count
+            is_row = pc.and_not(is_row, is_comment)
+        self.at = to_numpy(pc.indices_nonzero(is_row)).astype(np.int64)
+        cut = self._cut(lines.filter(is_row))
+        self.fields, ends = cut.values.view(pa.string()), to_numpy(cut.offsets).astype(np.int64)
+        self.starts, self.sizes = ends[:-1], np.diff(ends)
+
+    def _check_text(self) -> None:
+        """Refuse carriage returns within lines, and names that are not UTF-8."""
+        # Counting is much faster than looking for a pattern.
+        if self._data.count(b"\r") != self._data.count(b"\r\n"):
+            raise self._fault_at(next(re.finditer(rb"\r(?!\n)", self._data)).start(), *_LONE_RETURN)
+        if self._settings.ids == "text":
+            try:
+                self._data.decode()
+            except UnicodeDecodeError as error:
+                raise self._fault_at(error.start, "the line is not UTF-8", _TEXT) from error
+            if (position := self._data.find(0)) >= 0:
+                raise self._fault_at(position, "the line has a byte 0", _TEXT)
+
+    def _trimmed(self, texts: pa.Array, more: bytes = b"") -> pa.Array:
+        """Return texts without what may stand around fields."""
+        return pc.ascii_trim(texts, characters=(_blanks(self._separator) + more).decode())
+
+    def _cut(self, lines: pa.Array) -> pa.Array:
+        """Return the fields of lines, a list for each; a delimiter that ends a line begins none."""
+        if self._separator is None:
+            return pc.ascii_split_whitespace(lines)
+        separator = self._separator.decode()
+        if pc.any(pc.ends_with(lines, separator)).as_py():
+            lines = pc.replace_substring_regex(lines.view(pa.binary()), f"{separator}$", "").view(pa.string())
+        if separator != "," or b'"' not in self._data:
+            cut = pc.split_pattern(lines, separator)
+            return pa.ListArray.from_arrays(cut.offsets, self._trimmed(cut.values))
+        rows = zip(self.at.tolist(), lines.view(pa.binary()).to_pylist(), strict=True)
+        return pa.array([self._quoted(at, line) for at, line in rows], pa.list_(pa.binary()))
+
+    def _quoted(self, at: int, line: bytes) -> list[bytes]:
+        fields, position, comma = list[bytes](), 0, b","
+        while comma:
+            found = _QUOTED.match(line, position)
+            if found is None:
+                raise self._fault(at, *_QUOTES)
+            quoted, plain, comma = found.groups()
+            fields.append(plain if quoted is None else quoted)
+            position = found.end()
+        return fields
+
+    def check_sizes(self, last: int, most: int) -> None:
+        """Refuse rows that have no field at place ``last``, or more than so many."""
+        self.refuse(self.sizes <= last, _MISSING)
+        self.refuse(self.sizes > most, _TOO_MANY)
+
+    def texts(self, places: Array, at: Array | None = None) -> pa.Array:
+        """Return fields, one of each row, or of the lines ``at``; none may be empty."""
+        texts = self.fields.take(to_arrow(places))
+        self.refuse(to_numpy(pc.binary_length(texts)) == 0, _MISSING, at)
+        return texts
+
+    def ids(self, places: Array, at: Array | None = None) -> pa.Array:
+        """Return fields as ids: names, or int64."""
+        texts = self.texts(places, at)
+        if self._settings.ids == "text":
+            return texts
+        # Arrow also takes integers that are hexadecimal, and none with a plus.
+        if not any(each in self._data for each in (b"x", b"X", b"+")):
+            try:
+                return texts.cast(pa.int64())
+            except pa.ArrowInvalid:
+                pass  # a field is named below
+        words = texts.view(pa.binary()).to_pylist()
+        self.refuse(np.array([_INTEGER.fullmatch(each) is None for each in words], bool), _NO_INTEGER, at)
+        large = (len(each.lstrip(b"+-0")) > _DIGITS or not -(2**63) <= int(each) < 2**63 for each in words)
+        self.refuse(np.fromiter(large, bool, len(words)), _TOO_LARGE, at)
+        return pa.array(map(int, words), pa.int64())
+
+    def weights(self, places: Array) -> Array:
+        """Return fields as weights, float64."""
+        texts = self.texts(places)
+        try:
+            weights = to_numpy(texts.cast(pa.float64()))
+        except pa.ArrowInvalid:
+            words = texts.view(pa.binary()).to_pylist()
+            weights = np.array([float(each) if _REAL.fullmatch(each) else 0.0 for each in words])
+        self.refuse(~((weights > 0) & (weights <= LARGEST_WEIGHT)), _NO_WEIGHT)
+        return weights
+
+    def counts(self, read: int = sys.maxsize) -> Counter[str]:
+        """Return counts of the lines, and of rows with more fields than are read."""
+        return Counter(
+            lines=self._lines,
+            comments=self._comments,
+            empty_lines=self._lines - self._comments - len(self.at),
+            unread_fields=int((self.sizes > read).sum()),
+        )
+
+    def refuse(self, wrong: Array, fault: tuple[str, str], at: Array | None = None) -> None:
+        """Raise the error that names the first row that is wrong, if any is."""
+        if wrong.any():
+            line = int((self.at if at is None else at)[wrong.argmax()])
+            raise self._fault(line, *(fault in _OF_FIELDS and self._other_cause(line)) or fault)
+
+    def _line(self, at: int) -> bytes:
+        return self._data.split(b"\n", at + 1)[at].strip(_blanks(self._separator))
+
+    def _fault_at(self, position: int, problem: str, remedy: str) -> InputError:
+        return self._fault(self._data.count(b"\n", 0, position), problem, remedy)
+
+    def _fault(self, at: int, problem: str, remedy: str) -> InputError:
+        """Return the error that names file, number and text of a line of the block."""
+        before = sum(data.count(b"\n") for data in line_blocks(self._file.path, 0, self._offset))
+        return _fault(self._file.path, before + at + 1, self._line(at), problem, remedy)
+
+    def _other_cause(self, at: int) -> tuple[str, str] | None:
+        """Return why the fields of a line are found wrongly, and the remedy, where the line tells."""
+        line = self._line(at)
+        mark = line[:1].decode("ascii", "replace")
+        if mark in _COMMENTS and mark != self._settings.comment:
+            return (f"the line begins with {mark!r}, but is not at the head of the file",
+                    f"If such lines are comments anywhere, set pagerank.fetch.edges.comment to '{mark}'; else correct "
+                    "the file.")  # fmt: skip
+        for name, separator in _OTHERS.items():
+            # A blank may follow a comma, but tabs are blanks.
+            least = len(line.split(self._separator)) + (self._separator is not None or separator == b"\t")
+            if least <= len(line.split(separator)) in {2, _FIELDS} and separator != self._separator:
+                return (f"fields are not separated as delimiter {self._settings.delimiter!r} says, but by {name}",
+                        "Write commas or tabs instead, and say so in pagerank.fetch.edges.delimiter."
+                        if name == "semicolon" else f"Set pagerank.fetch.edges.delimiter to {name}.")  # fmt: skip
+        if self._offset == self._file.body and at == 0 and not self._file.header and _NAMES.fullmatch(line):
+            return ("the first line seems to name the columns",
+                    "If so, set pagerank.fetch.edges.header to true, and .source_column and .target_column."
+                    )  # fmt: skip
+        return None
+
+
+def _fault(path: Path, number: int, line: bytes, problem: str, remedy: str) -> InputError:
+    """Return the error that names file, number and text of a line."""
+    try:
+        shown = repr(line[:_SHOWN].decode())
+    except UnicodeDecodeError:
+        shown = repr(line[:_SHOWN]).removeprefix("b")
+    more = "..." if len(line) > _SHOWN else ""
+    return InputError(f"{path}, line {number}: {problem}: {shown}{more}. {remedy}")

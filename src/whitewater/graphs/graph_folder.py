@@ -1,0 +1,192 @@
+"""A folder of a graph: its in-edges as compressed sparse rows, in files that are mapped into memory.
+
+=================== ===================================================================================================
+file                what it holds; n vertices, m edges
+=================== ===================================================================================================
+``graph.json``      format, vertices, edges, weighted, named, index (the type of ``sources``); written last
+``ids.npy``         int64 (n,): the id of each vertex, ascending; the number of a vertex is its row
+``indptr.npy``      int64 (n + 1,): the in-edges of vertex v are those from ``indptr[v]`` to before ``indptr[v + 1]``
+``sources.npy``     int32 or int64 (m,): the vertex that each edge comes from, ascending within a target
+``weights.npy``     float64 (m,), if weighted
+``out_degree.npy``  int64 (n,): edges that leave each vertex
+``out_weight.npy``  float64 (n,), if weighted: the sum of their weights, added up in ascending order of target
+``names.parquet``   name, a row a vertex, if named
+=================== ===================================================================================================
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from whitewater.errors import IntegrityError
+from whitewater.io.folder import Format
+
+Index = Literal["int32", "int64"]
+FORMAT = Format("graph.json", 1, "graph", remedy="Run the step renumber again.")
+# Edges of a range at least: smaller ones would cost more to hand out than to work on.
+RANGE_EDGES = 256 << 10
+
+
+@dataclass(frozen=True)
+class GraphFolder:
+    """An open folder of a graph: how many vertices and edges, whether edges have weights and vertices names.
+
+    Its arrays are mapped read-only when they are first asked for; see `Format.array` for what is raised.
+    """
+
+    path: Path
+    vertices: int
+    edges: int
+    weighted: bool
+    named: bool
+    index: Index
+
+    @cached_property
+    def ids(self) -> npt.NDArray[np.int64]:
+        """The ids, int64 (vertices,), ascending."""
+        return self._open("ids", self.vertices, "int64")
+
+    @cached_property
+    def indptr(self) -> npt.NDArray[np.int64]:
+        """Where the in-edges of each vertex begin and the last one's end, int64 (vertices + 1,)."""
+        return self._open("indptr", self.vertices + 1, "int64")
+
+    @cached_property
+    def sources(self) -> npt.NDArray[Any]:
+        """The numbers of the sources, int32 or int64 (edges,)."""
+        return self._open("sources", self.edges, self.index)
+
+    @cached_property
+    def weights(self) -> npt.NDArray[np.float64] | None:
+        """The weights, float64 (edges,), if there are any."""
+        return self._open("weights", self.edges, "float64") if self.weighted else None
+
+    @cached_property
+    def out_degree(self) -> npt.NDArray[np.int64]:
+        """The number of out-edges of each vertex, int64 (vertices,)."""
+        return self._open("out_degree", self.vertices, "int64")
+
+    @cached_property
+    def out_weight(self) -> npt.NDArray[np.float64] | None:
+        """The sum of the weights of each vertex's out-edges, float64 (vertices,), if there are any."""
+        return self._open("out_weight", self.vertices, "float64") if self.weighted else None
+
+    def names(self) -> pa.ChunkedArray | None:
+        """Return the names in the order of the numbers, text (vertices,), if there are any; see `Format.table`."""
+        if not self.named:
+            return None
+        return FORMAT.table(self.path / "names.parquet", ["name"], rows=self.vertices)["name"]
+
+    def ranges(self, *, at_most: int = 64) -> list[tuple[int, int]]:
+        """Cut the vertices into ranges ``(start, stop)`` of about as many in-edges each; they depend on the graph only.
+
+        Vertices with more in-edges than that make ranges of their own, larger than the others.
+        """
+        count = max(1, min(at_most, self.edges // RANGE_EDGES))
+        wanted = np.arange(1, count) * self.edges // count
+        inner = np.searchsorted(self.indptr, wanted).tolist()
+        return list(pairwise(sorted({0, *inner, self.vertices})))
+
+    def _open(self, name: str, size: int, dtype: str) -> npt.NDArray[Any]:
+        return np.asarray(FORMAT.array(self.path / f"{name}.npy", (size,), dtype))
+
+
+def open_graph(path: Path) -> GraphFolder:
+    """Open a folder of a graph. Raises InputError if it is none, or of another format."""
+    return FORMAT.read(path, GraphFolder)
+
+
+class GraphWriter:
+    """Writes a folder of a graph: the vertices first, then their in-edges in ascending order of target, and the rest.
+
+    It holds three numbers for each vertex, and no edges. The ids, int64 (vertices,), ascend, each once.
+    """
+
+    def __init__(self, path: Path, *, ids: npt.NDArray[np.int64], weighted: bool) -> None:
+        path.mkdir(parents=True, exist_ok=True)
+        # In- and out-edges of each vertex that were written, int64 (vertices,), and the weights of the latter.
+        self.in_degree, self.out_degree = np.zeros(len(ids), np.int64), np.zeros(len(ids), np.int64)
+        self._out_weight = np.zeros(len(ids) if weighted else 0)
+        self._path, self._weighted, self._index = path, weighted, index_of(len(ids))
+        self._edges = 0
+        self._files = ExitStack()
+        np.save(path / "ids.npy", ids)
+
+    def __enter__(self) -> Self:
+        self._sources = self._files.enter_context((self._path / "sources.npy").open("wb"))
+        _write_header(self._sources, self._index, 0)
+        if self._weighted:
+            self._weights = self._files.enter_context((self._path / "weights.npy").open("wb"))
+            _write_header(self._weights, "float64", 0)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._files.close()
+
+    def append(
+        self, first: int, counts: npt.NDArray[Any], sources: npt.NDArray[Any], weights: npt.NDArray[np.float64] | None
+    ) -> None:
+        """Write the in-edges of vertices ``first``, ``first`` + 1, ..., behind those of lower ones.
+
+        ``counts``, integers (some vertices,), tell how many each has; those of the last vertex may go on in the next
+        call. ``sources``, integers (edges,), are numbers, ascending within a target; ``weights`` float64 (edges,).
+        """
+        self.in_degree[first : first + len(counts)] += counts
+        self._edges += len(sources)
+        np.add.at(self.out_degree, sources, 1)
+        _append(self._sources, sources, self._index)
+        if weights is not None:
+            np.add.at(self._out_weight, sources, weights)
+            _append(self._weights, weights, "float64")
+
+    def finish(self, *, names: pa.ChunkedArray | pa.Array | None = None) -> GraphFolder:
+        """Write the rest, and last the file that makes the folder one of a graph.
+
+        Raises IntegrityError if the sources and the counts that were given, or the names and the vertices, are not as
+        many.
+        """
+        vertices, counted = len(self.in_degree), int(self.in_degree.sum())
+        named = vertices if names is None else len(names)
+        if counted != self._edges or named != vertices:
+            raise IntegrityError(
+                f"{self._path}: {self._edges} sources and {named} names are given, but there are {counted} edges and "
+                f"{vertices} vertices. Report this as a bug."
+            )
+        _write_header(self._sources, self._index, self._edges)
+        if self._weighted:
+            _write_header(self._weights, "float64", self._edges)
+            np.save(self._path / "out_weight.npy", self._out_weight)
+        np.save(self._path / "indptr.npy", np.concatenate([[0], np.cumsum(self.in_degree)]))
+        np.save(self._path / "out_degree.npy", self.out_degree)
+        if names is not None:
+            pq.write_table(pa.table({"name": names}), self._path / "names.parquet", compression="zstd")
+        self._files.close()
+        graph = GraphFolder(self._path, vertices, self._edges, self._weighted, names is not None, self._index)
+        FORMAT.write(self._path, {name: value for name, value in asdict(graph).items() if name != "path"})
+        return graph
+
+
+def index_of(vertices: int) -> Index:
+    """Return the type of vertex numbers."""
+    return "int32" if vertices <= np.iinfo(np.int32).max else "int64"
+
+
+def _write_header(file: BinaryIO, dtype: str, size: int) -> None:
+    """Write the header of a one-dimensional array; NumPy leaves room in it, so that it can be written again."""
+    file.seek(0)
+    described = {"descr": np.lib.format.dtype_to_descr(np.dtype(dtype)), "fortran_order": False, "shape": (size,)}
+    np.lib.format.write_array_header_1_0(file, described)
+
+
+def _append(file: BinaryIO, values: npt.NDArray[Any], dtype: str) -> None:
+    file.write(np.ascontiguousarray(values, dtype).data)

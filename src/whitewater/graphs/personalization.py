@@ -1,0 +1,98 @@
+"""Personalization: where a walk begins anew, read from a table of vertices and weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from whitewater.errors import InputError
+from whitewater.graphs.graph_folder import GraphFolder
+from whitewater.graphs.vertex_ids import places_of, vertex_ids
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_SHOWN = 5
+
+
+def read_personalization(path: Path, graph: GraphFolder) -> npt.NDArray[np.float64]:
+    """Read a personalization vector: float64 (vertices,), sum 1.
+
+    The file is CSV with a header, or Parquet: column ``vertex``, the id, or ``name``; column ``weight``, or 1 each
+    without it. Rows of one vertex are added up.
+
+    Raises InputError if the table cannot be read or has no such columns, names what is no vertex, or its weights are
+    negative, not finite, or all 0.
+    """
+    table = _read(path)
+    weights = _weights(table, path)
+    numbers = _numbers(table, path, graph)
+    highest = weights.max(initial=0)
+    if not highest:
+        raise InputError(f"{path}: the weights add up to 0. Give at least one vertex a weight above 0.")
+    # Shares of the highest add up to a number, however large or small the weights are.
+    vector = np.bincount(numbers, weights / highest, minlength=graph.vertices)
+    normalised: npt.NDArray[np.float64] = vector / vector.sum()
+    return normalised
+
+
+def _read(path: Path) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from pyarrow import csv
+
+    types = {"vertex": pa.int64(), "name": pa.string(), "weight": pa.float64()}
+    try:
+        if path.suffix == ".parquet":
+            table = pq.read_table(path)
+        else:
+            table = csv.read_csv(path, convert_options=csv.ConvertOptions(column_types=types))
+        table.validate(full=True)  # of text, that it is UTF-8
+        if len(set(table.column_names)) < table.num_columns:
+            raise InputError(f"{path} has the columns {', '.join(table.column_names)}. Keep one of each name.")
+        return table.cast(pa.schema([(field.name, types.get(field.name, field.type)) for field in table.schema]))
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(
+            f"pagerank.pagerank.personalization: {path} cannot be read: {error}. Name a CSV file with a header, or "
+            "Parquet, of vertex, an integer, or name, and weight, a number."
+        ) from error
+
+
+def _weights(table: pa.Table, path: Path) -> npt.NDArray[np.float64]:
+    if "weight" not in table.column_names:
+        return np.ones(len(table))
+    weights: npt.NDArray[np.float64] = table["weight"].to_numpy()
+    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(wrong):
+        raise InputError(
+            f"{path}: {len(wrong)} weights are negative, missing or not finite, the first in row {wrong[0] + 1}. "
+            "Weights are 0 or above."
+        )
+    return weights
+
+
+def _numbers(table: pa.Table, path: Path, graph: GraphFolder) -> npt.NDArray[np.int64]:
+    """Return the number of the vertex of each row."""
+    given = [name for name in ("vertex", "name") if name in table.column_names]
+    if len(given) != 1:
+        raise InputError(
+            f"{path} has the columns {', '.join(table.column_names)}; it needs either vertex, the id, or name."
+        )
+    if given == ["name"] and not graph.named:
+        raise InputError(f"{path} has names, but the vertices of this graph have none. Give the column vertex, the id.")
+    column = table[given[0]]
+    if column.null_count:
+        raise InputError(f"{path}: {column.null_count} rows have no {given[0]}. Remove them.")
+    ids = vertex_ids(column.to_pylist()) if given == ["name"] else column.to_numpy()
+    numbers = places_of(ids, graph.ids)
+    unknown = np.flatnonzero(numbers < 0)
+    if len(unknown):
+        first = ", ".join(str(each) for each in column.take(unknown[:_SHOWN]).to_pylist())
+        raise InputError(
+            f"{path}: {len(unknown)} of {len(ids)} rows name what is no vertex of the graph: {first}"
+            f"{', ...' if len(unknown) > _SHOWN else ''}. Remove them, or write names as vertices.parquet has them."
+        )
+    return numbers

@@ -1,0 +1,1 @@
+"""Files, folders, downloads and Zarr stores."""

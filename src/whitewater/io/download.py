@@ -1,0 +1,310 @@
+"""Downloads: tried again, resumed where they broke off, and never replaced in silence.
+
+What is downloaded is *pinned*: its SHA-256 is noted the first time, and a later download of the same URL that gives
+other bytes is an error, unless a refresh is asked for. A registry that comes with the code can say what to expect
+before the first download. What is not of the form that its name promises, such as a login page, is neither kept nor
+pinned.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import logging
+import random
+import re
+import shutil
+import threading
+import time
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from whitewater.errors import InputError, IntegrityError, ResourceError, WhitewaterError
+from whitewater.io.redaction import redacted
+from whitewater.io.remote import Opened, TransferError, open_remote
+from whitewater.io.store import put_in_place, read_json, sha256, write_bytes, write_json
+from whitewater.io.text_files import GZIP
+
+logger = logging.getLogger(__name__)
+
+REGISTRY = Path("config/datasets.csv")
+AT_ONCE = 4
+BLOCK = 1 << 20
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+PROGRESS_SECONDS = 5.0
+HEAD = 4096
+PARQUET = b"PAR1"
+# How pages and messages of servers begin; no table, edge list or archive that is read here does.
+PAGE = re.compile(rb'(?:\xef\xbb\xbf)?\s*(?:<(?:!doctype|!--|\?xml|html|head|body|script|error)|\{\s*")', re.IGNORECASE)
+ENTRY = re.compile(r"([0-9a-f]{64})?,[0-9]*")  # checksum and size in the registry
+REGISTRY_COLUMNS = ("name", "url", "sha256", "licence", "size")
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a URL should give, or gave before; unknown parts are empty. ``source`` is the file that says so."""
+
+    source: Path
+    sha256: str
+    size: int | None
+
+
+@dataclass(frozen=True)
+class Input:
+    """A file on this machine, and what the user named to get it, without secrets."""
+
+    path: str
+    origin: str
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Downloads:
+    """Where downloads go and how they are made; only one process at a time may use a directory.
+
+    Files go into ``downloads`` in it, named by a hash of the URL and its last part; ``registry.json`` pins them.
+    """
+
+    directory: Path
+    registry: Mapping[str, Expected] = field(default_factory=lambda: read_registry(REGISTRY))  # what to expect, by URL
+    refresh: bool = False  # download what is there already too, and pin what comes; where that is another file, say so
+    anonymous: bool = True  # read buckets without credentials
+    retries: int = 5  # further tries of each file
+    timeout: float = 60.0  # seconds without data that end a try
+
+    @property
+    def folder(self) -> Path:
+        return self.directory / "downloads"
+
+    @property
+    def pins(self) -> Path:
+        return self.directory / "registry.json"
+
+    def get(self, urls: Sequence[str]) -> list[Input]:
+        """Download files, four at once; one that is there already is not downloaded again without ``refresh``.
+
+        ``urls`` are of http and https, and whatever fsspec opens (gs, s3 and others); they may hold secrets. The files
+        are returned in their order.
+
+        Raises InputError if a file is not published, cannot be had after all tries, or is not what it was before or
+        should be; IntegrityError if one that was downloaded earlier has been changed here; and ResourceError if the
+        disk is too small.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        known: dict[str, Any] = read_json(self.pins) if self.pins.exists() else {}
+        done: dict[str, Input] = {}
+        faults: list[WhitewaterError] = []
+        trusted = 0
+        stopped = threading.Event()
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            downloads = [_Download(url, self, _pin(known, url, self.pins), stopped) for url in dict.fromkeys(urls)]
+            futures = {pool.submit(each.run): each for each in downloads}
+            try:
+                for future in as_completed(futures):
+                    each, fault = futures[future], future.exception()
+                    if isinstance(fault, WhitewaterError):
+                        # The others go on: what they bring is there for the next run.
+                        logger.warning("%s", fault)
+                        faults.append(fault)
+                        continue
+                    done[each.url] = found = future.result()
+                    trusted += not any(expected.sha256 for expected in (each.pin, each.registered) if expected)
+                    pinned = {"url": found.origin, "sha256": found.sha256, "size": found.bytes}
+                    known[local_name(each.url)] = pinned
+                    write_json(self.pins, known)
+            except BaseException:
+                stopped.set()
+                pool.shutdown(cancel_futures=True)
+                raise
+        if trusted:
+            logger.info("%s: noted SHA-256 of %d new downloads (trust on first use)", self.pins, trusted)
+        if faults:
+            raise type(faults[0])("\n".join(map(str, faults)))
+        return [done[url] for url in urls]
+
+
+def read_registry(path: Path) -> dict[str, Expected]:
+    """Read a registry of datasets: CSV with the columns name, url, sha256, licence and size; by URL.
+
+    ``sha256`` and ``size`` are blank for files that nobody could download when they were entered: then the first
+    download on a machine is what later ones are compared with. A registry that does not exist is empty.
+
+    Raises InputError if it has other columns, or a checksum or a size that is none.
+    """
+    if not path.exists():
+        return {}
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = [tuple(row) for row in csv.reader(file)]
+    wrong = [row for row in rows[1:] if len(row) != len(REGISTRY_COLUMNS) or not ENTRY.fullmatch(f"{row[2]},{row[4]}")]
+    if rows[:1] != [REGISTRY_COLUMNS] or wrong:
+        shown = ",".join((wrong or rows or [()])[0])
+        raise InputError(f"{path} is no registry of datasets: {shown}. It needs the columns "
+                         f"{','.join(REGISTRY_COLUMNS)}; SHA-256 in lower case hexadecimal, bytes.")  # fmt: skip
+    return {url: Expected(path, digest, int(size) if size else None) for _, url, digest, _, size in rows[1:]}
+
+
+def local_name(url: str) -> str:
+    """Return the name that a URL's file has here; user and password do not change it."""
+    parts = urlsplit(url)
+    location = url.replace(parts.netloc, parts.netloc.rpartition("@")[2], 1)
+    name = re.sub(r"[^\w.-]", "_", unquote(parts.path).rpartition("/")[2])[-100:]
+    return f"{hashlib.sha256(location.encode()).hexdigest()[:12]}-{name}"
+
+
+def _pin(known: Mapping[str, Any], url: str, pins: Path) -> Expected | None:
+    pin = known.get(local_name(url))
+    return Expected(pins, pin["sha256"], pin["size"]) if pin else None
+
+
+class _Download:
+    """One file on its way; ``stopped`` asks it to give up."""
+
+    def __init__(self, url: str, settings: Downloads, pin: Expected | None, stopped: threading.Event) -> None:
+        self.url, self.origin, self.settings, self.stopped = url, redacted(url), settings, stopped
+        self.pin, self.registered = pin, settings.registry.get(url)
+        self.path = settings.folder / local_name(url)
+        self.part = self.path.with_name(f"{self.path.name}.part")
+        # Tells which version the part is of; without it the part is worth nothing.
+        self.version = self.path.with_name(f"{self.path.name}.version")
+        # What the file must be: as the registry says, and the pin, unless that is to be refreshed.
+        self.binding = [each for each in (self.registered, None if settings.refresh else pin) if each]
+
+    def run(self) -> Input:
+        if self.path.exists() and self.pin and not self.settings.refresh:
+            return self._kept(self.pin)
+        self._transfer()
+        if fault := _fault_of(self.part, name=urlsplit(self.url).path):
+            self._discard()
+            raise InputError(f"{self.origin} {fault}. It was not kept. Open the address in a browser: a proxy or a "
+                             "login page may stand before it.")  # fmt: skip
+        found = self._described(self.part)
+        for expected in self.binding:
+            if expected.sha256 not in ("", found.sha256):
+                self._discard()
+                raise self._replaced(expected, f"it gives SHA-256 {found.sha256} and {found.bytes:,} bytes")
+        if self.pin and self.pin.sha256 != found.sha256:
+            logger.warning("%s was replaced upstream: %s had SHA-256 %s, now it is %s. The new file is used, because "
+                           "refresh is set.", self.origin, self.pin.source, self.pin.sha256, found.sha256)  # fmt: skip
+        put_in_place(self.part, self.path)
+        self._discard()
+        return found
+
+    def _discard(self) -> None:
+        self.version.unlink(missing_ok=True)
+        self.part.unlink(missing_ok=True)
+
+    def _described(self, file: Path) -> Input:
+        return Input(str(self.path), self.origin, file.stat().st_size, sha256(file))
+
+    def _kept(self, pin: Expected) -> Input:
+        found = self._described(self.path)
+        if found.sha256 != pin.sha256:
+            raise IntegrityError(f"{self.path} was changed since it was downloaded from {self.origin}. "
+                                 "Remove it, so that it is downloaded again.")  # fmt: skip
+        if self.registered and self.registered.sha256 not in ("", found.sha256):
+            raise self._replaced(self.registered, f"{self.path} has SHA-256 {found.sha256}")
+        return found
+
+    def _transfer(self) -> None:
+        for attempt in range(self.settings.retries + 1):
+            try:
+                self._attempt()
+            except TransferError as error:
+                if attempt == self.settings.retries:
+                    raise InputError(f"{self.origin} could not be downloaded in {attempt + 1} tries: {error}. "
+                                     "Run again to go on where it stopped.") from error  # fmt: skip
+                pause = max(error.wait, FIRST_PAUSE * 2**attempt * random.uniform(0.5, 1.0))
+                logger.warning("%s: %s; trying again in %.1f s", self.origin, error, min(pause, LONGEST_PAUSE))
+                self.stopped.wait(min(pause, LONGEST_PAUSE))
+            else:
+                return
+
+    def _attempt(self) -> None:
+        offset = self.part.stat().st_size if self.part.exists() and self.version.exists() else 0
+        version = self.version.read_text(encoding="utf-8") if offset else ""
+        anonymous, timeout = self.settings.anonymous, self.settings.timeout
+        with open_remote(self.url, anonymous=anonymous, timeout=timeout, offset=offset, version=version) as opened:
+            for expected in self.binding:
+                if None not in (expected.size, opened.size) and expected.size != opened.size:
+                    raise self._replaced(expected, f"the server now sends {opened.size:,} bytes")
+            if opened.offset == 0:
+                self._discard()
+                write_bytes(self.version, opened.version.encode())
+            size = self._copy(opened)
+        if opened.size is None:
+            logger.warning("%s: the server does not say how long the file is, so a cut cannot be noticed", self.origin)
+        elif size != opened.size:
+            if size > opened.size:
+                self._discard()
+            raise TransferError(f"the transfer ended after {size:,} of {opened.size:,} bytes")
+
+    def _copy(self, opened: Opened) -> int:
+        """Append what is left to the part; return its size."""
+        size, said = opened.offset, time.monotonic()
+        free = shutil.disk_usage(self.part.parent).free
+        if opened.size is not None and opened.size - size > free:
+            raise ResourceError(f"{self.origin} needs {opened.size - size:,} bytes, but {self.part.parent} has only "
+                                f"{free:,} bytes free. Free space, then run again.")  # fmt: skip
+        with self.part.open("ab") as file:
+            while data := opened.read(BLOCK):
+                if self.stopped.is_set():
+                    raise InputError(f"{self.origin}: the download was given up, because another one failed.")
+                file.write(data)
+                size += len(data)
+                if time.monotonic() - said > PROGRESS_SECONDS:
+                    said = time.monotonic()
+                    whole = "" if opened.size is None else f" of {opened.size / 1e6:,.0f}"
+                    logger.info("%s: %.0f%s MB", self.origin, size / 1e6, whole)
+        return size
+
+    def _replaced(self, expected: Expected, found: str) -> InputError:
+        size = "" if expected.size is None else f" and {expected.size:,} bytes"
+        remedy = (
+            f"correct or remove its entry in {expected.source}"
+            if expected is self.registered
+            else "run the rule again with `--forcerun` and `--config refresh=True`"
+        )
+        return InputError(
+            f"{self.origin} was replaced upstream: {expected.source} has SHA-256 {expected.sha256 or 'unknown'}{size}, "
+            f"but {found}. Results would change. To accept the new file, {remedy}."
+        )
+
+
+def _fault_of(path: Path, *, name: str) -> str:
+    """Say what is wrong with a download, by its ``name`` on the server; empty if nothing is seen.
+
+    Parquet must begin and end as Parquet does, gzip begin and zip end as theirs; text, compressed or not, must not
+    begin as HTML, XML or JSON does.
+    """
+    with path.open("rb") as file:
+        head = file.read(HEAD)
+        file.seek(-min(len(PARQUET), len(head)), 2)
+        tail = file.read()
+    lower = name.lower()
+    if not head:
+        return "is empty"
+    if lower.endswith((".parquet", ".pq")) and not (head.startswith(PARQUET) and tail == PARQUET):
+        return f"is not a whole Parquet file: it begins with {head[:4]!r}"
+    if lower.endswith(".zip") and not zipfile.is_zipfile(path):
+        return f"is not a whole zip file: it begins with {head[:4]!r}"
+    if lower.endswith((".gz", ".bgz")):
+        if not head.startswith(GZIP):
+            return f"is not a gzip file: it begins with {head[:20]!r}"
+        head = _unpacked(head)
+    if PAGE.match(head):
+        return f"is a page or a message, not data: it begins with {head[:20]!r}"
+    return ""
+
+
+def _unpacked(head: bytes) -> bytes:
+    try:
+        return zlib.decompressobj(wbits=31).decompress(head, HEAD)
+    except zlib.error:
+        return b""  # told by the step that reads it, with the place

@@ -1,0 +1,85 @@
+"""Files that a user names by path, glob or URL: found here or downloaded, and written down with checksums."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from whitewater.errors import InputError
+from whitewater.io.download import Downloads, Input
+from whitewater.io.local_files import matches, steady
+from whitewater.io.redaction import redacted
+from whitewater.io.remote import TransferError, bucket_faults, filesystem_of, local_path
+from whitewater.io.store import digests
+
+
+def expand(place: str, *, anonymous: bool, key: str, example: str) -> list[str]:
+    """Return the local paths or the URLs that a path, a glob or a URL stands for, sorted.
+
+    Globs are those of local paths and ``file://`` (``*``, ``?``, ``[...]``, ``**``) and of buckets (``*``), which
+    ``anonymous`` reads without credentials. ``key`` of the configuration names the place, and ``example`` is what its
+    files might be called: for messages. Raises InputError if there is no such file, the glob matches none, or it is a
+    directory.
+    """
+    here = local_path(place)
+    if here is not None:
+        return _expand_local(here, place, key=key, example=example)
+    if place.startswith(("http://", "https://")) or "*" not in place:
+        return [place]
+    try:
+        with bucket_faults(place, anonymous=anonymous):
+            filesystem, path = filesystem_of(place, anonymous=anonymous)
+            matches = [filesystem.unstrip_protocol(match) for match in filesystem.glob(path)]
+    except TransferError as error:
+        raise InputError(f"{redacted(place)} cannot be listed: {error}. Check the network and the address.") from error
+    if not matches:
+        raise InputError(f"{redacted(place)} matches no file. Check {key}.")
+    return sorted(matches)
+
+
+def find(names: Iterable[str], *, downloads: Downloads, threads: int, key: str, example: str = "*") -> dict[str, Input]:
+    """Find or download the files that paths, globs and URLs stand for: the user's files where they are, by place.
+
+    Each comes once, in the order in which it is named; the files of a glob are in the order of the numbers in their
+    names, day_2 before day_10. ``threads`` compute the checksums of local files; for the others see `expand`.
+
+    Raises InputError if there is no such file, a glob matches none, or a download fails or is not what it was.
+    """
+    expanded = (expand(name, anonymous=downloads.anonymous, key=key, example=example) for name in names)
+    named = [place for places in expanded for place in sorted(places, key=_by_number)]
+    # A file that is named twice, in whichever way, has the first name.
+    places = {place if "://" in place else str(Path(place).resolve()): place for place in reversed(named)}
+    remote = [place for place in places.values() if "://" in place]
+    found = dict(zip(remote, downloads.get(remote), strict=True)) if remote else {}
+    found |= _local([place for place in places.values() if "://" not in place], threads=threads, key=key)
+    return {place: found[place] for place in dict.fromkeys(named) if place in found}
+
+
+def _by_number(name: str) -> list[tuple[int, str]]:
+    return [(int(part) if part.isdecimal() else -1, part) for part in re.split(r"(\d+)", name)]
+
+
+def _expand_local(path: Path, place: str, *, key: str, example: str) -> list[str]:
+    found = matches(path)
+    if not found:
+        raise InputError(f"{place} matches no file. Check {key}.")
+    for match in found:
+        if match.is_dir():
+            raise InputError(f"{place} is a directory. Name its files, such as {match}/{example}.")
+        if not match.is_file():
+            raise InputError(f"{place} does not exist. Check {key}.")
+        if os.fsencode(match).decode("utf-8", "replace") != str(match):
+            raise InputError(f"{place} matches a file whose name is not UTF-8: {match.name!a}. Rename it.")
+    return list(map(str, found))
+
+
+def _local(paths: Sequence[str], *, threads: int, key: str) -> dict[str, Input]:
+    found = {path: Path(path) for path in paths}
+    try:
+        with steady(paths):
+            hashes = digests(list(found.values()), threads=threads)
+    except OSError as error:
+        raise InputError(f"{error.filename} cannot be read: {error.strerror}. Check {key}.") from error
+    return {name: Input(name, name, path.stat().st_size, hashes[path]) for name, path in found.items()}

@@ -1,0 +1,300 @@
+"""A Zarr store that zarr-python reads strictly: what is absent or damaged is an error, never a fill value.
+
+The store is a directory, or objects behind gs://, s3:// or http(s)://. An object that does not exist is absent and
+nothing else is: a refusal, an outage and a cut transfer are errors. Transfers are tried again here and only here; the
+retries of the clients are switched off, so that the time until an error is bounded.
+
+It wraps none of zarr-python's stores: whatever is read comes by `StrictStore.get`, and a wrapper would forward other
+ways of reading (such as zarr 3.4's `get_sync`) past it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import re
+from collections.abc import AsyncIterator
+from functools import cached_property
+from http import HTTPStatus
+from pathlib import Path
+from types import MethodType
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+from zarr.abc.store import ByteRequest, RangeByteRequest, Store, SuffixByteRequest
+from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
+
+from whitewater.errors import InputError, IntegrityError
+from whitewater.io.redaction import redacted
+from whitewater.io.remote import USER_AGENT, TransferError
+
+logger = logging.getLogger(__name__)
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.2, 10.0
+SLOWEST = 10  # a transfer that goes on, however slowly, is given up after this many timeouts
+WEB = ("http", "https")
+METADATA = ("zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetadata")
+NOT_STORED = 2**64 - 1  # offset and length of an inner chunk that a shard does not hold
+BLOSC_HEADER = 16
+
+
+class DamageError(TransferError):
+    """Bytes came, but not those that were written; another try may bring them."""
+
+
+class RefusedError(InputError):
+    """Access to an object is refused."""
+
+
+class StrictStore(Store):
+    """Objects by key, read only; safe to share between threads, and to be sent to another process.
+
+    Attributes
+    ----------
+    name
+        What the user calls the store, without secrets.
+    retries
+        Further tries of a read that broke; none of a directory.
+    arrays
+        Metadata of the arrays whose chunks may be read, by name.
+    filled
+        Arrays of which a chunk that is not stored holds the fill value: the caller knows the writer.
+    """
+
+    supports_writes = supports_deletes = False
+    supports_listing = True
+
+    def __init__(self, url: str, *, anonymous: bool, endpoint: str, retries: int, timeout: float) -> None:
+        super().__init__(read_only=True)
+        scheme, mark, rest = url.partition("://")
+        self._scheme = scheme if mark else "file"
+        self._is_local = self._scheme == "file"
+        location, mark, query = url.partition("#")[0].partition("?") if self._scheme in WEB else (rest or url, "", "")
+        self._address, self._query = location.rstrip("/"), mark + query
+        self._anonymous, self._endpoint, self._timeout = anonymous, endpoint, timeout
+        self.name = str(Path(location)) if self._is_local else redacted(url)
+        self.retries = 0 if self._is_local else retries
+        self.arrays: dict[str, Any] = {}
+        self.filled: set[str] = set()
+        if self._scheme not in ("file", *WEB, "gs", "gcs", "s3", "s3a"):
+            raise InputError(f"{self.name}: the protocol {self._scheme} is not supported. Use a path, or gs://, s3:// "
+                             "or https://.")  # fmt: skip
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    __hash__ = Store.__hash__
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in vars(self).items() if key != "_files"}  # these belong to one process
+
+    async def get(
+        self, key: str, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
+    ) -> Buffer | None:
+        """Return an object or a part of it; `None` if it is not there, and is metadata or a chunk that is filled in.
+
+        Raises InputError if it cannot be had: access is refused, or no try succeeded, and IntegrityError if a chunk is
+        not stored, or every try of it was damaged.
+        """
+        for tries_left in reversed(range(self.retries + 1)):
+            try:
+                data = await self._read(key, byte_range)
+                return None if data is None else (prototype or default_buffer_prototype()).buffer.from_bytes(data)
+            except TransferError as error:
+                if not tries_left:
+                    raise self._given_up(key, error) from None
+                pause = FIRST_PAUSE * 2 ** (self.retries - tries_left) * random.uniform(0.5, 1.0)
+                pause = min(max(error.wait, pause), LONGEST_PAUSE)
+                logger.warning("%s/%s: %s; trying again in %.1f s", self.name, key, error, pause)
+                await asyncio.sleep(pause)
+        raise AssertionError
+
+    async def exists(self, key: str) -> bool:
+        return await self.get(key) is not None
+
+    async def list_dir(self, prefix: str) -> AsyncIterator[str]:
+        """Yield the names in a directory. Raises InputError if they cannot be told."""
+        if self._scheme in WEB:
+            raise InputError(f"{self.name} has no consolidated metadata, and a web server does not list its files. "
+                             "Consolidate the metadata with zarr.consolidate_metadata.")  # fmt: skip
+        try:
+            found = await self._ask("ls", prefix, f"{self._address}/{prefix}".rstrip("/"), detail=False)
+        except TransferError as error:
+            raise self._given_up(prefix, error) from None
+        for each in found or []:
+            yield each.rstrip("/").rpartition("/")[2]
+
+    async def _refuse(self, *_: Any) -> Any:
+        raise NotImplementedError
+
+    get_partial_values = set = delete = list = list_prefix = _refuse  # type: ignore[assignment]
+
+    def damaged(self, key: str, reason: object) -> IntegrityError:
+        """Return the error of an object that every try brought damaged."""
+        what = f"{self.name}/{key}" if key.endswith(METADATA) else self._chunk(key)[0]
+        tries = "" if self._is_local else f", in {self.retries + 1} tries"
+        return IntegrityError(f"{what} is damaged: {reason}{tries}. If that stays, restore the store from its origin.")
+
+    def _given_up(self, key: str, error: TransferError) -> Exception:
+        if isinstance(error, DamageError):
+            return self.damaged(key, error)
+        return InputError(f"{self.name}/{key} could not be read in {self.retries + 1} tries: {error}. Check the "
+                          "network, then run again.")  # fmt: skip
+
+    def _chunk(self, key: str) -> tuple[str, str, tuple[int, ...]]:
+        """Return a chunk's description, array and number."""
+        array = next(each for each in tuple(self.arrays) if key.startswith(f"{each}/"))
+        number = tuple(map(int, re.findall(r"\d+", key.removeprefix(array))))
+        return f"array {array} of {self.name}: chunk {number} ({key})", array, number
+
+    async def _read(self, key: str, part: ByteRequest | None) -> bytes | None:
+        """Read once and check; `None` if there is nothing. Raises TransferError if another try may help."""
+        start, stop = _bounds(part)
+        address = f"{self._address}/{quote(key) if self._scheme in WEB else key}{self._query}"
+        data: bytes | None = await self._ask("cat_file", key, address, start=start, end=stop)
+        if data and part and len(data) > (-start if stop is None else stop - start):
+            data = data[start:stop]  # a server that knows no ranges sends the whole object
+        if key.endswith(METADATA):
+            return data
+        described, array, number = self._chunk(key)
+        if data is not None:
+            lacking = _lacking(self.arrays[array], number, data, part)
+        else:
+            lacking = "" if array in self.filled else "is not stored"
+        if lacking:
+            raise IntegrityError(
+                f"{described} {lacking}; such chunks are lost, or were never written. Restore the store from its "
+                "origin. If its writer omits chunks that hold only fill values, as zarr 3 does unless "
+                "ZARR_ARRAY__WRITE_EMPTY_CHUNKS=True is set where it runs: rewrite the store so, or list "
+                f"{array} in filled_arrays of the source."
+            )
+        return data
+
+    async def _ask(self, method: str, key: str, address: str, **options: Any) -> Any:
+        """Call the file system once, in its own thread; `None` if there is no such object."""
+        try:
+            if self._is_local:
+                return await asyncio.to_thread(getattr(self._files, method), address, **options)
+            answer = getattr(self._files, f"_{method}")(address, **options)
+            answer = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(answer, self._files.loop))
+            return await asyncio.wait_for(answer, self._timeout * SLOWEST)
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            return None
+        except Exception as error:  # each client has errors of its own
+            raise self._fault(error, f"{self.name}/{key}") from None  # theirs may hold the URL with its secrets
+
+    @cached_property
+    def _files(self) -> Any:
+        return _file_system(self._scheme, anonymous=self._anonymous, endpoint=self._endpoint, timeout=self._timeout)
+
+    def _fault(self, error: Exception, place: str) -> Exception:
+        """Tell faults that stay from those that pass, which are TransferErrors."""
+        status, fault = _status(error), f"{type(error).__name__}: {error}"
+        if status is not None:  # the words of aiohttp may hold the URL
+            fault = f"the server answered {status} {getattr(error, 'message', '')}".rstrip()
+        if type(error).__name__ == "ClientPayloadError":  # aiohttp's; its cause has a status, of no answer
+            return DamageError("the transfer was cut short")
+        if status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+            return DamageError("it ends before the bytes that it should hold")
+        if self._is_local and isinstance(error, OSError):
+            return InputError(f"{place} may not be read: {fault}. Check its permissions, and the disk.")
+        if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+            return RefusedError(f"{place} may not be read: {fault}. Some buckets refuse what does not exist, too: "
+                                "check the address. Credentials for a bucket are used where the source has "
+                                "anonymous: false, those for a web server are in the address.")  # fmt: skip
+        if status is None and isinstance(error, ImportError | ValueError):
+            return InputError(f"{self.name} cannot be opened: {type(error).__name__}. Check the address.")
+        wait = (getattr(error, "headers", None) or {}).get("Retry-After", "")
+        return TransferError(fault.removesuffix(": "), wait=float(wait) if wait.isdecimal() else 0.0)
+
+
+def _bounds(part: ByteRequest | None) -> tuple[Any, Any]:
+    if isinstance(part, RangeByteRequest):
+        return part.start, part.end
+    if isinstance(part, SuffixByteRequest):
+        return -part.suffix, None
+    if part is not None:
+        raise NotImplementedError(f"{part} is not read")
+    return None, None
+
+
+def _lacking(array: Any, number: tuple[int, ...], data: bytes, part: ByteRequest | None) -> str:
+    """Say what a chunk or shard lacks, if anything. Raises DamageError where zarr-python would not notice damage."""
+    start, stop = _bounds(part)
+    if stop is not None and len(data) != stop - start:
+        raise DamageError(f"it ends before byte {stop:,}")
+    if array.shards is None:
+        codec = array.compressor if array.zarr_format == 2 else array.codecs[-1]
+        is_blosc = "blosc" in type(codec).__name__.lower()  # it would read behind the end of its frame
+        if is_blosc and (len(data) < BLOSC_HEADER or int.from_bytes(data[12:16], "little") != len(data)):
+            raise DamageError(f"it has {len(data):,} bytes, and its header says another length")
+    elif part is None or (start == 0 if _index_is_first(array) else stop is None):
+        return _lacking_of_shard(array, number, data, whole=part is None)
+    return ""
+
+
+def _lacking_of_shard(array: Any, number: tuple[int, ...], data: bytes, *, whole: bool) -> str:
+    """Look into a shard's index, of which zarr-python checks the CRC32C, for inner chunks that it would fill in."""
+    shape, shard, inner = (np.array(each, int) for each in (array.shape, array.shards, array.chunks))
+    codecs = array.codecs[0].index_codecs
+    order, checksum = ">" if "big" in str(codecs[0].endian) else "<", 4 * (len(codecs) - 1)
+    size = 16 * int(np.prod(shard // inner))
+    at = 0 if _index_is_first(array) else len(data) - size - checksum
+    if not 0 <= at <= len(data) - size:
+        raise DamageError(f"its index should have {size:,} bytes, but it has {len(data):,}")
+    index = np.frombuffer(data, f"{order}u8", size // 8, at).reshape(*shard // inner, 2)
+    index = index[tuple(map(slice, -(-(shape - number * shard) // inner)))]  # what lies in the array
+    absent = np.argwhere((index == NOT_STORED).all(axis=-1))
+    if len(absent):
+        return f"is a shard without its inner chunk {tuple(absent[0].tolist())}"
+    if not index[..., 1].all():  # zarr-python takes no bytes for no chunk
+        raise DamageError("an inner chunk has no bytes")
+    if whole and index.sum(axis=-1).max(initial=0) > len(data):
+        raise DamageError(f"its inner chunks would end behind its {len(data):,} bytes")
+    return ""
+
+
+def _index_is_first(array: Any) -> bool:
+    return "start" in str(array.codecs[0].index_location)
+
+
+def _status(error: Exception) -> int | None:
+    """Return the HTTP status that a client's error tells, each in its own way."""
+    for each in (error, error.__cause__):
+        answer = getattr(each, "response", None)  # of botocore
+        status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode") if isinstance(answer, dict) else None
+        status = status or getattr(each, "status", None) or getattr(each, "code", None)  # of aiohttp, of gcsfs
+        if isinstance(status, int):
+            return int(status)
+    refused = re.search("Credentials|RefreshError|PermissionError", type(error).__name__)
+    return int(HTTPStatus.FORBIDDEN) if refused or str(error).startswith("Forbidden") else None
+
+
+def _file_system(scheme: str, *, anonymous: bool, endpoint: str, timeout: float) -> Any:
+    """Return the file system of fsspec, which tries once."""
+    import fsspec
+
+    if scheme == "file":
+        return fsspec.filesystem("file")
+    from aiohttp import ClientTimeout  # as long to import as half of zarr
+
+    options: dict[str, Any] = {"skip_instance_cache": True, "use_listings_cache": False}
+    limit = ClientTimeout(total=None, sock_connect=timeout, sock_read=timeout)
+    if scheme in WEB:
+        client = {"headers": {"User-Agent": USER_AGENT}, "timeout": limit}
+        return fsspec.filesystem("http", client_kwargs=client, **options)
+    if scheme in ("s3", "s3a"):
+        limits = {"connect_timeout": timeout, "read_timeout": timeout, "retries": {"max_attempts": 0}}
+        options |= {"anon": anonymous, "endpoint_url": endpoint or None, "max_concurrency": 1, "config_kwargs": limits}
+        files = fsspec.filesystem("s3", **options)
+        files.retries = 1
+        return files
+    # The class of `gcsfs` itself may ask over gRPC for the kind of the bucket, for a minute.
+    from gcsfs.core import GCSFileSystem
+
+    token = "anon" if anonymous else None
+    files = GCSFileSystem(token=token, endpoint_url=endpoint or None, requests_timeout=limit, **options)
+    files._request = MethodType(GCSFileSystem._request.__wrapped__, files)  # its own retries would take minutes
+    return files

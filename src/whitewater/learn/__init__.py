@@ -1,0 +1,1 @@
+"""Models: estimators on either device."""

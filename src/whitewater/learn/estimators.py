@@ -1,0 +1,196 @@
+"""Estimators of scikit-learn, umap-learn, cuML and XGBoost with the same meaning; forests stored as treelite models.
+
+A forest's splits differ between the libraries: scikit-learn tries every threshold, cuML 128 quantiles of each feature.
+So forests agree in quality only; ridge regression is solved in closed form by both and agrees to rounding.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+
+from whitewater.engines.blocks import Array
+from whitewater.engines.device import Device
+from whitewater.errors import DeviceError
+
+# A third of the features at each split and leaves of at least 5: Hastie, Tibshirani and Friedman, "The Elements of
+# Statistical Learning", 2nd edition, section 15.3, for regression.
+FEATURES_PER_SPLIT = 1 / 3
+ROWS_PER_LEAF = 5
+_ITERATIONS = 1000
+# Rounds without a better log loss on the validation rows, after which no tree is added.
+_PATIENCE = 10
+
+
+class Regressor(Protocol):
+    """An estimator of scikit-learn or cuML."""
+
+    def fit(self, X: Array, y: Array) -> Any: ...
+    def predict(self, X: Array) -> Array: ...
+
+
+def ridge(device: Device, *, alpha: float) -> Regressor:
+    """Return linear least squares with an L2 penalty and an intercept; `fit` overwrites its X.
+
+    Solved by Cholesky factorisation of the normal equations, on a GPU by eigendecomposition (of one column: by SVD).
+    """
+    if device.name == "cpu":
+        from sklearn.linear_model import Ridge
+    else:
+        from cuml.linear_model import Ridge
+    model: Regressor = Ridge(alpha=alpha, solver="cholesky" if device.name == "cpu" else "auto", copy_X=False)
+    return model
+
+
+def random_forest(device: Device, *, trees: int, depth: int, sample_fraction: float, seed: int) -> Regressor:
+    """Return a random forest that minimises the squared error; ``sample_fraction`` of the rows are drawn for each tree.
+
+    On the CPU it uses one thread: the workers are parallel already.
+    """
+    if device.name == "cpu":
+        from sklearn.ensemble import RandomForestRegressor
+    else:
+        from cuml.ensemble import RandomForestRegressor
+    forest: Regressor = RandomForestRegressor(
+        n_estimators=trees,
+        max_depth=depth,
+        max_features=FEATURES_PER_SPLIT,
+        min_samples_leaf=ROWS_PER_LEAF,
+        bootstrap=True,
+        max_samples=sample_fraction,
+        random_state=seed,
+    )
+    return forest
+
+
+def forest_as_treelite(forest: Any, device: Device) -> bytes:
+    """Return a fitted random forest as a serialised treelite model, which is stored and read without pickle."""
+    if device.name == "gpu":
+        on_gpu: bytes = forest.as_treelite().serialize_bytes()
+        return on_gpu
+    import treelite.sklearn
+
+    serialised: bytes = treelite.sklearn.import_model(forest).serialize_bytes()
+    return serialised
+
+
+def forest_from_treelite(serialised: bytes, device: Device) -> Callable[[Array], Array]:
+    """Return the predictions of a stored forest: float32 (rows, features), as it was fitted on -> float64 (rows,).
+
+    On the CPU they are evaluated on one thread by treelite's own reference, on a GPU by nvForest.
+    """
+    import treelite
+
+    model = treelite.Model.deserialize_bytes(serialised)
+    if device.name == "gpu":
+        import nvforest
+
+        evaluate = nvforest.load_from_treelite_model(model, device="gpu").predict
+    else:
+        evaluate = partial(treelite.gtil.predict, model, nthread=1)
+
+    def predict(rows: Array) -> Array:
+        flat: Array = evaluate(rows.astype(model.input_type)).reshape(-1).astype(np.float64)
+        return flat
+
+    return predict
+
+
+def umap(device: Device, *, neighbors: int, minimum_distance: float, seed: int) -> Any:
+    """Return UMAP to two dimensions, on one thread of the CPU, or the same for a seed on the same GPU.
+
+    Leland McInnes, John Healy and James Melville, "UMAP: Uniform Manifold Approximation and Projection for Dimension
+    Reduction", 2018, https://arxiv.org/abs/1802.03426.
+    """
+    if device.name == "gpu":
+        from cuml.manifold import UMAP as GPU_UMAP
+
+        return GPU_UMAP(
+            n_neighbors=neighbors,
+            min_dist=minimum_distance,
+            n_components=2,
+            init="spectral",
+            random_state=seed,
+            # Exact neighbours: those of nn_descent, which many points would get, differ from run to run.
+            build_algo="brute_force_knn",
+        )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Tensorflow not installed", ImportWarning)
+        from umap import UMAP
+
+    return UMAP(
+        n_neighbors=neighbors,
+        min_dist=minimum_distance,
+        n_components=2,
+        init="spectral",
+        random_state=seed,
+        # A seed that decides all demands one thread.
+        n_jobs=1,
+    )
+
+
+def logistic_regression(device: Device, *, penalty: float) -> Any:
+    """Return a logistic regression with an intercept; ``penalty`` is that of half the squared L2.
+
+    Fitted by L-BFGS, on a GPU by quasi-Newton steps of the same kind.
+    """
+    if device.name == "cpu":
+        from sklearn.linear_model import LogisticRegression
+
+        return LogisticRegression(C=1 / penalty, solver="lbfgs", max_iter=_ITERATIONS)
+    from cuml.linear_model import LogisticRegression
+
+    return LogisticRegression(C=1 / penalty, penalty="l2", max_iter=_ITERATIONS)
+
+
+class BoostedTrees:
+    """Gradient-boosted trees for labels of 0 and 1, by histograms; NaN is a missing value, which goes the better way.
+
+    Tianqi Chen and Carlos Guestrin, "XGBoost: A Scalable Tree Boosting System", KDD 2016, https://arxiv.org/abs/1603.02754.
+    The trees are the same for any number of threads.
+    """
+
+    def __init__(
+        self, device: Device, *, trees: int, depth: int, learning_rate: float, seed: int, threads: int
+    ) -> None:
+        self._trees, self._threads = trees, threads
+        self._parameters: dict[str, Any] = {
+            "objective": "binary:logistic",
+            "eval_metric": "logloss",
+            "tree_method": "hist",
+            "device": "cuda" if device.name == "gpu" else "cpu",
+            "max_depth": depth,
+            "learning_rate": learning_rate,
+            "seed": seed,
+            "nthread": threads,
+            "verbosity": 1,
+        }
+        self._model: Any = None
+        self._used = 0
+
+    def fit(self, X: Array, y: Array, later: tuple[Array, Array]) -> int:
+        """Fit until later rows (X, y), if any, are predicted no better; return the number of trees that predict."""
+        import xgboost
+
+        if self._parameters["device"] == "cuda" and not xgboost.build_info()["USE_CUDA"]:
+            raise DeviceError(
+                "device gpu: the installed XGBoost computes on CPUs only. Install envs/gpu.lock again: its package is "
+                "xgboost, not xgboost-cpu: both have the same files."
+            )
+        rows = xgboost.QuantileDMatrix(X, label=y, nthread=self._threads)
+        watched: dict[str, Any] = {}
+        if len(later[1]):
+            judge = xgboost.QuantileDMatrix(later[0], label=later[1], ref=rows, nthread=self._threads)
+            watched = {"evals": [(judge, "later")], "early_stopping_rounds": _PATIENCE}
+        self._model = xgboost.train(self._parameters, rows, self._trees, verbose_eval=False, **watched)
+        self._used = self._model.best_iteration + 1 if watched else self._trees
+        return self._used
+
+    def predict(self, X: Array) -> Array:
+        """Return the probability of label 1, float32 (rows,)."""
+        found: Array = self._model.inplace_predict(X, iteration_range=(0, self._used))
+        return found

@@ -1,1 +1,0 @@
-"""Where pages and edges come from."""

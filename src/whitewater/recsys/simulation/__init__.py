@@ -1,1 +1,0 @@
-"""The parts of the simulated click log; see `whitewater.recsys.simulate`."""

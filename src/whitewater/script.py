@@ -1,0 +1,215 @@
+"""A step as a script: run by a rule's ``script:``, or by hand with flags that are made from its parameters.
+
+A rule names each path as the step's parameter is called. Inputs without a name are only waited for, and an output
+called ``record`` is the record of the run. ``params`` has ``settings``, the step's section of the configuration, and,
+where the step computes on the device, ``engine``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import inspect
+import os
+import sys
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn, get_args
+
+from whitewater import engines
+from whitewater.application import load
+from whitewater.config.base import Section
+from whitewater.engines.config import Cluster
+from whitewater.errors import ConfigError
+from whitewater.log import logged
+from whitewater.process import leave
+from whitewater.step import Inputs, Output, Outputs, Run, execute
+
+# Tasks are parallel already; threads of BLAS and OpenMP besides them take turns on the same cores, and sum up
+# in another order with each number of them. Snakemake sets these to the threads of the rule.
+ONE_THREAD = dict.fromkeys(
+    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "NUMEXPR_NUM_THREADS"), "1"
+)
+RECORD = "record"
+
+
+def main(function: Callable[..., None]) -> NoReturn:
+    """Run a step for the rule whose script this is, or from the command line; end the process."""
+    job = function.__globals__.get("snakemake")
+    module = _module(function.__globals__["__file__"])  # that of the repository, which Snakemake runs a copy of
+    if job is None:
+        command = [sys.executable, "-m", "whitewater", *_names(module), *sys.argv[1:]]
+        os.execve(command[0], command, os.environ | ONE_THREAD)  # noqa: S606, a list of ours; before NumPy is imported
+    # The step is imported by its name, by which kernels are cached, and tasks found by other processes.
+    leave(ended(lambda: _run_job(job, module)))
+
+
+def ended(run: Callable[[], int]) -> int:
+    """Return the status of what runs to its end; what stops it is told."""
+    try:
+        return run()
+    except SystemExit as stopped:  # of an error, which is told already: a task that still runs is not waited for
+        return int(stopped.code or 0)
+    except BaseException:
+        traceback.print_exc()
+        return 1
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A path of a step: its name, whether it is written, and whether there are many of it."""
+
+    name: str
+    written: bool
+    many: bool
+
+
+def parameters(function: Callable[..., None]) -> list[Parameter]:
+    """Return the paths of a step, from the types of its parameters."""
+    kinds = {name: each.annotation for name, each in inspect.signature(function).parameters.items() if name != "run"}
+    return [Parameter(name, kind in (Output, Outputs), kind in (Inputs, Outputs)) for name, kind in kinds.items()]
+
+
+def settings_of(function: Callable[..., None]) -> type[Section]:
+    """Return the model of a step's settings, ``Clean`` of ``run: Run[Clean]``."""
+    model: type[Section] = get_args(inspect.signature(function).parameters["run"].annotation)[0]
+    return model
+
+
+def run_by_hand(location: str, arguments: Sequence[str]) -> int:
+    """Run the step at ``module:name`` with flags, and return the exit status."""
+    application, name = _names(location.partition(":")[0])
+    early = argparse.ArgumentParser(add_help=False)
+    early.add_argument("--log", type=Path)
+    # The log is there before anything heavy is imported, so that a failed import is in it.
+    log: Path | None = early.parse_known_args(list(arguments))[0].log
+    with logged(log, name=f"{application} {name}"):
+        function = load(location)
+        paths = parameters(function)
+        given = _parser(f"{application} {name}", function.__doc__ or "", paths).parse_args(list(arguments))
+        run = Run(
+            application=application,
+            step=name,
+            device=engines.resolve(given.device),
+            settings=settings_of(function).from_option(given.settings, option="--settings"),
+            threads=given.threads,
+            cluster_settings=Cluster.from_option(given.cluster, option="--cluster"),
+            refresh=given.refresh,
+            report=_report(log),
+        )
+        _execute(run, function, {path.name: getattr(given, path.name) for path in paths}, given.record)
+    return 0
+
+
+def _run_job(job: Any, module: str) -> int:
+    application, name = _names(module)
+    log = Path(job.log[0]) if job.log else None
+    with logged(log, name=f"{application} {name}"):
+        function = load(f"{module}:{name}")
+        known = {path.name for path in parameters(function)}
+        named = {name: value for name, value in job.params.items() if name in known}
+        named |= {**dict(job.input.items()), **dict(job.output.items())}
+        record = named.pop(RECORD, None)
+        engine = job.params.get("engine")
+        run = Run(
+            application=application,
+            step=name,
+            device=engines.resolve(job.wildcards.device if engine else "cpu"),
+            engine=engine or "local",
+            settings=settings_of(function).model_validate(job.params.get("settings", {})),
+            threads=job.threads,
+            cluster_settings=Cluster.model_validate(job.config["cluster"]),
+            refresh=job.config["refresh"],
+            report=_report(log),
+        )
+        _check_names(function, named, rule=job.rule)
+        paths = {name: [value] if isinstance(value, str) else list(value) for name, value in named.items()}
+        _execute(run, function, paths, Path(record) if record else None)
+    return 0
+
+
+def _execute(
+    run: Run[Any], function: Callable[..., None], given: Mapping[str, Sequence[str | Path]], record: Path | None
+) -> None:
+    paths = parameters(function)
+    values = {path.name: _value(path, list(map(Path, given[path.name]))) for path in paths}
+    execute(
+        run,
+        function,
+        inputs={path.name: values[path.name] for path in paths if not path.written},
+        outputs={path.name: values[path.name] for path in paths if path.written},
+        record=record,
+    )
+
+
+def _check_names(function: Callable[..., None], named: Mapping[str, Any], *, rule: str) -> None:
+    known = [path.name for path in parameters(function)]
+    for name in named:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise ConfigError(f"rule {rule} names a path {name!r}, but its step has {', '.join(known)}{hint}")
+    if missing := [name for name in known if name not in named]:
+        raise ConfigError(f"rule {rule} lacks the path {missing[0]!r}, which its step reads or writes")
+
+
+def _value(path: Parameter, given: list[Path]) -> Path | dict[str, Path]:
+    return {each.name: each for each in given} if path.many else given[0]
+
+
+def _report(log: Path | None) -> Path | None:
+    return log.with_suffix(".dask.html") if log else None
+
+
+def _module(path: str) -> str:
+    """Return the name of the module at a path below a folder ``src``, which may be that of a remote repository."""
+    return path.rpartition("src/")[2].removesuffix(".py").replace("/", ".")
+
+
+def _names(module: str) -> tuple[str, str]:
+    """Return the names of application and step of the module ``<package>.<application>.steps.<step>``."""
+    application, _, step = module.split(".")[-3:]
+    return application, step
+
+
+def _parser(command: str, description: str, paths: Sequence[Parameter]) -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog=f"whitewater {command}",
+        description=description,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--device", default="cpu", choices=("cpu", "gpu"), help="where it computes (default: cpu)")
+    parser.add_argument("--threads", type=int, default=1, help="threads or worker processes (default: 1)")
+    parser.add_argument(
+        "--settings", default="{}", help="JSON: the section of the configuration that bears the step's name"
+    )
+    parser.add_argument("--cluster", default="{}", help="JSON: the section `cluster`")
+    parser.add_argument("--refresh", action="store_true", help="download again what was downloaded before")
+    parser.add_argument("--log", type=Path, help="file for everything printed")
+    parser.add_argument("--record", type=Path, help="file for the record of what ran where, on what, in what time")
+    for path in paths:
+        parser.add_argument(
+            f"--{path.name.replace('_', '-')}",
+            type=Path,
+            required=path.written or not path.many,
+            default=[],
+            nargs=("+" if path.written else "*") if path.many else 1,
+            metavar="PATH",
+            help="written" if path.written else "read",
+        )
+    return parser
+
+
+class _Parser(argparse.ArgumentParser):
+    """Suggests the flag that was meant."""
+
+    def parse_args(self, *args: Any, **kwargs: Any) -> Any:
+        """Parse; what is not understood is an error of usage, with the nearest flag."""
+        given, unknown = self.parse_known_args(*args, **kwargs)
+        if unknown:
+            near = difflib.get_close_matches(unknown[0].partition("=")[0], self._option_string_actions, 1)
+            self.error(f"unknown argument {unknown[0]}" + (f"; did you mean {near[0]}?" if near else ""))
+        return given

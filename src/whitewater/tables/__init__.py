@@ -1,0 +1,1 @@
+"""Tables: columns, categories, and statistics of groups of rows."""

@@ -1,0 +1,1 @@
+"""Text: tokens, an inverted index, and ranked search."""

@@ -1,0 +1,88 @@
+"""What the step `parse` makes of pages: a folder of documents, and one of the links between them.
+
+======================== ==============================================================================================
+file                     what it holds
+======================== ==============================================================================================
+``documents.json``       format, number of documents
+``documents-00000...``   ``.parquet``, a row a document: vertex int64 (id of its URL), url text (in normal form), title
+                         text, text text
+``aliases.parquet``      a row an address that stands for a document: alias int64, vertex int64, reason text (redirect,
+                         duplicate or canonical); in the order of alias, each once. ``vertex`` is a document, or for a
+                         redirect to what was not fetched, the id of that URL.
+``links.json``           in the other folder: format, number of links
+``links-00000...``       ``.parquet``, a row a link: source int64 (id of the document's URL), target int64 (id of the
+                         URL that it leads to), target_url text (that URL in normal form; dictionary of the row group)
+======================== ==============================================================================================
+
+Files are numbered by the row groups of the pages, with gaps where these have no documents or links. A document has a
+link to a target once at most; targets may be aliases, or nothing that was fetched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from whitewater.io.folder import Format, RowGroup, numbered, numbered_files, write_table
+
+ALIASES = pa.schema([("alias", pa.int64()), ("vertex", pa.int64()), ("reason", pa.string())])
+ALIAS_ROWS = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartsFormat(Format):
+    """A format of numbered files of one ``schema``, whose row groups have at most ``group_rows`` rows."""
+
+    schema: pa.Schema
+    group_rows: int
+
+    def parts(self, path: Path) -> list[RowGroup]:
+        """Open a folder; return its row groups. Raises as `Format.read` and `Format.row_groups`."""
+        rows = self.read(path, lambda _, **found: int(found[self.what]))
+        return self.row_groups(*numbered_files(path, self.what), folder=path, rows=rows)
+
+    def tables(self, path: Path, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """Yield the rows of a folder, a row group at a time."""
+        return (self.read_group(group, columns) for group in self.parts(path))
+
+    def write_part(self, path: Path, number: int, table: pa.Table) -> None:
+        """Write file ``number`` of a folder; if the same is written twice, the same is there."""
+        write_table(table.cast(self.schema), numbered(path, self.what, number), group_rows=self.group_rows)
+
+    def finish(self, path: Path, rows: int) -> None:
+        """Write the file that makes the folder one of this format, and check that it has so many rows."""
+        self.write(path, {self.what: rows})
+        self.parts(path)
+
+
+DOCUMENTS = PartsFormat(
+    "documents.json",
+    1,
+    "documents",
+    remedy="Run the step parse again.",
+    schema=pa.schema([("vertex", pa.int64()), ("url", pa.string()), ("title", pa.string()), ("text", pa.string())]),
+    group_rows=1000,
+)
+LINKS = PartsFormat(
+    "links.json",
+    1,
+    "links",
+    remedy="Run the step parse again.",
+    schema=pa.schema(
+        [("source", pa.int64()), ("target", pa.int64()), ("target_url", pa.dictionary(pa.int32(), pa.string()))]
+    ),
+    group_rows=1 << 20,
+)
+
+
+def write_aliases(path: Path, aliases: pa.Table) -> None:
+    """Write the aliases (columns of `ALIASES`) into a folder of documents."""
+    write_table(aliases.cast(ALIASES).sort_by("alias"), path / "aliases.parquet", group_rows=ALIAS_ROWS)
+
+
+def read_aliases(path: Path) -> pa.Table:
+    """Return the aliases of a folder of documents. Raises InputError if they cannot be read."""
+    return DOCUMENTS.table(path / "aliases.parquet")

@@ -1,0 +1,272 @@
+"""A folder of an inverted index, read a row group at a time.
+
+===================== =================================================================================================
+file                  what it holds
+===================== =================================================================================================
+``index.json``        format, counts, mean length of a document, settings; written last
+``terms.parquet``     term (ascending by bytes of UTF-8), document_frequency int32, collection_frequency int64, offset
+                      int64: the row of its first posting
+``postings.parquet``  document int32, frequency int32 and, if stored, positions list of int32; by term, then document
+``documents.parquet`` vertex int64, url, title, text, length int32 (words that are terms, those of the title as often
+                      as they count), rank float64; the number of a document is its row, in the order of the folder
+                      of documents
+===================== =================================================================================================
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from whitewater.config.base import Section
+from whitewater.errors import InputError
+from whitewater.io.folder import Format, RowGroup, RowGroupWriter
+from whitewater.tables.arrow_arrays import to_arrow, to_numpy
+from whitewater.text.config import Index
+from whitewater.text.documents import DOCUMENTS
+from whitewater.text.tokens import UNICODE
+
+if TYPE_CHECKING:
+    from whitewater.text.postings import Postings
+
+FORMAT = Format("index.json", 1, "index", remedy="Run the step index again.")
+TERM_ROWS, POSTING_ROWS = 1 << 12, 1 << 17
+# Few documents are read for each query, but the footer, which is read for each, grows with the row groups.
+DOCUMENT_ROWS, DOCUMENT_ROW_GROUPS = 128, 1024
+DOCUMENTS_SCHEMA = pa.schema([*DOCUMENTS.schema, ("length", pa.int32()), ("rank", pa.float64())])
+
+
+class Described(Section):
+    """What `index.json` holds; ``vertices`` are those of the graph, ``too_long`` the words that are not indexed."""
+
+    documents: int
+    vertices: int
+    terms: int
+    postings: int
+    mean_length: float
+    too_long: int
+    unicode: str = UNICODE
+    settings: Index
+
+
+@dataclass(frozen=True)
+class Term:
+    """A term: how many documents have it, and the row of its first posting."""
+
+    document_frequency: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class TermPostings:
+    """The documents with a term, int32 ascending, and how often they have it, int32.
+
+    ``positions``, int32 (words,), are those of all documents, one after another, and ``counts``, int64 (documents,),
+    how many are of each; both are empty where they were not asked for.
+    """
+
+    documents: npt.NDArray[np.int32]
+    frequencies: npt.NDArray[np.int32]
+    counts: npt.NDArray[np.int64]
+    positions: npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class IndexFolder:
+    """An open index. Its methods raise InputError if a file cannot be read, and IntegrityError if it lacks rows."""
+
+    path: Path
+    described: Described
+
+    @property
+    def documents(self) -> int:
+        """The number of documents."""
+        return self.described.documents
+
+    @property
+    def settings(self) -> Index:
+        """How it was made."""
+        return self.described.settings
+
+    @cached_property
+    def lengths(self) -> npt.NDArray[np.int32]:
+        """Words of each document, int32 (documents,)."""
+        return to_numpy(self._documents.column("length"))
+
+    @cached_property
+    def ranks(self) -> npt.NDArray[np.float64]:
+        """PageRank of each document, float64 (documents,)."""
+        return to_numpy(self._documents.column("rank"))
+
+    def find(self, terms: Iterable[str]) -> dict[str, Term]:
+        """Return those of the terms that the index has."""
+        found = {term: self._find(term) for term in terms}
+        return {term: place for term, place in found.items() if place}
+
+    def postings(self, term: Term, *, positions: bool = False) -> TermPostings:
+        """Read the postings of a term, with positions if the index has them and they are asked for."""
+        columns = ["document", "frequency", *(["positions"] if positions else [])]
+        table = self._postings.rows(term.offset, term.offset + term.document_frequency, columns)
+        numbers = to_numpy(table["document"]), to_numpy(table["frequency"])
+        if not positions:
+            return TermPostings(*numbers, np.empty(0, np.int64), np.empty(0, np.int32))
+        lists = table["positions"].combine_chunks()
+        return TermPostings(*numbers, np.diff(to_numpy(lists.offsets)), to_numpy(lists.flatten()))
+
+    def read(self, numbers: Sequence[int], columns: list[str]) -> list[dict[str, Any]]:
+        """Read columns of documents, in the order of their numbers given."""
+        return self._documents.take(numbers, columns)
+
+    def numbers(self, urls: Iterable[str]) -> dict[str, int]:
+        """Return the numbers of the documents with these URLs, of those that the index has."""
+        import pyarrow.compute as pc
+
+        column = self._documents.column("url")
+        rows = np.flatnonzero(pc.is_in(column, value_set=pa.array(sorted(set(urls)), column.type)))
+        return {column[row].as_py(): row for row in rows.tolist()}
+
+    @cached_property
+    def _terms(self) -> _Rows:
+        return _Rows(self.path / "terms.parquet", self.described.terms)
+
+    @cached_property
+    def _postings(self) -> _Rows:
+        return _Rows(self.path / "postings.parquet", self.described.postings)
+
+    @cached_property
+    def _documents(self) -> _Rows:
+        return _Rows(self.path / "documents.parquet", self.described.documents)
+
+    def _find(self, term: str) -> Term | None:
+        group = self._terms.last_group_from(term)
+        if group < 0:
+            return None
+        table = self._terms.group(group, ["term", "document_frequency", "offset"])
+        known = table["term"].to_pylist()
+        row = bisect_left(known, term)
+        if row == len(known) or known[row] != term:
+            return None
+        return Term(table["document_frequency"][row].as_py(), table["offset"][row].as_py())
+
+
+def open_index(path: Path) -> IndexFolder:
+    """Open an index.
+
+    Raises InputError if it is none, of another format, or made with another version of Unicode, by which other words
+    are words.
+    """
+    found = FORMAT.read(path, lambda path, **described: IndexFolder(path, Described(**described)))
+    if found.described.unicode != UNICODE:
+        raise InputError(f"{path} was made with Unicode {found.described.unicode}, but this Python has {UNICODE}. "
+                         f"{FORMAT.remedy}")  # fmt: skip
+    return found
+
+
+def write_documents(
+    path: Path, groups: Sequence[RowGroup], *, lengths: npt.NDArray[np.int32], ranks: npt.NDArray[np.float64]
+) -> None:
+    """Write the documents in row groups, with the length and the rank of each."""
+    rows, start = max(DOCUMENT_ROWS, -(-len(lengths) // DOCUMENT_ROW_GROUPS)), 0
+    with RowGroupWriter(
+        path / "documents.parquet", DOCUMENTS_SCHEMA, group_rows=rows, compression="snappy", use_dictionary=False,
+        write_statistics=False,
+    ) as writer:  # fmt: skip
+        for group in groups:
+            stop = start + group.rows
+            table = DOCUMENTS.read_group(group, DOCUMENTS_SCHEMA.names[:4])
+            table = table.append_column("length", to_arrow(lengths[start:stop]))
+            writer.write(table.append_column("rank", to_arrow(ranks[start:stop])).cast(DOCUMENTS_SCHEMA))
+            start = stop
+
+
+def write_terms(path: Path, postings: Postings) -> None:
+    """Write the terms."""
+    path.mkdir(parents=True, exist_ok=True)
+    pq.write_table(
+        postings.terms, path / "terms.parquet", row_group_size=TERM_ROWS, compression="zstd", use_dictionary=False
+    )  # fmt: skip
+
+
+def write_postings(path: Path, postings: Postings) -> None:
+    """Write the postings. Differences packed into bits are as small as zstd makes them, and faster."""
+    path.mkdir(parents=True, exist_ok=True)
+    columns = {"document": to_arrow(postings.documents), "frequency": to_arrow(postings.frequencies)}
+    places = {} if postings.positions is None else {"positions": postings.positions}
+    packed = [*columns, *(f"{name}.list.element" for name in places)]
+    pq.write_table(
+        pa.table(columns | places), path / "postings.parquet", row_group_size=POSTING_ROWS, compression="none",
+        use_dictionary=False, write_statistics=False, column_encoding=dict.fromkeys(packed, "DELTA_BINARY_PACKED"),
+    )  # fmt: skip
+
+
+def finish_index(path: Path, postings: Postings, settings: Index, *, vertices: int) -> Described:
+    """Write what makes the folder an index."""
+    described = Described(
+        documents=len(postings.lengths),
+        vertices=vertices,
+        terms=len(postings.terms),
+        postings=len(postings.documents),
+        mean_length=float(postings.lengths.mean(dtype=np.float64)),
+        too_long=postings.too_long,
+        settings=settings,
+    )
+    FORMAT.write(path, described.model_dump(mode="json"))
+    return described
+
+
+class _Rows:
+    """A Parquet file, of which row groups are read."""
+
+    def __init__(self, path: Path, rows: int) -> None:
+        self._path = path
+        with FORMAT.explained(path):
+            self._file = pq.ParquetFile(path)
+        metadata = self._file.metadata
+        FORMAT.check_rows(path, metadata.num_rows, rows)
+        sizes = (metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
+        self._starts = list(accumulate(sizes, initial=0))
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        return self._read(range(len(self._starts) - 1), [name])[name]
+
+    def group(self, group: int, columns: list[str]) -> pa.Table:
+        return self._read([group], columns)
+
+    def _read(self, groups: Sequence[int], columns: list[str]) -> pa.Table:
+        with FORMAT.explained(self._path):
+            return self._file.read_row_groups(groups, columns)
+
+    def rows(self, start: int, stop: int, columns: list[str]) -> pa.Table:
+        first, last = self._group_of(start), self._group_of(stop - 1)
+        return self._read(range(first, last + 1), columns).slice(start - self._starts[first], stop - start)
+
+    def take(self, numbers: Sequence[int], columns: list[str]) -> list[dict[str, Any]]:
+        groups = sorted({self._group_of(number) for number in numbers})
+        tables = {group: self.group(group, columns) for group in groups}
+        found = []
+        for number in numbers:
+            group = self._group_of(number)
+            found += tables[group].slice(number - self._starts[group], 1).to_pylist()
+        return found
+
+    def last_group_from(self, value: str) -> int:
+        """Return the last row group whose first value in the first column is not above ``value``; -1 if there is none.
+
+        Arrow's own search would import pandas.
+        """
+        metadata = self._file.metadata
+        groups = range(metadata.num_row_groups if metadata.num_rows else 0)
+        return bisect_right(groups, value, key=lambda group: metadata.row_group(group).column(0).statistics.min) - 1
+
+    def _group_of(self, row: int) -> int:
+        return bisect_right(self._starts, row) - 1

@@ -1,0 +1,311 @@
+"""The kernels of `whitewater.text.postings`.
+
+Text is UTF-8, checked before: uint8 (bytes,), and where each text begins and the last one ends, int64 (texts + 1,).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from whitewater.engines.device import Array
+from whitewater.engines.kernel import int64, kernel, part, uint64
+from whitewater.text.terms import GAP, LONGEST
+from whitewater.text.tokens import LETTER, MARK
+
+TOO_LONG = -1
+# A word is kept in chunks: eight bytes, the first one highest, fewer in the last. No byte is 0, so that chunks tell
+# words apart.
+_CHUNKS = LONGEST // 8
+_FIRST_TERMS = 1 << 15
+# Words that are looked up one after another.
+_BATCH = 256
+_NONE, _BYTE, _HALF = uint64(0), uint64(8), uint64(32)
+_NUMBER = uint64(0xFFFFFFFF)
+# What is called for each word has its arrays as arguments: to take them out of a tuple costs as much as the rest.
+_BASIS, _PRIME = uint64(0xCBF29CE484222325), uint64(0x9E3779B97F4A7C15)
+
+
+@kernel
+def tokenise(
+    title_texts: tuple[Array, Array], body_texts: tuple[Array, Array], characters: tuple[Array, Array]
+) -> tuple[Array, Array, Array, Array]:
+    """Find the words of titles and texts, and number the distinct ones as they come.
+
+    Returns
+    -------
+    tokens : int32 (words,)
+        The number of each word, title before text, or `TOO_LONG`.
+    counts : int32 (documents, 2)
+        Words of the title and of the text.
+    terms, ends : uint8 (bytes,), int64 (distinct words + 1,)
+        The distinct words.
+    """
+    (titles, title_offsets), (bodies, body_offsets) = title_texts, body_texts
+    documents = len(title_offsets) - 1
+    most = (title_offsets[-1] - title_offsets[0] + body_offsets[-1] - body_offsets[0]) // 2 + 2 * documents
+    tokens, counts = np.empty(most, np.int32), np.zeros((documents, 2), np.int32)
+    batch, lengths, at = np.empty((_BATCH, _CHUNKS), np.uint64), np.empty(_BATCH, np.int64), np.empty(_BATCH, np.int64)
+    slots, starts = np.zeros((2 * _FIRST_TERMS, 2), np.uint64), np.zeros(_FIRST_TERMS + 1, np.int64)
+    chunks = np.empty(_CHUNKS * _FIRST_TERMS, np.uint64)
+    found, known = int64(0), int64(0)
+    for document in range(documents):
+        for field in range(2):
+            data, offsets = (titles, title_offsets) if field == 0 else (bodies, body_offsets)
+            place, stop, before = offsets[document], offsets[document + 1], found
+            while place < stop:
+                place, filled = _next_words(data, (place, stop), characters, batch, lengths)
+                if known + _BATCH >= len(starts):
+                    slots, starts, chunks = _larger(slots, starts, chunks, known)
+                words, table = (batch[:filled], lengths, at), (slots, starts, chunks)
+                known = _number_words(words, table, known, tokens[found : found + filled])
+                found += filled
+            counts[document, field] = found - before
+    terms, ends = _as_bytes(starts[: known + 1], chunks)
+    # No copy: what lies behind the last word was never written to, so that it takes no memory.
+    return tokens[:found], counts, terms, ends
+
+
+@kernel
+def count(tokens: Array, documents: tuple[Array, Array], low: int, weight: int, written: tuple[Array, Array]) -> None:
+    """Count the postings of documents ``low`` and following ones.
+
+    Parameters
+    ----------
+    tokens
+        int32 (words,): terms, negative for words that are none.
+    documents
+        int64 (documents,): where the words of each begin; int32 (documents, 2): the words of its title and text.
+    written
+        int32 (documents,): words that are terms, those of titles ``weight`` times. int64 (terms, 4), zeros before: of
+        each term the last document, counted from 1, the postings, the sum of their frequencies, and the words.
+    """
+    starts, counts = documents
+    lengths, counted = written
+    for document in range(len(starts)):
+        place, length = starts[document], 0
+        for field in range(2):
+            times = weight if field == 0 else 1
+            for _ in range(counts[document, field]):
+                term = tokens[place]
+                place += 1
+                if term >= 0:
+                    row = counted[term]
+                    row[1] += row[0] != low + document + 1
+                    row[0] = low + document + 1
+                    row[2] += times
+                    row[3] += 1
+                    length += times
+        lengths[document] = length
+
+
+@kernel
+def scatter(
+    tokens: Array, documents: tuple[Array, Array], low: int, weight: int, written: tuple[Array, Array, Array, Array]
+) -> None:
+    """Write the postings of documents ``low`` and following ones, and positions where their arrays are not empty.
+
+    Parameters
+    ----------
+    written
+        Cursors, int64 (terms, 2 or 3): where the next posting of each term goes, 0, and where its next position goes.
+        Postings, int32 (postings, 2): document and frequency, side by side, for they are written at random. Positions,
+        int32 (words,), and where those of each posting begin, int64 (postings + 1,).
+    """
+    starts, counts = documents
+    cursors, postings, places, begins = written
+    for document in range(len(starts)):
+        place, number = starts[document], low + document
+        for field in range(2):
+            times = weight if field == 0 else 1
+            position = 0 if field == 0 else counts[document, 0] + GAP
+            for ahead in range(counts[document, field]):
+                term = tokens[place + ahead]
+                if term < 0:
+                    continue
+                following = cursors[term, 0]
+                if cursors[term, 1] != number + 1:
+                    cursors[term, 0] = following + 1
+                    cursors[term, 1] = number + 1
+                    postings[following, 0] = number
+                    postings[following, 1] = times
+                    if len(places):
+                        begins[following] = cursors[term, 2]
+                else:
+                    postings[following - 1, 1] += times
+                if len(places):
+                    places[cursors[term, 2]] = position + ahead
+                    cursors[term, 2] += 1
+            place += counts[document, field]
+
+
+@kernel
+def _next_words(
+    data: Array, between: tuple[int, int], characters: tuple[Array, Array], batch: Array, lengths: Array
+) -> tuple[int, int]:
+    """Put the next words into ``batch``; return where to go on, and their number."""
+    (place, stop), (kinds, lower), filled = between, characters, int64(0)
+    while place < stop and filled < len(batch):
+        place, length = _next_word(data, (place, stop), kinds, lower, batch[filled])
+        lengths[filled] = length
+        filled += length > 0
+    return place, filled
+
+
+@kernel
+def _number_words(
+    words: tuple[Array, Array, Array], table: tuple[Array, Array, Array], known: int, tokens: Array
+) -> int:
+    """Write the number of each word; return how many are known then."""
+    (batch, lengths, at), (slots, starts, chunks) = words, table
+    # All slots are read before one is compared: so the processor waits for memory once, not for each word.
+    for place in range(len(batch)):
+        slot = _first_slot(batch[place], 0, _size(lengths[place]), len(slots))
+        at[place] = slot
+        tokens[place] = int64(slots[slot, 1] & _NUMBER)
+    for place in range(len(batch)):
+        if lengths[place] > LONGEST:
+            tokens[place] = TOO_LONG
+        else:
+            number = _number(batch[place], _size(lengths[place]), at[place], slots, starts, chunks, known)
+            known += number == known
+            tokens[place] = number
+    return known
+
+
+@part
+def _size(length: int) -> int:
+    """Return the chunks of a word of so many bytes, or of what is kept of it."""
+    return (min(length, LONGEST) + 7) // 8
+
+
+@part
+def _next_word(data: Array, between: tuple[int, int], kinds: Array, lower: Array, word: Array) -> tuple[int, int]:
+    """Put the next word into ``word``; return where to go on, and its length in bytes, 0 where there is none."""
+    place, stop = between
+    length, chunk = int64(0), _NONE
+    while place < stop:
+        byte = data[place]
+        if byte >= 0x80:
+            place, following, chunk = _wide(data, place, kinds, lower, word, length, chunk)
+            if following < 0:
+                break
+            length = following
+        elif kinds[byte]:
+            place += 1
+            chunk = chunk << _BYTE | uint64(lower[byte])
+            length += 1
+            if length & 7 == 0 and length <= LONGEST:
+                word[length // 8 - 1] = chunk
+        else:
+            place += 1
+            if length:
+                break
+    if length & 7 and length < LONGEST:
+        word[length // 8] = chunk & ((uint64(1) << uint64(8 * (length & 7))) - uint64(1))
+    return place, length
+
+
+@kernel
+def _wide(  # noqa: PLR0917
+    data: Array, place: int, kinds: Array, lower: Array, word: Array, length: int, chunk: int
+) -> tuple[int, int, int]:
+    """Add a code point of more than one byte to a word.
+
+    Return what follows it, and the length and last chunk of the word. The length is -1 where the word ends before it.
+    """
+    code, place = _decode(data, place)
+    if kinds[code] != LETTER and (kinds[code] != MARK or length == 0):
+        return place, -1 if length else 0, chunk
+    code = int64(lower[code])
+    size = 1 + (code >= 0x80) + (code >= 0x800) + (code >= 0x10000)
+    for left in range(size - 1, -1, -1):
+        byte = code if size == 1 else 0x80 | (code >> 6 * left & 0x3F)
+        if left == size - 1 and size > 1:
+            byte = (0xF00 >> size & 0xFF) | code >> 6 * left
+        chunk = chunk << _BYTE | uint64(byte)
+        length += 1
+        if length & 7 == 0 and length <= LONGEST:
+            word[length // 8 - 1] = chunk
+    return place, length, chunk
+
+
+@part
+def _decode(data: Array, place: int) -> tuple[int, int]:
+    """Return the code point of more than one byte that begins at ``place``, and what follows it."""
+    first = int64(data[place])
+    size = 2 + (first >= 0xE0) + (first >= 0xF0)
+    code = first & (0x7F >> size)
+    for ahead in range(1, size):
+        code = code << 6 | (int64(data[place + ahead]) & 0x3F)
+    return code, place + size
+
+
+@part
+def _number(  # noqa: PLR0917
+    word: Array, size: int, slot: int, slots: Array, starts: Array, chunks: Array, known: int
+) -> int:
+    """Return the number of a word of so many chunks; one that is new is number ``known`` and added.
+
+    A slot holds the first chunk of a word, and its number, counted from 1, below its count of chunks. Chunks are
+    compared one by one: that digests are equal proves nothing.
+    """
+    while slots[slot, 1] != _NONE:
+        if slots[slot, 0] == word[0] and slots[slot, 1] >> _HALF == uint64(size):
+            number = int64(slots[slot, 1] & _NUMBER) - 1
+            same = 1
+            while same < size and chunks[starts[number] + same] == word[same]:
+                same += 1
+            if same == size:
+                return number
+        slot = (slot + 1) & (len(slots) - 1)
+    slots[slot, 0] = word[0]
+    slots[slot, 1] = uint64(size) << _HALF | uint64(known + 1)
+    for place in range(size):
+        chunks[starts[known] + place] = word[place]
+    starts[known + 1] = starts[known] + size
+    return known
+
+
+@part
+def _first_slot(chunks: Array, start: int, size: int, slots: int) -> int:
+    digest = _BASIS
+    for place in range(start, start + size):
+        digest = (digest ^ chunks[place]) * _PRIME
+        digest ^= digest >> _HALF
+    return int64((digest * _PRIME) >> _HALF) & (slots - 1)
+
+
+@kernel
+def _larger(slots: Array, starts: Array, chunks: Array, known: int) -> tuple[Array, Array, Array]:
+    """Make room for twice the words."""
+    larger_slots = np.zeros((2 * len(slots), 2), np.uint64)
+    for number in range(known):
+        start, size = starts[number], starts[number + 1] - starts[number]
+        slot = _first_slot(chunks, start, size, len(larger_slots))
+        while larger_slots[slot, 1] != _NONE:
+            slot = (slot + 1) & (len(larger_slots) - 1)
+        larger_slots[slot, 0] = chunks[start]
+        larger_slots[slot, 1] = uint64(size) << _HALF | uint64(number + 1)
+    larger_starts, larger_chunks = np.zeros(2 * len(starts) - 1, np.int64), np.empty(2 * len(chunks), np.uint64)
+    # Loops: that slices are assignable takes Numba seconds to prove.
+    for place in range(known + 1):
+        larger_starts[place] = starts[place]
+    for place in range(starts[known]):
+        larger_chunks[place] = chunks[place]
+    return larger_slots, larger_starts, larger_chunks
+
+
+@kernel
+def _as_bytes(starts: Array, chunks: Array) -> tuple[Array, Array]:
+    """Return the bytes of words kept in chunks, and where each word ends."""
+    data, ends = np.empty(8 * starts[-1], np.uint8), np.zeros(len(starts), np.int64)
+    length = 0
+    for number in range(len(starts) - 1):
+        for place in range(starts[number], starts[number + 1]):
+            for left in range(56, -8, -8):
+                byte = chunks[place] >> uint64(left) & uint64(0xFF)
+                if byte:
+                    data[length] = byte
+                    length += 1
+        ends[number + 1] = length
+    return data[:length].copy(), ends

@@ -1,0 +1,1 @@
+"""The web: crawling, WARC files, HTML and URLs."""

@@ -1,0 +1,259 @@
+"""Which pages are documents, and which are other addresses of them: redirects, copies, and pages that name another one.
+
+Pages are known by ids and digests only, so a hundred million of them fit into memory; the few URLs that decide between
+equals are looked up. Nothing depends on the order of the pages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import xxhash
+
+from whitewater.errors import IntegrityError
+from whitewater.graphs.vertex_ids import places_of, vertex_ids
+from whitewater.text import documents
+
+# As many as browsers follow.
+MAXIMUM_REDIRECTS = 20
+_DIGEST = "S16"
+
+Indices = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+class Address(NamedTuple):
+    """How a page was asked for, and the normal form of that."""
+
+    asked: str
+    normal: str
+
+
+@dataclass(frozen=True)
+class Records:
+    """Pages that are documents or redirects, in any order; one array (n,) for each field."""
+
+    vertex: Indices  # id of the URL in normal form
+    check: Indices  # another digest of the same URL
+    goes_to: Indices  # the id that a redirect leads to, or a document names as canonical; its own where there is none
+    redirect: Mask
+    # Digests of 16 bytes, empty for redirects and for documents that say nothing: of title, text and targets, and of
+    # title, text and the bytes that were fetched.
+    content: npt.NDArray[np.bytes_]
+    source: npt.NDArray[np.bytes_]
+    length: Indices  # characters of the URL
+
+    def __len__(self) -> int:
+        """Return the number of pages."""
+        return len(self.vertex)
+
+    def __getitem__(self, chosen: npt.NDArray[Any]) -> Records:
+        """Return some of the pages."""
+        return Records(*(getattr(self, each.name)[chosen] for each in fields(self)))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Records]) -> Self:
+        """Return the pages of all parts, of which there is one at least."""
+        return cls(*(np.concatenate([getattr(part, each.name) for part in parts]) for each in fields(cls)))
+
+    @classmethod
+    def of(
+        cls,
+        addresses: Sequence[tuple[str, str]],
+        *,
+        redirect: Sequence[bool],
+        content: Sequence[bytes],
+        source: Sequence[bytes],
+    ) -> Self:
+        """Describe pages by their URLs and those they go to, both in normal form, and two digests of 16 bytes each."""
+        own = [url for url, _ in addresses]
+        return cls(
+            vertex=vertex_ids(own),
+            check=np.fromiter((xxhash.xxh3_64_intdigest(url.encode()) >> 1 for url in own), np.int64, len(own)),
+            goes_to=vertex_ids([target for _, target in addresses]),
+            redirect=np.array(redirect, np.bool_),
+            content=np.array(content, _DIGEST),
+            source=np.array(source, _DIGEST),
+            length=np.fromiter(map(len, own), np.int64, len(own)),
+        )
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """Which records are documents, bool (n,); the aliases (`documents.ALIASES`); how many are what."""
+
+    kept: Mask
+    aliases: pa.Table
+    counts: dict[str, int]
+
+
+def resolve(
+    records: Records,
+    *,
+    merge: bool,
+    look_up: Callable[[Indices], list[Address]],
+    look_up_targets: Callable[[Indices], list[Indices]],
+) -> Resolved:
+    """Find the documents and the aliases.
+
+    With ``merge`` documents of equal content become one, that of the shortest and then the smallest URL; those of equal
+    source are of equal content if they differ only in links among themselves. ``look_up`` returns the addresses of
+    records by their places, ``look_up_targets`` the ids that documents link to.
+
+    The counts are ``documents``, ``redirects``, ``duplicates``, ``canonical``, ``same_address`` (pages whose normal
+    form is that of another one), ``redirect_loop`` and ``redirect_too_long`` (left out); their sum is n.
+
+    Raises IntegrityError if two different URLs have the same id.
+    """
+    places = _one_of_each_address(records, look_up)
+    one, own = records[places], np.arange(len(places))
+    goes_to = places_of(one.goes_to, one.vertex)
+    named = _canonical(one.redirect, goes_to)
+    first = own
+    if merge:
+        contents = _contents(one, named, lambda at: look_up_targets(places[at]))
+        first = _first_of_equals(one, contents, named, lambda at: look_up(places[at]))
+    document = first[named]
+    ends, hops = _followed(np.where(one.redirect & (goes_to >= 0), goes_to, own))
+    outside = one.redirect & (goes_to < 0)
+    lost = one.redirect & one.redirect[ends] & ~outside[ends]
+    far = one.redirect & ~lost & (hops + outside[ends] > MAXIMUM_REDIRECTS)
+    stands_for = np.where(outside[ends], one.goes_to[ends], one.vertex[document[ends]])
+    redirects = one.redirect & ~lost & ~far
+    canonical = ~one.redirect & (named != own)
+    duplicates = ~one.redirect & ~canonical & (document != own)
+    kept = np.zeros(len(records), np.bool_)
+    kept[places[~one.redirect & (document == own)]] = True
+    counts = {
+        "documents": int(kept.sum()),
+        "redirects": int(redirects.sum()),
+        "duplicates": int(duplicates.sum()),
+        "canonical": int(canonical.sum()),
+        "same_address": len(records) - len(one),
+        "redirect_loop": int(lost.sum()),
+        "redirect_too_long": int(far.sum()),
+    }
+    alias = redirects | canonical | duplicates
+    reason = np.select([redirects[alias], canonical[alias]], ["redirect", "canonical"], "duplicate")
+    aliases = pa.table([one.vertex[alias], stands_for[alias], pa.array(reason, pa.string())], documents.ALIASES)
+    return Resolved(kept, aliases, counts)
+
+
+def _one_of_each_address(records: Records, look_up: Callable[[Indices], list[Address]]) -> Indices:
+    """Return the place of one record of each id, in the order of ids: a document first, then by what was asked for."""
+    _, one, number, count = np.unique(records.vertex, return_index=True, return_inverse=True, return_counts=True)
+    if (records.check != records.check[one][number]).any():
+        raise IntegrityError("two URLs of these pages have the same 64-bit id. Leave the site of one of them out.")
+    several = np.flatnonzero(count[number] > 1)
+    found = records[several]
+    asked = [address.asked for address in look_up(several)]
+    columns = (found.redirect.tolist(), asked, found.content.tolist(), found.goes_to.tolist())
+    ordered = several[_descending(list(zip(*columns, strict=True)))]
+    one[number[ordered]] = ordered
+    return one
+
+
+def _canonical(redirect: Mask, goes_to: Indices) -> Indices:
+    """Return for each record the place of the document that it says it is; else its own place.
+
+    What is named has to be a document. Those that name each other in a circle are what they are.
+    """
+    own = np.arange(len(redirect))
+    following = np.where(~redirect & (goes_to >= 0) & ~redirect[goes_to], goes_to, own)
+    ends, _ = _followed(following)
+    circle = ends[following[ends] != ends]
+    following[circle] = circle
+    return _followed(following)[0]
+
+
+def _contents(records: Records, named: Indices, look_up_targets: Callable[[Indices], list[Indices]]) -> Indices:
+    """Return a number for the content of each record, one for copies that differ only in links among themselves.
+
+    So a page is found to be that at another address of it though it links to one of the two, as to "Home".
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    digests, content = np.unique(records.content, return_inverse=True)
+    places = _copies(records, named, content)
+    if not len(places):
+        return content
+    copies = _equal_copies(records.vertex[places], records.source[places], look_up_targets(places))
+    # All digests that pages of one set of copies have become one, and so on from set to set.
+    size = len(digests) + int(copies.max()) + 1
+    links = coo_array((np.ones(len(places), bool), (content[places], len(digests) + copies)), (size, size))
+    _, group = connected_components(links, directed=False)
+    return np.asarray(group[content], np.int64)
+
+
+def _copies(records: Records, named: Indices, content: Indices) -> Indices:
+    """Return the places of documents with the source of another one but not its content."""
+    places = np.flatnonzero((named == np.arange(len(records))) & (records.source != b""))
+    _, first, source = np.unique(records.source[places], return_index=True, return_inverse=True)
+    differs = np.zeros(len(first), bool)
+    differs[source[content[places] != content[places[first]][source]]] = True
+    return places[differs[source]]
+
+
+def _equal_copies(vertex: Indices, source: npt.NDArray[np.bytes_], targets: list[Indices]) -> Indices:
+    """Return the number of the set of each of some copies: they link to the same targets, their set aside.
+
+    Sets begin as those of equal source and are parted until nothing changes, so they are the largest that there are.
+    """
+    _, sets = np.unique(source, return_inverse=True)
+    count = 0
+    while count < (count := int(sets.max()) + 1):
+        digests = [_digest_beyond(*each, vertex, sets) for each in zip(sets.tolist(), targets, strict=True)]
+        _, sets = np.unique(np.array(digests), return_inverse=True)
+    return sets
+
+
+def _digest_beyond(number: int, targets: Indices, vertex: Indices, sets: Indices) -> bytes:
+    """Return a digest of a set and of the targets that are not in it; ``vertex`` ascends."""
+    place = places_of(targets, vertex)
+    beyond = targets[(place < 0) | (sets[place] != number)]
+    return xxhash.xxh3_128_digest(np.concatenate([[number], np.unique(beyond)]).tobytes())
+
+
+def _first_of_equals(
+    records: Records, content: Indices, named: Indices, look_up: Callable[[Indices], list[Address]]
+) -> Indices:
+    """Return for each record the place of the first of the documents with its content; else its own place.
+
+    Documents that say they are another one do not count.
+    """
+    first_of = np.arange(len(records))
+    comparable = np.flatnonzero((named == first_of) & (records.content != b""))
+    # The places of the documents by content, the shortest URL last.
+    ordered = comparable[np.argsort(-records.length[comparable], kind="stable")]
+    first = np.zeros(int(content.max(initial=0)) + 1, np.int64)
+    first[content[ordered]] = ordered
+    as_short = comparable[records.length[comparable] == records.length[first[content[comparable]]]]
+    tied = as_short[np.bincount(content[as_short], minlength=1)[content[as_short]] > 1]
+    ordered = tied[_descending([address.normal for address in look_up(tied)])]
+    first[content[ordered]] = ordered
+    first_of[comparable] = first[content[comparable]]
+    return first_of
+
+
+def _followed(following: Indices) -> tuple[Indices, Indices]:
+    """Return where each place leads in the end, and in how many steps; a place that leads to itself is an end.
+
+    Steps double with every turn, so that chains of any length take few. In a circle it goes on: the end is some place
+    of the circle, and every place of a circle is the end of one of them.
+    """
+    ends, hops = following, (following != np.arange(len(following))).astype(np.int64)
+    for _ in range(len(following).bit_length()):
+        hops = hops + hops[ends]
+        ends = ends[ends]
+    return ends, hops
+
+
+def _descending(keys: list[Any]) -> Indices:
+    """Return the places of keys, the largest first: what is written in this order at last is of the smallest."""
+    return np.array(sorted(range(len(keys)), key=keys.__getitem__, reverse=True), np.int64)

@@ -1,0 +1,267 @@
+"""Requests at the pace that a host is asked at, where its robots.txt allows them, tried again where that may help.
+
+Of a request comes a whole answer, or a fault that has a reason. Section numbers are of RFC 9309 (robots.txt).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import math
+import re
+import ssl
+import time
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Literal
+from urllib.parse import urljoin, urlsplit
+
+import aiohttp
+from aiohttp.http_exceptions import HttpProcessingError
+from protego import Protego
+from yarl import URL
+
+from whitewater.web import urls
+from whitewater.web.config import Crawl
+from whitewater.web.http_body import UndecodableError, decoded, header_text
+
+logger = logging.getLogger(__name__)
+
+# What is no answer; half a one, or one that cannot be understood; and one that is not wanted.
+Reason = Literal["timeout", "no_answer", "incomplete", "malformed", "encoding", "content_type", "too_large"]
+UNWANTED: frozenset[Reason] = frozenset({"content_type", "too_large"})
+
+# 203 is a 200 that a proxy has changed; a 206 would be a part of a page, and nobody asked for one.
+WITH_BODY = frozenset({200, 203})
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+MEDIA_TYPES = frozenset({"text/html", "application/xhtml+xml", "text/plain"})
+ACCEPT = "text/html, application/xhtml+xml, text/plain;q=0.5"
+# A whole request may take this many times as long as a silence of the server: trickling servers end, slow ones do not.
+SILENCES_PER_REQUEST = 3
+FIRST_PAUSE = 1.0
+# Nobody waits longer between two tries, or two requests, whatever Retry-After and Crawl-delay ask for.
+LONGEST_PAUSE = 60.0
+LARGEST_ROBOTS = 500 << 10  # 2.5: at least 500 KiB are read
+MAXIMUM_ROBOTS_REDIRECTS = 5  # 2.3.1.2: at least five
+TOO_MANY_REQUESTS = 429
+TRANSIENT = frozenset({408, 425, TOO_MANY_REQUESTS, 500, 502, 503, 504})
+LONGEST_DETAIL = 200  # characters; HTTP libraries quote what they do not understand
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A whole answer: its status, the headers that matter here as they were sent, and its decoded body.
+
+    ``target`` is where a redirect leads, in normal form.
+    """
+
+    status: int
+    content_type: str | None
+    location: str | None
+    retry_after: str | None
+    body: bytes
+    target: str | None
+
+
+class AnswerError(Exception):
+    """A request without a whole answer that is wanted."""
+
+    def __init__(self, reason: Reason, detail: str) -> None:
+        super().__init__(f"{reason}: {' '.join(detail.split())[:LONGEST_DETAIL]}")
+        self.reason = reason
+
+
+def open_session(settings: Crawl) -> aiohttp.ClientSession:
+    """Open a session without cookies, credentials and proxies."""
+    silence = settings.timeout
+    return aiohttp.ClientSession(
+        # A connection serves one request: what a server sends beyond its Content-Length would be read as the next
+        # answer. There need be no limit here, since each host is asked for one page at a time.
+        connector=aiohttp.TCPConnector(limit=0, force_close=True),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        headers={"User-Agent": settings.user_agent, "Accept": ACCEPT, "Accept-Encoding": "gzip"},
+        timeout=aiohttp.ClientTimeout(
+            total=SILENCES_PER_REQUEST * silence, connect=silence, sock_connect=silence, sock_read=silence
+        ),
+        # aiohttp takes a gzip stream that is cut off for whole.
+        auto_decompress=False,
+        trust_env=False,
+        middlewares=(_once,),
+    )
+
+
+class PoliteClient:
+    """Asks each host for one page at a time, ``delay`` seconds after the last; a request that failed is repeated.
+
+    A host is a name or an address, whatever the port and the scheme: it is one machine that has the work.
+    """
+
+    def __init__(self, session: aiohttp.ClientSession, settings: Crawl) -> None:
+        self._session = session
+        self._settings = settings
+        # A crawler's name may be anywhere in its user agent, but a word in its address is no name.
+        self._agent = re.sub(r"\+?https?://[^\s;)]*", "", settings.user_agent)
+        self._robots: dict[str, Protego | None] = {}
+        self._delays: dict[str, float] = {}
+        self._begun: dict[str, float] = {}
+
+    async def refusal(self, url: str) -> str | None:
+        """Return None where robots.txt allows the URL, else ``robots``, or ``robots_unreachable``: then nothing is."""
+        place = urljoin(url, "/robots.txt")
+        if place not in self._robots:
+            self._robots[place] = await self._read_robots(place)
+        rules = self._robots[place]
+        if rules is None:
+            return "robots_unreachable"
+        asked = min(rules.crawl_delay(self._agent) or 0.0, LONGEST_PAUSE)
+        host = host_of(url)
+        self._delays[host] = max(self._delays.get(host, self._settings.delay), asked)
+        return None if rules.can_fetch(url, self._agent) else "robots"
+
+    async def page(self, url: str) -> Answer:
+        """Return the answer of the last try; one of a status that may pass (429, 503 and the like) is the last one's.
+
+        Raises AnswerError if there is none.
+        """
+        return await self._get(url, maximum_bytes=self._settings.maximum_bytes, media_types=MEDIA_TYPES)
+
+    async def _read_robots(self, place: str) -> Protego | None:
+        try:
+            answer = await self._get(place, maximum_bytes=LARGEST_ROBOTS, media_types=None)
+            for _ in range(MAXIMUM_ROBOTS_REDIRECTS):
+                if answer.target is not None:
+                    answer = await self._get(answer.target, maximum_bytes=LARGEST_ROBOTS, media_types=None)
+        except AnswerError as fault:
+            logger.warning("%s: %s; nothing is asked for there", place, fault)
+            return None
+        # "Too many requests" is no permission for more of them, although 2.3.1.3 counts it among those that are.
+        if answer.status >= 500 or answer.status == TOO_MANY_REQUESTS:
+            logger.warning("%s: status %d; nothing is asked for there", place, answer.status)
+            return None
+        body = answer.body
+        if len(body) >= LARGEST_ROBOTS:
+            # Half of "Disallow: /private" would forbid everything.
+            body = body[: body.rfind(b"\n", 0, LARGEST_ROBOTS) + 1]
+        # A body is there only with success: with all else the file is unavailable, and everything allowed (2.3.1.3).
+        return Protego.parse(body.decode("utf-8-sig", "replace"))
+
+    async def _get(self, url: str, *, maximum_bytes: int, media_types: Collection[str] | None) -> Answer:
+        for attempt in itertools.count():
+            last = attempt == self._settings.retries
+            await self._turn(host_of(url))
+            try:
+                answer = await ask(self._session, url, maximum_bytes=maximum_bytes, media_types=media_types)
+            except AnswerError as fault:
+                if last or fault.reason in UNWANTED:
+                    raise
+                said, pause = str(fault), 0.0
+            else:
+                if last or answer.status not in TRANSIENT:
+                    return answer
+                said, pause = f"status {answer.status}", seconds(answer.retry_after)
+            pause = min(max(pause, FIRST_PAUSE * 2**attempt), LONGEST_PAUSE)
+            logger.info("%s: %s; trying again in %.1f s", url, said, pause)
+            await asyncio.sleep(pause)
+        raise AssertionError  # itertools.count does not end
+
+    async def _turn(self, host: str) -> None:
+        """Wait until the host may be asked again, and take the turn."""
+        now = time.monotonic()
+        start = max(now, self._begun.get(host, -math.inf) + self._delays.get(host, self._settings.delay))
+        self._begun[host] = start  # before waiting: whoever comes meanwhile is next
+        await asyncio.sleep(start - now)
+        self._begun[host] = max(self._begun[host], time.monotonic())
+
+
+async def ask(
+    session: aiohttp.ClientSession, url: str, *, maximum_bytes: int, media_types: Collection[str] | None
+) -> Answer:
+    """Ask for a URL in normal form; redirects are answers like others, and bodies of errors are not read.
+
+    A body of more than ``maximum_bytes`` is a fault or, where all media types are wanted (None), cut off about there.
+
+    Raises AnswerError if no whole answer came, or one that is not wanted.
+    """
+    with _explained():
+        # The URL is sent as it is: in another form, the page that is stored would not be the one that was asked for.
+        async with session.get(URL(url, encoded=True), allow_redirects=False) as response:
+            kind, location, pause = (_header(response, name) for name in ("Content-Type", "Location", "Retry-After"))
+            body = b""
+            if response.status in WITH_BODY:
+                if media_types is not None and (kind or "").partition(";")[0].strip().lower() not in media_types:
+                    raise AnswerError("content_type", kind or "none is named")
+                body = await _body(response, maximum_bytes, cut=media_types is None)
+            target = urls.normalise(location, url) if location and response.status in REDIRECTS else None
+            return Answer(response.status, kind, location, pause, body, target)
+
+
+async def _body(response: aiohttp.ClientResponse, maximum_bytes: int, *, cut: bool) -> bytes:
+    # Once the body has ended the response lets go of its connection; small ones have ended already.
+    protocol = response.connection.protocol if response.connection is not None else None
+    sent = bytearray()
+    async for piece in response.content.iter_any():
+        sent += piece
+        if len(sent) > maximum_bytes:
+            break
+    too_large, body = len(sent) > maximum_bytes, bytes(sent)
+    if cut or not too_large:
+        body = decoded(body, content_encoding=response.headers.get("Content-Encoding", ""), limit=maximum_bytes)
+        too_large = too_large or len(body) > maximum_bytes
+    if too_large and not cut:
+        raise AnswerError("too_large", f"more than {maximum_bytes:,} bytes")
+    # The library reads on after the end and does not understand what it finds; framed as it is the body seems whole.
+    if not too_large and protocol is not None and isinstance(protocol.exception(), HttpProcessingError):
+        raise AnswerError("malformed", "the body is longer than its Content-Length")
+    return body
+
+
+def _header(response: aiohttp.ClientResponse, name: str) -> str | None:
+    sent = response.headers.get(name)
+    return None if sent is None else header_text(sent.encode("utf-8", "surrogateescape"))
+
+
+async def _once(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+    """Send a request; a fault of the connection is told as ours, since the library would ask again, and at once."""
+    with _explained():
+        return await send(request)
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Turn what the network, TLS, HTTP and compression can do wrong into faults."""
+    try:
+        yield
+    except UndecodableError as error:
+        raise AnswerError("encoding", str(error)) from error
+    except TimeoutError as error:
+        raise AnswerError("timeout", str(error)) from error
+    except aiohttp.ClientPayloadError as error:
+        raise AnswerError("incomplete", str(error)) from error
+    except (aiohttp.ClientConnectionError, ssl.SSLError, OSError) as error:
+        raise AnswerError("no_answer", str(error)) from error
+    except (aiohttp.ClientError, HttpProcessingError, ValueError) as error:
+        raise AnswerError("malformed", str(error)) from error
+
+
+def host_of(url: str) -> str:
+    """Return the name or address of the machine in a URL, without port."""
+    return urlsplit(url).hostname or ""
+
+
+def seconds(retry_after: str | None) -> float:
+    """Return how long a header Retry-After asks to wait, from now on; 0 where it says nothing.
+
+    Source: RFC 9110, section 10.2.3: a number of seconds, or a date.
+    """
+    text = (retry_after or "").strip()
+    if text.isascii() and text.isdigit():
+        return float(text)
+    try:
+        date = parsedate_to_datetime(text)
+    except ValueError:
+        return 0.0
+    return max(0.0, (date.replace(tzinfo=date.tzinfo or UTC) - datetime.now(UTC)).total_seconds())

@@ -1,0 +1,227 @@
+"""The crawl: from start URLs to pages, within limits, politely.
+
+What is kept as a page: every whole answer. Bodies are those of 200 (and 203) of the media types in `MEDIA_TYPES`;
+redirects and errors, such as 404, are pages without a body, whose status and location say what they are. They count as
+pages, so that `maximum_pages` ends traps made of redirects, too.
+
+Counts: every URL that was seen has exactly one outcome.
+
+==================== ==================================================================================================
+outcome              the URL
+==================== ==================================================================================================
+fetched              is a page with its body
+redirected           leads elsewhere; the page has its location
+status_...           is answered with another status, after all tries
+robots               is not allowed by robots.txt
+robots_unreachable   is not allowed, because robots.txt cannot be had
+content_type         is something else than text; its body was not downloaded
+too_large            has more than `maximum_bytes` bytes
+host_given_up        was not asked for, after `GIVE_UP` URLs of its host in succession without an answer
+beyond_depth         is more than `maximum_depth` links away
+beyond_limits        was not reached before another limit
+other words          is the `client.Reason` of a fault, which is in the log
+==================== ==================================================================================================
+
+Links that lead to no URL of the crawl are counted by link: ``links_other_host``, ``links_nofollow``, ``links_scheme``,
+``links_too_long``, ``links_invalid``, ``redirects_too_many``. Pages whose links cannot be read are counted as
+``links_of_binary`` or ``links_of_too_complex``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from pathlib import Path
+
+from whitewater.errors import ConfigError, InputError
+from whitewater.io.store import exclusive
+from whitewater.web import urls
+from whitewater.web.config import Crawl
+from whitewater.web.crawl.client import REDIRECTS, WITH_BODY, Answer, AnswerError, PoliteClient, host_of, open_session
+from whitewater.web.crawl.frontier import Frontier, Visit, open_frontier
+from whitewater.web.html_page import base_of, page_links
+from whitewater.web.page_content import read_page
+from whitewater.web.pages import Page, PagesWriter
+
+logger = logging.getLogger(__name__)
+
+# Redirects in succession: browsers follow 20, and sites that mean well need a few.
+MAXIMUM_REDIRECTS = 10
+GIVE_UP = 5
+PROGRESS_SECONDS = 5.0
+
+
+def crawl(settings: Crawl, *, frontier: Path, writer: PagesWriter) -> dict[str, int]:
+    """Crawl, or go on with a crawl of the same settings that was stopped, and write its pages.
+
+    Pages that were fetched before a stop, however hard, are not asked for again. A crawl is finished when the writer
+    has its pages; the next call begins a new one, so that nobody gets old pages for new ones. It cannot be known here
+    whether the caller's outputs came into place: who was killed just then, and wants those pages, removes ``.finished``
+    from the name of the database in ``frontier`` before the next crawl, which removes those of finished ones.
+
+    The `maximum_seconds` are for all processes of a crawl together. ``frontier`` is the directory of the state; another
+    process that uses it is waited for. ``writer`` gets the pages, in the order of the bytes of their URLs. Returned are
+    the numbers of URLs by outcome, and of links that are not followed by kind.
+
+    Raises ConfigError if a start URL or a host is none; InputError if there is no page with a body, or the state is
+    damaged; and ResourceError if the disk is full.
+    """
+    start_urls = sorted({_start(url) for url in settings.start_urls})
+    hosts = _hosts(settings, start_urls)
+    frontier.mkdir(parents=True, exist_ok=True)
+    with exclusive(frontier / "lock"), open_frontier(frontier, settings) as state:
+        state.add([Visit(url, depth=0, redirects=0) for url in start_urls])
+        asyncio.run(_Crawler(settings, hosts, state).run())
+        counts = {**state.outcomes(deepest=settings.maximum_depth), **state.links()}
+        failures = [f"{url}: {state.became(url)}" for url in start_urls]
+        for page in state.read():
+            writer.add(page)
+    logger.info("crawled: %s", ", ".join(f"{kind} {number:,}" for kind, number in counts.items()))
+    if not counts.get("fetched"):
+        raise InputError("The crawl brought no page. " + "; ".join(failures) + ". Check start_urls, allowed_hosts and "
+                         "the network; the log has every fault.")  # fmt: skip
+    return counts
+
+
+def _start(url: str) -> str:
+    normal = urls.normalise(url)
+    if normal is None:
+        raise ConfigError(
+            f"pagerank.fetch.crawl.start_urls: {url} is no address of a page ({urls.refusal(url)}). Write it as "
+            "https://host/path."
+        )
+    return normal
+
+
+def _hosts(settings: Crawl, start_urls: list[str]) -> frozenset[str]:
+    """Return the hosts that a crawl stays on, as they are in URLs in normal form, without the scheme's usual port."""
+    found = set[str]()
+    for name in settings.allowed_hosts:
+        normal = [urls.normalise(f"{scheme}://{name}/") for scheme in ("http", "https")]
+        if not any(normal) or "/" in name:
+            raise ConfigError(f"pagerank.fetch.crawl.allowed_hosts: {name} is no host. Write it as example.org or "
+                              "example.org:8080.")  # fmt: skip
+        found.update(urls.host(url) for url in normal if url)
+    for url in start_urls:
+        if found and urls.host(url) not in found:
+            raise ConfigError(
+                f"pagerank.fetch.crawl.start_urls: {url} is on none of allowed_hosts. Add its host there."
+            )
+    return frozenset(found or map(urls.host, start_urls))
+
+
+class _Crawler:
+    """A crawl under way."""
+
+    def __init__(self, settings: Crawl, hosts: frozenset[str], frontier: Frontier) -> None:
+        self._settings = settings
+        self._hosts = hosts
+        self._frontier = frontier
+        self._silent: Counter[str] = Counter()
+
+    async def run(self) -> None:
+        """Crawl until nothing is left to do, or a limit is reached."""
+        async with open_session(self._settings) as session:
+            client = PoliteClient(session, self._settings)
+            clock = asyncio.create_task(self._clock())
+            try:
+                async with asyncio.timeout(self._settings.maximum_seconds - self._frontier.seconds) as limit:
+                    while hosts := self._choose():
+                        await self._round(hosts, client)
+            except TimeoutError:
+                if not limit.expired():
+                    raise
+                logger.warning("stopped after %g s, which is maximum_seconds", self._settings.maximum_seconds)
+            finally:
+                clock.cancel()
+
+    def _choose(self) -> list[str]:
+        left = self._settings.maximum_pages - self._frontier.pages
+        return self._frontier.choose(most=left, deepest=self._settings.maximum_depth)
+
+    async def _clock(self) -> None:
+        """Note the time and say how far the crawl is, every few seconds."""
+        while True:
+            await asyncio.sleep(PROGRESS_SECONDS)
+            self._frontier.add_seconds(PROGRESS_SECONDS)
+            logger.info("%d of at most %d pages, %d URLs of this round to go", self._frontier.pages,
+                        self._settings.maximum_pages, self._frontier.chosen())  # fmt: skip
+
+    async def _round(self, chosen_hosts: list[str], client: PoliteClient) -> None:
+        hosts = iter(chosen_hosts)
+
+        async def visit_hosts() -> None:
+            for host in hosts:  # of one iterator: each host has one visitor
+                while visit := self._frontier.next_of(host):
+                    await self._visit(visit, client)
+                    await asyncio.sleep(0)  # for the other hosts: what is refused needs no waiting
+
+        try:
+            async with asyncio.TaskGroup() as visitors:
+                for _ in range(self._settings.concurrency):
+                    visitors.create_task(visit_hosts())
+        except ExceptionGroup as group:  # one is enough, and it is what the caller knows
+            raise group.exceptions[0] from None
+
+    async def _visit(self, visit: Visit, client: PoliteClient) -> None:
+        host = host_of(visit.url)
+        if self._silent[host] >= GIVE_UP:
+            self._frontier.settle(visit.url, "host_given_up")
+            return
+        refusal = await client.refusal(visit.url)
+        if refusal:
+            self._frontier.settle(visit.url, refusal)
+            return
+        try:
+            answer = await client.page(visit.url)
+        except AnswerError as fault:
+            self._failed(visit, fault)
+        else:
+            self._silent[host] = 0
+            await self._answered(visit, answer)
+
+    def _failed(self, visit: Visit, fault: AnswerError) -> None:
+        host = host_of(visit.url)
+        self._silent[host] = self._silent[host] + 1 if fault.reason in ("timeout", "no_answer") else 0
+        if self._silent[host] == GIVE_UP:
+            logger.warning("%s is not asked any more: %d URLs in succession had no answer", host, GIVE_UP)
+        if fault.reason != "content_type":
+            logger.warning("%s: %s", visit.url, fault)
+        self._frontier.settle(visit.url, fault.reason)
+
+    async def _answered(self, visit: Visit, answer: Answer) -> None:
+        page = Page(visit.url, answer.status, answer.content_type, answer.target, answer.body)
+        if answer.status in WITH_BODY:
+            # In a thread: large pages take seconds, in which other hosts would seem to be silent.
+            outcome, (found, links) = "fetched", await asyncio.to_thread(self._links, visit, page)
+        elif answer.status in REDIRECTS and answer.location:
+            outcome, (found, links) = "redirected", self._target(visit, answer.location, visit.url)
+        else:
+            outcome, found, links = f"status_{answer.status}", [], Counter[str]()
+        self._frontier.settle(visit.url, outcome, page=page, found=found, links=links)
+
+    def _links(self, visit: Visit, page: Page) -> tuple[list[Visit], Counter[str]]:
+        """Return where a page leads, and how many of its links are not followed."""
+        html = read_page(page, maximum_bytes=self._settings.maximum_bytes)
+        if isinstance(html, str):
+            return [], Counter({f"links_of_{html}": 1})
+        links = page_links(html, page.url, nofollow=True)
+        found = [Visit(url, visit.depth + 1, redirects=0) for url in links.targets if urls.host(url) in self._hosts]
+        left_out = Counter({f"links_{kind}": number for kind, number in links.left_out.items() if kind != "repeated"})
+        left_out["links_other_host"] += len(links.targets) - len(found)
+        if html.refresh is not None:  # a redirect in the words of HTML
+            target, why = self._target(visit, html.refresh, base_of(html, page.url))
+            found, left_out = [*found, *target], left_out + why
+        return found, +left_out
+
+    def _target(self, visit: Visit, sent: str, base: str) -> tuple[list[Visit], Counter[str]]:
+        """Return where a redirect leads, which is as deep as the redirect itself, or why it is not followed."""
+        location = urls.normalise(sent, base)
+        if location is None:
+            return [], Counter({f"links_{urls.refusal(sent, base)}": 1})
+        if urls.host(location) not in self._hosts:
+            return [], Counter({"links_other_host": 1})
+        if visit.redirects == MAXIMUM_REDIRECTS:
+            return [], Counter({"redirects_too_many": 1})
+        return [Visit(location, visit.depth, visit.redirects + 1)], Counter()

@@ -1,0 +1,87 @@
+"""Source `html`: a folder of HTML files, each a page whose address is that of the folder and its path in it.
+
+Symbolic links are not followed, so that nothing outside of the folder is read; they are counted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn
+from urllib.parse import quote, urlsplit
+
+from whitewater.errors import ConfigError, InputError
+from whitewater.io.download import Input
+from whitewater.io.store import sha256
+from whitewater.web.config import Html
+from whitewater.web.pages import LARGEST_BODY, Page, PagesWriter
+
+ENDINGS = frozenset({".html", ".htm", ".xhtml"})
+
+
+def read_html(settings: Html, writer: PagesWriter) -> tuple[dict[str, int], list[Input]]:
+    """Add the pages of a folder in the order of their addresses; return what was found and the files.
+
+    Counted are all ``files``, and of these pages, other_files (of other endings), symbolic_links and too_large. The
+    files are those with an ending of HTML, in the same order.
+
+    Raises ConfigError if ``base_url`` is no address of http or https, and InputError if there is no such folder, it has
+    no HTML files, or something in it cannot be read.
+    """
+    folder, base = Path(settings.folder).expanduser(), _base(settings.base_url)
+    counts, files = Counter[str](other_files=0, symbolic_links=0, too_large=0), list[Input]()
+    for path in sorted(_files(folder, counts), key=lambda path: os.fsencode(path.relative_to(folder))):
+        name = base + quote(os.fsencode(path.relative_to(folder).as_posix()))
+        body, file = _read(path)
+        files.append(file)
+        if body is None:
+            counts["too_large"] += 1
+        else:
+            writer.add(Page(name, 200, None, None, body))
+    if not files:
+        raise InputError(f"{folder} has no files {', '.join(sorted(ENDINGS))}. Check pagerank.fetch.html.folder.")
+    return {**counts, "pages": writer.pages, "files": writer.pages + counts.total()}, files
+
+
+def _base(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise ConfigError(f"pagerank.fetch.html.base_url is {url!r}: give an address such as https://example.org/.")
+    return url if url.endswith("/") else f"{url}/"
+
+
+def _files(folder: Path, counts: Counter[str]) -> Iterator[Path]:
+    """Yield the HTML files, and count what else there is."""
+    for directory, folders, names in os.walk(folder, onerror=_refuse):
+        for name in (*folders, *names):
+            path = Path(directory, name)
+            if path.is_symlink():
+                counts["symbolic_links"] += 1
+            elif name in names and path.suffix.lower() in ENDINGS:
+                yield path
+            elif name in names:
+                counts["other_files"] += 1
+
+
+def _refuse(error: OSError) -> NoReturn:
+    raise InputError(f"{error.filename} cannot be read: {error.strerror}. Check pagerank.fetch.html.folder.") from error
+
+
+def _read(path: Path) -> tuple[bytes | None, Input]:
+    """Return the content of a file, None if it is too large to be a page, and what it is."""
+    # Names of files are bytes; those that are no Unicode are written down with escapes.
+    name = os.fsencode(path).decode("utf-8", "backslashreplace")
+    try:
+        # A pipe would be waited for.
+        if not path.is_file():
+            raise InputError(f"{name} is no file. Check pagerank.fetch.html.folder.")
+        with path.open("rb") as file:
+            body = file.read(LARGEST_BODY + 1)
+        if len(body) > LARGEST_BODY:
+            return None, Input(name, name, path.stat().st_size, sha256(path))
+    except OSError as error:
+        _refuse(error)
+    return body, Input(name, name, len(body), hashlib.sha256(body).hexdigest())

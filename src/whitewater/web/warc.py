@@ -1,0 +1,262 @@
+"""Source `warc`: the pages in files of web archives, the latest capture of each.
+
+Every record is counted as one of:
+
+============== ========================================================================================================
+pages          a page that is kept
+superseded     a page of whose URL there is a later capture (WARC-Date; of captures at once, the one further on in the
+               files, which are in the order of their names)
+malformed      a response without target URI, or whose HTTP status or headers cannot be read
+not_http       a response from elsewhere, such as dns:
+segmented      a part of an answer that is spread over several records
+undecodable    a page whose transfer or content encoding is damaged or cut
+too_large      a page of more than `LARGEST_BODY` bytes
+revisit        a capture equal to an earlier one, which is the page
+request ...    warcinfo, metadata, continuation, other: records that hold no page
+============== ========================================================================================================
+
+``truncated`` are those of the pages that the crawler has cut (WARC-Truncated).
+
+The reader of `fastwarc` takes the end of a file for the end of a record. So gzip members are checked ahead of it, with
+their checksums, and lengths of records after it; only of the four bytes that end a record some may be missing, or
+belong to its length. What nobody can see is a file cut exactly between two records: compare its size or checksum with
+those where it came from.
+
+Each file is read by one worker, into a folder of its own, and the captures are told apart by a digest of their URL and
+their date, 24 bytes a page. Only then, and only where there are superseded pages, files of pages are written again
+without them. So bodies take the memory of one row group for each worker.
+
+Source: ISO 28500:2017, the WARC file format 1.1; RFC 1952, gzip.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+from urllib.parse import urljoin
+
+import numpy as np
+import numpy.typing as npt
+import xxhash
+from fastwarc.warc import ArchiveIterator, HeaderMap, WarcRecord
+
+from whitewater.errors import InputError
+from whitewater.io.text_files import GZIP
+from whitewater.step import Run
+from whitewater.web.http_body import UndecodableError, decoded, header_text
+from whitewater.web.pages import LARGEST_BODY, Page, PagesWriter
+
+NO_PAGES = frozenset({"request", "revisit", "metadata", "warcinfo", "continuation"})
+WITH_PAGES = frozenset({"response", "resource", "conversion"})
+# From this on, workers are processes, since making pages of records holds the lock of the interpreter.
+LARGE_BYTES = 64_000_000
+# A capture without a date that can be read counts as the oldest.
+NO_DATE = np.iinfo(np.int64).min
+MAGIC = b"WARC/"
+BLOCK = 1 << 16
+REMEDY = "Get the file again."
+_STATUS = re.compile(r"HTTP/\S*\s+([0-9]{3})(?:\s|$)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Captures:
+    """The pages of a file in order: uint64 (pages, 2) digests of URLs, int64 (pages,) dates in microseconds."""
+
+    counts: Mapping[str, int]
+    urls: npt.NDArray[np.uint64]
+    dates: npt.NDArray[np.int64]
+
+
+def read_warcs(files: Sequence[Path], writer: PagesWriter, *, run: Run[Any]) -> dict[str, int]:
+    """Add the pages of files of web archives, the latest capture of each URL; return how many records were what.
+
+    Raises InputError if a file is no WARC, or is cut or damaged; see `warc_records`.
+    """
+    parts = [writer.path / f"part-{number:05d}" for number in range(len(files))]
+    large = len(files) > 1 and sum(path.stat().st_size for path in files) > LARGE_BYTES
+    with run.cluster(large=large) as client:
+        tasks = list(zip(files, parts, strict=True))
+        captures = list(run.map(read_warc, tasks, client=client, label="fetch", ordered=True))
+    for part in parts:
+        writer.take(part)
+    dropped = superseded(
+        np.concatenate([each.urls for each in captures]), np.concatenate([each.dates for each in captures])
+    )
+    writer.drop(dropped)
+    counts = Counter[str]()
+    for each in captures:
+        counts.update(each.counts)
+    return {**counts, "pages": writer.pages, "superseded": int(dropped.sum())}
+
+
+def read_warc(task: tuple[Path, Path]) -> Captures:
+    """Write the pages of a file into a folder of pages, which is replaced, and return what they are."""
+    file, folder = task
+    shutil.rmtree(folder, ignore_errors=True)
+    counts, digests, dates = Counter[str](records=0, truncated=0), bytearray(), list[int]()
+    with PagesWriter(folder) as writer:
+        for record in warc_records(file):
+            kind, page = read_record(record)
+            counts.update(("records", kind))
+            if page:
+                writer.add(page)
+                digests += xxhash.xxh3_128_digest(page.url.encode("utf-8", "replace"))
+                dates.append(microseconds(record.headers.get("WARC-Date")))
+                counts["truncated"] += "WARC-Truncated" in record.headers
+        writer.close()
+    return Captures(counts, np.frombuffer(digests, np.uint64).reshape(-1, 2), np.array(dates, np.int64))
+
+
+def warc_records(path: Path) -> Iterator[WarcRecord]:
+    """Yield the records of a file, plain or gzip; of HTTP records the headers are not parsed.
+
+    The body of a record can be read until the next one is asked for; what is left of it is passed over, and checked.
+
+    Raises InputError if the file is empty, cannot be read or is no WARC, if a gzip member or a record is cut or
+    damaged, or if the length of a record is wrong.
+    """
+    try:
+        with path.open("rb") as file:
+            head = file.read(len(MAGIC))
+            if not head:
+                raise InputError(f"{path} is empty. {REMEDY}")
+            if not head.startswith((GZIP, MAGIC)):
+                raise InputError(f"{path} is no WARC file: it begins with {head!r}. Check pagerank.fetch.warc.files.")
+            file.seek(0)
+            if head.startswith(GZIP):
+                _refuse_torn_members(path, file)
+            yield from _records(path, file)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error}. Check pagerank.fetch.warc.files.") from error
+
+
+def _refuse_torn_members(path: Path, file: BinaryIO) -> None:
+    """Decompress a gzip file, and leave it at its beginning."""
+    inflate, start = zlib.decompressobj(16 + zlib.MAX_WBITS), 0
+    while waiting := file.read(BLOCK):
+        while waiting:
+            if inflate.eof:
+                inflate, start = zlib.decompressobj(16 + zlib.MAX_WBITS), file.tell() - len(waiting)
+            try:
+                inflate.decompress(waiting)
+            except zlib.error as error:
+                raise InputError(
+                    f"{path} is damaged in the gzip member at byte {start:,}: {error}. {REMEDY}"
+                ) from error
+            waiting = inflate.unused_data
+    if not inflate.eof:
+        raise InputError(f"{path} is cut: its last gzip member, at byte {start:,}, is not whole. {REMEDY}")
+    file.seek(0)
+
+
+def _records(path: Path, file: BinaryIO) -> Iterator[WarcRecord]:
+    place = ""
+    records = ArchiveIterator(file, parse_http=False)
+    while True:
+        try:
+            record = next(records, None)
+        except OSError as error:
+            if not place:
+                raise InputError(
+                    f"{path} is no WARC file: {error} at its beginning. Check pagerank.fetch.warc.files."
+                ) from error
+            raise InputError(f"{path} is damaged: what follows {place} is no record ({error}), or that does not end "
+                             f"where its Content-Length says. {REMEDY}") from error  # fmt: skip
+        if record is None:
+            break
+        # Where records share a gzip member, what is known is where the reader is.
+        place = f"the record near byte {record.stream_pos:,} ({record.headers.get('WARC-Target-URI') or 'without URI'})"
+        length = record.headers.get("Content-Length") or ""
+        if not (length.isascii() and length.isdigit()):
+            raise InputError(f"{path} is cut or damaged: {place} has the Content-Length {length}. {REMEDY}")
+        yield record
+        record.reader.consume()
+        if record.reader.tell() != record.content_length:
+            raise InputError(f"{path} is cut: {place} lacks {record.content_length - record.reader.tell():,} of its "
+                             f"{length} bytes. {REMEDY}")  # fmt: skip
+    if not place:
+        raise InputError(f"{path} holds no record. {REMEDY}")
+
+
+def read_record(record: WarcRecord) -> tuple[str, Page | None]:
+    """Return what a record is, and its page if that is ``pages``."""
+    kind = str(record.record_type)
+    if kind not in WITH_PAGES:
+        return (kind if kind in NO_PAGES else "other"), None
+    url = record.headers.get("WARC-Target-URI") or ""
+    obstacle = _obstacle(record, url)
+    if obstacle:
+        return obstacle, None
+    if kind == "response":
+        return _read_response(url, record)
+    found = record.headers.get("Content-Type")
+    # Text that was converted (WET) is in UTF-8.
+    converted = kind == "conversion" and found == "text/plain"
+    return "pages", Page(url, 200, "text/plain; charset=utf-8" if converted else found, None, record.reader.read())
+
+
+def _obstacle(record: WarcRecord, url: str) -> str:
+    """Return why a record holds no whole page; empty if it may hold one."""
+    if not url:
+        return "malformed"
+    if not url.lower().startswith(("http:", "https:")):
+        return "not_http"
+    if "WARC-Segment-Number" in record.headers:
+        return "segmented"
+    return "too_large" if record.content_length > LARGEST_BODY else ""
+
+
+def superseded(urls: npt.NDArray[np.uint64], dates: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Return bool (pages,): whether there is a capture of the same URL that is later, or as late and further on."""
+    # `lexsort` is stable, so captures of a URL at the same time stay in their order.
+    order = np.lexsort((dates, urls[:, 1], urls[:, 0]))
+    found = np.zeros(len(dates), bool)
+    found[order[:-1]] = (urls[order[1:]] == urls[order[:-1]]).all(axis=1)
+    return found
+
+
+def microseconds(date: str | None) -> int:
+    """Return a WARC-Date (UTC, from years to fractions of seconds) in microseconds since 1970; `NO_DATE` of none."""
+    try:
+        return int(np.datetime64((date or "").strip().removesuffix("Z"), "us").astype(np.int64))
+    except ValueError:
+        return NO_DATE
+
+
+def _read_response(url: str, record: WarcRecord) -> tuple[str, Page | None]:
+    record.is_http = True
+    record.parse_http(quirks_mode=True, max_header_len=LARGEST_BODY)
+    headers = record.http_headers
+    found = _STATUS.match(headers.status_line or "")
+    if found is None:
+        return "malformed", None
+    status = int(found[1])
+    transfer, content = (headers.get(f"{name}-Encoding") or "" for name in ("Transfer", "Content"))
+    try:
+        body = decoded(record.reader.read(), transfer_encoding=transfer, content_encoding=content, limit=LARGEST_BODY)
+    except UndecodableError:
+        return "undecodable", None
+    if len(body) > LARGEST_BODY:
+        return "too_large", None
+    return "pages", Page(url, status, _header(headers, b"Content-Type"), _location(url, status, headers), body)
+
+
+def _header(headers: HeaderMap, name: bytes) -> str | None:
+    sent = headers.get_bytes(name)
+    return None if sent is None else header_text(sent)
+
+
+def _location(url: str, status: int, headers: HeaderMap) -> str | None:
+    location = _header(headers, b"Location")
+    if location is None or not 300 <= status < 400:
+        return None
+    try:
+        return urljoin(url, location.strip())
+    except ValueError:  # an address that is none, such as http://[
+        return None

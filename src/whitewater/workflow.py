@@ -1,0 +1,79 @@
+"""What Snakefiles ask of Whitewater: the configuration, checked before any rule, and parameters of rules."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from whitewater.application import applications
+from whitewater.code_digest import code_digest
+from whitewater.config.resolve import Source, resolve
+from whitewater.io.local_files import files_of, state_of
+from whitewater.script import ONE_THREAD
+
+Wildcards = Any
+
+
+def configuration(workflow: Any, raw: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Return the whole configuration of applications, complete; see `whitewater.config.resolve.resolve`.
+
+    ``raw`` is as Snakemake merged it. Errors name the file that a key comes from, or the command line.
+    """
+    from snakemake.common.configfile import load_configfile
+
+    given = workflow.config_settings
+    named = [str(path) for path in given.configfiles]
+    own = [str(path) for path in workflow.configfiles if str(path) not in named]
+    files = [Source(os.path.relpath(path), load_configfile(path)) for path in own + named]
+    return resolve(raw, names, sources=[*files, Source("--config", given.config)])
+
+
+def shell_prefix(packages: Sequence[str]) -> str:
+    """Return what the shell of each job does first: folders on Python's path, and one thread for BLAS and OpenMP.
+
+    It comes after ``source activate``, and is kept by ``--sdm conda``, which unsets an exported PYTHONPATH.
+    """
+    path = f"PYTHONPATH={shlex.quote(':'.join(packages))}${{{{PYTHONPATH:+:$PYTHONPATH}}}} " if packages else ""
+    return f"export {path}{' '.join(f'{name}={value}' for name, value in ONE_THREAD.items())}; "
+
+
+def step_digest(application: str, step: str, folder: Path | None = None) -> str:
+    """Return the digest of the code of a step, for the parameters of its rule; see `whitewater.code_digest`."""
+    package = applications([application])[application].package
+    return code_digest(f"{package}.steps.{step}", *([folder] if folder else []))
+
+
+def watched(names: Callable[[], Iterable[str]]) -> Callable[[Wildcards], list[str]]:
+    """Return an input function: the local files that the paths, globs and ``file://`` URLs of ``names()`` stand for.
+
+    One that is missing is left to the error of the step that reads it, and one whose name Snakemake cannot hold is
+    followed by `state` alone.
+    """
+
+    def files(wildcards: Wildcards) -> list[str]:
+        return [path for path in files_of(names()) if _can_be_input(path)]
+
+    return files
+
+
+def state(names: Callable[[], Iterable[str]], *sections: Any) -> Callable[[Wildcards], str]:
+    """Return a parameter that changes with the files of ``names()``, older times included, or with the sections.
+
+    The step that reads the files has it, and so does the next one. Where the reading fails, later results are still
+    there, and without it Snakemake would take them for finished.
+    """
+
+    def digest(wildcards: Wildcards) -> str:
+        return state_of(files_of(names()), json.dumps(sections, sort_keys=True))
+
+    return digest
+
+
+def _can_be_input(path: str) -> bool:
+    """Return whether Snakemake can hold a path: text without braces, which would be wildcards."""
+    is_text = os.fsencode(path).decode("utf-8", "replace") == path
+    return is_text and not {"{", "}"} & set(path)

@@ -1,0 +1,1 @@
+"""Applications: what to copy, and to change."""

@@ -1,0 +1,57 @@
+"""What steps decide: which variants are kept (`variant_qc`, then `ld_prune`), and which samples are used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from whitewater.errors import InputError, IntegrityError
+from whitewater.genotypes.folder import GenotypeFolder
+from whitewater.io.folder import Files
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+VARIANTS = Files(remedy="Run variant_qc and what follows it again.")
+SAMPLES = Files(remedy="Run relatedness and pack again.")
+IDENTITY = ["contig", "position", "id", "reference", "alternate"]
+
+
+def read_decisions(path: Path, folder: GenotypeFolder) -> pa.Table:
+    """Read a table with a row and a decision for each variant of a folder of genotypes.
+
+    Raises InputError if it cannot be read, and IntegrityError if it is of other variants, or of the same in another
+    order.
+    """
+    decisions = VARIANTS.table(path, rows=folder.variants)
+    variants = VARIANTS.table(folder.path / "variants.parquet", IDENTITY, rows=folder.variants)
+    for name in IDENTITY:
+        if not decisions[name].cast(variants[name].type).equals(variants[name]):
+            raise IntegrityError(
+                f"{path} is of other variants than {folder.path}: column {name} differs. {VARIANTS.remedy}"
+            )
+    return decisions
+
+
+def kept_rows(decisions: pa.Table, path: Path) -> npt.NDArray[np.int64]:
+    """Return the rows that decisions, read from ``path``, keep, ascending. Raises InputError if there are none."""
+    rows = np.flatnonzero(decisions["kept"].to_numpy())
+    if not len(rows):
+        raise InputError(f"{path} keeps no variant, so nothing is left to do. Relax the rules of variant_qc.")
+    return rows
+
+
+def read_samples(path: Path, folder: GenotypeFolder) -> pd.DataFrame:
+    """Read sample, label, call_rate, used and reason of the samples of a folder, in its order.
+
+    Raises InputError if the table cannot be read, and IntegrityError if it is of other samples, or of the same in
+    another order.
+    """
+    table: pd.DataFrame = SAMPLES.table(path).to_pandas()
+    if table["sample"].tolist() != folder.samples_table()["sample"].tolist():
+        raise IntegrityError(f"{path} is not of the samples of {folder.path}. {SAMPLES.remedy}")
+    return table

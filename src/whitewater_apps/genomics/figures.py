@@ -1,0 +1,452 @@
+"""The pictures of the genomics application: functions of tables that return Matplotlib figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from whitewater.engines import Array
+from whitewater.figures import shapes, style
+from whitewater.figures.shapes import Look
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+
+NO_LABEL, OTHER = "no label", "other labels"
+# With 6 colors and 7 marks no two of 42 labels look alike, and neighbors in the legend differ in both.
+_COLORS = (style.BLUE, style.ORANGE, style.GREEN, style.VERMILION, style.SKY_BLUE, style.PURPLE)
+_MARKS = ("o", "s", "^", "D", "v", "P", "X")
+MOST_LABELS = len(_COLORS) * len(_MARKS)
+_LONGEST_LABEL = 22
+_LEGEND_LINES = 22
+# Points beyond which a picture in SVG would be slow to open: they are drawn as pixels there.
+_MANY_POINTS = 20_000
+# Smallest p-value that has a place of its own on the axis; the others would leave the interesting ones no room.
+_LEAST_P = 1e-60
+# Components whose share of the variance is written beside them, and the height of that as a share of the axis.
+_MOST_SHARES, _LINE = 5, 0.045
+# Share of the length of all contigs that separates two of them, and all of them together at most.
+_GAP, _GAPS = 0.008, 0.2
+# In points: the width of an axis, that of the longest name, the room between two names, and the size of their letters.
+_WIDTH, _LONGEST_NAME, _ROOM, _SIZE = 580, 120, 3, 9
+_BINS = 50
+_MOST_REASONS = 10
+_KEPT, _REJECTED = style.BLUE, style.VERMILION
+# Kinship that is drawn: samples of different continents are far below 0, which is said; somewhat above the 1/2 of
+# duplicates, which is the most that there is.
+_LEAST_KINSHIP, _MOST_KINSHIP = -0.3, 0.53
+# Degrees of relationship as `relatedness.json` names them, with the least kinship of each. Bounds of A. Manichaikul et
+# al. (2010), "Robust relationship inference in genome-wide association studies", Bioinformatics 26:2867, table 1.
+_DEGREES = {
+    "duplicate": (Look("duplicates or twins", style.BLACK, "X"), 2**-1.5),
+    "first": (Look("first degree", style.VERMILION, "o"), 2**-2.5),
+    "second": (Look("second degree", style.BLUE, "s"), 2**-3.5),
+    "third": (Look("third degree", style.GREEN, "^"), 2**-4.5),
+}
+
+
+# ---- samples and their labels
+
+
+@style.styled
+def component_pair(
+    pcs: pd.DataFrame, projected: pd.DataFrame, *, eigenvalues: Mapping[str, Any], pair: tuple[int, int]
+) -> Figure:
+    """Draw the samples on two components (their numbers from 1), colored by label; projected ones are hollow.
+
+    ``pcs`` is `pcs.parquet`: ``sample``, ``label`` (null where there is none), ``PC1`` ... of the samples used;
+    ``projected`` is `projected.parquet`, the same of the samples that the components were not computed from, NaN where
+    too few genotypes are called; ``eigenvalues`` is the content of `eigenvalues.json`.
+    """
+    x, y = (f"PC{number}" for number in pair)
+    title = f"Samples on {x} and {y}"
+    if y not in pcs or x not in pcs:
+        computed = sum(name.startswith("PC") and name[2:].isdigit() for name in pcs.columns)
+        return style.explained(title, f"There are {computed} components only: the data have no {y}.")
+    placed = projected.dropna(subset=[x, y])
+    subtitle = f"{style.count(len(pcs))} samples, {style.count(eigenvalues['variants'])} variants."
+    if len(placed):
+        subtitle += f" Hollow: {style.count(len(placed))} samples that the components were not computed from."
+    lost = len(projected) - len(placed)
+    why = "samples without scores: column `reason` of projected.parquet tells why"
+    notes = [f"Not shown: {style.count(lost)} {why}."] if lost else []
+    figure, body = style.titled(9, 5.4, title=title, subtitle=subtitle, notes=notes)
+    axes = body.subplots()
+    for at in (axes.axhline, axes.axvline):
+        at(0, color=style.GREY, linewidth=0.6, zorder=1)
+    shown = looks(pcs["label"], projected["label"])
+    _draw_samples(axes, pcs, shown, x=x, y=y)
+    _draw_samples(axes, placed, shown, x=x, y=y, hollow=True)
+    shares = (style.percent(eigenvalues["explained_variance_ratio"][number - 1]) for number in pair)
+    across, up = (f"{name} ({share} of the variance)" for name, share in zip((x, y), shares, strict=True))
+    axes.set(xlabel=across, ylabel=up)
+    _draw_legend(body, shown, pcs, placed, hollow="projected" if len(placed) else "")
+    return figure
+
+
+@style.styled
+def umap(embedding: pd.DataFrame, projected: pd.DataFrame, *, quality: Mapping[str, Any]) -> Figure:
+    """Draw the map of the samples, colored by label, with its trustworthiness.
+
+    ``embedding`` is `umap.parquet`: ``label``, ``UMAP1``, ``UMAP2``; ``projected`` those that are not on the map, so
+    that labels look as in the other pictures; ``quality`` is the content of `umap.json`.
+    """
+    title = "Samples on a map of their components"
+    if quality["trustworthiness"] is None:
+        reason = f"{style.count(len(embedding))} samples are not more than {quality['neighbors']} neighbors"
+        return style.explained(title, f"No map was made: {reason} (genomics.umap.neighbors).")
+    subtitle = (
+        f"{style.count(len(embedding))} samples. Trustworthiness {quality['trustworthiness']:.3f}: 1 where neighbours "
+        "on the map are neighbours in the components."
+    )
+    notes = ["Distances between groups, and their sizes, mean nothing."]
+    figure, body = style.titled(9, 5.4, title=title, subtitle=subtitle, notes=notes)
+    axes = body.subplots()
+    shown = looks(embedding["label"], projected["label"])
+    _draw_samples(axes, embedding, shown, x="UMAP1", y="UMAP2")
+    axes.set(xlabel="UMAP 1", ylabel="UMAP 2", xticks=[], yticks=[])
+    _draw_legend(body, shown, embedding)
+    return figure
+
+
+def looks(*labels: pd.Series) -> dict[str, Look]:
+    """Return the look of each label, those without one last; of very many labels, the most frequent have their own.
+
+    The labels are those of all samples of a run, null where one has none: equal labels give equal looks, so that a
+    color means the same in all pictures, whichever samples they show.
+    """
+    import pandas as pd
+
+    counts = pd.concat(labels).value_counts(sort=False).sort_index().sort_values(ascending=False, kind="stable")
+    own = sorted(counts.index[: MOST_LABELS if len(counts) <= MOST_LABELS else MOST_LABELS - 1])
+    found = {
+        name: Look(name, _COLORS[place % len(_COLORS)], _MARKS[place % len(_MARKS)])
+        for place, name in enumerate(map(str, own))
+    }
+    if len(counts) > len(own):
+        found[OTHER] = Look(OTHER, style.GREY)
+    if any(each.isna().any() for each in labels):
+        found[NO_LABEL] = Look(NO_LABEL, style.GREY if found else style.BLUE)
+    return found
+
+
+def _by_look(table: pd.DataFrame, shown: Mapping[str, Look]) -> Iterator[tuple[Look, pd.DataFrame]]:
+    """Yield the rows of each label, those that say most last: they are drawn above the others.
+
+    First the samples without a label of their own, then the labels from the most to the least frequent.
+    """
+    names = table["label"].fillna(NO_LABEL).astype(str)
+    names = names.where(names.isin(list(shown)), OTHER)
+    counts = names.value_counts()
+    for name in sorted(counts.index, key=lambda name: (name not in (NO_LABEL, OTHER), -counts[name], name)):
+        yield shown[name], table[names == name]
+
+
+def _draw_samples(
+    axes: Axes, table: pd.DataFrame, shown: Mapping[str, Look], *, x: str, y: str, hollow: bool = False
+) -> None:
+    # Smaller where there are more.
+    size = (1.6 if hollow else 1) * min(30.0, max(4.0, 1100.0 / max(len(table), 1) ** 0.5))
+    for look, rows in _by_look(table, shown):
+        axes.scatter(
+            rows[x], rows[y], s=size, marker=look.mark, label=look.name, alpha=0.9,
+            rasterized=len(table) > _MANY_POINTS, facecolors="none" if hollow else look.color,
+            edgecolors=look.color if hollow else "white", linewidths=1.1 if hollow else 0.3, zorder=3 if hollow else 2,
+        )  # fmt: skip
+
+
+def _draw_legend(body: SubFigure, shown: Mapping[str, Look], *tables: pd.DataFrame, hollow: str = "") -> None:
+    """List the labels that have samples, and how many, at the right; ``hollow`` names what is drawn as outlines."""
+    counts = dict.fromkeys(shown, 0)
+    for table in tables:
+        for look, rows in _by_look(table, shown):
+            counts[look.name] += len(rows)
+    entries = [
+        shown[name].entry(markersize=6, label=f"{_cut(style.spelled(name))} ({style.count(samples)})")
+        for name, samples in counts.items()
+        if samples
+    ]
+    if hollow:
+        entries.append(Look(hollow, style.BLACK).entry(markersize=6, markerfacecolor="none"))
+    body.legend(
+        handles=entries, loc="outside right upper", ncols=-(-len(entries) // _LEGEND_LINES), columnspacing=1.0,
+        handletextpad=0.2, labelspacing=0.45,
+    )  # fmt: skip
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= _LONGEST_LABEL else f"{name[: _LONGEST_LABEL - 1]}…"
+
+
+# ---- components
+
+
+@style.styled
+def scree(eigenvalues: Mapping[str, Any]) -> Figure:
+    """Draw the eigenvalues with those that would be significant, and the p-values of the test of Tracy and Widom.
+
+    ``eigenvalues`` is the content of `eigenvalues.json`.
+    """
+    values = np.asarray(eigenvalues["eigenvalues"], dtype=float)
+    tests, significant = eigenvalues["tracy_widom"], int(eigenvalues["significant_components"])
+    subtitle = (
+        f"{significant} of the first {len(values)} components are significant. Percentages: share of the variance. "
+        f"{style.count(eigenvalues['samples'])} samples, {style.count(eigenvalues['variants'])} variants."
+    )
+    smaller = any(test["p_value"] < _LEAST_P for test in tests)
+    notes = [f"Smaller p-values are drawn at {_LEAST_P:g}."] if smaller else []
+    title = "Which components are more than noise"
+    figure, body = style.titled(9, 3.9, title=title, subtitle=subtitle, notes=notes)
+    left, right = body.subplots(1, 2)
+    _draw_eigenvalues(left, eigenvalues, values, significant)
+    _draw_p_values(right, tests, significant)
+    step = 1 if len(values) <= 12 else 2 if len(values) <= 24 else 5 * -(-len(values) // 60)
+    for axes in (left, right):
+        axes.set(xlim=(0.3, len(values) + 0.7), xlabel="Component", xticks=range(step, len(values) + 1, step))
+        axes.grid(visible=False, axis="x")
+    return figure
+
+
+def _draw_eigenvalues(axes: Axes, found: Mapping[str, Any], values: Array, significant: int) -> None:
+    components = np.arange(1, len(values) + 1)
+    thresholds = [test["threshold"] for test in found["tracy_widom"]]
+    axes.plot(components, values, color=style.GREY, linewidth=1)
+    _draw_significance(axes, components, values, significant)
+    axes.plot(
+        components[: len(thresholds)], thresholds, color=style.VERMILION, linestyle="--", linewidth=1.2,
+        label="least that would be significant",
+    )  # fmt: skip
+    top = 1.3 * float(values.max())
+    for component in range(min(significant, _MOST_SHARES)):
+        # So far below the one before that text fits beside each.
+        if component and values[component - 1] - values[component] < _LINE * top:
+            break
+        share = style.percent(found["explained_variance_ratio"][component])
+        shapes.write_beside(axes, share, (component + 1, values[component]), (7, 3))
+    axes.set(ylabel="Eigenvalue", ylim=(0, max(top, 1.3 * max(thresholds, default=0))))
+    axes.legend(loc="upper right")
+
+
+def _draw_p_values(axes: Axes, tests: Sequence[Mapping[str, Any]], significant: int) -> None:
+    if not tests:
+        style.explain(axes, "No component was tested.")
+        return
+    p_values = np.maximum([test["p_value"] for test in tests], _LEAST_P)
+    _draw_significance(axes, np.array([test["component"] for test in tests]), p_values, significant)
+    axes.set(yscale="log", ylabel="p-value (Tracy-Widom)", ylim=(min(float(p_values.min()), 1e-3) / 10, 10))
+
+
+def _draw_significance(axes: Axes, components: Array, values: Array, significant: int) -> None:
+    for mine, face, name in (
+        (components <= significant, style.BLUE, "significant"),
+        (components > significant, "white", "not significant"),
+    ):
+        axes.plot(
+            components[mine], values[mine], "o", markersize=7, markerfacecolor=face, markeredgecolor=style.BLUE,
+            label=name,
+        )  # fmt: skip
+
+
+@style.styled
+def loadings_by_position(loadings: Array, *, contigs: Sequence[str], positions: Array, components: int) -> Figure:
+    """Draw the squared loadings of the first components along the genome, relative to their mean.
+
+    ``loadings`` are floating point, (variants, components), each column a unit vector. Contigs stay together and in the
+    order of their first variants.
+    """
+    drawn = min(components, loadings.shape[1])
+    places, spans = along_genome(contigs, positions)
+    subtitle = (
+        f"Squared loadings of {style.count(len(places))} variants; 1 where all have the same share. Towers: variants "
+        "that are inherited together, as in inversions or regions of long-range LD."
+    )
+    title = "Where on the genome the components come from"
+    figure, body = style.titled(9, 0.6 + 1.35 * drawn, title=title, subtitle=subtitle)
+    panels = body.subplots(drawn, sharex=True, squeeze=False)[:, 0]
+    numbers = {name: number for number, name in enumerate(spans)}
+    odd = np.array([numbers[name] % 2 for name in contigs], dtype=bool)
+    for number, axes in enumerate(panels):
+        shares = loadings[:, number].astype(float) ** 2 * len(places)
+        for mine, color in ((~odd, style.BLUE), (odd, style.SKY_BLUE)):
+            axes.plot(places[mine], shares[mine], ".", markersize=2.5, color=color, rasterized=True)
+        axes.set(ylim=(0, 1.08 * max(float(shares.max()), 1.0)), xlim=(-_GAP, float(places.max()) + _GAP))
+        axes.grid(visible=False, axis="x")
+        axes.locator_params(axis="y", nbins=4)
+        axes.set_ylabel(f"PC{number + 1}")
+    _name_contigs(panels[-1], spans)
+    return figure
+
+
+def along_genome(contigs: Sequence[str], positions: Array) -> tuple[Array, dict[str, tuple[float, float]]]:
+    """Lay the contigs end to end: the place of each variant, and where each contig begins and ends, from 0 to about 1.
+
+    A contig is as long as the span of its variants.
+    """
+    import pandas as pd
+
+    table = pd.DataFrame({"contig": contigs, "position": np.asarray(positions, dtype=float)})
+    bounds = table.groupby("contig", sort=False)["position"].agg(["min", "max"])
+    total = (bounds["max"] - bounds["min"]).sum() or 1.0
+    length = (bounds["max"] - bounds["min"]) / total
+    begin = length.cumsum() - length + np.arange(len(bounds)) * min(_GAP, _GAPS / max(len(bounds), 1))
+    of_variant = pd.factorize(table["contig"])[0]
+    places = begin.to_numpy()[of_variant] + (table["position"] - bounds["min"].to_numpy()[of_variant]) / total
+    return places.to_numpy(), dict(zip(bounds.index, zip(begin, begin + length, strict=True), strict=True))
+
+
+def _name_contigs(axes: Axes, spans: Mapping[str, tuple[float, float]]) -> None:
+    """Write the names of the contigs under their middles, as many as have room, those of the longest contigs first."""
+    axes.tick_params(axis="x", length=0)
+    left, right = axes.get_xlim()
+    shown: dict[float, str] = {}
+    taken: list[tuple[float, float]] = []
+    # Of equally long ones the first, whatever rounding makes of their lengths.
+    for contig, (start, stop) in sorted(spans.items(), key=lambda span: round(span[1][0] - span[1][1], 9)):
+        name = style.fitted(contig, points=_LONGEST_NAME, size=_SIZE)
+        half, middle = (style.text_width(name, _SIZE) + _ROOM) / 2 / _WIDTH * (right - left), (start + stop) / 2
+        first, last = middle - half, middle + half
+        if left <= first and last <= right and all(last <= begin or end <= first for begin, end in taken):
+            shown[middle] = name
+            taken.append((first, last))
+    axes.set_xlabel("Contig" if len(shown) == len(spans) else f"Contig ({len(shown)} of {len(spans)} named)")
+    axes.set_xticks(sorted(shown), [shown[middle] for middle in sorted(shown)])
+
+
+# ---- what became of samples and variants
+
+
+@style.styled
+def missingness(samples: pd.DataFrame, variants: pd.DataFrame) -> Figure:
+    """Draw histograms of the call rates, colored by whether the threshold left the sample or variant out.
+
+    ``samples`` is `samples.parquet`: ``call_rate``, ``reason``; ``variants`` is `variants.parquet`: ``call_rate``,
+    ``reasons``.
+    """
+    subtitle = "Share of genotypes that are called. Logarithmic counts, so that few can be seen beside many."
+    figure, body = style.titled(9, 3.5, title="Call rates of samples and variants", subtitle=subtitle)
+    left, right = body.subplots(1, 2)
+    for axes, table, reasons, what in ((left, samples, "reason", "samples"), (right, variants, "reasons", "variants")):
+        # Of a row with several reasons, each is a row of its number.
+        named = table.reset_index(drop=True)[reasons].explode().fillna("").str.startswith("call rate")
+        _draw_call_rates(axes, table["call_rate"].to_numpy(float), named.groupby(level=0).any().to_numpy(bool), what)
+    return figure
+
+
+def _draw_call_rates(axes: Axes, rates: Array, left_out: Array, what: str) -> None:
+    axes.set_title(f"{what.capitalize()}: mean {style.percent(float(rates.mean()))}" if len(rates) else f"No {what}")
+    # From the least rate, or a little below 1 where all are equal, to 1.
+    least = min(float(rates.min()), 0.99) if len(rates) else 0.99
+    edges = np.linspace(max(0.0, least - 0.02 * (1 - least)), 1.0, _BINS + 1)
+    kept = f"{style.count(int((~left_out).sum()))} {what} with enough calls"
+    _draw_counts(axes, rates[~left_out], edges, color=_KEPT, label=kept)
+    if left_out.any():
+        too_few = f"{style.count(int(left_out.sum()))} left out: too few calls"
+        _draw_counts(axes, rates[left_out], edges, color=_REJECTED, label=too_few)
+    axes.set(xlabel="Call rate", ylabel=what.capitalize())
+    _finish_counts(axes, edges, room=1.35, loc="upper left")
+
+
+def _draw_counts(axes: Axes, values: Array, edges: Array, *, color: str, label: str) -> None:
+    shapes.draw_histogram(axes, np.histogram(values, edges)[0], edges, color=color, alpha=0.85, label=label)
+
+
+def _finish_counts(axes: Axes, edges: Array, *, room: float, **legend: Any) -> None:
+    """Make the axis of counts logarithmic, with room for a legend above the bars."""
+    axes.set_yscale("log")
+    above = float(10 ** (room * np.log10(max(axes.get_ylim()[1], 10.0))))
+    axes.set(ylim=(shapes.LEAST_COUNT, above), xlim=(edges[0], edges[-1]))
+    axes.legend(**legend)
+    shapes.in_percent(axes.xaxis)
+
+
+@style.styled
+def variant_quality(variants: pd.DataFrame) -> Figure:
+    """Draw how many variants were rejected for each reason, and the frequencies of the rarer allele before and after.
+
+    ``variants`` is `variants.parquet`: ``allele_frequency``, ``kept``, ``reasons`` (a list, each reason that holds).
+    """
+    title, kept = "Which variants are kept", variants["kept"].to_numpy(bool)
+    if not len(kept):
+        return style.explained(title, "The source has no variant.")
+    reasons = {str(name): int(number) for name, number in variants["reasons"].explode().value_counts().items()}
+    bars = {"kept": int(kept.sum()), **shapes.most_frequent(reasons, _MOST_REASONS)}
+    subtitle = (
+        f"{style.count(len(kept))} variants = {style.count(bars['kept'])} kept + "
+        f"{style.count(int((~kept).sum()))} rejected. A variant with several reasons is in the bar of each."
+    )
+    figure, body = style.titled(9, max(3.2, 1.1 + 0.3 * len(bars)), title=title, subtitle=subtitle)
+    left, right = body.subplots(1, 2)
+    colors = [_KEPT, *[_REJECTED] * (len(bars) - 1)]
+    shapes.draw_bars(left, bars, total=len(kept), colors=colors, xlabel="Share of variants", rows=4, room=1.7)
+    left.set_xticks([tick for tick in left.get_xticks() if 0 <= tick <= 1])
+    frequency = variants["allele_frequency"].to_numpy(float)
+    rarer = np.minimum(frequency, 1 - frequency)
+    edges = np.linspace(0, 0.5, _BINS // 2 + 1)
+    _draw_counts(right, rarer[np.isfinite(rarer)], edges, color=style.GREY, label="all")
+    if (np.isfinite(rarer) & kept).any():
+        _draw_counts(right, rarer[np.isfinite(rarer) & kept], edges, color=_KEPT, label="kept")
+    right.set(xlabel="Frequency of the rarer allele", ylabel="Variants")
+    _finish_counts(right, edges, room=1.2, loc="upper right", ncols=2)
+    return figure
+
+
+# ---- relatives
+
+
+@style.styled
+def kinship(pairs: pd.DataFrame, *, relatedness: Mapping[str, Any]) -> Figure:
+    """Draw the relatives by kinship and the share of variants without a common allele, and the kinship of all pairs.
+
+    ``pairs`` is `kinship.parquet`, the relatives: ``variants``, ``ibs0`` (numbers of variants) and ``kinship``;
+    ``relatedness`` is the content of `relatedness.json`.
+    """
+    title, histogram = "Kinship of pairs of samples", relatedness["histogram"]
+    compared = sum(histogram["counts"]) + relatedness["undefined"]
+    if not compared:
+        return style.explained(title, "No pairs were compared: genomics.relatedness.method is none.")
+    found = ", ".join(f"{style.count(relatedness['degrees'][key])} {look.name}" for key, (look, _) in _DEGREES.items())
+    below = sum(np.asarray(histogram["counts"])[np.asarray(histogram["edges"])[:-1] < _LEAST_KINSHIP - 1e-9].tolist())
+    notes = ["Dotted: the kinship above which one of a pair is set aside."]
+    notes += [f"Not shown: {style.count(below)} pairs of a kinship below {_LEAST_KINSHIP:g}."] if below else []
+    subtitle = f"{style.count(compared)} pairs; relatives: {found}."
+    figure, body = style.titled(9, 4.2, title=title, subtitle=subtitle, notes=notes)
+    left, right = body.subplots(1, 2, sharey=True, width_ratios=(1.5, 1))
+    for axes in (left, right):
+        for _, least in _DEGREES.values():
+            axes.axhline(least, color=style.GREY, linestyle="--", linewidth=0.8, zorder=1)
+    _draw_pairs(left, pairs)
+    right.set_title("All pairs")
+    shapes.draw_histogram(
+        right, histogram["counts"], histogram["edges"], orientation="horizontal", color=style.SKY_BLUE
+    )
+    right.set(xscale="log", xlim=(shapes.LEAST_COUNT, 3 * max([10, *histogram["counts"]])), xlabel="Pairs")
+    bounds = [0.5, *(least for _, least in _DEGREES.values())]
+    for (look, _), (above, least) in zip(_DEGREES.values(), pairwise(bounds), strict=True):
+        shapes.write_at_right(right, look.name, (least + above) / 2)
+    for axes in (left, right):
+        axes.axhline(relatedness["maximum_kinship"], color=style.PURPLE, linestyle=":", linewidth=1.6, zorder=1)
+    left.set(ylabel="Kinship (KING-robust)", ylim=(_LEAST_KINSHIP, _MOST_KINSHIP))
+    return figure
+
+
+def _draw_pairs(axes: Axes, pairs: pd.DataFrame) -> None:
+    axes.set(title="Relatives", xlabel="Share of variants without a common allele (IBS0)")
+    if pairs.empty:
+        axes.text(0.5, 0.87, "No pair is related.", transform=axes.transAxes, ha="center", color=style.TEXT_GREY)
+        return
+    above = np.inf
+    for look, least in _DEGREES.values():
+        rows = pairs[(pairs["kinship"] >= least) & (pairs["kinship"] < above)]
+        above = least
+        axes.scatter(
+            rows["ibs0"] / rows["variants"], rows["kinship"], s=24, color=look.color, marker=look.mark, alpha=0.85,
+            edgecolors="white", linewidths=0.3, label=look.name, zorder=2,
+        )  # fmt: skip
+    axes.set_xlim(left=-0.002)
+    axes.legend(loc="lower left", title="Relationship", alignment="left")
+    shapes.in_percent(axes.xaxis)

@@ -1,0 +1,109 @@
+"""What a run of the genomics application found, in sentences."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from whitewater.io.store import read_json
+from whitewater_apps.genomics.figures import MOST_LABELS
+from whitewater_apps.genomics.steps.relatedness import FALSE_PAIRS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_MOST_PCS = 2
+_LEAST_P = 1e-300
+# Reasons that step `ld_prune` gives.
+PRUNED = "^(linkage disequilibrium|closer than .*)$"
+
+
+def headline(results: Path) -> list[str]:
+    """Return what the results of one device, such as ``results/genomics/cpu``, say, one sentence a line."""
+    tellers = (
+        (_data, ("variants.parquet", "samples.parquet")),
+        (_weak, ("relatedness.json",)),
+        (_significance, ("eigenvalues.json",)),
+        (_components, ("eigenvalues.json", "pcs.parquet")),
+        (_projected, ("projected.parquet",)),
+        (_no_map, ("umap.json",)),
+    )
+    sentences = []
+    for tell, names in tellers:
+        paths = [results / name for name in names]
+        if all(path.exists() for path in paths):
+            sentences += tell(*paths)
+    return sentences
+
+
+def _data(variants: Path, samples: Path) -> list[str]:
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(variants, columns=["kept", "reasons"])
+    kept = pc.sum(table["kept"]).as_py() or 0
+    # Only variants that passed quality control are pruned, so it is their one reason; by distance or by correlation.
+    pruned = pc.sum(pc.match_substring_regex(pc.list_flatten(table["reasons"]), PRUNED)).as_py() or 0
+    count = pq.read_metadata(samples).num_rows
+    before = f"{count:,} samples; {kept + pruned:,} of {len(table):,} variants kept"
+    return [f"{before}, {kept:,} after pruning linkage disequilibrium." if pruned else f"{before}."]
+
+
+def _weak(path: Path) -> list[str]:
+    """Say where relatives are hardly told from strangers."""
+    pairs = read_json(path)["chance_pairs"]
+    if pairs is None or pairs < FALSE_PAIRS:
+        return []
+    return [f"Few variants tell relatives from strangers. Pairs that are relatives by chance: up to {pairs:,.0f}."]
+
+
+def _significance(path: Path) -> list[str]:
+    found = read_json(path)
+    tests, significant = found["tracy_widom"], found["significant_components"]
+    verb = "is" if significant == 1 else "are"
+    largest = max((test["p_value"] for test in tests[:significant]), default=None)
+    p_value = "" if largest is None else f", p ≤ {max(largest, _LEAST_P):.2g}"
+    return [f"{significant} of {len(tests)} components {verb} significant (Tracy-Widom{p_value})."]
+
+
+def _components(eigenvalues: Path, pcs: Path) -> list[str]:
+    import pandas as pd
+
+    found, table = read_json(eigenvalues), pd.read_parquet(pcs)
+    numbers = range(min(_MOST_PCS, found["significant_components"]))
+    shares = found["explained_variance_ratio"]
+    return [
+        f"PC{number + 1} explains {100 * shares[number]:.3g} % of the variance{_contrast(table, f'PC{number + 1}')}."
+        for number in numbers
+    ]
+
+
+def _contrast(table: pd.DataFrame, component: str) -> str:
+    """Say which labels are at the ends of a component; nothing where there are too few or many."""
+    means = table.dropna(subset=["label"]).groupby("label")[component].mean().sort_values()
+    return f" and runs from {means.index[0]} to {means.index[-1]}" if 2 <= len(means) <= MOST_LABELS else ""
+
+
+def _projected(path: Path) -> list[str]:
+    import pandas as pd
+
+    table = pd.read_parquet(path, columns=["data_set", "reason", "PC1"])
+    placed = table[table["PC1"].notna()]
+    second = int((placed["data_set"] == "second").sum())
+    # As text, which an empty column need not be.
+    relatives = int(placed["reason"].astype("string").str.startswith("relative of").sum())
+    others = len(placed) - second - relatives
+    told = {"relatives of others": relatives, "left out otherwise": others, "of the second data set": second}
+    parts = [f"{number:,} {what}" for what, number in told.items() if number]
+    sentences = [f"{len(placed):,} samples were projected: {', '.join(parts)}."] if parts else []
+    if lost := len(table) - len(placed):
+        samples = "sample has" if lost == 1 else "samples have"
+        sentences.append(f"{lost:,} {samples} no scores: column `reason` of projected.parquet tells why.")
+    return sentences
+
+
+def _no_map(path: Path) -> list[str]:
+    found = read_json(path)
+    if found["trustworthiness"] is not None:
+        return []
+    return [f"No map was made: {found['samples']:,} samples are not more than umap.neighbors, {found['neighbors']}."]

@@ -1,0 +1,238 @@
+"""Step `ingest`: genotypes of any source become one folder of dosages; every variant of the source is a row of it."""
+
+import logging
+import shutil
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from whitewater.engines import memory
+from whitewater.errors import InputError, IntegrityError
+from whitewater.genotypes.folder import GenotypeFolder, create_genotypes
+from whitewater.genotypes.genotypes import GENOTYPES_A_BYTE
+from whitewater.genotypes.sources.opening import named_places, open_source, simulated_file
+from whitewater.genotypes.sources.sites import only_seen
+from whitewater.genotypes.sources.source import Source, Tally
+from whitewater.io.local_files import steady
+from whitewater.io.redaction import redacted
+from whitewater.io.remote import local_path
+from whitewater.io.store import digests, write_json
+from whitewater.step import Inputs, Output, Run, main
+from whitewater_apps.genomics.config import Ingest, Labels
+from whitewater_apps.genomics.labels import labels_of, local_table, read_labels
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+logger = logging.getLogger(__name__)
+
+DIPLOID = BIALLELIC = 2
+UNWRITTEN = 0xFF  # all bits set is a missing call: code 3 of two bits, and -1 of int8
+# Measured at most: 160 bytes a variant of the table as it is made and written, more where alleles are long; 60 MB.
+TABLE_BYTES = 200
+WORKERS_BYTES = 100_000_000
+TASKS = 64
+
+
+def ingest(run: Run[Ingest], *, simulated: Inputs, genotypes: Output, inputs: Output) -> None:
+    """Read the genotypes of section ``genomics.ingest`` into a folder, count them, and label the samples.
+
+    Raises InputError if the source is not of the form that its format demands, is empty or out of order, or a label
+    table fits none of its samples; ResourceError if it needs more memory than there is; and IntegrityError if a local
+    file changes while it is read.
+    """
+    with steady([*named_places(run.settings), run.settings.labels.table]):
+        _ingest(run, simulated=simulated, genotypes=genotypes, inputs=inputs)
+
+
+def _ingest(run: Run[Ingest], *, simulated: Inputs, genotypes: Output, inputs: Output) -> None:
+    scratch = genotypes / "converted"
+    source = open_source(run.settings, simulated, scratch=scratch, threads=run.threads)
+    memory.forecast(
+        forecast(source, threads=run.threads),
+        what=f"reading {source.variants:,} variants of {len(source.samples):,} samples",
+        remedy="Use fewer threads, or a store of smaller chunks.",
+    )
+    table = source.variants_table()
+    check_order(table, place=redacted(source.origins[0]))
+    labels, tables = sample_labels(source.samples, run.settings, simulated, refresh=run.refresh)
+    folder, tally = _encode(run, source, genotypes)
+    key = f"genomics.ingest.{run.settings.source}.ploidy"
+    source.check_ploidy(table, tally, key=key)
+    table = only_seen(table, tally.seen) if source.lists_all else table
+    variants = counted(table, tally, exclude=run.settings.multiallelic == "exclude")
+    folder.finish(variants=variants, samples=samples_table(source.samples, labels, tally.missing))
+    files = described([*source.origins, *tables], threads=run.threads)
+    write_json(inputs, {"source": run.settings.source, "files": files})
+    if scratch.exists():
+        shutil.rmtree(scratch)
+    _report(run, source, variants, files)
+
+
+def check_order(table: "pd.DataFrame", *, place: str) -> None:
+    """Refuse variants whose contigs are not contiguous, or whose positions decrease within one.
+
+    Raises
+    ------
+    InputError
+        Naming the first such variant.
+    """
+    contig, names = table["contig"].factorize()
+    position = table["position"].to_numpy()
+    new = np.diff(contig, prepend=-1) != 0
+    # Codes are numbered as they appear, so a contig that begins is new only with the highest code so far.
+    again = new & (contig < np.maximum.accumulate(contig))
+    back = ~new & (np.diff(position, prepend=position[:1]) < 0)
+    if not (again | back).any():
+        return
+    row = int((again | back).argmax())
+    told = f"{place}: variant {row} ({table['id'].iloc[row]}, {names[contig[row]]}:{position[row]})"
+    if again[row]:
+        raise InputError(f"{told} is of contig {names[contig[row]]}, which ended before. Sort the variants by contig.")
+    raise InputError(
+        f"{told} stands behind position {position[row - 1]}. Sort the variants of each contig by position."
+    )
+
+
+def forecast(source: Source, *, threads: int) -> int:
+    """Return about how many bytes the step takes: in each thread a block, its chunks and its codes; and the tables."""
+    rows, samples = max(stop - start for start, stop in source.ranges()), len(source.samples)
+    counts = 4 * (source.ploidy + 2)
+    codes = -(-samples // GENOTYPES_A_BYTE) if source.ploidy == DIPLOID else samples
+    a_thread = 2 * source.block_bytes + rows * (codes + counts) + 8 * samples
+    return WORKERS_BYTES + threads * a_thread + source.variants * (TABLE_BYTES + counts + 8)
+
+
+def _encode(run: Run[Ingest], source: Source, path: Path) -> tuple[GenotypeFolder, Tally]:
+    """Write the calls of all variants, and check that each was counted."""
+    folder = create_genotypes(
+        path,
+        encoding="two_bit" if source.ploidy == DIPLOID else "int8",
+        ploidy=source.ploidy,
+        variants=source.variants,
+        samples=len(source.samples),
+    )
+    shared, ranges = {"source": source, "folder": folder}, source.ranges()
+    # Each range takes milliseconds where chunks are small, which is less than a task of its own would cost.
+    size = -(-len(ranges) // TASKS)
+    tasks = [ranges[first : first + size] for first in range(0, len(ranges), size)]
+    with run.cluster() as client:
+        tallies = run.map(encode_ranges, tasks, client=client, label="ingest", shared=shared)
+        tally = source.tally(0, source.variants)
+        for part in chain.from_iterable(tallies):
+            tally.add(part)
+    check_counts(tally, samples=len(source.samples))
+    return folder, tally
+
+
+def encode_ranges(ranges: Sequence[tuple[int, int]], *, source: Source, folder: GenotypeFolder) -> list[Tally]:
+    """Write the codes of ranges of variants, one after the other; see `encode_range`."""
+    return [encode_range(bounds, source=source, folder=folder) for bounds in ranges]
+
+
+def encode_range(bounds: tuple[int, int], *, source: Source, folder: GenotypeFolder) -> Tally:
+    """Write the codes of a range of variants at their place; run twice, it leaves the same bytes."""
+    start, stop = bounds
+    codes = np.full((stop - start, folder.row_bytes), UNWRITTEN, np.uint8).view(folder.dtype)
+    tally = source.encode(start, stop, codes)
+    folder.write(start, codes)
+    return tally
+
+
+def check_counts(tally: Tally, *, samples: int) -> None:
+    """Check that every call of every variant was counted once.
+
+    Raises
+    ------
+    IntegrityError
+        Naming the first variant of which calls were lost or counted twice.
+    """
+    calls = tally.counts.sum(axis=1, dtype=np.int64)
+    if (calls != samples).any():
+        row = int((calls != samples).argmax())
+        raise IntegrityError(f"variant {row} has {calls[row]} calls counted, not {samples}. Report this as a bug.")
+    if tally.missing.sum() != tally.counts[:, -1].sum(dtype=np.int64):
+        raise IntegrityError(
+            f"{tally.missing.sum()} calls are missing by sample, but {tally.counts[:, -1].sum(dtype=np.int64)} by "
+            "variant. Report this as a bug."
+        )
+
+
+def counted(table: "pd.DataFrame", tally: Tally, *, exclude: bool) -> "pd.DataFrame":
+    """Return the table of the variants with their counts, and whether they are to be excluded as multiallelic."""
+    columns = [*(f"count_{dosage}" for dosage in range(tally.counts.shape[1] - 1)), "count_missing"]
+    counts = dict(zip(columns, tally.counts.T, strict=True))
+    filter_pass = table.pop("filter_pass")
+    return table.assign(multiallelic=exclude & (table["alleles"] > BIALLELIC), filter_pass=filter_pass, **counts)
+
+
+def sample_labels(
+    samples: Sequence[str], settings: Ingest, simulated: Mapping[str, Path], *, refresh: bool = False
+) -> tuple[list[str | None], list[str]]:
+    """Return the label of each sample, None without one, and the table that they are from, if there is one."""
+    labels = settings.labels
+    if settings.source == "generated" and not labels.table:
+        labels = Labels(table=str(simulated_file(simulated, "simulated_labels.csv")))
+    if not labels.table:
+        return [None] * len(samples), []
+    path = local_table(labels.table, refresh=refresh)
+    return labels_of(samples, read_labels(path, labels), table=redacted(labels.table)), [labels.table]
+
+
+def samples_table(
+    samples: Sequence[str], labels: Sequence[str | None], missing: npt.NDArray[np.int64]
+) -> "pd.DataFrame":
+    """Return the table of the samples: sample, label (text or null), count_missing."""
+    import pandas as pd
+
+    return pd.DataFrame(
+        {
+            "sample": pd.Series(samples, dtype="str"),
+            "label": pd.Series(np.array(labels, object), dtype="str"),
+            "count_missing": missing,
+        }
+    )
+
+
+def described(origins: Sequence[str], *, threads: int) -> list[dict[str, Any]]:
+    """Describe what was read: the path, size and SHA-256 of local files and directories, and the URL of others."""
+    local = {origin: path for origin in origins if (path := local_path(origin)) is not None}
+    hashes = digests(list(local.values()), threads=threads)
+    return [
+        {"path": str(local[origin]), "bytes": _size(local[origin]), "sha256": hashes[local[origin]]}
+        if origin in local
+        else {"url": redacted(origin)}
+        for origin in origins
+    ]
+
+
+def _size(path: Path) -> int:
+    return (
+        sum(each.stat().st_size for each in path.rglob("*") if each.is_file()) if path.is_dir() else path.stat().st_size
+    )
+
+
+def _report(run: Run[Ingest], source: Source, variants: "pd.DataFrame", files: Sequence[Mapping[str, Any]]) -> None:
+    facts = {
+        "variants": source.variants,
+        "samples": len(source.samples),
+        "ploidy": source.ploidy,
+        "missing_calls": int(variants["count_missing"].sum()),
+        "multiallelic": int((variants["alleles"] > BIALLELIC).sum()),
+        "local_bytes": sum(each.get("bytes", 0) for each in files),
+    }
+    run.note(**facts)
+    logger.info(
+        "%(variants)d variants of %(samples)d samples, ploidy %(ploidy)d: %(missing_calls)d calls are missing, "
+        "%(multiallelic)d variants are multiallelic",
+        facts,
+    )
+
+
+if __name__ == "__main__":
+    main(ingest)

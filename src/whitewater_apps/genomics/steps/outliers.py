@@ -1,0 +1,66 @@
+"""Step `outliers`: samples far from all others are taken out, and the components computed again, as smartpca does."""
+
+import logging
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from whitewater.genotypes.components import principal_components
+from whitewater.genotypes.config import Pca
+from whitewater.genotypes.folder import open_genotypes
+from whitewater.step import Output, Run, main
+from whitewater_apps.genomics.config import Outliers
+from whitewater_apps.genomics.decisions import read_samples
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+logger = logging.getLogger(__name__)
+
+
+def outliers(run: Run[Outliers], *, packed: Path, samples: Path, selected: Output) -> None:
+    """Take out, in rounds, the samples that lie too far out on any component (Patterson, Price and Reich 2006).
+
+    Raises InputError if the samples that are left have fewer components than are asked for.
+    """
+    folder, settings = open_genotypes(packed), Pca(components=run.settings.components)
+    table = read_samples(samples, folder)
+    with run.cluster() as client:
+        for number in range(1, run.settings.iterations + 1):
+            found = principal_components(
+                folder,
+                table["used"].to_numpy(bool),
+                settings=settings,
+                device=run.device,
+                run_tasks=partial(run.map, client=client, ordered=True),
+                threads=run.threads,
+            )
+            if not _take_out(table, found.scores, limit=run.settings.standard_deviations, number=number):
+                break
+    table.to_parquet(selected, index=False)
+    run.note(outliers=int(table["reason"].str.startswith("outlier").sum()))
+
+
+def _take_out(table: "pd.DataFrame", scores: npt.NDArray[np.float64], *, limit: float, number: int) -> int:
+    """Mark the outliers among the samples used in the table; return how many they are."""
+    component, distance = farthest(scores)
+    used = np.flatnonzero(table["used"])
+    far = np.flatnonzero(distance > limit)
+    reasons = [f"outlier on PC{component[at] + 1} ({distance[at]:.1f} sd, round {number})" for at in far]
+    table.loc[used[far], "used"] = False
+    table.loc[used[far], "reason"] = reasons
+    logger.info("round %d: %d outliers among %d samples", number, len(far), len(used))
+    return len(far)
+
+
+def farthest(scores: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float64]]:
+    """Return the component on which each sample, a row, is farthest from the mean, and how many standard deviations."""
+    distances = np.abs(scores - scores.mean(axis=0)) / scores.std(axis=0, ddof=1)
+    return distances.argmax(axis=1), distances.max(axis=1)
+
+
+if __name__ == "__main__":
+    main(outliers)

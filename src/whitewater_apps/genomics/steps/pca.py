@@ -1,0 +1,92 @@
+"""Step `pca`: the principal components of the samples, their eigenvalues and their loadings."""
+
+import logging
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from whitewater.genotypes.components import PrincipalComponents, principal_components
+from whitewater.genotypes.config import Pca
+from whitewater.genotypes.folder import open_genotypes
+from whitewater.genotypes.loadings import write_loadings
+from whitewater.io.store import write_json
+from whitewater.step import Output, Run, main
+from whitewater_apps.genomics.decisions import read_samples
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+logger = logging.getLogger(__name__)
+
+
+def pca(
+    run: Run[Pca],
+    *,
+    packed: Path,
+    samples: Path,
+    pcs: Output,
+    eigenvalues: Output,
+    loadings: Output,
+    selected: Output,
+) -> None:
+    """Compute principal components from the samples that are used, and which variants make them.
+
+    Raises InputError if the data have fewer components than are asked for, and ResourceError if there is not enough
+    memory.
+    """
+    folder = open_genotypes(packed)
+    table = read_samples(samples, folder)
+    with run.cluster() as client:
+        found = principal_components(
+            folder,
+            table["used"].to_numpy(bool),
+            settings=run.settings,
+            device=run.device,
+            run_tasks=partial(run.map, client=client, ordered=True),
+            threads=run.threads,
+        )
+        write_loadings(loadings, found, scaling=run.settings.scaling.model_dump())
+    described = _described(found, run.settings)
+    _score_table(table, found).to_parquet(pcs, index=False)
+    table.to_parquet(selected, index=False)
+    write_json(eigenvalues, described)
+    run.note(
+        **{name: described[name] for name in ("samples", "variants", "solver", "passes", "significant_components")}
+    )
+    logger.info("%d of %d components are significant", described["significant_components"], run.settings.components)
+
+
+def _score_table(samples: "pd.DataFrame", found: PrincipalComponents) -> "pd.DataFrame":
+    scores = found.scores
+    named = {f"PC{number}": scores[:, number - 1] for number in range(1, scores.shape[1] + 1)}
+    return samples.loc[samples["used"], ["sample", "label"]].reset_index(drop=True).assign(**named)
+
+
+def _described(found: PrincipalComponents, settings: Pca) -> dict[str, Any]:
+    spectrum, test = found.spectrum, found.significance
+    thresholds = test.thresholds(spectrum.eigenvalues, settings.significance)
+    tests = zip(test.statistics.tolist(), test.p_values.tolist(), thresholds.tolist(), strict=True)
+    return {
+        "eigenvalues": spectrum.eigenvalues.tolist(),
+        "explained_variance_ratio": (spectrum.eigenvalues / spectrum.total).tolist(),
+        "total_variance": spectrum.total,
+        "samples": found.genotypes.samples,
+        "variants": found.genotypes.varying,
+        "solver": spectrum.solver,
+        "passes": spectrum.passes,
+        "residuals": None if spectrum.residuals is None else spectrum.residuals.tolist(),
+        "converged": spectrum.converged.tolist(),
+        "tracy_widom": [
+            {"component": number, "statistic": statistic, "p_value": p_value, "threshold": threshold}
+            for number, (statistic, p_value, threshold) in enumerate(tests, start=1)
+        ],
+        "significant_components": test.significant_components(settings.significance),
+        "effective_variants": float(np.atleast_1d(test.effective_variants)[0]),
+        "scaling": settings.scaling.model_dump(),
+    }
+
+
+if __name__ == "__main__":
+    main(pca)

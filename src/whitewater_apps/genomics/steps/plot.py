@@ -1,0 +1,77 @@
+"""Step `plot`: the pictures, each drawn once and written in every format."""
+
+import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from whitewater.figures import style
+from whitewater.io.store import read_json
+from whitewater.step import Outputs, Run, main
+from whitewater_apps.genomics import figures
+from whitewater_apps.genomics.config import Plot
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def plot(
+    run: Run[Plot],
+    *,
+    pcs: Path,
+    projected: Path,
+    eigenvalues: Path,
+    loadings: Path,
+    variants: Path,
+    samples: Path,
+    kinship: Path,
+    relatedness: Path,
+    umap: Path,
+    umap_quality: Path,
+    plots: Outputs,
+) -> None:
+    """Draw pairs of components, scree, loadings, call rates, rejected variants, kinship and the map of the samples.
+
+    The name of a file says which picture it is, and in which format: ``pcs_1_2.png``.
+    """
+    import pandas as pd
+
+    read = pd.read_parquet
+
+    def pair(x: int, y: int) -> "Figure":
+        return figures.component_pair(read(pcs), read(projected), eigenvalues=read_json(eigenvalues), pair=(x, y))
+
+    draw: dict[str, Callable[[], Figure]] = {
+        "pcs_1_2": partial(pair, 1, 2),
+        "scree": lambda: figures.scree(read_json(eigenvalues)),
+        "loadings_by_position": lambda: _loadings(loadings, components=run.settings.components),
+        "missingness": lambda: figures.missingness(
+            read(samples, columns=["call_rate", "reason"]), read(variants, columns=["call_rate", "reasons"])
+        ),
+        "variant_quality": lambda: figures.variant_quality(
+            read(variants, columns=["allele_frequency", "kept", "reasons"])
+        ),
+        "kinship": lambda: figures.kinship(read(kinship), relatedness=read_json(relatedness)),
+        "umap": lambda: figures.umap(read(umap), read(projected, columns=["label"]), quality=read_json(umap_quality)),
+    }
+    for name in plots:
+        if numbers := re.fullmatch(r"pcs_(\d+)_(\d+)", Path(name).stem):
+            draw[numbers[0]] = partial(pair, int(numbers[1]), int(numbers[2]))
+    run.note(pictures=style.draw_all(draw, plots))
+
+
+def _loadings(path: Path, *, components: int) -> "Figure":
+    from whitewater.genotypes.loadings import read_loadings
+
+    found = read_loadings(path)
+    return figures.loadings_by_position(
+        found.weights,
+        contigs=found.variants["contig"].tolist(),
+        positions=found.variants["position"].to_numpy(),
+        components=components,
+    )
+
+
+if __name__ == "__main__":
+    main(plot)

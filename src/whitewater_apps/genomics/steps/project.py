@@ -1,0 +1,181 @@
+"""Step `project`: scores of samples that the components were not computed from, and of a second data set."""
+
+import logging
+import shutil
+from collections.abc import Sequence
+from functools import partial, reduce
+from operator import add
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from whitewater.errors import InputError
+from whitewater.genotypes.folder import GenotypeFolder, open_genotypes
+from whitewater.genotypes.loadings import Loadings, read_loadings
+from whitewater.genotypes.matching import Matches, match
+from whitewater.genotypes.projection import VARIANTS_A_COMPONENT, Sums, scores, sums
+from whitewater.genotypes.sources.opening import named_places, open_source
+from whitewater.genotypes.sources.source import dosages_of
+from whitewater.io.local_files import steady
+from whitewater.io.redaction import redacted
+from whitewater.step import Output, Run, main
+from whitewater_apps.genomics.config import Project
+from whitewater_apps.genomics.steps.ingest import described
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from whitewater.genotypes.sources.source import Source, Tally
+
+logger = logging.getLogger(__name__)
+
+
+def project(
+    run: Run[Project],
+    *,
+    packed: Path,
+    samples: Path,
+    loadings: Path,
+    projected: Output,
+) -> None:
+    """Project the samples that were not used, and those of the second data set, on the principal components.
+
+    Raises InputError if the second data set cannot be read, holds too few of the variants, or has another ploidy, and
+    IntegrityError if a local file of the second data set changes while it is read.
+    """
+    import pandas as pd
+
+    fitted = read_loadings(loadings)
+    found = pd.read_parquet(samples)
+    tables = [_first(run, open_genotypes(packed), found.loc[~found["used"]], fitted)]
+    if run.settings.second.source != "none":
+        # VCF files are converted in the place of the output, which is cleared whatever happens.
+        with steady(named_places(run.settings.second)):
+            tables.append(_second(run, fitted, scratch=projected))
+        if projected.is_dir():
+            shutil.rmtree(projected)
+    table = pd.concat(tables, ignore_index=True)
+    table.to_parquet(projected, index=False)
+    lost = int(table["PC1"].isna().sum())
+    run.note(projected=len(table) - lost, without_scores=lost)
+    logger.info("%d samples projected; %d have no scores: column reason tells why", len(table) - lost, lost)
+
+
+def _first(run: Run[Project], folder: GenotypeFolder, samples: "pd.DataFrame", loadings: Loadings) -> "pd.DataFrame":
+    """Project samples of the data set that the components were computed from; ``samples`` has their row as index."""
+    if folder.variants != len(loadings.weights):
+        raise InputError(f"{folder.path} has {folder.variants} variants, the loadings have {len(loadings.weights)}: "
+                         "they are of different runs. Run pca again.")  # fmt: skip
+    chosen = samples.index.to_numpy()
+    with run.cluster() as client:
+        work = partial(_sums_of_range, folder=folder, chosen=chosen, device=run.device)
+        parts = run.map(work, folder.ranges(), client=client, label="project", ordered=True,
+                        shared={"loadings": loadings})  # fmt: skip
+        found = reduce(add, parts) if len(chosen) else None
+    return _table(run, samples, found, loadings=loadings, data_set="first", reasons=samples["reason"].tolist())
+
+
+def _sums_of_range(
+    between: tuple[int, int],
+    *,
+    folder: GenotypeFolder,
+    chosen: npt.NDArray[np.intp],
+    device: Any,
+    loadings: Loadings,
+) -> Sums:
+    def sums_of(start: int) -> Sums:
+        rows = np.arange(start, min(start + folder.block_variants, between[1]))
+        genotypes = folder.read(start, int(rows[-1]) + 1)
+        dosages = dosages_of(genotypes.codes, chosen) if genotypes.packed else genotypes.codes[:, chosen]
+        return sums(dosages, rows, loadings=loadings, device=device)
+
+    return reduce(add, map(sums_of, range(*between, folder.block_variants)))
+
+
+def _second(run: Run[Project], loadings: Loadings, *, scratch: Path) -> "pd.DataFrame":
+    """Project all samples of the second data set."""
+    import pandas as pd
+
+    source = open_source(run.settings.second, {}, scratch=scratch, threads=run.threads)
+    place = redacted(source.origins[0])
+    key = f"genomics.project.second.{run.settings.second.source}.ploidy"
+    if source.ploidy != loadings.ploidy:
+        raise InputError(f"project.second {place} has ploidy {source.ploidy}, but the components are of ploidy "
+                         f"{loadings.ploidy}. Give a data set of the same; where only some of its calls have more "
+                         f"alleles, set {key}.")  # fmt: skip
+    variants = source.variants_table()
+    matches = match(loadings.variants, variants, keep_ambiguous=run.settings.ambiguous == "keep")
+    logger.info("variants of the second data set: %s", matches.counts)
+    run.note(second_data_set=matches.counts, second_files=described(source.origins, threads=run.threads))
+    share = len(matches.first) / len(loadings.weights)
+    if share < run.settings.minimum_matched:
+        raise InputError(
+            f"project.second {place} holds {100 * share:.1f} % of the {len(loadings.weights)} variants "
+            f"of the components, less than project.minimum_matched ({100 * run.settings.minimum_matched:.0f} %): "
+            f"{matches.counts}. Check that both name variants alike and count the same genome build, or lower it."
+        )
+    tally = source.tally(0, source.variants)
+    work = partial(_sums_of_source, source=source, matches=matches, loadings=loadings, device=run.device, tally=tally)
+    found = reduce(add, map(work, source.ranges()))
+    source.check_ploidy(variants, tally, key=key)
+    samples = pd.DataFrame({"sample": list(source.samples), "label": None})
+    return _table(run, samples, found, loadings=loadings, data_set="second", reasons=["second data set"] * len(samples))
+
+
+def _sums_of_source(
+    between: tuple[int, int],
+    *,
+    source: "Source",
+    matches: Matches,
+    loadings: Loadings,
+    device: Any,
+    tally: "Tally",
+) -> Sums:
+    start, stop = between
+    inside = (matches.second >= start) & (matches.second < stop)
+    read, found = source.read_dosages(start, stop)
+    tally.add(found)
+    dosages = read[matches.second[inside] - start]
+    swapped = matches.swapped[inside]
+    flipped = dosages[swapped]
+    dosages[swapped] = np.where(flipped < 0, flipped, loadings.ploidy - flipped)
+    return sums(dosages, matches.first[inside], loadings=loadings, device=device)
+
+
+def _table(
+    run: Run[Project],
+    samples: "pd.DataFrame",
+    found: Sums | None,
+    *,
+    loadings: Loadings,
+    data_set: str,
+    reasons: Sequence[str],
+) -> "pd.DataFrame":
+    import pandas as pd
+
+    size = len(loadings.eigenvalues)
+    placed = scores(found, loadings=loadings, method=run.settings.method) if found else np.empty((0, size))
+    called = found.called if found else np.empty(0, np.int64)
+    why = [
+        f"{reason}; {_why_not(number, components=size)}" if np.isnan(score) else reason
+        for reason, number, score in zip(reasons, called.tolist(), placed[:, 0], strict=True)
+    ]
+    columns = {"sample": samples["sample"].to_numpy(), "label": samples["label"].to_numpy(), "data_set": data_set,
+               "reason": why, "variants": called}  # fmt: skip
+    # Text also where there is no sample, so that the columns of a table without rows have types.
+    table = pd.DataFrame(columns).astype(dict.fromkeys(("sample", "label", "data_set", "reason"), "str"))
+    return table.assign(**{f"PC{at + 1}": placed[:, at] for at in range(size)})
+
+
+def _why_not(called: int, *, components: int) -> str:
+    """Return why a sample has no scores, from the number of its called variants."""
+    needed = VARIANTS_A_COMPONENT * components
+    if called < needed:
+        return f"called at {called} of the variants of the components, {needed} are needed"
+    return "its called variants do not tell the components apart"
+
+
+if __name__ == "__main__":
+    main(project)

@@ -1,0 +1,261 @@
+"""Step `relatedness`: the kinship of all pairs of samples, and the samples that the components are computed from."""
+
+import heapq
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from math import erfc, sqrt
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from whitewater.errors import InputError
+from whitewater.genotypes.config import Relatedness
+from whitewater.genotypes.folder import GenotypeFolder, open_genotypes
+from whitewater.genotypes.kinship import BINS, Pairs, Rows, kinship_of_pairs, require_diploid
+from whitewater.io.store import write_json
+from whitewater.step import Output, Run, main
+from whitewater_apps.genomics.decisions import kept_rows, read_decisions
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+logger = logging.getLogger(__name__)
+# The least kinship of each degree: halfway between the powers of two that are expected, on the scale of logarithms.
+DEGREES = {"duplicate": 2**-1.5, "first": 2**-2.5, "second": 2**-3.5, "third": 2**-4.5}
+# Pairs of strangers expected to come out as relatives, from which on it is said.
+FALSE_PAIRS = 1.0
+NO_PAIRS = Pairs(np.empty((0, 5), np.int64), np.empty(0), np.zeros(BINS, np.int64), 0)
+
+
+def relatedness(
+    run: Run[Relatedness], *, genotypes: Path, variants: Path, kinship: Output, summary: Output, samples: Output
+) -> None:
+    """Find relatives over the kept variants, and a large set of samples without relatives.
+
+    The call rate of a sample is that over all variants of the source, kept or not.
+
+    Raises ConfigError if the samples are not diploid, and InputError if the samples or the variants are too few to tell
+    relatives from strangers.
+    """
+    folder = open_genotypes(genotypes)
+    limit = run.settings.maximum_kinship
+    decisions = read_decisions(variants, folder)
+    rows = kept_rows(decisions, variants)
+    chance = _chance(folder, decisions["allele_frequency"].to_numpy()[rows], run.settings)
+    pairs = _pairs(run, folder, rows)
+    described = folder.samples_table()
+    chosen = choose_samples(_with_call_rate(described, folder), pairs.related[pairs.kinship > limit, :2], run.settings)
+    related = pairs_table(pairs, described["sample"])
+    found = summarise(related, pairs, unrelated=int(chosen["used"].sum()), maximum_kinship=limit) | chance
+    related.to_parquet(kinship, index=False)
+    chosen.to_parquet(samples, index=False)
+    write_json(summary, found)
+    run.note(samples=folder.samples, unrelated=found["unrelated"], related_pairs=found["pairs"], **found["degrees"])
+    logger.info("%d of %d samples are used; %d pairs are related", found["unrelated"], folder.samples, found["pairs"])
+
+
+def kinship_of_strangers(frequencies: npt.NDArray[np.float64]) -> tuple[float, float]:
+    """Return the mean and the standard error of the kinship of two strangers of one population.
+
+    At a variant of frequency p both are heterozygous with a probability of h^2, h = 2 p (1 - p), and homozygous for
+    different alleles with one of h^2 / 2. If variants are independent, the variance of (het_het - 2 ibs0) / (sum of
+    heterozygous calls of both) so is 3/4 sum h^2 / (sum h)^2; its root is at least 0.87 / sqrt(variants). The mean is
+    below 0, for KING-robust divides by the smaller number of heterozygous calls, not by the mean of both.
+    """
+    heterozygous = 2 * frequencies * (1 - frequencies)
+    total = heterozygous.sum()
+    mean = -np.sqrt((heterozygous * (1 - heterozygous)).sum() / np.pi) / (2 * total)
+    return float(mean), float(np.sqrt(0.75 * (heterozygous**2).sum()) / total)
+
+
+def _chance(
+    folder: GenotypeFolder, frequencies: npt.NDArray[np.float64], settings: Relatedness
+) -> dict[str, float | None]:
+    """Return how far the kinship of strangers is off, and how many pairs of them would be relatives by chance.
+
+    Refuse samples and variants that do not tell relatives from strangers, and warn of those that hardly do.
+    """
+    if settings.method == "none":
+        return {"standard_error": None, "chance_pairs": None}
+    require_diploid(folder)
+    _check_samples(folder.samples, settings.minimum_samples)
+    samples, limit = folder.samples, settings.maximum_kinship
+    mean, error = kinship_of_strangers(frequencies)
+    each = (samples - 1) * erfc((limit - mean) / error / sqrt(2)) / 2
+    told = f"The kinship of two strangers at {len(frequencies):,} variants has a standard error of {error:.2g}"
+    if each > settings.maximum_chance_relatives:
+        raise InputError(
+            f"{told}: by chance, each of {samples:,} samples would have {each:,.1f} relatives, with a kinship above "
+            f"{limit:g}. Keep more variants (genomics.variant_qc, genomics.ld_prune), set genomics.relatedness.method "
+            "to none, or raise genomics.relatedness.maximum_chance_relatives, which is "
+            f"{settings.maximum_chance_relatives:g}."
+        )
+    pairs = samples * each / 2
+    if pairs >= FALSE_PAIRS:
+        logger.warning("%s. Pairs of strangers that come out as relatives by chance: up to %.0f", told, pairs)
+    return {"standard_error": error, "chance_pairs": pairs}
+
+
+def _check_samples(samples: int, least: int) -> None:
+    if samples < least:
+        raise InputError(
+            f"There are {samples} samples. With fewer than {least} (genomics.relatedness.minimum_samples) the variants "
+            "that differ among them, and are not linked, do not tell relatives from strangers. Give more samples, or "
+            "set genomics.relatedness.method to none."
+        )
+
+
+def _pairs(run: Run[Relatedness], folder: GenotypeFolder, rows: Rows) -> Pairs:
+    if run.settings.method == "none":
+        return NO_PAIRS
+    threshold = min(run.settings.maximum_kinship, DEGREES["third"])
+    with run.cluster() as client:
+        return kinship_of_pairs(run, folder, rows, threshold=threshold, client=client)
+
+
+def pairs_table(pairs: Pairs, names: "pd.Series[str]") -> "pd.DataFrame":
+    """Return the pairs of the third degree and closer, with the names of the samples, most related first."""
+    import pandas as pd
+
+    near = pairs.kinship >= DEGREES["third"]
+    related = pairs.related[near]
+    table = pd.DataFrame(related[:, 2:], columns=["variants", "het_het", "ibs0"])
+    table.insert(0, "sample_1", names.to_numpy()[related[:, 0]])
+    table.insert(1, "sample_2", names.to_numpy()[related[:, 1]])
+    return table.astype({"sample_1": "str", "sample_2": "str"}).assign(kinship=pairs.kinship[near])
+
+
+def summarise(related: "pd.DataFrame", pairs: Pairs, *, unrelated: int, maximum_kinship: float) -> dict[str, Any]:
+    """Count the pairs by degree, and the kinship of all pairs in bins.
+
+    ``pairs`` counts the related ones, ``undefined`` those in which a sample has no heterozygous call, out of the
+    histogram, whose first bin holds all kinship below its end, too. ``maximum_kinship`` is the limit that was set.
+    """
+    least = np.array([*DEGREES.values()])
+    degree = np.searchsorted(-least, -related["kinship"].to_numpy())
+    counts = np.bincount(degree, minlength=len(least)).tolist()
+    edges = (np.arange(BINS + 1) / BINS - 0.5).tolist()
+    return {
+        "pairs": len(related),
+        "degrees": dict(zip(DEGREES, counts, strict=True)),
+        "histogram": {"edges": edges, "counts": pairs.histogram.tolist()},
+        "undefined": pairs.undefined,
+        "maximum_kinship": maximum_kinship,
+        "unrelated": unrelated,
+    }
+
+
+def _with_call_rate(samples: "pd.DataFrame", folder: GenotypeFolder) -> "pd.DataFrame":
+    return samples[["sample", "label"]].assign(call_rate=1 - samples["count_missing"] / folder.variants)
+
+
+# ---- the samples that are used: called often enough, not held out, and no two of them relatives
+
+
+def choose_samples(samples: "pd.DataFrame", relatives: npt.NDArray[np.int64], settings: Relatedness) -> "pd.DataFrame":
+    """Return the samples with columns ``used`` (bool) and ``reason`` (text, empty where used).
+
+    Of several reasons the first counts: excluded by name, held out by label, call rate, relative of a sample that is
+    used.
+
+    Parameters
+    ----------
+    samples
+        Columns sample, label (null where there is none) and call_rate.
+    relatives
+        int64 (pairs, 2): places of samples that are relatives.
+
+    Raises
+    ------
+    InputError
+        If there is no sample or label of a name in the settings, or no sample is left.
+    """
+    reasons = _reasons(samples, settings)
+    candidates = [place for place, reason in enumerate(reasons) if not reason]
+    names = samples["sample"].tolist()
+    for place, relative in keep_unrelated(candidates, relatives, samples["call_rate"].tolist()).items():
+        reasons[place] = f"relative of {names[relative]}"
+    if all(reasons):
+        raise InputError(
+            f"None of the {len(reasons)} samples is left, for the reasons: {', '.join(sorted(set(reasons))[:5])}. "
+            "Change minimum_call_rate, exclude or hold_out_labels in genomics.relatedness."
+        )
+    return samples.assign(used=[not reason for reason in reasons], reason=reasons)
+
+
+def keep_unrelated(
+    candidates: Iterable[int], relatives: npt.NDArray[np.int64], call_rate: Sequence[float]
+) -> dict[int, int]:
+    """Return the candidates that must go, so that no two relatives stay, each with a relative that stays.
+
+    Again and again the candidate with the fewest relatives left is kept, and these go; of equals, the one with the
+    higher call rate, then the first. So none of those that went could come back: each has a relative that stays. To
+    find the largest set is NP-hard; this finds it in forests, and in what families look like mostly.
+    """
+    left = set(candidates)
+    neighbours: dict[int, set[int]] = defaultdict(set)
+    for one, other in relatives.tolist():
+        if one in left and other in left:
+            neighbours[one].add(other)
+            neighbours[other].add(one)
+    waiting = [(len(near), -call_rate[place], place) for place, near in neighbours.items()]
+    heapq.heapify(waiting)
+    gone: dict[int, int] = {}
+    while waiting:
+        degree, _, kept = heapq.heappop(waiting)
+        # Entries of candidates that lost a relative since are out of date; a newer one is in the heap.
+        if kept not in left or degree != len(neighbours[kept]):
+            continue
+        left.remove(kept)
+        for place in neighbours[kept]:
+            left.remove(place)
+            gone[place] = kept
+        for place in _lose(neighbours, neighbours[kept]):
+            if place in left:
+                heapq.heappush(waiting, (len(neighbours[place]), -call_rate[place], place))
+    return gone
+
+
+def _lose(neighbours: dict[int, set[int]], going: set[int]) -> set[int]:
+    """Take those that go away from their relatives; return these."""
+    touched = set()
+    for place in going:
+        touched |= neighbours[place]
+    for place in touched - going:
+        neighbours[place] = neighbours[place] - going
+    return touched - going
+
+
+def _reasons(samples: "pd.DataFrame", settings: Relatedness) -> list[str]:
+    """Return for each sample why it is out whatever its relatives, else an empty text."""
+    excluded, held_out = set(settings.exclude), set(settings.hold_out_labels)
+    labels = samples["label"].astype(object).where(samples["label"].notna(), None).tolist()
+    names = samples["sample"].tolist()
+    _check_known(excluded - set(names), "exclude", known=names)
+    _check_known(
+        held_out - set(labels), "hold_out_labels", known=sorted({label for label in labels if label is not None})
+    )
+    return [
+        "excluded" if name in excluded
+        else "held out" if label in held_out
+        else f"call rate {rate:.4g}" if rate < settings.minimum_call_rate
+        else ""
+        for name, label, rate in zip(names, labels, samples["call_rate"].tolist(), strict=True)
+    ]  # fmt: skip
+
+
+def _check_known(unknown: set[str], key: str, *, known: Sequence[str]) -> None:
+    if unknown:
+        shown = ", ".join(known[:20]) + (f", ... ({len(known)} in all)" if len(known) > 20 else "")
+        raise InputError(
+            f"genomics.relatedness.{key} names {', '.join(sorted(unknown))}, which no sample has. "
+            f"Known: {shown or 'none'}."
+        )
+
+
+if __name__ == "__main__":
+    main(relatedness)

@@ -1,0 +1,113 @@
+"""Configuration of the PageRank application: one section for each step, which gets exactly its section."""
+
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from whitewater.config.base import Section, Sourced
+from whitewater.graphs.config import Edges, Pagerank
+from whitewater.text.config import Index, Search
+from whitewater.web.config import Crawl, Html, Parse
+
+Share = Annotated[float, Field(ge=0, le=1)]
+Source = Literal["generated", "html", "crawl", "warc", "edges"]
+
+
+class Simulate(Section):
+    """A web of linked HTML pages by topic, with dirt: dangling and duplicate pages, redirects, broken links."""
+
+    pages: int = Field(1000, ge=10, description="HTML pages.")
+    topics: int = Field(
+        12,
+        ge=1,
+        le=1000,
+        description="Topics; pages of one link to each other more often, and share words. Fewer, where a topic would "
+        "have fewer than 5 pages.",
+    )
+    words: int = Field(120, ge=5, description="Mean number of words of a page.")
+    links: float = Field(8.0, ge=0, description="Mean number of links of a page that has any.")
+    dangling: Share = Field(0.2, description="Share of the pages without links.")
+    redirects: Share = Field(0.03, description="Addresses that redirect, as a share of the pages.")
+    duplicates: Share = Field(0.02, description="Addresses with the content of another page, as a share of the pages.")
+    broken: Share = Field(0.03, description="Share of the links that lead nowhere.")
+    seed: int = Field(1998, ge=0, lt=2**31, description="Seed; equal seeds give equal files.")
+
+    @model_validator(mode="after")
+    def _pages_with_links_have_one(self) -> Self:
+        if 0 < self.links < 1:
+            raise ValueError(f"links is {self.links}, but pages that have any have at least 1: set 0, or 1 or more")
+        return self
+
+
+class Warc(Section):
+    """Files of web archives: WARC, or WET (text without links)."""
+
+    files: tuple[str, ...] = Field((), description="Paths, globs or URLs of .warc, .warc.gz, .wet, .wet.gz.")
+    anonymous: bool = Field(True, description="Read gs:// and s3:// without credentials.")
+
+
+class Fetch(Sourced):
+    """Where the pages or the edges come from."""
+
+    source: Source = Field("generated", description="Which of the sources below is used.")
+    html: Html = Html()
+    crawl: Crawl = Crawl()
+    warc: Warc = Warc()
+    edges: Edges = Edges()
+
+    needed: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "html": ("html.folder",), "crawl": ("crawl.start_urls",), "warc": ("warc.files",), "edges": ("edges.files",)
+    }  # fmt: skip
+
+
+class EdgeRules(Section):
+    """Which links become edges; what is left out is counted by rule."""
+
+    broken: Literal["drop", "keep"] = Field(
+        "drop", description="Links to what is no vertex: drop, or keep: their targets become vertices without links."
+    )
+    self_loops: Literal["drop", "keep"] = Field("drop", description="Links from a page to itself.")
+
+
+class Renumber(Section):
+    """From edges to compressed sparse rows."""
+
+    duplicates: Literal["drop", "sum", "maximum"] = Field(
+        "drop",
+        description="Edges with the same ends. drop: one counts (only without weights); sum: their weights, each 1 "
+        "where there are none, are added; maximum: the largest weight counts.",
+    )
+    memory_gb: float = Field(
+        0.0, ge=0, description="Memory for edges under way; what exceeds it goes to disk. 0: half of what is available."
+    )
+
+
+class Communities(Section):
+    """Weakly connected components, and communities by modularity."""
+
+    method: Literal["leiden", "louvain", "none"] = Field("leiden", description="none: components only.")
+    resolution: float = Field(1.0, gt=0, description="Higher values give more and smaller communities.")
+    seed: int = Field(0, ge=0, lt=2**31, description="Seed of the order in which vertices are moved.")
+
+
+class Plot(Section):
+    """How the pictures are drawn."""
+
+    formats: tuple[Literal["png", "svg"], ...] = Field(("png", "svg"), min_length=1, description="File formats.")
+    top: int = Field(12, ge=2, le=40, description="Top pages in the drawn neighbourhood.")
+
+
+class PageRank(Section):
+    """Which pages matter: PageRank of a web, its communities, and ranked search."""
+
+    simulate: Simulate = Simulate()
+    fetch: Fetch = Fetch()
+    parse: Parse = Parse()
+    edges: EdgeRules = EdgeRules()
+    renumber: Renumber = Renumber()
+    pagerank: Pagerank = Pagerank()
+    communities: Communities = Communities()
+    index: Index = Index()
+    search: Search = Search()
+    plot: Plot = Plot()

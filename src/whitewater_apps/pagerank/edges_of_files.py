@@ -1,0 +1,303 @@
+"""Edges from files: lines of text, plain or gzip, and Parquet, with or without a table of the vertices.
+
+Files are read in parts, each by a task of its own and into a part of the folder of its own, so that the result is the
+same for any number of workers. Memory is that of some blocks for each worker, and of the vertices where they are known:
+those of a table, of names, or of adjacency.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from whitewater.errors import ConfigError, InputError, WhitewaterError
+from whitewater.graphs.config import Edges
+from whitewater.graphs.edge_files import parquet, text
+from whitewater.graphs.edge_files.names import Batch, Merging, merged
+from whitewater.graphs.edge_files.text import TextFile, Unit
+from whitewater.graphs.edges_folder import EdgesFolder, EdgesWriter, finish_edges, open_edges
+from whitewater.graphs.vertex_ids import Ids, places_of
+from whitewater.io.folder import RowGroup
+from whitewater.tables.arrow_arrays import to_arrow
+
+if TYPE_CHECKING:
+    from whitewater.engines.workers import Workers
+    from whitewater.step import Run
+    from whitewater.web.pages import PagesFolder
+    from whitewater_apps.pagerank.config import EdgeRules
+
+
+logger = logging.getLogger(__name__)
+
+# What is counted in any case. The rows read are the edges and those dropped by each rule.
+COUNTS = ("read", "edges", "broken", "dropped_broken", "self_loops", "dropped_self_loops")
+# What lines of text are that are no rows.
+LINES = ("lines", "comments", "empty_lines", "headers")
+# Files that an error names; more could not be read.
+_NAMED = 10
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+Mask = npt.NDArray[np.bool_]
+# By path; None where a file is Parquet.
+Files = dict[Path, TextFile | None]
+
+
+class Part(NamedTuple):
+    """What one task reads, and the number of the part that it writes."""
+
+    number: int
+    unit: Unit | RowGroup
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How parts are read: settings, rules, the folder that is written, and the vertices where a table gave them."""
+
+    settings: Edges
+    rules: EdgeRules
+    folder: Path
+    known: Ids | None
+
+    def knows(self, ids: Ids) -> Mask:
+        """Return which ids the table of vertices has, bool (ids,); all, if there is none."""
+        return np.ones(len(ids), bool) if self.known is None else places_of(ids, self.known) >= 0
+
+
+def edges_of_files(run: Run[EdgeRules], fetched: PagesFolder, folder: Path) -> EdgesFolder:
+    """Write the edges of the files that a folder of pages names, and their vertices, where they are known.
+
+    Raises InputError if a file cannot be read, a row is not as the settings say, or there is neither an edge nor a
+    vertex.
+    """
+    settings = Edges.model_validate(fetched.settings)
+    if settings.weighted and settings.layout == "adjacency":
+        raise ConfigError(
+            "pagerank.fetch.edges: layout adjacency has no weights. Set weighted to false, or layout to pairs."
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    with run.cluster() as client:
+        of_table, table = _read_table(run, _opened(fetched, "vertices", settings), settings, client)
+        reading = Reading(settings, run.settings, folder, None if table is None else table["vertex"].to_numpy())
+        counts, vertices = _read_edges(run, _opened(fetched, "edges", settings), reading, table, client)
+    counts += of_table
+    if counts["lines"]:
+        logger.info("%d lines, of which %d are comments, %d empty and %d headers", *(counts[name] for name in LINES))
+    if not counts["edges"] and not (vertices is not None and vertices.num_rows):
+        raise InputError(f"{', '.join(fetched.files.get('edges', [])[:3])}: no edge was found, and no vertex. "
+                         "Check pagerank.fetch.edges and the rules in section pagerank.edges.")  # fmt: skip
+    finish_edges(
+        folder,
+        weighted=settings.weighted,
+        directed=settings.directed,
+        vertices=vertices,
+        counts={**dict.fromkeys(LINES, 0), **total(counts)},
+    )
+    return open_edges(folder)
+
+
+def _read_edges(
+    run: Run[EdgeRules], files: Files, reading: Reading, table: pa.Table | None, client: Workers
+) -> tuple[Counter[str], pa.Table | None]:
+    """Read all files; return the counts, and the vertices: those of the table, if there is one, and those found."""
+    counts = {path: Counter(file.counts if file else {}) for path, file in files.items()}
+    vertices = Merging(*[] if table is None else [table])
+    for path, (counted, found) in _read(run, files, partial(read_part, reading=reading), label="edges", client=client):
+        counts[path].update(counted)
+        if found is not None and found.num_rows:
+            vertices.add(_like(table, found))
+    _check_declared(files, counts)
+    _warn_of_unread(files, counts, reading.settings)
+    return sum(counts.values(), Counter[str]()), vertices.table()
+
+
+def _read_table(
+    run: Run[EdgeRules], files: Files, settings: Edges, client: Workers
+) -> tuple[Counter[str], pa.Table | None]:
+    """Read files of vertices; return counts of rows that repeat a vertex and of lines, and the table, if any."""
+    if not files:
+        return Counter(), None
+    counts = sum((file.counts for file in files.values() if file), Counter[str]())
+    tables = list[pa.Table]()
+    for _, (found, several) in _read(run, files, partial(_read_vertices, settings=settings), label="vertices",
+                                     client=client):  # fmt: skip
+        counts.update(found)
+        tables += several
+    if not tables:
+        raise InputError(f"{next(iter(files))} and the other files of vertices hold none. Check "
+                         "pagerank.fetch.edges.vertices.")  # fmt: skip
+    if len({table.schema for table in tables}) > 1:
+        raise InputError("some files of vertices give names and others do not. Give all vertices a name, or none.")
+    vertices = merged(tables)
+    lines = {f"vertex_{name}": counts[name] for name in LINES}
+    return Counter(repeated_vertices=counts["rows"] - vertices.num_rows, **lines), vertices
+
+
+def _opened(fetched: PagesFolder, role: str, settings: Edges) -> Files:
+    """Recognise files, and read what is ahead of their rows."""
+
+    def opened(path: Path) -> TextFile | None:
+        return None if parquet.is_parquet(path) else text.open_file(path, settings)
+
+    return dict(_without_faults((path, _outcome(path, work=opened)) for path in map(Path, fetched.files.get(role, []))))
+
+
+def _read(
+    run: Run[EdgeRules], files: Files, work: Callable[[Part], Result], *, label: str, client: Workers
+) -> Iterator[tuple[Path, Result]]:
+    """Yield what a function makes of each part of the files, with its path, in their order."""
+    units = (unit for path, file in files.items() for unit in (text.units(file) if file else parquet.units(path)))
+    parts = [Part(number, unit) for number, unit in enumerate(units)]
+    outcomes = run.map(partial(_outcome, work=work), parts, client=client, label=label, ordered=True)
+    return _without_faults((part.unit.path, outcome) for part, outcome in zip(parts, outcomes, strict=True))
+
+
+def _outcome(task: Task, *, work: Callable[[Task], Result]) -> Result | WhitewaterError:
+    try:
+        return work(task)
+    except (ConfigError, InputError) as error:
+        return error
+
+
+def _without_faults(outcomes: Iterable[tuple[Path, Result | WhitewaterError]]) -> Iterator[tuple[Path, Result]]:
+    """Yield results with their paths; at last raise what is wrong with each file."""
+    faults: dict[Path, WhitewaterError] = {}
+    for path, outcome in outcomes:
+        if isinstance(outcome, WhitewaterError):
+            faults.setdefault(path, outcome)
+        else:
+            yield path, outcome
+    _raise(list(faults.values()))
+
+
+def _raise(faults: Sequence[WhitewaterError]) -> None:
+    """Raise one error that tells what is wrong with each file, if anything is."""
+    if len(faults) == 1:
+        raise faults[0]
+    if faults:
+        more = f"\n... and {len(faults) - _NAMED:,} more files." if len(faults) > _NAMED else ""
+        raise type(faults[0])(f"{len(faults)} files cannot be read:\n" + "\n".join(map(str, faults[:_NAMED])) + more)
+
+
+def _check_declared(files: Files, counts: Mapping[Path, Counter[str]]) -> None:
+    """Compare the edges of files with what these declare; what a comment says may be out of date."""
+    faults: list[WhitewaterError] = []
+    for path, file in files.items():
+        read = counts[path]["read"]
+        if file and file.matrix and file.matrix.entries != read:
+            faults.append(InputError(f"{path} declares {file.matrix.entries:,} entries, but has {read:,}: it is cut "
+                                     "off or was changed. Fetch it again, or correct the line of sizes."))  # fmt: skip
+        if file and file.declared is not None and file.declared != read:
+            logger.warning("%s: a comment tells of %d edges, but it has %d. Is it whole?", path, file.declared, read)
+    _raise(faults)
+
+
+def _warn_of_unread(files: Files, counts: Mapping[Path, Counter[str]], settings: Edges) -> None:
+    """Warn of weights that are not read, and of comments that might be edges."""
+    unread = [path for path, file in files.items() if _may_have_weights(path, file, counts[path], settings)]
+    if unread and not settings.weighted:
+        logger.warning("%s: a third field, or a column %r, is not read. If it is a weight, set pagerank.fetch.edges."
+                       "weighted to true", _shortened(unread), settings.weight_column)  # fmt: skip
+    doubtful = [path for path, file in files.items() if file and text.may_be_edge(file.comment, settings)]
+    if doubtful:
+        logger.warning("%s: the line at its head that begins with # or %% is a comment, though it could be an edge. If "
+                       "it is one, set pagerank.fetch.edges.comment to 'none'", _shortened(doubtful))  # fmt: skip
+
+
+def _may_have_weights(path: Path, file: TextFile | None, counts: Counter[str], settings: Edges) -> bool:
+    columns = file.header if file else parquet.column_names(path)
+    return settings.weight_column in columns or bool(counts["unread_fields"] and not columns)
+
+
+def _shortened(paths: Sequence[Path]) -> str:
+    return f"{paths[0]} and {len(paths) - 1} more files" if len(paths) > 1 else str(paths[0])
+
+
+def read_part(part: Part, *, reading: Reading) -> tuple[Counter[str], pa.Table | None]:
+    """Write the edges of a part; the same part leaves the same file whenever it runs.
+
+    Return counts, and the vertices that the table must have besides the ends of edges, or for a name.
+    """
+    counts, vertices = Counter[str](), list[pa.Table]()
+    unit, settings = part.unit, reading.settings
+    batches = parquet.read_edges(unit, settings) if isinstance(unit, RowGroup) else text.read_edges(unit, settings)
+    with EdgesWriter(reading.folder, part.number, weighted=settings.weighted) as writer:
+        for batch in batches:
+            broken = ~(reading.knows(batch.source) & reading.knows(batch.target))
+            judged = judge(batch.source, batch.target, broken, reading.rules)
+            counts += judged.counts + batch.counts
+            arrays = [batch.source, batch.target, *([] if batch.weight is None else [batch.weight])]
+            writer.add(*(arrays if judged.kept.all() else [array[judged.kept] for array in arrays]))
+            if reading.known is None or reading.rules.broken == "keep":
+                vertices.append(_vertices(batch, judged, reading))
+    return counts, merged(vertices) if vertices else None
+
+
+def _vertices(batch: Batch, judged: Judged, reading: Reading) -> pa.Table:
+    """Return the vertices that the table lacks, if there is one.
+
+    Else those that have names, or that lines begin with, or that are ends of loops that are dropped.
+    """
+    table = batch.names
+    if table is None:
+        lost = judged.loops & ~judged.kept
+        ends = [batch.source[lost]] if reading.known is None else [batch.source, batch.target]
+        firsts = [] if batch.firsts is None else [batch.firsts]
+        table = pa.table({"vertex": to_arrow(np.unique(np.concatenate([*ends, *firsts])))})
+    return table if reading.known is None else table.filter(pa.array(~reading.knows(table["vertex"].to_numpy())))
+
+
+def _like(table: pa.Table | None, found: pa.Table) -> pa.Table:
+    """Return vertices that a table of names lacks with a name: their id."""
+    if table is None or "name" not in table.column_names or "name" in found.column_names:
+        return found
+    return found.append_column("name", found["vertex"].cast(pa.large_string()))
+
+
+def _read_vertices(part: Part, *, settings: Edges) -> tuple[Counter[str], list[pa.Table]]:
+    if isinstance(part.unit, RowGroup):
+        return parquet.read_vertices(part.unit, settings)
+    return text.read_vertices(part.unit, settings)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What the rules say of rows, bool (rows,): which are edges, which are broken, which are loops; and the counts."""
+
+    kept: Mask
+    broken: Mask
+    loops: Mask
+    counts: Counter[str]
+
+
+def judge(source: Ids, target: Ids, broken: Mask, rules: EdgeRules) -> Judged:
+    """Apply the rules to rows, some of which have an end that is no known vertex.
+
+    A broken row that is dropped is no self-loop any more.
+    """
+    drop_broken, drop_loops = rules.broken == "drop", rules.self_loops == "drop"
+    loops = (source == target) & ~broken if drop_broken else source == target
+    left_out = (broken & drop_broken) | (loops & drop_loops)
+    broken_rows, loop_rows = int(broken.sum()), int(loops.sum())
+    counts = {
+        "read": len(source),
+        "edges": len(source) - int(left_out.sum()),
+        "broken": broken_rows,
+        "dropped_broken": broken_rows * drop_broken,
+        "self_loops": loop_rows,
+        "dropped_self_loops": loop_rows * drop_loops,
+    }
+    return Judged(~left_out, broken, loops, Counter(counts))
+
+
+def total(counts: Counter[str]) -> dict[str, int]:
+    """Return the counts as a mapping that has all of `COUNTS`."""
+    return {**dict.fromkeys(COUNTS, 0), **counts}

@@ -1,0 +1,97 @@
+"""Command `query`: asks the index, and prints the best documents."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from whitewater.errors import ConfigError, InputError
+from whitewater.io.terminal_text import folded, printable
+from whitewater.manifest import is_of_last_run
+from whitewater.text.config import Search
+from whitewater.text.index_folder import open_index
+from whitewater_apps.pagerank.steps.search import Searcher
+
+PLACES = tuple(Path(f"results/pagerank/{device}/index") for device in ("cpu", "gpu"))
+SNIPPET_LINES = 3
+SETTINGS = ("k1", "b", "prior", "half", "limit")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Answer a query and return the exit status.
+
+    Raises InputError if there is no index, or the query asks for nothing, and ConfigError if a value is out of its
+    range.
+    """
+    given = _parser().parse_args(list(arguments))
+    settings = _settings(given)
+    answer = Searcher(open_index(_place(given.index))).answer(" ".join(given.words), settings)
+    sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # a terminal may lack a letter
+    columns = shutil.get_terminal_size().columns
+    print(json.dumps(answer, ensure_ascii=False, indent=2) if given.json else _as_text(answer, columns))
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m whitewater pagerank query",
+        description="Ask the index: BM25 with PageRank as prior. Phrases in quotes need index.positions.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("words", nargs="+", help="what to search for")
+    parser.add_argument("--index", type=Path, help=f"the index (default: {' or '.join(map(str, PLACES))})")
+    parser.add_argument("--json", action="store_true", help="print JSON, as in queries.json")
+    for name in SETTINGS:
+        field = Search.model_fields[name]
+        kind = int if field.annotation is int else float
+        parser.add_argument(f"--{name}", type=kind, help=f"{field.description} (default: {field.default})")
+    return parser
+
+
+def _settings(given: argparse.Namespace) -> Search:
+    values = {name: getattr(given, name) for name in SETTINGS if getattr(given, name) is not None}
+    try:
+        return Search.model_validate(values)
+    except ValidationError as error:
+        wrong = [f"--{each['loc'][0]}: {each['msg']}" for each in error.errors()]
+        raise ConfigError("; ".join(wrong)) from None
+
+
+def _place(given: Path | None) -> Path:
+    for place in [given] if given else PLACES:
+        if (place / "index.json").exists() and (given or is_of_last_run(place)):
+            return place
+    for place in PLACES if given is None else ():
+        if (place / "index.json").exists():
+            raise InputError(f"{place} is of an earlier run; the last one made no index, as plain edges have no text. "
+                             f"--index {place} asks it nevertheless.")  # fmt: skip
+    raise InputError(f"there is no index at {given or ' or '.join(map(str, PLACES))}. `snakemake pagerank` "
+                     "makes one; --index names another place.")  # fmt: skip
+
+
+def _as_text(answer: dict[str, Any], columns: int) -> str:
+    """Return an answer for a terminal of some columns; a title and a URL take one line, however long they are."""
+    lines = [f"No document has {printable(word)!r}." for word in answer["unknown"]]
+    if not answer["results"]:
+        return "\n".join([*lines, f"Nothing matches {printable(answer['query'])!r}."])
+    for each in answer["results"]:
+        mark = f"{each['position']:2}. "
+        indent = " " * len(mark)
+        fold = partial(folded, columns=columns - len(mark))
+        title, *others = [
+            *fold(each["title"] or "(no title)", lines=1),
+            *fold(each["url"], lines=1),
+            *fold(each["snippet"], lines=SNIPPET_LINES),
+            f"{each['score']:.3f} = text {each['bm25']:.3f} + PageRank {each['prior']:.3f}",
+        ]
+        lines += ["", mark + title, *(indent + line for line in others)]
+    shown = f"{len(answer['results'])} of {answer['found']:,} documents"
+    return "\n".join([*lines, "", shown]).lstrip("\n")

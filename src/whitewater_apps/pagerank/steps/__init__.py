@@ -1,0 +1,1 @@
+"""The steps of the workflow, a module for each."""

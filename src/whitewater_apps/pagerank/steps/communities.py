@@ -1,0 +1,196 @@
+"""Step `communities`: weakly connected components, communities by modularity, and the table of the vertices."""
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from whitewater.engines import Device, memory
+from whitewater.errors import IntegrityError
+from whitewater.graphs.communities import communities_bytes
+from whitewater.graphs.components import components
+from whitewater.graphs.graph_folder import GraphFolder, open_graph
+from whitewater.graphs.in_edges import Edges
+from whitewater.graphs.solving import SMALL_EDGES
+from whitewater.io.folder import Files
+from whitewater.io.store import write_json
+from whitewater.step import Output, Run, main
+from whitewater.tables.arrow_arrays import to_arrow, to_numpy
+from whitewater_apps.pagerank.config import Communities
+
+logger = logging.getLogger(__name__)
+Labels = npt.NDArray[np.int64]
+LARGEST_SHOWN = 1000
+RANKS = Files(remedy="Run the step pagerank again.")
+# Columns of the table of vertices, and as many again while groups are numbered.
+COLUMNS = 12
+# Edges that are looked at at once for the modularity.
+PIECE_EDGES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The component and the community of each vertex, int64 (vertices,), numbered by size; -1: no community."""
+
+    components: Labels
+    communities: Labels
+    modularity: float | None
+
+
+def communities(run: Run[Communities], *, graph: Path, ranks: Path, vertices: Output, summary: Output) -> None:
+    """Find components and communities; write a row for each vertex, and the sizes of the groups.
+
+    Raises InputError if the graph or the ranks cannot be read; IntegrityError if the ranks are not those of the graph;
+    and ResourceError if there is not enough memory.
+    """
+    folder = open_graph(graph)
+    rank = _read_ranks(ranks, folder)
+    needed = _forecast(folder, run.settings)
+    find = partial(find_groups, settings=run.settings, device=run.device)
+    with run.cluster(small=folder.edges < SMALL_EDGES) as client:
+        found = next(run.map(find, [graph.resolve()], client=client, label="components and communities"))
+    described = _described(found, run.settings)
+    _write_vertices(vertices, folder, rank, found)
+    write_json(summary, described)
+    counts = {name: described[name]["count"] for name in ("components", "communities")}
+    run.note(vertices=folder.vertices, edges=folder.edges, **counts, forecast_memory_bytes=needed)
+    logger.info("%(components)d components, %(communities)d communities", counts)
+
+
+def find_groups(graph: Path, *, settings: Communities, device: Device) -> Groups:
+    """Find the components and communities of a graph on a device."""
+    folder = open_graph(graph)
+    joined = numbered_by_size(components(_blocks(folder), folder.vertices))
+    if settings.method == "none":
+        return Groups(joined, np.full(folder.vertices, -1), None)
+    edges = _edges(folder)
+    labels = numbered_by_size(
+        device.communities(edges, method=settings.method, resolution=settings.resolution, seed=settings.seed)
+    )
+    return Groups(joined, labels, modularity(edges, labels, resolution=settings.resolution))
+
+
+def numbered_by_size(labels: Labels) -> Labels:
+    """Return groups numbered by descending size, those of a size by their first vertex."""
+    _, first, inverse, sizes = np.unique(labels, return_index=True, return_inverse=True, return_counts=True)
+    order = np.lexsort((first, -sizes))
+    numbers = np.empty(len(order), np.int64)
+    numbers[order] = np.arange(len(order))
+    return numbers[inverse]
+
+
+def modularity(edges: Edges, communities: npt.NDArray[np.int64], *, resolution: float) -> float:
+    """Return the modularity of communities, numbered from 0: at most 1; 0 of a graph without edges.
+
+    Directions of edges are left aside.
+
+    With the sum *W* of all weights, ``inside[c]`` that of the edges within community *c*, and ``strength[c]`` the sum
+    over its vertices of the weights of their edges, a loop twice::
+
+        Q = sum over c of inside[c] / W - resolution * (strength[c] / (2 W)) ** 2
+
+    Source: M. E. J. Newman: Modularity and community structure in networks, PNAS 103 (2006); resolution: J. Reichardt,
+    S. Bornholdt: Statistical mechanics of community detection, Phys. Rev. E 74 (2006).
+    """
+    count = int(communities.max(initial=-1)) + 1
+    inside, strength = np.zeros(count), np.zeros(count)
+    for targets, sources, weights in _pieces(edges):
+        ends, begins = communities[targets], communities[sources]
+        same = ends == begins
+        inside += np.bincount(ends[same], weights[same], minlength=count)
+        strength += np.bincount(ends, weights, minlength=count) + np.bincount(begins, weights, minlength=count)
+    total = strength.sum() / 2
+    if total == 0:
+        return 0.0
+    return float(np.sum(inside / total - resolution * (strength / (2 * total)) ** 2))
+
+
+def _pieces(edges: Edges) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]]:
+    """Yield the targets, sources and weights of edges, a piece at a time."""
+    for first in range(0, len(edges.sources), PIECE_EDGES):
+        last = min(first + PIECE_EDGES, len(edges.sources))
+        places = edges.offsets[0] + np.arange(first, last)
+        targets = np.searchsorted(edges.offsets, places, side="right") - 1
+        weights = np.ones(last - first) if edges.weights is None else edges.weights[first:last]
+        yield targets, edges.sources[first:last].astype(np.int64), weights
+
+
+def _edges(folder: GraphFolder) -> Edges:
+    return Edges(folder.indptr, folder.sources, folder.weights)
+
+
+def _blocks(folder: GraphFolder) -> Iterator[tuple[int, Edges]]:
+    edges = _edges(folder)
+    return ((start, edges.between(start, stop)) for start, stop in folder.ranges())
+
+
+def _forecast(folder: GraphFolder, settings: Communities) -> int:
+    """Refuse what will not fit; return about how many bytes are needed."""
+    needed = COLUMNS * 8 * folder.vertices
+    wanted, remedy = "components", "Use a machine with more memory."
+    if settings.method != "none":
+        needed += communities_bytes(_edges(folder))
+        wanted, remedy = f"components and {settings.method} communities", "Set communities.method to none."
+    what = f"{wanted} of {folder.vertices:,} vertices and {folder.edges:,} edges"
+    memory.forecast(needed, what=what, remedy=remedy)
+    return needed
+
+
+def _read_ranks(path: Path, folder: GraphFolder) -> npt.NDArray[np.float64]:
+    table = RANKS.table(path, ["vertex", "rank"])
+    if not np.array_equal(table["vertex"].to_numpy(), folder.ids):
+        raise IntegrityError(f"{path} is of other vertices than {folder.path}. Run the step pagerank again.")
+    return to_numpy(table["rank"])
+
+
+def _write_vertices(path: Path, folder: GraphFolder, rank: npt.NDArray[np.float64], found: Groups) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    names = folder.names()
+    columns = {
+        "vertex": to_arrow(folder.ids),
+        **({} if names is None else {"name": names}),
+        "rank": to_arrow(rank),
+        "in_degree": to_arrow(np.diff(folder.indptr)),
+        "out_degree": to_arrow(folder.out_degree),
+        "component": to_arrow(found.components),
+        "community": to_arrow(found.communities),
+    }
+    pq.write_table(pa.table(columns), path, compression="zstd")
+
+
+def _described(found: Groups, settings: Communities) -> dict[str, Any]:
+    of_communities = found.communities if settings.method != "none" else found.communities[:0]
+    return {
+        "components": _sizes(found.components),
+        "communities": {
+            **_sizes(of_communities),
+            "method": settings.method,
+            "modularity": found.modularity,
+            # Which communities are found depends on the device; by this they may be compared.
+            "quality": "modularity",
+            "resolution": settings.resolution,
+            "seed": settings.seed,
+        },
+    }
+
+
+def _sizes(labels: Labels) -> dict[str, Any]:
+    sizes = np.bincount(labels)
+    of_size, numbers = np.unique(sizes, return_counts=True)
+    return {
+        "count": len(sizes),
+        "largest": int(sizes.max(initial=0)),
+        "sizes": sizes[:LARGEST_SHOWN].tolist(),
+        "size_counts": [list(each) for each in zip(of_size.tolist(), numbers.tolist(), strict=True)],
+    }
+
+
+if __name__ == "__main__":
+    main(communities)

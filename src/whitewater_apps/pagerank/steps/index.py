@@ -1,0 +1,87 @@
+"""Step `index`: the text of the documents as an inverted index, with their ranks beside it."""
+
+import logging
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from whitewater.engines import memory
+from whitewater.errors import InputError, IntegrityError
+from whitewater.graphs.vertex_ids import places_of
+from whitewater.io.folder import Files, RowGroup
+from whitewater.step import Output, Run, main
+from whitewater.text.config import Index
+from whitewater.text.documents import DOCUMENTS
+from whitewater.text.index_folder import finish_index, write_documents, write_postings, write_terms
+from whitewater.text.postings import BLOCK_BYTES, Block, cut, merge, tokenise_block
+
+logger = logging.getLogger(__name__)
+# Bytes of memory for a byte of text: words of six bytes are 4 bytes in a block, 4 among all, and 16 as postings.
+MEMORY_A_BYTE = 4
+VERTICES = Files(remedy="Run the step communities again.")
+
+
+def index(run: Run[Index], *, documents: Path, vertices: Path, index: Output) -> None:
+    """Make an index of the documents.
+
+    Raises InputError if there are no documents, or they cannot be read, and IntegrityError if a document has no rank,
+    or two are of one vertex.
+    """
+    groups, ranks = _read_ranks(documents, vertices)
+    sizes = DOCUMENTS.stored_bytes(groups)
+    size = MEMORY_A_BYTE * sum(sizes)
+    memory.forecast(size, what=f"the index of {sum(sizes) / 1e9:.2f} GB of documents",
+                    remedy="Index fewer documents, or free memory.")  # fmt: skip
+    tasks = [groups[start:stop] for start, stop in cut(sizes, BLOCK_BYTES)]
+    with run.cluster() as client:
+        blocks = list(run.map(tokenise_groups, tasks, client=client, label="index", ordered=True))
+    postings = merge(blocks, settings=run.settings, threads=run.threads)
+    with ThreadPoolExecutor(run.threads) as pool:
+        writing = [
+            pool.submit(write_documents, index, groups, lengths=postings.lengths, ranks=ranks),
+            pool.submit(write_postings, index, postings),
+            pool.submit(write_terms, index, postings),
+        ]
+    for each in writing:
+        each.result()
+    described = finish_index(index, postings, run.settings, vertices=VERTICES.footer(vertices).num_rows)
+    run.note(**described.model_dump(include={"documents", "terms", "postings", "too_long"}))
+    logger.info("%d documents have %d terms in %d postings", described.documents, described.terms, described.postings)
+
+
+def _read_ranks(documents: Path, vertices: Path) -> tuple[list[RowGroup], npt.NDArray[np.float64]]:
+    """Return the row groups of the documents, and the ranks of these; see `index`."""
+    groups = [group for group in DOCUMENTS.parts(documents) if group.rows]
+    if not groups:
+        raise InputError(f"{documents} holds no documents, so there is nothing to index. See parse.json for what "
+                         "became of the pages.")  # fmt: skip
+    ids = np.concatenate([DOCUMENTS.read_group(group, ["vertex"])["vertex"].to_numpy() for group in groups])
+    ordered = np.sort(ids)
+    repeated = ordered[1:][np.diff(ordered) == 0]
+    if len(repeated):
+        raise IntegrityError(f"{documents}: {len(repeated)} documents are of the vertex of another, the first of "
+                             f"vertex {repeated[0]}. Run the step parse again.")  # fmt: skip
+    table = VERTICES.table(vertices, ["vertex", "rank"])
+    places = places_of(ids, table["vertex"].to_numpy())
+    without = ids[places < 0]
+    if len(without):
+        raise IntegrityError(f"{vertices}: {len(without)} documents have no rank, the first is vertex {without[0]}. "
+                             "Run the steps from edges on again, on the same documents.")  # fmt: skip
+    return groups, table["rank"].to_numpy()[places]
+
+
+def tokenise_groups(groups: Sequence[RowGroup]) -> Block:
+    """Cut the documents of row groups into words. Raises InputError if a text is not UTF-8."""
+    table = pa.concat_tables([DOCUMENTS.read_group(group, ["title", "text"]) for group in groups])
+    try:
+        return tokenise_block(table["title"], table["text"])
+    except pa.ArrowInvalid as error:
+        raise InputError(f"{groups[0].path}: a text is not UTF-8: {error}. Run the step parse again.") from error
+
+
+if __name__ == "__main__":
+    main(index)

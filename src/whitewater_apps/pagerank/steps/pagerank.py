@@ -1,0 +1,103 @@
+"""Step `pagerank`: the rank of each vertex, by one of three definitions, in float64."""
+
+import logging
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from whitewater.engines import memory
+from whitewater.errors import IntegrityError
+from whitewater.graphs.config import Pagerank
+from whitewater.graphs.graph_folder import GraphFolder, open_graph
+from whitewater.graphs.personalization import read_personalization
+from whitewater.graphs.solving import VECTORS, Problem, Solution, solve
+from whitewater.io.store import write_json
+from whitewater.step import Output, Run, main
+from whitewater.tables.arrow_arrays import to_arrow
+
+logger = logging.getLogger(__name__)
+# By how much the sum of ranks may differ from 1.
+SUM_TOLERANCE = 1e-9
+
+
+def pagerank(run: Run[Pagerank], *, graph: Path, ranks: Output, convergence: Output) -> None:
+    """Compute PageRank; write the ranks in the order of the vertices' numbers, and how they converged.
+
+    Raises InputError if the graph or the personalization cannot be used; IntegrityError if the iterations did not
+    suffice, or the ranks are not finite, negative, or do not add up to 1; and ResourceError if there is not enough
+    memory.
+    """
+    folder = open_graph(graph)
+    needed = _forecast(folder, run.settings)
+    solution = _solve(run, folder)
+    described = _described(solution, folder, run.settings)
+    _check(solution, described, run.settings)
+    table = pa.table({"vertex": to_arrow(folder.ids), "rank": to_arrow(solution.ranks)})
+    pq.write_table(table, ranks, compression="zstd", use_dictionary=False)
+    write_json(convergence, described)
+    run.note(
+        **{name: described[name] for name in ("definition", "vertices", "edges", "start", "iterations", "error_bound")},
+        forecast_memory_bytes=needed,
+    )
+    logger.info("%d iterations, %s vertices, %s edges", len(solution.log), f"{folder.vertices:,}", f"{folder.edges:,}")
+
+
+def _forecast(folder: GraphFolder, settings: Pagerank) -> int:
+    """Return about how many bytes the ranks and what they are computed with take; edges are memory-mapped."""
+    vectors = VECTORS + (2 if settings.personalization else 0)
+    needed = 8 * vectors * folder.vertices
+    memory.forecast(
+        needed,
+        what=f"PageRank of {folder.vertices:,} vertices and {folder.edges:,} edges",
+        remedy="Use a machine with more memory.",
+    )
+    return needed
+
+
+def _solve(run: Run[Pagerank], folder: GraphFolder) -> Solution:
+    if not folder.vertices:
+        return Solution(np.zeros(0), [])
+    named = run.settings.personalization
+    personalization = read_personalization(Path(named).expanduser(), folder) if named else None
+    return solve(run, Problem(folder.path.resolve(), run.settings, personalization, run.device, run.threads))
+
+
+def _described(solution: Solution, folder: GraphFolder, settings: Pagerank) -> dict[str, Any]:
+    last = solution.log[-1] if solution.log else None
+    return {
+        "definition": settings.definition,
+        "damping": settings.damping,
+        "tolerance": settings.tolerance,
+        "start": "cugraph" if solution.by_library else "personalization" if settings.personalization else "uniform",
+        "iterations": len(solution.log),
+        "converged": last is None or last.error_bound <= settings.tolerance,
+        "error_bound": last and last.error_bound,
+        "sum": float(np.sum(solution.ranks)),
+        "dangling_vertices": int(np.count_nonzero(folder.out_degree == 0)),
+        "vertices": folder.vertices,
+        "edges": folder.edges,
+        "log": [asdict(iteration) for iteration in solution.log],
+    }
+
+
+def _check(solution: Solution, described: dict[str, Any], settings: Pagerank) -> None:
+    ranks, total = solution.ranks, described["sum"]
+    if not np.all(np.isfinite(ranks)) or np.any(ranks < 0):
+        raise IntegrityError("ranks are negative or not finite. Report this as a bug.")
+    if settings.definition != "gap" and len(ranks) and abs(total - 1) > SUM_TOLERANCE:
+        raise IntegrityError(f"the ranks add up to {total!r}, not to 1. Report this as a bug.")
+    if settings.definition != "graphalytics" and not described["converged"]:
+        bound = described["error_bound"]
+        raise IntegrityError(
+            f"after {len(solution.log)} iterations the ranks are within {bound:.3g} of the exact ones, but "
+            f"pagerank.pagerank.tolerance is {settings.tolerance:g}. Set pagerank.pagerank.maximum_iterations higher, "
+            f"or the tolerance above {bound:.3g}."
+        )
+
+
+if __name__ == "__main__":
+    main(pagerank)

@@ -1,0 +1,60 @@
+"""Step `plot`: the pictures, each drawn once and written in every format."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from whitewater.figures import style
+from whitewater.io.store import read_json
+from whitewater.step import Outputs, Run, main
+from whitewater_apps.pagerank import figures
+from whitewater_apps.pagerank.config import Plot
+from whitewater_apps.pagerank.headline import read_column, read_names
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def plot(
+    run: Run[Plot],
+    *,
+    graph: Path,
+    vertices: Path,
+    convergence: Path,
+    communities: Path,
+    edges: Path,
+    plots: Outputs,
+) -> None:
+    """Draw the ranks, the degrees, the convergence, the sizes of communities, and the top vertices with links to them.
+
+    The name of a file says which picture it is, and in which format: ``ranks.png``.
+    """
+    draw: dict[str, Callable[[], Figure]] = {
+        "ranks": lambda: figures.ranks(read_column(vertices, "rank"), convergence=read_json(convergence)),
+        "degrees": lambda: figures.degrees(
+            read_column(vertices, "in_degree"), read_column(vertices, "out_degree"), counts=read_json(edges)
+        ),
+        "convergence": lambda: figures.convergence(read_json(convergence)),
+        "communities": lambda: figures.communities(read_json(communities), vertices=read_json(convergence)["vertices"]),
+        "neighbourhood": lambda: _neighbourhood(graph, vertices, top=run.settings.top),
+    }
+    run.note(pictures=style.draw_all(draw, plots))
+
+
+def _neighbourhood(graph: Path, vertices: Path, *, top: int) -> "Figure":
+    from whitewater.graphs.graph_folder import open_graph
+    from whitewater_apps.pagerank.neighbourhood import find_neighbourhood
+
+    ranks = read_column(vertices, "rank")
+    found = find_neighbourhood(open_graph(graph), ranks, top=top)
+    return figures.neighbourhood(
+        found,
+        names=read_names(vertices, found.vertices[: found.top].tolist()),
+        ranks=ranks[found.vertices],
+        community=read_column(vertices, "community")[found.vertices],
+        total=float(ranks.sum()),
+    )
+
+
+if __name__ == "__main__":
+    main(plot)

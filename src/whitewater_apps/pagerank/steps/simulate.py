@@ -1,0 +1,281 @@
+"""The source `generated`: a seeded web of HTML pages as WARC, and queries whose right answers are known.
+
+The model is documented in `whitewater_apps.pagerank.synthetic`: `sites` (topics, addresses and queries), `words`
+(texts), `linking` (who links to whom) and `html` (how pages and links are written). Its dirt: pages without links,
+redirects (one of five leads to another, two to each other), second addresses of pages, links that lead nowhere, links
+marked nofollow, pages in several encodings, declared in several places or in none, and malformed ones.
+
+Blocks of pages have random numbers of their own, so texts do not depend on how they are written.
+"""
+
+import csv
+import logging
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from whitewater.step import Output, Run, main
+from whitewater_apps.pagerank.config import Simulate
+from whitewater_apps.pagerank.synthetic import html, sites
+from whitewater_apps.pagerank.synthetic.archive import Archive
+from whitewater_apps.pagerank.synthetic.linking import draw_links, draw_out_degrees
+from whitewater_apps.pagerank.synthetic.words import (
+    Numbers,
+    Vocabulary,
+    draw_lengths,
+    invent_vocabulary,
+    write_paragraphs,
+)
+
+logger = logging.getLogger(__name__)
+
+Flags = npt.NDArray[np.bool_]
+
+BLOCK_PAGES = 1000
+HTML = "text/html; charset=utf-8"
+# Times the mean that a page is long: one page that no query is about, and those that a query by subject is about.
+LARGE, EVEN = 50.0, 1.0
+# Shares that are believable sizes, not counts of a data set; of the pages, where nothing else is said.
+DIRT = {
+    "nofollow": 0.03,  # of the links
+    "by_alias": 0.35,  # of the links to a page that has other addresses, those that lead to one of them
+    "nofollow_pages": 0.01,
+    "self_links": 0.05,
+    "repeated_links": 0.05,
+    "mailto": 0.1,
+    "base_pages": 0.05,
+    "trap_pages": 0.05,  # links in a comment and in a script, which are none
+    "malformed_pages": 0.08,
+}
+
+
+@dataclass(frozen=True)
+class Web:
+    """Everything but the texts.
+
+    ``topic``, ``pages`` (addresses), ``titles``, ``lengths`` (see `draw_lengths`) and ``features`` are of each page;
+    ``features`` has flags, and ``encoding`` by place in `ENCODINGS`, ``fault`` by place in `FAULTS` or -1. A link by
+    ``source`` leads to the page ``target``, -1 where there is none, through the address ``destination``, counted in
+    ``places``: pages, redirects, duplicates, missing ones (the archive has their 404), others, and the picture.
+    """
+
+    topics: list[str]
+    topic: Numbers
+    pages: list[sites.Address]
+    titles: list[list[str]]
+    vocabulary: Vocabulary
+    lengths: npt.NDArray[np.float64]
+    features: dict[str, npt.NDArray[Any]]
+    redirects: list[sites.Redirect]
+    duplicates: dict[int, sites.Duplicate]
+    missing: list[sites.Address]
+    places: list[sites.Address]
+    source: Numbers
+    target: Numbers
+    destination: Numbers
+    nofollow: Flags
+    questions: list[sites.Question]
+
+
+def simulate(run: Run[Simulate], *, web: Output, queries: Output) -> None:
+    """Write a simulated web as WARC, a response for each address, and queries with their answers: query, url.
+
+    Equal settings give equal bytes.
+    """
+    made = make_web(run.settings)
+    pages = len(made.pages)
+    with web.open("wb") as file:
+        archive = Archive(file)
+        for first in range(0, pages, BLOCK_PAGES):
+            _write_block(made, archive, range(first, min(first + BLOCK_PAGES, pages)), settings=run.settings)
+        _write_rest(made, archive)
+    with queries.open("w", encoding="utf-8", newline="") as file:
+        rows = [(" ".join(each.words), made.pages[each.answer].url) for each in made.questions]
+        csv.writer(file, lineterminator="\n").writerows([("query", "url"), *rows])
+    run.note(**counts(made), records=archive.records, dirt=DIRT)
+    logger.info("simulated %d pages with %d links", pages, len(made.source))
+
+
+def make_web(settings: Simulate) -> Web:
+    """Return the web of these settings, without its texts."""
+    random = np.random.default_rng((settings.seed, 0))
+    topics = sites.topic_names(settings.topics, pages=settings.pages)
+    vocabulary = invent_vocabulary(len(topics), random=random)
+    topic, pages, titles = sites.place_pages(settings.pages, topics, vocabulary, random=random)
+    degrees = draw_out_degrees(settings.pages, dangling=settings.dangling, mean=settings.links, random=random)
+    source, target = draw_links(topic, degrees, random=random)
+    features = draw_features(np.bincount(source, minlength=settings.pages) > 0, random=random)
+    broken = sites.choose(len(source), share=settings.broken, random=random)
+    nofollow = sites.choose(len(source), share=DIRT["nofollow"], random=random) & ~broken
+    followed = ~broken & ~nofollow & ~features["nofollow_pages"][source]
+    in_degrees = np.bincount(target[followed], minlength=settings.pages)
+    questions = sites.ask(topic, in_degrees, vocabulary, random=random)
+    missing, absent = sites.lose_pages(pages[: len(topics)], links=int(broken.sum()))
+    redirects = sites.move_pages(pages, share=settings.redirects, random=random)
+    answers = [each.answer for each in questions]
+    duplicates = sites.copy_pages(pages, share=settings.duplicates, answers=answers, random=random)
+    ends = np.array([*(each.page for each in redirects), *duplicates], np.int64)
+    destination = _destinations(target, broken, ends, pages=len(pages), lost=len(missing + absent), random=random)
+    moved, copied = ([each.address for each in several] for several in (redirects, duplicates.values()))
+    pictured = pages[source[0] if len(source) else 0]._replace(path=html.PICTURE_PATH)
+    places = [*pages, *moved, *copied, *missing, *absent, pictured]
+    lengths = np.zeros(len(pages))
+    asked = {page for each in questions for page in each.pages}
+    lengths[next((page for page in range(len(topics), len(pages)) if page not in asked), 0)] = LARGE
+    for each in questions:
+        for page in each.pages if each.by_subject else ():
+            lengths[page], titles[page] = EVEN, [titles[page][0], *each.words]
+    target = np.where(broken, -1, target)
+    return Web(topics, topic, pages, titles, vocabulary, lengths, features, redirects, duplicates, missing, places,
+               source, target, destination, nofollow, questions)  # fmt: skip
+
+
+def _destinations(
+    target: Numbers, broken: Flags, ends: Numbers, *, pages: int, lost: int, random: np.random.Generator
+) -> Numbers:
+    """Give each link an address: that of its page or another one of it, or one where nothing is if it is ``broken``.
+
+    ``ends`` are the pages of the addresses that follow those of the pages, -1 in a loop; ``lost`` more lead nowhere.
+    """
+    alias = np.full(pages, -1)
+    alias[ends[ends >= 0]] = pages + np.flatnonzero(ends >= 0)
+    by_alias = (random.random(len(target)) < DIRT["by_alias"]) & (alias[target] >= 0)
+    destination = np.where(by_alias, alias[target], target)
+    if broken.any():
+        nowhere = [*(pages + len(ends) + np.arange(lost)), *(pages + np.flatnonzero(ends < 0))]
+        destination[broken] = random.choice(nowhere, int(broken.sum()))
+    return destination
+
+
+def draw_features(linking: Flags, *, random: np.random.Generator) -> dict[str, npt.NDArray[Any]]:
+    """Choose what is special about each page; only pages with links have more of them."""
+    pages = len(linking)
+
+    def chosen(name: str) -> Flags:
+        return sites.choose(pages, share=DIRT[name], random=random)
+
+    shares = np.array([each.share for each in html.ENCODINGS])
+    base, malformed = chosen("base_pages"), chosen("malformed_pages")
+    return {
+        "encoding": random.choice(len(html.ENCODINGS), pages, p=shares / shares.sum()),
+        "fault": np.where(malformed, random.integers(len(html.FAULTS), size=pages), -1),
+        "base_pages": base,
+        "trap_pages": chosen("trap_pages"),
+        "mailto": chosen("mailto"),
+        "nofollow_pages": chosen("nofollow_pages") & linking,
+        # On a page with a base URL #top leads elsewhere.
+        "self_links": chosen("self_links") & linking & ~base,
+        "repeated_links": chosen("repeated_links") & linking,
+    }
+
+
+def counts(web: Web) -> dict[str, object]:
+    """Return what there is of each kind; ``links`` + ``broken_links`` + ... + ``repeated_links`` are all anchors.
+
+    ``links`` lead to a page, ``dangling_pages`` have none of any kind, and ``mailto`` counts no anchor to an address.
+    """
+    features, linked = web.features, int((web.target >= 0).sum())
+    encodings = Counter(html.ENCODINGS[place].name for place in features["encoding"])
+    return {
+        "topics": len(web.topics),
+        "pages": len(web.pages),
+        "dangling_pages": len(web.pages) - len(np.unique(web.source)),
+        "redirects": len(web.redirects),
+        "duplicates": len(web.duplicates),
+        "canonical_duplicates": sum(each.canonical for each in web.duplicates.values()),
+        "missing": len(web.missing),
+        "links": linked,
+        "broken_links": len(web.target) - linked,
+        "picture_links": min(1, len(web.source)),
+        "nofollow_links": int(web.nofollow.sum()),
+        "queries": len(web.questions),
+        "subject_queries": sum(each.by_subject for each in web.questions),
+        "encodings": dict(sorted(encodings.items())),
+        "malformed_pages": int((features["fault"] >= 0).sum()),
+        **{name: int(flags.sum()) for name, flags in features.items() if flags.dtype == bool},
+    }
+
+
+def _write_block(web: Web, archive: Archive, block: range, *, settings: Simulate) -> None:
+    random = np.random.default_rng((settings.seed, 1 + block.start // BLOCK_PAGES))
+    rows = slice(block.start, block.stop)
+    lengths = draw_lengths(web.lengths[rows], mean=settings.words, random=random)
+    texts = write_paragraphs(web.topic[rows], lengths, web.vocabulary, random=random)
+    said: dict[int, list[str]] = {}
+    for question in web.questions:
+        for page in question.pages:
+            said.setdefault(page, []).append(question.sentence)
+    for page, paragraphs, links in zip(block, texts, _links(web, block, random=random), strict=True):
+        own = {name: values[page] for name, values in web.features.items()}
+        copy, encoding = web.duplicates.get(page), html.ENCODINGS[own["encoding"]]
+        body = html.write_html(
+            f"{' '.join(web.titles[page]).capitalize()} | {web.topics[web.topic[page]].capitalize()}",
+            # What a page says because of the queries stands before its last paragraph.
+            [*paragraphs[:-1], *said.get(page, ()), paragraphs[-1]],
+            links,
+            encoding,
+            base=_base(web, page).url if own["base_pages"] else "",
+            canonical=web.pages[page].url if copy and copy.canonical else "",
+            nofollow=own["nofollow_pages"],
+            traps=own["trap_pages"],
+            picture=len(web.source) > 0 and page == web.source[0],
+            fault=html.FAULTS[own["fault"]] if own["fault"] >= 0 else "",
+        )
+        for address in (web.pages[page], copy.address) if copy else (web.pages[page],):
+            archive.add(address.url, body, content_type=encoding.content_type)
+
+
+def _links(web: Web, block: range, *, random: np.random.Generator) -> Iterator[list[html.Link]]:
+    """Yield the links of each page of a block."""
+    bounds = np.searchsorted(web.source, np.arange(block.start, block.stop + 1))
+    rows = slice(bounds[0], bounds[-1])
+    spellings = html.draw_spellings(bounds[-1] - bounds[0], random=random)
+    columns = (web.target[rows].tolist(), web.destination[rows].tolist(), web.nofollow[rows].tolist(), spellings)
+    anchors = list(zip(*columns, strict=True))
+    for page, (first, stop) in zip(block, pairwise((bounds - bounds[0]).tolist()), strict=True):
+        base = _base(web, page)
+        links = [
+            html.Link(
+                html.write_href(web.places[destination], base, spelling),
+                web.titles[target][0] if target >= 0 else "more",
+                nofollow,
+            )
+            for target, destination, nofollow, spelling in anchors[first:stop]
+        ]
+        yield [*links, *_further_links(web, page, links)]
+
+
+def _further_links(web: Web, page: int, links: list[html.Link]) -> Iterator[html.Link]:
+    if web.features["repeated_links"][page]:
+        yield links[0]
+    if web.features["self_links"][page]:
+        yield html.Link("#top", "top")
+    if web.features["mailto"][page]:
+        yield html.Link(f"mailto:editor@{web.pages[page].host}", "write to us")
+    if links and page == web.source[0]:
+        yield html.Link(web.places[-1].url, "picture")
+
+
+def _base(web: Web, page: int) -> sites.Address:
+    return web.pages[page]._replace(path="/archive/") if web.features["base_pages"][page] else web.pages[page]
+
+
+def _write_rest(web: Web, archive: Archive) -> None:
+    """Write what is no page: redirects, the answers that there is none, and the image."""
+    for each in web.redirects:
+        location = each.location.target if each.relative else each.location.url
+        archive.add(each.address.url, b"", status=each.status, content_type=HTML, location=location)
+    for address in web.missing:
+        # Such answers have links, which lead from no page.
+        body = b'<!DOCTYPE html>\n<title>Not found</title>\n<p>Not found. <a href="/">Home</a>\n'
+        archive.add(address.url, body, status=404, content_type=HTML)
+    archive.add(web.places[-1].url, html.PICTURE, content_type="image/png")
+
+
+if __name__ == "__main__":
+    main(simulate)

@@ -1,0 +1,154 @@
+"""A page as HTML: its encoding, links as people write them, and the faults that browsers forgive."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Sequence
+from html import escape
+from typing import NamedTuple
+
+import numpy as np
+
+from whitewater_apps.pagerank.synthetic.sites import Address
+
+TRAPS = (
+    '<!-- <a href="/commented-out.html">not a link</a> -->\n'
+    "<script>var text = \"<a href='/in-a-script.html'>not a link</a>\";</script>\n"
+)
+NOFOLLOW = ' rel="nofollow"'
+PICTURE_PATH = "/picture.png"
+# One pixel.
+PICTURE = b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGNQTFsDAAHfATQsx0ROAAAAAElFTkSuQmCC")
+TRACKING = "utm_source=newsletter&utm_medium=email"
+FAULTS = ("unclosed", "unquoted", "cut off")
+
+
+class Encoding(NamedTuple):
+    """How a page is encoded, what its header and itself declare, and how often it is so."""
+
+    codec: str
+    header: str
+    meta: str
+    share: float
+
+    @property
+    def content_type(self) -> str:
+        """The header Content-Type."""
+        return "text/html" + (f"; charset={self.header}" if self.header else "")
+
+    @property
+    def name(self) -> str:
+        """Codec and where it is declared, as counts have it."""
+        return f"{self.codec} by {'header' if self.header else 'meta' if self.meta else 'nothing'}"
+
+
+ENCODINGS = (
+    Encoding("utf-8", "utf-8", "utf-8", 0.45),
+    Encoding("utf-8", "UTF-8", "", 0.12),
+    Encoding("utf-8", "", "utf-8", 0.15),
+    Encoding("iso-8859-1", "ISO-8859-1", "", 0.06),
+    Encoding("iso-8859-1", "", "iso-8859-1", 0.06),
+    Encoding("windows-1252", "windows-1252", "", 0.04),
+    Encoding("windows-1252", "", "Windows-1252", 0.04),
+    Encoding("windows-1252", "", "", 0.04),
+    Encoding("utf-8", "", "", 0.04),
+)
+
+
+class Spelling(NamedTuple):
+    """How a link is written; each holds where it can, in a share of the links."""
+
+    relative: bool  # to the folder; else to the host
+    absolute: bool  # within a host, too
+    protocol_relative: bool
+    upper_case: bool  # scheme and host
+    dotted: bool  # a segment that .. takes back
+    port: bool  # the default one, spelt out
+    fragment: bool
+    tracking: bool
+    raw: bool  # letters beyond ASCII as they are
+
+
+SPELLING_SHARES = (0.45, 0.25, 0.08, 0.04, 0.04, 0.02, 0.05, 0.05, 0.3)
+
+
+class Link(NamedTuple):
+    """An element a."""
+
+    href: str
+    text: str
+    nofollow: bool = False
+
+
+def draw_spellings(links: int, *, random: np.random.Generator) -> list[Spelling]:
+    """Return a spelling for each link."""
+    columns = [(random.random(links) < share).tolist() for share in SPELLING_SHARES]
+    return list(map(Spelling._make, zip(*columns, strict=True)))
+
+
+def write_href(address: Address, base: Address, spelling: Spelling) -> str:
+    """Return a reference that leads from a page of base URL ``base`` to ``address``; not yet escaped for HTML."""
+    path = address.path if spelling.raw else Address("", address.path).target
+    path = f"/archive/..{path}" if spelling.dotted else path
+    query = "&".join(part for part in (address.query, TRACKING if spelling.tracking else "") if part)
+    end = (f"?{query}" if query else "") + ("#more" if spelling.fragment else "")
+    if (address.scheme, address.host) != (base.scheme, base.host) or spelling.absolute:
+        return _authority(address, base, spelling) + path + end
+    if spelling.relative:
+        # Out of all folders of the base, then into its own.
+        path = "../" * (base.path.count("/") - 1) + path[1:] or "./"
+    return path + end
+
+
+def _authority(address: Address, base: Address, spelling: Spelling) -> str:
+    port = {"https": ":443", "http": ":80"}[address.scheme] if spelling.port else ""
+    if spelling.protocol_relative and address.scheme == base.scheme:
+        return f"//{address.host}{port}"
+    authority = f"{address.scheme}://{address.host}"
+    return (authority.upper() if spelling.upper_case else authority) + port
+
+
+def write_html(
+    title: str,
+    paragraphs: Sequence[str],
+    links: Sequence[Link],
+    encoding: Encoding,
+    *,
+    base: str,
+    canonical: str,
+    nofollow: bool,
+    traps: bool,
+    picture: bool,
+    fault: str,
+) -> bytes:
+    """Return the bytes of a page; what its encoding lacks is written as character references.
+
+    ``base`` and ``canonical`` are URLs, empty where the page says nothing of them, and ``fault`` one of `FAULTS` or
+    empty.
+    """
+    unclosed = fault == "unclosed"
+    quote = "" if fault == "unquoted" else '"'
+    items = "".join(
+        f"<li><a href={quote}{escape(link.href)}{quote}{NOFOLLOW if link.nofollow else ''}>{escape(link.text)}</a>"
+        f"{'' if unclosed else '</li>'}\n"
+        for link in links
+    )
+    parts = [
+        "<!DOCTYPE html>\n<html>\n<head>\n",
+        f'<meta charset="{encoding.meta}">\n' if encoding.meta else "",
+        f"<title>{escape(title)}</title>\n",
+        f'<base href="{base}">\n' if base else "",
+        f'<link rel="canonical" href="{canonical}">\n' if canonical else "",
+        '<meta name="robots" content="nofollow">\n' if nofollow else "",
+        f"</head>\n<body>\n<h1>{escape(title)}</h1>\n",
+        TRAPS if traps else "",
+        "<b>" if unclosed else "",
+        *(f"<p>{escape(each)}{'' if unclosed else '</p>'}\n" for each in paragraphs),
+        f'<img src="{PICTURE_PATH}" alt="">\n' if picture else "",
+        f"<ul>\n{items}</ul>\n" if items else "",
+        "<p><b>5 < 6 & so on <" if fault == "cut off" else "</body>\n</html>\n",
+    ]
+    text = "".join(parts)
+    if fault == "unquoted":
+        text = text.replace("<p>", "<P>").replace("<li>", "<LI>").replace("<a ", "<A ")
+    return text.encode(encoding.codec, "xmlcharrefreplace")

@@ -1,0 +1,450 @@
+"""The pictures of the recsys application: functions of summaries and folders that return Matplotlib figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from whitewater.engines import Array
+from whitewater.figures import shapes, style
+from whitewater.figures.shapes import Look
+from whitewater_apps.recsys.distributions import Histogram, Learnt, frequencies, histogram, learnt_vocabularies
+from whitewater_apps.recsys.drift_measures import VERDICTS
+from whitewater_apps.recsys.prediction_quality import NORMAL, is_measured
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.collections import QuadMesh
+    from matplotlib.figure import Figure
+
+    from whitewater.features.feature_folder import FeatureFolder
+    from whitewater.features.log_folder import Log
+
+# The models and sets of features of `metrics.json`.
+LOOKS = {
+    "logistic_regression": Look("logistic regression", style.BLUE, "o"),
+    "boosted_trees": Look("boosted trees", style.VERMILION, "s"),
+}
+ALL, PLAIN, WITHOUT = "all", "plain", "without "
+# Sets of features that are drawn; of more, those that differ most from all.
+_MOST_SETS = 30
+# How far from its line a model is drawn.
+_APART = 0.17
+_MOST_COLUMNS = 40
+# Inches of a row; of fewer rows, these are higher.
+_ROW, _LEAST_ROWS = 0.215, 3
+# Cells beside each other that have edges, and those that have room for a number.
+_MOST_EDGED, _MOST_WRITTEN = 60, 12
+# Light to dark, of ColorBrewer, which lists it as safe for any color vision.
+_COLORS = "YlOrBr"
+_SHORT = {"psi": "PSI", "ks": "KS", "jensen_shannon": "JS", "new_categories": "new"}
+# Points of a line of counts; more could not be told apart.
+_POINTS = 200
+_MOST_BARS = 30
+
+Qualities = Mapping[str, Mapping[str, Any]]
+
+
+# ---- models
+
+
+@style.styled
+def auc(metrics: Mapping[str, Any]) -> Figure:
+    """Draw the area under the ROC curve of each model with each set of features, with intervals of 95 %.
+
+    ``metrics`` is the content of `metrics.json`.
+    """
+    title = "What the features are worth"
+    trained = {name: metrics["models"].get(name) or {} for name in LOOKS}
+    measured = {
+        name: {key: each for key, each in sets.items() if each["auc"] is not None} for name, sets in trained.items()
+    }
+    models: dict[str, Qualities] = {name: sets for name, sets in measured.items() if sets}
+    if not models:
+        why = "There is no area under the ROC curve: the test rows are all of one label, or no model was trained."
+        return style.explained(title, why)
+    ordered = _ordered(models)
+    shown = ordered[:_MOST_SETS]
+    subtitle = (
+        f"Area under the ROC curve on {_test_rows(metrics)}, all later than those trained on. Lines: intervals of 95 % "
+        "(DeLong); dashed: with all features."
+    )
+    notes = _notes_of_sets(metrics["groups"], models, ordered)
+    if not any(is_measured(sets[ALL], metrics["parts"]["test"]) for sets in models.values() if ALL in sets):
+        notes.insert(0, "So few test rows of a label do not measure it: no value here tells anything.")
+    figure, body = style.titled(9, 1.15 + 0.42 * len(shown), title=title, subtitle=subtitle, notes=notes)
+    axes = body.subplots()
+    for number, (name, sets) in enumerate(models.items()):
+        shift = (2 * number - (len(models) - 1)) * _APART
+        _draw_areas(axes, [sets.get(key) for key in shown], LOOKS[name], shift=shift)
+    axes.set_yticks(range(len(shown)), [_name_of_set(key, metrics["groups"]) for key in shown])
+    axes.set(ylim=(len(shown) - 0.45, -0.75), xlabel="Area under the ROC curve (0.5: chance, 1: perfect)")
+    axes.margins(x=0.08)
+    axes.grid(visible=False, axis="y")
+    body.legend(handles=axes.containers, loc="outside upper left", ncols=2)
+    return figure
+
+
+def _test_rows(metrics: Mapping[str, Any]) -> str:
+    """Return how many rows the models were tried on, and of how many these were drawn where there were more."""
+    test = metrics["parts"]["test"]
+    drawn = f", drawn from {style.count(test['of'])}" if test["of"] > test["rows"] else ""
+    rate = f", {style.percent(test['label_rate'])} of which have the label 1" if test["label_rate"] is not None else ""
+    return f"{style.count(test['rows'])} test rows{drawn}{rate}"
+
+
+def _ordered(models: Mapping[str, Qualities]) -> list[str]:
+    """Return the sets of features: all, the plain ones, and then those without a group from the greatest loss on."""
+    losses: dict[str, list[float]] = {}
+    for sets in models.values():
+        reference = sets[ALL]["auc"] if ALL in sets else 0.0
+        for key, each in sets.items():
+            losses.setdefault(key, []).append(reference - each["auc"])
+    return sorted(losses, key=lambda key: (key != ALL, key != PLAIN, -float(np.mean(losses[key])), key))
+
+
+def _name_of_set(key: str, groups: Mapping[str, Sequence[str]]) -> str:
+    if key == ALL:
+        return "all features"
+    group = key.removeprefix(WITHOUT)
+    name = "plain numbers only" if key == PLAIN else f"without {style.fitted(group)}"
+    return f"{name} ({len(groups[group])})"
+
+
+def _notes_of_sets(groups: Mapping[str, Any], models: Mapping[str, Qualities], ordered: Sequence[str]) -> list[str]:
+    if len(ordered) == 1:
+        return [f"The features of {style.counted(len(groups), 'group')}; none was left out to compare with."]
+    notes = ["In parentheses: how many features a group has. Groups are left out one at a time."]
+    if any(key not in sets for sets in models.values() for key in ordered):
+        notes.append("No mark: the model uses none of these features; ids of categories are for trees only.")
+    if len(ordered) > _MOST_SETS:
+        notes.append(f"Not shown: {style.counted(len(ordered) - _MOST_SETS, 'group')} without which less is lost.")
+    return notes
+
+
+def _draw_areas(axes: Axes, qualities: Sequence[Mapping[str, Any] | None], look: Look, *, shift: float) -> None:
+    drawn = [(row + shift, each) for row, each in enumerate(qualities) if each]
+    half = [NORMAL * (each["auc_standard_error"] or 0.0) for _, each in drawn]
+    axes.errorbar(
+        [each["auc"] for _, each in drawn], [y for y, _ in drawn], xerr=half, fmt=look.mark, color=look.color,
+        markersize=5.5, linewidth=1.5, capsize=2.5, label=look.name,
+    )  # fmt: skip
+    if qualities[0]:
+        axes.axvline(qualities[0]["auc"], color=look.color, linestyle="--", linewidth=0.9, alpha=0.8, zorder=1)
+    for (y, each), width in zip(drawn, half, strict=True):
+        error = f" ± {width:.3f}" if each["auc_standard_error"] is not None else ""
+        shapes.write_at_right(axes, f"{each['auc']:.3f}{error}", y, away=8, size=8.5, color=look.color)
+
+
+@style.styled
+def calibration(metrics: Mapping[str, Any]) -> Figure:
+    """Draw the share of positive labels against the mean prediction in groups of rows, a panel for each model.
+
+    ``metrics`` is the content of `metrics.json`.
+    """
+    title = "Predicted and observed"
+    models = {name: metrics["models"][name][ALL] for name in LOOKS if metrics["models"].get(name, {}).get(ALL)}
+    if not models:
+        return style.explained(title, "No model was trained.")
+    bins = [each for found in models.values() for each in found["calibration"]]
+    numbers = [style.count(number) for number in sorted({each["rows"] for each in bins})]
+    rows = "1 row" if numbers == ["1"] else f"{' to '.join(dict.fromkeys((numbers[0], numbers[-1])))} rows"
+    subtitle = (
+        f"{_test_rows(metrics)}; models with all features. A point stands for {rows} of about equal prediction; "
+        "lines: intervals of 95 % (Wilson); dashed: where predictions mean what they say."
+    )
+    figure, body = style.titled(9, 4.2, title=title, subtitle=subtitle)
+    panels = body.subplots(1, 2, sharex=True, sharey=True)
+    most = min(1.0, max(max(each["predicted"], _wilson(each)[1]) for each in bins) * 1.05)
+    for axes, (name, found) in zip(panels, models.items(), strict=False):
+        _draw_calibration(axes, found, LOOKS[name], most=most)
+    for look in (LOOKS[name] for name in LOOKS if name not in models):
+        style.explain(panels[1], f"No {look.name}:", "none was fit.")
+    return figure
+
+
+def _wilson(each: Mapping[str, Any]) -> tuple[float, float]:
+    """Return the interval of 95 % of a share (E. B. Wilson, J. Am. Stat. Assoc. 22, 1927), which holds at 0 and 1."""
+    rows, share = each["rows"], each["observed"]
+    spread = NORMAL**2 / rows
+    middle = (share + spread / 2) / (1 + spread)
+    half = NORMAL / (1 + spread) * np.sqrt(share * (1 - share) / rows + spread / rows / 4)
+    # Rounding must not put the share outside.
+    return min(float(middle - half), share), max(float(middle + half), share)
+
+
+def _draw_calibration(axes: Axes, found: Mapping[str, Any], look: Look, *, most: float) -> None:
+    bins = found["calibration"]
+    predicted, observed = (np.array([each[name] for each in bins]) for name in ("predicted", "observed"))
+    low, high = np.array([_wilson(each) for each in bins]).T
+    axes.plot([0, 1], [0, 1], color=style.GREY, linestyle="--", linewidth=1.2, zorder=0)
+    axes.errorbar(
+        predicted, observed, yerr=(observed - low, high - observed), fmt=look.mark, color=look.color, markersize=5.5,
+        linewidth=1.3, capsize=2.5, label="test rows",
+    )  # fmt: skip
+    # Points of percent, which are not percent of the prediction.
+    axes.set_title(f"{look.name.capitalize()}: off by {100 * found['calibration_error']:.2f} points on average")
+    bounds = (-0.03 * most, most)
+    axes.set(xlabel="Mean prediction", ylabel="Share of rows with the label 1", xlim=bounds, ylim=bounds)
+    axes.set_aspect("equal")
+    shapes.in_percent(axes.xaxis, axes.yaxis)
+
+
+# ---- drift
+
+
+@style.styled
+def drift(found: Mapping[str, Any]) -> Figure:
+    """Draw the population stability index of each column and day, or other period, as a map, and which of them drift.
+
+    ``found`` is the content of `drift.json`.
+    """
+    period = found["period"]
+    title = f"Drift from the first {period}"
+    if not found["columns"]:
+        return style.explained(title, "The log has no column of numbers or categories.")
+    if len(found["days"]) < 2:
+        return style.explained(title, f"All rows are of one {period}: there is no later one to compare with it.")
+    shown = sorted(found["columns"], key=_worst)[:_MOST_COLUMNS]
+    psi = np.array([[each["psi"] for each in column["days"]] for column in shown], float)
+    verdict = np.array([[VERDICTS.index(each["verdict"]) for each in column["days"]] for column in shown])
+    rows = _ROW * max(len(shown), _LEAST_ROWS)
+    limits = ", ".join(f"{short} {found['thresholds'][name]:g}" for name, short in _SHORT.items())
+    drifting, chance = (len(found["summary"][verdict]) for verdict in ("drift", "chance"))
+    other = f" Above it, but by no more than chance: {style.count(chance)}." if chance else ""
+    subtitle = (
+        f"A column drifts where a measure of some {period} is above its threshold ({limits}) and further than "
+        f"chance brings it: {style.count(drifting)} of {style.count(len(found['columns']))}.{other} Reference: "
+        f"{period} {found['reference']['day']} with {style.count(found['reference']['rows'])} rows."
+    )
+    notes = _notes_of_drift(found, psi, len(shown))
+    figure, body = style.titled(9, 1.9 + rows, title=title, subtitle=subtitle, notes=notes)
+    axes, below = body.subplots(2, 1, height_ratios=[rows, 0.14])
+    mesh = _draw_cells(axes, psi, threshold=found["thresholds"]["psi"])
+    _mark_cells(axes, verdict)
+    _name_cells(axes, shown, period=period)
+    _draw_scale(below, mesh, threshold=found["thresholds"]["psi"])
+    return figure
+
+
+def _worst(column: Mapping[str, Any]) -> tuple[int, float, str]:
+    most = max((each["psi"] for each in column["days"] if each["psi"] is not None), default=0.0)
+    return VERDICTS.index(column["verdict"]), -most, column["name"]
+
+
+def _notes_of_drift(found: Mapping[str, Any], psi: Array, shown: int) -> list[str]:
+    period = found["period"]
+    notes = [
+        "PSI: population stability index; KS: Kolmogorov-Smirnov distance; JS: Jensen-Shannon distance; new: share of "
+        f"rows with a category unseen in the first {period}."
+    ]
+    if found["days_without_rows"]:
+        notes.append(f"Left out: {style.count(found['days_without_rows'])} {period}s without rows.")
+    if np.isnan(psi).any():
+        notes.append(f"Grey: no index, for want of values in that {period} or the first.")
+    if omitted := len(found["columns"]) - shown:
+        notes.append(f"Not shown: {style.count(omitted)} columns that drift less.")
+    return notes
+
+
+def _draw_cells(axes: Axes, psi: Array, *, threshold: float) -> QuadMesh:
+    from matplotlib.colors import LogNorm
+
+    rows, columns = psi.shape
+    low, high = threshold / 100, threshold * 10
+    axes.set_facecolor(style.LIGHT_GREY)
+    mesh = axes.pcolormesh(
+        np.arange(columns + 1) - 0.5, np.arange(rows + 1) - 0.5, np.ma.masked_invalid(np.clip(psi, low, None)),
+        cmap=_COLORS, norm=LogNorm(low, high), edgecolors="white", linewidth=0.6 if columns <= _MOST_EDGED else 0,
+    )  # fmt: skip
+    axes.set(xlim=(-0.5, columns - 0.5), ylim=(rows - 0.5, -0.5))
+    axes.grid(visible=False)
+    if columns <= _MOST_WRITTEN:
+        for row, column in np.argwhere(~np.isnan(psi)).tolist():
+            value = psi[row, column]
+            color = "white" if value > 1.5 * threshold else "black"
+            axes.text(column, row, f"{value:.2f}", ha="center", va="center_baseline", size=7.5, color=color)
+    return mesh
+
+
+def _mark_cells(axes: Axes, verdicts: Array) -> None:
+    """Mark the cells that drift, and those that chance would bring as far."""
+    columns = verdicts.shape[1]
+    left = 0.0 if columns > _MOST_WRITTEN else -0.5 + 0.06 * max(1.0, columns / 6)
+    for verdict, face, label in (
+        ("drift", "black", "drifts"),
+        ("chance", "white", "above a threshold, but as by chance"),
+    ):
+        row, column = np.nonzero(verdicts == VERDICTS.index(verdict))
+        axes.plot(
+            column + left, row, "o", markersize=4.5, markerfacecolor=face, markeredgecolor="black",
+            markeredgewidth=0.7, label=label,
+        )  # fmt: skip
+    axes.figure.legend(handles=axes.get_lines(), loc="outside upper left", ncols=2)
+
+
+def _name_cells(axes: Axes, columns: Sequence[Mapping[str, Any]], *, period: str) -> None:
+    axes.set_yticks(range(len(columns)), [style.fitted(each["name"], size=8.5) for each in columns], size=8.5)
+    names = [str(each["day"]) for each in columns[0]["days"]]
+    every = -(-len(names) // 12)
+    axes.set_xticks(range(0, len(names), every), names[::every])
+    axes.set_xlabel(period.capitalize())
+    axes.tick_params(length=0)
+    for row, column in enumerate(columns):
+        above = {name for each in column["days"] for name in each["above"]}
+        told = ", ".join(short for name, short in _SHORT.items() if name in above)
+        axes.text(1.012, row, told, transform=axes.get_yaxis_transform(), va="center", size=8, color=style.TEXT_GREY)
+    if any(each["verdict"] == "drift" for each in columns):
+        shapes.write_beside(axes, "drifts by", (1.012, 1), (0, 3), coords="axes fraction")
+
+
+def _draw_scale(axes: Axes, mesh: QuadMesh, *, threshold: float) -> None:
+    scale = axes.figure.colorbar(mesh, cax=axes, orientation="horizontal", extend="both", extendfrac=0.03)
+    ticks = [threshold / 100, threshold / 10, threshold, threshold * 10]
+    scale.set_ticks(ticks, labels=[f"{'threshold: ' * (tick == threshold)}{tick:.3g}" for tick in ticks])
+    scale.ax.minorticks_off()
+    scale.ax.axvline(threshold, color="black", linewidth=1.5)
+    scale.set_label("Population stability index")
+
+
+# ---- categories
+
+
+@style.styled
+def categories(workflow: Path, *, rows: int) -> Figure:
+    """Draw how often the categories of some columns occur by rank, and the share of the training rows that ids cover.
+
+    ``workflow`` is the folder of the fitted workflow, and ``rows`` the number of training rows.
+    """
+    title, learnt = "Categories and their ids", learnt_vocabularies(workflow)
+    if not learnt:
+        return style.explained(title, "The workflow learns no vocabulary: it has no operator Categorify.")
+    bars = sorted(learnt, key=lambda each: (_share(each, each.unknown), each.all_values, each.name), reverse=True)
+    shown = bars[:_MOST_BARS]
+    some = "of some columns" if len(learnt) > 3 else "by column"
+    subtitle = (
+        f"{style.counted(len(learnt), 'vocabulary')} of {style.count(rows)} training rows. Left: how often the "
+        f"values with an id of their own occur, {some}; right: how many rows have them."
+    )
+    notes = []
+    if any(each.rows != rows for each in learnt):
+        notes.append("Of lists the elements count, and of columns that share a vocabulary the rows of all.")
+    if omitted := len(learnt) - len(shown):
+        notes.append(f"Not shown: {style.count(omitted)} columns that have fewer rows out of vocabulary.")
+    figure, body = style.titled(9, max(4.6, 1.7 + 0.19 * len(shown)), title=title, subtitle=subtitle, notes=notes)
+    left, right = body.subplots(1, 2)
+    _draw_frequencies(left, learnt)
+    _draw_shares(right, shown)
+    for axes, columns, look in ((left, 1, {}), (right, 3, {"columnspacing": 1, "handlelength": 1.2})):
+        axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=columns, fontsize=8.5, **look)
+    return figure
+
+
+def _share(each: Learnt, rows: int) -> float:
+    return rows / each.rows if each.rows else 0.0
+
+
+def _draw_frequencies(axes: Axes, learnt: Sequence[Learnt]) -> None:
+    """Draw counts by rank: of the vocabularies of most values, of as many as the middle one, and of fewest."""
+    ordered = sorted(learnt, key=lambda each: (-each.all_values, each.name))
+    last, highest = len(ordered) - 1, 10.0
+    chosen = [ordered[place] for place in dict.fromkeys((0, (last + 1) // 2, last))]
+    roles = {1: ("the only one",), 2: ("largest", "smallest"), 3: ("largest", "median", "smallest")}
+    looks = ((style.BLUE, "o"), (style.ORANGE, "s"), (style.GREEN, "^"))
+    for role, each, (color, mark) in zip(roles[len(chosen)], chosen, looks, strict=False):
+        counts, values = frequencies(each.table)
+        highest = max(highest, float(counts.max(initial=0)))
+        # Ranks of values that have the same count follow each other.
+        ends = np.cumsum(values)
+        ranks = shapes.log_spaced(ends[-1], _POINTS) if len(ends) else ends
+        label = f"{role}, {_vocabulary(each)}"
+        axes.plot(ranks, counts[np.searchsorted(ends, ranks)], color=color, marker=mark, markersize=3, linewidth=1,
+                  label=label)  # fmt: skip
+    for threshold in sorted({each.threshold for each in chosen if each.threshold > 1}):
+        shapes.draw_threshold(axes, threshold, f"threshold: {style.count(threshold)} rows")
+    axes.set(xscale="log", yscale="log", xlabel="Rank of the value", ylabel="Training rows of the value")
+    axes.set(ylim=(0.7, highest * 2), xlim=(0.8, max(10.0, axes.get_xlim()[1])))
+
+
+def _vocabulary(each: Learnt) -> str:
+    name = style.fitted(each.name, points=70, size=8.5)
+    if not each.all_values:
+        return f"{name}: no value"
+    if each.unknown_values is None:
+        return f"{name}: {style.count(each.values)} values given"
+    return f"{name}: {style.count(each.values)} of {style.count(each.all_values)} values"
+
+
+def _draw_shares(axes: Axes, shown: Sequence[Learnt]) -> None:
+    start, places = np.zeros(len(shown)), np.arange(len(shown))
+    for what, color, rows in (
+        ("id of its own", style.BLUE, [each.rows - each.nulls - each.unknown for each in shown]),
+        ("out of vocabulary", style.ORANGE, [each.unknown for each in shown]),
+        ("null", style.GREY, [each.nulls for each in shown]),
+    ):
+        shares = np.array([_share(each, number) for each, number in zip(shown, rows, strict=True)])
+        axes.barh(places, shares, 0.78, left=start, color=color, label=what)
+        start += shares
+    axes.set_yticks(places, [style.fitted(each.name, points=80, size=8) for each in shown], size=8)
+    axes.set(xlim=(0, 1), ylim=(max(len(shown), 6) - 0.4, -0.6), xlabel="Share of the training rows")
+    axes.grid(visible=False, axis="y")
+    axes.tick_params(axis="y", length=0)
+    shapes.in_percent(axes.xaxis)
+
+
+# ---- numbers
+
+
+@style.styled
+def numbers(statistics: Mapping[str, Any], *, events: Log, features: FeatureFolder) -> Figure:
+    """Draw the distributions of the first column of numbers that is a feature under the same name, before and after.
+
+    ``statistics`` is the content of `statistics.json`, which has the operators; ``events`` and ``features`` are the log
+    of some rows and their features.
+    """
+    title, name = "A number before and after", _first_number(events, features)
+    if name is None:
+        return style.explained(title, "No column of numbers of the log is a feature of numbers under the same name.")
+    shown = style.fitted(name, points=200, size=10.5)
+    subtitle = f"Column {shown} of {style.count(features.rows)} test rows. {_operators(statistics['groups'], name)}"
+    figure, body = style.titled(9, 3.9, title=title, subtitle=subtitle)
+    left, right = body.subplots(1, 2)
+    before, after = (histogram(rows.row_groups(), name) for rows in (events, features))
+    _draw_numbers(left, before, style.BLUE, what="As it came", label="Value in the log")
+    _draw_numbers(right, after, style.GREEN, what="Feature", label="Value of the feature")
+    return figure
+
+
+def _first_number(events: Log, features: FeatureFolder) -> str | None:
+    from pyarrow import types
+
+    numbers = {
+        field.name
+        for field in features.schema
+        if (types.is_integer(field.type) or types.is_floating(field.type)) and "categorical" not in field.tags
+    }
+    continuous = (name for name, role in events.columns.items() if role == "continuous")
+    return next((name for name in continuous if name in numbers), None)
+
+
+def _operators(groups: Mapping[str, Any], name: str) -> str:
+    """Say which operators the group of a feature has, the last one that makes it."""
+    of = [group for group in groups if any(column["name"] == name for column in groups[group]["columns"])]
+    if not of:
+        return ""
+    operators = dict.fromkeys(each["operator"] for each in groups[of[-1]]["operators"])
+    return f"Operators of its group, {style.fitted(of[-1])}: {', '.join(operators) or 'none'}."
+
+
+def _draw_numbers(axes: Axes, found: Histogram, color: str, *, what: str, label: str) -> None:
+    nulls = f"{style.percent(found.nulls / found.rows)} null" if found.nulls else "no null"
+    title = f"{what}: {nulls}" + (f", {style.count(found.infinite)} infinite" if found.infinite else "")
+    if not len(found.counts):
+        style.explain(axes, title, "There is no finite value to draw.")
+        return
+    shapes.draw_histogram(axes, found.counts, found.edges, color=color, baseline=0.5)
+    axes.set(title=title, yscale="log", xlabel=label, ylabel="Test rows", ylim=(0.5, float(found.counts.max()) * 2))
+    shapes.limit_ticks(axes.xaxis, 6)

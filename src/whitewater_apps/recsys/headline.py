@@ -1,0 +1,105 @@
+"""What a run of the recsys application found, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import hypot
+from pathlib import Path
+from typing import Any
+
+from whitewater.io.store import read_json
+from whitewater.manifest import is_of_last_run
+from whitewater_apps.recsys.prediction_quality import NORMAL, is_measured
+
+_MODELS = {"logistic_regression": "A logistic regression reaches", "boosted_trees": "Boosted trees reach"}
+_ALL, _PLAIN, _WITHOUT = "all", "plain", "without "
+
+Qualities = Mapping[str, Mapping[str, Any]]
+
+
+def headline(results: Path) -> list[str]:
+    """Return what the results of one device, such as ``results/recsys/cpu``, say, one sentence a line.
+
+    Nothing is said of missing files and earlier runs.
+    """
+    sentences: list[str] = []
+    for name, tell in (("metrics.json", _worth), ("drift.json", _drift)):
+        path = results / name
+        if path.exists() and is_of_last_run(path):
+            sentences += tell(read_json(path))
+    return sentences
+
+
+def _worth(metrics: Mapping[str, Any]) -> list[str]:
+    """Say how good the better model is, and without which features it is worse."""
+    test = metrics["parts"]["test"]
+    rows = test["rows"]
+    models = {name: _measured(metrics["models"].get(name, {})) for name in _MODELS}
+    measured = {name: sets for name, sets in models.items() if _ALL in sets}
+    if not measured:
+        return [f"There is no AUC: the {rows:,} test rows are all of one label."]
+    best = max(measured, key=lambda name: measured[name][_ALL]["auc"])
+    sets = measured[best]
+    if not is_measured(sets[_ALL], test):
+        clicks = round(rows * test["label_rate"])
+        return [f"The AUC is not measurable: of {rows:,} later rows {clicks:,} have the label 1, which makes it "
+                f"{_estimate(sets[_ALL])}."]  # fmt: skip
+    plain = f", {_estimate(sets[_PLAIN])} with the plain numbers alone" if _PLAIN in sets else ""
+    if plain and abs(_lost(sets, _PLAIN)) <= _noise(sets, _PLAIN):
+        plain += ", which is within noise"
+    first = f"{_MODELS[best]} an AUC of {_estimate(sets[_ALL])} on {rows:,} later rows with the features{plain}."
+    return [first, *_loss(sets)]
+
+
+def _estimate(quality: Mapping[str, Any]) -> str:
+    """Return an area under the curve with half its interval of 95 %."""
+    error = quality["auc_standard_error"]
+    return f"{quality['auc']:.3f}" + (f" ± {NORMAL * error:.3f}" if error is not None else "")
+
+
+def _measured(sets: Qualities) -> dict[str, Mapping[str, Any]]:
+    return {key: each for key, each in sets.items() if each["auc"] is not None}
+
+
+def _loss(sets: Qualities) -> list[str]:
+    """Say without which group the most is lost."""
+    without = {key.removeprefix(_WITHOUT): each for key, each in sets.items() if key.startswith(_WITHOUT)}
+    if not without:
+        return []
+    group = min(without, key=lambda name: (without[name]["auc"], name))
+    key = _WITHOUT + group
+    if _lost(sets, key) <= 0:
+        return ["No group of features is missed: without any one of them the AUC is no lower."]
+    if _lost(sets, key) <= _noise(sets, key):
+        return [f"No group of features is missed beyond noise: without `{group}`, the one most missed, the AUC is "
+                f"{_estimate(sets[key])}."]  # fmt: skip
+    return [f"Most is lost without `{group}`: the AUC is {_estimate(without[group])} then."]
+
+
+def _lost(sets: Qualities, key: str) -> float:
+    return float(sets[_ALL]["auc"] - sets[key]["auc"])
+
+
+def _noise(sets: Qualities, key: str) -> float:
+    """Return the half interval of a difference, as if rows were not shared: less may be a matter of the rows."""
+    return NORMAL * hypot(*(sets[name]["auc_standard_error"] or 0.0 for name in (_ALL, key)))
+
+
+def _drift(found: Mapping[str, Any]) -> list[str]:
+    columns, period = found["columns"], found["period"]
+    if not columns:
+        return []
+    if len(found["days"]) < 2:
+        return [f"All rows are of one {period}, so that there is no drift to tell."]
+    drifting = [each for each in columns if each["verdict"] == "drift"]
+    number = f"{len(columns):,} column{'s' if len(columns) > 1 else ''}"
+    if not drifting:
+        return [f"None of {number} drifts from the first {period}."]
+    most = max(drifting, key=_greatest)
+    told = f", most {most['name']} (PSI {_greatest(most):.2f})" if _greatest(most) > 0 else ""
+    return [f"{len(drifting):,} of {number} drift{'s' if len(drifting) == 1 else ''} from the first {period}{told}."]
+
+
+def _greatest(column: Mapping[str, Any]) -> float:
+    """Return the greatest population stability index of a column, 0 where there is none."""
+    return max((each["psi"] for each in column["days"] if each["psi"] is not None), default=0.0)

@@ -1,0 +1,75 @@
+"""Step `fetch`: the log, from a simulation, Criteo's days, a MovieLens release, or files whose columns are declared.
+
+Whatever the source, the log is one folder in one layout. Files of the user are read where they are; others are
+downloaded, once, and what was read is written down with checksums.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from whitewater.errors import InputError
+from whitewater.features.log_folder import open_log
+from whitewater.io.download import Downloads
+from whitewater.io.local_files import steady
+from whitewater.io.places import find
+from whitewater.io.store import exclusive, write_json
+from whitewater.step import Inputs, Output, Run, main
+from whitewater_apps.recsys.config import Fetch
+from whitewater_apps.recsys.sources.files import read_criteo, read_files, read_generated
+from whitewater_apps.recsys.sources.movielens import KEY, read_movielens, release_files
+
+SIMULATED_DAYS = "day-*.parquet"
+READERS = {"generated": read_generated, "criteo": read_criteo, "movielens": read_movielens, "files": read_files}
+
+
+def fetch(run: Run[Fetch], *, simulated: Inputs, events: Output, inputs: Output) -> None:
+    """Write the log, and the list of the files that were read.
+
+    Downloads are kept beside the outputs, in ``downloads``, so that a run that was broken off goes on where it stopped.
+
+    Parameters
+    ----------
+    run
+        The step, with the settings of the sources.
+    simulated
+        For the source ``generated``: the folder of simulated days.
+    events
+        The log; see `whitewater.features.log_folder`.
+    inputs
+        JSON: the source, the number of rows, and ``files`` with path, origin, bytes and SHA-256 of each.
+
+    Raises InputError if a file is missing, cannot be read, is cut or has no rows; a download fails; columns are missing
+    or of a wrong type; or too many lines are malformed.
+    """
+    source = run.settings.source
+    place = events.parent
+    place.mkdir(parents=True, exist_ok=True)
+    with exclusive(place / ".fetch.lock"):
+        names, key, example = _named(run.settings, simulated)
+        downloads = Downloads(place, refresh=run.refresh, anonymous=run.settings.anonymous)
+        found = find(names, downloads=downloads, threads=run.threads, key=key, example=example)
+        files = list(found.values())
+        with steady([each.path for each in files]):
+            counts = READERS[source](files, events, run=run)
+    rows = open_log(events).rows
+    write_json(inputs, {"source": source, "rows": rows, "files": [asdict(each) for each in files]})
+    run.note(source=source, rows=rows, files=len(files), counts=dict(counts))
+
+
+def _named(settings: Fetch, simulated: Inputs) -> tuple[Sequence[str], str, str]:
+    """Return the paths, globs and URLs of the source's files, the key that names them, and a name one might have."""
+    match settings.source:
+        case "generated":
+            if not simulated:
+                raise InputError("There are no simulated days: the source is generated. Run the step simulate before.")
+            return [str(folder / SIMULATED_DAYS) for folder in simulated.values()], "recsys.simulate", "day-00.parquet"
+        case "criteo":
+            return settings.criteo.files, "recsys.fetch.criteo.files", "day_*.gz"
+        case "movielens":
+            return release_files(settings.movielens), KEY, "ml.zip"
+        case "files":
+            return settings.files.files, "recsys.fetch.files.files", "*.parquet"
+
+
+if __name__ == "__main__":
+    main(fetch)

@@ -1,0 +1,66 @@
+"""Step `fit`: learns from the training rows what the features need."""
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from whitewater.features import artefact
+from whitewater.features.config import Fit
+from whitewater.features.configured import graph_of, refuse_periods
+from whitewater.features.dataset import Dataset
+from whitewater.features.log_folder import ROW_ID, open_log
+from whitewater.features.schema import described
+from whitewater.features.transforming import Transformation
+from whitewater.features.workflow import Workflow
+from whitewater.io.store import write_json
+from whitewater.step import Output, Run, main
+from whitewater_apps.recsys.config import Source
+
+
+def fit(run: Run[Fit], *, train: Path, workflow: Output, statistics: Output) -> None:
+    """Fit the workflow of the configured features on the training rows.
+
+    Raises ConfigError if the features cannot be made of the log's columns; InputError if the log is missing or damaged;
+    ResourceError if its row groups do not fit into memory.
+    """
+    from whitewater_apps.recsys.default_features import features
+
+    log = open_log(train)
+    groups = run.settings.features or features(cast("Source", log.source), log.columns)
+    dataset = Dataset(train)
+    made = Workflow(graph_of(groups, log.columns, dataset.schema), carry=(log.label, ROW_ID))
+    if log.time.unit == "position":
+        refuse_periods(groups, log.time.column, log.time.period)
+    scratch = workflow / "scratch"
+    scratch.mkdir(parents=True)
+    with run.cluster() as client:
+        made.fit_on(dataset, run=run, client=client, scratch=scratch, memory_share=run.settings.memory_share)
+    shutil.rmtree(scratch)
+    artefact.write(made.fitted, workflow)
+    write_json(statistics, summary(made.fitted, [group.name for group in groups], rows=log.rows))
+    run.note(rows=log.rows, features=len(made.output_schema.names))
+
+
+def summary(fitted: Transformation, groups: list[str], *, rows: int) -> dict[str, Any]:
+    """Return what was learnt, in brief: of each group of features its columns, and its operators with their facts."""
+    return {"format": 1, "rows": rows, "groups": {name: _group(fitted, name) for name in groups}}
+
+
+def _group(fitted: Transformation, name: str) -> dict[str, Any]:
+    plan = fitted.plan
+    outputs = {each: origin for each, origin in plan.outputs.items() if name in plan.field_of(each, origin).tags}
+    stages = [
+        _stage(type(plan.stages[number].operator).__name__, plan.stages[number].inputs, fitted.learnt[number] or {})
+        for number in sorted({number for number, _ in plan.work(outputs)})
+    ]
+    columns = [described(plan.field_of(each, origin)) for each, origin in outputs.items()]
+    return {"columns": columns, "operators": [stage for stage in stages if stage["operator"] != "AddMetadata"]}
+
+
+def _stage(operator: str, inputs: Any, learnt: Mapping[str, Any]) -> dict[str, Any]:
+    return {"operator": operator, "inputs": inputs, "learnt": {name: each.facts() for name, each in learnt.items()}}
+
+
+if __name__ == "__main__":
+    main(fit)

@@ -1,0 +1,47 @@
+"""Step `plot`: the pictures, each drawn once and written in every format."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from whitewater.features.feature_folder import open_features
+from whitewater.features.log_folder import open_log
+from whitewater.figures import style
+from whitewater.io.store import read_json
+from whitewater.step import Outputs, Run, main
+from whitewater_apps.recsys import figures
+from whitewater_apps.recsys.config import Plot
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def plot(
+    run: Run[Plot],
+    *,
+    metrics: Path,
+    drift: Path,
+    statistics: Path,
+    workflow: Path,
+    events: Path,
+    test: Path,
+    plots: Outputs,
+) -> None:
+    """Draw what features are worth, the calibration, the drift, the categories, and a number before and after.
+
+    The name of a file says which picture it is, and in which format: ``auc.png``.
+    """
+    draw: dict[str, Callable[[], Figure]] = {
+        "auc": lambda: figures.auc(read_json(metrics)),
+        "calibration": lambda: figures.calibration(read_json(metrics)),
+        "drift": lambda: figures.drift(read_json(drift)),
+        "categories": lambda: figures.categories(workflow, rows=read_json(statistics)["rows"]),
+        "numbers": lambda: figures.numbers(
+            read_json(statistics), events=open_log(events), features=open_features(test)
+        ),
+    }
+    run.note(pictures=style.draw_all(draw, plots))
+
+
+if __name__ == "__main__":
+    main(plot)

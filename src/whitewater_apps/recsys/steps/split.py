@@ -1,0 +1,222 @@
+"""Step `split`: training, validation and test rows, each after the other in time.
+
+Files of which all rows are in one part are hard links, so that a split costs no space but at the boundaries.
+"""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from whitewater.errors import InputError
+from whitewater.features.log_folder import FIRST, FORMAT, LABEL, TIME, Log, LogFile, like, open_log
+from whitewater.io.store import write_json
+from whitewater.step import Output, Run, main
+from whitewater.tables.arrow_arrays import to_arrow, to_numpy
+from whitewater_apps.recsys.config import Split
+
+PARTS = ("train", "valid", "test")
+_BATCH_ROWS = 1 << 16
+# Row groups whose times are kept, 4 MB each.
+_CACHED_GROUPS = 16
+# Of the column of time among the columns of a file.
+_TIME_PLACE = [each.name for each in FIRST].index(TIME)
+
+
+@dataclass(frozen=True)
+class Group:
+    """A row group, with the times of its first and last row in time."""
+
+    path: Path
+    number: int
+    day: int
+    rows: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Part:
+    """Where the rows go whose time is at least ``begin`` and below ``end``."""
+
+    name: str
+    folder: Path
+    begin: int
+    end: int
+
+
+def split(run: Run[Split], *, events: Path, train: Output, valid: Output, test: Output, summary: Output) -> None:
+    """Split the log by time; rows of one time are in one part, and no row is in a part before that of an earlier row.
+
+    A boundary is where the shares of the rows ask for it, ``round(rows * share)``. With ``whole_days`` it moves to the
+    nearest day if both boundaries can do so by less than half of the smallest part that is asked for; else it stays at
+    the row. Rows with the time of the row at the boundary go to the later part. So it depends on the times alone, not
+    on files and row groups.
+
+    Parameters
+    ----------
+    run
+        The step, with the shares.
+    events
+        The log; see `whitewater.features.log_folder`.
+    train, valid, test
+        Logs with the rows of the parts, in the order of the log. A part with the share 0 has no rows.
+    summary
+        JSON: the unit of time, whether the boundaries are at days, the first time of validation and test, and rows,
+        files, days, first and last time, and share of label 1 of each part.
+
+    Raises InputError if a part would have no rows though it is to have a share of them.
+    """
+    log = open_log(events)
+    groups = _groups(log)
+    whole_days, boundaries = _boundaries(run.settings, groups)
+    folders = dict(zip(PARTS, (train, valid, test), strict=True))
+    parts = [Part(name, folders[name], *times) for name, times in zip(PARTS, pairwise(boundaries), strict=True)]
+    placed = _place(log, parts, groups, run=run)
+    shares = (1.0, run.settings.valid_share, run.settings.test_share)
+    for part, share in zip(parts, shares, strict=True):
+        if share and not placed[part.name]:
+            raise InputError(f"{part.name} would have no rows: the {log.rows:,} rows of {log.path} have too few times. "
+                             "Change the shares in recsys.split, or fetch more rows.")  # fmt: skip
+    logs = {part.name: like(log, part.folder).finish(placed[part.name]) for part in parts}
+    begins = {part.name: part.begin for part in parts if placed[part.name]}
+    described = {name: _described(each) for name, each in logs.items()}
+    write_json(summary, {"unit": log.time.unit, "whole_days": whole_days, "begins": begins, "parts": described})
+    run.note(rows={name: each["rows"] for name, each in described.items()}, whole_days=whole_days)
+
+
+def _groups(log: Log) -> list[Group]:
+    """Return the row groups; Parquet's statistics tell their times."""
+    days = {log.path / file.name: file.day for file in log.files}
+    found = []
+    for path, number, rows in log.row_groups():
+        times = FORMAT.footer(path).row_group(number).column(_TIME_PLACE).statistics
+        found.append(Group(path, number, days[path], rows, times.min, times.max))
+    return found
+
+
+def _boundaries(settings: Split, groups: Sequence[Group]) -> tuple[bool, list[int]]:
+    """Return whether the parts begin with days, and the times with which they begin, and that after the last row."""
+    rows = sum(group.rows for group in groups)
+    ranks = [rows - round(rows * share) for share in (settings.valid_share + settings.test_share, settings.test_share)]
+    smallest = min(stop - start for start, stop in pairwise([0, *ranks, rows]) if stop > start)
+    begin, end = min(group.first for group in groups), max(group.last for group in groups) + 1
+    days = _nearest_days(ranks, groups, end=end, below=smallest / 2) if settings.whole_days else None
+    return days is not None, [begin, *(days or [time_of_rank(groups, rank) for rank in ranks]), end]
+
+
+def _nearest_days(ranks: Sequence[int], groups: Sequence[Group], *, end: int, below: float) -> list[int] | None:
+    """Return the first times of the days that are nearest to the ranks; None if one is not nearer than ``below``."""
+    begins: dict[int, int] = {}
+    rows: dict[int, int] = {}
+    for group in groups:
+        begins[group.day] = min(group.first, begins.get(group.day, group.first))
+        rows[group.day] = rows.get(group.day, 0) + group.rows
+    before = np.array([0, *accumulate(rows.values())])
+    nearest = [int(np.abs(before - rank).argmin()) for rank in ranks]
+    if any(abs(int(before[place]) - rank) >= below for place, rank in zip(nearest, ranks, strict=True)):
+        return None
+    times = [*begins.values(), end]
+    return [times[place] for place in nearest]
+
+
+def time_of_rank(groups: Sequence[Group], rank: int) -> int:
+    """Return the time of the row before which ``rank`` rows come when they are ordered by time.
+
+    A rank of all rows gives the time after the last one. It is found by halving, for which only row groups with times
+    on both sides are read: one or two where the log is in order.
+    """
+    times = lru_cache(_CACHED_GROUPS)(_times)
+    low, high = min(group.first for group in groups), max(group.last for group in groups) + 1
+    while low < high:
+        middle = (low + high) // 2
+        if sum(_rows_until(group, middle, times) for group in groups) > rank:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def _rows_until(group: Group, time: int, times: Callable[[Group], npt.NDArray[np.int64]]) -> int:
+    if group.first <= time < group.last:
+        return int(np.count_nonzero(times(group) <= time))
+    return group.rows if group.last <= time else 0
+
+
+def _times(group: Group) -> npt.NDArray[np.int64]:
+    with FORMAT.explained(group.path), pq.ParquetFile(group.path) as file:
+        return to_numpy(file.read_row_group(group.number, columns=[TIME], use_threads=False).column(TIME))
+
+
+def _place(log: Log, parts: Sequence[Part], groups: Sequence[Group], *, run: Run[Any]) -> dict[str, list[LogFile]]:
+    """Write the files of the parts; return those that have rows by part, in the order of the log."""
+    times: dict[str, list[int]] = {}
+    for group in groups:
+        times.setdefault(group.path.name, []).extend((group.first, group.last))
+    tasks = []
+    for file in log.files:
+        first, last = min(times[file.name]), max(times[file.name])
+        touched = [part for part in parts if part.begin <= last and first < part.end]
+        tasks += [(file, part, part.begin <= first and last < part.end) for part in touched]
+    placed: dict[str, list[LogFile]] = {part.name: [] for part in parts}
+    with run.cluster() as client:
+        found = run.map(place_file, tasks, client=client, label="files split", ordered=True, shared={"log": log})
+        for (_, part, _), each in zip(tasks, found, strict=True):
+            if each:
+                placed[part.name].append(each)
+    return placed
+
+
+def place_file(task: tuple[LogFile, Part, bool], *, log: Log) -> LogFile | None:
+    """Bring the rows of a file to a part, by a link if they are all, else those with its times; None: there is none."""
+    file, part, whole = task
+    part.folder.mkdir(parents=True, exist_ok=True)
+    if whole:
+        _link(log.path / file.name, part.folder / file.name)
+        return file
+    with like(log, part.folder).file(file.name, day=file.day) as written:
+        for table in _tables(log.path / file.name):
+            time = to_numpy(table.column(TIME))
+            written.write(table.take(to_arrow(np.flatnonzero((time >= part.begin) & (time < part.end)))))
+    return written.file if written.rows else None
+
+
+def _tables(path: Path) -> Iterator[pa.Table]:
+    with FORMAT.explained(path), pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(_BATCH_ROWS, use_threads=False):
+            yield pa.Table.from_batches([batch])
+
+
+def _link(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except OSError:
+        # Some file systems have no hard links.
+        shutil.copyfile(source, target)
+
+
+def _described(log: Log) -> dict[str, Any]:
+    groups = _groups(log)
+    clicks = sum(pc.sum(FORMAT.table(log.path / file.name, [LABEL]).column(0)).as_py() for file in log.files)
+    return {
+        "rows": log.rows,
+        "files": len(log.files),
+        "days": sorted({file.day for file in log.files}),
+        "first_time": min((group.first for group in groups), default=None),
+        "last_time": max((group.last for group in groups), default=None),
+        "label_rate": clicks / log.rows if log.rows else None,
+    }
+
+
+if __name__ == "__main__":
+    main(split)

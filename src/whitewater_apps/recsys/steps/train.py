@@ -1,0 +1,250 @@
+"""The step train: what the features are worth to a baseline.
+
+A logistic regression and boosted trees are fitted on the training rows, with all groups of features, without each one,
+and with the group ``plain`` only, the numbers as they came, where there is one. The validation rows say when the trees
+are enough; the quality is that on the test rows, which are later than both.
+"""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from whitewater.engines import memory
+from whitewater.errors import InputError
+from whitewater.features.categories.values import as_floats
+from whitewater.features.feature_folder import FeatureFolder, open_features
+from whitewater.io.store import write_json
+from whitewater.learn.estimators import BoostedTrees, logistic_regression
+from whitewater.step import Output, Run, main
+from whitewater_apps.recsys.config import Train
+from whitewater_apps.recsys.default_features import PLAIN
+from whitewater_apps.recsys.prediction_quality import quality
+
+if TYPE_CHECKING:
+    from whitewater.engines.device import Array, Device
+
+logger = logging.getLogger(__name__)
+# Threads with less to do wait for each other, on busy cores for long; the trees are the same.
+CELLS_OF_A_THREAD = 10_000_000
+# The tag of ids of categories, whose order means nothing.
+CATEGORICAL = "categorical"
+LABEL, KEY = "label", "row_id"
+_CELL = np.dtype(np.float32)
+
+
+@dataclass(frozen=True)
+class FeatureMatrix:
+    """``X`` float32 (rows, features), NaN where a feature is null; ``y`` float32 (rows,), 0 or 1; on the device.
+
+    ``of`` are the rows of the folder, of which these were drawn.
+    """
+
+    X: "Array"
+    y: "Array"
+    of: int
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The three parts of the data, with the same features in the same order."""
+
+    names: tuple[str, ...]
+    train: FeatureMatrix
+    valid: FeatureMatrix
+    test: FeatureMatrix
+
+    def choose(self, names: Sequence[str], device: "Device") -> "Parts":
+        """Return some of the features."""
+        places = device.from_host(np.array([self.names.index(name) for name in names]))
+        chosen = [FeatureMatrix(part.X[:, places], part.y, part.of) for part in (self.train, self.valid, self.test)]
+        return Parts(tuple(names), *chosen)
+
+
+def train(run: Run[Train], *, train: Path, valid: Path, test: Path, metrics: Output) -> None:
+    """Train models with and without groups of features, and write how good their predictions are.
+
+    Parameters
+    ----------
+    run
+        The step; ``run.settings`` say how much is learnt.
+    train, valid, test
+        Folders of features.
+    metrics
+        JSON: rows and label rates of the parts, groups of features, and for each model the quality with ``all``
+        features, with the ``plain`` group only, and ``without`` each group; see
+        `whitewater_apps.recsys.prediction_quality.Quality`.
+
+    Raises InputError if there are no features, there are no training or test rows, or the former are all of one label;
+    ResourceError if the features do not fit into memory.
+    """
+    folders = [open_features(path) for path in (train, valid, test)]
+    groups = groups_of(folders[0])
+    parts = _load(run, folders, [name for names in groups.values() for name in names])
+    _refuse_what_tells_nothing(parts)
+    engineered = [name for group, names in groups.items() if group != PLAIN for name in names]
+    sets = {"all": engineered or groups[PLAIN]}
+    if PLAIN in groups and engineered:
+        sets[PLAIN] = groups[PLAIN]
+    others = [group for group in groups if group != PLAIN]
+    if run.settings.without_each_group and len(others) > 1:
+        sets |= {f"without {group}": [name for name in engineered if name not in groups[group]] for group in others}
+    measured = {field.name for field in folders[0].schema if CATEGORICAL not in field.tags}
+    found = {
+        "logistic_regression": _qualities(parts, _only(sets, measured), _fit_regression, run),
+        "boosted_trees": _qualities(parts, sets, _fit_trees, run),
+    }
+    write_json(metrics, {"parts": _parts(parts), "groups": groups, "models": found})
+    run.note(rows={name: len(getattr(parts, name).y) for name in ("train", "valid", "test")}, features=len(parts.names))
+
+
+def groups_of(folder: FeatureFolder) -> dict[str, list[str]]:
+    """Return the features that are numbers by their group, the last tag of each; features without one are ``other``.
+
+    Raises InputError if there are none.
+    """
+    groups: dict[str, list[str]] = {}
+    for name in numeric_columns(folder):
+        tags = folder.schema[name].tags
+        groups.setdefault(tags[-1] if tags else "other", []).append(name)
+    if not groups:
+        raise InputError(f"{folder.path} has no features that are numbers. Check recsys.fit.features.")
+    return groups
+
+
+def _load(run: Run[Train], folders: Sequence[FeatureFolder], names: Sequence[str]) -> Parts:
+    loaded = [load_matrix(each, names, run.device, maximum_rows=run.settings.maximum_rows) for each in folders]
+    for folder, matrix in zip(folders, loaded, strict=True):
+        if len(matrix.y) < matrix.of:
+            logger.warning(
+                "%s: %d of %d rows are used, evenly drawn (recsys.train.maximum_rows)",
+                folder.path.name, len(matrix.y), matrix.of,
+            )  # fmt: skip
+    return Parts(tuple(names), *loaded)
+
+
+def _refuse_what_tells_nothing(parts: Parts) -> None:
+    for name, part in (("training", parts.train), ("test", parts.test)):
+        if not len(part.y):
+            raise InputError(f"there are no {name} rows. Check recsys.split.")
+    rate = float(parts.train.y.mean())
+    if rate in (0.0, 1.0):
+        raise InputError(
+            f"all {len(parts.train.y):,} training rows have the label {rate:g}: nothing can be learnt. Check the label "
+            "in recsys.fetch, or split elsewhere (recsys.split)."
+        )
+
+
+def _only(sets: Mapping[str, Sequence[str]], names: set[str]) -> dict[str, list[str]]:
+    """Return the sets of features with some names only, without those that come to the same as all."""
+    chosen = {key: [name for name in each if name in names] for key, each in sets.items()}
+    kept = {key: each for key, each in chosen.items() if each}
+    everything = kept.get("all")
+    return {key: each for key, each in kept.items() if key == "all" or each != everything}
+
+
+Fit = Callable[["Parts", "Run[Train]"], tuple[Callable[["Array"], "Array"], dict[str, Any]]]
+
+
+def _qualities(parts: Parts, sets: Mapping[str, Sequence[str]], fit: Fit, run: Run[Train]) -> dict[str, Any]:
+    """Return for each set of features the quality on the test rows."""
+    found: dict[str, Any] = {}
+    for key, names in sets.items():
+        chosen = parts.choose(names, run.device)
+        predict, facts = fit(chosen, run)
+        predicted = run.device.to_host(predict(chosen.test.X))
+        found[key] = {
+            "features": len(names),
+            **facts,
+            **asdict(quality(run.device.to_host(chosen.test.y), predicted)),
+        }
+        logger.info("%s, %d features: AUC %s", key, len(names), found[key]["auc"])
+    return found
+
+
+def _fit_regression(parts: Parts, run: Run[Train]) -> "tuple[Callable[[Array], Array], dict[str, Any]]":
+    """Fit a logistic regression on standardised features, a null being their mean."""
+    xp = run.device.xp
+    mean = xp.nanmean(parts.train.X, axis=0, dtype=xp.float64)
+    mean = xp.where(xp.isnan(mean), 0, mean)
+    spread = xp.sqrt(xp.nanmean((parts.train.X - mean) ** 2, axis=0, dtype=xp.float64))
+    spread = xp.where(spread > 0, spread, 1)
+
+    def scaled(X: "Array") -> "Array":
+        values: Array = ((X - mean) / spread).astype(xp.float32)
+        values[xp.isnan(values)] = 0
+        return values
+
+    model = logistic_regression(run.device, penalty=run.settings.penalty)
+    model.fit(scaled(parts.train.X), parts.train.y)
+    return lambda X: model.predict_proba(scaled(X))[:, 1], {}
+
+
+def _fit_trees(parts: Parts, run: Run[Train]) -> "tuple[Callable[[Array], Array], dict[str, Any]]":
+    settings = run.settings
+    model = BoostedTrees(
+        run.device,
+        trees=settings.trees,
+        depth=settings.depth,
+        learning_rate=settings.learning_rate,
+        seed=settings.seed,
+        threads=max(1, min(run.threads, parts.train.X.size // CELLS_OF_A_THREAD)),
+    )
+    trees = model.fit(parts.train.X, parts.train.y, (parts.valid.X, parts.valid.y))
+    return model.predict, {"trees": trees}
+
+
+def _parts(parts: Parts) -> dict[str, Any]:
+    return {
+        name: {
+            "rows": len(part.y),
+            "of": part.of,
+            "label_rate": float(part.y.mean(dtype="float64")) if len(part.y) else None,
+        }
+        for name, part in (("train", parts.train), ("valid", parts.valid), ("test", parts.test))
+    }
+
+
+def numeric_columns(folder: FeatureFolder) -> list[str]:
+    """Return the names of the features that are numbers, one a row: not lists, not the label, not the key."""
+    return [
+        field.name
+        for field in folder.schema
+        if field.name not in (LABEL, KEY) and pa.types.is_primitive(field.type) and not pa.types.is_temporal(field.type)
+    ]
+
+
+def load_matrix(folder: FeatureFolder, names: Sequence[str], device: "Device", *, maximum_rows: int) -> FeatureMatrix:
+    """Read features that are numbers, and labels, of at most so many rows: of more every second, third ... is taken.
+
+    Raises InputError if the folder has no label; ResourceError if the arrays do not fit into memory.
+    """
+    if LABEL not in folder.schema.names:
+        raise InputError(f"{folder.path} has no column {LABEL!r}, so there is nothing to learn.")
+    step = max(1, -(-folder.rows // maximum_rows))
+    rows = len(range(0, folder.rows, step))
+    memory.forecast(
+        2 * rows * (len(names) + 1) * _CELL.itemsize,
+        what=f"a matrix of {rows:,} rows and {len(names)} features",
+        remedy="Lower recsys.train.maximum_rows.",
+    )
+    xp = device.xp
+    X, y = xp.empty((rows, len(names)), _CELL), xp.empty(rows, _CELL)
+    seen = filled = 0
+    for path, row_group, count in folder.row_groups():
+        block = device.read_columns(path, row_group, [*names, LABEL])
+        first = -seen % step
+        taken = len(range(first, count, step))
+        for place, name in enumerate(names):
+            X[filled : filled + taken, place] = as_floats(block[name], device)[first::step]
+        y[filled : filled + taken] = as_floats(block[LABEL], device)[first::step]
+        seen, filled = seen + count, filled + taken
+    return FeatureMatrix(X, y, folder.rows)
+
+
+if __name__ == "__main__":
+    main(train)

@@ -1,0 +1,1 @@
+"""The parts of the simulated click log; see `whitewater_apps.recsys.steps.simulate`."""

@@ -1,0 +1,106 @@
+"""How well models predict held-out trips: R2 and mean absolute error, with bootstrap intervals.
+
+The percentile bootstrap resamples trips: B. Efron and R. Tibshirani, "An Introduction to the Bootstrap", 1993, chapter
+13. All models are scored on the same resamples, so the interval of a difference between two models is paired.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from whitewater.engines import Array, Device
+from whitewater_apps.taxi.calendar import hour_of_week
+
+CONFIDENCE = 0.95
+REFERENCE = "hour_mean"
+# Variance below which a target is constant but for rounding.
+NO_SPREAD = 1e-20
+_BLOCK_BYTES = 32_000_000
+
+
+def scores(observed: Array, predicted: Array) -> tuple[float, float | None, float]:
+    """Return the mean squared error, R2 and the mean absolute error; R2 is None where the observed do not vary."""
+    squared_error = float(((observed - predicted) ** 2).mean())
+    spread = float(((observed - observed.mean()) ** 2).mean())
+    r2 = 1 - squared_error / spread if spread > NO_SPREAD else None
+    return squared_error, r2, float(abs(observed - predicted).mean())
+
+
+def hour_mean_prediction(target: Array, pickup: Array, held_out_pickup: Array, device: Device) -> Array:
+    """Return the mean of the training trips of the same hour of pickup; of all, where an hour has none."""
+    xp = device.xp
+    hours = hour_of_week(pickup, device) % 24
+    trips = xp.bincount(hours, minlength=24)
+    total = xp.bincount(hours, weights=target, minlength=24)
+    means = xp.where(trips > 0, total / xp.maximum(trips, 1), target.mean())
+    prediction: Array = means[hour_of_week(held_out_pickup, device) % 24]
+    return prediction
+
+
+def evaluate(
+    observed: Array, predictions: Mapping[str, Array], *, replicates: int, seed: int, device: Device
+) -> dict[str, Any]:
+    """Return R2 and the mean absolute error of each model, with intervals, and what it gains over the hour's mean.
+
+    ``observed`` and the predictions by name of model, `REFERENCE` among them, are float64 (trips,) on the device.
+    ``replicates`` resamples are behind each interval; they are drawn on the host, the same for each device. Of each
+    model come ``r2`` and ``mae``, and of all but the reference ``r2_gain`` (its R2 minus the reference's) and
+    ``mae_gain`` (the reference's error minus its own), each as ``value``, ``low`` and ``high``: None where the observed
+    do not vary.
+    """
+    xp = device.xp
+    moments = _moments(observed, predictions, device)
+    once = xp.ones((1, len(observed)))
+    weights = (once, *_resamples(len(observed), replicates, seed, device))
+    # Row 0 is the sample itself, the others are its resamples.
+    sums = np.concatenate([device.to_host(each @ moments) for each in weights])
+    r2, mae = _r2_and_mae(sums)
+    reference = list(predictions).index(REFERENCE)
+    report: dict[str, Any] = {}
+    for position, name in enumerate(predictions):
+        report[name] = {"r2": _interval(r2[:, position]), "mae": _interval(mae[:, position])}
+        if position != reference:
+            report[name]["r2_gain"] = _interval(r2[:, position] - r2[:, reference])
+            report[name]["mae_gain"] = _interval(mae[:, reference] - mae[:, position])
+    return report
+
+
+def _moments(observed: Array, predictions: Mapping[str, Array], device: Device) -> Array:
+    """Return, trip by trip, what is summed: 1, y, y squared, and each model's squared and absolute errors."""
+    xp = device.xp
+    # R2 does not change when a constant is taken away, and the variance loses no digits to a large mean.
+    centred = observed - observed.mean()
+    errors = [observed - prediction for prediction in predictions.values()]
+    columns = [xp.ones(len(observed)), centred, centred**2, *(error**2 for error in errors), *map(xp.abs, errors)]
+    moments: Array = xp.stack(columns, axis=1)
+    return moments
+
+
+def _resamples(trips: int, replicates: int, seed: int, device: Device) -> Iterator[Array]:
+    """Yield blocks of float64 (replicates, trips): how often each trip is drawn; a replicate has its own stream."""
+    block = max(1, _BLOCK_BYTES // (8 * trips))
+    for first in range(0, replicates, block):
+        counts = np.empty((min(block, replicates - first), trips))
+        for row in range(len(counts)):
+            drawn = np.random.default_rng([seed, first + row]).integers(0, trips, trips)
+            counts[row] = np.bincount(drawn, minlength=trips)
+        yield device.from_host(counts)
+
+
+def _r2_and_mae(sums: Array) -> tuple[Array, Array]:
+    """Return R2 and the mean absolute error, float64 (resamples, models); R2 is NaN where the target does not vary."""
+    models = (sums.shape[1] - 3) // 2
+    trips, total, squares = sums[:, 0:1], sums[:, 1:2], sums[:, 2:3]
+    spread = squares / trips - (total / trips) ** 2
+    spread = np.where(spread > NO_SPREAD, spread, np.nan)
+    return 1 - sums[:, 3 : 3 + models] / trips / spread, sums[:, 3 + models :] / trips
+
+
+def _interval(values: Array) -> dict[str, float | None]:
+    value, resampled = values[0], values[1:]
+    low, high = np.quantile(resampled, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    numbers = {"value": value, "low": low, "high": high}
+    return {name: float(number) if np.isfinite(number) else None for name, number in numbers.items()}

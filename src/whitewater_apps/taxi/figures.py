@@ -1,0 +1,494 @@
+"""The pictures of the taxi application: functions of tables that return Matplotlib figures."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from whitewater.engines import Array
+from whitewater.figures import shapes, style
+from whitewater.figures.shapes import Look
+from whitewater_apps.taxi.rules import STRAY_MONTH
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.collections import QuadMesh
+    from matplotlib.figure import Figure
+
+MEASURE = "Tip, % of the fare"
+RECORDED = "Mean tip / fare of the trips whose tip was recorded: paid by card, or in an app."
+NOTHING = "No trip has a recorded tip. Cash tips are not recorded, so only trips paid by card or in an app count."
+LOOKS = {
+    "yellow": Look("Yellow taxis", style.ORANGE, "o"),
+    "green": Look("Green taxis", style.GREEN, "s"),
+    "fhvhv": Look("App rides (fhvhv)", style.BLUE, "^"),
+    "all": Look("All together", style.BLACK, "D"),
+}
+MODELS = {"ridge": "Ridge regression", "forest": "Random forest"}
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+HOURS = np.arange(24)
+# Of all cells of the week, the share whose color tells their value; the few beyond are drawn as the ends of the scale.
+_WITHIN_SCALE = 0.98
+NO_ZONE = "no zone known"
+_BOROUGHS = {
+    look.name: look
+    for look in (
+        Look("Manhattan", style.BLUE, "o"),
+        Look("Brooklyn", style.VERMILION, "s"),
+        Look("Queens", style.GREEN, "^"),
+        Look("Bronx", style.PURPLE, "D"),
+        Look("Staten Island", style.SKY_BLUE, "v"),
+        Look("EWR", style.ORANGE, "P"),
+    )
+}
+_OTHER_BOROUGH = Look("other", style.GREY, "X")
+_LONGEST_NAME = 30
+_ROW = 0.235
+_TENTHS, _CELLS, _NORMAL_95 = 10, 60, 1.96
+# Extremes that would leave the bulk of the trips in a corner; how many trips lie outside is said.
+_PREDICTED_RANGE, _OBSERVED_RANGE = (0.001, 0.999), 0.99
+_REASON_COLORS = (
+    style.ORANGE, style.SKY_BLUE, style.GREEN, style.BLUE, style.VERMILION, style.PURPLE, style.YELLOW, style.GREY,
+)  # fmt: skip
+_COMPARISONS = {"not_above": "≤", "not_at_least": "<", "not_below": "≥", "not_at_most": ">"}
+_UNITS = {"duration": " s", "trip_distance": " miles", "speed": " mph"} | dict.fromkeys(
+    ("fare_amount", "tip_amount", "tolls_amount", "total_amount"), " $"
+)
+# Bars that leave room for the name of the month and the number of rows at each.
+_FEW_BARS = 18
+
+Month = Mapping[str, Any]
+
+
+# ---- tables of tips
+
+
+def _single_services(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Return the rows of each service that has trips with a recorded tip, in the order of `LOOKS`, without ``all``."""
+    tipped = set(table.loc[table["trips"] > 0, "service"]) - {"all"}
+    return {service: table[table["service"] == service] for service in LOOKS if service in tipped}
+
+
+def _sample_size(rows: pd.DataFrame) -> str:
+    return f"n = {style.count(int(rows['trips'].sum()))}"
+
+
+def _overall_mean(rows: pd.DataFrame) -> float:
+    """Return the mean of all trips of the rows, NaN where there are none."""
+    known = rows[rows["trips"] > 0]
+    return float((known["mean"] * known["trips"]).sum() / known["trips"].sum()) if len(known) else float("nan")
+
+
+def _interval_name(table: pd.DataFrame) -> str:
+    """Return what the interval of a tips table is called; its level is the attribute ``confidence`` of the table."""
+    level = table.attrs.get("confidence")
+    return f"{100 * level:g} % interval" if level else "interval of the mean"
+
+
+def _without(table: pd.DataFrame, column: str, what: str) -> list[str]:
+    """Say how many trips the picture lacks because they have no value in a column."""
+    lost = int(table.loc[table[column].isna() & (table["service"] != "all"), "trips"].sum())
+    return [f"Not shown: {style.count(lost)} trips without a {what} of pickup."] if lost else []
+
+
+# ---- by time
+
+
+@style.styled
+def tip_fraction_by_hour(table: pd.DataFrame, *, minimum_trips: int) -> Figure:
+    """Draw the mean tip fraction of each service by hour, its interval, and the plain definition beside it.
+
+    ``table`` is `tips_by_hour`: a row for each service and hour. Hours with fewer than ``minimum_trips`` trips with a
+    recorded tip are left out.
+    """
+    title, services = "Tips by hour of pickup", _single_services(table)
+    if not services:
+        return style.explained(title, NOTHING)
+    if len(services) > 1:
+        services["all"] = table[table["service"] == "all"]
+    by_hour = {service: _hours(rows) for service, rows in services.items()}
+    few = np.array([hours["trips"] < minimum_trips for hours in by_hour.values()])
+    if few.all():
+        return style.explained(title, f"No hour of the day has {minimum_trips} trips with a recorded tip.")
+    notes = [f"Left out: hours with fewer than {minimum_trips} such trips."] if few.any() else []
+    notes += _without(table, "hour", "time")
+    figure, body = style.titled(9, 4.6, title=title, subtitle=RECORDED, notes=notes)
+    axes = body.subplots()
+    for service, hours in by_hour.items():
+        _draw_hours(axes, LOOKS[service], hours, minimum_trips=minimum_trips)
+    axes.fill_between([], [], color=style.GREY, alpha=0.3, linewidth=0, label=_interval_name(table))
+    axes.plot([], [], "--", color=style.GREY, linewidth=1, label="plain definition: trips with a tip above 0 only")
+    axes.set(xlabel="Hour of pickup", ylabel=MEASURE, xlim=(-0.5, 23.5))
+    axes.set_xticks(HOURS[::2], [f"{hour} h" for hour in HOURS[::2]])
+    shapes.in_percent(axes.yaxis)
+    body.legend(*axes.get_legend_handles_labels(), loc="outside lower left", ncols=2)
+    return figure
+
+
+def _hours(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows by hour, all 24 of them."""
+    known = rows[rows["hour"].notna()]
+    by_hour = known.set_index(known["hour"].astype(int)).reindex(HOURS)
+    return by_hour.assign(trips=by_hour["trips"].fillna(0), plain_trips=by_hour["plain_trips"].fillna(0))
+
+
+def _draw_hours(axes: Axes, look: Look, hours: pd.DataFrame, *, minimum_trips: int) -> None:
+    enough = hours["trips"] >= minimum_trips
+    mean, low, high = (hours[name].where(enough).to_numpy(float) for name in ("mean", "mean_low", "mean_high"))
+    axes.fill_between(HOURS, low, high, color=look.color, alpha=0.25, linewidth=0)
+    # A band needs two hours side by side; an hour that stands alone has its interval, too.
+    axes.vlines(HOURS, low, high, color=look.color, alpha=0.4, linewidth=1)
+    axes.plot(HOURS, mean, marker=look.mark, color=look.color, label=f"{look.name}, {_sample_size(hours)}")
+    plain = hours["plain_mean"].where(hours["plain_trips"] >= minimum_trips).to_numpy(float)
+    axes.plot(HOURS, plain, "--", color=look.color, linewidth=1)
+
+
+@style.styled
+def tip_fraction_by_weekday_hour(table: pd.DataFrame, *, minimum_trips: int) -> Figure:
+    """Draw how the mean tip fraction of each hour of the week differs from the service's own mean, a panel a service.
+
+    The services' means are far apart, the hours of one service close together: a scale of the fractions themselves, the
+    same for all services, would show the services and hide the hours.
+
+    ``table`` is `tips_by_weekday_hour`: a row for each service, weekday (0 is Monday) and hour. Cells with fewer than
+    ``minimum_trips`` trips with a recorded tip are hatched.
+    """
+    title, services = "Tips by weekday and hour of pickup", _single_services(table)
+    if not services:
+        return style.explained(title, NOTHING)
+    means = {service: _overall_mean(rows) for service, rows in services.items()}
+    gains = np.stack([_week(rows, minimum_trips) - means[service] for service, rows in services.items()])
+    known = np.abs(gains[np.isfinite(gains)])
+    # The largest difference that has a color of its own.
+    limit = (float(np.quantile(known, _WITHIN_SCALE)) if len(known) else 0) or 0.01
+    subtitle = f"{RECORDED} Colours compare each hour with the mean of its own service, in percentage points."
+    notes = [f"Hatched: fewer than {minimum_trips} such trips."] if np.isnan(gains).any() else []
+    figure, body = style.titled(9, 0.5 + 1.95 * len(services), title=title, subtitle=subtitle, notes=notes)
+    panels = body.subplots(len(services), sharex=True, squeeze=False)[:, 0]
+    for axes, (service, rows), own in zip(panels, services.items(), gains, strict=True):
+        mesh = _draw_week(axes, own, limit=limit)
+        axes.set_title(f"{LOOKS[service].name}: mean {style.percent(means[service])}, {_sample_size(rows)}")
+    panels[-1].set_xlabel("Hour of pickup")
+    bar = body.colorbar(mesh, ax=panels, extend="both", aspect=12 * len(services), shrink=0.9)
+    bar.set_label("Points from the mean")
+    return figure
+
+
+def _week(rows: pd.DataFrame, minimum_trips: int) -> Array:
+    """Return the mean of each weekday and hour, float64 (7, 24), NaN where there are too few trips."""
+    week = np.full((7, 24), np.nan)
+    enough = rows[(rows["trips"] >= minimum_trips) & rows["hour"].notna() & rows["weekday"].notna()]
+    week[enough["weekday"].astype(int), enough["hour"].astype(int)] = enough["mean"]
+    return week
+
+
+def _draw_week(axes: Axes, gains: Array, *, limit: float) -> QuadMesh:
+    axes.set_facecolor("white")
+    axes.patch.set(hatch="////", edgecolor=style.GREY)
+    mesh = axes.pcolormesh(
+        np.arange(25), np.arange(8), 100 * gains, cmap=style.DIVERGING, vmin=-100 * limit, vmax=100 * limit,
+        edgecolor="white", linewidth=0.4,
+    )  # fmt: skip
+    axes.invert_yaxis()
+    axes.grid(False)
+    axes.set_yticks(np.arange(7) + 0.5, WEEKDAYS)
+    axes.set_xticks(HOURS[::2] + 0.5, [f"{hour} h" for hour in HOURS[::2]])
+    return mesh
+
+
+# ---- by place
+
+
+@style.styled
+def tip_fraction_by_borough(table: pd.DataFrame, *, minimum_trips: int) -> Figure:
+    """Rank the boroughs of pickup by mean tip fraction, with intervals and numbers of trips.
+
+    ``table`` is `tips_by_borough`: a row for each service and borough; a null borough is that of trips without a zone.
+    Boroughs with fewer than ``minimum_trips`` trips with a recorded tip are left out.
+    """
+    services = _single_services(table.assign(borough=table["borough"].fillna(NO_ZONE)))
+    few = any((rows["trips"] < minimum_trips).any() for rows in services.values())
+    notes = [f"Left out: boroughs with fewer than {minimum_trips} such trips."] if few else []
+    ranked = {service: _ranked(rows, minimum_trips) for service, rows in services.items()}
+    labels = {service: rows["borough"].tolist() for service, rows in ranked.items()}
+    return _rankings(table, ranked, labels, services, what="borough", notes=notes, minimum_trips=minimum_trips)
+
+
+@style.styled
+def tip_fraction_by_zone(table: pd.DataFrame, *, zones: int, minimum_trips: int) -> Figure:
+    """Rank the taxi zones of pickup with the largest mean tip fraction, colored by borough.
+
+    ``table`` is `tips_by_zone`: a row for each service and zone; a null ``location_id`` is that of trips without a
+    zone. So many ``zones`` are shown for each service; those with fewer than ``minimum_trips`` trips with a recorded
+    tip are left out.
+    """
+    named = table.assign(borough=table["borough"].fillna(NO_ZONE))
+    known = _single_services(named[table["location_id"].notna()])
+    ranked = {service: _ranked(rows, minimum_trips) for service, rows in known.items()}
+    notes = [
+        f"At most {zones} zones of each service: the largest means of those with at least {minimum_trips} such trips."
+    ]
+    notes += _without(table, "location_id", "zone")
+    shown = {service: rows.head(zones) for service, rows in ranked.items()}
+    labels = {service: _zone_names(rows) for service, rows in shown.items()}
+    return _rankings(table, shown, labels, known, what="taxi zone", notes=notes, minimum_trips=minimum_trips)
+
+
+def _ranked(rows: pd.DataFrame, minimum_trips: int) -> pd.DataFrame:
+    """Return the rows with enough trips, the largest mean first; ties keep the order of the table."""
+    return rows[rows["trips"] >= minimum_trips].sort_values("mean", ascending=False, kind="stable")
+
+
+def _zone_names(rows: pd.DataFrame) -> list[str]:
+    """Return the name of each zone, cut where it is long; its number where it has none."""
+    names = rows["zone"].fillna("zone " + rows["location_id"].astype(int).astype(str))
+    return [name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…" for name in names.tolist()]
+
+
+def _rankings(
+    table: pd.DataFrame,
+    ranked: Mapping[str, pd.DataFrame],
+    labels: Mapping[str, Sequence[str]],
+    everything: Mapping[str, pd.DataFrame],
+    *,
+    what: str,
+    notes: Sequence[str],
+    minimum_trips: int,
+) -> Figure:
+    """Draw a ranking for each service that has any, side by side; of zones with a legend of their boroughs."""
+    title = f"Tips by {what} of pickup"
+    ranked = {service: rows for service, rows in ranked.items() if len(rows)}
+    if not ranked:
+        few = f"No place of pickup is known of {minimum_trips} or more trips with a recorded tip."
+        return style.explained(title, few if _single_services(table) else NOTHING)
+    rows, legend = max(map(len, ranked.values())), what != "borough"
+    subtitle = f"{RECORDED} Bars: {_interval_name(table)}. Dashed: the service's mean."
+    width, height = 9.0 if len(ranked) == 1 else 5.2 * len(ranked), 1.2 + _ROW * max(rows, 4) + 0.35 * legend
+    figure, body = style.titled(width, height, title=title, subtitle=subtitle, notes=notes)
+    panels = body.subplots(1, len(ranked), squeeze=False)[0]
+    for axes, (service, places) in zip(panels, ranked.items(), strict=True):
+        mean = _overall_mean(everything[service])
+        axes.axvline(mean, color=style.GREY, linestyle="--", linewidth=1)
+        sample = f"mean {style.percent(mean)}, {_sample_size(everything[service])}"
+        axes.set_title(f"{LOOKS[service].name}\n{sample}", pad=16)
+        _draw_ranking(axes, places, labels[service], rows=rows)
+    if legend:
+        shown = {borough for places in ranked.values() for borough in places["borough"]}
+        entries = [look.entry() for borough, look in _BOROUGHS.items() if borough in shown]
+        if others := sorted(shown - set(_BOROUGHS)):
+            entries.append(_OTHER_BOROUGH.entry(label=", ".join(others)))
+        body.legend(handles=entries, loc="outside lower left", ncols=8)
+    return figure
+
+
+def _draw_ranking(axes: Axes, places: pd.DataFrame, labels: Sequence[str], *, rows: int) -> None:
+    position = np.arange(len(places))
+    for borough in places["borough"].unique():
+        look, here = _BOROUGHS.get(borough, _OTHER_BOROUGH), (places["borough"] == borough).to_numpy()
+        mean, low, high = (places.loc[here, name].to_numpy(float) for name in ("mean", "mean_low", "mean_high"))
+        error = np.nan_to_num(np.stack([mean - low, high - mean]))
+        axes.errorbar(mean, position[here], xerr=error, color=look.color, marker=look.mark, ls="none", elinewidth=1.5)
+    for where, trips in enumerate(places["trips"].tolist()):
+        shapes.write_at_right(axes, style.count(int(trips)), where)
+    shapes.write_beside(axes, "trips", (1, 1), (4, 2), coords="axes fraction")
+    axes.set_yticks(position, list(map(style.drawable, labels)))
+    axes.set(ylim=(rows - 0.4, -0.6), xlabel=MEASURE)
+    axes.grid(visible=False, axis="y")
+    shapes.in_percent(axes.xaxis)
+
+
+# ---- rejected rows
+
+
+@style.styled
+def data_quality(quality: Mapping[str, Any]) -> Figure:
+    """Draw the share of rows rejected in each month for each reason, a panel a service, and the totals of the reasons.
+
+    Months that hold rows with a wrong clock only, and rows without a month, are in the totals but have no bar.
+    ``quality`` is the content of `quality.json`.
+    """
+    title, totals, entries = "Rejected rows by month of pickup and reason", quality["totals"], quality["by_month"]
+    if not totals["rows_in"]:
+        return style.explained(title, "No row was read.")
+    counts: Counter[str] = Counter()
+    for entry in entries:
+        counts.update(entry["by_reason"])
+    reasons = shapes.most_frequent(counts, len(_REASON_COLORS))
+    regular = [entry for entry in entries if entry["month"] and entry["by_reason"].get(STRAY_MONTH) != entry["rows_in"]]
+    services = [service for service in LOOKS if any(entry["service"] == service for entry in regular)]
+    months = sorted({entry["month"] for entry in regular})
+    subtitle = (
+        f"{style.count(totals['rows_in'])} rows read = {style.count(totals['rows_out'])} kept + "
+        f"{style.count(totals['quarantined'])} rejected ({style.percent(totals['quarantined'] / totals['rows_in'])}). "
+        "A row with several reasons is in the bar of each; the black lines count it once."
+    )
+    lost = sum(entry["rows_in"] for entry in entries) - sum(entry["rows_in"] for entry in regular)
+    why = "rows whose month is unknown or not of their file; the totals have them"
+    notes = [f"Without a bar: {style.count(lost)} {why}."] if lost else []
+    figure, body = style.titled(12, 1.0 + 1.75 * max(len(services), 2), title=title, subtitle=subtitle, notes=notes)
+    grid = body.add_gridspec(max(len(services), 1), 2, width_ratios=(1.7, 1))
+    for row, service in enumerate(services):
+        axes = body.add_subplot(grid[row, 0])
+        of_service = {entry["month"]: entry for entry in regular if entry["service"] == service}
+        _draw_months(axes, of_service, months, reasons)
+        rows = sum(entry["rows_in"] for entry in of_service.values())
+        axes.set_title(f"{LOOKS[service].name}, {style.count(rows)} rows")
+        axes.tick_params(labelbottom=row == len(services) - 1)
+    if not services:
+        style.explain(body.add_subplot(grid[0, 0]), "No row has a month of its file.")
+    _draw_reasons(body.add_subplot(grid[:, 1]), reasons, rows_in=totals["rows_in"])
+    return figure
+
+
+def readable(reason: str) -> str:
+    """Return a reason of `quality.json` as people say it: ``trip distance > 200 miles``."""
+    if reason == STRAY_MONTH:
+        return "month not of this file"
+    bound = re.fullmatch(rf"(.+)_({'|'.join(_COMPARISONS)})_(.+)", reason)
+    text, after = reason, ""
+    if bound:
+        text, comparison, limit = bound.groups()
+        after = f" {_COMPARISONS[comparison]} {float(limit):,g}{_UNITS.get(text, '')}"
+    for verb in ("missing", "unreadable"):
+        if reason.startswith(f"{verb}_"):
+            text, after = reason.removeprefix(f"{verb}_"), f" {verb}"
+    return text.replace("_", " ").replace("dropoff", "drop-off") + after
+
+
+def _draw_months(axes: Axes, entries: Mapping[str, Month], months: Sequence[str], reasons: Mapping[str, int]) -> None:
+    """Stack the shares of the reasons in each month, and mark the share of rows that were rejected."""
+    rows_in, rows_out = (
+        np.array([entries[month][key] if month in entries else np.nan for month in months])
+        for key in ("rows_in", "rows_out")
+    )
+    few, places, top = len(months) <= _FEW_BARS, np.arange(len(months)), np.zeros(len(months))
+    width = 0.8 if few else 1.0
+    for reason, color in zip(reasons, _REASON_COLORS, strict=False):
+        rows = [_rows_of(entries[month], reason, reasons) if month in entries else 0 for month in months]
+        axes.bar(places, rows / rows_in, width, bottom=top, color=color)
+        top += rows / rows_in
+    rejected = 1 - rows_out / rows_in
+    axes.hlines(rejected, places - width / 2, places + width / 2, color=style.BLACK, linewidth=1.5 if few else 1)
+    if few:
+        for place in places[rows_in > 0].tolist():
+            text, height = style.short_count(int(rows_in[place])), max(top[place], rejected[place])
+            shapes.write_beside(axes, text, (place, height), (0, 2), ha="center")
+    middle, half = (len(months) - 1) / 2, max(len(months), 6) / 2 + 0.1
+    axes.set(xlim=(middle - half, middle + half), ylim=(0, 1.2 * np.nanmax([top, rejected]) or 1))
+    axes.set_ylabel("Share of rows")
+    axes.grid(visible=False, axis="x")
+    # Every month where they are few, else the first of each year.
+    years = [month[:4] for month in months]
+    ticks = {place: month for place, month in enumerate(months if few else years) if few or month not in years[:place]}
+    axes.set_xticks(list(ticks), list(ticks.values()), rotation=45 if _FEW_BARS / 2 < len(months) <= _FEW_BARS else 0)
+    shapes.in_percent(axes.yaxis)
+
+
+def _rows_of(entry: Month, reason: str, reasons: Mapping[str, int]) -> int:
+    rows: Mapping[str, int] = entry["by_reason"]
+    if reason == shapes.OTHER_REASONS:
+        return sum(number for name, number in rows.items() if name not in reasons)
+    return rows.get(reason, 0)
+
+
+def _draw_reasons(axes: Axes, reasons: Mapping[str, int], *, rows_in: int) -> None:
+    """Draw the rows of each reason in all months; its bars are the legend of the others."""
+    axes.set_title("All rows by reason")
+    if not reasons:
+        style.explain(axes, "No row was rejected.")
+        return
+    bars = {readable(reason): rows for reason, rows in reasons.items()}
+    colors = _REASON_COLORS[: len(bars)]
+    shapes.draw_bars(axes, bars, total=rows_in, colors=colors, xlabel="Share of all rows read", rows=5, room=1.5)
+
+
+# ---- predictions
+
+
+@style.styled
+def predicted_against_observed(predictions: pd.DataFrame, *, metrics: Mapping[str, Any]) -> Figure:
+    """Draw for each service and model the held-out trips, and the mean observed in each tenth of the predictions.
+
+    ``predictions`` is `predictions.parquet`: ``service``, ``observed``, and a column for each model, as fractions.
+    ``metrics`` is the content of `metrics.json`; services that it says were skipped are named with the reason.
+    """
+    title = "Predicted against observed tips of held-out trips"
+    services = [service for service in LOOKS if service in set(predictions["service"])]
+    skipped = {service: each for service, each in metrics["services"].items() if each["status"] == "skipped"}
+    notes = [f"{LOOKS[service].name}: no model, {each['reason']}." for service, each in skipped.items()]
+    if not services:
+        return style.explained(title, *(notes or ["No model was fitted."]))
+    subtitle = (
+        "Points: mean observed in each tenth of the predictions, with 95 % interval; dashed: right on average. "
+        "Grey: trips, the darker the more (logarithmic). MAE: mean absolute error."
+    )
+    rows, columns = (1, len(MODELS)) if len(services) == 1 else (len(MODELS), len(services))
+    figure, body = style.titled(4.7 * columns, 3.5 * rows, title=title, subtitle=subtitle, notes=notes)
+    panels = iter(body.subplots(rows, columns, squeeze=False).flat)
+    for model, name in MODELS.items():
+        for service in services:
+            trips = predictions[predictions["service"] == service]
+            axes, look, scores = next(panels), LOOKS[service], metrics["services"][service]["held_out"][model]
+            beyond = _draw_trips(axes, trips[model].to_numpy(float), trips["observed"].to_numpy(float), look)
+            sample = f"n = {style.count(len(trips))}" + (f", {style.count(beyond)} outside" if beyond else "")
+            score = f"R² {_interval(scores['r2'], 1, 2)}, MAE {_interval(scores['mae'], 100, 1)} points"
+            axes.set_title(f"{look.name}, {name.lower()}\n{score}\n{sample}", size=9.5)
+    return figure
+
+
+def tenths(predicted: Array, observed: Array) -> tuple[Array, Array, Array]:
+    """Return the mean predicted and the mean observed in each tenth of the predictions, and half its 95 % interval.
+
+    All float64 (tenths,); fewer than ten where many predictions are equal, because equal predictions stay together.
+    """
+    edges = np.unique(np.quantile(predicted, np.arange(1, _TENTHS) / _TENTHS))
+    tenth = np.searchsorted(edges, predicted, side="right")
+    trips = np.bincount(tenth, minlength=len(edges) + 1)
+    kept = trips > 1
+    trips = trips[kept]
+    x, y, squares = (
+        np.bincount(tenth, weights, len(kept))[kept] / trips for weights in (predicted, observed, observed**2)
+    )
+    deviation = np.sqrt(np.maximum(squares - y**2, 0) * trips / (trips - 1))
+    return x, y, _NORMAL_95 * deviation / np.sqrt(trips)
+
+
+def _draw_trips(axes: Axes, predicted: Array, observed: Array, look: Look) -> int:
+    """Draw the density of trips and the tenths, and return how many trips lie outside the axes."""
+    left, right = _widened(*np.quantile(predicted, _PREDICTED_RANGE))
+    top = _widened(0, float(np.quantile(observed, _OBSERVED_RANGE)))[1]
+    cells, *_ = np.histogram2d(predicted, observed, bins=_CELLS, range=((left, right), (0, top)))
+    density = np.log1p(cells).T
+    axes.imshow(
+        np.where(density > 0, density, np.nan), cmap=style.DENSITY, origin="lower", aspect="auto",
+        extent=(left, right, 0, top), vmin=0, vmax=1.6 * max(float(density.max()), 1.0), interpolation="nearest",
+    )  # fmt: skip
+    axes.plot([left, right], [left, right], "--", color=style.BLACK, linewidth=1)
+    x, y, margin = tenths(predicted, observed)
+    axes.errorbar(
+        x, y, yerr=margin, color=look.color, marker=look.mark, markeredgecolor="black", markersize=6, linewidth=1.5
+    )
+    measure = MEASURE.lower()
+    axes.set(xlim=(left, right), ylim=(0, top), xlabel=f"Predicted {measure}", ylabel=f"Observed {measure}")
+    axes.grid(visible=False)
+    shapes.in_percent(axes.xaxis, axes.yaxis)
+    return len(observed) - int(cells.sum())
+
+
+def _widened(low: float, high: float) -> tuple[float, float]:
+    """Return the range with some room, and of some width where all values are equal."""
+    room = max(0.03 * (high - low), 0.005)
+    return low - room, high + room
+
+
+def _interval(estimate: Mapping[str, float | None], factor: float, digits: int) -> str:
+    known = [factor * number for name in ("value", "low", "high") if (number := estimate[name]) is not None]
+    if len(known) < 3:
+        return "unknown"
+    value, low, high = known
+    return f"{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"

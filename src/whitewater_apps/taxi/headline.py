@@ -1,0 +1,110 @@
+"""What a run of the taxi application found, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from whitewater.io.store import read_json
+from whitewater_apps.taxi.config import Plot
+
+_PLACES = {"yellow": "in yellow taxis", "green": "in green taxis", "fhvhv": "on app rides"}
+_MODELS = {"ridge": "ridge regression", "forest": "random forest"}
+
+
+def headline(results: Path) -> list[str]:
+    """Return what the results of one device say, one sentence a line; nothing of files that are not there."""
+    sentences = []
+    files = (
+        ("tips_by_hour.parquet", _hours),
+        ("quality.json", _quality),
+        ("model/metrics.json", _model),
+        ("predictions/_summary.json", _predictions),
+    )
+    for name, tell in files:
+        if (results / name).exists():
+            sentences += tell(results / name)
+    return sentences
+
+
+def _hours(path: Path) -> list[str]:
+    import pyarrow.parquet as pq
+
+    rows = pq.read_table(path, columns=["service", "hour", "trips", "mean", "mean_low", "mean_high"]).to_pylist()
+    least = Plot().minimum_trips
+    sentences = []
+    for service, place in _PLACES.items():
+        hours = [row for row in rows if row["service"] == service and row["hour"] is not None and row["trips"] >= least]
+        if hours:
+            sentences.append(_extremes(hours, place, least=least))
+    return sentences or [f"No hour of the day has {least} trips with a recorded tip."]
+
+
+def _extremes(hours: Sequence[Mapping[str, Any]], place: str, *, least: int) -> str:
+    """Say when people tip most and least, where there is more than one hour and the difference is not noise."""
+    most, lowest = (choose(hours, key=lambda row: row["mean"]) for choose in (max, min))
+    if len(hours) == 1:
+        return f"Tips {place} at {_hour(most)}. No other hour has {least} trips with a recorded tip."
+    if most["mean"] == lowest["mean"]:
+        return f"Tips {place} are the same in all {len(hours)} hours: {_percent(most['mean'])} of the fare."
+    if most["mean_low"] <= lowest["mean_high"]:
+        return (
+            f"Tips {place} do not differ clearly by hour: the intervals of the highest mean, at {_hour(most)}, and of "
+            f"the lowest, at {_hour(lowest)}, overlap."
+        )
+    return f"New Yorkers tip most {place} at {_hour(most)}, and least at {_hour(lowest)}."
+
+
+def _quality(path: Path) -> list[str]:
+    totals = read_json(path)["totals"]
+    rows, kept, quarantined = totals["rows_in"], totals["rows_out"], totals["quarantined"]
+    share = f" ({_percent(quarantined / rows)})" if rows else ""
+    return [
+        f"Of {_count(rows, 'row')} read, {kept:,} {_are(kept)} kept "
+        f"and {quarantined:,}{share} {_are(quarantined)} in quarantine."
+    ]
+
+
+def _model(path: Path) -> list[str]:
+    services: dict[str, dict[str, Any]] = read_json(path)["services"]
+    return [
+        _errors(services[service]["held_out"], place)
+        for service, place in _PLACES.items()
+        if services.get(service, {}).get("status") == "fitted"
+    ]
+
+
+def _errors(held_out: Mapping[str, Mapping[str, Any]], place: str) -> str:
+    errors = {name: scores["mae"]["value"] for name, scores in held_out.items()}
+    best = min(_MODELS, key=lambda name: errors[name])
+    gain = held_out[best]["mae_gain"]
+    sentence = (
+        f"The {_MODELS[best]} predicts tips {place} to within {100 * errors[best]:.1f} points on average, "
+        f"the mean of the hour to within {100 * errors['hour_mean']:.1f} (held-out trips)"
+    )
+    return f"{sentence}." if gain["low"] > 0 else f"{sentence}: the model is not clearly better."
+
+
+def _predictions(path: Path) -> list[str]:
+    services = read_json(path)
+    trips, predicted = (sum(each[key] for each in services.values()) for key in ("trips", "predicted"))
+    missing = [f"{each['not_predicted']:,} of {name}" for name, each in services.items() if each["not_predicted"]]
+    rest = f" No model predicts {' and '.join(missing)}." if missing else ""
+    return [f"{predicted:,} of {_count(trips, 'trip')} {_are(predicted)} predicted.{rest}"]
+
+
+def _hour(row: Mapping[str, Any]) -> str:
+    return f"{row['hour']} h: {_percent(row['mean'])} of the fare (n = {row['trips']:,})"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
+
+
+def _percent(fraction: float) -> str:
+    return f"{100 * fraction:.1f} %"

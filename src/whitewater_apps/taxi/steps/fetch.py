@@ -1,0 +1,99 @@
+"""Step `fetch`: the trips are simulated, found here, or downloaded; what was found is written down with checksums."""
+
+import logging
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from whitewater.errors import InputError
+from whitewater.io.download import Downloads, Input
+from whitewater.io.local_files import steady
+from whitewater.io.places import find
+from whitewater.io.store import exclusive, write_json
+from whitewater.step import Output, Run, main
+from whitewater_apps.taxi.config import Fetch, Files, Tlc
+from whitewater_apps.taxi.synthetic.months import write_generated, write_zones
+from whitewater_apps.taxi.zones import read_zones, write_unknown_zones, zones_csv
+
+logger = logging.getLogger(__name__)
+
+DATA = Path("data/taxi")
+KEY = "taxi.fetch.files"
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """All files of trips, in a stated order, and the table of zones."""
+
+    source: str
+    files: tuple[Input, ...]
+    zones: Input
+
+
+def fetch(run: Run[Fetch], *, inputs: Output, zones: Output) -> None:
+    """Write a catalogue of the files of trips, and the table of zones in one layout, each zone once.
+
+    Simulated and downloaded files are kept in ``data/taxi``, beside the outputs; a download that was broken off goes on
+    where it stopped. Files of the user are read where they are.
+    """
+    DATA.mkdir(parents=True, exist_ok=True)
+    with exclusive(DATA / ".fetch.lock"):
+        catalogue = resolve(run.settings, Downloads(DATA, refresh=run.refresh), threads=run.threads)
+    with steady([catalogue.zones.path]):
+        table = read_zones(Path(catalogue.zones.path))
+    if table.duplicates:
+        logger.warning("%s repeats %d rows, which were dropped", catalogue.zones.origin, table.duplicates)
+    zones.write_text(zones_csv(table), encoding="utf-8")
+    write_json(inputs, asdict(catalogue))
+    run.note(files=len(catalogue.files), bytes=sum(file.bytes for file in catalogue.files),
+             zones_repeated=table.duplicates)  # fmt: skip
+
+
+def resolve(settings: Fetch, downloads: Downloads, *, threads: int) -> Catalogue:
+    """Get the files that the settings name: simulate, find or download them.
+
+    Simulated files are kept in ``generated`` beside the downloads.
+
+    Raises InputError if a file is missing, a glob matches nothing, or a download fails or is not what it was, and
+    ConfigError if there were no trips of a simulated service in a month.
+    """
+    if settings.source == "generated":
+        folder = downloads.directory / "generated"
+        names = map(str, [*write_generated(folder, settings.generated), write_zones(folder / "zones.csv")])
+        here = find(names, downloads=downloads, threads=threads, key=KEY).values()
+        found = [replace(each, origin="simulated") for each in here]
+    elif settings.source == "tlc":
+        urls = tlc_urls(settings.tlc)
+        found = replace(downloads, retries=settings.tlc.retries, timeout=settings.tlc.timeout).get(urls)
+    else:
+        downloads = replace(downloads, anonymous=settings.files.anonymous)
+        found = _files(settings.files, downloads=downloads, threads=threads)
+    return Catalogue(settings.source, tuple(found[:-1]), found[-1])
+
+
+def tlc_urls(settings: Tlc) -> list[str]:
+    """Return the addresses of the files of trips, by service and month, and of the table of zones, which is last."""
+    base = settings.base_url.rstrip("/")
+    trips = [
+        f"{base}/trip-data/{service}_tripdata_{month}.parquet"
+        for service in dict.fromkeys(settings.services)
+        for month in dict.fromkeys(settings.months)
+    ]
+    return [*trips, f"{base}/misc/taxi_zone_lookup.csv"]
+
+
+def _files(settings: Files, *, downloads: Downloads, threads: int) -> list[Input]:
+    """Return the files of trips, sorted, so that the order in which they are named does not matter, and the zones."""
+    get = partial(find, downloads=downloads, threads=threads, key=KEY, example="*.parquet")
+    if not settings.zones:
+        logger.warning("taxi.fetch.files.zones is empty: every location is in the borough Unknown. Name TLC's table, "
+                       "taxi_zone_lookup.csv, to learn boroughs and zones.")  # fmt: skip
+    zones = get([settings.zones or str(write_unknown_zones(downloads.directory / "unknown_zones.csv"))])
+    if len(zones) > 1:
+        raise InputError(f"{settings.zones} matches {len(zones)} files. Name one table in taxi.fetch.files.zones.")
+    trips = get(settings.paths)
+    return [*(trips[place] for place in sorted(trips)), *zones.values()]
+
+
+if __name__ == "__main__":
+    main(fetch)

@@ -1,0 +1,196 @@
+"""Step `model`: predict the tip fraction of trips with a recorded tip, for each service.
+
+`metrics.json` holds for each service its ``sample`` (rule, limit, eligible and used trips) and a ``status``, which is
+``skipped`` with the ``reason``, or ``fitted`` with
+
+- ``split``: the moment from which trips are held out, the trips before it and those from it on;
+- ``search``: each candidate with R2 and mean absolute error of each fold, and the ``best`` parameters;
+- ``held_out``: R2, mean absolute error and the gain over the hour's mean, of `constant`, `hour_mean`, `ridge` and
+  `forest`, with 95 % intervals;
+- ``effects``: what a standard deviation of each column adds, in the ridge;
+- ``importances``: the share of each feature in what the splits explain, in the forest.
+
+`predictions.parquet` holds the held-out trips: service, pickup_datetime, observed, ridge, forest.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from whitewater.engines import memory
+from whitewater.engines.workers import Workers
+from whitewater.io.store import write_json
+from whitewater.step import Output, Run, main
+from whitewater_apps.taxi.artefact import TARGET, TipModel, save
+from whitewater_apps.taxi.blocks import RowGroup, row_groups, services
+from whitewater_apps.taxi.config import Model
+from whitewater_apps.taxi.evaluate import CONFIDENCE
+from whitewater_apps.taxi.features import FeatureSet, linear_columns
+from whitewater_apps.taxi.fit import FoldScore, Trained, choose, report, search, train_service
+from whitewater_apps.taxi.sample import RULE, RunTasks, Sample, draw
+from whitewater_apps.taxi.schema import Service
+from whitewater_apps.taxi.zones import Zones, read_zones
+
+logger = logging.getLogger(__name__)
+# What a task of the sampling holds for each row of a row group: a dozen columns as they are read, and a block of them.
+_BYTES_A_ROW = 150
+MINIMUM_TRIPS = 200
+MINIMUM_HELD_OUT = 20
+
+
+@dataclass(frozen=True)
+class Split:
+    """The sampled trips of a service before a moment (microseconds), to learn from, and those from it on."""
+
+    moment: int
+    training: Sample
+    held_out: Sample
+
+    @property
+    def trips(self) -> int:
+        """Number of trips in both parts."""
+        return len(self.training) + len(self.held_out)
+
+
+def model(run: Run[Model], *, trips: Path, zones: Path, model: Output) -> None:
+    """Fit a ridge regression and a random forest of the tip fraction for each service, and test them on later trips."""
+    table = read_zones(zones)
+    which = FeatureSet(run.settings.features, table.boroughs)
+    groups = row_groups(trips)
+    memory.forecast(
+        _expected_memory(groups, which, run.settings, threads=run.threads),
+        what="the tip model",
+        remedy="Set taxi.model.max_rows to fewer trips.",
+    )
+    with run.cluster() as client:
+        run_tasks: RunTasks = partial(run.map, client=client)
+        splits = _splits(groups, run, which=which, zones=table, run_tasks=run_tasks)
+        reasons = {service: _reason_to_skip(split, run.settings) for service, split in splits.items()}
+        ready = {service: splits[service] for service, reason in reasons.items() if reason is None}
+        found, trained = _train(ready, run, which=which, client=client, run_tasks=run_tasks)
+    model.mkdir()
+    save(TipModel(which, {service: trained[service].model for service in ready}), model)
+    metrics: dict[str, dict[str, Any]] = {}
+    for service, reason in reasons.items():
+        split, limit = splits[service], run.settings.max_rows
+        sample = {"rule": RULE, "limit": limit, "eligible": split.training.eligible, "used": split.trips}
+        metrics[service] = {"sample": sample}
+        if reason is None:
+            metrics[service] |= _fitted_metrics(split, found[service], trained[service])
+        else:
+            metrics[service] |= {"status": "skipped", "reason": reason}
+            logger.warning("%s: no model: %s", service, reason)
+    write_json(model / "metrics.json", {"target": TARGET, "confidence": CONFIDENCE, "services": metrics})
+    _write_predictions(model / "predictions.parquet", splits, trained)
+    run.note(trips={service: split.trips for service, split in splits.items()}, fitted=list(ready))
+
+
+def _expected_memory(groups: Sequence[RowGroup], which: FeatureSet, settings: Model, *, threads: int) -> int:
+    """Return the bytes that the step takes at most, beside what Python and its libraries take."""
+    width, columns = len(which.features), len(linear_columns(which))
+    rows = [sum(group.rows for group in groups if group.service in (None, service)) for service in services(groups)]
+    sampled = [min(each, settings.max_rows) for each in rows]
+    largest = max(sampled, default=0)
+    reading = threads * max((group.rows for group in groups), default=0) * _BYTES_A_ROW
+    # Samples lie on the workers, too; while one is drawn, up to three times its rows are held, and then copied.
+    samples = (2 * sum(sampled) + 6 * largest) * (width + 3) * 8
+    # A ridge task holds its features and its columns, and makes a few temporary columns.
+    fitting = threads * largest * (2 * width + columns + 4) * 8
+    return samples + max(reading, fitting)
+
+
+def _fitted_metrics(split: Split, found: Sequence[FoldScore], trained: Trained) -> dict[str, Any]:
+    """Return what `metrics.json` says of a service that has models."""
+    ridge, forest = choose(found)
+    return {
+        "status": "fitted",
+        "split": {
+            "held_out_from": str(np.datetime64(split.moment, "us")),
+            "training_trips": len(split.training),
+            "held_out_trips": len(split.held_out),
+        },
+        "search": {"candidates": report(found), "best": {"ridge": asdict(ridge), "forest": asdict(forest)}},
+        "held_out": trained.scores,
+        "effects": trained.effects,
+        "importances": trained.importances,
+    }
+
+
+def _write_predictions(path: Path, splits: Mapping[Service, Split], trained: Mapping[Service, Trained]) -> None:
+    """Write the held-out trips of the fitted services with their predictions, in the order of pickup."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    types = {"service": pa.string(), "pickup_datetime": pa.timestamp("us")}
+    schema = pa.schema({**types, **dict.fromkeys(("observed", "ridge", "forest"), pa.float64())})
+    tables = [schema.empty_table()]
+    for service, each in trained.items():
+        held_out = splits[service].held_out
+        order = np.argsort(held_out.pickup, kind="stable")
+        columns = (held_out.pickup.view("datetime64[us]"), held_out.target, each.ridge, each.forest)
+        tables.append(pa.table([[service] * len(order), *(column[order] for column in columns)], schema=schema))
+    pq.write_table(pa.concat_tables(tables), path, compression="zstd")
+
+
+def split_by_time(sample: Sample, test_fraction: float) -> Split:
+    """Hold out the latest trips; trips of one moment stay together, and both parts stay in the order of the hash."""
+    if not len(sample):
+        return Split(0, sample, sample)
+    position = min(int(len(sample) * (1 - test_fraction)), len(sample) - 1)
+    moment = int(np.sort(sample.pickup)[position])
+    return Split(moment, sample.take(sample.pickup < moment), sample.take(sample.pickup >= moment))
+
+
+def _reason_to_skip(split: Split, settings: Model) -> str | None:
+    """Say why a service has too few trips to fit and test a model, or return None."""
+    least = max(MINIMUM_TRIPS // 2, 2 * settings.folds)
+    if split.trips < MINIMUM_TRIPS:
+        return f"{split.trips} trips with a recorded tip, fewer than {MINIMUM_TRIPS}"
+    if len(split.training) < least:
+        return f"{len(split.training)} trips before those held out, fewer than {least}"
+    if len(split.held_out) < MINIMUM_HELD_OUT:
+        return f"{len(split.held_out)} trips held out, fewer than {MINIMUM_HELD_OUT}"
+    return None
+
+
+def _splits(
+    groups: Sequence[RowGroup], run: Run[Model], *, which: FeatureSet, zones: Zones, run_tasks: RunTasks
+) -> dict[Service, Split]:
+    """Draw the trips of each service, and split them by time."""
+    limit, splits = run.settings.max_rows, {}
+    logger.info("at most %d trips of each service are used: %s", limit, RULE)
+    for service in services(groups):
+        sample = draw(groups, service, which=which, zones=zones, device=run.device, max_rows=limit, run_tasks=run_tasks)
+        logger.info("%s: %d of %d eligible trips are used", service, len(sample), sample.eligible)
+        splits[service] = split_by_time(sample, run.settings.test_fraction)
+    return splits
+
+
+def _train(
+    splits: Mapping[Service, Split], run: Run[Model], *, which: FeatureSet, client: Workers, run_tasks: RunTasks
+) -> tuple[dict[Service, list[FoldScore]], dict[Service, Trained]]:
+    """Place features, target and pickup times of both parts on the workers once, then search, fit and test there."""
+    placed: dict[Service, tuple[Any, ...]] = {
+        service: tuple(
+            client.place(run.device.from_host(array))
+            for part in (split.training, split.held_out)
+            for array in (part.features, part.target, part.pickup)
+        )
+        for service, split in splits.items()
+    }
+    training = {service: (features, target) for service, (features, target, *_) in placed.items()}
+    settings, device = run.settings, run.device
+    found = search(training, which=which, settings=settings, device=device, run_tasks=run_tasks)
+    tasks = [(service, choose(found[service]), *data) for service, data in placed.items()]
+    work = partial(train_service, which=which, settings=settings, device=device)
+    trained = {each.service: each for each in run_tasks(work, tasks, label="train")}
+    return found, {service: trained[service] for service in placed}
+
+
+if __name__ == "__main__":
+    main(model)

@@ -1,0 +1,54 @@
+"""Step `plot`: the pictures, each drawn once and written in every format."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from whitewater.figures import style
+from whitewater.io.store import read_json
+from whitewater.step import Outputs, Run, main
+from whitewater_apps.taxi import figures
+from whitewater_apps.taxi.config import Plot
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def plot(
+    run: Run[Plot],
+    *,
+    tips_by_hour: Path,
+    tips_by_weekday_hour: Path,
+    tips_by_borough: Path,
+    tips_by_zone: Path,
+    quality: Path,
+    model: Path,
+    plots: Outputs,
+) -> None:
+    """Draw tips by hour, weekday, borough and zone, the quality of the data, and predictions against observations.
+
+    The name of a file says which picture it is, and in which format: ``tip_fraction_by_hour.svg``.
+    """
+    import pandas as pd
+
+    read, least = pd.read_parquet, run.settings.minimum_trips
+    needed = ["service", "observed", *figures.MODELS]
+    draw: dict[str, Callable[[], Figure]] = {
+        "tip_fraction_by_hour": lambda: figures.tip_fraction_by_hour(read(tips_by_hour), minimum_trips=least),
+        "tip_fraction_by_weekday_hour": lambda: figures.tip_fraction_by_weekday_hour(
+            read(tips_by_weekday_hour), minimum_trips=least
+        ),
+        "tip_fraction_by_borough": lambda: figures.tip_fraction_by_borough(read(tips_by_borough), minimum_trips=least),
+        "tip_fraction_by_zone": lambda: figures.tip_fraction_by_zone(
+            read(tips_by_zone), zones=run.settings.zones, minimum_trips=least
+        ),
+        "data_quality": lambda: figures.data_quality(read_json(quality)),
+        "predicted_against_observed": lambda: figures.predicted_against_observed(
+            read(model / "predictions.parquet", columns=needed), metrics=read_json(model / "metrics.json")
+        ),
+    }
+    run.note(pictures=style.draw_all(draw, plots))
+
+
+if __name__ == "__main__":
+    main(plot)

@@ -1,0 +1,172 @@
+"""The source `generated`: a seeded model of TLC's files, with the dirt of the real ones, in the layout of each month.
+
+The parts of the model are documented where they are, in `whitewater_apps.taxi.synthetic`: `city` (zones, distances,
+popularity), `tariff` (fares and surcharges by date), `trips` (demand by hour, speed, payment, tips), `dirt` (faults and
+their rates) and `layout` (columns and spellings by era).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from whitewater.errors import ConfigError
+from whitewater.io.store import put_in_place
+from whitewater_apps.taxi.schema import SERVICES, Service
+from whitewater_apps.taxi.synthetic.city import SIZE, city
+from whitewater_apps.taxi.synthetic.dirt import DIRT, soil
+from whitewater_apps.taxi.synthetic.layout import CSV_UNTIL, FIRST_MONTH, PARQUET_SINCE, Layout, layout, raw_table
+from whitewater_apps.taxi.synthetic.tariff import MICROSECONDS
+from whitewater_apps.taxi.synthetic.trips import app_trips, hourly_demand, taxi_trips
+from whitewater_apps.taxi.zones import COLUMNS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from whitewater_apps.taxi.config import Generated
+
+logger = logging.getLogger(__name__)
+
+# Trips of a month at scale 1. Yellow is that of a month in 2024; in 2019 green had a tenth of yellow's trips, and fhvhv
+# three times as many, which would make the default large without teaching more.
+ROWS: dict[Service, int] = {"yellow": 3_000_000, "green": 300_000, "fhvhv": 1_000_000}
+BLOCK_TRIPS = 250_000
+MONTHS = "*_tripdata_*"
+
+
+def simulate_month(service: Service, month: str, *, rows: int, seed: int) -> pa.Table:
+    """Return a month of so many trips, at least one, in the raw layout of its service and era.
+
+    Before 2017 the layout is that of the CSV of the time, from then on that of today's Parquet: exact raw names, order
+    and types; nearly in the order of the pickups; amounts in US dollars. Equal arguments give equal tables, whichever
+    other months are simulated.
+
+    Raises ConfigError if the service did not run in that month, which is ``YYYY-MM``.
+    """
+    import pyarrow as pa
+
+    _require_running(service, month)
+    chosen = layout(service, month, "csv" if month < PARQUET_SINCE else "parquet")
+    return pa.concat_tables(_tables(chosen, rows=rows, seed=seed))
+
+
+def simulate_zones() -> pa.Table:
+    """Return the simulated city's zone table in TLC's layout: 265 rows, LocationID int64, the rest text."""
+    import pyarrow as pa
+
+    return pa.table([pa.array(range(1, SIZE)), *(pa.array(texts[1:].tolist()) for texts in city()[:3])], list(COLUMNS))
+
+
+def write_generated(directory: Path, settings: Generated) -> list[Path]:
+    """Write the zone table and a file for each service and month, and return the latter in that order.
+
+    Yellow's first month is CSV, with the line ends and a few torn lines of its time, if TLC published CSV then; so are
+    all months before 2017. The others are Parquet. Months of an earlier call are replaced, and removed if they are not
+    asked for. Only one process at a time may use the directory.
+
+    Raises ConfigError if a service did not run in a month.
+    """
+    wanted = [
+        _layout(service, month, first=settings.months[0])
+        for service, month in dict.fromkeys(product(settings.services, settings.months))
+    ]
+    directory.mkdir(parents=True, exist_ok=True)
+    for path in {*directory.glob(MONTHS), *directory.glob(".*.part")}:
+        path.unlink()
+    paths = [directory / f"{chosen.service}_tripdata_{chosen.month}.{chosen.form}" for chosen in wanted]
+    for chosen, path in zip(wanted, paths, strict=True):
+        _write(path, chosen, rows=max(1, round(ROWS[chosen.service] * settings.scale)), seed=settings.seed)
+    write_zones(directory / "zones.csv")
+    return paths
+
+
+def _layout(service: Service, month: str, *, first: str) -> Layout:
+    _require_running(service, month)
+    is_csv = month < PARQUET_SINCE or (month == first and service == "yellow" and month <= CSV_UNTIL)
+    return layout(service, month, "csv" if is_csv else "parquet")
+
+
+def _require_running(service: Service, month: str) -> None:
+    if month < FIRST_MONTH[service]:
+        raise ConfigError(f"taxi.fetch.generated: there are no {service} trips before {FIRST_MONTH[service]}. "
+                          f"Remove {month} from months, or {service} from services.")  # fmt: skip
+
+
+def _write(path: Path, chosen: Layout, *, rows: int, seed: int) -> None:
+    beside = path.with_name(f".{path.name}.part")
+    write = _write_csv if chosen.form == "csv" else _write_parquet
+    write(beside, _tables(chosen, rows=rows, seed=seed), chosen)
+    put_in_place(beside, path)
+    logger.info("simulated %s: %d trips", path, rows)
+
+
+def _tables(chosen: Layout, *, rows: int, seed: int) -> Iterator[pa.Table]:
+    """Yield the trips of a month in time order, a quarter of a million at once, so that memory stays bounded."""
+    service = chosen.service
+    first, last = (np.datetime64(chosen.month, "M") + ahead for ahead in (0, 1))
+    hours = np.arange(first.astype("datetime64[h]"), last.astype("datetime64[h]")).astype(np.int64)
+    seeds = (seed, SERVICES.index(service), int(first.astype(np.int64)))
+    demand = hourly_demand(service, hours)
+    counts = np.random.default_rng(seeds).multinomial(rows, demand / demand.sum())
+    blocks = (np.cumsum(counts) - 1) // BLOCK_TRIPS
+    for block in np.unique(blocks[counts > 0]):
+        random = np.random.default_rng((*seeds, 1 + int(block)))
+        hour = np.repeat(hours[blocks == block], counts[blocks == block])
+        pickup = np.sort(hour * 3600 + random.integers(0, 3600, len(hour))) * MICROSECONDS
+        trips = app_trips(pickup, random=random) if service == "fhvhv" else taxi_trips(service, pickup, random=random)
+        dispatched = service != "fhvhv" and chosen.month >= "2019"
+        yield raw_table(soil(trips, dispatched=dispatched, random=random), chosen)
+
+
+def _write_parquet(path: Path, tables: Iterator[pa.Table], _: Layout) -> None:
+    import pyarrow.parquet as pq
+
+    table = next(tables)
+    with pq.ParquetWriter(path, table.schema) as writer:
+        writer.write_table(table)
+        for table in tables:
+            writer.write_table(table)
+
+
+def _write_csv(path: Path, tables: Iterator[pa.Table], chosen: Layout) -> None:
+    """Write the header, a blank line where the era had one, and rows that end with its surplus commas and CRLF."""
+    import pyarrow as pa
+    import pyarrow.csv as pa_csv
+
+    options = pa_csv.WriteOptions(include_header=False, quoting_style="none", eol="\r\n")
+    with path.open("wb") as file:
+        file.write(chosen.header.encode())
+        for table in tables:
+            pads = [pa.nulls(len(table), pa.string())] * chosen.pads
+            lines = pa.BufferOutputStream()
+            names = list(map(str, range(len(table.columns) + chosen.pads)))  # not written
+            pa_csv.write_csv(pa.table([*table.columns, *pads], names), lines, options)
+            file.writelines(_torn(lines.getvalue().to_pybytes(), count=round(DIRT.torn_lines * len(table))))
+
+
+def _torn(lines: bytes, *, count: int) -> Iterator[bytes]:
+    """Yield the lines with ``count`` more among them, evenly, each the first half of the line that follows it."""
+    start = 0
+    for number in range(1, count + 1):
+        end = lines.index(b"\n", len(lines) * number // (count + 1)) + 1
+        following = lines[end : lines.find(b"\r\n", end)]
+        yield lines[start:end]
+        yield following[: len(following) // 2] + b"\r\n"
+        start = end
+    yield lines[start:]
+
+
+def write_zones(path: Path) -> Path:
+    """Write the simulated city's zone table as CSV, and return its path."""
+    import pyarrow.csv as pa_csv
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.part")
+    pa_csv.write_csv(simulate_zones(), beside, pa_csv.WriteOptions(quoting_header="none"))
+    put_in_place(beside, path)
+    return path

@@ -1,0 +1,104 @@
+"""Cleaned trips with a known rule of tipping, for tests of the tip model."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from whitewater_apps.taxi.zones import Zones
+
+BOROUGHS = ("Bronx", "Brooklyn", "EWR", "Manhattan", "Queens", "Staten Island")
+CARD, CASH = 1, 2
+SCHEMA = pa.schema(
+    {
+        "pickup_datetime": pa.timestamp("us"),
+        "dropoff_datetime": pa.timestamp("us"),
+        "passenger_count": pa.int16(),
+        "trip_distance": pa.float64(),
+        "rate_code": pa.int16(),
+        "pickup_location_id": pa.int16(),
+        "dropoff_location_id": pa.int16(),
+        "payment_type": pa.int8(),
+        "fare_amount": pa.float64(),
+        "extra": pa.float64(),
+        "tip_amount": pa.float64(),
+        "tolls_amount": pa.float64(),
+        "congestion_surcharge": pa.float64(),
+        "airport_fee": pa.float64(),
+        "total_amount": pa.float64(),
+    }
+)
+
+
+def zones() -> Zones:
+    """Return a table in which location L is in borough (L - 1) mod 6, and 265 is unknown."""
+    codes = np.array([-1, *(np.arange(264) % len(BOROUGHS)), -1], np.int8)
+    names = tuple(None if code < 0 else f"zone {number}" for number, code in enumerate(codes))
+    return Zones(BOROUGHS, codes, names, names, duplicates=0)
+
+
+def trips(rows: int, *, seed: int = 0, card: float = 0.8) -> pd.DataFrame:
+    """Return cleaned trips of 2019-03, with nulls, whose tip by card depends on hour, fare and borough, with noise."""
+    random = np.random.default_rng(seed)
+    pickup = pd.Timestamp("2019-03-01") + pd.to_timedelta(random.integers(0, 31 * 86_400, rows), unit="s").as_unit("us")
+    minutes = random.gamma(3, 5, rows) + 1
+    distance = np.round(minutes * random.uniform(0.1, 0.4, rows), 2)
+    location = random.integers(1, 266, rows)
+    paid = np.where(random.random(rows) < card, CARD, CASH)
+    fare = np.round(2.5 + 0.5 * minutes + 2 * distance, 1)
+    rate = 0.15 + 0.03 * np.sin(pickup.hour / 24 * 2 * np.pi) + 0.4 / fare + 0.05 * ((location - 1) % 6 == 3)
+    tip = np.round(np.clip(rate + random.normal(0, 0.03, rows), 0, None) * fare, 2)
+    frame = pd.DataFrame(
+        {
+            "pickup_datetime": pickup,
+            "dropoff_datetime": pickup + pd.to_timedelta(np.rint(minutes * 60), unit="s").as_unit("us"),
+            "passenger_count": some_null(random.integers(0, 7, rows), random),
+            "trip_distance": distance,
+            "rate_code": some_null(random.choice([1, 1, 1, 2, 5, 99], rows), random),
+            "pickup_location_id": some_null(location, random),
+            "dropoff_location_id": random.integers(1, 266, rows),
+            "payment_type": paid,
+            "fare_amount": fare,
+            "extra": random.choice([0.0, 0.5, 1.0], rows),
+            "tip_amount": np.where(paid == CARD, tip, 0.0),
+            "tolls_amount": np.where(random.random(rows) < 0.05, 6.12, 0.0),
+            "congestion_surcharge": some_null(random.choice([0.0, 2.5], rows), random),
+            "airport_fee": np.full(rows, np.nan),
+        }
+    )
+    return frame.assign(total_amount=frame["fare_amount"] + frame["tip_amount"])
+
+
+def some_null(values: Any, random: np.random.Generator) -> pd.Series:
+    """Return the values with one in twenty missing."""
+    return pd.Series(values).where(random.random(len(values)) > 0.05)
+
+
+def write(frame: pd.DataFrame, path: Path, *, row_group_size: int = 1_000_000) -> Path:
+    """Write trips as one Parquet file, in the schema of the step clean."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    columns = {name: pa.array(frame[name], SCHEMA.field(name).type, from_pandas=True) for name in SCHEMA.names}
+    table = pa.table(columns, schema=SCHEMA)
+    if "service" in frame:
+        table = table.append_column("service", pa.array(frame["service"]))
+    pq.write_table(table, path, row_group_size=row_group_size)
+    return path
+
+
+def write_parts(frame: pd.DataFrame, folder: Path, *, service: str, parts: int = 1) -> Path:
+    """Write trips as a partitioned data set of several files."""
+    for number, piece in enumerate(split(frame, parts)):
+        write(piece, folder / f"service={service}" / "year=2019" / "month=3" / f"part-{number}.parquet")
+    return folder
+
+
+def split(frame: pd.DataFrame, parts: int) -> Iterator[pd.DataFrame]:
+    """Cut a frame into parts of about equal length."""
+    bounds = [len(frame) * part // parts for part in range(parts + 1)]
+    for first, last in pairwise(bounds):
+        yield frame.iloc[first:last]

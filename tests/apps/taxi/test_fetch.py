@@ -1,0 +1,199 @@
+"""The step `fetch`: whatever the source, a catalogue of checked files and one table of zones."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pyarrow.parquet as pq
+import pytest
+
+from tests.real_data import needs_real_data, real_data
+from whitewater.engines import resolve as resolve_device
+from whitewater.errors import ConfigError, InputError
+from whitewater.io.download import Downloads
+from whitewater.step import Run, execute
+from whitewater_apps.taxi.config import Fetch
+from whitewater_apps.taxi.steps.fetch import Catalogue, fetch, resolve, tlc_urls
+from whitewater_apps.taxi.synthetic.months import simulate_month, write_zones
+from whitewater_apps.taxi.zones import read_zones
+
+LOCAL = "LocationID,zone,borough\n1,Newark Airport,EWR\n2,Jamaica Bay,Queens\n2,Jamaica Bay,Queens\n"
+
+
+@pytest.fixture
+def folder(folder: Path) -> Path:
+    """A working directory with the files a.csv and b.csv of trips and a table of zones."""
+    (folder / "trips").mkdir()
+    (folder / "trips" / "a.csv").write_text("a")
+    (folder / "trips" / "b.csv.gz").write_bytes(gzip.compress(b"b"))
+    (folder / "zones.csv").write_text(LOCAL)
+    return folder
+
+
+@pytest.fixture
+def site(served: tuple[str, Path]) -> str:
+    """A copy of TLC's server with two months of green trips."""
+    root = served[1] / "site"
+    (root / "trip-data").mkdir(parents=True)
+    for name in ("2019-06", "2019-07"):
+        table = simulate_month("green", name, rows=50, seed=1)
+        pq.write_table(table, root / "trip-data" / f"green_tripdata_{name}.parquet")
+    write_zones(root / "misc" / "taxi_zone_lookup.csv")
+    return f"{served[0]}/site"
+
+
+def files(*paths: str, zones: str = "zones.csv") -> Fetch:
+    return Fetch.model_validate({"source": "files", "files": {"paths": paths, "zones": zones}})
+
+
+def tlc(url: str, *months: str) -> Fetch:
+    settings = {"base_url": url, "services": ["green"], "months": months, "retries": 0}
+    return Fetch.model_validate({"source": "tlc", "tlc": settings})
+
+
+def catalogue(settings: Fetch) -> Catalogue:
+    return resolve(settings, Downloads(Path("data"), {}), threads=2)
+
+
+def origins(found: Catalogue) -> list[str]:
+    return [file.origin for file in found.files]
+
+
+def run_step(settings: Fetch) -> dict[str, Any]:
+    run = Run(application="taxi", step="fetch", device=resolve_device("cpu"), settings=settings)
+    outputs = {"inputs": Path("data/taxi/inputs.json"), "zones": Path("data/taxi/zones.csv")}
+    execute(run, fetch, inputs={}, outputs=outputs, record=Path("logs/fetch.json"))
+    written: dict[str, Any] = json.loads(outputs["inputs"].read_text())
+    return written
+
+
+def test_the_step_writes_a_catalogue_and_a_table_with_each_zone_once(folder: Path) -> None:
+    written = run_step(files("trips/*.csv"))
+    assert written["files"] == [
+        {"path": "trips/a.csv", "origin": "trips/a.csv", "bytes": 1, "sha256": hashlib.sha256(b"a").hexdigest()}
+    ]
+    assert written["zones"]["origin"] == "zones.csv"
+    text = Path("data/taxi/zones.csv").read_text()
+    assert text == "LocationID,Borough,Zone,service_zone\n1,EWR,Newark Airport,N/A\n2,Queens,Jamaica Bay,N/A\n"
+    facts = json.loads(Path("logs/fetch.json").read_text())["facts"]
+    assert facts == {"files": 1, "bytes": 1, "zones_repeated": 1}
+
+
+def test_the_default_source_is_simulated_and_a_second_run_changes_nothing(folder: Path) -> None:
+    settings = Fetch.model_validate({"generated": {"scale": 0.0005, "months": ["2019-03"]}})
+    first = run_step(settings)
+    assert [Path(file["path"]).name for file in first["files"]] == [
+        "yellow_tripdata_2019-03.csv", "green_tripdata_2019-03.parquet", "fhvhv_tripdata_2019-03.parquet",
+    ]  # fmt: skip
+    assert {file["origin"] for file in first["files"]} == {"simulated"}
+    for file in first["files"]:
+        assert hashlib.sha256(Path(file["path"]).read_bytes()).hexdigest() == file["sha256"]
+    assert len(read_zones(Path("data/taxi/zones.csv")).boroughs) == 8
+    assert run_step(settings) == first
+
+
+def test_globs_paths_and_file_urls_are_used_in_place_sorted_and_once(folder: Path) -> None:
+    found = catalogue(files("trips/b*", str(folder / "trips" / "a.csv"), "trips/*", f"file://{folder}/trips/a.csv"))
+    assert [Path(file.path).name for file in found.files] == ["a.csv", "b.csv.gz"]
+    assert not (folder / "data" / "downloads").exists() or not list((folder / "data" / "downloads").iterdir())
+
+
+def test_the_order_in_which_files_are_named_does_not_matter(folder: Path) -> None:
+    assert catalogue(files("trips/a.csv", "trips/b.csv.gz")) == catalogue(files("trips/b.csv.gz", "trips/a.csv"))
+
+
+def test_globs_reach_into_folders_and_leave_out_hidden_files(folder: Path) -> None:
+    (folder / "trips" / "2019" / "03").mkdir(parents=True)
+    (folder / "trips" / "2019" / "03" / "c.csv").write_text("c")
+    (folder / "trips" / ".a.csv.part").write_text("half")
+    assert origins(catalogue(files("trips/**/*.csv*"))) == ["trips/2019/03/c.csv", "trips/a.csv", "trips/b.csv.gz"]
+
+
+def test_a_name_with_brackets_that_exists_is_no_glob(folder: Path) -> None:
+    (folder / "trips" / "a[1].csv").write_text("a")
+    assert origins(catalogue(files("trips/a[1].csv"))) == ["trips/a[1].csv"]
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ("trips/*.parquet", r"trips/\*\.parquet matches no file"),
+        ("trips/none.csv", r"trips/none\.csv does not exist"),
+        ("trips", r"trips is a directory.*trips/\*\.parquet"),
+        ("file:///nowhere/a.csv", "file:///nowhere/a.csv does not exist"),
+        ("memory://nowhere/*.csv", "matches no file"),
+        ("memory://nowhere/a.csv", "does not exist"),
+    ],
+)
+def test_a_file_that_is_not_there_is_named(folder: Path, place: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        catalogue(files("trips/a.csv", place))
+
+
+def test_one_table_of_zones_only(folder: Path) -> None:
+    shutil.copy("zones.csv", "zones2.csv")
+    with pytest.raises(InputError, match="matches 2 files"):
+        catalogue(files("trips/a.csv", zones="zones*.csv"))
+
+
+def test_without_a_table_of_zones_every_borough_is_unknown_and_that_is_said(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    found = catalogue(files("trips/a.csv", zones=""))
+    assert len(read_zones(Path(found.zones.path)).names) == 266
+    assert "every location is in the borough Unknown" in caplog.text
+
+
+def test_objects_of_a_bucket_are_found_by_glob_and_downloaded(folder: Path) -> None:
+    store = fsspec.filesystem("memory")
+    for name in ("x.csv", "y.csv"):
+        store.pipe_file(f"/trips-bucket/2019/{name}", name.encode())
+    found = catalogue(files("memory://trips-bucket/2019/*.csv"))
+    assert [Path(file.path).read_text() for file in found.files] == ["x.csv", "y.csv"]
+    assert all(Path(file.path).parent == Path("data/downloads") for file in found.files)
+    assert origins(found) == ["memory:///trips-bucket/2019/x.csv", "memory:///trips-bucket/2019/y.csv"]
+    store.rm("/trips-bucket", recursive=True)
+
+
+def test_urls_and_local_files_may_be_mixed_and_secrets_are_left_out(folder: Path, site: str) -> None:
+    url = f"{site}/trip-data/green_tripdata_2019-06.parquet?token=abc123"
+    written = run_step(files(url, "trips/a.csv", zones=f"{site}/misc/taxi_zone_lookup.csv"))
+    assert "abc123" not in Path("data/taxi/inputs.json").read_text() + Path("data/taxi/registry.json").read_text()
+    assert [file["origin"].rpartition("/")[2] for file in written["files"]] == [
+        "green_tripdata_2019-06.parquet?token=...", "a.csv",
+    ]  # fmt: skip
+
+
+def test_tlc_files_and_zones_come_from_the_base_url(folder: Path, site: str) -> None:
+    written = run_step(tlc(f"{site}/", "2019-06", "2019-07"))
+    assert [file["origin"] for file in written["files"]] == [
+        f"{site}/trip-data/green_tripdata_{name}.parquet" for name in ("2019-06", "2019-07")
+    ]
+    assert written["zones"]["origin"] == f"{site}/misc/taxi_zone_lookup.csv"
+    assert read_zones(Path("data/taxi/zones.csv")).within("Manhattan").sum() == 69
+
+
+def test_the_official_addresses() -> None:
+    urls = tlc_urls(Fetch().tlc)
+    server = "https://d37ci6vzurychx.cloudfront.net"
+    assert urls == [f"{server}/trip-data/yellow_tripdata_2019-03.parquet", f"{server}/misc/taxi_zone_lookup.csv"]
+
+
+def test_a_service_before_its_time_is_a_configuration_error(folder: Path) -> None:
+    settings = Fetch.model_validate({"generated": {"services": ["fhvhv"], "months": ["2018-01"]}})
+    with pytest.raises(ConfigError, match=r"no fhvhv trips before 2019-02.*months"):
+        catalogue(settings)
+
+
+@needs_real_data
+def test_all_real_files_are_catalogued_with_their_checksums(folder: Path) -> None:
+    eras = real_data("taxi", "eras")
+    found = catalogue(files(f"{eras}/*.csv", zones=str(real_data("taxi", "taxi_zone_lookup.csv"))))
+    assert len(found.files) == 15
+    assert all(hashlib.sha256(Path(file.path).read_bytes()).hexdigest() == file.sha256 for file in found.files)

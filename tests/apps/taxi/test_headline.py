@@ -1,0 +1,69 @@
+"""What the taxi application says of its results: contrasts as the files have them, and none that they have not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from whitewater_apps.taxi.headline import headline
+
+Hour = tuple[int, int, float, float]
+
+
+def write_hours(place: Path, hours: list[Hour]) -> None:
+    """Write hours as (hour, trips, mean, half the interval)."""
+    rows = [
+        {
+            "service": "yellow",
+            "hour": hour,
+            "trips": trips,
+            "mean": mean,
+            "mean_low": mean - half,
+            "mean_high": mean + half,
+        }
+        for hour, trips, mean, half in hours
+    ]
+    pd.DataFrame(rows).to_parquet(place / "tips_by_hour.parquet")
+
+
+@pytest.mark.parametrize(
+    ("hours", "words"),
+    [
+        ([(8, 40, 0.1, 0.01), (9, 40, 0.3, 0.01)], "tip most in yellow taxis at 9 h: 30.0 % of the fare (n = 40), and"),
+        ([(8, 40, 0.1, 0.01), (9, 40, 0.11, 0.01)], "do not differ clearly by hour"),
+        ([(8, 40, 0.1, 0.0), (9, 40, 0.1, 0.0)], "are the same in all 2 hours: 10.0 % of the fare."),
+        ([(8, 40, 0.1, 0.01), (9, 29, 0.3, 0.01)], "at 8 h: 10.0 % of the fare (n = 40). No other hour has 30 trips"),
+        ([(8, 29, 0.1, 0.01)], "No hour of the day has 30 trips"),
+    ],
+)
+def test_hours_are_told_apart_only_where_they_differ(tmp_path: Path, hours: list[Hour], words: str) -> None:
+    write_hours(tmp_path, hours)
+    [sentence] = headline(tmp_path)
+    assert words in sentence
+
+
+@pytest.mark.parametrize(
+    ("rows", "kept", "sentence"),
+    [
+        (1, 1, "Of 1 row read, 1 is kept and 0 (0.0 %) are in quarantine."),
+        (2_000, 1_999, "Of 2,000 rows read, 1,999 are kept and 1 (0.1 %) is in quarantine."),
+    ],
+)
+def test_one_row_is_not_said_to_be_rows(tmp_path: Path, rows: int, kept: int, sentence: str) -> None:
+    totals = {"rows_in": rows, "rows_out": kept, "quarantined": rows - kept}
+    (tmp_path / "quality.json").write_text(json.dumps({"totals": totals}))
+    assert headline(tmp_path) == [sentence]
+
+
+@pytest.mark.parametrize(("low", "clear"), [(0.001, True), (-0.001, False)])
+def test_a_model_is_called_better_only_where_its_gain_is_clear(tmp_path: Path, low: float, clear: bool) -> None:
+    scores = {"mae": {"value": 0.05}, "mae_gain": {"value": 0.01, "low": low, "high": 0.02}}
+    held_out = {"ridge": scores, "forest": scores, "hour_mean": {"mae": {"value": 0.06}}}
+    metrics = {"services": {"yellow": {"status": "fitted", "held_out": held_out}}}
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "metrics.json").write_text(json.dumps(metrics))
+    [sentence] = headline(tmp_path)
+    assert sentence.endswith("(held-out trips)." if clear else "the model is not clearly better.")

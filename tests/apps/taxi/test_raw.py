@@ -1,0 +1,87 @@
+"""Raw files are read whole, whatever the units and blocks they are cut into."""
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.raw_files import TRIP, write_csv, write_parquet, yellow_frame
+from whitewater.engines import resolve
+from whitewater.errors import InputError
+from whitewater_apps.taxi import raw
+
+DEVICE = resolve("cpu")
+
+
+def read(path: Path, *, block_rows: int = 1_000) -> tuple[int, list[float], list[str]]:
+    """Return the rows, the fares and the malformed lines of a file."""
+    rows = 0
+    fares: list[float] = []
+    malformed: list[str] = []
+    for unit in raw.units(raw.open_raw(path), block_rows=block_rows):
+        for parsed in raw.blocks(unit, DEVICE, block_rows=block_rows):
+            rows += parsed.rows + len(parsed.malformed)
+            fares += np.asarray(parsed.block["fare_amount"]).tolist()
+            malformed += parsed.malformed
+    return rows, fares, malformed
+
+
+def trips_with_fares(fares: list[int]) -> list[str]:
+    return [TRIP.replace(",10.0,", f",{fare},") for fare in fares]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(1, 40), st.integers(60, 400), st.sampled_from(["\n", "\r\n"]), st.booleans())
+def test_every_line_is_read_once_whatever_the_size_of_units(rows: int, size: int, end: str, last_end: bool) -> None:
+    import tempfile
+    from unittest import mock
+
+    with tempfile.TemporaryDirectory() as folder, mock.patch.object(raw, "BYTES_A_ROW", 1):
+        path = write_csv(Path(folder) / "trips.csv", trips_with_fares(list(range(rows))), end=end)
+        if not last_end:
+            path.write_bytes(path.read_bytes().rstrip())
+        assert read(path, block_rows=size) == (rows, list(range(rows)), [])
+
+
+def test_gzip_gives_the_rows_of_the_plain_file(tmp_path: Path) -> None:
+    plain = write_csv(tmp_path / "trips.csv", trips_with_fares(list(range(500))))
+    packed = tmp_path / "packed.csv"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    assert read(packed, block_rows=7) == read(plain)
+
+
+def test_parquet_blocks_hold_all_row_groups(tmp_path: Path) -> None:
+    frame = yellow_frame(2_500)
+    path = write_parquet(frame, tmp_path / "no suffix needed", row_group_size=1_000)
+    rows, fares, malformed = read(path, block_rows=300)
+    assert (rows, fares, malformed) == (2_500, frame["fare_amount"].tolist(), [])
+
+
+def test_rows_longer_than_the_header_keep_their_columns(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "2016-10.csv", [line + ",," for line in trips_with_fares([1, 2])])
+    assert read(path) == (2, [1.0, 2.0], [])
+
+
+def test_rows_longer_than_the_header_with_values_are_refused(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "shifted.csv", [line + ",7,8" for line in trips_with_fares([1, 2])])
+    with pytest.raises(InputError, match="rows have 20 fields, but the header names 18"):
+        raw.open_raw(path)
+
+
+def test_a_torn_row_is_malformed_and_the_others_are_read(tmp_path: Path) -> None:
+    torn = TRIP[: len(TRIP) // 2]
+    path = write_csv(tmp_path / "torn.csv", [*trips_with_fares([1, 2]), torn, TRIP.replace(",10.0,", ",1o.0,"), TRIP])
+    rows, fares, malformed = read(path)
+    assert (rows, fares) == (5, [1.0, 2.0, 10.0])
+    assert malformed == [torn, TRIP.replace(",10.0,", ",1o.0,")]
+
+
+def test_missing_and_empty_files_are_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"none\.csv cannot be read"):
+        raw.open_raw(tmp_path / "none.csv")
+    (tmp_path / "empty.csv").write_bytes(b"")
+    with pytest.raises(InputError, match=r"empty\.csv is empty"):
+        raw.open_raw(tmp_path / "empty.csv")

@@ -1,0 +1,155 @@
+"""The sample is the trips of the smallest hash: a property of the data, not of files, partitions or row order."""
+
+import random
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+import pandas as pd
+import pytest
+import xxhash
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.apps.taxi.cleaned_trips import BOROUGHS, trips, write, write_parts, zones
+from whitewater.engines import resolve
+from whitewater.errors import InputError
+from whitewater_apps.taxi.blocks import row_groups
+from whitewater_apps.taxi.features import FeatureSet
+from whitewater_apps.taxi.sample import Sample, draw
+from whitewater_apps.taxi.schema import Service
+
+DEVICE = resolve("cpu")
+WHICH = FeatureSet(("hour", "fare_amount", "passenger_count", "pickup_borough"), BOROUGHS)
+FRAME = trips(3_000)
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+def in_any_order(function: Callable[[Task], Result], tasks: Sequence[Task], *, label: str) -> Iterator[Result]:
+    return map(function, random.Random(3).sample(list(tasks), len(tasks)))
+
+
+def drawn(path: Path, rows: int, *, service: Service = "yellow") -> Sample:
+    return draw(
+        row_groups(path), service, which=WHICH, zones=zones(), device=DEVICE, max_rows=rows, run_tasks=in_any_order
+    )
+
+
+def assert_same(one: Sample, two: Sample) -> None:
+    assert one.eligible == two.eligible
+    for name in ("hashes", "pickup", "target", "features"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
+
+
+def smallest_hashes(frame: pd.DataFrame, rows: int) -> list[int]:
+    """Hash every card trip with the reference implementation of XXH64, one by one."""
+    card = frame[(frame["payment_type"] == 1) & (frame["fare_amount"] > 0) & frame["tip_amount"].notna()]
+    null = -(2**63)
+    hashed = pd.DataFrame(
+        {
+            "pickup": card["pickup_datetime"].astype("int64"),
+            "dropoff": card["dropoff_datetime"].astype("int64"),
+            "from": card["pickup_location_id"].fillna(-1).astype("int64"),
+            "to": card["dropoff_location_id"].fillna(-1).astype("int64"),
+            "cents": (card["fare_amount"] * 100).round().fillna(null).astype("int64"),
+            "thousandths": (card["trip_distance"] * 1000).round().fillna(null).astype("int64"),
+        }
+    )
+    return sorted(xxhash.xxh64_intdigest(row.astype("<i8").tobytes()) for row in hashed.to_numpy())[:rows]
+
+
+@pytest.mark.parametrize("rows", [100, 500, 10_000])
+def test_sample_is_the_trips_of_the_smallest_reference_hash(tmp_path: Path, rows: int) -> None:
+    sample = drawn(write_parts(FRAME, tmp_path, service="yellow"), rows)
+    assert sample.hashes.tolist() == smallest_hashes(FRAME, rows)
+    assert sample.eligible == (FRAME["payment_type"] == 1).sum()
+
+
+@settings(max_examples=10, deadline=None)
+@given(parts=st.sampled_from([1, 2, 7]), seed=st.integers(0, 100), group=st.sampled_from([100, 999, 100_000]))
+def test_sample_does_not_depend_on_partitions_row_groups_or_row_order(parts: int, seed: int, group: int) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        expected = drawn(write(FRAME, Path(name) / "service=yellow" / "whole.parquet"), 300)
+        shuffled = FRAME.sample(frac=1, random_state=seed)
+        for number, piece in enumerate(np.array_split(np.arange(len(shuffled)), parts)):
+            target = Path(name) / "parts" / "service=yellow" / f"{number}.parquet"
+            write(shuffled.iloc[piece], target, row_group_size=group)
+        assert_same(drawn(Path(name) / "parts", 300), expected)
+
+
+def test_few_recorded_tips_still_fill_the_sample(tmp_path: Path) -> None:
+    frame = trips(20_000, card=0.02)
+    sample = drawn(write_parts(frame, tmp_path, service="yellow", parts=3), 150)
+    assert 150 < sample.eligible < 600
+    assert sample.hashes.tolist() == smallest_hashes(frame, 150)
+
+
+def test_trips_that_differ_only_outside_the_hash_are_drawn_by_content(tmp_path: Path) -> None:
+    same = pd.concat([FRAME.head(1)] * 400).assign(
+        payment_type=1, passenger_count=np.arange(400) % 7, tip_amount=np.arange(400) / 100
+    )
+    forwards = drawn(write_parts(same, tmp_path / "a", service="yellow"), 150)
+    backwards = drawn(write_parts(same.iloc[::-1], tmp_path / "b", service="yellow", parts=5), 150)
+    assert len(set(forwards.hashes)) == 1
+    assert_same(forwards, backwards)
+
+
+def test_memory_is_bounded_by_the_sample_not_by_the_trips(tmp_path: Path) -> None:
+    folder = write_parts(trips(30_000), tmp_path, service="yellow", parts=10)
+    sizes = []
+
+    def watched(function: Callable[[Task], Result], tasks: Sequence[Task], *, label: str) -> Iterator[Result]:
+        for result in map(function, tasks):
+            assert isinstance(result, Sample)
+            sizes.append(len(result))
+            yield result
+
+    draw(row_groups(folder), "yellow", which=WHICH, zones=zones(), device=DEVICE, max_rows=100, run_tasks=watched)
+    assert sum(sizes) < 400
+
+
+def test_other_services_are_left_out(tmp_path: Path) -> None:
+    write_parts(FRAME, tmp_path, service="yellow")
+    write_parts(trips(1_000, seed=1), tmp_path, service="green")
+    assert drawn(tmp_path, 300).hashes.tolist() == smallest_hashes(FRAME, 300)
+    assert len(drawn(tmp_path, 300, service="fhvhv")) == 0
+
+
+def test_one_file_with_a_column_of_services_gives_the_same_sample_as_partitions(tmp_path: Path) -> None:
+    green = trips(1_000, seed=1)
+    both = pd.concat([FRAME.assign(service="yellow"), green.assign(service="green")]).sample(frac=1, random_state=2)
+    whole = write(both, tmp_path / "trips.parquet")
+    assert_same(drawn(whole, 300), drawn(write_parts(FRAME, tmp_path / "parts", service="yellow"), 300))
+    parts = write_parts(green, tmp_path / "green", service="green")
+    assert_same(drawn(whole, 9, service="green"), drawn(parts, 9, service="green"))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda frame: frame, "service of the trips is not known"),
+        (lambda frame: frame.assign(service="fhv"), "service 'fhv' is not known. Use one of yellow, green, fhvhv"),
+        (lambda frame: frame.assign(service=None), "a trip has no service"),
+    ],
+)
+def test_a_file_of_unknown_service_is_refused(
+    tmp_path: Path, change: Callable[[pd.DataFrame], pd.DataFrame], message: str
+) -> None:
+    path = write(change(FRAME.head(5)), tmp_path / "trips.parquet")
+    with pytest.raises(InputError, match=message):
+        drawn(path, 100)
+
+
+def test_what_is_no_file_of_trips_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="holds no Parquet file of trips"):
+        row_groups(tmp_path)
+    (tmp_path / "service=yellow").mkdir()
+    (tmp_path / "service=yellow" / "torn.parquet").write_bytes(b"PAR1 torn")
+    with pytest.raises(InputError, match=r"torn\.parquet cannot be read"):
+        row_groups(tmp_path)
+    FRAME[["fare_amount"]].to_parquet(tmp_path / "service=yellow" / "torn.parquet")
+    with pytest.raises(InputError, match="no column pickup_datetime"):
+        row_groups(tmp_path)

@@ -1,0 +1,127 @@
+"""Raw files of every era become one schema, value by value as pandas reads them."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.apps.taxi.pipeline import run_taxi
+from tests.raw_files import TRIP, write_csv, write_parquet, yellow_frame
+from tests.real_data import needs_real_data, real_data
+from whitewater.engines import resolve
+from whitewater_apps.taxi.schema import ISSUES, SERVICES, TRIP_COLUMNS
+
+DEVICE = resolve("cpu")
+
+
+def standardised(path: Path, folder: Path, settings: Mapping[str, object] | None = None) -> pd.DataFrame:
+    """Return a file's standardised rows, nulls as NA."""
+    results = run_taxi(
+        [path], zones=path, folder=folder, device=DEVICE, settings={"standardise": settings or {}}, upto="standardise"
+    )
+    tables = [pq.read_table(part) for part in sorted(results.folder.glob("standardised/part-*.parquet"))]
+    frame: pd.DataFrame = pa.concat_tables(tables).to_pandas(types_mapper=pd.ArrowDtype)
+    return frame
+
+
+def raw_by_pandas(path: Path) -> pd.DataFrame:
+    """Read an era's CSV with pandas alone: the header's names for the first fields, text throughout."""
+    lines = path.read_text().splitlines()
+    names = [name.strip() for name in lines[0].split(",")]
+    fields = max(line.count(",") for line in lines[1:]) + 1
+    names += [f"pad {number}" for number in range(fields - len(names))]
+    return pd.read_csv(path, skiprows=1, names=names, dtype="str", skip_blank_lines=True, keep_default_na=False)
+
+
+@needs_real_data
+@pytest.mark.parametrize(
+    ("name", "columns"),
+    [
+        ("yellow_tripdata_2009-03", "Fare_Amt Tip_Amt Trip_Pickup_DateTime Payment_Type"),
+        ("yellow_tripdata_2010-05", "fare_amount tip_amount pickup_datetime payment_type"),
+        ("yellow_tripdata_2012-07", "fare_amount tip_amount pickup_datetime payment_type"),
+        ("yellow_tripdata_2014-02", "fare_amount tip_amount pickup_datetime payment_type"),
+        ("yellow_tripdata_2015-03", "fare_amount tip_amount tpep_pickup_datetime payment_type"),
+        ("yellow_tripdata_2015-10", "fare_amount tip_amount tpep_pickup_datetime payment_type"),
+        ("yellow_tripdata_2016-03", "fare_amount tip_amount tpep_pickup_datetime payment_type"),
+        ("yellow_tripdata_2016-10", "fare_amount tip_amount tpep_pickup_datetime payment_type"),
+        ("yellow_tripdata_2017-06", "fare_amount tip_amount tpep_pickup_datetime payment_type"),
+        ("green_tripdata_2013-08", "Fare_amount Tip_amount lpep_pickup_datetime Payment_type"),
+        ("green_tripdata_2014-06", "Fare_amount Tip_amount lpep_pickup_datetime Payment_type"),
+        ("green_tripdata_2015-03", "Fare_amount Tip_amount lpep_pickup_datetime Payment_type"),
+        ("green_tripdata_2015-10", "Fare_amount Tip_amount lpep_pickup_datetime Payment_type"),
+        ("green_tripdata_2016-09", "fare_amount tip_amount lpep_pickup_datetime payment_type"),
+        ("green_tripdata_2017-05", "fare_amount tip_amount lpep_pickup_datetime payment_type"),
+    ],
+)
+def test_an_era_reads_as_pandas_reads_it(name: str, columns: str, tmp_path: Path) -> None:
+    fare, tip, pickup, payment = columns.split()
+    path = real_data("taxi", "eras", f"{name}.csv")
+    ours, raw = standardised(path, tmp_path), raw_by_pandas(path)
+    assert set(ours["service"]) == {SERVICES.index(name.partition("_")[0])}
+    np.testing.assert_array_equal(ours["fare_amount"].to_numpy(float), raw[fare].astype(float))
+    np.testing.assert_array_equal(ours["tip_amount"].to_numpy(float), raw[tip].astype(float))
+    assert ours["pickup_datetime"].astype("str").tolist() == raw[pickup].tolist()
+    spelled = {"1": 1, "2": 2, "3": 3, "4": 4, "5": 5, "CSH": 2, "CRD": 1, "CASH": 2, "CAS": 2, "CREDIT": 1, "CRE": 1,
+               "NO CHARGE": 3, "NOC": 3, "DIS": 4, "DISPUTE": 4, "NO": 3, "UNK": 5, "NA": 5}  # fmt: skip
+    assert ours["payment_type"].tolist() == [spelled[text.strip().upper()] for text in raw[payment]]
+    assert not ours["issues"].any()
+
+
+@needs_real_data
+def test_a_real_parquet_month_keeps_its_values_and_its_nulls(tmp_path: Path) -> None:
+    path = real_data("taxi", "green_tripdata_2023-12.parquet")
+    ours, raw = standardised(path, tmp_path), pd.read_parquet(path)
+    assert len(ours) == len(raw) == 64_215
+    for name, theirs in {
+        "pickup_location_id": "PULocationID",
+        "fare_amount": "fare_amount",
+        "trip_type": "trip_type",
+    }.items():
+        pd.testing.assert_series_equal(
+            ours[name].astype("Float64"), raw[theirs].astype("Float64"), check_names=False, check_index=False
+        )
+    assert ours["passenger_count"].isna().sum() == raw["passenger_count"].isna().sum() == 4_912
+    assert ours["rate_code"].isna().sum() == (raw["RatecodeID"].isna() | (raw["RatecodeID"] == 99)).sum()
+    flags = raw["store_and_fwd_flag"].map({"N": 0, "Y": 1})
+    assert ours["store_and_forward"].astype("Float64").equals(flags.astype("Float64"))
+
+
+def test_all_columns_of_the_era_are_there_with_the_types_of_the_schema(tmp_path: Path) -> None:
+    ours = standardised(write_parquet(yellow_frame(500), tmp_path / "month.parquet"), tmp_path / "out")
+    for name, kind in ours.dtypes.items():
+        expected = "int32" if name == "issues" else TRIP_COLUMNS[str(name)].kind
+        assert str(kind.pyarrow_dtype) == {"timestamp": "timestamp[us]", "float64": "double"}.get(expected, expected)
+
+
+def test_values_that_cannot_be_right_are_null_and_flagged(tmp_path: Path) -> None:
+    lines = [
+        TRIP,
+        TRIP.replace(",141,", ",999,"),
+        TRIP.replace(",N,", ",?,"),
+        TRIP.replace("1,2019", "1.5,2019", 1),
+    ]
+    ours = standardised(write_csv(tmp_path / "odd.csv", lines), tmp_path / "out")
+    flagged = [[name for bit, name in enumerate(ISSUES) if mask >> bit & 1] for mask in ours["issues"]]
+    assert flagged == [[], ["pickup_location_id"], ["store_and_forward"], ["vendor_id"]]
+    assert ours["pickup_location_id"].isna().tolist() == [False, True, False, False]
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_timestamps_of_every_unit_become_microseconds(unit: Literal["s", "ms", "us", "ns"], tmp_path: Path) -> None:
+    frame = yellow_frame(200)
+    changed = frame.assign(tpep_pickup_datetime=frame["tpep_pickup_datetime"].dt.as_unit(unit))
+    ours = standardised(write_parquet(changed, tmp_path / "month.parquet"), tmp_path / "out")
+    assert ours["pickup_datetime"].astype("datetime64[us]").tolist() == frame["tpep_pickup_datetime"].tolist()
+
+
+def test_block_size_changes_no_row(tmp_path: Path) -> None:
+    path = write_parquet(yellow_frame(5_000), tmp_path / "month.parquet", row_group_size=2_000)
+    small = standardised(path, tmp_path / "small", {"block_rows": 1_000})
+    large = standardised(path, tmp_path / "large")
+    pd.testing.assert_frame_equal(small, large)

@@ -1,0 +1,197 @@
+"""Each line of the doctor is something that was tried, so these tests break the thing itself."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy
+import pytest
+
+from whitewater.cli import doctor
+from whitewater.config.resolve import resolve
+from whitewater.engines import memory
+from whitewater.engines.config import Cluster
+from whitewater.engines.gpu_check import missing_gpu
+
+ROOT = Path(__file__).parents[3]
+
+
+def write_lock(folder: Path, *lines: str, requested: str) -> Path:
+    (folder / "cpu.in").write_text(requested)
+    lock = folder / "cpu.lock"
+    lock.write_text("# a comment\n" + "".join(f"{line} \\\n    --hash=sha256:{'0' * 64}\n" for line in lines))
+    return lock
+
+
+def test_every_check_of_the_default_configuration_passes_here() -> None:
+    checks = doctor.run(resolve({}, []), root=ROOT)
+    assert {check.name: check.status for check in checks if check.status in {"fail", "warn"}} == {}
+
+
+def test_python_that_is_too_old_fails_with_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert doctor.check_python().status == "ok"
+    monkeypatch.setattr(doctor, "OLDEST_PYTHON", (sys.version_info.major, sys.version_info.minor + 1))
+    check = doctor.check_python()
+    assert check.status == "fail"
+    assert "PYTHON=" in check.fix
+
+
+NUMPY, OTHER = f"numpy=={numpy.__version__}", "win32" if sys.platform != "win32" else "linux"
+
+
+@pytest.mark.parametrize(
+    ("locked", "requested", "status", "found"),
+    [
+        ([NUMPY], "numpy", "ok", ""),
+        (["numpy==1.2.3"], "numpy", "warn", f"numpy {numpy.__version__} (lock: 1.2.3)"),
+        (["no-such-package==1.0"], "no-such-package==1.*", "fail", "missing: no-such-package"),
+        ([NUMPY, "no-such-package==1.0"], "numpy", "warn", "no-such-package"),
+        ([NUMPY, f"no-such-package==1.0 ; sys_platform == '{OTHER}'"], "numpy", "ok", ""),
+    ],
+    ids=["as locked", "another version", "requested and missing", "missing for others", "another platform"],
+)
+def test_packages_are_compared_with_the_lock(
+    tmp_path: Path, locked: list[str], requested: str, status: str, found: str
+) -> None:
+    check = doctor.check_packages(write_lock(tmp_path, *locked, requested=f"{requested}\n"))
+    assert check.status == status
+    assert found in check.found
+    assert status == "ok" or "cpu.lock" in check.fix
+
+
+def test_missing_lock_fails(tmp_path: Path) -> None:
+    assert doctor.check_packages(tmp_path / "cpu.lock").status == "fail"
+
+
+@pytest.mark.parametrize(
+    ("quota", "status"), [("max 100000", "ok"), ("50000 100000", "warn"), ("9900000 100000", "ok")]
+)
+def test_cores_know_the_quota(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quota: str, status: str) -> None:
+    file = tmp_path / "cpu.max"
+    file.write_text(f"{quota}\n")
+    monkeypatch.setattr(doctor, "CPU_QUOTA", file)
+    assert doctor.check_cores().status == status
+
+
+def test_control_group_with_little_memory_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "cgroup").write_text("0::/job\n")
+    (tmp_path / "memory.max").write_text("500000000\n")
+    monkeypatch.setattr(memory, "PROCESS", tmp_path)
+    monkeypatch.setattr(memory, "GROUPS", tmp_path)
+    check = doctor.check_memory()
+    assert (check.status, check.found) == ("fail", "0.5 GB available")
+
+
+def test_disk_with_too_little_space_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "LEAST_DISK", 1 << 62)
+    assert doctor.check_disk(tmp_path).status == "fail"
+
+
+def test_write_access_leaves_nothing_behind(tmp_path: Path) -> None:
+    assert doctor.check_write_access(tmp_path / "results").status == "ok"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_file_in_the_place_of_a_folder_fails(tmp_path: Path) -> None:
+    (tmp_path / "results").write_text("in the way")
+    check = doctor.check_write_access(tmp_path / "results")
+    assert check.status == "fail"
+    assert "Not a directory" in check.found
+
+
+def test_folder_that_nobody_can_write_to_fails() -> None:
+    check = doctor.check_write_access(Path("/proc/results"))
+    assert check.status == "fail"
+
+
+@pytest.mark.skipif(missing_gpu() is None, reason="this machine has a GPU")
+def test_absent_gpu_fails_only_where_it_is_needed() -> None:
+    assert doctor.check_gpu(needed=True).status == "fail"
+    assert doctor.check_gpu(needed=False).status == "skip"
+
+
+def test_threads_need_no_port() -> None:
+    assert doctor.check_scheduler(Cluster(kind="threads")).status == "skip"
+    assert doctor.check_scheduler(Cluster(kind="threads", performance_report=True)).status == "ok"
+
+
+def test_scheduler_to_attach_to_that_does_not_answer_fails(unused_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("whitewater.engines.cluster.CONNECT_SECONDS", 1)
+    check = doctor.check_scheduler(Cluster(kind="attach", address=f"tcp://127.0.0.1:{unused_port}"))
+    assert check.status == "fail"
+    assert str(unused_port) in check.found
+
+
+def test_scheduler_to_attach_to_that_answers_passes() -> None:
+    from distributed import LocalCluster
+
+    with LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, protocol="tcp", dashboard_address=None
+    ) as here:
+        check = doctor.check_scheduler(Cluster(kind="attach", address=here.scheduler_address))
+    assert check.status == "ok"
+    assert "workers: 1" in check.found
+
+
+def test_json_is_a_list_of_checks_and_the_status_counts_failures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)  # no envs/cpu.lock here
+    assert doctor.main(["--json"]) == 1
+    checks = json.loads(capsys.readouterr().out)
+    assert all(check.keys() == {"name", "status", "found", "fix"} for check in checks)
+    assert [check["name"] for check in checks if check["status"] == "fail"] == ["packages of cpu.lock"]
+
+
+def test_every_failed_line_is_printed_with_its_fix(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "results").write_text("in the way")
+    assert doctor.main([]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    failed = [number for number, line in enumerate(lines) if line.startswith("fail")]
+    assert len(failed) == 2
+    assert all(lines[number + 1].strip().startswith("fix: ") for number in failed)
+
+
+def test_configuration_with_an_unknown_key_is_one_failed_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "config.yaml").write_text("devcie: cpu\n")
+    monkeypatch.chdir(tmp_path)
+    assert doctor.main(["--json"]) == 1
+    (check,) = json.loads(capsys.readouterr().out)
+    assert "config.yaml: devcie" in check["found"]
+    assert "did you mean 'device'?" in check["found"]
+
+
+def test_own_configuration_file_goes_over_those_of_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "config.yaml").write_text("cluster: {kind: threads, performance_report: true}\n")
+    (tmp_path / "own.yaml").write_text("cluster: {performance_report: false}\n")
+    monkeypatch.chdir(tmp_path)
+    doctor.main(["--json", "--configfile", "own.yaml"])
+    assert "not needed for cluster.kind=threads" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("data", [b"device: \xff", b"device: [", b"- cpu"])
+def test_a_configuration_file_that_cannot_be_read_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], data: bytes
+) -> None:
+    (tmp_path / "own.yaml").write_bytes(data)
+    monkeypatch.chdir(tmp_path)
+    assert doctor.main(["--json", "--configfile", "own.yaml"]) == 1
+    (check,) = json.loads(capsys.readouterr().out)
+    assert check["found"].startswith("own.yaml ")
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(missing_gpu() is not None, reason=f"no GPU: {missing_gpu()}")
+def test_gpu_is_named() -> None:
+    check = doctor.check_gpu(needed=True)
+    assert check.status == "ok"
+    assert "NVIDIA" in check.found

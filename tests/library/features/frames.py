@@ -1,0 +1,124 @@
+"""Operators on pandas' frames: fitted on parts of the rows, as workers do it, and applied to others."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from whitewater.engines import Device, resolve
+from whitewater.features.graph import Inputs
+from whitewater.features.operator import Applying, Fitted, Fitting, Operator, Statistic
+from whitewater.features.schema import Field
+from whitewater.tables.columns import Block, Categories, Column, Numbers
+
+CPU = resolve("cpu")
+MEMORY = 1 << 26
+
+
+def block_of(frame: pd.DataFrame, device: Device = CPU) -> Block:
+    """Return a frame as a block: text, Int64 as integers with nulls, others are as they are."""
+    return {str(name): _column(frame[name], device) for name in frame}
+
+
+def _column(series: pd.Series, device: Device) -> Column:
+    if not pd.api.types.is_numeric_dtype(series):
+        known = [None if null else value for value, null in zip(series, series.isna(), strict=True)]
+        # As dictionaries of files may, it has what no row has, is in no order, and has each entry twice.
+        entries = [*dict.fromkeys(value for value in known if value is not None), "of another row"][::-1]
+        places = {value: place for place, value in enumerate(entries)}
+        codes = [-1 if value is None else places[value] + row % 2 * len(entries) for row, value in enumerate(known)]
+        return Categories(device.from_host(np.array(codes, np.int32)), pa.array(entries * 2, pa.string()))
+    if series.dtype == "Int64":
+        valid = device.from_host(series.notna().to_numpy())
+        return Numbers(device.from_host(series.fillna(-7).to_numpy(np.int64)), valid)
+    return Numbers(device.from_host(series.to_numpy()))
+
+
+def fields_of(frame: pd.DataFrame) -> dict[str, Field]:
+    """Return what the schema of a file would say of the columns."""
+    return {
+        name: Field(name, column.dictionary.type if isinstance(column, Categories) else _number_type(column))
+        for name, column in block_of(frame).items()
+    }
+
+
+def _number_type(column: Column) -> pa.DataType:
+    assert isinstance(column, Numbers)
+    return pa.from_numpy_dtype(column.values.dtype)  # noqa: PD011 (a block's column)
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """An operator with what it learnt of its inputs."""
+
+    operator: Operator
+    inputs: Inputs
+    fitted: Mapping[str, Fitted]
+    output: Sequence[Field]
+
+    def applied(self, frame: pd.DataFrame, *, training: bool = False, device: Device = CPU) -> pd.DataFrame:
+        """Return the columns that come out; those that are not needed do not go in."""
+        needed = self.operator.dependencies(fitting=False, training=training)
+        block = block_of(frame[[*dict.fromkeys([*_columns(self.inputs), *needed])]], device)
+        made = self.operator.transform(self.inputs, block, self.fitted, Applying(device, training))
+        assert {field.name: field.type for field in self.output} == {
+            name: _number_type(column) for name, column in made.items()
+        }
+        columns = {name: column.values for name, column in made.items() if isinstance(column, Numbers)}  # noqa: PD011
+        return pd.DataFrame({name: device.to_host(values) for name, values in columns.items()}, index=frame.index)
+
+    def applied_by_row(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return `applied` of one row after the other, in the types of the columns."""
+        needed = self.operator.dependencies(fitting=False, training=False)
+        names = [*dict.fromkeys([*_columns(self.inputs), *needed])]
+        values = frame[names].astype(object).where(frame[names].notna(), None).to_numpy()
+        compute = self.operator.row(self.inputs, self.fitted)
+        rows = [compute(dict(zip(names, row, strict=True))) for row in values]
+        types = {field.name: field.type.to_pandas_dtype() for field in self.output}
+        return pd.DataFrame({name: np.array([row[name] for row in rows], types[name]) for name in types}, frame.index)
+
+
+def learnt(
+    operator: Operator,
+    frame: pd.DataFrame,
+    inputs: Sequence[str | tuple[str, ...]],
+    *,
+    scratch: Path,
+    parts: int = 1,
+    blocks: int = 1,
+    memory: int = MEMORY,
+    device: Device = CPU,
+) -> Learnt:
+    """Return what an operator learns of a frame in parts of the rows, each of some blocks; by way of an artefact."""
+    given = tuple(inputs)
+    fitting = Fitting(device, memory, scratch)
+    output = operator.output(given, fields_of(frame))
+    # What an artefact keeps is all that is needed.
+    restored = {
+        statistic.name: operator.restored(given, found.facts(), found.tables())
+        for statistic in operator.statistics(given, fields_of(frame))
+        for found in [_fitted(statistic, frame, parts, blocks, fitting)]
+    }
+    return Learnt(operator, given, restored, output)
+
+
+def _fitted(statistic: Statistic, frame: pd.DataFrame, parts: int, blocks: int, fitting: Fitting) -> Fitted:
+    observed = [
+        statistic.observe((block_of(block, fitting.device) for block in _split(part, blocks)), fitting)
+        for part in _split(frame[list(statistic.columns)], parts)
+    ]
+    found = statistic.combine(observed, fitting)
+    return _fitted(found, frame, parts, blocks, fitting) if isinstance(found, Statistic) else found
+
+
+def _split(frame: pd.DataFrame, parts: int) -> list[pd.DataFrame]:
+    bounds = np.linspace(0, len(frame), parts + 1).astype(int)
+    return [frame.iloc[start:stop] for start, stop in pairwise(bounds)]
+
+
+def _columns(inputs: Inputs) -> list[str]:
+    return [name for each in inputs for name in ((each,) if isinstance(each, str) else each)]

@@ -1,0 +1,90 @@
+"""What holds of every operator that learns numbers of categories, whatever the numbers are."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.library.features.frames import learnt
+from whitewater.errors import ConfigError, InputError
+from whitewater.features.operators import JoinGroupby, PastCount, PastMean, TargetEncoding
+from whitewater.features.operators.by_category import ByCategory
+
+INPUTS = ("city", "item", ("city", "item"))
+OPERATORS: list[ByCategory] = [
+    TargetEncoding(target=("clicked", "spent")),
+    JoinGroupby(cont_cols=("clicked", "spent"), stats=("count", "sum", "mean", "std", "var", "min", "max")),
+    PastCount(),
+    PastMean(target="clicked"),
+    PastMean(target="spent", p_smooth=0),
+]
+every_operator = pytest.mark.parametrize("operator", OPERATORS, ids=lambda each: type(each).__name__)
+
+
+@pytest.fixture(scope="module")
+def log() -> pd.DataFrame:
+    """Text and integers with nulls, five days, a target of 0 and 1, and one of floats with nulls."""
+    draw, rows = np.random.default_rng(5), 2000
+    item = pd.array(draw.zipf(1.5, rows) % 50, "Int64")
+    item[draw.random(rows) < 0.1] = pd.NA
+    return pd.DataFrame({
+        "row_id": np.arange(rows) + 2**40,
+        "time": draw.integers(0, 5 * 86_400, rows),
+        "city": np.array(["", "Ulm", "Zürich", "Köln", "N/A", None], object)[draw.integers(0, 6, rows)],
+        "item": item,
+        "clicked": draw.integers(0, 2, rows).astype(np.int8),
+        "spent": np.where(draw.random(rows) < 0.2, np.nan, draw.normal(30, 9, rows)),
+    })  # fmt: skip
+
+
+@every_operator
+def test_one_row_is_as_in_a_batch(log: pd.DataFrame, tmp_path: Path, operator: ByCategory) -> None:
+    rows = log.head(200).copy()
+    rows.loc[:20, "city"], rows.loc[:20, "item"], rows.loc[:9, "time"] = "Aleppo", 777, 10**7
+    found = learnt(operator, log, INPUTS, scratch=tmp_path)
+    pd.testing.assert_frame_equal(found.applied_by_row(rows), found.applied(rows), check_exact=True)
+
+
+@every_operator
+def test_more_categories_than_memory_are_learnt_by_way_of_the_disk(
+    log: pd.DataFrame, tmp_path: Path, operator: ByCategory, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "whitewater")
+    many = log.assign(item=np.arange(len(log)) // 2, city=None)
+    whole = learnt(operator, many, ("item",), scratch=tmp_path)
+    memory = 200_000 if isinstance(operator, PastCount | PastMean) else 400_000
+    spilled = learnt(operator, many, ("item",), scratch=tmp_path, parts=2, blocks=40, memory=memory)
+    for training in (True, False):
+        found, expected = (each.applied(many, training=training) for each in (spilled, whole))
+        pd.testing.assert_frame_equal(found, expected, rtol=1e-6)
+        # Counts and sums of integers are exact in whatever order parts are merged.
+        exact = [name for name in found if str(name).endswith(("_count", "_clicked"))]
+        pd.testing.assert_frame_equal(found[exact], expected[exact], check_exact=True)
+    assert "categories take" in caplog.text
+    assert not list(tmp_path.iterdir())
+
+
+@every_operator
+def test_a_column_of_floats_is_no_category(log: pd.DataFrame, tmp_path: Path, operator: ByCategory) -> None:
+    with pytest.raises(ConfigError, match="column spent is of type double"):
+        learnt(operator, log, ("spent",), scratch=tmp_path)
+
+
+@pytest.mark.parametrize(
+    "operator",
+    [TargetEncoding(target="city"), JoinGroupby(cont_cols=("city",), stats=("mean",)), PastMean(target="city")],
+)
+def test_text_is_no_number(log: pd.DataFrame, tmp_path: Path, operator: ByCategory) -> None:
+    with pytest.raises(ConfigError, match="the column 'city' is of type string"):
+        learnt(operator, log, ("item",), scratch=tmp_path)
+
+
+@pytest.mark.parametrize("operator", [TargetEncoding(target="spent"), PastMean(target="spent")])
+@pytest.mark.parametrize(("target", "complaint"), [([np.nan] * 4, "null in all"), ([1, 2, np.inf, 0], "infinite")])
+def test_a_target_without_a_mean_is_refused(
+    tmp_path: Path, operator: ByCategory, target: list[float], complaint: str
+) -> None:
+    frame = pd.DataFrame({"row_id": range(4), "time": range(4), "city": list("abab"), "spent": target})
+    with pytest.raises(InputError, match=complaint):
+        learnt(operator, frame, ("city",), scratch=tmp_path)

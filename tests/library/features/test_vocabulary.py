@@ -1,0 +1,92 @@
+"""Vocabularies of columns whose values wait on disk are the same; those that memory cannot hold are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tests.library.features.operator_cases import CPU, applied, categories, fields_of, rows_of
+from whitewater.errors import ResourceError
+from whitewater.features.categories.vocabulary import Vocabulary, restored_vocabulary
+from whitewater.features.graph import Inputs
+from whitewater.features.operator import Fitting
+from whitewater.features.operators.categorify import Categorify
+from whitewater.tables.columns import Block
+
+LITTLE, PLENTY = 3000, 2**30
+
+
+def learnt(
+    operator: Categorify, parts: Sequence[Block], memory: int, scratch: Path, inputs: Inputs = ("C",)
+) -> Vocabulary:
+    """Return the vocabulary that is learnt from parts of two blocks; check that no file is left."""
+    fitting = Fitting(CPU, memory, scratch)
+    (statistic,) = operator.statistics(inputs, fields_of(parts[0]))
+    observed = [statistic.observe(iter([part, part]), fitting) for part in parts]
+    assert any(scratch.iterdir()) == (memory == LITTLE)
+    found = statistic.combine(observed, fitting)
+    assert isinstance(found, Vocabulary)
+    assert not any(scratch.iterdir())
+    return found
+
+
+def long_tail(seed: int, rows: int = 2500) -> list[str | None]:
+    """Return texts of which a few are frequent, many rare, and some null."""
+    random = Random(seed)
+    drawn = [min(int(random.paretovariate(0.5)), 10**6) for _ in range(rows)]
+    return [None if number % 17 == 0 else f"{number}" * (number % 3 + 1) for number in drawn]
+
+
+@pytest.mark.parametrize("settings", [{}, {"freq_threshold": 3}, {"max_size": 60}, {"num_buckets": 4}])
+@pytest.mark.parametrize("whole", [str, int])
+def test_little_memory_gives_the_same_vocabulary(tmp_path: Path, settings: dict[str, Any], whole: type) -> None:
+    values = long_tail(1)
+    numbers = [None if value is None else int(value[:9]) for value in values]
+    block = {"C": categories(values if whole is str else numbers)}
+    parts = [rows_of(block, slice(start, start + 500)) for start in range(0, len(values), 500)]
+    operator = Categorify(**settings)
+    little, plenty = (learnt(operator, parts, memory, tmp_path) for memory in (LITTLE, PLENTY))
+    assert little.facts() == plenty.facts()
+    assert little.tables() == plenty.tables()
+    assert applied(operator, block, {"C": little}) == applied(operator, block, {"C": plenty})
+
+
+def test_combinations_wait_on_disk_too(tmp_path: Path) -> None:
+    values = long_tail(2, 900)
+    block = {"A": categories(values), "B": categories(values[::-1])}
+    operator = Categorify(encode_type="combo")
+    little, plenty = (learnt(operator, [block], memory, tmp_path, (("A", "B"),)) for memory in (LITTLE, PLENTY))
+    assert little.facts() == plenty.facts()
+    assert little.tables() == plenty.tables()
+
+
+def test_values_that_do_not_fit_into_memory_are_refused_with_their_forecast(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    parts = [{"C": categories([f"{part} {number}" for number in range(2000)])} for part in range(3)]
+    monkeypatch.setattr("whitewater.engines.memory.available", lambda: 100_000)
+    with pytest.raises(ResourceError, match=r"2,001 and more values of C, after 11% .* needs about .* HashBucket"):
+        learnt(Categorify(), parts, LITTLE, tmp_path)
+
+
+def test_a_stored_vocabulary_is_restored_or_refused_with_its_forecast(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for values in (["b", "a", "", "a" * 30], [5, -7, 2**40, 0]):
+        fitted = learnt(Categorify(num_buckets=2), [{"C": categories([*values, values[2]])}], PLENTY, tmp_path)
+        table = fitted.tables()["vocabulary"]
+        tables = {"vocabulary": pa.concat_tables([table[:1], table[1:]])}
+        restored = restored_vocabulary(fitted.facts(), tables)
+        other = pa.array([*values, values[0] * 2], fitted.kind)
+        assert restored.ids(other).tolist() == fitted.ids(other).tolist()
+        assert restored.id_of()(values[3]) == fitted.id_of()(values[3])
+        assert restored.tables() == fitted.tables()
+        with monkeypatch.context() as patch:
+            patch.setattr("whitewater.engines.memory.available", lambda: 100)
+            with pytest.raises(ResourceError, match=r"the vocabulary of C, 4 values, needs about"):
+                restored_vocabulary(fitted.facts(), tables)

@@ -1,0 +1,82 @@
+"""The plan of the work on edges: all rows are in it once, buckets hold all codes, and memory decides what spills."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.graphs import write_edges
+from whitewater.errors import IntegrityError
+from whitewater.graphs.build.keys import CODES, IdSpan
+from whitewater.graphs.build.plan import FEW_CODES, SMALLEST_PIECE, EdgePlan, plan_edges
+from whitewater.graphs.build.tasks import read
+from whitewater.graphs.edges_folder import open_edges
+
+NONE = np.empty(0, np.int64)
+
+
+def plan_of(rows: int, *, budget: int = 10**12, weighted: bool = False, symmetric: bool = False) -> EdgePlan:
+    return EdgePlan(rows, weighted, symmetric, None, (), budget, threads=4, most=1 << 21)
+
+
+@given(rows=st.integers(0, 10**11), codes=st.integers(1, CODES), budget=st.sampled_from([10**6, 10**9, 10**14]))
+def test_every_code_is_in_a_bucket_that_a_key_can_be_shifted_to(rows: int, codes: int, budget: int) -> None:
+    buckets = plan_of(rows, budget=budget).buckets(codes)
+    assert 0 <= buckets.shift < 32
+    assert (codes - 1) >> buckets.shift == buckets.count - 1
+
+
+@given(rows=st.integers(1, 10**10), weighted=st.booleans(), symmetric=st.booleans(), budget=st.integers(1, 10**13))
+def test_edges_under_way_keep_to_the_budget(rows: int, weighted: bool, symmetric: bool, budget: int) -> None:
+    plan = plan_of(rows, budget=budget, weighted=weighted, symmetric=symmetric)
+    assert plan.spills == (2 * (16 if weighted else 8) * rows * (2 if symmetric else 1) > budget)
+    if plan.spills and plan.range_edges > SMALLEST_PIECE:
+        # A task merges a range, and the results of as many wait.
+        assert plan.range_edges * (48 if weighted else 24) * 2 * plan.threads <= budget
+
+
+@settings(max_examples=25, deadline=None)
+@given(rows=st.integers(0, 300), group_rows=st.integers(1, 50), threads=st.integers(1, 5))
+def test_every_row_group_is_in_one_task(
+    tmp_path_factory: pytest.TempPathFactory, rows: int, group_rows: int, threads: int
+) -> None:
+    path = tmp_path_factory.mktemp("plan") / "edges"
+    folder = write_edges(path, np.arange(rows), np.arange(rows), group_rows=group_rows)
+    plan = plan_edges(folder, NONE, memory_gb=1, threads=threads, slice_rows=1000)
+    found = [group for task in plan.tasks for group in task]
+    assert found == folder.row_groups()
+    assert len(plan.tasks) <= 4 * threads
+    assert all(plan.tasks)
+
+
+def test_ids_that_lie_close_together_are_coded_as_distances(tmp_path: Path) -> None:
+    for name, last, span in (
+        ("close", FEW_CODES - 8, IdSpan(-7, FEW_CODES)),
+        ("distant", FEW_CODES - 7, None),
+        ("extreme", 2**63 - 1, None),
+    ):
+        write_edges(tmp_path / name, [5, -7], [last, 0])
+        assert plan_edges(open_edges(tmp_path / name), NONE, memory_gb=1, threads=1, slice_rows=1000).span == span
+
+
+def test_vertices_without_edges_are_in_the_span(tmp_path: Path) -> None:
+    vertices = np.array([-9, 3, 88], np.int64)
+    table = pa.table({"vertex": pa.array(vertices)})
+    folder = write_edges(tmp_path / "edges", [3], [3], vertices=table)
+    plan = plan_edges(folder, vertices, memory_gb=1, threads=1, slice_rows=1000)
+    assert plan.span == IdSpan(-9, 98)
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+def test_a_file_that_was_cut_while_the_step_ran_is_refused(tmp_path: Path, mapped: bool) -> None:
+    kept = tmp_path / "keys.npy"
+    np.save(kept, np.arange(10, dtype=np.uint64))
+    assert read(kept, mapped=mapped)[3:6].tolist() == [3, 4, 5]
+    kept.write_bytes(kept.read_bytes()[:-8])
+    with pytest.raises(IntegrityError, match=r"keys\.npy is cut off"):
+        read(kept, mapped=mapped)

@@ -1,0 +1,108 @@
+"""A Parquet file that is cut, spoilt or lacks a column is refused by name, read as blocks and as columns alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.library.tables import test_columns, test_parquet
+from tests.library.tables.test_parquet import FROM_A_FIXTURE
+from whitewater.engines import Device, Kind
+from whitewater.errors import InputError
+
+KINDS: dict[str, Kind] = {"n": "int16", "f": "float64", "t": "timestamp", "s": "text"}
+Read = Callable[..., dict[str, list[Any]]]
+
+
+def as_blocks(path: Path, *names: str) -> dict[str, list[Any]]:
+    return test_parquet.read(path, dict.fromkeys(names, "int8") or KINDS, block_rows=77)
+
+
+def as_columns(path: Path, *names: str) -> dict[str, list[Any]]:
+    found = Device().read_columns(path, 0, names or ("n", "f", "s"))
+    return {name: test_columns.values_of(column) for name, column in found.items()}
+
+
+READERS = pytest.mark.parametrize("read", [as_blocks, as_columns])
+
+
+def written(path: Path, **options: Any) -> bytes:
+    """Write columns of every physical type, with nulls, dictionaries and several pages, and return the bytes."""
+    random = np.random.default_rng(1)
+    nulls = random.random(200) < 0.1
+    table = pa.table(
+        {
+            "n": pa.array(random.integers(0, 50, 200), mask=nulls),
+            "f": random.integers(0, 100, 200) / 4,
+            "t": pa.array(random.integers(0, 10**15, 200), pa.timestamp("us")),
+            "s": pa.array(random.choice(["a", "bb", "ccc"], 200), mask=nulls),
+        }
+    )
+    pq.write_table(table, path, max_rows_per_page=60, **options)
+    return path.read_bytes()
+
+
+@READERS
+@settings(max_examples=60, deadline=None, suppress_health_check=FROM_A_FIXTURE)
+@given(data=st.data(), version=st.sampled_from(["1.0", "2.0"]), codec=st.sampled_from(["none", "snappy", "zstd"]))
+def test_a_spoilt_byte_is_found_by_the_checksum_or_changes_nothing(
+    tmp_path: Path, read: Read, data: st.DataObject, version: str, codec: str
+) -> None:
+    path = tmp_path / "file"
+    whole = written(path, data_page_version=version, compression=codec, write_page_checksum=True)
+    expected = read(path)
+    end_of_pages = len(whole) - 8 - pq.read_metadata(path).serialized_size
+    place, byte = data.draw(st.integers(0, end_of_pages - 1)), data.draw(st.integers(0, 255))
+    path.write_bytes(whole[:place] + bytes([byte]) + whole[place + 1 :])
+    try:
+        found = read(path)
+    except InputError as error:
+        assert str(path) in str(error)  # noqa: PT017
+    else:
+        assert found == expected
+
+
+@READERS
+@settings(max_examples=60, deadline=None, suppress_health_check=FROM_A_FIXTURE)
+@given(data=st.data(), version=st.sampled_from(["1.0", "2.0"]), dictionary=st.booleans())
+def test_spoilt_bytes_without_checksum_never_do_worse_than_other_values(
+    tmp_path: Path, read: Read, data: st.DataObject, version: str, dictionary: bool
+) -> None:
+    path = tmp_path / "file"
+    spoilt = bytearray(written(path, data_page_version=version, compression="none", use_dictionary=dictionary))
+    end_of_pages = len(spoilt) - 8 - pq.read_metadata(path).serialized_size
+    for place in data.draw(st.lists(st.integers(0, end_of_pages - 1), min_size=1, max_size=4)):
+        spoilt[place] = data.draw(st.integers(0, 255))
+    path.write_bytes(spoilt)
+    with suppress(InputError):
+        assert {len(column) for column in read(path).values()} == {200}
+
+
+@READERS
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.9, 0.999])
+def test_a_cut_off_file_is_refused(tmp_path: Path, read: Read, share: float) -> None:
+    whole = written(tmp_path / "log.parquet")
+    (tmp_path / "log.parquet").write_bytes(whole[: int(share * len(whole))])
+    with pytest.raises(InputError, match=r"log\.parquet is not a whole Parquet file"):
+        read(tmp_path / "log.parquet")
+
+
+@READERS
+def test_missing_and_repeated_columns_and_files_are_named(tmp_path: Path, read: Read) -> None:
+    twice = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["tip", "tip"])
+    pq.write_table(twice, tmp_path / "file")
+    with pytest.raises(InputError, match="'tip' is there more than once"):
+        read(tmp_path / "file", "tip")
+    with pytest.raises(InputError, match="'fare' is not there; the columns are tip, tip"):
+        read(tmp_path / "file", "fare")
+    with pytest.raises(InputError, match=r"absent\.parquet"):
+        read(tmp_path / "absent.parquet", "fare")

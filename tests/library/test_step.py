@@ -1,0 +1,169 @@
+"""The frame that every step runs in: flags, outputs, records, workers, log."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import threading
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from whitewater.cli.main import main
+from whitewater.engines import memory, resolve
+from whitewater.engines.config import Cluster
+from whitewater.errors import IntegrityError, ResourceError
+from whitewater.manifest import gather
+from whitewater.script import parameters
+from whitewater.step import Inputs, Output, Outputs, Run, execute
+from whitewater_apps.taxi.config import Tips
+
+LAST_ENDED = threading.Event()
+WORKERS = {"count", "threads", "hosts", "peak_memory_bytes", "peak_device_memory_bytes"}
+
+
+def run_of(*, threads: int = 1, cluster: Cluster | None = None) -> Run[Tips]:
+    return Run("taxi", "example", resolve("cpu"), Tips(), threads, cluster or Cluster())
+
+
+def doubled(run: Run[Tips], *, numbers: Path, double: Output, parts: Outputs) -> None:
+    """Double numbers."""
+    with run.cluster() as client:
+        tasks = [int(text) for text in numbers.read_text().split()]
+        found = sorted(run.map(_double, tasks, client=client, label="doubled"))
+    double.write_text(json.dumps(found))
+    for path in parts.values():
+        path.write_text(path.name)
+    run.note(rows=len(found))
+
+
+def _double(number: int) -> int:
+    if number < 0:
+        raise IntegrityError(f"{number} is negative")
+    return 2 * number
+
+
+def run_doubled(folder: Path, numbers: str) -> dict[str, Path]:
+    (folder / "numbers").write_text(numbers)
+    outputs = {"double": folder / "double.json", "a.txt": folder / "out" / "a.txt", "record": folder / "record.json"}
+    execute(
+        run_of(threads=2),
+        doubled,
+        inputs={"numbers": folder / "numbers"},
+        outputs={"double": outputs["double"], "parts": {"a.txt": outputs["a.txt"]}},
+        record=outputs["record"],
+    )
+    return outputs
+
+
+def test_flags_come_from_the_types_of_the_parameters() -> None:
+    def step(run: Run[Tips], *, trips: Path, tables: Inputs, model: Output, plots: Outputs) -> None: ...
+
+    assert [(flag.name, flag.written, flag.many) for flag in parameters(step)] == [
+        ("trips", False, False),
+        ("tables", False, True),
+        ("model", True, False),
+        ("plots", True, True),
+    ]
+
+
+def test_a_step_leaves_its_outputs_and_a_record_with_their_checksums(tmp_path: Path) -> None:
+    paths = run_doubled(tmp_path, "3 1 2")
+    assert json.loads(paths["double"].read_text()) == [2, 4, 6]
+    record = json.loads(paths["record"].read_text())
+    assert record["facts"]["rows"] == 3
+    assert record["facts"]["workers"]["threads"] == 2
+    assert record["device"]["name"] == "cpu"
+    assert record["peak_memory_bytes"] > 0
+    for name, path in (("double", paths["double"]), ("parts/a.txt", paths["a.txt"])):
+        assert record["outputs"][name]["path"] == str(path)
+        assert record["outputs"][name]["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_results_come_as_they_complete_or_in_the_order_of_the_tasks(ordered: bool) -> None:
+    run = run_of(threads=2)
+    LAST_ENDED.clear()
+    with run.cluster() as client:
+        found = list(run.map(_first_ends_last, range(3), client=client, label="", ordered=ordered))
+    assert found == ([0, 1, 2] if ordered else [1, 2, 0])
+
+
+def _first_ends_last(number: int) -> int:
+    if number == 0:
+        LAST_ENDED.wait(60)
+    elif number == 2:
+        LAST_ENDED.set()
+    return number
+
+
+def test_results_are_the_same_bits_on_workers_of_every_kind() -> None:
+    random = np.random.default_rng(0)
+    block, tasks = random.normal(size=(50, 40)), list(random.normal(size=(9, 50, 50)))
+    kinds: list[dict[str, Any]] = [{}, {"kind": "processes"}, {"performance_report": True}]
+    found = set()
+    for kind in kinds:
+        run = run_of(threads=2, cluster=Cluster.model_validate(kind))
+        with run.cluster() as client:
+            products = run.map(_product, tasks, client=client, label="", ordered=True, shared={"block": block})
+            found.add(sum(products, np.zeros((50, 40))).tobytes())
+        assert run.facts["workers"].keys() == WORKERS
+        assert run.facts["workers"]["threads"] == 2
+    assert len(found) == 1
+
+
+def _product(matrix: npt.NDArray[np.float64], *, block: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    product: npt.NDArray[np.float64] = matrix @ block
+    return product
+
+
+def test_a_step_on_threads_does_without_dask(tmp_path: Path) -> None:
+    code = (
+        "import sys\nfrom pathlib import Path\nfrom tests.library.test_step import run_doubled\n"
+        f"run_doubled(Path({str(tmp_path)!r}), '1 2 3')\n"
+        "assert not {'dask', 'distributed'} & {name.split('.')[0] for name in sys.modules}\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(["src", "."])}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+    record = json.loads((tmp_path / "record.json").read_text())
+    assert record["facts"]["workers"]["threads"] == 2
+    assert record["versions"]["dask"]
+
+
+def test_secrets_in_addresses_do_not_reach_the_record(tmp_path: Path) -> None:
+    from whitewater.io.redaction import without_secrets
+
+    settings = {"paths": ["https://ann:secret@x.org/t.csv?sig=abc"], "scale": 1.0}
+    assert without_secrets(settings) == {"paths": ["https://x.org/t.csv?sig=..."], "scale": 1.0}
+
+
+def test_work_that_does_not_fit_is_refused_before_it_starts() -> None:
+    memory.forecast(1_000_000, what="a little", remedy="")
+    with pytest.raises(ResourceError, match=r"too much needs about .* GB of memory, .* are available\. Buy some\."):
+        memory.forecast(memory.available() * 10, what="too much", remedy="Buy some.")
+
+
+def test_the_manifest_gathers_records_and_misses_lost_outputs(tmp_path: Path) -> None:
+    paths = run_doubled(tmp_path, "1 2")
+    (tmp_path / "inputs.json").write_text('{"source": "files", "files": []}')
+    gathered = partial(
+        gather, run_of(), records=Inputs({"record.json": paths["record"]}), inputs=tmp_path / "inputs.json"
+    )
+    gathered(manifest=Output(tmp_path / "manifest.json"))
+    written = json.loads((tmp_path / "manifest.json").read_text())
+    assert {entry["path"] for entry in written["outputs"]} == {str(paths["double"]), str(paths["a.txt"])}
+    assert written["steps"]["example"]["facts"]["rows"] == 2
+    paths["double"].unlink()
+    with pytest.raises(IntegrityError, match=r"double\.json were written but are gone"):
+        gathered(manifest=Output(tmp_path / "again.json"))
+
+
+def test_an_unknown_command_shows_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["txai"]) == 2
+    assert "doctor" in capsys.readouterr().err
+    assert main(["--help"]) == 0

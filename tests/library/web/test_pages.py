@@ -1,0 +1,154 @@
+"""The folder of pages: what was added is read back in its order, a row group at a time, or an error says why not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from whitewater.errors import InputError, IntegrityError
+from whitewater.web import pages as module
+from whitewater.web.pages import Page, PagesFolder, PagesWriter, open_pages, page_files
+
+PAGES = [
+    Page("https://example.org/", 200, "text/html; charset=utf-8", None, b"<title>A</title>"),
+    Page("https://example.org/moved", 301, None, "https://example.org/", b""),
+    Page("https://example.org/\u00fc", 404, "text/html", None, bytes(range(256))),
+]
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+PAGE = st.builds(Page, TEXT, st.integers(100, 999), st.none() | TEXT, st.none() | TEXT, st.binary(max_size=40))
+
+
+def write(path: Path, pages: list[Page]) -> PagesFolder:
+    with PagesWriter(path) as writer:
+        for page in pages:
+            writer.add(page)
+        return writer.finish(source="html", counts={"pages": len(pages)})
+
+
+def everything(folder: PagesFolder) -> list[Page]:
+    return [page for place in folder.row_groups() for page in folder.read(place)]
+
+
+def numbered(count: int) -> list[Page]:
+    return [Page(f"https://example.org/{number}", 200, None, None, b"x" * number) for number in range(count)]
+
+
+def test_pages_come_back_in_their_order_with_what_is_known_of_the_source(tmp_path: Path) -> None:
+    with PagesWriter(tmp_path / "pages") as writer:
+        for page in PAGES:
+            writer.add(page)
+        writer.finish(source="warc", counts={"records": 5}, files={"edges": ["a.txt"]}, settings={"files": ["a"]})
+    found = open_pages(tmp_path / "pages")
+    assert everything(found) == PAGES
+    assert (found.source, found.pages, found.counts) == ("warc", 3, {"records": 5})
+    assert (found.files, found.settings) == ({"edges": ["a.txt"]}, {"files": ["a"]})
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(pages=st.lists(PAGE, max_size=30), sizes=st.tuples(*[st.integers(1, 9)] * 2), group_bytes=st.integers(1, 100))
+def test_any_pages_come_back_however_they_are_grouped(
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    pages: list[Page],
+    sizes: tuple[int, int],
+    group_bytes: int,
+) -> None:
+    monkeypatch.setattr(module, "GROUP_PAGES", sizes[0])
+    monkeypatch.setattr(module, "FILE_GROUPS", sizes[1])
+    monkeypatch.setattr(module, "GROUP_BYTES", group_bytes)
+    folder = write(tmp_path_factory.mktemp("pages"), pages)
+    assert everything(open_pages(folder.path)) == pages
+    groups = [folder.read(place) for place in folder.row_groups()]
+    assert all(len(group) <= sizes[0] for group in groups)
+    assert all(len(group) == 1 or sum(len(page.body) for page in group) <= group_bytes for group in groups)
+    assert all(pq.read_metadata(path).num_row_groups <= sizes[1] for path in page_files(folder.path))
+
+
+def test_parts_are_taken_in_the_order_in_which_they_are_named(tmp_path: Path) -> None:
+    pages = numbered(7)
+    with PagesWriter(tmp_path / "pages") as writer:
+        writer.add(pages[0])
+        for name, part in {"a": pages[1:4], "b": [], "c": pages[4:6]}.items():
+            with PagesWriter(tmp_path / "pages" / name) as other:
+                for page in part:
+                    other.add(page)
+                other.close()
+            writer.take(tmp_path / "pages" / name)
+        writer.add(pages[6])
+        found = writer.finish(source="warc")
+    assert everything(found) == pages
+    assert found.pages == 7
+    assert not [path for path in (tmp_path / "pages").iterdir() if path.is_dir()]
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(dropped=st.lists(st.booleans(), min_size=1, max_size=30))
+def test_dropped_pages_are_gone_and_the_others_are_not(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, *, dropped: list[bool]
+) -> None:
+    monkeypatch.setattr(module, "GROUP_PAGES", 3)
+    monkeypatch.setattr(module, "FILE_GROUPS", 2)
+    pages = numbered(len(dropped))
+    path = tmp_path_factory.mktemp("pages")
+    with PagesWriter(path) as writer:
+        for page in pages:
+            writer.add(page)
+        writer.drop(np.array(dropped))
+        found = writer.finish(source="warc")
+    assert everything(found) == [page for page, gone in zip(pages, dropped, strict=True) if not gone]
+    assert sorted(each.name for each in path.iterdir()) == sorted(
+        ["source.json", *(file.name for file in page_files(path))]
+    )
+
+
+def test_what_is_no_unicode_becomes_question_marks(tmp_path: Path) -> None:
+    folder = write(tmp_path, [Page("https://example.org/\udcff", 200, "text/\udce9", "\udc80", b"")])
+    assert everything(folder) == [Page("https://example.org/?", 200, "text/?", "?", b"")]
+
+
+def test_a_source_without_pages_is_a_folder_of_one_file(tmp_path: Path) -> None:
+    with PagesWriter(tmp_path / "pages") as writer:
+        writer.finish(source="edges", files={"edges": ["a", "b"], "vertices": []})
+    assert [path.name for path in (tmp_path / "pages").iterdir()] == ["source.json"]
+    assert open_pages(tmp_path / "pages").row_groups() == []
+
+
+def test_a_writer_that_an_error_ends_leaves_no_folder_of_pages(tmp_path: Path) -> None:
+    def broken_off() -> None:
+        with PagesWriter(tmp_path) as writer:
+            writer.add(PAGES[0])
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        broken_off()
+    with pytest.raises(InputError, match=r"source\.json"):
+        open_pages(tmp_path)
+
+
+def test_a_lost_file_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "GROUP_PAGES", 1)
+    monkeypatch.setattr(module, "FILE_GROUPS", 1)
+    folder = write(tmp_path, PAGES)
+    page_files(tmp_path)[1].unlink()
+    with pytest.raises(IntegrityError, match="has 2 rows, not 3"):
+        folder.row_groups()
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    folder = write(tmp_path, PAGES)
+    place = folder.row_groups()[0]
+    file = place.path
+    data = bytearray(file.read_bytes())
+    data[4:60] = bytes(56)
+    file.write_bytes(data)
+    with pytest.raises(InputError, match=r"pages-00000\.parquet cannot be read"):
+        folder.read(place)
+    file.write_bytes(data[:50])
+    with pytest.raises(InputError, match=r"pages-00000\.parquet cannot be read"):
+        folder.row_groups()

@@ -1,0 +1,95 @@
+# What every application's workflow includes: the configuration, checked before any rule, and what rules share.
+import sys
+from pathlib import Path
+
+# Where this is a checkout, its packages and, beside them, its benchmarks come before installed ones.
+_checkout = Path(str(workflow.current_basedir)).parent
+_packages = (
+    [str(_checkout / "src"), str(_checkout)] if (_checkout / "src").is_dir() else []
+)
+sys.path[:0] = [folder for folder in _packages if folder not in sys.path]
+
+from whitewater.application import in_project
+from whitewater.engines.choose import choose
+from whitewater.engines.gpu_check import describe_auto, require_device
+from whitewater.errors import WhitewaterError
+from whitewater.io.local_files import files_in
+from whitewater.io.remote import local_path
+from whitewater.workflow import configuration, shell_prefix, state, step_digest, watched
+
+_device_asked_for = config.get("device", "cpu")
+try:
+    config.update(configuration(workflow, config, in_project(_checkout)))
+except WhitewaterError as error:
+    sys.exit(f"{type(error).__name__}:\n{error}")
+
+shell.prefix(shell_prefix(_packages))
+
+
+def below_run(folder):
+    """Return a folder of this run, such as results/ or, of a run with a name, results/<name>/."""
+    return str(Path(folder, config["run"]["name"]))
+
+
+pathvars:
+    results=below_run("results"),
+    logs=below_run("logs"),
+    data=below_run("data"),
+
+
+def engine(wildcards):
+    """Return the engine that a step computes with; rules of steps without it compute on the host."""
+    return choose(config, wildcards.device)
+
+
+def gpus(wildcards):
+    """Return the GPUs of a job."""
+    return int(wildcards.device == "gpu")
+
+
+def picture(path, what, category, subcategory):
+    """Return a picture's file, with its place in the report."""
+    return report(
+        path,
+        caption=f"report/{Path(path).stem}.rst",
+        category=category,
+        subcategory=subcategory,
+        labels={"picture": what, "device": "{device}"},
+    )
+
+
+def pictures(folder, described, formats, category):
+    """Return the files of all pictures; the report shows each once, in the first of its formats."""
+    shown, *others = formats
+    return [
+        picture(f"{folder}/{name}.{shown}", what, category, subcategory)
+        for name, (subcategory, what) in described.items()
+    ] + [f"{folder}/{name}.{form}" for form in others for name in described]
+
+
+def records_of(steps):
+    """Return the records of steps."""
+    return [getattr(rules, step).output.record for step in steps]
+
+
+def results_of(made, steps):
+    """Return what a complete run leaves, so that a file that was removed is made again: all outputs of the rules `made`.
+
+    The records of all steps are among it: a step that fails loses its record, so that the next run runs it again.
+    Without that, results of data that have changed since would count as finished where a step before them failed.
+    """
+    paths = [path for name in made for path in getattr(rules, name).output]
+    return expand([*paths, *records_of(steps)], device=config["device"])
+
+
+wildcard_constraints:
+    device="cpu|gpu",
+
+
+onstart:
+    if _device_asked_for == "auto":
+        print(describe_auto(config["device"]), file=sys.stderr)
+    try:
+        require_device(config["device"])
+    except WhitewaterError as error:
+        sys.exit(f"{type(error).__name__}: {error}")
