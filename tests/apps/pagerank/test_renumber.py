@@ -165,10 +165,10 @@ def test_processes_give_the_same_bytes(tmp_path: Path, monkeypatch: pytest.Monke
 LIMITED = """
 import resource, sys
 from pathlib import Path
-from whitewater import memory
+from whitewater.engines import memory
 from whitewater_apps.pagerank.config import Renumber
 from whitewater.engines import resolve
-from whitewater_apps.pagerank import renumber as renumber_step
+from whitewater_apps.pagerank.steps import renumber as renumber_step
 from whitewater_apps.pagerank.steps.renumber import renumber
 from whitewater.step import Output, Run
 

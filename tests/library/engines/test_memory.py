@@ -64,7 +64,7 @@ def test_a_limit_of_the_process_leaves_what_is_not_taken(
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process what it has allocated")
 def test_a_process_that_is_limited_knows_it() -> None:
     program = (
-        "import resource; from whitewater import memory; "
+        "import resource; from whitewater.engines import memory; "
         "resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30)); after = memory.available(); "
         "assert 0 < after < 1 << 30, after"
     )

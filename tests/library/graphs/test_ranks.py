@@ -182,7 +182,7 @@ LIMITED = """
 import resource, sys
 from pathlib import Path
 from tests.graphs import rank
-from whitewater_apps.pagerank import solving
+from whitewater.graphs import solving
 from whitewater.graphs.graph_folder import open_graph
 
 few, graph, out = (Path(each) for each in sys.argv[1:4])
