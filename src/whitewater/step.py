@@ -5,7 +5,7 @@ A step is a function whose keyword parameters are the paths that it reads (`path
     def clean(run: Run[Clean], *, standardised: Path, zones: Path, trips: Output) -> None: ...
 
 or, where there are many of a kind, `Inputs` and `Outputs`, mappings of file name to path. It stands in a module of its
-name that ends with ``if __name__ == "__main__": main(clean)``, and is run by a rule's ``script:``, by
+name that ends with ``if __name__ == "__main__": main(clean)``, of `whitewater.script`, and is run by a rule's ``script:``, by
 ``whitewater taxi clean`` with flags made from its parameters, or as a function. The step writes to the paths it is
 given, which are beside the final ones; when it returns, all outputs are checked, synchronised to disk and renamed
 together. Its module has no ``from __future__`` import, because Snakemake puts lines before the text of a script.
@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, NewType, NoReturn, TypeVar
+from typing import Any, Generic, NewType, TypeVar
 
 import whitewater
 from whitewater.config.base import Section
@@ -118,13 +118,6 @@ class Run(Generic[Settings_co]):
         # mode="inline" carries Bokeh's scripts in the page, which then opens without a network.
         with performance_report(filename=str(self.report), mode="inline"):
             yield
-
-
-def main(function: Callable[..., None]) -> NoReturn:
-    """Run a step as a script; see `whitewater.script`."""
-    from whitewater import script
-
-    script.main(function)
 
 
 def execute(

@@ -21,7 +21,8 @@ from whitewater.io.local_files import steady
 from whitewater.io.redaction import redacted
 from whitewater.io.remote import local_path
 from whitewater.io.store import digests, write_json
-from whitewater.step import Inputs, Output, Run, main
+from whitewater.script import main
+from whitewater.step import Inputs, Output, Run
 from whitewater_apps.genomics.config import Ingest, Labels
 from whitewater_apps.genomics.labels import labels_of, local_table, read_labels
 

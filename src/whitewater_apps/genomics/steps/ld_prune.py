@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 from whitewater.engines import Array, Device
 from whitewater.genotypes.folder import GenotypeFolder, open_genotypes
 from whitewater.genotypes.genotypes import Genotypes
-from whitewater.step import Output, Run, main
+from whitewater.script import main
+from whitewater.step import Output, Run
 from whitewater_apps.genomics.config import LdPrune
 from whitewater_apps.genomics.decisions import kept_rows, read_decisions
 

@@ -11,7 +11,8 @@ import numpy.typing as npt
 from whitewater.genotypes.components import principal_components
 from whitewater.genotypes.config import Pca
 from whitewater.genotypes.folder import open_genotypes
-from whitewater.step import Output, Run, main
+from whitewater.script import main
+from whitewater.step import Output, Run
 from whitewater_apps.genomics.config import Outliers
 from whitewater_apps.genomics.decisions import read_samples
 

@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from whitewater.config.base import Section
 from whitewater.genotypes.folder import GenotypeFolder, create_genotypes, open_genotypes
-from whitewater.step import Output, Run, main
+from whitewater.script import main
+from whitewater.step import Output, Run
 from whitewater_apps.genomics.decisions import kept_rows, read_decisions
 
 logger = logging.getLogger(__name__)

@@ -12,7 +12,8 @@ from whitewater.genotypes.config import Pca
 from whitewater.genotypes.folder import open_genotypes
 from whitewater.genotypes.loadings import write_loadings
 from whitewater.io.store import write_json
-from whitewater.step import Output, Run, main
+from whitewater.script import main
+from whitewater.step import Output, Run
 from whitewater_apps.genomics.decisions import read_samples
 
 if TYPE_CHECKING:

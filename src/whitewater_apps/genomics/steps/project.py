@@ -20,7 +20,8 @@ from whitewater.genotypes.sources.opening import named_places, open_source
 from whitewater.genotypes.sources.source import dosages_of
 from whitewater.io.local_files import steady
 from whitewater.io.redaction import redacted
-from whitewater.step import Output, Run, main
+from whitewater.script import main
+from whitewater.step import Output, Run
 from whitewater_apps.genomics.config import Project
 from whitewater_apps.genomics.steps.ingest import described
 

@@ -16,7 +16,8 @@ from whitewater.genotypes.config import Relatedness
 from whitewater.genotypes.folder import GenotypeFolder, open_genotypes
 from whitewater.genotypes.kinship import BINS, Pairs, Rows, kinship_of_pairs, require_diploid
 from whitewater.io.store import write_json
-from whitewater.step import Output, Run, main
+from whitewater.script import main
+from whitewater.step import Output, Run
 from whitewater_apps.genomics.decisions import kept_rows, read_decisions
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from whitewater.errors import ConfigError
-from whitewater.step import Output, Run, main
+from whitewater.script import main
+from whitewater.step import Output, Run
 from whitewater_apps.genomics.config import Simulate
 from whitewater_apps.genomics.synthetic import dirt
 from whitewater_apps.genomics.synthetic.chromosome import RECOMBINATION_RATE, Chromosome, chromosome_of, simulate_trees

@@ -16,7 +16,8 @@ from whitewater.errors import ConfigError, IntegrityError
 from whitewater.io.folder import Files
 from whitewater.io.store import write_json
 from whitewater.learn import estimators
-from whitewater.step import Output, Run, main
+from whitewater.script import main
+from whitewater.step import Output, Run
 from whitewater_apps.genomics.config import Umap
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 
 from whitewater.errors import ConfigError, InputError, IntegrityError, shorten_list
 from whitewater.genotypes.folder import GenotypeFolder, open_genotypes
-from whitewater.step import Output, Run, main
+from whitewater.script import main
+from whitewater.step import Output, Run
 from whitewater_apps.genomics.config import VariantQc
 from whitewater_apps.genomics.decisions import IDENTITY
 

@@ -19,7 +19,8 @@ from whitewater.graphs.in_edges import Edges
 from whitewater.graphs.solving import SMALL_EDGES
 from whitewater.io.folder import Files
 from whitewater.io.store import write_json
-from whitewater.step import Output, Run, main
+from whitewater.script import main
+from whitewater.step import Output, Run
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 from whitewater_apps.pagerank.config import Communities
 

@@ -16,7 +16,8 @@ from whitewater.graphs.edges_folder import EdgesFolder, EdgesWriter, finish_edge
 from whitewater.graphs.vertex_ids import Ids, places_of
 from whitewater.io.local_files import as_fetched
 from whitewater.io.store import read_json
-from whitewater.step import Inputs, Output, Run, main
+from whitewater.script import main
+from whitewater.step import Inputs, Output, Run
 from whitewater.text.documents import DOCUMENTS, LINKS, read_aliases
 from whitewater.web.pages import open_pages
 from whitewater_apps.pagerank.config import EdgeRules

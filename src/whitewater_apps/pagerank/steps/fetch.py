@@ -17,7 +17,8 @@ from whitewater.io.local_files import steady
 from whitewater.io.places import find
 from whitewater.io.redaction import redacted, without_secrets
 from whitewater.io.store import exclusive, write_json
-from whitewater.step import Inputs, Output, Run, main
+from whitewater.script import main
+from whitewater.step import Inputs, Output, Run
 from whitewater.web.config import Crawl, Html
 from whitewater.web.html_files import read_html
 from whitewater.web.pages import PagesWriter

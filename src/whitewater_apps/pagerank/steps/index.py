@@ -13,7 +13,8 @@ from whitewater.engines import memory
 from whitewater.errors import InputError, IntegrityError
 from whitewater.graphs.vertex_ids import places_of
 from whitewater.io.folder import Files, RowGroup
-from whitewater.step import Output, Run, main
+from whitewater.script import main
+from whitewater.step import Output, Run
 from whitewater.text.config import Index
 from whitewater.text.documents import DOCUMENTS
 from whitewater.text.index_folder import finish_index, write_documents, write_postings, write_terms

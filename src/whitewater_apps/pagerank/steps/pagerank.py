@@ -16,7 +16,8 @@ from whitewater.graphs.graph_folder import GraphFolder, open_graph
 from whitewater.graphs.personalization import read_personalization
 from whitewater.graphs.solving import VECTORS, Problem, Solution, solve
 from whitewater.io.store import write_json
-from whitewater.step import Output, Run, main
+from whitewater.script import main
+from whitewater.step import Output, Run
 from whitewater.tables.arrow_arrays import to_arrow
 
 logger = logging.getLogger(__name__)

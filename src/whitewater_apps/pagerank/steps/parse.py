@@ -19,7 +19,8 @@ from whitewater.errors import IntegrityError
 from whitewater.io.folder import numbered
 from whitewater.io.store import write_json
 from whitewater.io.terminal_text import shortened
-from whitewater.step import Output, Run, main
+from whitewater.script import main
+from whitewater.step import Output, Run
 from whitewater.text.documents import DOCUMENTS, LINKS, write_aliases
 from whitewater.web.addresses import Address, Indices, Mask, Records, Resolved, resolve
 from whitewater.web.config import Parse

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from whitewater.figures import style
 from whitewater.io.store import read_json
-from whitewater.step import Outputs, Run, main
+from whitewater.script import main
+from whitewater.step import Outputs, Run
 from whitewater_apps.pagerank import figures
 from whitewater_apps.pagerank.config import Plot
 from whitewater_apps.pagerank.headline import read_column, read_names

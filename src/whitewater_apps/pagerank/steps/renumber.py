@@ -33,7 +33,8 @@ from whitewater.graphs.edges_folder import open_edges
 from whitewater.graphs.graph_folder import GraphFolder, GraphWriter, index_of
 from whitewater.graphs.vertex_ids import Ids, places_of
 from whitewater.io.store import write_json
-from whitewater.step import Output, Run, main
+from whitewater.script import main
+from whitewater.step import Output, Run
 from whitewater_apps.pagerank.config import Renumber
 
 if TYPE_CHECKING:

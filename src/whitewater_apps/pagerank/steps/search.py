@@ -15,7 +15,8 @@ from typing import Any
 from whitewater.errors import InputError
 from whitewater.io.store import write_json
 from whitewater.io.terminal_text import CUT, printable
-from whitewater.step import Inputs, Output, Run, main
+from whitewater.script import main
+from whitewater.step import Inputs, Output, Run
 from whitewater.text.config import Search
 from whitewater.text.index_folder import IndexFolder, open_index
 from whitewater.text.ranking import Ranking, parse_query, rank

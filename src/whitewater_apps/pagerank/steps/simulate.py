@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from whitewater.step import Output, Run, main
+from whitewater.script import main
+from whitewater.step import Output, Run
 from whitewater_apps.pagerank.config import Simulate
 from whitewater_apps.pagerank.synthetic import html, sites
 from whitewater_apps.pagerank.synthetic.archive import Archive

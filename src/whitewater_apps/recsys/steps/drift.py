@@ -51,7 +51,8 @@ from whitewater.features.categories.groups import grown
 from whitewater.features.categories.values import CategoryCounter, as_floats
 from whitewater.features.log_folder import Log, open_log
 from whitewater.io.store import write_json
-from whitewater.step import Output, Run, main
+from whitewater.script import main
+from whitewater.step import Output, Run
 from whitewater.tables.arrow_arrays import to_arrow
 from whitewater.tables.categories import count_codes
 from whitewater_apps.recsys import drift_measures as measures

@@ -13,7 +13,8 @@ from whitewater.io.download import Downloads
 from whitewater.io.local_files import steady
 from whitewater.io.places import find
 from whitewater.io.store import exclusive, write_json
-from whitewater.step import Inputs, Output, Run, main
+from whitewater.script import main
+from whitewater.step import Inputs, Output, Run
 from whitewater_apps.recsys.config import Fetch
 from whitewater_apps.recsys.sources.files import read_criteo, read_files, read_generated
 from whitewater_apps.recsys.sources.movielens import KEY, read_movielens, release_files

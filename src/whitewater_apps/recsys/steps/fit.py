@@ -14,7 +14,8 @@ from whitewater.features.schema import described
 from whitewater.features.transforming import Transformation
 from whitewater.features.workflow import Workflow
 from whitewater.io.store import write_json
-from whitewater.step import Output, Run, main
+from whitewater.script import main
+from whitewater.step import Output, Run
 from whitewater_apps.recsys.config import Source
 
 

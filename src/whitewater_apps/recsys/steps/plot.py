@@ -8,7 +8,8 @@ from whitewater.features.feature_folder import open_features
 from whitewater.features.log_folder import open_log
 from whitewater.figures import style
 from whitewater.io.store import read_json
-from whitewater.step import Outputs, Run, main
+from whitewater.script import main
+from whitewater.step import Outputs, Run
 from whitewater_apps.recsys import figures
 from whitewater_apps.recsys.config import Plot
 

@@ -11,7 +11,8 @@ of threads.
 import logging
 from pathlib import Path
 
-from whitewater.step import Output, Run, main
+from whitewater.script import main
+from whitewater.step import Output, Run
 from whitewater_apps.recsys.config import Simulate
 from whitewater_apps.recsys.synthetic.days import Plan, day, plan, rows_of_days, schema
 

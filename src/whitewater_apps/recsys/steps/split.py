@@ -21,7 +21,8 @@ import pyarrow.parquet as pq
 from whitewater.errors import InputError
 from whitewater.features.log_folder import FIRST, FORMAT, LABEL, TIME, Log, LogFile, like, open_log
 from whitewater.io.store import write_json
-from whitewater.step import Output, Run, main
+from whitewater.script import main
+from whitewater.step import Output, Run
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 from whitewater_apps.recsys.config import Split
 

@@ -20,7 +20,8 @@ from whitewater.features.categories.values import as_floats
 from whitewater.features.feature_folder import FeatureFolder, open_features
 from whitewater.io.store import write_json
 from whitewater.learn.estimators import BoostedTrees, logistic_regression
-from whitewater.step import Output, Run, main
+from whitewater.script import main
+from whitewater.step import Output, Run
 from whitewater_apps.recsys.config import Train
 from whitewater_apps.recsys.default_features import PLAIN
 from whitewater_apps.recsys.prediction_quality import quality

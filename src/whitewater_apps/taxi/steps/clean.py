@@ -13,7 +13,8 @@ import numpy as np
 from whitewater.engines import NULL_INTEGER, Array, Block, Device
 from whitewater.errors import InputError, shorten_list
 from whitewater.io.store import read_json, write_json
-from whitewater.step import Output, Run, main
+from whitewater.script import main
+from whitewater.step import Output, Run
 from whitewater_apps.taxi.blocks import column
 from whitewater_apps.taxi.calendar import MONTHS, month_index, month_number
 from whitewater_apps.taxi.config import Clean

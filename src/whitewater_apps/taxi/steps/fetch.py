@@ -10,7 +10,8 @@ from whitewater.io.download import Downloads, Input
 from whitewater.io.local_files import steady
 from whitewater.io.places import find
 from whitewater.io.store import exclusive, write_json
-from whitewater.step import Output, Run, main
+from whitewater.script import main
+from whitewater.step import Output, Run
 from whitewater_apps.taxi.config import Fetch, Files, Tlc
 from whitewater_apps.taxi.synthetic.months import write_generated, write_zones
 from whitewater_apps.taxi.zones import read_zones, write_unknown_zones, zones_csv

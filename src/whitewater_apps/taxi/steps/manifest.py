@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from whitewater.manifest import gather
-from whitewater.step import Inputs, Output, Run, main
+from whitewater.script import main
+from whitewater.step import Inputs, Output, Run
 from whitewater_apps.taxi.config import Taxi
 
 

@@ -25,7 +25,8 @@ import numpy as np
 from whitewater.engines import memory
 from whitewater.engines.workers import Workers
 from whitewater.io.store import write_json
-from whitewater.step import Output, Run, main
+from whitewater.script import main
+from whitewater.step import Output, Run
 from whitewater_apps.taxi.artefact import TARGET, TipModel, save
 from whitewater_apps.taxi.blocks import RowGroup, row_groups, services
 from whitewater_apps.taxi.config import Model

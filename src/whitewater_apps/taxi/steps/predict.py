@@ -10,7 +10,8 @@ from typing import Any
 from whitewater.engines import Array, Block, Device, Kind
 from whitewater.errors import InputError
 from whitewater.io.store import write_json
-from whitewater.step import Output, Run, main
+from whitewater.script import main
+from whitewater.step import Output, Run
 from whitewater_apps.taxi.artefact import TipModel, load
 from whitewater_apps.taxi.blocks import RowGroup, blocks, row_groups
 from whitewater_apps.taxi.config import Predict

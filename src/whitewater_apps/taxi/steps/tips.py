@@ -16,7 +16,8 @@ import numpy as np
 from whitewater.engines import NULL_INTEGER, Array, Block, Device, GroupStatistics, Kind
 from whitewater.engines.blocks import gathered
 from whitewater.errors import InputError
-from whitewater.step import Outputs, Run, main
+from whitewater.script import main
+from whitewater.step import Outputs, Run
 from whitewater.tables.elementwise import ratio
 from whitewater.tables.group_kernels import LIMIT
 from whitewater.tables.group_statistics import medians
