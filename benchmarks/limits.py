@@ -143,7 +143,7 @@ def product_limit(device: Device, dtype: Literal["float64", "float32"], *, threa
     xp, edge = device.xp, SMALLEST_EDGE
     with threadpool_limits(threads):
         while True:
-            a, b = (device.from_host(values) for values in _matrices(edge, dtype))
+            a, b = (device.to_device(values) for values in _matrices(edge, dtype))
             out = xp.empty_like(a)
 
             def multiply(a: Any = a, b: Any = b, out: Any = out) -> None:
@@ -164,7 +164,7 @@ def transfer_limit(device: Device, *, rounds: int, size: int) -> Limit:
 
     host = np.ones(size // 8)
     how = f"an array of {size >> 20} MiB from pageable memory of the host to the device; its bytes count once"
-    return _timed(lambda: device.from_host(host), device, how=how, unit="bytes", amount=size, rounds=rounds)
+    return _timed(lambda: device.to_device(host), device, how=how, unit="bytes", amount=size, rounds=rounds)
 
 
 def make_file(path: Path, size: int) -> None:

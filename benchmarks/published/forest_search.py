@@ -114,7 +114,7 @@ def as_published(work: Work) -> Iterator[Timed]:
 def fit(device: Device, setting: Setting, data: Data) -> Any:
     """Move rows to the device and fit a forest."""
     x, y = data
-    return random_forest(device, **setting, seed=SEED).fit(device.from_host(x), device.from_host(y))
+    return random_forest(device, **setting, seed=SEED).fit(device.to_device(x), device.to_device(y))
 
 
 def fit_and_score(device: Device, setting: Setting, train: Data, test: Data) -> float:
@@ -123,7 +123,7 @@ def fit_and_score(device: Device, setting: Setting, train: Data, test: Data) -> 
 
     forest = fit(device, setting, train)
     x, y = test
-    return float(r2_score(y, device.to_host(forest.predict(device.from_host(x)))))
+    return float(r2_score(y, device.to_host(forest.predict(device.to_device(x)))))
 
 
 @contextmanager

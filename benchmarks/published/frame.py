@@ -64,7 +64,7 @@ def mean_as_published(work: Work) -> Iterator[Timed]:
 def mean_on_threads(work: Work) -> Iterator[Timed]:
     """NumPy's or CuPy's sum of a part on each thread."""
     xp = work.device.xp
-    x = work.device.from_host(draw(work)[0])
+    x = work.device.to_device(draw(work)[0])
     parts = xp.array_split(x, work.threads)
     with ThreadPoolExecutor(work.threads) as pool:
         yield Timed(lambda: sum(float(part) for part in pool.map(xp.sum, parts)) / len(x), answer=float)
@@ -103,7 +103,7 @@ def groups_as_published(work: Work) -> Iterator[Timed]:
 def groups_by_arrays(work: Work) -> Iterator[Timed]:
     """NumPy or CuPy: keys that lie close together are places in an array of sums, others are numbered by sorting."""
     xp = work.device.xp
-    x, y = (work.device.from_host(column) for column in draw(work))
+    x, y = (work.device.to_device(column) for column in draw(work))
     yield Timed(
         lambda: means_of_arrays(xp, y, x),
         answer=lambda means: answer_of_groups(*(work.device.to_host(column) for column in means)),
@@ -155,7 +155,7 @@ def merge_as_published(work: Work) -> Iterator[Timed]:
 def merge_by_arrays(work: Work) -> Iterator[Timed]:
     """Join by NumPy or CuPy, by sorting and searching, see `array_join`."""
     xp = work.device.xp
-    x, y = (work.device.from_host(column) for column in draw(work))
+    x, y = (work.device.to_device(column) for column in draw(work))
 
     def joined() -> tuple[Any, Any, Any]:
         left, right = matches(xp, y, y)
@@ -187,7 +187,7 @@ def columns_answer(*names: str) -> Callable[[Any], JsonValue]:
 def frame_of(work: Work) -> Any:
     """Return the table as a frame of pandas or cuDF."""
     x, y = draw(work)
-    return frames_of(work.device).DataFrame({"x": work.device.from_host(x), "y": work.device.from_host(y)})
+    return frames_of(work.device).DataFrame({"x": work.device.to_device(x), "y": work.device.to_device(y)})
 
 
 def polars_frame(work: Work) -> Any:

@@ -90,7 +90,7 @@ def weights(device: Device) -> Rule:
     spread = np.zeros(POINTS + 1)
     spread[::2] = coarse / coarse.sum()
     points, fine, coarse = (
-        device.from_host(each) for each in (np.linspace(0.0, 1.0, POINTS + 1), fine / fine.sum(), spread)
+        device.to_device(each) for each in (np.linspace(0.0, 1.0, POINTS + 1), fine / fine.sum(), spread)
     )
     return points, fine, coarse
 
@@ -101,7 +101,7 @@ def simpson(device: Device, pieces: Sequence[Piece]) -> tuple[Any, Any]:
     points, fine, coarse = weights(device)
     cell, start, depth = (np.array([getattr(piece, name) for piece in pieces]) for name in ("cell", "start", "depth"))
     lengths = 0.5**depth
-    begin, step, place, width = (device.from_host(each)[:, None] for each in (start, lengths, *peak(cell)))
+    begin, step, place, width = (device.to_device(each)[:, None] for each in (start, lengths, *peak(cell)))
     values = integrand(xp, begin + step * points, place, width)
     integrals, differing = (device.to_host(values @ rule) * lengths for rule in (fine, fine - coarse))
     return integrals, np.abs(differing)

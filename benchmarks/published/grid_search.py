@@ -94,7 +94,7 @@ def tasks_with_data(work: Work, *, repeats: Repeats) -> Iterator[Timed]:
 
 def fit(device: Device, alpha: float, x: Any, y: Any) -> Line:
     """Move rows to the device, fit, and bring the model back."""
-    model: Any = ridge(device, alpha=alpha).fit(device.from_host(x).copy(), device.from_host(y))
+    model: Any = ridge(device, alpha=alpha).fit(device.to_device(x).copy(), device.to_device(y))
     return Line(device.to_host(model.coef_), float(model.intercept_))
 
 
@@ -102,9 +102,9 @@ def fit_and_score(device: Device, alpha: float, train: Data, test: Data) -> floa
     """Move rows to the device, fit, predict there, and score on the host."""
     from sklearn.metrics import r2_score
 
-    x, y = (device.from_host(part) for part in train)
+    x, y = (device.to_device(part) for part in train)
     model = ridge(device, alpha=alpha).fit(x.copy(), y)
-    return float(r2_score(test[1], device.to_host(model.predict(device.from_host(test[0])))))
+    return float(r2_score(test[1], device.to_host(model.predict(device.to_device(test[0])))))
 
 
 @contextmanager

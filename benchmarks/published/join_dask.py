@@ -64,7 +64,7 @@ def draw_partition(
 def frame_partition(number: int, *, device: Device, name: str, rows: int, keys: int) -> Any:
     """Return a partition as a frame of the device; a task of a worker."""
     values, ids = draw_partition(number, name=name, rows=rows, keys=keys)
-    return frames_of(device).DataFrame({name: device.from_host(values), "id": device.from_host(ids)})
+    return frames_of(device).DataFrame({name: device.to_device(values), "id": device.to_device(ids)})
 
 
 def draw(work: Work, name: str) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
@@ -140,7 +140,7 @@ def join_as_published(work: Work) -> Iterator[Timed]:
 def join_by_arrays(work: Work) -> Iterator[Timed]:
     """Join by NumPy or CuPy, by sorting the right table and searching for the left one, see `array_join`."""
     device = work.device
-    (x, left), (y, right) = (tuple(device.from_host(column) for column in draw(work, name)) for name in TABLES)
+    (x, left), (y, right) = (tuple(device.to_device(column) for column in draw(work, name)) for name in TABLES)
 
     def joined() -> tuple[Any, Any, Any]:
         of_left, of_right = matches(device.xp, left, right)
@@ -210,7 +210,7 @@ def sum_as_published(work: Work) -> Iterator[Timed]:
 def sum_on_threads(work: Work) -> Iterator[Timed]:
     """NumPy's or CuPy's sum of a part on each thread."""
     xp = work.device.xp
-    parts = xp.array_split(work.device.from_host(draw(work, "x")[0]), work.threads)
+    parts = xp.array_split(work.device.to_device(draw(work, "x")[0]), work.threads)
     with ThreadPoolExecutor(work.threads) as pool:
         yield Timed(lambda: sum(float(part) for part in pool.map(xp.sum, parts)), answer=float)
 

@@ -76,7 +76,7 @@ def best_of(scores: npt.NDArray[np.float64]) -> int:
 
 def _on_device(device: Device, data: Data) -> Data:
     x, y = data
-    return device.from_host(x), device.from_host(y)
+    return device.to_device(x), device.to_device(y)
 
 
 def _score(task: tuple[Data, Setting, int, int], *, factory: Factory, scorer: Scorer, device: Device) -> float:

@@ -156,12 +156,12 @@ def heights(rows: int) -> tuple[int, ...]:
 def drawn_at(device: Device, block_info: Any = None) -> Any:
     """Return the chunk at a place that Dask names, on the device."""
     (row, stop), (_, columns) = block_info[None]["array-location"]
-    return device.from_host(draw(row, stop, columns))
+    return device.to_device(draw(row, stop, columns))
 
 
 def factor_at(device: Device, block_info: Any = None) -> Any:
     """Return the rows of M at a place that Dask names, on the device."""
-    return device.from_host(draw_factor(*block_info[None]["array-location"][0]))
+    return device.to_device(draw_factor(*block_info[None]["array-location"][0]))
 
 
 def published_answer(work: Work, kept: Any) -> JsonValue:
@@ -199,7 +199,7 @@ def keeping(work: Work, form_of: Callable[[Work], Form]) -> Iterator[Timed]:
         return described(map(form.restore, kept), [row for row, _ in bands(work)])
 
     with ThreadPoolExecutor(work.threads) as pool:
-        blocks = [device.from_host(block) for block in pool.map(partial(drawn, columns=columns), bands(work))]
+        blocks = [device.to_device(block) for block in pool.map(partial(drawn, columns=columns), bands(work))]
         yield Timed(lambda: list(pool.map(form.keep, blocks)), answer=answer, phases=lambda: ratio(work, sum(sizes)))
 
 
@@ -209,7 +209,7 @@ def using(work: Work, form_of: Callable[[Work], Form]) -> Iterator[Timed]:
     form, device, columns = form_of(work), work.device, shape(work)[1]
 
     def kept_block(bounds: tuple[int, int]) -> tuple[Any, Any]:
-        return form.keep(device.from_host(draw(*bounds, columns))), device.from_host(draw_factor(*bounds))
+        return form.keep(device.to_device(draw(*bounds, columns))), device.to_device(draw_factor(*bounds))
 
     with ThreadPoolExecutor(work.threads) as pool:
         kept = list(pool.map(kept_block, bands(work)))

@@ -42,10 +42,10 @@ def fitted(coefficients: Any, intercept: Any) -> JsonValue:
 
 def moved(device: Device, data: tuple[Any, Any]) -> tuple[Any, Any, float]:
     """Return columns and target on the device, and the seconds that moving them took."""
-    device.from_host(np.zeros(1))
+    device.to_device(np.zeros(1))
     device.synchronize()
     start = time.perf_counter()
-    x, y = (device.from_host(part) for part in data)
+    x, y = (device.to_device(part) for part in data)
     device.synchronize()
     return x, y, time.perf_counter() - start
 

@@ -111,7 +111,7 @@ def one_pass(work: Work) -> Iterator[Timed]:
     Y'Y and Y'x add up over blocks of rows, so that x is seen once, as long as Y is well conditioned, as it is here.
     """
     xp, (rows, columns) = work.device.xp, shape(work)
-    test_matrix = work.device.from_host(
+    test_matrix = work.device.to_device(
         np.random.default_rng(SEED).standard_normal((columns, COMPONENTS + OVERSAMPLES))
     )
     step = chunk_shape(work)[0]

@@ -130,7 +130,7 @@ def dask_array(work: Work) -> Any:
 def drawn_at(device: Device, block_info: Any = None) -> Any:
     """Return the chunk at a place that Dask names, on the device."""
     (row, bottom), (column, right) = block_info[None]["array-location"]
-    return device.from_host(draw(row, column, bottom - row, right - column))
+    return device.to_device(draw(row, column, bottom - row, right - column))
 
 
 @contextmanager
@@ -168,7 +168,7 @@ def in_two_bits(work: Work) -> Iterator[Timed]:
 
 def packed_band(row: int, stop: int, columns: int, device: Device) -> Genotypes:
     """Return some rows of x in two bits a genotype, on the device."""
-    return packed(device.from_host(band(row, stop, columns)), device)
+    return packed(device.to_device(band(row, stop, columns)), device)
 
 
 def sum_of(genotypes: Genotypes, *, device: Device) -> int:
@@ -182,7 +182,7 @@ def products(genotypes: Genotypes, *, block: Any, device: Device) -> Floats:
     It is transposed, since BLAS is faster with the long side of a narrow result along its rows.
     """
     xp = device.xp
-    placed = device.from_host(block)
+    placed = device.to_device(block)
     total = xp.zeros(placed.shape[::-1], xp.float64)
     product = xp.empty(placed.shape[::-1], xp.float32)
     for _, slab in slabs(genotypes, device):

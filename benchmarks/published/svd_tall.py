@@ -89,7 +89,7 @@ def as_published(work: Work) -> Iterator[Timed]:
 
     device = work.device
     with dask_client(device, work.cluster, threads=work.threads) as client:
-        x = lazily_drawn(work).map_blocks(device.from_host, meta=device.xp.empty((0, 0))).persist()
+        x = lazily_drawn(work).map_blocks(device.to_device, meta=device.xp.empty((0, 0))).persist()
         wait(x)
 
         def call() -> Factors:
@@ -117,7 +117,7 @@ def cholesky(work: Work) -> Iterator[Timed]:
     device, x = work.device, draw(work)
     with ThreadPoolExecutor(work.threads) as pool:
         yield Timed(
-            partial(cholesky_svd, device.from_host(x), device=device, pool=pool),
+            partial(cholesky_svd, device.to_device(x), device=device, pool=pool),
             answer=lambda factors: of_host(x, chunk_rows(work), [device.to_host(each) for each in factors]),
         )
 

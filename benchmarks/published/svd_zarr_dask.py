@@ -48,7 +48,7 @@ def compute(work: Work) -> int:
 
 def loaded(calls: Any, device: Device) -> Any:
     """Return the dosages of a chunk of calls, on the device."""
-    return device.from_host(dosages_of(calls))
+    return device.to_device(dosages_of(calls))
 
 
 def prepared(dosages: Any, device: Device) -> Any:

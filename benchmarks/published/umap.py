@@ -62,7 +62,7 @@ def as_published(work: Work) -> Iterator[Timed]:
 @contextmanager
 def whitewater(work: Work) -> Iterator[Timed]:
     """As the step `umap` makes its map: umap-learn or cuML, with a seed, and so on one thread."""
-    values = work.device.from_host(draw(work))
+    values = work.device.to_device(draw(work))
     estimator = umap(work.device, neighbors=NEIGHBOURS, minimum_distance=MINIMUM_DISTANCE, seed=SEED)
     yield _timed(work.device.to_host(values), lambda: work.device.to_host(estimator.fit_transform(values)))
 

@@ -91,7 +91,7 @@ def unwrap(argument: Any) -> Any:
     if isinstance(argument, DeviceArray):
         return argument.on_host
     if isinstance(argument, np.ndarray):
-        raise TypeError("an array of the host is among the operands: use device.from_host")
+        raise TypeError("an array of the host is among the operands: use device.to_device")
     if type(argument) in (list, tuple):
         return type(argument)(unwrap(each) for each in argument)
     return argument
@@ -316,7 +316,7 @@ def _index(key: Any) -> Any:
     """Return an index for NumPy; an array or list of the host would be copied to the device without a word."""
     for each in key if isinstance(key, tuple) else (key,):
         if isinstance(each, np.ndarray | list):
-            raise TypeError("an array of the host is used as an index: use device.from_host")
+            raise TypeError("an array of the host is used as an index: use device.to_device")
     return unwrap(key)
 
 
@@ -388,7 +388,7 @@ _SIGNS = ("neg", "pos", "abs", "invert")
 def _operator(method: str, function: str, *, reflected: bool = False) -> Callable[[DeviceArray, Any], Any]:
     def apply(self: DeviceArray, other: Any) -> Any:
         if not isinstance(other, DeviceArray | int | float | complex | np.generic):
-            raise TypeError(f"{method} of an array of the device and {type(other)}: use device.from_host")
+            raise TypeError(f"{method} of an array of the device and {type(other)}: use device.to_device")
         record(f"cupy.ndarray.{method}", 1)
         operands = [unwrap(other), self.on_host] if reflected else [self.on_host, unwrap(other)]
         _refuse_undefined(function, operands, {})

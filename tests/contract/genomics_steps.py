@@ -133,8 +133,8 @@ def run_steps(device: Device, *, inputs: Inputs, results: Path, client: Client) 
 def exhausted(device: Device) -> RitzPairs:
     """Ask block Krylov iteration for one eigenvalue of `SMALL` more than there are; return all that it finds."""
     components = len(SMALL) + 1
-    matrix = device.from_host(SMALL)
-    start = device.from_host(start_block(np.ones(len(SMALL), bool), width=2, seed=0))
+    matrix = device.to_device(SMALL)
+    start = device.to_device(start_block(np.ones(len(SMALL), bool), width=2, seed=0))
     found, _ = block_krylov(
         lambda block: matrix @ block,
         start,

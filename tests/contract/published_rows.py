@@ -228,7 +228,7 @@ def faults_of(name: Name, answers: Answers, right: Mapping[tuple[str, str], Json
 
 def parts_on(device: Device) -> dict[str, Any]:
     """Return what parts of ours make, on the host, of data that no row has but a user may: see `right_parts`."""
-    keys, values = (device.from_host(each) for each in (FAR_APART, VALUES))
+    keys, values = (device.to_device(each) for each in (FAR_APART, VALUES))
     found, means = means_of_arrays(device.xp, keys, values)
     return {
         "keys": device.to_host(found),

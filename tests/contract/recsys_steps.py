@@ -262,7 +262,7 @@ def _block_of(table: pa.Table, device: Device) -> Block:
 def _as_categories(values: pa.Array, device: Device) -> Categories:
     encoded = values.dictionary_encode()
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
-    return Categories(device.from_host(codes), encoded.dictionary)
+    return Categories(device.to_device(codes), encoded.dictionary)
 
 
 def _empty_block(table: pa.Table, device: Device) -> dict[str, Column]:

@@ -53,7 +53,7 @@ def accumulated() -> dict[str, npt.NDArray[Any]]:
     keys, values = keys_and_values()
     accumulator = device.group_accumulator(GROUPS)
     for part in (slice(0, 100), slice(100, 100), slice(100, ROWS)):
-        accumulator.add([device.from_host(key[part]) for key in keys], device.from_host(values[part]))
+        accumulator.add([device.to_device(key[part]) for key in keys], device.to_device(values[part]))
     results = {
         f"{name}{place}": getattr(statistics, name)
         for place, statistics in enumerate(accumulator.result())
@@ -63,7 +63,7 @@ def accumulated() -> dict[str, npt.NDArray[Any]]:
     for key, value in ((0, -1.0), (0, float("nan")), (0, float("inf")), (0, 2.0**20), (GROUPS[0], 1.0)):
         try:
             accumulator = device.group_accumulator(GROUPS[:1])
-            accumulator.add([device.from_host(np.array([key], np.int32))], device.from_host(np.array([value])))
+            accumulator.add([device.to_device(np.array([key], np.int32))], device.to_device(np.array([value])))
         except IntegrityError:
             refused.append((key, value))
     return {**results, "refused": np.array(refused)}
@@ -96,19 +96,19 @@ def packed(dosages: npt.NDArray[np.int8]) -> npt.NDArray[np.uint8]:
 
 def looked_up_counted_and_compared(device: Device, case: Genotypes) -> dict[str, npt.NDArray[Any]]:
     """Return what a device makes of genotypes: expanded, counted, and pairs that are correlated."""
-    on_device = replace(case, codes=device.from_host(case.codes))
+    on_device = replace(case, codes=device.to_device(case.codes))
     table = np.random.default_rng(4).normal(size=(VARIANTS, case.ploidy + 2)).astype(np.float32)
     chosen = np.random.default_rng(5).random(case.samples) < 0.6
     stops = np.minimum(np.arange(VARIANTS) + WINDOW, VARIANTS).astype(np.int32)
     into = device.xp.empty((VARIANTS, case.columns), np.float32)
     nothing = on_device.between(0, 0)
     return {
-        "expanded": device.to_host(device.expand_genotypes(on_device, device.from_host(table))),
-        "into": device.to_host(device.expand_genotypes(on_device, device.from_host(table), into)),
+        "expanded": device.to_host(device.expand_genotypes(on_device, device.to_device(table))),
+        "into": device.to_host(device.expand_genotypes(on_device, device.to_device(table), into)),
         "counted": device.to_host(device.count_genotypes(on_device)),
-        "chosen": device.to_host(device.count_genotypes(on_device, device.from_host(chosen))),
+        "chosen": device.to_host(device.count_genotypes(on_device, device.to_device(chosen))),
         "correlated": device.correlated_variants(on_device, stops, 0.4),
-        "none_expanded": device.to_host(device.expand_genotypes(nothing, device.from_host(table[:0]))),
+        "none_expanded": device.to_host(device.expand_genotypes(nothing, device.to_device(table[:0]))),
         "none_counted": device.to_host(device.count_genotypes(nothing)),
         "none_correlated": device.correlated_variants(nothing, stops[:0], 0.4),
     }

@@ -39,7 +39,7 @@ def example(*, weighted: bool) -> Edges:
 
 def pulled(device: Device, edges: Edges) -> dict[str, npt.NDArray[np.float64]]:
     """Return what a device makes of edges: sums along them, in two ranges too."""
-    shares = device.from_host(np.random.default_rng(2).random(VERTICES))
+    shares = device.to_device(np.random.default_rng(2).random(VERTICES))
     out_degree = np.bincount(edges.sources, minlength=VERTICES)
     found = {}
     for name, (start, stop) in {"all": (0, VERTICES), "first": (0, 6), "rest": (6, VERTICES), "none": (3, 3)}.items():

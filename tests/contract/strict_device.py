@@ -65,9 +65,9 @@ class StrictDevice(Device):
         host: Array = array.on_host.copy() if isinstance(array, DeviceArray) else array
         return host
 
-    def from_host(self, array: Any) -> Array:
+    def to_device(self, array: Any) -> Array:
         if not isinstance(array, DeviceArray | np.ndarray):
-            raise TypeError(f"device.from_host of {type(array)}")
+            raise TypeError(f"device.to_device of {type(array)}")
         return cast(Array, array) if isinstance(array, DeviceArray) else on_device(array.copy())
 
     def row_group_blocks(
@@ -364,7 +364,7 @@ def on_host(array: Any, *dtypes: str) -> Array:
         If it is an array of the host, or of another dtype.
     """
     if not isinstance(array, DeviceArray):
-        raise TypeError(f"{type(array)} where an array of the device is needed: use device.from_host")
+        raise TypeError(f"{type(array)} where an array of the device is needed: use device.to_device")
     if array.on_host.dtype.name not in dtypes:
         raise TypeError(f"dtype {array.on_host.dtype} where {' or '.join(dtypes)} is needed")
     return array.on_host
@@ -377,7 +377,7 @@ def on_device(array: Array) -> Array:
 
 def column_on_device(column: Column) -> Column:
     """Return a column of arrays of the device."""
-    return moved(column, StrictDevice().from_host)
+    return moved(column, StrictDevice().to_device)
 
 
 def as_cudf_has_it(column: Column) -> Column:

@@ -36,7 +36,7 @@ def _this_file_is_ours(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def frame() -> Any:
     device = StrictDevice()
-    return CUDF.DataFrame({"key": device.from_host(KEYS), "x": device.from_host(np.arange(300.0))})
+    return CUDF.DataFrame({"key": device.to_device(KEYS), "x": device.to_device(np.arange(300.0))})
 
 
 @pytest.fixture

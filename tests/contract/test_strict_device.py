@@ -33,7 +33,7 @@ HOST = np.arange(6)
 
 
 def array() -> Any:
-    return DEVICE.from_host(HOST)
+    return DEVICE.to_device(HOST)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_scalars_of_the_host_mix() -> None:
 @pytest.mark.parametrize("dtype", ["datetime64[us]", "object", "str", "longdouble"])
 def test_dtypes_that_cupy_lacks_are_refused(dtype: str) -> None:
     with pytest.raises(TypeError):
-        DEVICE.from_host(np.zeros(3).astype(dtype))
+        DEVICE.to_device(np.zeros(3).astype(dtype))
     with pytest.raises(TypeError):
         XP.zeros(3, dtype)
 
@@ -104,7 +104,7 @@ def test_dtypes_that_cupy_lacks_are_refused(dtype: str) -> None:
         lambda values: values >> (values - 3),
         lambda values: values // (values - 3),
         lambda values: values % 0,
-        lambda values: values.__setitem__(DEVICE.from_host(np.array([1, 1])), DEVICE.from_host(np.array([5, 6]))),
+        lambda values: values.__setitem__(DEVICE.to_device(np.array([1, 1])), DEVICE.to_device(np.array([5, 6]))),
         lambda values: XP.argsort(values // 2),
         lambda values: XP.random.default_rng(0),
     ],
@@ -115,7 +115,7 @@ def test_what_a_gpu_leaves_undefined_or_does_otherwise_is_refused(undefined: Cal
 
 
 def test_ties_and_random_numbers_that_may_differ_do() -> None:
-    ties = DEVICE.from_host(np.arange(1_000) // 500)
+    ties = DEVICE.to_device(np.arange(1_000) // 500)
     with differing(), recording() as calls:
         order = DEVICE.to_host(XP.argsort(ties))
         assert order.tolist() != list(range(1_000))
@@ -139,8 +139,8 @@ def test_a_generator_writes_as_cupys_does() -> None:
 
 
 def test_what_cupy_has_of_changes_in_place_at_indices_is_there_and_no_more() -> None:
-    values, places = DEVICE.from_host(np.array([4, 1, 9], np.uint64)), DEVICE.from_host(np.array([1, 1]))
-    XP.maximum.at(values, places, DEVICE.from_host(np.array([7, 5], np.uint64)))
+    values, places = DEVICE.to_device(np.array([4, 1, 9], np.uint64)), DEVICE.to_device(np.array([1, 1]))
+    XP.maximum.at(values, places, DEVICE.to_device(np.array([7, 5], np.uint64)))
     assert DEVICE.to_host(values).tolist() == [4, 7, 9]
     with pytest.raises(TypeError, match=r"no maximum\.at of int64"):
         XP.maximum.at(array(), places, array()[:2])
@@ -214,7 +214,7 @@ def test_arrays_and_device_travel_between_workers() -> None:
 def test_primitives_take_the_dtypes_of_the_protocol_only(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="int32"):
         DEVICE.group_accumulator([6]).add([array()], on_device(np.zeros(6)))
-    with pytest.raises(TypeError, match="from_host"):
+    with pytest.raises(TypeError, match="to_device"):
         DEVICE.write_parquet({"fare_amount": np.zeros(6)}, tmp_path / "block.parquet", {"fare_amount": "float64"})
     with stand_in_for_cupy(), pytest.raises(TypeError, match="float32"):
         ridge(DEVICE, alpha=1.0).fit(array(), array())
@@ -222,17 +222,17 @@ def test_primitives_take_the_dtypes_of_the_protocol_only(tmp_path: Path) -> None
 
 def test_genotypes_are_of_the_device_and_what_they_are_compared_by_of_the_host() -> None:
     here = Genotypes(np.full((2, 2), 0b11_10_01_00, np.uint8), 7)
-    there = replace(here, codes=DEVICE.from_host(here.codes))
+    there = replace(here, codes=DEVICE.to_device(here.codes))
     table, stops = np.zeros((2, 4), np.float32), np.array([2, 2], np.int32)
-    assert DEVICE.to_host(DEVICE.expand_genotypes(there, DEVICE.from_host(table))).shape == (2, 8)
+    assert DEVICE.to_host(DEVICE.expand_genotypes(there, DEVICE.to_device(table))).shape == (2, 8)
     assert DEVICE.to_host(DEVICE.count_genotypes(there)).tolist() == [[2, 2, 2, 1]] * 2
     assert DEVICE.correlated_variants(there, stops, 0.5).tolist() == [[0, 1]]
     refusals: list[Callable[[], Any]] = [
         lambda: DEVICE.count_genotypes(here),
         lambda: DEVICE.expand_genotypes(there, table),
-        lambda: DEVICE.expand_genotypes(there, DEVICE.from_host(table.astype(np.float64))),
-        lambda: DEVICE.count_genotypes(there, DEVICE.from_host(np.ones(7, np.int8))),
-        lambda: DEVICE.correlated_variants(there, DEVICE.from_host(stops), 0.5),
+        lambda: DEVICE.expand_genotypes(there, DEVICE.to_device(table.astype(np.float64))),
+        lambda: DEVICE.count_genotypes(there, DEVICE.to_device(np.ones(7, np.int8))),
+        lambda: DEVICE.correlated_variants(there, DEVICE.to_device(stops), 0.5),
     ]
     for refused in refusals:
         with pytest.raises(TypeError):
@@ -240,8 +240,8 @@ def test_genotypes_are_of_the_device_and_what_they_are_compared_by_of_the_host()
 
 
 def test_what_genotypes_share_between_devices_is_made_of_calls_that_cupy_has(rapids: Describe) -> None:
-    codes = DEVICE.from_host(np.zeros((1, 3), np.uint8))
-    rows, chosen = DEVICE.from_host(np.arange(20.0).reshape(10, 2)), DEVICE.from_host(np.ones(10, bool))
+    codes = DEVICE.to_device(np.zeros((1, 3), np.uint8))
+    rows, chosen = DEVICE.to_device(np.arange(20.0).reshape(10, 2)), DEVICE.to_device(np.ones(10, bool))
     with recording() as calls:
         ordered = rows_in_column_order(rows, Genotypes(codes, 10), XP)
         again = rows_in_sample_order(ordered, Genotypes(codes, 10), XP)
@@ -253,7 +253,7 @@ def test_what_genotypes_share_between_devices_is_made_of_calls_that_cupy_has(rap
 
 
 def test_linear_algebra_gives_arrays_of_the_device_without_names(rapids: Describe) -> None:
-    values = DEVICE.from_host(np.random.default_rng(0).normal(size=(6, 4)).astype(np.float32))
+    values = DEVICE.to_device(np.random.default_rng(0).normal(size=(6, 4)).astype(np.float32))
     with recording() as calls:
         symmetric = values.T @ values
         eigenvalues, vectors = XP.linalg.eigh(symmetric)

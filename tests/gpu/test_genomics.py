@@ -90,10 +90,10 @@ def test_the_primitives_agree_where_there_are_many_blocks_of_threads(gpu: Device
     stops = np.minimum(np.arange(VARIANTS) + WINDOW, VARIANTS).astype(np.int32)
 
     def found(device: Device) -> list[np.ndarray]:
-        placed = replace(genotypes, codes=device.from_host(genotypes.codes))
+        placed = replace(genotypes, codes=device.to_device(genotypes.codes))
         return [
-            device.to_host(device.expand_genotypes(placed, device.from_host(table))),
-            device.to_host(device.count_genotypes(placed, device.from_host(chosen))),
+            device.to_host(device.expand_genotypes(placed, device.to_device(table))),
+            device.to_host(device.count_genotypes(placed, device.to_device(chosen))),
             device.correlated_variants(placed, stops, 0.2),
         ]
 

@@ -108,7 +108,7 @@ def test_sums_agree_where_there_are_many_blocks_of_threads(gpu: Device, larger: 
     def sums_on(device: Device) -> Any:
         out = device.xp.empty(VERTICES)
         held = device.in_edges(edges, out_degree=larger.out_degree, threads=1, keep=True)
-        held.pull(device.from_host(shares), out)
+        held.pull(device.to_device(shares), out)
         return device.to_host(out)
 
     np.testing.assert_allclose(sums_on(gpu), sums_on(resolve("cpu")), rtol=1e-12)

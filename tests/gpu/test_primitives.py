@@ -71,9 +71,9 @@ def test_a_cut_off_file_and_an_absent_column_are_named(device: Device, path: Pat
 
 def test_a_block_is_written_with_nulls(device: Device, tmp_path: Path) -> None:
     block = {
-        "pickup": device.from_host(np.array([MOMENT, NULL_TIMESTAMP])),
-        "fare": device.from_host(np.array([2.5, np.nan])),
-        "passengers": device.from_host(np.array([3, NULL_INTEGER], np.int16)),
+        "pickup": device.to_device(np.array([MOMENT, NULL_TIMESTAMP])),
+        "fare": device.to_device(np.array([2.5, np.nan])),
+        "passengers": device.to_device(np.array([3, NULL_INTEGER], np.int16)),
     }
     kinds: dict[str, Kind] = {name: COLUMNS[name] for name in block}
     device.write_parquet(block, tmp_path / "block.parquet", kinds)
@@ -95,7 +95,7 @@ def test_ids_are_read_whole_whatever_their_width_and_written(device: Device, tmp
     arrays = [column for column in block.values() if not isinstance(column, Encoded)]
     assert [host(device, column) for column in arrays] == [wide, narrow, [0, 1, 2**63 - 1]]
     assert {column.dtype.name for column in arrays} == {"int64"}
-    written = {"source": device.from_host(np.array(wide))}
+    written = {"source": device.to_device(np.array(wide))}
     device.write_parquet(written, tmp_path / "written.parquet", {"source": "id"})
     assert pq.read_table(tmp_path / "written.parquet")["source"].to_pylist() == wide
 
@@ -120,7 +120,7 @@ def test_groups_are_counted_and_summed_as_by_numpy(device: Device) -> None:
     keys, values = random.integers(-1, 7, 5_000).astype(np.int32), np.exp(random.normal(-2, 2, 5_000))
     accumulator = device.group_accumulator([7])
     for part in (slice(0, 2_000), slice(2_000, 2_000), slice(2_000, 5_000)):
-        accumulator.add([device.from_host(keys[part])], device.from_host(values[part]))
+        accumulator.add([device.to_device(keys[part])], device.to_device(values[part]))
     [found] = accumulator.result()
     for group in range(7):
         chosen = values[keys == group]
@@ -138,13 +138,13 @@ def test_values_that_are_negative_or_not_finite_and_keys_without_group_are_refus
 ) -> None:
     with pytest.raises(IntegrityError):
         device.group_accumulator([7]).add(
-            [device.from_host(np.array([key], np.int32))], device.from_host(np.array([value]))
+            [device.to_device(np.array([key], np.int32))], device.to_device(np.array([value]))
         )
 
 
 def test_hashes_are_those_of_the_reference(device: Device) -> None:
     rows = np.random.default_rng(3).integers(-(2**63), 2**63 - 1, (50, 6))
-    hashes = hash_int64(device.xp, *(device.from_host(np.ascontiguousarray(column)) for column in rows.T))
+    hashes = hash_int64(device.xp, *(device.to_device(np.ascontiguousarray(column)) for column in rows.T))
     assert host(device, hashes) == [xxhash.xxh64_intdigest(row.astype("<i8").tobytes(), seed=0) for row in rows]
 
 
@@ -155,7 +155,7 @@ def test_ridge_solves_the_penalised_normal_equations(device: Device) -> None:
     centred = columns - columns.mean(axis=0)
     expected = np.linalg.solve(centred.T @ centred + 10 * np.eye(5), centred.T @ (target - target.mean()))
     fitted = ridge(device, alpha=10.0).fit(
-        device.from_host(np.asfortranarray(columns)), device.from_host(target.copy())
+        device.to_device(np.asfortranarray(columns)), device.to_device(target.copy())
     )
     np.testing.assert_allclose(device.to_host(fitted.coef_), expected, rtol=1e-6)
     np.testing.assert_allclose(float(fitted.intercept_), target.mean() - columns.mean(axis=0) @ expected, rtol=1e-6)
@@ -165,9 +165,9 @@ def test_a_forest_learns_and_predicts_the_same_after_storage(device: Device) -> 
     random = np.random.default_rng(5)
     rows = random.normal(size=(4_000, 4)).astype(np.float32)
     target = (rows[:, 0] + np.sin(2 * rows[:, 1])).astype(np.float32)
-    on_device = device.from_host(rows)
+    on_device = device.to_device(rows)
     forest = random_forest(device, trees=30, depth=10, sample_fraction=0.5, seed=1)
-    forest.fit(on_device, device.from_host(target))
+    forest.fit(on_device, device.to_device(target))
     predicted = device.to_host(forest.predict(on_device))
     assert r2_score(target, predicted) > 0.8
     stored = forest_from_treelite(forest_as_treelite(forest, device), device)
@@ -195,7 +195,7 @@ def test_a_map_keeps_neighbours_together_and_depends_on_its_seed_alone(device: D
     points = (centres + random.normal(size=centres.shape)).astype(np.float32)
     first, again, other = (
         device.to_host(
-            umap(device, neighbors=10, minimum_distance=0.3, seed=seed).fit_transform(device.from_host(points))
+            umap(device, neighbors=10, minimum_distance=0.3, seed=seed).fit_transform(device.to_device(points))
         )
         for seed in (3, 3, 4)
     )

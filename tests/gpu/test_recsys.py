@@ -158,7 +158,7 @@ def test_many_rows_are_counted_and_added_up(gpu: Device) -> None:
     codes = random.zipf(1.2, ROWS).clip(max=CODES).astype(np.int32) - 2
     weights = random.normal(size=ROWS)
     known = codes >= 0
-    on_gpu: tuple[Any, Any] = (gpu.from_host(codes), gpu.from_host(weights))
+    on_gpu: tuple[Any, Any] = (gpu.to_device(codes), gpu.to_device(weights))
     counts = gpu.to_host(count_codes(on_gpu[0], CODES, gpu))
     sums = gpu.to_host(sum_by_code(*on_gpu, CODES, gpu))
     np.testing.assert_array_equal(counts, np.bincount(codes[known], minlength=CODES))
@@ -174,7 +174,7 @@ def test_integers_become_categories(gpu: Device) -> None:
     values = np.array([5, -(2**63), 5, 2**63 - 1, 7], np.int64)
     valid = np.array([True, True, True, True, False])
     for given in (None, valid):
-        found = factorize(gpu.from_host(values), None if given is None else gpu.from_host(given), gpu)
+        found = factorize(gpu.to_device(values), None if given is None else gpu.to_device(given), gpu)
         codes = gpu.to_host(found.codes)
         words = found.dictionary.to_pylist()
         expected = [

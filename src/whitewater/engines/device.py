@@ -61,7 +61,7 @@ class Device:
         """Return a NumPy array with the same values."""
         return array
 
-    def from_host(self, array: Array) -> Array:
+    def to_device(self, array: Array) -> Array:
         """Return an array of this device with the same values."""
         return array
 

@@ -73,7 +73,7 @@ class GpuDevice(Device):
         host: Array = cupy.asnumpy(array)
         return host
 
-    def from_host(self, array: Array) -> Array:
+    def to_device(self, array: Array) -> Array:
         import cupy
 
         device_array: Array = cupy.asarray(array)

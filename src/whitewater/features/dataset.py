@@ -154,7 +154,7 @@ def _block(table: pa.Table, names: Sequence[str], device: Device) -> Block:
     from whitewater.tables.columns import moved
     from whitewater.tables.parquet.columns import column_of
 
-    return {name: moved(column_of(table.column(name)), device.from_host) for name in names}
+    return {name: moved(column_of(table.column(name)), device.to_device) for name in names}
 
 
 def _cut(groups: tuple[RowGroup, ...], rows: int) -> Iterator[Part]:

@@ -197,7 +197,7 @@ class Batches:
             arrays = self._empty(len(span))
             for array, shuffled in zip(in_order, arrays, strict=True):
                 array.take(order, axis=0, out=shuffled, mode="clip")  # with the mode "raise" NumPy copies once more
-        on_device = map(self._device.from_host, arrays)
+        on_device = map(self._device.to_device, arrays)
         return {
             matrix.name: array[:, 0] if matrix.is_vector else array
             for matrix, array in zip(self._matrices, on_device, strict=True)

@@ -80,7 +80,7 @@ def _all_null(name: str, column: Numbers, type_: pa.DataType, device: Device) ->
 
     if not bool(device.xp.isnan(column.values).all()):
         raise _unlike(name, "numbers", f"of {kind(type_)}", kind(type_))
-    return moved(column_of(pa.nulls(len(column), type_)), device.from_host)
+    return moved(column_of(pa.nulls(len(column), type_)), device.to_device)
 
 
 def _as_integers(name: str, column: Numbers, device: Device) -> Numbers:

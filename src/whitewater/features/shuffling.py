@@ -86,7 +86,7 @@ def gather(bucket: int, *, paths: Sequence[Path], shuffle: Shuffle, device: Devi
             f"the column {shuffle.key!r} has a number twice, so the rows have no order. Make the log again."
         )
     sorted_rows = rows.drop_columns([_HASH]).combine_chunks().take(to_arrow(order))
-    block = {name: moved(column_of(sorted_rows[name]), device.from_host) for name in shuffle.schema.names}
+    block = {name: moved(column_of(sorted_rows[name]), device.to_device) for name in shuffle.schema.names}
     name = file_name(bucket)
     if len(order):
         size = even(len(order), shuffle.row_group_rows)

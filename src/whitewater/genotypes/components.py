@@ -134,7 +134,7 @@ def _exact(genotypes: ScaledGenotypes, settings: Pca, *, total: float) -> Spectr
 def _randomized(genotypes: ScaledGenotypes, settings: Pca, *, total: float) -> Spectrum:
     device = genotypes.device
     width = forecast.block_width(settings, genotypes.samples)
-    start = device.from_host(start_block(genotypes.used, width=width, seed=settings.seed))
+    start = device.to_device(start_block(genotypes.used, width=width, seed=settings.seed))
 
     def squares(found: RitzPairs, product: Array) -> float:
         return total_of_squares(found, start, product, total=total, samples=genotypes.samples, device=device)
@@ -223,11 +223,11 @@ def count_used(
 def _count(
     between: Range, *, folder: GenotypeFolder, device: Device, used: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.int32]:
-    chosen = device.from_host(used)
+    chosen = device.to_device(used)
     parts = []
     for piece in folder.pieces(*between):
         read = folder.read(*piece)
-        genotypes = Genotypes(device.from_host(read.codes), read.samples, read.ploidy)
+        genotypes = Genotypes(device.to_device(read.codes), read.samples, read.ploidy)
         parts.append(device.to_host(device.count_genotypes(genotypes, chosen)))
     return np.concatenate(parts)
 
@@ -252,7 +252,7 @@ def total_of_squares(
     samples
         n.
     """
-    known = device.from_host(np.flatnonzero(is_converged(found.values, found.residuals, tolerance=KNOWN)))
+    known = device.to_device(np.flatnonzero(is_converged(found.values, found.residuals, tolerance=KNOWN)))
     vectors, images = found.vectors[:, known], found.products[:, known]
     free = samples - 1
     center = (total - float((vectors * images).sum())) / max(free - vectors.shape[1], 1)

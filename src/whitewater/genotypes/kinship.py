@@ -131,7 +131,7 @@ def compare_tiles(
     """
     first, second = (columns_of(genotypes, tile) for tile in pair)
     counts = count_pairs(first, None if pair[0] == pair[1] else second, complete=complete, device=device)
-    places = [device.from_host(places_of(each, tile[0])) for each, tile in zip((first, second), pair, strict=True)]
+    places = [device.to_device(places_of(each, tile[0])) for each, tile in zip((first, second), pair, strict=True)]
     return related_pairs(counts, *places, threshold=threshold, device=device)
 
 
@@ -261,11 +261,11 @@ def _slabs(start: int, stop: int, step: int) -> list[tuple[int, int]]:
 
 def _planes(tile: Genotypes, device: Device) -> Planes:
     """Return a function that expands a slab by values, float32 (variants, columns), once for each."""
-    genotypes = Genotypes(device.from_host(np.ascontiguousarray(tile.codes)), tile.samples)
+    genotypes = Genotypes(device.to_device(np.ascontiguousarray(tile.codes)), tile.samples)
 
     @cache
     def plane(values: Values) -> Array:
-        table = device.from_host(np.tile(np.array(values, np.float32), (tile.variants, 1)))
+        table = device.to_device(np.tile(np.array(values, np.float32), (tile.variants, 1)))
         return device.expand_genotypes(genotypes, table)
 
     return plane

@@ -82,9 +82,9 @@ class KrylovSpace:
         """Return as many leading Ritz pairs as there are, up to ``components``."""
         values, rotations = np.linalg.eigh(self.projected)
         values = values[::-1][:components].copy()
-        leading = self.device.from_host(np.ascontiguousarray(rotations[:, ::-1][:, :components]))
+        leading = self.device.to_device(np.ascontiguousarray(rotations[:, ::-1][:, :components]))
         vectors, products = _combined(self.blocks, leading), _combined(self.products, leading)
-        differences = products - vectors * self.device.from_host(values)
+        differences = products - vectors * self.device.to_device(values)
         residuals = self.device.to_host(self.device.xp.linalg.norm(differences, axis=0))
         return RitzPairs(values, vectors, products, residuals)
 

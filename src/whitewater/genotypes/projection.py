@@ -68,15 +68,15 @@ def _sums_of_slab(
     dosages: npt.NDArray[np.int8], rows: npt.NDArray[np.intp], *, loadings: Loadings, device: Device
 ) -> Sums:
     xp = device.xp
-    genotypes = Genotypes(device.from_host(np.ascontiguousarray(dosages)), dosages.shape[1], loadings.ploidy)
+    genotypes = Genotypes(device.to_device(np.ascontiguousarray(dosages)), dosages.shape[1], loadings.ploidy)
     weights = loadings.weights[rows]
     first, second = np.triu_indices(weights.shape[1])
     scaling = loadings.scaling.at(rows)
-    scaled = device.expand_genotypes(genotypes, device.from_host(scaled_dosages(scaling, ploidy=loadings.ploidy)))
-    called = device.expand_genotypes(genotypes, device.from_host(_called(scaling.scale > 0, loadings.ploidy)))
-    products = device.from_host(np.ascontiguousarray(weights[:, first] * weights[:, second]))
+    scaled = device.expand_genotypes(genotypes, device.to_device(scaled_dosages(scaling, ploidy=loadings.ploidy)))
+    called = device.expand_genotypes(genotypes, device.to_device(_called(scaling.scale > 0, loadings.ploidy)))
+    products = device.to_device(np.ascontiguousarray(weights[:, first] * weights[:, second]))
     return Sums(
-        device.to_host((scaled.T @ device.from_host(weights)).astype(xp.float64)),
+        device.to_host((scaled.T @ device.to_device(weights)).astype(xp.float64)),
         device.to_host((called.T @ products).astype(xp.float64)),
         device.to_host((scaled * scaled).sum(axis=0).astype(xp.float64)),
         device.to_host(called.sum(axis=0).astype(xp.int64)),

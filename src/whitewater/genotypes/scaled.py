@@ -131,7 +131,7 @@ class ScaledGenotypes:
     @cached_property
     def _rows(self) -> Array:
         """The rows of the samples used, on the device."""
-        return self.device.from_host(np.flatnonzero(self.used))
+        return self.device.to_device(np.flatnonzero(self.used))
 
     @cached_property
     def _empty(self) -> Genotypes:
@@ -162,7 +162,7 @@ class ScaledGenotypes:
         total = next(parts)
         for part in parts:
             total += part
-        return self.device.from_host(total)
+        return self.device.to_device(total)
 
 
 def _no_variants(folder: GenotypeFolder) -> Genotypes:
@@ -179,7 +179,7 @@ def _covariance_times(
     The product is transposed, since BLAS is faster with the long side of a narrow result along its rows.
     """
     xp = device.xp
-    placed = device.from_host(block)
+    placed = device.to_device(block)
     total = xp.zeros(placed.shape[::-1], xp.float64)
     product = xp.empty(placed.shape[::-1], xp.float32)
     for _, slab in _slabs(between, folder=folder, table=table, device=device):
@@ -202,7 +202,7 @@ def _transpose_times(
     between: Range, *, folder: GenotypeFolder, device: Device, table: Array, block: Array
 ) -> npt.NDArray[np.float32]:
     """Return X_r' block of the variants of a range: float32 (stop - start, k)."""
-    placed = device.from_host(block)
+    placed = device.to_device(block)
     found = np.empty((between[1] - between[0], block.shape[1]), np.float32)
     for start, slab in _slabs(between, folder=folder, table=table, device=device):
         found[start : start + len(slab)] = device.to_host(slab @ placed)
@@ -220,8 +220,8 @@ def _slabs(between: Range, *, folder: GenotypeFolder, table: Array, device: Devi
     buffer = xp.empty((min(rows, between[1] - between[0]), columns), xp.float32)
     for first, last in folder.pieces(*between, rows=rows):
         read = folder.read(first, last)
-        genotypes = Genotypes(device.from_host(read.codes), read.samples, read.ploidy)
-        lookup = device.from_host(np.ascontiguousarray(table[first:last]))
+        genotypes = Genotypes(device.to_device(read.codes), read.samples, read.ploidy)
+        lookup = device.to_device(np.ascontiguousarray(table[first:last]))
         for start in range(0, genotypes.variants, rows):
             part = genotypes.between(start, start + rows)
             filled = device.expand_genotypes(part, lookup[start : start + rows], buffer[: part.variants])

@@ -54,7 +54,7 @@ class Problem:
     def vectors(self, device: Device) -> Vectors:
         """Return what power iteration works with, on a device."""
         p = np.array([1 / self.folder.vertices]) if self.personalization is None else self.personalization
-        return Vectors(device.from_host(self.strength()), device.from_host(p), device.xp, device.slice_rows)
+        return Vectors(device.to_device(self.strength()), device.to_device(p), device.xp, device.slice_rows)
 
     def strength(self) -> npt.NDArray[np.float64]:
         """Return the sum of the weights of each vertex's out-edges, infinite where there are none.
@@ -155,7 +155,7 @@ class HeldEdges:
         """Return the sums of the range; both arrays are on the host."""
         device = self._problem.device
         sums = device.xp.empty(self._stop - self._start)
-        self._in_edges.pull(device.from_host(shares), sums)
+        self._in_edges.pull(device.to_device(shares), sums)
         return device.to_host(sums)
 
     def __reduce__(self) -> tuple[type[HeldEdges], tuple[Problem, int, int]]:

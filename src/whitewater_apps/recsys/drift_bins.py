@@ -49,7 +49,7 @@ class NumberBins:
     def count(self, column: Column, device: Device) -> Counts:
         """Return the rows at each place."""
         xp, values = device.xp, as_floats(column, device)
-        places = xp.searchsorted(device.from_host(self.edges), values)
+        places = xp.searchsorted(device.to_device(self.edges), values)
         places = xp.where(xp.isnan(values), len(self.edges) + 1, places).astype(xp.int32)
         counts: Counts = device.to_host(count_codes(places, len(self.bins), device))
         return counts

@@ -97,7 +97,7 @@ def _codes(named: Array | Encoded | None, group: RowGroup, rows: int, device: De
     order = [SERVICES.index(_known(name, group.path)) for name in named.vocabulary]
     if rows and (named.codes < 0).any():
         raise InputError(f"{group.path}: a trip has no service. Fill the column service, or leave the trip out.")
-    codes: Array = device.from_host(np.array(order or [0], np.int8))[named.codes]
+    codes: Array = device.to_device(np.array(order or [0], np.int8))[named.codes]
     return codes
 
 

@@ -60,4 +60,4 @@ def _months_of_days() -> Array:
 @lru_cache
 def _table(device: Device) -> Array:
     """Return the month of each day, and a -1 at the end, on the device."""
-    return device.from_host(np.append(_months_of_days(), np.int32(NULL_INTEGER)))
+    return device.to_device(np.append(_months_of_days(), np.int32(NULL_INTEGER)))

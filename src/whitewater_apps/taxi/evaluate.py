@@ -87,7 +87,7 @@ def _resamples(trips: int, replicates: int, seed: int, device: Device) -> Iterat
         for row in range(len(counts)):
             drawn = np.random.default_rng([seed, first + row]).integers(0, trips, trips)
             counts[row] = np.bincount(drawn, minlength=trips)
-        yield device.from_host(counts)
+        yield device.to_device(counts)
 
 
 def _r2_and_mae(sums: Array) -> tuple[Array, Array]:

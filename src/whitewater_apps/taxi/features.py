@@ -139,7 +139,7 @@ def _boroughs(locations: Array, which: FeatureSet, zones: Zones, device: Device)
     position = {borough: float(number) for number, borough in enumerate(which.boroughs)}
     of_code = [position.get(borough, float("nan")) for borough in zones.boroughs] + [float("nan")]
     # Code -1, a location that the table lacks, takes the last entry.
-    of_location = device.from_host(np.array(of_code)[zones.borough_codes])
+    of_location = device.to_device(np.array(of_code)[zones.borough_codes])
     within = (locations >= 0) & (locations < len(of_location))
     return _known(of_location[device.xp.where(within, locations, 0)], within, device)
 

@@ -63,7 +63,7 @@ class LinearModel:
 
     def predict(self, features: Array, which: FeatureSet, device: Device) -> Array:
         """Return predictions as float64 (trips,) for float64 (trips, features)."""
-        coefficients = device.from_host(np.array(self.coefficients))
+        coefficients = device.to_device(np.array(self.coefficients))
         return _by_slices(
             lambda rows: linear_matrix(rows, which, device) @ coefficients + self.intercept, features, device
         )

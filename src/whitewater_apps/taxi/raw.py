@@ -108,8 +108,8 @@ def blocks(unit: Unit, device: Device, *, block_rows: int) -> Iterator[Parsed]:
 
 def _moved(values: Array | Encoded, device: Device) -> Array | Encoded:
     if isinstance(values, Encoded):
-        return Encoded(device.from_host(values.codes), values.vocabulary)
-    return device.from_host(values)
+        return Encoded(device.to_device(values.codes), values.vocabulary)
+    return device.to_device(values)
 
 
 def fault_of(line: str, file: RawFile) -> str:

@@ -95,7 +95,7 @@ def _boroughs(settings: Clean, zones: Zones, device: Device) -> list[Rule]:
         if borough not in zones.boroughs:
             raise InputError(f"taxi.clean excludes {location.partition('_')[0]}s in {borough}, but the table of zones "
                              "has no zone there. Name the right table in taxi.fetch.files.zones.")  # fmt: skip
-        excluded = device.from_host(np.append(zones.within(borough), False))
+        excluded = device.to_device(np.append(zones.within(borough), False))
         # Location -1, null, takes the last entry.
         return lambda block: excluded[column(location, block, device)]
 

@@ -31,11 +31,11 @@ def _column(series: pd.Series, device: Device) -> Column:
         entries = [*dict.fromkeys(value for value in known if value is not None), "of another row"][::-1]
         places = {value: place for place, value in enumerate(entries)}
         codes = [-1 if value is None else places[value] + row % 2 * len(entries) for row, value in enumerate(known)]
-        return Categories(device.from_host(np.array(codes, np.int32)), pa.array(entries * 2, pa.string()))
+        return Categories(device.to_device(np.array(codes, np.int32)), pa.array(entries * 2, pa.string()))
     if series.dtype == "Int64":
-        valid = device.from_host(series.notna().to_numpy())
-        return Numbers(device.from_host(series.fillna(-7).to_numpy(np.int64)), valid)
-    return Numbers(device.from_host(series.to_numpy()))
+        valid = device.to_device(series.notna().to_numpy())
+        return Numbers(device.to_device(series.fillna(-7).to_numpy(np.int64)), valid)
+    return Numbers(device.to_device(series.to_numpy()))
 
 
 def fields_of(frame: pd.DataFrame) -> dict[str, Field]:

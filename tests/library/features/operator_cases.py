@@ -28,7 +28,7 @@ def numbers(values: Sequence[Any] | npt.NDArray[Any], dtype: str = "float64", de
     """Return a column of numbers; None is null."""
     valid = np.array([value is not None for value in values], bool)
     known = np.array([0 if value is None else value for value in values], dtype)
-    return Numbers(device.from_host(known), None if valid.all() else device.from_host(valid))
+    return Numbers(device.to_device(known), None if valid.all() else device.to_device(valid))
 
 
 def categories(values: Sequence[str | int | None], device: Device = CPU) -> Categories:
@@ -37,7 +37,7 @@ def categories(values: Sequence[str | int | None], device: Device = CPU) -> Cate
     kind = pa.int64() if any(isinstance(value, int) for value in known) else pa.string()
     places = np.cumsum([value is not None for value in values]) - 1
     codes = np.where([value is not None for value in values], places, -1).astype(np.int32)
-    return Categories(device.from_host(codes), pa.array(known, kind))
+    return Categories(device.to_device(codes), pa.array(known, kind))
 
 
 def lists(values: Sequence[Sequence[Any]], dtype: str = "int64", device: Device = CPU) -> Lists:
@@ -45,7 +45,7 @@ def lists(values: Sequence[Sequence[Any]], dtype: str = "int64", device: Device 
     offsets = np.cumsum([0, *map(len, values)]).astype(np.int64)
     flat = [item for row in values for item in row]
     inside = categories(flat, device) if dtype == "text" else numbers(flat, dtype, device)
-    return Lists(device.from_host(offsets), inside)
+    return Lists(device.to_device(offsets), inside)
 
 
 def field_of(name: str, column: Column) -> Field:

@@ -130,7 +130,7 @@ def test_rare_values_have_the_bucket_that_their_bytes_give_on_every_device() -> 
     fitted = fitted_on(operator, [learnt])
     device = cast("Device", StrictDevice())
     for dictionary, codes in ((["a", "b", "d"], [0, 1, 2, -1]), (["d", "b", "a", "b"], [2, 3, 0, -1])):
-        column = Categories(device.from_host(np.array(codes, np.int32)), pa.array(dictionary))
+        column = Categories(device.to_device(np.array(codes, np.int32)), pa.array(dictionary))
         made = operator.transform(("C",), {"C": column}, fitted, Applying(device))["C"]
         assert values_of(made, device) == [102, OUT + bucket("b", 100), OUT + bucket("d", 100), NULL]
 

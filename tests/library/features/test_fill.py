@@ -35,7 +35,7 @@ FINITE = st.floats(-1e300, 1e300) | st.floats(1, 2)
 def median_of(values: npt.NDArray[np.float64], cuts: list[int], device: Device = CPU) -> float:
     """Return the median that FillMedian learns of a column in parts."""
     parts = np.split(values, sorted(cut % (len(values) + 1) for cut in cuts))
-    learnt = fitted_on(FillMedian(), [{"I1": Numbers(device.from_host(part))} for part in parts], device=device)["I1"]
+    learnt = fitted_on(FillMedian(), [{"I1": Numbers(device.to_device(part))} for part in parts], device=device)["I1"]
     assert isinstance(learnt, Median)
     return learnt.median
 

@@ -55,7 +55,7 @@ def test_buckets_do_not_depend_on_codes_which_differ_by_device_or_partition() ->
 
 def test_both_devices_give_the_same_buckets() -> None:
     device = cast("Device", StrictDevice())
-    column = Categories(device.from_host(np.array([0, 5, -1, 3], np.int32)), pa.array(TEXTS))
+    column = Categories(device.to_device(np.array([0, 5, -1, 3], np.int32)), pa.array(TEXTS))
     made = HashBucket(num_buckets=9).transform(("C",), {"C": column}, {}, Applying(device))["C"]
     assert values_of(made, device) == [bucket(value, 9) for value in ["", TEXTS[5], None, "naïve"]]
 

@@ -21,7 +21,7 @@ Floats = npt.NDArray[np.float64]
 def merged(values: Floats, cuts: list[int], device: Device = CPU) -> Moments:
     """Return the moments of values in parts."""
     parts = np.split(values, sorted(cut % (len(values) + 1) for cut in cuts))
-    return reduce(Moments.merged, (moments_of(device.from_host(part), device) for part in parts), Moments.none())
+    return reduce(Moments.merged, (moments_of(device.to_device(part), device) for part in parts), Moments.none())
 
 
 def exact(values: Floats) -> tuple[Fraction, float]:
@@ -83,7 +83,7 @@ def test_moments_of_groups_are_those_of_pandas(offset: float, device: Device) ->
     values[::7] = np.nan
     state = Moments.none(40)
     for part in (slice(0, 0), slice(0, 900), slice(900, 3000)):
-        found = grouped_moments(device.from_host(codes[part]), device.from_host(values[part]), 40, device)
+        found = grouped_moments(device.to_device(codes[part]), device.to_device(values[part]), 40, device)
         state = state.merged(found)
     # Offsets are taken off for pandas, exactly.
     groups = pd.Series(values - offset).groupby(codes).agg(["count", "mean", "var", "min", "max"]).drop(index=-1)

@@ -43,7 +43,7 @@ def test_normalised_columns_are_those_of_scikit_learn(
     operator: Normalize, scaler: Any, offset: float, device: Device
 ) -> None:
     values = awkward(offset)
-    block: Block = {"x": Numbers(device.from_host(values))}
+    block: Block = {"x": Numbers(device.to_device(values))}
     # The oracle is spared the offset, which its own sums do not bear.
     oracle = scaler.fit_transform((values - offset)[:, None])[:, 0]
     fitted = fitted_on(operator, [rows_of(block, slice(0, 100)), rows_of(block, slice(100, None))], device=device)

@@ -204,7 +204,7 @@ def test_a_dictionary_of_arrow_is_read_as_the_texts_are() -> None:
 def test_a_block_becomes_a_block(device: Device) -> None:
     workflow = Workflow((["I"] >> FillMissing(fill_val=1) >> LogOp()) + (["C"] >> Categorify()))
     workflow.fit({"I": [0, 2, None], "C": ["a", "b", "a"]})
-    values, codes = device.from_host(np.array([3, 0])), device.from_host(np.array([1, -1], np.int32))
+    values, codes = device.to_device(np.array([3, 0])), device.to_device(np.array([1, -1], np.int32))
     block = {"I": Numbers(values), "C": Categories(codes, pa.array(["x", "b"]))}
     made = workflow.transform(block, device=device)
     np.testing.assert_allclose(device.to_host(made["I"].values), np.log1p([3, 0]), rtol=1e-6)

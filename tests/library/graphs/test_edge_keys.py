@@ -45,7 +45,7 @@ def encoded_by(device: Device, span: IdSpan | None, *, symmetric: bool = False, 
     encoder = edge_encoder(span, device, symmetric=symmetric, weighted=True, rows=len(source))
     for start, stop in ((0, 1), (1, 700), (700, 700), (700, 5000)):
         columns = (source[start:stop] * factor, target[start:stop] * factor, weight[start:stop])
-        encoder.add(*(device.from_host(column) for column in columns))
+        encoder.add(*(device.to_device(column) for column in columns))
     return encoder.result()
 
 
@@ -96,7 +96,7 @@ def test_a_hash_table_grows_with_the_ids(device: Device) -> None:
     ids = np.random.default_rng(0).integers(-(2**63), 2**63 - 1, 50_000)
     encoder = edge_encoder(None, device, symmetric=False, weighted=False, rows=2 * len(ids))
     for source in (ids, ids[::-1].copy()):
-        encoder.add(device.from_host(source), device.from_host(ids), None)
+        encoder.add(device.to_device(source), device.to_device(ids), None)
     encoded = encoder.result()
     assert encoded.ids is not None
     assert np.array_equal(device.to_host(encoded.ids), np.unique(ids))
@@ -106,14 +106,14 @@ def test_an_id_out_of_the_span_is_refused(device: Device) -> None:
     for wrong in (-401, 601, -(2**63), 2**63 - 1):
         encoder = edge_encoder(SPAN, device, symmetric=False, weighted=False, rows=2)
         with pytest.raises(IntegrityError, match="not from -400 to 600"):
-            encoder.add(device.from_host(np.array([0, wrong])), device.from_host(np.array([0, 0])), None)
+            encoder.add(device.to_device(np.array([0, wrong])), device.to_device(np.array([0, 0])), None)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_buckets_are_in_order_and_lose_nothing(device: Device, weighted: bool) -> None:
     keys = np.random.default_rng(3).integers(0, 1000, 4000).astype(np.uint64) << np.uint64(32) | np.uint64(5)
     weights = np.random.default_rng(4).random(4000) if weighted else None
-    edges = KeyedEdges(device.from_host(keys), None if weights is None else device.from_host(weights))
+    edges = KeyedEdges(device.to_device(keys), None if weights is None else device.to_device(weights))
     found = bucket_edges(edges, device, shift=6, buckets=16)
     order = np.argsort(keys >> np.uint64(38), kind="stable")
     assert np.array_equal(device.to_host(found.edges.keys), keys[order])
@@ -128,7 +128,7 @@ def test_buckets_are_in_order_and_lose_nothing(device: Device, weighted: bool) -
 def test_recoded_edges_have_the_codes_of_the_table(device: Device) -> None:
     table = np.array([2**32 - 1, 7, 0], np.uint32)
     keys = np.array([0 << 32 | 1, 1 << 32 | 2, 2 << 32 | 0], np.uint64)
-    edges = recode_edges(KeyedEdges(device.from_host(keys), None), device.from_host(table), device)
+    edges = recode_edges(KeyedEdges(device.to_device(keys), None), device.to_device(table), device)
     source, target = codes_of(edges, device)
     assert (source.tolist(), target.tolist()) == ([7, 0, 2**32 - 1], [2**32 - 1, 7, 0])
 

@@ -17,7 +17,7 @@ HOUR = 3_600_000_000
 
 
 def column(device: Device, values: list[float] | list[int], dtype: str = "float64") -> np.ndarray:
-    return device.from_host(np.array(values, dtype))
+    return device.to_device(np.array(values, dtype))
 
 
 # The first example compiles.
@@ -56,7 +56,7 @@ def test_each_broken_bound_sets_its_bit(
     device: Device, values: list[float], limits: tuple[float, float, float, float]
 ) -> None:
     above, at_least, below, at_most = limits
-    mask = device.from_host(np.full(len(values), 1, np.int64))
+    mask = device.to_device(np.full(len(values), 1, np.int64))
     mark_outside(column(device, values), Bounds(*limits), mask, 2, device)
     expected = [
         1 + 4 * (value <= above) + 8 * (value < at_least) + 16 * (value >= below) + 32 * (value > at_most)

@@ -57,12 +57,12 @@ def combine(columns: Sequence[Categories], device: Device) -> Categories:
     xp = device.xp
     key = columns[0].codes.astype(np.int64) + 1
     some = columns[0].codes >= 0
-    places = [device.from_host(np.arange(len(columns[0].dictionary) + 1))]
+    places = [device.to_device(np.arange(len(columns[0].dictionary) + 1))]
     for column in columns[1:]:
         width = len(column.dictionary) + 1
         pairs = factorize(key * width + (column.codes + 1), None, device)
         some = some | (column.codes >= 0)
-        distinct = device.from_host(np.from_dlpack(pairs.dictionary))
+        distinct = device.to_device(np.from_dlpack(pairs.dictionary))
         places = [xp.take(place, distinct // width) for place in places] + [distinct % width]
         key = pairs.codes.astype(np.int64)
     codes = xp.where(some, key, -1).astype(np.int32)

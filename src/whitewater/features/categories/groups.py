@@ -143,7 +143,7 @@ class Groups:
         codes, groups = self._distinct(self.number(column.dictionary))
         # The code of null, -1, takes the last one.
         of_code = np.append(codes + 1, NULL).astype(np.int32)
-        return Grouped(device.xp.take(device.from_host(of_code), column.codes), np.concatenate(([NULL], groups)))
+        return Grouped(device.xp.take(device.to_device(of_code), column.codes), np.concatenate(([NULL], groups)))
 
     def _distinct(self, numbers: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Return a code for each entry of a dictionary, whose entries may repeat, and the group of each code."""

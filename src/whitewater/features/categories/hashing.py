@@ -98,7 +98,7 @@ def _value_hashes(column: Column, seed: int, device: Device) -> Callable[[int, i
     """Return a function from a slice of rows to the hashes of their values."""
     xp, null = device.xp, np.uint64(_null(seed))
     if isinstance(column, Categories):
-        table = device.from_host(np.append(hash_values(column.dictionary, seed), null))
+        table = device.to_device(np.append(hash_values(column.dictionary, seed), null))
         return lambda start, stop: xp.take(table, column.codes[start:stop])
     integers = as_integers(column)
 

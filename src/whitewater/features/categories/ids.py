@@ -88,7 +88,7 @@ def ids_of_rows(
     categories = as_categories(column, device)
     # The code of a null, -1, takes the last one.
     ids = np.append(ids_of(categories.dictionary), null).astype(id_type(cardinality), copy=False)
-    return Numbers(device.xp.take(device.from_host(ids), categories.codes))
+    return Numbers(device.xp.take(device.to_device(ids), categories.codes))
 
 
 def scalar(value: Value, name: str, kind: pa.DataType | None = None) -> str | int | None:

@@ -71,7 +71,7 @@ def as_floats(column: Column, device: Device) -> Array:
         return floats if column.valid is None else xp.where(column.valid, floats, np.nan)
     if isinstance(column, Categories) and pa.types.is_int64(column.dictionary.type):
         table = np.append(np.from_dlpack(column.dictionary).astype(np.float64), np.nan)
-        found: Array = xp.take(device.from_host(table), column.codes)
+        found: Array = xp.take(device.to_device(table), column.codes)
         return found
     kind = "lists" if isinstance(column, Lists) else "text"
     raise InputError(f"a column of {kind} is where numbers are needed. Convert it, or give another column.")

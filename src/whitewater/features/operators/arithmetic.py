@@ -116,7 +116,7 @@ class Bucketize(ByNumber):
 
     def numbers(self, name: str, column: Numbers, fitted: Fitted | None, device: Device) -> Numbers:
         xp, values = device.xp, as_floats(column, device)
-        boundaries = device.from_host(np.array(self.boundaries, np.float64))
+        boundaries = device.to_device(np.array(self.boundaries, np.float64))
         buckets = xp.searchsorted(boundaries, values, side="left" if self.right else "right")
         return Numbers(buckets.astype(np.int32), ~xp.isnan(values))
 

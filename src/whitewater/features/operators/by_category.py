@@ -270,7 +270,7 @@ class LearntByCategory(Fitted):
 
 def spread(numbers: Any, codes: Array, device: Device) -> Array:
     """Return the numbers, an array on the host, of the rows with these codes."""
-    rows: Array = device.xp.take(device.from_host(numbers), codes)
+    rows: Array = device.xp.take(device.to_device(numbers), codes)
     return rows
 
 

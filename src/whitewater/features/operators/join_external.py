@@ -207,9 +207,9 @@ class JoinedTable(Fitted):
     def found(self, block: Block, device: Device) -> dict[str, Column]:
         """Return the columns, by name, for the keys of a block, on the device."""
         keys = self._grouping.categories(block, device)
-        rows = device.from_host(self.groups.groups(keys.dictionary))[keys.codes]
+        rows = device.to_device(self.groups.groups(keys.dictionary))[keys.codes]
         return {
-            name: moved(column, lambda each: device.from_host(each)[rows]) for name, column in self._on_host.items()
+            name: moved(column, lambda each: device.to_device(each)[rows]) for name, column in self._on_host.items()
         }
 
     @cached_property

@@ -183,7 +183,7 @@ def cells_of(codes: Array, size: int, periods: Array, device: Device) -> tuple[A
     xp = device.xp
     if not len(codes):
         nothing = np.empty(0, np.int64)
-        return device.from_host(nothing.astype(np.int32)), nothing, nothing
+        return device.to_device(nothing.astype(np.int32)), nothing, nothing
     first, last = int(periods.min()), int(periods.max())
     width = last - first + 1
     if size * width <= DENSE * len(codes):

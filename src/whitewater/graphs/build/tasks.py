@@ -98,8 +98,8 @@ def number(task: int, *, words: Sequence[Words], ids: Array, buckets: Buckets, s
     table = np.searchsorted(ids, read(own.ids)).astype(np.uint32)
     if own.ranks is not None:
         table = table[read(own.ranks)]
-    weights = None if own.weights is None else device.from_host(read(own.weights))
-    edges = recode_edges(KeyedEdges(device.from_host(read(own.keys)), weights), device.from_host(table), device)
+    weights = None if own.weights is None else device.to_device(read(own.weights))
+    edges = recode_edges(KeyedEdges(device.to_device(read(own.keys)), weights), device.to_device(table), device)
     return _piece(edges, buckets, spool and spool / f"numbered-{task}", device)
 
 

@@ -78,7 +78,7 @@ def linked(task: tuple[int, int], *, rows: Array, stops: Array, folder: Genotype
     # Those behind the task's own variants are compared with none: their pairs are another task's.
     reach = np.arange(1, read.variants + 1, dtype=np.int32)
     reach[: stop - start] = stops[start:stop] - start
-    genotypes = Genotypes(device.from_host(read.codes), read.samples, read.ploidy)
+    genotypes = Genotypes(device.to_device(read.codes), read.samples, read.ploidy)
     return device.correlated_variants(genotypes, reach, threshold) + np.int32(start)
 
 

@@ -81,7 +81,7 @@ def lay_out(run: Run[Umap], scores: npt.NDArray[np.float32]) -> npt.NDArray[np.f
     estimator = estimators.umap(
         device, neighbors=settings.neighbors, minimum_distance=settings.minimum_distance, seed=settings.seed
     )
-    places = device.to_host(estimator.fit_transform(device.from_host(scores))).astype(np.float64)
+    places = device.to_host(estimator.fit_transform(device.to_device(scores))).astype(np.float64)
     if not np.isfinite(places).all():
         raise IntegrityError(
             "genomics.umap: a place on the map is not a finite number. Set genomics.umap.neighbors to another value."

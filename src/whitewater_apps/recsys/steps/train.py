@@ -61,7 +61,7 @@ class Parts:
 
     def choose(self, names: Sequence[str], device: "Device") -> "Parts":
         """Return some of the features."""
-        places = device.from_host(np.array([self.names.index(name) for name in names]))
+        places = device.to_device(np.array([self.names.index(name) for name in names]))
         chosen = [FeatureMatrix(part.X[:, places], part.y, part.of) for part in (self.train, self.valid, self.test)]
         return Parts(tuple(names), *chosen)
 

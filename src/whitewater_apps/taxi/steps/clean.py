@@ -60,7 +60,7 @@ class Cleaning:
 
     def rules(self, file: int) -> tuple[Rule, ...]:
         """Return the rules for the trips of one file."""
-        usual = {code: self.device.from_host(months) for code, months in self.usual_months[file].items()}
+        usual = {code: self.device.to_device(months) for code, months in self.usual_months[file].items()}
         return rules(self.settings, self.zones, self.device, usual_months=usual)
 
 
@@ -206,7 +206,7 @@ def _count(service: Array, month: Array, mask: Array, device: Device) -> Counter
 def _ids(locations: Array, zones: Zones, device: Device) -> Ids:
     missing = int((locations == NULL_INTEGER).sum())
     # Location -1, null, takes the last entry.
-    lacking = device.from_host(np.append(zones.borough_codes == NULL_INTEGER, False))
+    lacking = device.to_device(np.append(zones.borough_codes == NULL_INTEGER, False))
     found, rows = np.unique(device.to_host(locations[lacking[locations]]), return_counts=True)
     unknown = Counter(dict(zip(found.tolist(), rows.tolist(), strict=True)))
     return Ids(len(locations) - missing, missing, unknown)

@@ -178,7 +178,7 @@ def _train(
     """Place features, target and pickup times of both parts on the workers once, then search, fit and test there."""
     placed: dict[Service, tuple[Any, ...]] = {
         service: tuple(
-            client.place(run.device.from_host(array))
+            client.place(run.device.to_device(array))
             for part in (split.training, split.held_out)
             for array in (part.features, part.target, part.pickup)
         )

@@ -122,7 +122,7 @@ def _decode(name: str, column: Array | Encoded, device: Device) -> Array:
         return column
     codes = np.array([*(code_of(name, text) for text in column.vocabulary), NULL_INTEGER], np.dtype(KINDS[name]))
     # Code -1, null, takes the last entry.
-    decoded: Array = device.from_host(codes)[column.codes]
+    decoded: Array = device.to_device(codes)[column.codes]
     return decoded
 
 
