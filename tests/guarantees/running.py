@@ -47,6 +47,8 @@ DEADLINE = 400.0
 # What `make test` sets for its own commands: its packages, and that a make which is started is not the first.
 NOT_PASSED_ON = ("PYTHONPATH", "MAKEFLAGS", "MAKELEVEL", "MFLAGS")
 POLL = 0.005
+# Snakemake runs a copy of a step's script, whose name ends with that of the script.
+SCRIPT = re.compile(r"\.snakemake/scripts/")
 NAMES = "|".join(TINY)
 OURS = re.compile(rf"^(?:(?:Config|Input|Device|Integrity|Resource)Error:|(?:{NAMES}) \w+ failed:)", re.MULTILINE)
 # What Snakemake says after a message of ours.
@@ -111,8 +113,7 @@ class Running:
 def find_step(parent: psutil.Process, name: str) -> psutil.Process | None:
     """Return the process of a step among the descendants of a process."""
     for process in parent.children(recursive=True):
-        command = _command(process)
-        if command[1:3] == ["-m", "whitewater"] and command[4:5] == [name]:
+        if SCRIPT.search(" ".join(_command(process)[1:2])) and _command(process)[1].endswith(f".{name}.py"):
             return process
     return None
 
