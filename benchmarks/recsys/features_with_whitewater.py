@@ -12,7 +12,7 @@ from benchmarks.recsys.features_variant import CATEGORICAL, CONTINUOUS, KEY, THR
 from whitewater.features.config import Fit
 from whitewater.features.dataset import Dataset
 from whitewater.features.operators import Categorify, Clip, FillMissing, LogOp, Normalize
-from whitewater.features.transforming import write_in_order
+from whitewater.features.transform import write_in_order
 from whitewater.features.workflow import Workflow
 from whitewater.process import leave
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from benchmarks.recsys.features_variant import CATEGORICAL, CONTINUOUS
 from benchmarks.recsys.load_variant import BATCH_ROWS, WINDOW_ROWS, Epoch, Work, main
 from whitewater.features.feature_folder import open_features
-from whitewater.features.loading import Batches
+from whitewater.features.loader import Batches
 
 
 def open_batches(work: Work) -> Epoch:

@@ -19,13 +19,14 @@ from tests.recsys_logs import clicks, features, other_features, write_log, write
 from whitewater.config.base import Section
 from whitewater.engines import Device
 from whitewater.engines.config import Cluster
-from whitewater.features import dataset, fitting, loading, shuffling, transform_command
+from whitewater.features import dataset, loader, shuffling
+from whitewater.features import fit as fitting
 from whitewater.features.categories.values import as_floats
 from whitewater.features.config import Feature, Fit
 from whitewater.features.dataset import Dataset
 from whitewater.features.feature_folder import open_features
 from whitewater.features.graph import Node
-from whitewater.features.loading import Batches
+from whitewater.features.loader import Batches
 from whitewater.features.operators import (
     Categorify,
     FillMedian,
@@ -47,6 +48,7 @@ from whitewater.features.workflow import Workflow
 from whitewater.io.store import read_json
 from whitewater.step import Output, Run
 from whitewater.tables.columns import Block, Categories, Column, Lists, Numbers
+from whitewater_apps.recsys import cli
 from whitewater_apps.recsys.config import Drift, Features, Train
 from whitewater_apps.recsys.steps.drift import drift
 from whitewater_apps.recsys.steps.features import features as features_step
@@ -157,7 +159,7 @@ def spread_out() -> Iterator[None]:
         patch.setattr(medians, "RUNS", 16)
         patch.setattr(medians, "NARROW", 16)
         patch.setattr(shuffling, "BUCKET_ROWS", ROWS // 3)
-        patch.setattr(loading, "_BLOCK_ROWS", 64)
+        patch.setattr(loader, "_BLOCK_ROWS", 64)
         yield
 
 
@@ -227,8 +229,8 @@ def serve(workflow: Path, device: Device, case: WorkflowCase, *, inputs: Path, f
     folder.mkdir(exist_ok=True)
     command = ["--workflow", str(workflow), str(inputs / "clicks"), str(folder / "serving.parquet"), "--threads", "2"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(transform_command, "resolve", lambda _: device)
-        transform_command.main(command)
+        patch.setattr(cli, "resolve", lambda _: device)
+        cli.main(command)
     loaded, table = Workflow.load(workflow), data()
     times = table["time"].combine_chunks()
     as_mapping = {**dict(zip(table.column_names, table.columns, strict=True)), "time": np.from_dlpack(times)}

@@ -23,7 +23,7 @@ from whitewater.errors import ConfigError, InputError, IntegrityError, Whitewate
 from whitewater.features import operators
 from whitewater.features.plan import Plan, Stage, staged_operator
 from whitewater.features.schema import Schema, described, field_of
-from whitewater.features.transforming import Transformation
+from whitewater.features.transform import Transformation
 from whitewater.io.folder import Format, write_file
 from whitewater.io.store import check_replaceable, staged
 

@@ -131,7 +131,7 @@ def _signature(status: os.stat_result) -> tuple[int, int]:
 
 
 def _physical(type_: pa.DataType) -> str:
-    """Return how Parquet stores a number of a type that `whitewater.features.loading` loads."""
+    """Return how Parquet stores a number of a type that `whitewater.features.loader` loads."""
     wide = {pa.bool_(): "BOOLEAN", pa.float32(): "FLOAT", pa.float64(): "DOUBLE", pa.int64(): "INT64"}
     return wide.get(type_, "INT32")
 

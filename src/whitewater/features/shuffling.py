@@ -21,7 +21,7 @@ from whitewater.features.categories.hashing import row_hash
 from whitewater.features.dataset import Dataset, Part
 from whitewater.features.feature_folder import FeatureFile, file_name
 from whitewater.features.rows import as_table
-from whitewater.features.transforming import Transformation, even
+from whitewater.features.transform import Transformation, even
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 from whitewater.tables.columns import moved
 from whitewater.tables.parquet.columns import column_of

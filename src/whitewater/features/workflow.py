@@ -23,12 +23,12 @@ from whitewater.errors import ConfigError
 from whitewater.features.config import Fit
 from whitewater.features.dataset import Dataset
 from whitewater.features.feature_folder import FORMAT
-from whitewater.features.fitting import learn
+from whitewater.features.fit import learn
 from whitewater.features.graph import Node, Selection, as_node
 from whitewater.features.operator import Applying
 from whitewater.features.plan import bind
 from whitewater.features.schema import Schema
-from whitewater.features.transforming import Transformation, write_in_order
+from whitewater.features.transform import Transformation, write_in_order
 from whitewater.io.store import check_replaceable, staged
 from whitewater.step import Run
 from whitewater.tables.columns import Categories, Lists, Numbers
@@ -92,7 +92,7 @@ class Workflow:
         scratch: Path,
         memory_share: float = Fit().memory_share,
     ) -> None:
-        """Learn as `fit` does, with workers that are there already; see `whitewater.features.fitting.learn`."""
+        """Learn as `fit` does, with workers that are there already; see `whitewater.features.fit.learn`."""
         if self._graph is None:
             raise ConfigError("a loaded workflow is fitted already. Build it anew to fit it again.")
         plan = bind(self._graph, dataset.schema)

@@ -18,6 +18,6 @@ RECSYS = Application(
         "plot",
         "manifest",
     ),
-    commands={"transform": "whitewater.features.transform_command:main"},
+    commands={"transform": "whitewater_apps.recsys.cli:main"},
     headline="whitewater_apps.recsys.headline:headline",
 )

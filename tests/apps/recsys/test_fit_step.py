@@ -15,11 +15,12 @@ import pytest
 from tests.recsys_logs import clicks, write_log
 from whitewater.engines import resolve
 from whitewater.errors import ConfigError, InputError, IntegrityError
-from whitewater.features import dataset, shuffling, transform_command
+from whitewater.features import dataset, shuffling
 from whitewater.features.config import Feature, Fit
 from whitewater.features.feature_folder import FeatureFolder, open_features
 from whitewater.features.workflow import Workflow
 from whitewater.step import Output, Run
+from whitewater_apps.recsys import cli
 from whitewater_apps.recsys.config import Features
 from whitewater_apps.recsys.steps.features import features
 from whitewater_apps.recsys.steps.fit import fit
@@ -218,9 +219,7 @@ def source(tmp_path: Path) -> Path:
 
 
 def transform(out: Path, source: Path, *options: str) -> int:
-    return transform_command.main(
-        ["--workflow", str(out / "workflow"), str(source), str(out / "out.parquet"), *options]
-    )
+    return cli.main(["--workflow", str(out / "workflow"), str(source), str(out / "out.parquet"), *options])
 
 
 @pytest.mark.parametrize("threads", ["1", "3"])
@@ -247,5 +246,22 @@ def test_wrong_arguments_are_told(out: Path, source: Path, options: list[str]) -
 
 def test_the_file_that_is_read_is_not_written(out: Path, source: Path) -> None:
     with pytest.raises(ConfigError, match="Write to another one"):
-        transform_command.main(["--workflow", str(out / "workflow"), str(source), str(source)])
+        cli.main(["--workflow", str(out / "workflow"), str(source), str(source)])
     assert pq.read_table(source).equals(CLICKS)
+
+
+@pytest.mark.parametrize("folder", ["", "results"])
+def test_the_command_replaces_no_folder(folder: str, tmp_path: Path) -> None:
+    kept = tmp_path / "results" / "kept"
+    kept.parent.mkdir()
+    kept.write_text("kept")
+
+    with pytest.raises(ConfigError, match="no file"):
+        cli.main(["--workflow", "workflow", "in.parquet", str(tmp_path / folder)])
+
+    assert kept.read_text() == "kept"
+
+
+def test_the_command_writes_nothing_into_the_folder_that_it_reads(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="folder that is read"):
+        cli.main(["--workflow", "workflow", str(tmp_path), str(tmp_path / "out.parquet")])

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 
 from whitewater.errors import ConfigError, InputError
-from whitewater.features import transform_command
 from whitewater.features.config import Feature, Fit
 from whitewater.features.graph import Node
 from whitewater.features.log_folder import LogColumn, LogWriter, file_name
@@ -23,7 +22,7 @@ from whitewater.features.operators import (
     TagAsItemID,
     TargetEncoding,
 )
-from whitewater.features.transformer import Transformer
+from whitewater.features.serve import Transformer
 from whitewater.features.workflow import Workflow
 
 ROWS = 40
@@ -136,23 +135,6 @@ def test_a_byte_of_a_log_that_changed_is_found(tmp_path: Path) -> None:
 
     with pytest.raises(InputError, match="checksum"):
         Workflow(["text"] >> Categorify()).fit(log.path)
-
-
-@pytest.mark.parametrize("folder", ["", "results"])
-def test_the_command_replaces_no_folder(folder: str, tmp_path: Path) -> None:
-    kept = tmp_path / "results" / "kept"
-    kept.parent.mkdir()
-    kept.write_text("kept")
-
-    with pytest.raises(ConfigError, match="no file"):
-        transform_command.main(["--workflow", "workflow", "in.parquet", str(tmp_path / folder)])
-
-    assert kept.read_text() == "kept"
-
-
-def test_the_command_writes_nothing_into_the_folder_that_it_reads(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="folder that is read"):
-        transform_command.main(["--workflow", "workflow", str(tmp_path), str(tmp_path / "out.parquet")])
 
 
 def served(workflow: Workflow, value: Any) -> Value:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tests.recsys_logs import clicks, features, write_log, write_parts
 from whitewater.engines import Device, memory, resolve
 from whitewater.errors import ConfigError, InputError, ResourceError
-from whitewater.features import dataset, fitting
+from whitewater.features import dataset, fit
 from whitewater.features.config import Fit
 from whitewater.features.dataset import Dataset
 from whitewater.features.feature_folder import open_features
@@ -79,7 +79,7 @@ def test_ids_hashes_and_folds_do_not_depend_on_parts_or_order(sizes: list[int], 
     parts = [shuffled.slice(start, stop - start) for start, stop in zip(cuts, [*cuts[1:], ROWS], strict=True)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dataset, "FEW_ROWS", 0)
-        patch.setattr(fitting, "SPAN_ROWS", 100)
+        patch.setattr(fit, "SPAN_ROWS", 100)
         workflow = fitted(pa.concat_tables(parts))
         assert_same(workflow.transform(CLICKS), SERVED)
         assert_same(workflow.transform(CLICKS, training=True), TRAINED)
@@ -88,7 +88,7 @@ def test_ids_hashes_and_folds_do_not_depend_on_parts_or_order(sizes: list[int], 
 @pytest.mark.parametrize("span_rows", [1, 150, 10**6])
 def test_threads_change_no_bit(span_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dataset, "FEW_ROWS", 0)
-    monkeypatch.setattr(fitting, "SPAN_ROWS", span_rows)
+    monkeypatch.setattr(fit, "SPAN_ROWS", span_rows)
     data = pa.concat_tables([CLICKS.slice(start, 70) for start in range(0, ROWS, 70)])
     one, many = fitted(data, threads=1), fitted(data, threads=50)
     assert one.transform(CLICKS, threads=1).equals(many.transform(CLICKS, threads=3))
@@ -152,7 +152,7 @@ class LessThirdLargest(Operator):
 @pytest.mark.parametrize("threads", [1, 8])
 def test_a_statistic_may_ask_for_more_passes(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dataset, "FEW_ROWS", 0)
-    monkeypatch.setattr(fitting, "SPAN_ROWS", 2)
+    monkeypatch.setattr(fit, "SPAN_ROWS", 2)
     batches = [pa.table({"a": [5.0, 9.0], "b": [1.0, 2.0]}), pa.table({"a": [7.0], "b": [3.0]})]
     graph = ["a", "b"] >> LessThirdLargest() >> LessThirdLargest()
     made = Workflow(graph).fit(pa.concat_tables(batches), threads=threads).transform(batches[1])

@@ -10,7 +10,7 @@ from whitewater.features.dataset import Dataset
 from whitewater.features.feature_folder import write_features
 from whitewater.features.log_folder import ROW_ID, Log, open_log
 from whitewater.features.shuffling import ROW_BYTES, Shuffle, buckets_of, gather, scatter
-from whitewater.features.transforming import Transformation, check_rows, tagged, write_in_order
+from whitewater.features.transform import Transformation, check_rows, tagged, write_in_order
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.recsys.config import Features

@@ -7,16 +7,16 @@ from typing import Any, cast
 
 from whitewater.features import artefact
 from whitewater.features.config import Fit
-from whitewater.features.configured import graph_of, refuse_periods
 from whitewater.features.dataset import Dataset
 from whitewater.features.log_folder import ROW_ID, open_log
 from whitewater.features.schema import described
-from whitewater.features.transforming import Transformation
+from whitewater.features.transform import Transformation
 from whitewater.features.workflow import Workflow
 from whitewater.io.store import write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.recsys.config import Source
+from whitewater_apps.recsys.feature_groups import default_features, graph_of, refuse_periods
 
 
 def fit(run: Run[Fit], *, train: Path, workflow: Output, statistics: Output) -> None:
@@ -25,10 +25,8 @@ def fit(run: Run[Fit], *, train: Path, workflow: Output, statistics: Output) -> 
     Raises ConfigError if the features cannot be made of the log's columns; InputError if the log is missing or damaged;
     ResourceError if its row groups do not fit into memory.
     """
-    from whitewater_apps.recsys.default_features import features
-
     log = open_log(train)
-    groups = run.settings.features or features(cast("Source", log.source), log.columns)
+    groups = run.settings.features or default_features(cast("Source", log.source), log.columns)
     dataset = Dataset(train)
     made = Workflow(graph_of(groups, log.columns, dataset.schema), carry=(log.label, ROW_ID))
     if log.time.unit == "position":

@@ -23,7 +23,7 @@ from whitewater.learn.estimators import BoostedTrees, logistic_regression
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.recsys.config import Train
-from whitewater_apps.recsys.default_features import PLAIN
+from whitewater_apps.recsys.feature_groups import PLAIN
 from whitewater_apps.recsys.prediction_quality import quality
 
 if TYPE_CHECKING:

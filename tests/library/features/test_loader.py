@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 
 from whitewater.engines import memory, resolve
 from whitewater.errors import ConfigError, InputError, IntegrityError, ResourceError
-from whitewater.features import loading
+from whitewater.features import loader
 from whitewater.features.feature_folder import FeatureFile, FeatureFolder, file_name, open_features, write_features
-from whitewater.features.loading import Batch, Batches
+from whitewater.features.loader import Batch, Batches
 from whitewater.features.schema import Field, Schema
 from whitewater.tables.parquet.columns import column_of
 from whitewater.tables.parquet.writing import write_columns
@@ -176,7 +176,7 @@ def test_each_row_is_in_one_batch_of_one_shard(
     fields = (FIELDS[1], FIELDS[-1])
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         features = folder_of(Path(folder) / "f", table_of(rows), fields=fields, **written)
-        patch.setattr(loading, "_BLOCK_ROWS", block)
+        patch.setattr(loader, "_BLOCK_ROWS", block)
         parts = [
             Batches(features, columns=["row_id", "user"], shard=(index, shards), **options) for index in range(shards)
         ]
@@ -219,7 +219,7 @@ def test_batches_sent_to_another_process_are_the_same(features: FeatureFolder) -
 
 
 def test_rows_of_a_batch_are_from_all_over_the_folder(monkeypatch: pytest.MonkeyPatch, features: FeatureFolder) -> None:
-    monkeypatch.setattr(loading, "_BLOCK_ROWS", 50)
+    monkeypatch.setattr(loader, "_BLOCK_ROWS", 50)
     order = np.array(ids_of(features, seed=2, window_rows=500))
     assert abs(np.corrcoef(order, np.arange(5003))[0, 1]) < 0.1
     assert np.median(np.abs(np.diff(order))) > 500

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from whitewater.features.graph import Inputs
     from whitewater.features.operator import Row, RowFunction, Value
     from whitewater.features.plan import Origin, Stage
-    from whitewater.features.transforming import Transformation
+    from whitewater.features.transform import Transformation
     from whitewater.features.workflow import Workflow
 
 # Up to it a float of 64 bits is every integer.

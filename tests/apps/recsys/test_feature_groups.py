@@ -10,11 +10,10 @@ import yaml
 
 from whitewater.errors import ConfigError
 from whitewater.features.config import Fit, Role
-from whitewater.features.configured import graph_of
 from whitewater.features.log_folder import FIRST, TYPES, LogColumn
 from whitewater.features.schema import Field, Schema
 from whitewater_apps.recsys.config import Simulate, Source
-from whitewater_apps.recsys.default_features import features
+from whitewater_apps.recsys.feature_groups import default_features, graph_of
 from whitewater_apps.recsys.sources.files import CRITEO, simulated_columns
 from whitewater_apps.recsys.sources.movielens import COLUMNS
 
@@ -50,7 +49,7 @@ def schema(columns: list[LogColumn]) -> Schema:
 @pytest.mark.parametrize("source", ["generated", "criteo", "movielens"])
 def test_the_groups_are_features_of_the_sources_log(source: Source) -> None:
     columns = columns_of(source)
-    found = features(source, roles(columns))
+    found = default_features(source, roles(columns))
     assert [group.name for group in found] == GROUPS[source]
     graph_of(found, roles(columns), schema(columns))
     used = {name for group in found for each in group.columns for name in ((each,) if isinstance(each, str) else each)}
@@ -58,7 +57,7 @@ def test_the_groups_are_features_of_the_sources_log(source: Source) -> None:
 
 
 def test_columns_about_an_offset_keep_what_tells_them_apart() -> None:
-    found = {group.name: group for group in features("generated", roles(columns_of("generated")))}
+    found = {group.name: group for group in default_features("generated", roles(columns_of("generated")))}
     assert found["offsets"].columns == ("I12", "I13")
     assert "I13" not in found["numeric"].columns
     assert "LogOp" in found["numeric"].operators
@@ -67,12 +66,12 @@ def test_columns_about_an_offset_keep_what_tells_them_apart() -> None:
 
 def test_a_group_without_columns_is_left_out() -> None:
     columns: dict[str, Role] = {"C1": "categorical", "C2": "categorical"}
-    assert [group.name for group in features("generated", columns)] == ["categories", "targets", "past_counts"]
+    assert [group.name for group in default_features("generated", columns)] == ["categories", "targets", "past_counts"]
 
 
 def test_the_features_of_files_must_be_said_and_the_example_is_a_configuration() -> None:
     with pytest.raises(ConfigError, match=r"recsys\.fit\.features is empty") as raised:
-        features("files", {"a": "continuous"})
+        default_features("files", {"a": "continuous"})
     example = yaml.safe_load(str(raised.value).partition("\n")[2])
     fit = Fit.model_validate(example["recsys"]["fit"])
     numbers = [LogColumn(name, "continuous", "float64") for name in ("price", "count_a")]

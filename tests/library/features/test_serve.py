@@ -18,7 +18,7 @@ from whitewater.errors import InputError
 from whitewater.features.dataset import Dataset
 from whitewater.features.operators import OPERATORS, Categorify, FillMissing, LogOp, Normalize, PastCount, Rename
 from whitewater.features.plan import bind
-from whitewater.features.transformer import Transformer
+from whitewater.features.serve import Transformer
 from whitewater.features.workflow import Workflow
 
 CLICKS = clicks(500)
