@@ -21,7 +21,8 @@ from pydantic import JsonValue
 from benchmarks.published.dask_cluster import frames_of
 from benchmarks.published.row import BOTH, CallCase, Published, Row, Timed, Variant, Work
 from benchmarks.published.yellow_csv import DEGREES, HUNDREDTHS, YellowCsv, numbers, parse, units_of
-from whitewater.engines import NULL_INTEGER, Array, Device, Encoded, Kind, RawBlock
+from whitewater.engines import Array, Device
+from whitewater.tables.blocks import NULL_INTEGER, Encoded, Kind, RawBlock
 
 FILES = YellowCsv(months=("2015-01",), rows=12_748_986)
 TIMES = ("tpep_pickup_datetime", "tpep_dropoff_datetime")

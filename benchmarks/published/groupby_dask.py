@@ -17,8 +17,9 @@ from benchmarks.published.csv_sum import MONTHS_OF_2016, block_bytes
 from benchmarks.published.dask_cluster import dask_client
 from benchmarks.published.row import BOTH, CallCase, Row, Timed, Variant, Work
 from benchmarks.published.yellow_csv import DTYPES, YellowCsv, counts, duckdb_source, numbers, parse, units_of
-from whitewater.engines import NULL_INTEGER, Array, Device
+from whitewater.engines import Array, Device
 from whitewater.errors import InputError
+from whitewater.tables.blocks import NULL_INTEGER
 from whitewater.tables.categories import count_codes, sum_by_code
 from whitewater_apps.taxi.raw import Unit
 

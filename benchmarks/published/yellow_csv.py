@@ -19,8 +19,9 @@ import numpy as np
 
 from benchmarks.published.row import SEED, Work
 from benchmarks.report import Size
-from whitewater.engines import BAD_INTEGER, Array, Device, Kind, RawBlock
+from whitewater.engines import Array, Device
 from whitewater.errors import InputError
+from whitewater.tables.blocks import BAD_INTEGER, Kind, RawBlock
 from whitewater_apps.taxi import synthetic as simulation
 from whitewater_apps.taxi.raw import BYTES_A_ROW, Unit, blocks, open_raw, units
 from whitewater_apps.taxi.schema import RawColumn

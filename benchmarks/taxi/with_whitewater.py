@@ -15,8 +15,9 @@ from typing import TypeVar
 import numpy as np
 
 from benchmarks.taxi.variant import CARD, MAXIMUM_FARE, MAXIMUM_HOURS, MAXIMUM_MILES, Answer, Work, answer, main
-from whitewater.engines import Array, Block, Device, GroupStatistics
+from whitewater.engines import Array, Device
 from whitewater.process import leave
+from whitewater.tables.blocks import Block, GroupStatistics
 from whitewater.tables.elementwise import ratio
 from whitewater.tables.group_statistics import GroupAccumulator
 from whitewater_apps.taxi.blocks import slices

@@ -23,9 +23,10 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LogisticRegression
 
 from tests.contract.device_array import DeviceArray, Namespace, record
-from whitewater.engines import Array, Block, Device, Encoded, Kind, RawBlock, gpu_kernels
+from whitewater.engines import Array, Device, gpu_kernels
 from whitewater.engines.workers import Threads
 from whitewater.learn import estimators
+from whitewater.tables.blocks import Block, Encoded, Kind, RawBlock
 from whitewater.tables.columns import Categories, Column, Lists, Numbers, moved
 from whitewater.tables.group_statistics import CpuGroupAccumulator
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from whitewater.graphs.in_edges import Edges, InEdges
 
 CPU = Device()
-# As `whitewater.engines.blocks` defines the kinds.
+# As `whitewater.tables.blocks` defines the kinds.
 DTYPES: dict[Kind, str] = {"timestamp": "int64", "float64": "float64", "text": "int32"}
 FLOATS = ("float32", "float64")
 CUPY = Namespace("cupy", np)

@@ -15,9 +15,10 @@ from sklearn.metrics import r2_score
 
 from tests.contract.simulated_gpu import genotypes, looked_up_counted_and_compared
 from tests.contract.simulated_graph import PULLED, found
-from whitewater.engines import BAD_INTEGER, NULL_INTEGER, NULL_TIMESTAMP, Array, Device, Encoded, Kind
+from whitewater.engines import Array, Device
 from whitewater.errors import InputError, IntegrityError
 from whitewater.learn.estimators import forest_as_treelite, forest_from_treelite, random_forest, ridge, umap
+from whitewater.tables.blocks import BAD_INTEGER, NULL_INTEGER, NULL_TIMESTAMP, Encoded, Kind
 from whitewater.tables.group_statistics import bin_bounds
 from whitewater.tables.stable_hash import hash_int64
 

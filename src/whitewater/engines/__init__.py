@@ -1,31 +1,23 @@
 """Where computation happens: one object that a step is given, the CPU's or the GPU's."""
 
-from whitewater.engines.blocks import (
-    BAD_INTEGER,
-    NULL_INTEGER,
-    NULL_TIMESTAMP,
-    Array,
-    Block,
-    Encoded,
-    GroupStatistics,
-    Kind,
-    Parsed,
-    RawBlock,
-)
-from whitewater.engines.device import Device
-from whitewater.engines.resolve import resolve
+from __future__ import annotations
 
-__all__ = [
-    "BAD_INTEGER",
-    "NULL_INTEGER",
-    "NULL_TIMESTAMP",
-    "Array",
-    "Block",
-    "Device",
-    "Encoded",
-    "GroupStatistics",
-    "Kind",
-    "Parsed",
-    "RawBlock",
-    "resolve",
-]
+from whitewater.engines.device import Array, Device
+from whitewater.errors import DeviceError
+
+__all__ = ["Array", "Device", "resolve"]
+
+
+def resolve(name: str) -> Device:
+    """Return the device called ``cpu`` or ``gpu``.
+
+    Raises DeviceError if the name is unknown, or the device's packages or hardware are not usable here. There is no
+    fallback.
+    """
+    if name == "cpu":
+        return Device()
+    if name == "gpu":
+        from whitewater.engines.gpu import GpuDevice
+
+        return GpuDevice.connect()
+    raise DeviceError(f"device {name!r} does not exist. Use cpu or gpu.")

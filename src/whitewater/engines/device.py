@@ -10,7 +10,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
-from whitewater.engines.blocks import Array, Block, Kind, RawBlock
+import numpy.typing as npt
+
 from whitewater.versions import versions
 
 if TYPE_CHECKING:
@@ -18,11 +19,12 @@ if TYPE_CHECKING:
     from whitewater.engines.workers import Workers
     from whitewater.genotypes.genotypes import Genotypes
     from whitewater.graphs.in_edges import Edges, InEdges
+    from whitewater.tables.blocks import Block, Kind, RawBlock
     from whitewater.tables.columns import Column
     from whitewater.tables.group_statistics import GroupAccumulator
 
-# Kinds of blocks are read here by other packages, too.
-__all__ = ["Array", "Block", "Device", "Kind", "RawBlock"]
+# An array of a device: NumPy's on the CPU and CuPy's on a GPU; static types are NumPy's.
+Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)

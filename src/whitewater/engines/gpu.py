@@ -10,8 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
-from whitewater.engines.blocks import Array, Block, Kind, RawBlock
-from whitewater.engines.device import Device
+from whitewater.engines.device import Array, Device
 from whitewater.engines.gpu_check import missing_gpu
 from whitewater.errors import DeviceError
 from whitewater.versions import versions
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from whitewater.engines.workers import Workers
     from whitewater.genotypes.genotypes import Genotypes
     from whitewater.graphs.in_edges import Edges, InEdges
+    from whitewater.tables.blocks import Block, Kind, RawBlock
     from whitewater.tables.columns import Column
     from whitewater.tables.group_statistics import GroupAccumulator
 

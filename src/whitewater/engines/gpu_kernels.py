@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from numba import config, cuda
 
-from whitewater.engines.blocks import Array
+from whitewater.engines.device import Array
 from whitewater.genotypes.pair_kernels import are_correlated, are_correlated_dosages, fill_row
 from whitewater.tables.group_kernels import band_of, bin_of, lower_square, units_of, upper_square
 

@@ -11,7 +11,7 @@ from types import ModuleType
 
 import numpy as np
 
-from whitewater.engines.blocks import Array
+from whitewater.engines import Array
 
 GENOTYPES_A_BYTE = 4
 MISSING_CODE = 3

@@ -9,7 +9,7 @@ from types import ModuleType
 
 import numpy as np
 
-from whitewater.engines.blocks import Array
+from whitewater.engines import Array
 from whitewater.engines.kernel import int64, kernel, part, uint64
 
 LANES = 0x5555555555555555

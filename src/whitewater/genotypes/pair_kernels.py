@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from whitewater.engines.blocks import Array
+from whitewater.engines import Array
 from whitewater.engines.kernel import int64, kernel, part, uint64
 from whitewater.genotypes.kernels import LANES, ones
 

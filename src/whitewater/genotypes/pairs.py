@@ -11,7 +11,7 @@ from types import ModuleType
 
 import numpy as np
 
-from whitewater.engines.blocks import Array
+from whitewater.engines import Array
 from whitewater.genotypes.genotypes import Genotypes
 from whitewater.genotypes.pair_kernels import (
     BYTES_A_PLANE_WORD,

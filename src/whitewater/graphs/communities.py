@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from whitewater.engines.blocks import Array
+from whitewater.engines import Array
 from whitewater.errors import ResourceError
 from whitewater.graphs.in_edges import Edges
 from whitewater.graphs.library_gpu import MOST_EDGES, gpu_free_memory, library_bytes

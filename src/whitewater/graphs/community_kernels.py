@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from whitewater.engines.blocks import Array
+from whitewater.engines import Array
 from whitewater.engines.kernel import kernel, part
 
 Rows = tuple[Array, Array, Array]

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from whitewater.engines.blocks import Array
+from whitewater.engines import Array
 from whitewater.engines.kernel import kernel, part
 from whitewater.graphs.in_edges import Edges
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from whitewater.engines.blocks import Array
+from whitewater.engines import Array
 from whitewater.engines.kernel import kernel, part, uint64
 
 # Edges of a target that are added up without a correction.

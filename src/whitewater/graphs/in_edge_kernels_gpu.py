@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import config, cuda
 
-from whitewater.engines.blocks import Array
+from whitewater.engines import Array
 
 # Blocks of few rows are no mistake here.
 config.CUDA_LOW_OCCUPANCY_WARNINGS = False

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from whitewater.engines.blocks import Array
+from whitewater.engines import Array
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from whitewater.engines.blocks import Array
+from whitewater.engines import Array
 from whitewater.graphs.in_edges import Edges
 
 logger = logging.getLogger(__name__)

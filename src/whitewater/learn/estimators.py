@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from whitewater.engines.blocks import Array
+from whitewater.engines import Array
 from whitewater.engines.device import Device
 from whitewater.errors import DeviceError
 

@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whitewater.engines.blocks import BAD_INTEGER, NULL_INTEGER, NULL_TIMESTAMP, Array, Encoded, Kind
+from whitewater.engines import Array
+from whitewater.tables.blocks import BAD_INTEGER, NULL_INTEGER, NULL_TIMESTAMP, Encoded, Kind
 
 MICROSECONDS = pa.timestamp("us")
 # Only trips have times of this kind, and theirs are New York's.
@@ -32,7 +33,7 @@ def from_arrow(column: pa.Array | pa.ChunkedArray, kind: Kind) -> Array | Encode
     """Return the values of an Arrow column as an array of the kind.
 
     Columns are of numbers, booleans, timestamps, dates, text (plain or dictionary encoded), or Arrow's null type; see
-    `whitewater.engines.blocks` for dtypes and nulls. Nanoseconds are floored, a time with a zone gives what a clock in
+    `whitewater.tables.blocks` for dtypes and nulls. Nanoseconds are floored, a time with a zone gives what a clock in
     `LOCAL_ZONE` read at that instant, NaN is null, and empty text is null.
 
     Raises ValueError if a value, or the type, cannot become the kind. Integers that are out of range become

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whitewater.engines.blocks import Array
+from whitewater.engines import Array
 from whitewater.errors import IntegrityError
 from whitewater.tables.arrow_arrays import to_arrow
 from whitewater.tables.columns import Categories

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from whitewater.engines.blocks import Array
+from whitewater.engines import Array
 from whitewater.engines.kernel import int64, kernel, uint64
 
 # Fibonacci hashing (Knuth, The Art of Computer Programming, volume 3, section 6.4): 2**64 by the golden ratio.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from whitewater.engines.blocks import Array
+    from whitewater.engines import Array
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from whitewater.engines.blocks import NULL_TIMESTAMP, Array
+from whitewater.engines import Array
 from whitewater.engines.kernel import int64, kernel, part
+from whitewater.tables.blocks import NULL_TIMESTAMP
 
 # How a field is read.
 SKIPPED, NUMBER, TIME, WORD = range(4)

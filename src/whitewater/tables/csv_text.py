@@ -12,9 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whitewater.engines import Array, Encoded, Kind, Parsed
+from whitewater.engines import Array
 from whitewater.io.text_files import filled_lines, parse_sound
 from whitewater.tables.arrow_kinds import MICROSECONDS, empty, encoded, from_arrow, narrow_floats, readable
+from whitewater.tables.blocks import Encoded, Kind, Parsed
 from whitewater.tables.csv_kernels import NEWLINE, NUMBER, SKIPPED, TIME, WORD, read_plain
 
 # Of the lines that are plain, at most one in so many may have a number with more digits than the kernel reads.

@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whitewater.engines.blocks import NULL_INTEGER, NULL_TIMESTAMP, Array
+from whitewater.engines import Array
 from whitewater.engines.device import Device
 from whitewater.engines.kernel import int64, kernel
+from whitewater.tables.blocks import NULL_INTEGER, NULL_TIMESTAMP
 
 _NAN = float("nan")
 

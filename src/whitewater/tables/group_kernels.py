@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from whitewater.engines.blocks import Array
+from whitewater.engines import Array
 from whitewater.engines.kernel import kernel, part
 
 # Between these two values, bins are log-linear; no value may be as large as the second.

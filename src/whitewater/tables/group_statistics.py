@@ -18,8 +18,9 @@ from operator import add
 import numpy as np
 import numpy.typing as npt
 
-from whitewater.engines.blocks import DIGIT, DIGITS, NULL_INTEGER, Array, GroupStatistics
+from whitewater.engines import Array
 from whitewater.errors import IntegrityError
+from whitewater.tables.blocks import DIGIT, DIGITS, NULL_INTEGER, GroupStatistics
 from whitewater.tables.group_kernels import BANDS, BINS, FIRST, HALF, LIMIT, SHIFT, accumulate, fill_bins
 
 # Rows whose sums, each of at most 2**39 a row, fit in int64.

@@ -12,7 +12,7 @@ from types import ModuleType
 
 import numpy as np
 
-from whitewater.engines.blocks import Array
+from whitewater.engines import Array
 from whitewater.tables.xxh64 import PRIME_1, PRIME_2, PRIME_3, PRIME_4, PRIME_5
 
 _LANES = 4

@@ -6,7 +6,7 @@ Sources: Y. Collet, "xxHash fast digest algorithm", version 0.8.2, section XXH64
 
 from __future__ import annotations
 
-from whitewater.engines.blocks import Array
+from whitewater.engines import Array
 from whitewater.engines.kernel import part, uint64
 
 PRIME_1 = uint64(0x9E3779B185EBCA87)

@@ -9,9 +9,10 @@ from typing import cast
 
 import numpy as np
 
-from whitewater.engines import NULL_INTEGER, NULL_TIMESTAMP, Array, Block, Device, Encoded, Kind
+from whitewater.engines import Array, Device
 from whitewater.errors import InputError
 from whitewater.io.folder import Files
+from whitewater.tables.blocks import NULL_INTEGER, NULL_TIMESTAMP, Block, Encoded, Kind
 from whitewater.tables.elementwise import ratio, seconds
 from whitewater_apps.taxi.schema import CARD, KINDS, SERVICES, Service
 

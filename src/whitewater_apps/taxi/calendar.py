@@ -6,7 +6,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from whitewater.engines import NULL_INTEGER, Array, Device
+from whitewater.engines import Array, Device
+from whitewater.tables.blocks import NULL_INTEGER
 from whitewater.tables.elementwise import Clock, steps
 
 HOUR = 3_600_000_000

@@ -24,7 +24,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from whitewater.engines import Array, Block, Device, Kind
+from whitewater.engines import Array, Device
+from whitewater.tables.blocks import Block, Kind
 from whitewater_apps.taxi.blocks import column, quantity, tip_is_recorded
 from whitewater_apps.taxi.calendar import hour_of_week
 from whitewater_apps.taxi.schema import KINDS

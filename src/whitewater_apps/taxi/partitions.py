@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from whitewater.engines import NULL_INTEGER, NULL_TIMESTAMP, Array, Block, Device, Kind
+from whitewater.engines import Array, Device
+from whitewater.tables.blocks import NULL_INTEGER, NULL_TIMESTAMP, Block, Kind
 from whitewater_apps.taxi.calendar import FIRST_YEAR, month_index
 from whitewater_apps.taxi.rules import MALFORMED
 from whitewater_apps.taxi.schema import KINDS, SERVICES

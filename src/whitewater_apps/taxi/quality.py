@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from whitewater.engines import NULL_INTEGER
 from whitewater.errors import IntegrityError
+from whitewater.tables.blocks import NULL_INTEGER
 from whitewater_apps.taxi.calendar import month_name
 from whitewater_apps.taxi.partitions import rows_on_disk
 from whitewater_apps.taxi.schema import SERVICES

@@ -10,10 +10,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from whitewater.engines import Array, Device, Encoded, Parsed, RawBlock
+from whitewater.engines import Array, Device
 from whitewater.errors import InputError
 from whitewater.io.text_files import GZIP, line_blocks, open_text, ranges
 from whitewater.tables.arrow_kinds import from_arrow
+from whitewater.tables.blocks import Encoded, Parsed, RawBlock
 from whitewater.tables.csv_text import parse_lines
 from whitewater_apps.taxi.schema import ALIASES, NOT_CARRIED, Era, recognise
 

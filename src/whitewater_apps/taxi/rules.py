@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from whitewater.engines import NULL_TIMESTAMP, Array, Block, Device
+from whitewater.engines import Array, Device
 from whitewater.errors import InputError
+from whitewater.tables.blocks import NULL_TIMESTAMP, Block
 from whitewater.tables.elementwise import Bounds, mark_outside
 from whitewater_apps.taxi.blocks import column, quantity, slices
 from whitewater_apps.taxi.calendar import month_index

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from whitewater.engines import NULL_TIMESTAMP, Array, Block, Device
+from whitewater.engines import Array, Device
+from whitewater.tables.blocks import NULL_TIMESTAMP, Block
 from whitewater.tables.stable_hash import hash_int64
 from whitewater_apps.taxi.blocks import RowGroup, blocks, column, slices
 from whitewater_apps.taxi.features import FeatureSet, columns_read, feature_matrix, known_tip_fraction

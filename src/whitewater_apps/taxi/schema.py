@@ -11,8 +11,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from whitewater.engines import BAD_INTEGER, NULL_INTEGER, Kind
 from whitewater.errors import InputError
+from whitewater.tables.blocks import BAD_INTEGER, NULL_INTEGER, Kind
 
 Service = Literal["yellow", "green", "fhvhv"]
 SERVICES: tuple[Service, ...] = ("yellow", "green", "fhvhv")

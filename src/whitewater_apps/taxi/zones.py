@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from whitewater.engines import NULL_INTEGER
 from whitewater.errors import InputError
 from whitewater.io.store import write_bytes
+from whitewater.tables.blocks import NULL_INTEGER
 
 LOCATIONS = 265
 COLUMNS = ("LocationID", "Borough", "Zone", "service_zone")

@@ -5,7 +5,8 @@ import pandas as pd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whitewater.engines import NULL_TIMESTAMP, resolve
+from whitewater.engines import resolve
+from whitewater.tables.blocks import NULL_TIMESTAMP
 from whitewater_apps.taxi.calendar import hour_of_week, month_index, month_name
 
 DEVICE = resolve("cpu")

@@ -10,8 +10,9 @@ import pytest
 
 from tests.apps.taxi.cleaned_trips import BOROUGHS, trips, write_parts, zones
 from whitewater.config.resolve import resolve as resolve_config
-from whitewater.engines import Block, resolve
+from whitewater.engines import resolve
 from whitewater.errors import ConfigError
+from whitewater.tables.blocks import Block
 from whitewater_apps.taxi.blocks import blocks, row_groups
 from whitewater_apps.taxi.config import Model
 from whitewater_apps.taxi.features import (

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.raw_files import YELLOW_2019
-from whitewater.engines import BAD_INTEGER, NULL_INTEGER
 from whitewater.errors import InputError
+from whitewater.tables.blocks import BAD_INTEGER, NULL_INTEGER
 from whitewater_apps.taxi.schema import TRIP_COLUMNS, code_of, recognise
 
 YELLOW_2009 = (

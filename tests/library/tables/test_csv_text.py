@@ -18,8 +18,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from whitewater.engines import BAD_INTEGER, NULL_INTEGER, NULL_TIMESTAMP, Array, Encoded, Kind, Parsed
+from whitewater.engines import Array
 from whitewater.tables import csv_text
+from whitewater.tables.blocks import BAD_INTEGER, NULL_INTEGER, NULL_TIMESTAMP, Encoded, Kind, Parsed
 from whitewater.tables.csv_text import parse_lines
 
 KINDS: dict[str, Kind] = {"when": "timestamp", "fare": "float64", "riders": "int8", "flag": "text"}

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whitewater.engines import NULL_TIMESTAMP, Device
+from whitewater.engines import Device
+from whitewater.tables.blocks import NULL_TIMESTAMP
 from whitewater.tables.elementwise import Bounds, Clock, mark_outside, ratio, seconds, steps
 
 FLOATS = st.floats(allow_nan=True, allow_infinity=True, width=64)

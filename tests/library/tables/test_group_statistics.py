@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whitewater.engines import GroupStatistics
 from whitewater.errors import IntegrityError
 from whitewater.tables import group_statistics
+from whitewater.tables.blocks import GroupStatistics
 from whitewater.tables.group_kernels import LEAST, LIMIT
 from whitewater.tables.group_statistics import CpuGroupAccumulator, bin_bounds, medians
 

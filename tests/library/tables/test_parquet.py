@@ -16,9 +16,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from whitewater.engines import BAD_INTEGER, NULL_INTEGER, NULL_TIMESTAMP, Array, Encoded, Kind
+from whitewater.engines import Array
 from whitewater.errors import InputError
 from whitewater.tables.arrow_kinds import from_arrow
+from whitewater.tables.blocks import BAD_INTEGER, NULL_INTEGER, NULL_TIMESTAMP, Encoded, Kind
 from whitewater.tables.parquet import blocks as parquet
 from whitewater.tables.parquet.blocks import cpu_row_group_blocks, cpu_write_parquet
 

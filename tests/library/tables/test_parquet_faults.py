@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from tests.library.tables import test_columns, test_parquet
 from tests.library.tables.test_parquet import FROM_A_FIXTURE
-from whitewater.engines import Device, Kind
+from whitewater.engines import Device
 from whitewater.errors import InputError
+from whitewater.tables.blocks import Kind
 
 KINDS: dict[str, Kind] = {"n": "int16", "f": "float64", "t": "timestamp", "s": "text"}
 Read = Callable[..., dict[str, list[Any]]]

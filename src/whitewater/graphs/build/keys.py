@@ -19,7 +19,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from whitewater.engines.blocks import Array
+from whitewater.engines import Array
 from whitewater.engines.device import Device
 from whitewater.errors import IntegrityError
 from whitewater.tables.arrow_kinds import empty

@@ -25,9 +25,9 @@ from whitewater.graphs.build.keys import (
 
 if TYPE_CHECKING:
     from whitewater.engines import Array, Device
-    from whitewater.engines.device import Block, Kind
     from whitewater.graphs.build.plan import Buckets, EdgePlan
     from whitewater.io.folder import RowGroup
+    from whitewater.tables.blocks import Block, Kind
 
 
 # An array of the host that waits for a later task, or a file of it where memory is too small.

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from whitewater.engines.blocks import NULL_INTEGER, Array, Encoded, Kind, RawBlock
+from whitewater.engines import Array
 from whitewater.errors import InputError
 from whitewater.tables.arrow_kinds import (
     MICROSECONDS,
@@ -30,6 +30,7 @@ from whitewater.tables.arrow_kinds import (
     narrow_integers,
     null_of,
 )
+from whitewater.tables.blocks import NULL_INTEGER, Encoded, Kind, RawBlock
 from whitewater.tables.parquet.chunk import chunk_reader
 
 _FAULTS = (OSError, ValueError, pa.ArrowException)

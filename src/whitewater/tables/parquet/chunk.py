@@ -19,8 +19,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from whitewater.engines.blocks import NULL_INTEGER, Array, Encoded, Kind
+from whitewater.engines import Array
 from whitewater.tables.arrow_kinds import MICROSECONDS, NULL_ID, dtype_of, empty, from_arrow, null_of
+from whitewater.tables.blocks import NULL_INTEGER, Encoded, Kind
 from whitewater.tables.parquet import pages as parquet_pages
 from whitewater.tables.parquet.pages import ABSENT, DATA, DATA_V2, DICTIONARY, KIND, VALUES
 

@@ -11,7 +11,7 @@ from io import FileIO
 import numpy as np
 import pyarrow as pa
 
-from whitewater.engines.blocks import Array
+from whitewater.engines import Array
 from whitewater.tables.arrow_kinds import empty
 from whitewater.tables.columns import Categories, Numbers
 from whitewater.tables.parquet import pages as parquet_pages

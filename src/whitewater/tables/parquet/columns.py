@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from whitewater.engines.blocks import Array
+from whitewater.engines import Array
 from whitewater.errors import InputError
 from whitewater.tables.arrow_kinds import one_array
 from whitewater.tables.columns import Categories, Column, Lists, Numbers, moved, taken

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from whitewater.engines.blocks import Array
+from whitewater.engines import Array
 from whitewater.engines.kernel import int64, kernel, part, short_kernel, uint64
 
 # What is kept of a page's header: columns of a table (int64) with a row for each page.

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from whitewater.engines.blocks import Array
+from whitewater.engines import Array
 from whitewater.engines.device import Device
 from whitewater.errors import InputError
 from whitewater.tables.columns import Categories, Column, Lists, Numbers, moved

@@ -10,11 +10,12 @@ from typing import Any, cast
 
 import numpy as np
 
-from whitewater.engines import NULL_INTEGER, Array, Block, Device
+from whitewater.engines import Array, Device
 from whitewater.errors import InputError, shorten_list
 from whitewater.io.store import read_json, write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
+from whitewater.tables.blocks import NULL_INTEGER, Block
 from whitewater_apps.taxi.blocks import column
 from whitewater_apps.taxi.calendar import MONTHS, month_index, month_number
 from whitewater_apps.taxi.config import Clean

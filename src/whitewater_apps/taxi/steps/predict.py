@@ -7,11 +7,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from whitewater.engines import Array, Block, Device, Kind
+from whitewater.engines import Array, Device
 from whitewater.errors import InputError
 from whitewater.io.store import write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
+from whitewater.tables.blocks import Block, Kind
 from whitewater_apps.taxi.artefact import TipModel, load
 from whitewater_apps.taxi.blocks import RowGroup, blocks, row_groups
 from whitewater_apps.taxi.config import Predict

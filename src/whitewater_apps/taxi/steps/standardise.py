@@ -8,11 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from whitewater.engines import BAD_INTEGER, NULL_INTEGER, Array, Block, Device, Encoded, Kind, RawBlock
+from whitewater.engines import Array, Device
 from whitewater.io.local_files import as_fetched
 from whitewater.io.store import read_json, write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
+from whitewater.tables.blocks import BAD_INTEGER, NULL_INTEGER, Block, Encoded, Kind, RawBlock
 from whitewater_apps.taxi.calendar import MONTHS, month_index, month_name
 from whitewater_apps.taxi.config import Standardise
 from whitewater_apps.taxi.raw import RawFile, Unit, blocks, fault_of, open_all, refuse, units

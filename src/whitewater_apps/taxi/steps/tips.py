@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whitewater.engines import NULL_INTEGER, Array, Block, Device, GroupStatistics, Kind
-from whitewater.engines.blocks import gathered
+from whitewater.engines import Array, Device
 from whitewater.errors import InputError
 from whitewater.script import main
 from whitewater.step import Outputs, Run
+from whitewater.tables.blocks import NULL_INTEGER, Block, GroupStatistics, Kind, gathered
 from whitewater.tables.elementwise import ratio
 from whitewater.tables.group_kernels import LIMIT
 from whitewater.tables.group_statistics import medians

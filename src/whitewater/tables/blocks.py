@@ -1,4 +1,4 @@
-"""What a device computes with: blocks of columns, and statistics of groups of their rows.
+"""Blocks of columns, and statistics of groups of their rows.
 
 Data moves in *blocks*: a block is a mapping of column name to one-dimensional array, all of one length. The arrays are
 NumPy's on the CPU and CuPy's on the GPU; static types are NumPy's. Neither library has nullable arrays, so a null is a
@@ -20,13 +20,14 @@ kind            array dtype  null
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from whitewater.engines import Array
+
 Kind = Literal["timestamp", "float64", "int8", "int16", "int32", "int64", "id", "text"]
-Array = npt.NDArray[Any]
 
 NULL_TIMESTAMP = -(2**63)
 NULL_INTEGER = -1
