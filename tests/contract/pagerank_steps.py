@@ -24,7 +24,7 @@ from whitewater.graphs.build import plan as edge_plan
 from whitewater.graphs.config import Pagerank
 from whitewater.io.store import read_json
 from whitewater.step import Output, Run
-from whitewater_apps.pagerank import config as config
+from whitewater_apps.pagerank import config
 from whitewater_apps.pagerank.steps import communities as communities_step
 from whitewater_apps.pagerank.steps import renumber as renumber_step
 from whitewater_apps.pagerank.steps.communities import communities

@@ -249,7 +249,7 @@ def test_pandas_which_takes_a_quarter_of_a_second_is_not_imported(tmp_path: Path
         from whitewater.engines import Device
         from whitewater.tables.categories import count_codes
         from whitewater.tables.parquet.writing import write_columns
-        from whitewater.features.categories import values as categories; from whitewater.features.categories import combinations; from whitewater.features.categories import hashing
+        from whitewater.features.categories import combinations, hashing, values as categories
         from whitewater.features.schema import Field, Schema
 
         device, path = Device(), Path(sys.argv[1])
