@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,7 @@ def applications(names: Sequence[str]) -> dict[str, Application]:
 
     Raises ConfigError if no installed package declares one, or its package cannot be imported.
     """
-    declared = {each.name: each for each in entry_points(group=GROUP)}
+    declared = _declared()
     found: dict[str, Application] = {}
     for name in names:
         if name not in declared:
@@ -87,3 +88,9 @@ def applications(names: Sequence[str]) -> dict[str, Application]:
                 "Install what it needs, or remove its folder from workflows/."
             ) from error
     return found
+
+
+@cache
+def _declared() -> dict[str, EntryPoint]:
+    """Return the entry points by name, which takes reading the metadata of all that is installed."""
+    return {each.name: each for each in entry_points(group=GROUP)}

@@ -1,9 +1,10 @@
 """A digest of the code of a step: of its module and of all that it imports, for the parameters of its rule.
 
 Snakemake runs a step again when a parameter of its rule changed, so editing a step, or a helper that it imports, runs
-the steps that use it. Comments, docstrings and the descriptions of settings change nothing. Of a module ``config`` only
-the sections that are imported by name count, and what they refer to. Modules are read, never executed: those of the
-step's own folder of packages, and of `whitewater`.
+the steps that use it. Comments, docstrings, the descriptions of settings and what is imported for types change nothing.
+Of a module ``config`` only the sections that are imported by name count, and what they refer to. Modules are read,
+never executed: those of the step's own folder of packages, and of `whitewater`. What ``import_module`` is given is not
+seen; a package that imports lazily, by a function ``__getattr__``, names its modules under ``if TYPE_CHECKING``.
 """
 
 from __future__ import annotations
@@ -11,36 +12,42 @@ from __future__ import annotations
 import ast
 import gc
 import hashlib
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
+
+from whitewater.errors import ConfigError
 
 LIBRARY = Path(__file__).parents[1]
 SETTINGS = "config"
+# The fields of a statement that hold statements, or what holds statements.
+BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 
 
 def code_digest(module: str, folder: Path = LIBRARY) -> str:
-    """Return the digest of a module and of all that it imports, directly or not.
+    """Return the digest of a module and of all that it imports, directly or not; ``folder`` holds its top package.
 
-    ``folder`` is where its top package lies. A module that is imported under ``if TYPE_CHECKING`` is not run and does
-    not count, but where a package imports lazily, by a function ``__getattr__``.
+    Raises
+    ------
+    ConfigError
+        If there is no such module.
     """
-    folders = tuple(dict.fromkeys((folder, LIBRARY)))
     seen: dict[tuple[str, str], str] = {}
-    waiting = [(module, "")]
+    waiting = [(module, "", folder)]
     with _without_collection():
         while waiting:
-            unit = waiting.pop()
-            if unit in seen:
+            name, definition, importer = waiting.pop()
+            if (name, definition) in seen or not (source := _source(name, importer)):
                 continue
-            source = _source(unit[0], folders)
-            if source is None:
-                continue
-            part = source.part(unit[1])
-            seen[unit] = part.digest
-            waiting += part.imports
+            part = source.part(definition)
+            seen[name, definition] = part.digest
+            waiting += [(*unit, source.folder) for unit in part.imports]
+    if not seen:
+        raise ConfigError(f"the step {module} has no module: {folder.joinpath(*module.split('.'))}.py is missing")
     return hashlib.sha256(repr(sorted(seen.items())).encode()).hexdigest()[:16]
 
 
@@ -54,100 +61,130 @@ class Part:
 
 @dataclass
 class Source:
-    """A parsed module."""
+    """A parsed module, of a package in ``folder``."""
 
     name: str
     path: Path
-    folders: tuple[Path, ...]
+    folder: Path
 
     def __post_init__(self) -> None:
-        self.tree = ast.parse(self.path.read_bytes())
-        body = self.tree.body
-        self.is_lazy = any(isinstance(each, ast.FunctionDef) and each.name == "__getattr__" for each in body)
+        body: list[Any] = ast.parse(self.path.read_bytes()).body
+        lazy = any(isinstance(each, ast.FunctionDef) and each.name == "__getattr__" for each in body)
+        self.body = _without_what_is_not_run(body, lazy=lazy)
         self.parts: dict[str, Part] = {}
+        if self._is_settings(self.name):
+            self.body = [_Undescribed().visit(each) for each in self.body]
+        else:  # it is asked for whole, and its statements take much memory
+            self.parts[""], self.body = self._of(self.body), []
 
     def part(self, name: str) -> Part:
         """Return the whole module or, by its name, a definition of a module of settings."""
         if name not in self.parts:
-            self.parts[name] = self._definition(name) if name else self._whole(self.tree.body)
+            self.parts[name] = self._definition(name) if name else self._of(self.body)
         return self.parts[name]
 
-    def _whole(self, body: Sequence[ast.stmt]) -> Part:
-        imports = [unit for each in _imports(body, lazy=self.is_lazy) for unit in self._units(each)]
-        _strip(body)
+    def _of(self, body: Sequence[ast.stmt]) -> Part:
+        imports = [(module, name) for each in _imports(body) for module, name, _ in self._units(each)]
         text = "\n".join(map(ast.dump, body))
         return Part(hashlib.sha256(text.encode()).hexdigest(), [*imports, *self._packages()])
 
     def _definition(self, name: str) -> Part:
-        """Return a definition; where the name is imported there, or unknown, that import or the whole module."""
-        defined = {each: statement for statement in self.tree.body for each in _names(statement)}
+        """Return a definition, with the statements that define nothing.
+
+        Where the name is imported there it is that import, and where it is unknown the whole module.
+        """
+        defined: dict[str, list[ast.stmt]] = defaultdict(list)
+        for statement in self.body:
+            for each in _names(statement) or [""]:
+                defined[each].append(statement)
         if name not in defined:
             return Part("", [(self.name, "")])
-        statement = defined[name]
-        used = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)} & set(defined) - {name}
-        if isinstance(statement, ast.Import | ast.ImportFrom):
-            return Part("", [unit for unit in self._units(statement) if not unit[1] or unit[1] == name])
-        part = self._whole([_Undescribed().visit(statement)])
-        part.imports += [(self.name, each) for each in sorted(used)]
+        body = [*defined[name], *defined[""]]
+        imports = [each for each in body if isinstance(each, ast.Import | ast.ImportFrom)]
+        if imports:
+            units = [unit for each in imports for unit in self._units(each) if _imported_as(unit[2]) == name]
+            return Part(repr([alias.name for _, _, alias in units]), [(module, each) for module, each, _ in units])
+        part = self._of(body)
+        part.imports += [(self.name, each) for each in sorted(_used(body) & set(defined) - {name, ""})]
         return part
 
-    def _units(self, statement: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
-        """Yield the modules, and the definitions of settings, that an import brings."""
+    def _units(self, statement: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str, ast.alias]]:
+        """Yield the modules, and the definitions of settings, that an import brings, with what stands for each."""
         if isinstance(statement, ast.Import):
-            yield from ((each.name, "") for each in statement.names)
+            yield from ((each.name, "", each) for each in statement.names)
             return
         package = self.name if self.path.name == "__init__.py" else self.name.rpartition(".")[0]
         above = package.split(".")[: len(package.split(".")) - statement.level + 1] if statement.level else []
         module = ".".join([*above, *([statement.module] if statement.module else [])])
         for each in statement.names:
-            if _path(f"{module}.{each.name}", self.folders):
-                yield f"{module}.{each.name}", ""
+            if _source_path(f"{module}.{each.name}", self.folder):
+                yield f"{module}.{each.name}", "", each
             else:
-                yield module, each.name if module.endswith(f".{SETTINGS}") else ""
+                yield module, each.name if self._is_settings(module) else "", each
 
     def _packages(self) -> list[tuple[str, str]]:
         """Return the packages that hold the module: their ``__init__`` runs first."""
         parts = self.name.split(".")
         return [(".".join(parts[:length]), "") for length in range(1, len(parts))]
 
+    @staticmethod
+    def _is_settings(module: str) -> bool:
+        return module.rpartition(".")[2] == SETTINGS
+
+
+def _source(module: str, folder: Path) -> Source | None:
+    found = _source_path(module, folder)
+    return _parsed(module, *found) if found else None
+
 
 @cache
-def _source(module: str, folders: tuple[Path, ...]) -> Source | None:
-    path = _path(module, folders)
-    return Source(module, path, folders) if path else None
+def _parsed(module: str, path: Path, folder: Path) -> Source:
+    return Source(module, path, folder)
 
 
 @cache
-def _path(module: str, folders: tuple[Path, ...]) -> Path | None:
-    for folder in folders:
-        stem = folder.joinpath(*module.split("."))
+def _source_path(module: str, folder: Path) -> tuple[Path, Path] | None:
+    """Return the file of a module and the folder it was found in: that of the importing package, or the library's."""
+    for each in (folder, LIBRARY):
+        stem = each.joinpath(*module.split("."))
         for path in (stem / "__init__.py", stem.with_suffix(".py")):
             if path.is_file():
-                return path
+                return path, each
     return None
 
 
-def _imports(body: Sequence[ast.stmt], *, lazy: bool) -> Iterator[ast.Import | ast.ImportFrom]:
+def _without_what_is_not_run(body: Sequence[Any], *, lazy: bool) -> list[Any]:
+    """Return statements without docstrings and, but where they tell what is imported lazily, imports for types."""
+    kept: list[Any] = []
+    for each in body:
+        if isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant) and isinstance(each.value.value, str):
+            continue
+        for name in BLOCKS:
+            if isinstance(inner := getattr(each, name, None), list):
+                setattr(each, name, _without_what_is_not_run(inner, lazy=lazy))
+        if isinstance(each, ast.If) and _is_type_checking(each.test) and not lazy:
+            kept += each.orelse
+        else:
+            kept.append(each)
+    return kept
+
+
+def _is_type_checking(test: ast.expr) -> bool:
+    return "TYPE_CHECKING" in (getattr(test, "id", ""), getattr(test, "attr", ""))
+
+
+def _imports(body: Sequence[Any]) -> Iterator[ast.Import | ast.ImportFrom]:
     """Yield the imports among statements, at any depth."""
     for each in body:
         if isinstance(each, ast.Import | ast.ImportFrom):
             yield each
-        elif not (isinstance(each, ast.If) and _is_type_checking(each.test)) or lazy:
-            for name in ("body", "orelse", "finalbody", "handlers", "cases"):
-                yield from _imports(getattr(each, name, ()), lazy=lazy)
+        for name in BLOCKS:
+            if isinstance(inner := getattr(each, name, None), list):
+                yield from _imports(inner)
 
 
-def _is_type_checking(test: ast.expr) -> bool:
-    return isinstance(test, ast.Name) and test.id == "TYPE_CHECKING"
-
-
-def _strip(body: Sequence[ast.stmt]) -> None:
-    """Empty the docstrings among statements, at any depth."""
-    for each in body:
-        if isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant) and isinstance(each.value.value, str):
-            each.value.value = ""
-        for name in ("body", "orelse", "finalbody", "handlers", "cases"):
-            _strip(getattr(each, name, ()))
+def _imported_as(name: ast.alias) -> str:
+    return name.asname or name.name.partition(".")[0]
 
 
 def _names(statement: ast.stmt) -> list[str]:
@@ -155,9 +192,16 @@ def _names(statement: ast.stmt) -> list[str]:
     if isinstance(statement, ast.ClassDef | ast.FunctionDef):
         return [statement.name]
     if isinstance(statement, ast.Import | ast.ImportFrom):
-        return [each.asname or each.name.partition(".")[0] for each in statement.names]
+        return list(map(_imported_as, statement.names))
     targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
-    return [each.id for each in targets if isinstance(each, ast.Name)]
+    return [node.id for each in targets if each for node in ast.walk(each) if isinstance(node, ast.Name)]
+
+
+def _used(body: Sequence[ast.stmt]) -> set[str]:
+    """Return the names that statements mention, in annotations that are text, too."""
+    nodes = [node for each in body for node in ast.walk(each)]
+    texts = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    return {node.id for node in nodes if isinstance(node, ast.Name)} | texts
 
 
 class _Undescribed(ast.NodeTransformer):

@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -41,10 +42,11 @@ def shell_prefix(packages: Sequence[str]) -> str:
     return f"export {path}{' '.join(f'{name}={value}' for name, value in ONE_THREAD.items())}; "
 
 
-def step_digest(application: str, step: str, folder: Path | None = None) -> str:
+def step_digest(application: str, step: str) -> str:
     """Return the digest of the code of a step, for the parameters of its rule; see `whitewater.code_digest`."""
     package = applications([application])[application].package
-    return code_digest(f"{package}.steps.{step}", *([folder] if folder else []))
+    places = import_module(package).__path__
+    return code_digest(f"{package}.steps.{step}", Path(places[0]).parents[package.count(".")])
 
 
 def watched(names: Callable[[], Iterable[str]]) -> Callable[[Wildcards], list[str]]:
