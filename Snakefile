@@ -3,12 +3,12 @@ from snakemake.utils import min_version
 min_version("9.0")
 
 
-configfile: "config/config.yaml"
-configfile: "config/taxi.yaml"
-configfile: "config/genomics.yaml"
-configfile: "config/pagerank.yaml"
-configfile: "config/recsys.yaml"
-configfile: "config/benchmarks.yaml"
+configfile: f"{workflow.current_basedir}/config/config.yaml"
+configfile: f"{workflow.current_basedir}/config/taxi.yaml"
+configfile: f"{workflow.current_basedir}/config/genomics.yaml"
+configfile: f"{workflow.current_basedir}/config/pagerank.yaml"
+configfile: f"{workflow.current_basedir}/config/recsys.yaml"
+configfile: f"{workflow.current_basedir}/config/benchmarks.yaml"
 
 
 include: "workflows/common.smk"

@@ -9,7 +9,7 @@ _packages = (
 )
 sys.path[:0] = [folder for folder in _packages if folder not in sys.path]
 
-from whitewater.application import in_project
+from whitewater.application import declared, in_project
 from whitewater.engines.choose import choose
 from whitewater.engines.gpu_check import describe_auto, require_device
 from whitewater.errors import WhitewaterError
@@ -17,9 +17,11 @@ from whitewater.io.local_files import files_in
 from whitewater.io.remote import local_path
 from whitewater.workflow import configuration, shell_prefix, state, step_digest, watched
 
+# Beside a remote Snakefile there are no folders: its applications are those that the configuration names.
+_names = in_project(_checkout) or [name for name in declared() if name in config]
 _device_asked_for = config.get("device", "cpu")
 try:
-    config.update(configuration(workflow, config, in_project(_checkout)))
+    config.update(configuration(workflow, config, _names))
 except WhitewaterError as error:
     sys.exit(f"{type(error).__name__}:\n{error}")
 

@@ -66,6 +66,11 @@ def in_project(folder: Path = Path()) -> tuple[str, ...]:
     return tuple(sorted(path.parent.name for path in folder.glob("workflows/*/Snakefile")))
 
 
+def declared() -> tuple[str, ...]:
+    """Return the names of the applications that installed packages declare, sorted."""
+    return tuple(sorted(entry_points(group=GROUP).names))
+
+
 def applications(names: Sequence[str]) -> dict[str, Application]:
     """Return applications by their names.
 

@@ -66,6 +66,11 @@ class Run(Generic[Settings_co]):
         """Add facts, such as row counts, to the record of the step."""
         self.facts.update(facts)
 
+    @property
+    def downloads(self) -> Path:
+        """Folder of the application's downloads, which runs of all names share."""
+        return Path("data", self.application)
+
     @contextmanager
     def cluster(self, *, large: bool = False, small: bool = False) -> Iterator[Workers]:
         """Open the workers of the step.

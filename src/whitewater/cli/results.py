@@ -1,4 +1,4 @@
-"""What the last run made, and where it is: ``python -m whitewater results``."""
+"""What the last runs made, and where it is: ``whitewater results``."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whitewater.application import Application, applications, in_project, load
+from whitewater.application import Application, applications, declared, load
 from whitewater.io.store import read_json
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 RESULTS = Path("results")
-REPORT = RESULTS / "report.html"
+REPORT = "report.html"
 # Not `make run`: its small generated data would replace results of the user's own.
 AGAIN = "run snakemake again, with the same configuration"
 NOT_MADE = "not made yet: run snakemake again"
-REPORT_NOT_MADE = f"not made yet: run snakemake --report {REPORT}"
+REPORT_NOT_MADE = f"not made yet: run snakemake --report {RESULTS / REPORT}"
 # Where no terminal says how wide it is: wide enough for the path of a picture.
 _PLAIN_WIDTH = 140
 
@@ -44,13 +44,14 @@ class Made:
 
 def main(arguments: list[str]) -> int:
     """Print a table of the results of each application and device, and what they say; return 1 where it is missing."""
-    argparse.ArgumentParser(prog="python -m whitewater results", description=__doc__).parse_args(arguments)
-    known = applications(in_project())
-    places = sorted({path for name in known for path in RESULTS.glob(f"**/{name}/[cg]pu")})
+    parser = argparse.ArgumentParser(prog="whitewater results", description=__doc__)
+    parser.add_argument("name", nargs="?", help="of the run with this name alone")
+    name = parser.parse_args(arguments).name
+    places = _places(name)
     finished = [place for place in places if (place / "manifest.json").exists()]
     if not finished:
         remedy = AGAIN if places else "run snakemake, or make run for small generated data"
-        print(f"No finished results in {RESULTS}/: {remedy}.", file=sys.stderr)
+        print(f"No finished results in {RESULTS / (name or '')}/: {remedy}.", file=sys.stderr)
         return 1
     from rich.console import Console
     from rich.padding import Padding
@@ -69,8 +70,22 @@ def main(arguments: list[str]) -> int:
             sentences = [f"What these results say cannot be told: {type(error).__name__}: {error}. Make them again."]
         for sentence in sentences:
             console.print(Padding(Text(sentence), (0, 0, 0, 2)))
-    console.print(f"\nReport with all pictures: {REPORT if REPORT.exists() else REPORT_NOT_MADE}")
+    reports = [path for folder in _folders(places) if (path := folder / REPORT).exists()]
+    console.print(f"\nReport with all pictures: {', '.join(map(str, reports)) or REPORT_NOT_MADE}")
     return failed
+
+
+def _places(name: str | None) -> list[Path]:
+    """Return where results are: ``results/[<name>/]<application>/<device>``, those of runs without a name first."""
+    patterns = [f"{name}/*/[cg]pu"] if name else ["*/[cg]pu", "*/*/[cg]pu"]
+    known = declared()
+    return [path for pattern in patterns for path in sorted(RESULTS.glob(pattern)) if path.parent.name in known]
+
+
+def _folders(places: Iterable[Path]) -> list[Path]:
+    """Return the folders that may hold a report: of all applications of a run, and of one of them."""
+    applications_of_runs = [place.parent for place in places]
+    return list(dict.fromkeys([*(each.parent for each in applications_of_runs), *applications_of_runs]))
 
 
 def made(outputs: Iterable[Mapping[str, Any]], place: Path) -> list[Made]:
@@ -111,7 +126,8 @@ def _table(place: Path) -> Table:
     from rich.filesize import decimal
     from rich.table import Table
 
-    title = f"{place.parent.name} on {place.name}"
+    run = place.parent.parent
+    title = f"{place.parent.name} on {place.name}{f', run {run.name}' if run != RESULTS else ''}"
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("step", no_wrap=True)
     table.add_column("rows", no_wrap=True, justify="right")

@@ -41,8 +41,8 @@ class Found:
 def fetch(run: Run[Fetch], *, simulated: Inputs, frontier: Path, fetched: Output, inputs: Output) -> None:
     """Write a folder of pages, or one that names files of edges, and the list of all files that were read.
 
-    Downloads are kept beside the outputs, in ``downloads``, so that a run that was broken off goes on where it stopped,
-    and so is the state of a crawl in ``frontier``. ``simulated`` are ``simulated.warc.gz`` and
+    Downloads, and the state of a crawl in ``frontier``, are kept, so that a run that was broken off goes on where it
+    stopped; runs of all names share them. ``simulated`` are ``simulated.warc.gz`` and
     ``simulated_queries.csv``, for the source ``generated``. The folder ``fetched`` is that of
     `whitewater.web.pages`; ``inputs`` is JSON: the source, the number of pages, and ``files`` with path, origin,
     bytes and SHA-256 of each, or of a crawl the start URLs.
@@ -50,10 +50,9 @@ def fetch(run: Run[Fetch], *, simulated: Inputs, frontier: Path, fetched: Output
     Raises InputError if an input is missing, cannot be read or is cut, a download fails, or there are no pages.
     """
     source = run.settings.source
-    place = fetched.parent
-    place.mkdir(parents=True, exist_ok=True)
-    with exclusive(place / ".fetch.lock"), PagesWriter(fetched) as writer:
-        downloads = Downloads(place, refresh=run.refresh)
+    run.downloads.mkdir(parents=True, exist_ok=True)
+    with exclusive(run.downloads / ".fetch.lock"), PagesWriter(fetched) as writer:
+        downloads = Downloads(run.downloads, refresh=run.refresh)
         if source == "generated":
             settings, found = Section(), _simulated(run, writer, simulated=simulated, downloads=downloads)
         else:

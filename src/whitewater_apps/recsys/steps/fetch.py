@@ -26,7 +26,7 @@ READERS = {"generated": read_generated, "criteo": read_criteo, "movielens": read
 def fetch(run: Run[Fetch], *, simulated: Inputs, events: Output, inputs: Output) -> None:
     """Write the log, and the list of the files that were read.
 
-    Downloads are kept beside the outputs, in ``downloads``, so that a run that was broken off goes on where it stopped.
+    Downloads are shared by runs of all names; one that was broken off goes on where it stopped.
 
     Parameters
     ----------
@@ -43,11 +43,10 @@ def fetch(run: Run[Fetch], *, simulated: Inputs, events: Output, inputs: Output)
     or of a wrong type; or too many lines are malformed.
     """
     source = run.settings.source
-    place = events.parent
-    place.mkdir(parents=True, exist_ok=True)
-    with exclusive(place / ".fetch.lock"):
+    run.downloads.mkdir(parents=True, exist_ok=True)
+    with exclusive(run.downloads / ".fetch.lock"):
         names, key, example = _named(run.settings, simulated)
-        downloads = Downloads(place, refresh=run.refresh, anonymous=run.settings.anonymous)
+        downloads = Downloads(run.downloads, refresh=run.refresh, anonymous=run.settings.anonymous)
         found = find(names, downloads=downloads, threads=run.threads, key=key, example=example)
         files = list(found.values())
         with steady([each.path for each in files]):

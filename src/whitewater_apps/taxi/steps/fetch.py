@@ -18,7 +18,6 @@ from whitewater_apps.taxi.zones import read_zones, write_unknown_zones, zones_cs
 
 logger = logging.getLogger(__name__)
 
-DATA = Path("data/taxi")
 KEY = "taxi.fetch.files"
 
 
@@ -34,12 +33,13 @@ class Catalogue:
 def fetch(run: Run[Fetch], *, inputs: Output, zones: Output) -> None:
     """Write a catalogue of the files of trips, and the table of zones in one layout, each zone once.
 
-    Simulated and downloaded files are kept in ``data/taxi``, beside the outputs; a download that was broken off goes on
+    Simulated files are kept beside the outputs. Downloads are shared by all runs, and one that was broken off goes on
     where it stopped. Files of the user are read where they are.
     """
-    DATA.mkdir(parents=True, exist_ok=True)
-    with exclusive(DATA / ".fetch.lock"):
-        catalogue = resolve(run.settings, Downloads(DATA, refresh=run.refresh), threads=run.threads)
+    run.downloads.mkdir(parents=True, exist_ok=True)
+    with exclusive(run.downloads / ".fetch.lock"):
+        downloads = Downloads(run.downloads, refresh=run.refresh)
+        catalogue = resolve(run.settings, downloads, place=inputs.parent, threads=run.threads)
     with steady([catalogue.zones.path]):
         table = read_zones(Path(catalogue.zones.path))
     if table.duplicates:
@@ -50,16 +50,16 @@ def fetch(run: Run[Fetch], *, inputs: Output, zones: Output) -> None:
              zones_repeated=table.duplicates)  # fmt: skip
 
 
-def resolve(settings: Fetch, downloads: Downloads, *, threads: int) -> Catalogue:
+def resolve(settings: Fetch, downloads: Downloads, *, place: Path, threads: int) -> Catalogue:
     """Get the files that the settings name: simulate, find or download them.
 
-    Simulated files are kept in ``generated`` beside the downloads.
+    Simulated files are kept in ``place / "generated"``.
 
     Raises InputError if a file is missing, a glob matches nothing, or a download fails or is not what it was, and
     ConfigError if there were no trips of a simulated service in a month.
     """
     if settings.source == "generated":
-        folder = downloads.directory / "generated"
+        folder = place / "generated"
         names = map(str, [*write_generated(folder, settings.generated), write_zones(folder / "zones.csv")])
         here = find(names, downloads=downloads, threads=threads, key=KEY).values()
         found = [replace(each, origin="simulated") for each in here]
@@ -68,7 +68,7 @@ def resolve(settings: Fetch, downloads: Downloads, *, threads: int) -> Catalogue
         found = replace(downloads, retries=settings.tlc.retries, timeout=settings.tlc.timeout).get(urls)
     else:
         downloads = replace(downloads, anonymous=settings.files.anonymous)
-        found = _files(settings.files, downloads=downloads, threads=threads)
+        found = _files(settings.files, downloads=downloads, place=place, threads=threads)
     return Catalogue(settings.source, tuple(found[:-1]), found[-1])
 
 
@@ -83,13 +83,13 @@ def tlc_urls(settings: Tlc) -> list[str]:
     return [*trips, f"{base}/misc/taxi_zone_lookup.csv"]
 
 
-def _files(settings: Files, *, downloads: Downloads, threads: int) -> list[Input]:
+def _files(settings: Files, *, downloads: Downloads, place: Path, threads: int) -> list[Input]:
     """Return the files of trips, sorted, so that the order in which they are named does not matter, and the zones."""
     get = partial(find, downloads=downloads, threads=threads, key=KEY, example="*.parquet")
     if not settings.zones:
         logger.warning("taxi.fetch.files.zones is empty: every location is in the borough Unknown. Name TLC's table, "
                        "taxi_zone_lookup.csv, to learn boroughs and zones.")  # fmt: skip
-    zones = get([settings.zones or str(write_unknown_zones(downloads.directory / "unknown_zones.csv"))])
+    zones = get([settings.zones or str(write_unknown_zones(place / "unknown_zones.csv"))])
     if len(zones) > 1:
         raise InputError(f"{settings.zones} matches {len(zones)} files. Name one table in taxi.fetch.files.zones.")
     trips = get(settings.paths)
