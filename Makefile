@@ -10,6 +10,10 @@ MAKEFLAGS += --no-builtin-rules
 DEVICE ?=
 CORES ?= all
 UPGRADE ?=
+# Of `make run`: one application, a file of configuration, and the name of the run.
+APP ?=
+CONFIG ?=
+NAME ?=
 # The interpreter that the environments are made from: the first on the PATH that is new enough, or PYTHON=/path/to/python.
 PYTHON := $(or $(PYTHON),$(shell for python in python3 python3.13 python3.12 python3.11 python3.14 python; do \
 	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && command -v "$$python" && break; done))
@@ -21,7 +25,9 @@ ENVIRONMENT := $(if $(HAS_GPU),.venv-rapids/.gpu,.venv/.cpu)
 # A command of an environment: its programs first on the PATH (the rules call `python -m whitewater`), the package on Python's.
 in = PATH="$(CURDIR)/$(1)/bin:$$PATH" PYTHONPATH=src
 HERE := $(call in,$(patsubst %/,%,$(dir $(ENVIRONMENT))))
-SNAKEMAKE := $(HERE) snakemake --cores "$(CORES)" $(if $(DEVICE),--config "device=$(DEVICE)")
+SNAKEMAKE := $(HERE) snakemake --cores "$(CORES)" $(if $(CONFIG),--configfile "$(CONFIG)") \
+	$(if $(DEVICE)$(NAME),--config $(if $(DEVICE),"device=$(DEVICE)") $(if $(NAME),'run={"name": "$(NAME)"}'))
+REPORTED := results/$(if $(NAME),$(NAME)/)$(if $(APP),$(APP)/)
 DEV := $(call in,.venv)
 SNAKEFILES := Snakefile workflows
 PYTEST := python -m pytest --numprocesses auto --dist worksteal
@@ -35,12 +41,12 @@ help: ## List the targets
 	@grep --extended-regexp '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | while IFS=$$'\t' read -r target text; do \
 		printf '  make %-22s %s\n' "$$target" "$$text"; done
 
-run: $(ENVIRONMENT) ## Run all applications on small generated data: make run [DEVICE=cpu|gpu|auto] [CORES=all]
-	@$(SNAKEMAKE)
-	@report=results/report.html; \
-	if [ ! -e $$report ] || [ -n "$$(find results -name manifest.json -newer $$report)" ]; then \
-		$(SNAKEMAKE) --report results/.report.html && mv results/.report.html $$report; fi
-	@$(HERE) python -m whitewater results
+run: $(ENVIRONMENT) ## Run all applications on small generated data, or yours: make run [APP=taxi CONFIG=mine.yaml NAME=mine] [DEVICE=cpu|gpu|auto] [CORES=all]
+	@$(SNAKEMAKE) -- $(APP)
+	@report=$(REPORTED)report.html; \
+	if [ ! -e $$report ] || [ -n "$$(find $(REPORTED) -name manifest.json -newer $$report)" ]; then \
+		$(SNAKEMAKE) --report $(REPORTED).report.html -- $(APP) && mv $(REPORTED).report.html $$report; fi
+	@$(HERE) python -m whitewater results $(NAME)
 
 test: lint ## Lint, then the tests, but for the slow ones
 	$(DEV) $(PYTEST) -m "not slow"

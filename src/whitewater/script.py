@@ -11,6 +11,7 @@ import argparse
 import difflib
 import inspect
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -164,8 +165,9 @@ def _report(log: Path | None) -> Path | None:
 
 
 def _module(path: str) -> str:
-    """Return the name of the module at a path below a folder ``src``, which may be that of a remote repository."""
-    return path.rpartition("src/")[2].removesuffix(".py").replace("/", ".")
+    """Return the name of the module at a path below a folder ``src``, or at the URL of one in a repository."""
+    # After @ is a tag, a branch or a commit.
+    return re.sub(r".*src/([\w/]+)\.py(@.*)?", r"\1", path).replace("/", ".")
 
 
 def _names(module: str) -> tuple[str, str]:

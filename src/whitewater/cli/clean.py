@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,10 +25,17 @@ TOPS = (Path("data"), Path("results"), Path("logs"))
 CACHES = (".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", "data/benchmarks")
 # What Snakemake keeps of its own, but for the environments that it made.
 SNAKEMAKE, ENVIRONMENTS = Path(".snakemake"), {"conda", "conda-archive", "singularity"}
-REPORTS = (Path("results/report.html"), Path("results/.report.html"))
-DEVICES = ("cpu", "gpu")
-OUTPUT = re.compile(r'"((?:data|results|logs)/[^"]+)"')
+REPORTS = ("report.html", ".report.html")
+# Manifests and, weightier, records; of a run with a name they lie one folder deeper.
+RECORDS = (
+    "results/*/*/manifest.json",
+    "results/*/*/*/manifest.json",
+    *(f"logs/{'*/' * depth}*.json" for depth in (1, 2, 3)),
+)
+OUTPUT = re.compile(r'"<(data|results|logs)>/([^"]+)"')
 LOGS = (".log", ".json", ".jsonl", ".dask.html")
+# What taxi's step `fetch` keeps beside its outputs: simulated months, and a table of zones.
+SIMULATED = ("generated/*_tripdata_*", "generated/zones.csv", "generated/.*.part", "unknown_zones.csv")
 # Unfinished outputs, signs of life, and locks; see `whitewater.io.store`.
 TRACE = re.compile(r"\..+\.[0-9a-f]{16}(\.part.*|\.replaced)?|\.\w+-\w+\.owner|\.(fetch|labels)\.lock")
 DOWNLOAD = re.compile(r"[0-9a-f]{12}-.*")
@@ -45,7 +52,7 @@ def main(arguments: list[str]) -> int:
     changed = _changed(recorded)
     # With its record, by which the next call knows it, too.
     spared = {path for each in changed for path in (each.path, each.source)}
-    doomed = {*(each.path for each in recorded), *_of_rules(), *_simulated(), *_traces(), *REPORTS, *_caches()}
+    doomed = {*(each.path for each in recorded), *_of_runs(), *_traces(), *_caches()}
     if given.downloads:
         doomed |= set(_downloads())
     for path in sorted(doomed - spared):
@@ -67,7 +74,7 @@ class Recorded:
 def _recorded() -> list[Recorded]:
     """Return each output that a manifest or, which is preferred, a record lists."""
     listed: dict[Path, Recorded] = {}
-    for pattern in ("results/*/*/manifest.json", "logs/*/*.json", "logs/*/*/*.json"):
+    for pattern in RECORDS:
         for source in Path().glob(pattern):
             outputs = _json(source).get("outputs", [])
             for each in outputs.values() if isinstance(outputs, dict) else outputs:
@@ -90,23 +97,25 @@ def _changed(recorded: list[Recorded]) -> list[Recorded]:
     return [each for each in there if found[each.path] != each.sha256]
 
 
-def _of_rules() -> Iterator[Path]:
-    """Yield what the rules name, with all that a step leaves beside its log."""
-    for file in Path("workflows").glob("*/Snakefile"):
-        for named in OUTPUT.findall(file.read_text(encoding="utf-8")):
-            for device in DEVICES:
-                path = Path(named.replace("{device}", device))
-                yield path
-                if path.suffix == ".log":
-                    yield from (path.with_suffix(suffix) for suffix in LOGS)
+def _of_runs() -> Iterator[Path]:
+    """Yield what the rules name, with all that a step leaves beside its log, and reports; of runs of all names."""
+    snakefiles = {file.parent.name: file for file in Path("workflows").glob("*/Snakefile")}
+    for run in _names_of_runs(snakefiles):
+        for name, file in snakefiles.items():
+            for top, path in OUTPUT.findall(file.read_text(encoding="utf-8")):
+                pattern = Path(top, run, re.sub(r"\{\w+\}", "*", path.replace("{device}", "[cg]pu")))
+                for suffix in LOGS if pattern.suffix == ".log" else (pattern.suffix,):
+                    yield from Path().glob(str(pattern.with_suffix(suffix)))
+            for pattern in SIMULATED:
+                yield from Path("data", run, name).glob(pattern)
+        for folder in ("", *snakefiles):
+            yield from (Path("results", run, folder, report) for report in REPORTS)
 
 
-def _simulated() -> Iterator[Path]:
-    """Yield the months of simulated trips, which the step `fetch` keeps beside its outputs."""
-    folder = Path("data/taxi/generated")
-    for pattern in ("*_tripdata_*", "zones.csv", ".*.part"):
-        yield from folder.glob(pattern)
-    yield Path("data/taxi/unknown_zones.csv")
+def _names_of_runs(applications: Collection[str]) -> set[str]:
+    """Return the names of all runs; that of the plain one is empty."""
+    return {"", *(path.parent.name for name in applications for path in Path("logs").glob(f"*/{name}") if path.is_dir()
+                  and path.parent.name not in applications)}  # fmt: skip
 
 
 def _traces() -> Iterator[Path]:
@@ -136,8 +145,8 @@ def _downloads() -> Iterator[Path]:
     for folder in Path("data").glob("*/downloads"):
         yield from (each for each in folder.iterdir() if DOWNLOAD.fullmatch(each.name))
     yield from Path("data").glob("*/registry.json")
-    yield from Path("data/pagerank/crawl").glob("*.sqlite*")
-    yield Path("data/pagerank/crawl/lock")
+    yield from Path("data").glob("*/crawl/*.sqlite*")
+    yield from Path("data").glob("*/crawl/lock")
 
 
 def _is_ours(path: Path) -> bool:
