@@ -106,8 +106,8 @@ def _of_runs() -> Iterator[Path]:
                 pattern = Path(top, run, re.sub(r"\{\w+\}", "*", path.replace("{device}", "[cg]pu")))
                 for suffix in LOGS if pattern.suffix == ".log" else (pattern.suffix,):
                     yield from Path().glob(str(pattern.with_suffix(suffix)))
-            for pattern in SIMULATED:
-                yield from Path("data", run, name).glob(pattern)
+            for kept in SIMULATED:
+                yield from Path("data", run, name).glob(kept)
         for folder in ("", *snakefiles):
             yield from (Path("results", run, folder, report) for report in REPORTS)
 

@@ -58,7 +58,7 @@ def tlc(url: str, *months: str) -> Fetch:
 
 
 def catalogue(settings: Fetch) -> Catalogue:
-    return resolve(settings, Downloads(Path("data"), {}), threads=2)
+    return resolve(settings, Downloads(Path("data"), {}), place=Path("data"), threads=2)
 
 
 def origins(found: Catalogue) -> list[str]:
