@@ -15,9 +15,8 @@ from distributed.protocol.pickle import dumps
 from hypothesis import settings
 
 from whitewater.engines import Device, resolve
-from whitewater.engines.workers import Threads, Workers
+from whitewater.engines.workers import Threads
 from whitewater.errors import DeviceError
-from whitewater.step import Run
 
 # A machine that does other things as well is slow at times, which is no fault of the code.
 settings.register_profile("any machine", deadline=None)
@@ -37,17 +36,15 @@ def device(request: pytest.FixtureRequest) -> Device:
 @pytest.fixture(autouse=True)
 def tasks_that_another_process_could_do(monkeypatch: pytest.MonkeyPatch) -> None:
     """Refuse tasks and results on threads that could not be sent to a worker process and back."""
-    do = Run.map
+    do = Threads.map
 
-    def packed(run: Run[Any], function: Any, tasks: Sequence[Any], *, client: Workers, **options: Any) -> Iterator[Any]:
-        if isinstance(client, Threads):
-            dumps((function, tasks, options))
-        for result in do(run, function, tasks, client=client, **options):
-            if isinstance(client, Threads):
-                dumps(result)
+    def packed(workers: Threads, function: Any, tasks: Sequence[Any], **options: Any) -> Iterator[Any]:
+        dumps((function, tasks, options))
+        for result in do(workers, function, tasks, **options):
+            dumps(result)
             yield result
 
-    monkeypatch.setattr(Run, "map", packed)
+    monkeypatch.setattr(Threads, "map", packed)
 
 
 @pytest.fixture

@@ -20,8 +20,8 @@ def build(work: Work) -> None:
     run = work.placement.run("pagerank", "index", Index(stop_words="none", title_weight=1), threads=work.threads)
     groups = DOCUMENTS.row_groups(*numbered_files(work.documents, "documents"))
     tasks = [groups[start:stop] for start, stop in cut(DOCUMENTS.stored_bytes(groups), BLOCK_BYTES)]
-    with run.cluster() as workers:
-        blocks = list(run.map(tokenise_groups, tasks, client=workers, label="index", ordered=True))
+    with run.workers() as workers:
+        blocks = list(workers.map(tokenise_groups, tasks, label="index", ordered=True))
     postings = merge(blocks, settings=run.settings, threads=work.threads)
     write_postings(work.folder, postings)
     write_terms(work.folder, postings)

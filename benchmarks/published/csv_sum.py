@@ -42,7 +42,7 @@ def as_published(work: Work) -> Iterator[Timed]:
 @contextmanager
 def projected(work: Work) -> Iterator[Timed]:
     """Parse only the numbers of this column, range by range, and keep only the sum of each range."""
-    with work.device.cluster(work.cluster, threads=work.threads, large=False) as workers:
+    with work.device.workers(work.cluster, threads=work.threads) as workers:
 
         def total() -> int:
             units = units_of(FILES.paths(work), work, {COLUMN: "int64"})

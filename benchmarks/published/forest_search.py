@@ -131,7 +131,7 @@ def each_fit(work: Work) -> Iterator[Timed]:
     """`model_search`: the data are sent to each worker once a call, and every score is computed on the device."""
     device = work.device
     data, tried = draw(work), settings()
-    with device.cluster(work.cluster, threads=work.threads, large=False) as workers:
+    with device.workers(work.cluster, threads=work.threads) as workers:
 
         def call() -> Found:
             factory = partial(random_forest, device, seed=SEED)

@@ -113,7 +113,7 @@ def each_fit(work: Work, *, repeats: Repeats) -> Iterator[Timed]:
     device = work.device
     data = diabetes.training_part(repeats(work))
     settings = [{"alpha": alpha} for alpha in ALPHAS]
-    with device.cluster(work.cluster, threads=work.threads, large=False) as workers:
+    with device.workers(work.cluster, threads=work.threads) as workers:
 
         def call() -> Found:
             found = model_search.search(

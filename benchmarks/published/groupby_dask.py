@@ -58,7 +58,7 @@ def answer_of_series(means: Any) -> JsonValue:
 @contextmanager
 def fused(work: Work) -> Iterator[Timed]:
     """Parse only the two columns, range by range, and keep only counts and sums of the groups of each range."""
-    with work.device.cluster(work.cluster, threads=work.threads, large=False) as workers:
+    with work.device.workers(work.cluster, threads=work.threads) as workers:
 
         def means() -> dict[int, float]:
             units = units_of(FILES.paths(work), work, {KEY: "int32", VALUE: "float64"})

@@ -99,7 +99,7 @@ def few_tasks(work: Work) -> Iterator[Timed]:
     Columns are float32, to which scikit-learn converts them, and one after the other in memory, as a split reads them.
     """
     x, y, *test = draw(work)
-    with work.device.cluster(work.cluster, threads=work.threads, large=False) as workers:
+    with work.device.workers(work.cluster, threads=work.threads) as workers:
 
         def call() -> Any:
             shared = {"x": np.asfortranarray(x, dtype=np.float32), "y": y}

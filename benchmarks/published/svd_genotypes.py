@@ -150,7 +150,7 @@ def in_two_bits(work: Work) -> Iterator[Timed]:
     That is a fourth of the bytes of x, and within the limit of case `limited`, where nothing is spilled.
     """
     device, columns = work.device, shape(work)[1]
-    with device.cluster(work.cluster, threads=work.threads, large=False) as workers:
+    with device.workers(work.cluster, threads=work.threads) as workers:
         tasks = [(*bounds, columns, device) for bounds in bands(work)]
         held = workers.hold(packed_band, tasks)
         judge = Judge(work, sum(total for _, total in workers.completed(sum_of, held, {"device": device})))

@@ -53,8 +53,8 @@ def prepare(directory: Path, log: ClickLog, *, threads: int) -> FeatureRows:
             statistics=Output(scratch / "statistics.json"),
         )
         run = Run("recsys", "features", CPU, Features(), threads)
-        with run.cluster() as client:
-            write_shuffled(load(workflow), open_log(log.folder), Output(scratch / "train"), run=run, client=client)
+        with run.workers() as workers:
+            write_shuffled(load(workflow), open_log(log.folder), Output(scratch / "train"), run=run, workers=workers)
         (scratch / "train").rename(folder)
         shutil.rmtree(scratch)
     return FeatureRows(folder, open_features(folder).rows)

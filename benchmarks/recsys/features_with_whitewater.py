@@ -25,9 +25,9 @@ def make(work: Work) -> None:
     workflow = Workflow(numbers + (CATEGORICAL >> Categorify(freq_threshold=THRESHOLD)), carry=[KEY])
     run, dataset = work.placement.run("recsys", "fit", Fit(), threads=work.threads), Dataset(work.files)
     work.folder.rmdir()
-    with run.cluster() as client, TemporaryDirectory(dir=work.folder.parent) as scratch:
-        workflow.fit_on(dataset, run=run, client=client, scratch=Path(scratch))
-        write_in_order(workflow.fitted, dataset, work.folder, run=run, client=client, row_group_rows=ROW_GROUP_ROWS)
+    with run.workers() as workers, TemporaryDirectory(dir=work.folder.parent) as scratch:
+        workflow.fit_on(dataset, run=run, workers=workers, scratch=Path(scratch))
+        write_in_order(workflow.fitted, dataset, work.folder, run=run, workers=workers, row_group_rows=ROW_GROUP_ROWS)
 
 
 if __name__ == "__main__":

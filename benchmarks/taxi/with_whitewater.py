@@ -75,9 +75,9 @@ def compute(work: Work) -> Answer:
     shares = [list(enumerate(every))[first::tasks] for first in range(min(tasks, len(every)))]
     run = work.placement.run("taxi", "tips", Tips(), threads=work.threads)
     over = Pass(run.device, read_zones(work.zones), work.output)
-    with run.cluster() as workers:
+    with run.workers() as workers:
         # In the order of the shares, so that sums do not depend on which worker was faster.
-        made = list(run.map(_aggregate, shares, client=workers, label="tips", ordered=True, shared={"over": over}))
+        made = list(workers.map(_aggregate, shares, label="tips", ordered=True, shared={"over": over}))
     return _answer([reduce(add, partial) for partial in zip(*made, strict=True)], over.zones)
 
 

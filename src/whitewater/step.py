@@ -14,12 +14,11 @@ script.
 
 from __future__ import annotations
 
-import logging
 import os
 import platform
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,16 +34,11 @@ from whitewater.io.redaction import without_secrets
 from whitewater.io.store import digests, staged, write_json
 from whitewater.versions import versions
 
-logger = logging.getLogger(__name__)
-
 Output = NewType("Output", Path)
 Inputs = NewType("Inputs", dict[str, Path])
 Outputs = NewType("Outputs", dict[str, Path])
 Paths = Mapping[str, Path | dict[str, Path]]
 Settings_co = TypeVar("Settings_co", bound=Section, covariant=True)
-Task = TypeVar("Task")
-Result = TypeVar("Result")
-PROGRESS_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -72,8 +66,8 @@ class Run(Generic[Settings_co]):
         return Path("data", self.application)
 
     @contextmanager
-    def cluster(self, *, large: bool = False, small: bool = False) -> Iterator[Workers]:
-        """Open the workers of the step.
+    def workers(self, *, large: bool = False, small: bool = False) -> Iterator[Workers]:
+        """Open the workers of the step: ``with run.workers() as workers: workers.map(...)``.
 
         ``large`` says that the input is big enough to pay for processes, ``small`` that it is not, whatever the
         settings say: tasks run on threads of this one.
@@ -81,38 +75,11 @@ class Run(Generic[Settings_co]):
         with (
             thread_workers(self.threads)
             if small
-            else self.device.cluster(self.cluster_settings, threads=self.threads, large=large)
-        ) as client:
+            else self.device.workers(self.cluster_settings, engine=self.engine, threads=self.threads, large=large)
+        ) as workers:
             with self._performance_report():
-                yield client
-            self.note(workers=_placement(client, self.device))
-
-    def map(
-        self,
-        function: Callable[..., Result],
-        tasks: Sequence[Task],
-        *,
-        client: Workers,
-        label: str,
-        ordered: bool = False,
-        shared: Mapping[str, Any] | None = None,
-    ) -> Iterator[Result]:
-        """Apply ``function`` to each task on the workers; yield the results, and log the progress.
-
-        Results come as they complete, or with ``ordered`` in the order of the tasks, so that sums of real numbers do
-        not depend on which worker was faster. ``shared`` are keyword arguments of all tasks, placed once on each
-        worker. The first task that fails stops the step with its error. A task must not change what it is given, which
-        threads share; and where its worker is a process that dies it runs again elsewhere, so it must leave the same
-        files when it runs twice.
-        """
-        results = client.completed(function, tasks, shared or {})
-        started = said = time.monotonic()
-        for done, (_, result) in enumerate(_in_order(results) if ordered else results, start=1):
-            yield result
-            if time.monotonic() - said > PROGRESS_SECONDS:
-                said = time.monotonic()
-                rate = done / (said - started)
-                logger.info("%s: %d of %d, about %.0f s to go", label, done, len(tasks), (len(tasks) - done) / rate)
+                yield workers
+            self.note(workers=_placement(workers, self.device))
 
     @contextmanager
     def _performance_report(self) -> Iterator[None]:
@@ -151,17 +118,6 @@ def execute(
             write_json(paths["record"], {**_describe_run(run, inputs), **times, "outputs": written})
 
 
-def _in_order(results: Iterator[tuple[int, Result]]) -> Iterator[tuple[int, Result]]:
-    """Yield results in the order of their places; the tasks begin in that order, so few have to wait."""
-    waiting: dict[int, Result] = {}
-    following = 0
-    for place, result in results:
-        waiting[place] = result
-        while following in waiting:
-            yield following, waiting.pop(following)
-            following += 1
-
-
 def _flat(paths: Paths) -> dict[str, Path]:
     """Return one mapping of the paths, those of a group under ``group/file name``."""
     flat: dict[str, Path] = {}
@@ -182,6 +138,7 @@ def _describe_run(run: Run[Any], inputs: Paths) -> dict[str, Any]:
     return {
         "application": run.application,
         "step": run.step,
+        "engine": run.engine,
         "device": run.device.describe(),
         "settings": without_secrets(run.settings.model_dump(mode="json")),
         "inputs": {name: str(path) for name, path in _flat(inputs).items()},
@@ -207,14 +164,14 @@ def _size(path: Path) -> int:
     return path.stat().st_size
 
 
-def _placement(client: Workers, device: Device) -> dict[str, Any]:
+def _placement(workers: Workers, device: Device) -> dict[str, Any]:
     """Return where the workers were and the memory they took at most, all together when they are processes."""
-    peaks = client.call_on_each(_process_peak)
-    on_device = [each for each in client.call_on_each(device.peak_memory) if each is not None]
+    peaks = workers.call_on_each(_process_peak)
+    on_device = [each for each in workers.call_on_each(device.peak_memory) if each is not None]
     return {
-        "count": len(client.threads),
-        "threads": sum(client.threads),
-        "hosts": sorted(set(client.hosts)),
+        "count": len(workers.threads),
+        "threads": sum(workers.threads),
+        "hosts": sorted(set(workers.hosts)),
         "peak_memory_bytes": sum(dict(peaks).values()),
         "peak_device_memory_bytes": sum(on_device) if on_device else None,
     }

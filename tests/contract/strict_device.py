@@ -24,15 +24,15 @@ from sklearn.linear_model import LogisticRegression
 
 from tests.contract.device_array import DeviceArray, Namespace, record
 from whitewater.engines import Array, Device, gpu_kernels
-from whitewater.engines.workers import Threads
+from whitewater.engines.workers import Threads, Workers
 from whitewater.learn import estimators
 from whitewater.tables.blocks import Block, Encoded, Kind, RawBlock
 from whitewater.tables.columns import Categories, Column, Lists, Numbers, moved
 from whitewater.tables.group_statistics import CpuGroupAccumulator
 
 if TYPE_CHECKING:
+    from whitewater.engines.choose import Engine
     from whitewater.engines.config import Cluster
-    from whitewater.engines.workers import Workers
     from whitewater.genotypes.genotypes import Genotypes
     from whitewater.graphs.in_edges import Edges, InEdges
 
@@ -128,8 +128,10 @@ class StrictDevice(Device):
         return {name: column_on_device(as_cudf_has_it(column)) for name, column in columns.items()}
 
     @contextmanager
-    def cluster(self, settings: Cluster, *, threads: int, large: bool) -> Iterator[Workers]:
-        with CPU.cluster(settings, threads=threads, large=large) as workers:
+    def workers(
+        self, settings: Cluster, *, threads: int, engine: Engine = "dask", large: bool = False
+    ) -> Iterator[Workers]:
+        with CPU.workers(settings, threads=threads, large=large) as workers:
             yield OtherProcess(workers) if isinstance(workers, Threads) else workers
 
     def synchronize(self) -> None:
@@ -137,7 +139,7 @@ class StrictDevice(Device):
 
 
 @dataclass(frozen=True)
-class OtherProcess:
+class OtherProcess(Workers):
     """Threads that are given copies only, and give such, as the processes are that work with GPUs."""
 
     of_this_process: Threads

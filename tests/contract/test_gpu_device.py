@@ -124,7 +124,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 @pytest.mark.usefixtures("rmm")
 def test_the_cluster_listens_on_loopback_counts_allocations_and_shuffles_on_the_device(asked: dict[str, Any]) -> None:
     before = dask.config.get("dataframe.shuffle.method", None)
-    with GpuDevice().cluster(Cluster(), threads=8, large=True) as client:
+    with GpuDevice().workers(Cluster(), threads=8, large=True) as client:
         assert asked | {"host": "127.0.0.1", "protocol": "tcp", "rmm_async": True, "enable_cudf_spill": True} == asked
         assert dask.config.get("dataframe.shuffle.method") == "tasks"
         assert client.call_on_each(peak_allocated) == [1_000]

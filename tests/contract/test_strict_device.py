@@ -158,7 +158,7 @@ def test_cupy_changes_in_place_at_indices_by_these_functions() -> None:
 
 def test_tasks_are_given_copies_as_other_processes_are() -> None:
     given = [array()]
-    with DEVICE.cluster(Cluster(), threads=1, large=False) as workers:
+    with DEVICE.workers(Cluster(), threads=1) as workers:
         [(_, found)] = workers.completed(_same, given, {"beside": given})
         with pytest.raises((TypeError, AttributeError, PicklingError)):
             list(workers.completed(_same, [XP], {"beside": 0}))

@@ -150,7 +150,7 @@ def _communities(device: Device, path: Path, method: Method) -> None:
 
 def _peak(device: Device, function: Callable[..., object], *arguments: object) -> int:
     """Return the most bytes that a worker held on its GPU while it called a function."""
-    with device.cluster(Cluster(), threads=1, large=False) as client:
+    with device.workers(Cluster(), threads=1) as client:
         list(client.completed(partial(_called, function), [arguments], {}))
         return max(peak for peak in client.call_on_each(peak_allocated) if peak is not None)
 

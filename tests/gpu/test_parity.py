@@ -65,7 +65,7 @@ def test_forests_are_as_good_within_their_intervals(both: Both[Results]) -> None
 
 
 def test_each_gpu_has_a_worker_that_says_what_it_allocated(gpu: Device) -> None:
-    with gpu.cluster(Cluster(), threads=1, large=False) as client:
+    with gpu.workers(Cluster(), threads=1) as client:
         assert len(client.threads) == gpu.describe()["count"]
         assert list(client.completed(partial(_rows_on, device=gpu), [1_000_000], {})) == [(0, 1_000_000)]
         assert max(peak or 0 for peak in client.call_on_each(peak_allocated)) >= 8_000_000

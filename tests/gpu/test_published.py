@@ -68,7 +68,7 @@ def in_this_process() -> Iterator[None]:
             yield client
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(GpuDevice, "cluster", one_thread)
+        patch.setattr(GpuDevice, "workers", one_thread)
         patch.setattr(dask_cluster, "gpu_dask_client", one_client)
         yield
 

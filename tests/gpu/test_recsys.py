@@ -51,7 +51,7 @@ def in_this_process() -> Iterator[None]:
             yield workers
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(GpuDevice, "cluster", one_thread)
+        patch.setattr(GpuDevice, "workers", one_thread)
         yield
 
 

@@ -33,9 +33,9 @@ def run_of(*, threads: int = 1, cluster: Cluster | None = None) -> Run[Tips]:
 
 def doubled(run: Run[Tips], *, numbers: Path, double: Output, parts: Outputs) -> None:
     """Double numbers."""
-    with run.cluster() as client:
+    with run.workers() as workers:
         tasks = [int(text) for text in numbers.read_text().split()]
-        found = sorted(run.map(_double, tasks, client=client, label="doubled"))
+        found = sorted(workers.map(_double, tasks, label="doubled"))
     double.write_text(json.dumps(found))
     for path in parts.values():
         path.write_text(path.name)
@@ -89,8 +89,8 @@ def test_a_step_leaves_its_outputs_and_a_record_with_their_checksums(tmp_path: P
 def test_results_come_as_they_complete_or_in_the_order_of_the_tasks(ordered: bool) -> None:
     run = run_of(threads=2)
     LAST_ENDED.clear()
-    with run.cluster() as client:
-        found = list(run.map(_first_ends_last, range(3), client=client, label="", ordered=ordered))
+    with run.workers() as workers:
+        found = list(workers.map(_first_ends_last, range(3), label="", ordered=ordered))
     assert found == ([0, 1, 2] if ordered else [1, 2, 0])
 
 
@@ -109,8 +109,8 @@ def test_results_are_the_same_bits_on_workers_of_every_kind() -> None:
     found = set()
     for kind in kinds:
         run = run_of(threads=2, cluster=Cluster.model_validate(kind))
-        with run.cluster() as client:
-            products = run.map(_product, tasks, client=client, label="", ordered=True, shared={"block": block})
+        with run.workers() as workers:
+            products = workers.map(_product, tasks, label="", ordered=True, shared={"block": block})
             found.add(sum(products, np.zeros((50, 40))).tobytes())
         assert run.facts["workers"].keys() == WORKERS
         assert run.facts["workers"]["threads"] == 2

@@ -13,6 +13,7 @@ from whitewater.errors import ConfigError, InputError
 if TYPE_CHECKING:
     from distributed import Client
 
+    from whitewater.engines.choose import Engine
     from whitewater.engines.config import Cluster
 
 LOOPBACK = "127.0.0.1"
@@ -20,18 +21,18 @@ CONNECT_SECONDS = 20
 
 
 @contextmanager
-def cpu_cluster(settings: Cluster, *, threads: int, large: bool) -> Iterator[Workers]:
+def cpu_workers(settings: Cluster, *, engine: Engine, threads: int, large: bool) -> Iterator[Workers]:
     """Open workers on the CPU: threads of this process, processes of their own, or a Dask cluster that runs already.
 
     Threads start at once and share memory, and the hot primitives release the interpreter lock; processes isolate a
     worker that dies, which Dask's nanny then replaces while its tasks run again. Dask takes most of a second to import
-    and to start, so threads do without it unless its performance report is asked for.
+    and to start, so threads do without it unless it is the engine, or its performance report is asked for.
     """
     processes = settings.kind == "processes" or (settings.kind == "auto" and large)
     if settings.kind == "attach":
         with attach(settings) as client:
             yield DaskWorkers(client)
-    elif processes or settings.performance_report:
+    elif processes or engine == "dask" or settings.performance_report:
         with local_cluster(settings, threads=threads, processes=processes) as client:
             yield DaskWorkers(client)
     else:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from whitewater.versions import versions
 
 if TYPE_CHECKING:
+    from whitewater.engines.choose import Engine
     from whitewater.engines.config import Cluster
     from whitewater.engines.workers import Workers
     from whitewater.genotypes.genotypes import Genotypes
@@ -175,11 +176,13 @@ class Device:
 
         return cpu_communities(edges, method=method, resolution=resolution, seed=seed)
 
-    def cluster(self, settings: Cluster, *, threads: int, large: bool) -> AbstractContextManager[Workers]:
-        """Open the workers of one step; ``large`` asks for processes where kind is auto."""
-        from whitewater.engines.cluster import cpu_cluster
+    def workers(
+        self, settings: Cluster, *, threads: int, engine: Engine = "local", large: bool = False
+    ) -> AbstractContextManager[Workers]:
+        """Open the workers of one step; ``large`` asks for processes where kind is auto. A GPU's are always Dask's."""
+        from whitewater.engines.cluster import cpu_workers
 
-        return cpu_cluster(settings, threads=threads, large=large)
+        return cpu_workers(settings, engine=engine, threads=threads, large=large)
 
     def synchronize(self) -> None:
         """Wait until all that was begun on the device is done; what the host computes is when its call returns."""

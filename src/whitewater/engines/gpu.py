@@ -16,6 +16,7 @@ from whitewater.errors import DeviceError
 from whitewater.versions import versions
 
 if TYPE_CHECKING:
+    from whitewater.engines.choose import Engine
     from whitewater.engines.config import Cluster
     from whitewater.engines.workers import Workers
     from whitewater.genotypes.genotypes import Genotypes
@@ -145,7 +146,9 @@ class GpuDevice(Device):
 
         return gpu_read_columns(path, row_group, names, start=start, rows=rows)
 
-    def cluster(self, settings: Cluster, *, threads: int, large: bool) -> AbstractContextManager[Workers]:
+    def workers(
+        self, settings: Cluster, *, threads: int, engine: Engine = "dask", large: bool = False
+    ) -> AbstractContextManager[Workers]:
         from whitewater.engines.gpu_cluster import gpu_cluster
 
         return gpu_cluster(settings)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import socket
+import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -10,35 +13,42 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import cycle
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from distributed import Client
 
+logger = logging.getLogger(__name__)
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+PROGRESS_SECONDS = 5.0
 
 
-class Workers(Protocol):
+class Workers(ABC):
     """What a step may ask of its workers. Tasks must not change what they are given: threads share it."""
 
     @property
+    @abstractmethod
     def threads(self) -> Sequence[int]:
         """The number of threads of each worker."""
 
     @property
+    @abstractmethod
     def hosts(self) -> Sequence[str]:
         """The machine of each worker."""
 
+    @abstractmethod
     def place(self, value: Any) -> Any:
         """Bring a value to every worker, once; return what stands for it in a task, or in a tuple that is one."""
 
+    @abstractmethod
     def hold(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Call a function with each of the arguments, at a worker of its own if there are as many.
 
         Results stay there; return what stands for them as tasks, which run where their result is.
         """
 
+    @abstractmethod
     def completed(
         self, function: Callable[..., Result], tasks: Sequence[Task], shared: Mapping[str, Any]
     ) -> Iterator[tuple[int, Result]]:
@@ -48,12 +58,50 @@ class Workers(Protocol):
         when it is, or no more results are asked for, tasks that have not begun are cancelled.
         """
 
+    @abstractmethod
     def call_on_each(self, function: Callable[[], Result]) -> list[Result]:
         """Call a function on every worker."""
 
+    def map(
+        self,
+        function: Callable[..., Result],
+        tasks: Sequence[Task],
+        *,
+        label: str,
+        ordered: bool = False,
+        shared: Mapping[str, Any] | None = None,
+    ) -> Iterator[Result]:
+        """Apply ``function`` to each task; yield the results, and log the progress under a label.
+
+        Results come as they complete, or with ``ordered`` in the order of the tasks, so that sums of real numbers do
+        not depend on which worker was faster. ``shared`` are keyword arguments of all tasks, placed once on each
+        worker. The first task that fails stops the step with its error. A task must not change what it is given, which
+        threads share; and where its worker is a process that dies it runs again elsewhere, so it must leave the same
+        files when it runs twice.
+        """
+        results = self.completed(function, tasks, shared or {})
+        started = said = time.monotonic()
+        for done, (_, result) in enumerate(_in_order(results) if ordered else results, start=1):
+            yield result
+            if time.monotonic() - said > PROGRESS_SECONDS:
+                said = time.monotonic()
+                rate = done / (said - started)
+                logger.info("%s: %d of %d, about %.0f s to go", label, done, len(tasks), (len(tasks) - done) / rate)
+
+
+def _in_order(results: Iterator[tuple[int, Result]]) -> Iterator[tuple[int, Result]]:
+    """Yield results in the order of their places; the tasks begin in that order, so few have to wait."""
+    waiting: dict[int, Result] = {}
+    following = 0
+    for place, result in results:
+        waiting[place] = result
+        while following in waiting:
+            yield following, waiting.pop(following)
+            following += 1
+
 
 @dataclass(frozen=True)
-class Threads:
+class Threads(Workers):
     """One worker: threads of this process, which start at once and share its memory."""
 
     pool: ThreadPoolExecutor
@@ -115,7 +163,7 @@ def thread_workers(count: int) -> Iterator[Threads]:
 
 
 @dataclass(frozen=True)
-class DaskWorkers:
+class DaskWorkers(Workers):
     """The workers of a Dask cluster: threads, processes or GPUs, here or on other machines."""
 
     client: Client

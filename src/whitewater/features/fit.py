@@ -67,7 +67,7 @@ class Material:
 
 
 def learn(
-    plan: Plan, dataset: Dataset, *, run: Run[Any], client: Workers, scratch: Path, memory_share: float
+    plan: Plan, dataset: Dataset, *, run: Run[Any], workers: Workers, scratch: Path, memory_share: float
 ) -> tuple[Plan, tuple[Mapping[str, Fitted], ...]]:
     """Fit all stages; return the plan with what is known of its columns now, and what each stage learnt.
 
@@ -85,7 +85,7 @@ def learn(
             logger.info("a pass over the data learns %d statistics", len(lessons))
             share = memory.available() * memory_share / min(run.threads, len(lessons))
             material = Material(plan, learnt, dataset, Fitting(run.device, int(share), scratch))
-            results = list(_results(_longest_first(lessons, material), material, run, client))
+            results = list(_results(_longest_first(lessons, material), material, run, workers))
             found |= {
                 (lesson.stage, lesson.statistic.name): each for lesson, each in results if isinstance(each, Fitted)
             }
@@ -111,11 +111,11 @@ def _next_phase(plan: Plan, learnt: list[dict[str, Fitted] | None]) -> list[Less
 
 
 def _results(
-    lessons: Sequence[Lesson], material: Material, run: Run[Any], client: Workers
+    lessons: Sequence[Lesson], material: Material, run: Run[Any], workers: Workers
 ) -> Iterator[tuple[Lesson, Fitted | Statistic]]:
     """Yield what was learnt: a task is a statistic where they are many, or else a span of one."""
     cut = list(spans(material.dataset.parts(), rows=SPAN_ROWS))
-    mapped = partial(run.map, client=client, label="fit", ordered=True, shared={"material": material})
+    mapped = partial(workers.map, label="fit", ordered=True, shared={"material": material})
     if len(lessons) >= run.threads or len(cut) == 1:
         results = mapped(_observe_and_combine, [(lesson, cut) for lesson in lessons])
         yield from zip(lessons, results, strict=True)

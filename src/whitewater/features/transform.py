@@ -68,13 +68,13 @@ class Transformation:
         block = {**block, **self._given({name: block[name] for name in names}, types, applying)}
         return self._evaluated(lambda wanted: {name: block[name] for name in wanted}, self._carried(given), applying)
 
-    def tables(self, dataset: Dataset, *, run: Run[Any], client: Workers, training: bool) -> Iterator[pa.Table]:
+    def tables(self, dataset: Dataset, *, run: Run[Any], workers: Workers, training: bool) -> Iterator[pa.Table]:
         """Yield the results part by part, in order; a few parts are in memory at a time."""
         shared = self.prepared(dataset, run=run, training=training)
         parts, at_once = dataset.parts(), 2 * run.threads
         for first in range(0, len(parts), at_once):
             some = parts[first : first + at_once]
-            yield from run.map(_table, some, client=client, label="transform", ordered=True, shared=shared)
+            yield from workers.map(_table, some, label="transform", ordered=True, shared=shared)
 
     def prepared(self, dataset: Dataset, *, run: Run[Any], training: bool) -> dict[str, Any]:
         """Check a dataset; return what `part_block` needs besides a part."""
@@ -141,7 +141,7 @@ def write_in_order(
     folder: Path,
     *,
     run: Run[Any],
-    client: Workers,
+    workers: Workers,
     row_group_rows: int,
     tags: Mapping[str, str] | None = None,
     training: bool = False,
@@ -156,7 +156,7 @@ def write_in_order(
     folder.mkdir(parents=True)
     shared |= {"folder": folder, "schema": schema, "row_group_rows": row_group_rows}
     tasks = list(enumerate(dataset.parts()))
-    files = list(run.map(_write, tasks, client=client, label="transform", ordered=True, shared=shared))
+    files = list(workers.map(_write, tasks, label="transform", ordered=True, shared=shared))
     written = sum(file.rows for file in files)
     check_rows(written, dataset.rows, folder)
     write_features(folder, schema, [file for file in files if file.rows], seed=None)

@@ -79,8 +79,8 @@ class Workflow:
         is damaged; ResourceError if row groups, or what is learnt, do not fit into memory.
         """
         run = _run("fit", threads, device)
-        with run.cluster() as client, TemporaryDirectory(prefix="whitewater-") as scratch:
-            self.fit_on(as_dataset(dataset), run=run, client=client, scratch=Path(scratch))
+        with run.workers() as workers, TemporaryDirectory(prefix="whitewater-") as scratch:
+            self.fit_on(as_dataset(dataset), run=run, workers=workers, scratch=Path(scratch))
         return self
 
     def fit_on(
@@ -88,7 +88,7 @@ class Workflow:
         dataset: Dataset,
         *,
         run: Run[Any],
-        client: Workers,
+        workers: Workers,
         scratch: Path,
         memory_share: float = Fit().memory_share,
     ) -> None:
@@ -99,7 +99,7 @@ class Workflow:
         if both := [name for name in self._carried if name in plan.outputs]:
             told = ", ".join(both)
             raise ConfigError(f"{told} would be there twice: as a result, and carried along. Rename the result.")
-        plan, learnt = learn(plan, dataset, run=run, client=client, scratch=scratch, memory_share=memory_share)
+        plan, learnt = learn(plan, dataset, run=run, workers=workers, scratch=scratch, memory_share=memory_share)
         self._fitted = Transformation(plan, learnt, self._carried, dataset.seconds)
 
     def transform(
@@ -116,8 +116,8 @@ class Workflow:
         import pyarrow as pa
 
         run, dataset = _run("transform", threads, device), as_dataset(data)
-        with run.cluster() as client:
-            tables = list(self.fitted.tables(dataset, run=run, client=client, training=training))
+        with run.workers() as workers:
+            tables = list(self.fitted.tables(dataset, run=run, workers=workers, training=training))
         if tables:
             return pa.concat_tables(tables)
         return pa.schema([(each.name, each.type) for each in self.fitted.fields(dataset.schema)]).empty_table()
@@ -143,9 +143,9 @@ class Workflow:
         run, target = _run("transform", threads, device), Path(folder).absolute()
         check_replaceable(target, sign=FORMAT.name)
         owner = target.with_name(f".{target.name}.owner")
-        with staged({"features": target}, owner=owner) as paths, run.cluster() as client:
+        with staged({"features": target}, owner=owner) as paths, run.workers() as workers:
             return write_in_order(
-                self.fitted, as_dataset(data), paths["features"], run=run, client=client,
+                self.fitted, as_dataset(data), paths["features"], run=run, workers=workers,
                 row_group_rows=row_group_rows, tags=tags, training=training,
             )  # fmt: skip
 

@@ -90,7 +90,7 @@ class Counts:
 
 
 def kinship_of_pairs(
-    run: Run[Relatedness], folder: GenotypeFolder, rows: Rows, *, threshold: float, client: Workers
+    run: Run[Relatedness], folder: GenotypeFolder, rows: Rows, *, threshold: float, workers: Workers
 ) -> Pairs:
     """Return the pairs of kinship at least ``threshold``, most related first, over the variants of ``rows``.
 
@@ -107,10 +107,10 @@ def kinship_of_pairs(
         If the calls of these variants, and a pair of tiles for each worker, do not fit into memory.
     """
     _forecast(run, folder, variants=len(rows))
-    genotypes, complete = _read_kept(run, folder, rows, client=client)
+    genotypes, complete = _read_kept(folder, rows, workers)
     work = partial(compare_tiles, complete=complete, threshold=threshold, device=run.device)
     pairs = _pairs_of_tiles(folder.samples)
-    return _merge(run.map(work, pairs, client=client, label="kinship", shared={"genotypes": genotypes}))
+    return _merge(workers.map(work, pairs, label="kinship", shared={"genotypes": genotypes}))
 
 
 def require_diploid(folder: GenotypeFolder) -> None:
@@ -169,14 +169,13 @@ def _forecast(run: Run[Relatedness], folder: GenotypeFolder, *, variants: int) -
     )
 
 
-def _read_kept(run: Run[Relatedness], folder: GenotypeFolder, rows: Rows, *, client: Workers) -> tuple[Genotypes, int]:
+def _read_kept(folder: GenotypeFolder, rows: Rows, workers: Workers) -> tuple[Genotypes, int]:
     """Read the calls of the variants that take part, those without missing calls first, and count those."""
     missing = folder.variants_table(["count_missing"])["count_missing"].to_numpy()[rows]
     tasks = [rows[slice(*np.searchsorted(rows, (start, stop)))] for start, stop in folder.ranges()]
-    read = run.map(
+    read = workers.map(
         partial(_read_codes, folder=folder),
         [task for task in tasks if len(task)],
-        client=client,
         label="read",
         ordered=True,
     )

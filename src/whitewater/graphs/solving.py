@@ -93,11 +93,11 @@ def solve(run: Run[Pagerank], problem: Problem) -> Solution:
     Raises InputError if weights add up to what float64 cannot hold, and ResourceError if the graph does not fit into
     the memory of a GPU.
     """
-    with run.cluster(small=problem.folder.edges < SMALL_EDGES) as client:
-        problem = replace(problem, threads=min(client.threads))
-        if len(client.threads) > 1:
-            return _solve_together(run, problem, client)
-        return next(run.map(solve_alone, [problem], client=client, label="power iteration"))
+    with run.workers(small=problem.folder.edges < SMALL_EDGES) as workers:
+        problem = replace(problem, threads=min(workers.threads))
+        if len(workers.threads) > 1:
+            return _solve_together(problem, workers)
+        return next(workers.map(solve_alone, [problem], label="power iteration"))
 
 
 def solve_alone(problem: Problem) -> Solution:
@@ -166,15 +166,13 @@ class HeldEdges:
         return self._edges.nbytes
 
 
-def _solve_together(run: Run[Pagerank], problem: Problem, client: Workers) -> Solution:
+def _solve_together(problem: Problem, workers: Workers) -> Solution:
     """Follow the recurrence with the vectors in this process and a range of the edges at each worker."""
-    ranges = problem.folder.ranges(at_most=len(client.threads))
-    held = client.hold(HeldEdges, [(problem, *each) for each in ranges])
+    ranges = problem.folder.ranges(at_most=len(workers.threads))
+    held = workers.hold(HeldEdges, [(problem, *each) for each in ranges])
 
     def pull(shares: Array, sums: Array) -> None:
-        found = run.map(
-            HeldEdges.pull, held, client=client, label="ranges of edges", ordered=True, shared={"shares": shares}
-        )
+        found = workers.map(HeldEdges.pull, held, label="ranges of edges", ordered=True, shared={"shares": shares})
         for (first, last), part in zip(ranges, found, strict=True):
             sums[first:last] = part
 

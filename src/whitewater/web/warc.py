@@ -80,9 +80,9 @@ def read_warcs(files: Sequence[Path], writer: PagesWriter, *, run: Run[Any]) -> 
     """
     parts = [writer.path / f"part-{number:05d}" for number in range(len(files))]
     large = len(files) > 1 and sum(path.stat().st_size for path in files) > LARGE_BYTES
-    with run.cluster(large=large) as client:
+    with run.workers(large=large) as workers:
         tasks = list(zip(files, parts, strict=True))
-        captures = list(run.map(read_warc, tasks, client=client, label="fetch", ordered=True))
+        captures = list(workers.map(read_warc, tasks, label="fetch", ordered=True))
     for part in parts:
         writer.take(part)
     dropped = superseded(

@@ -84,10 +84,10 @@ def edges_of_files(run: Run[EdgeRules], fetched: PagesFolder, folder: Path) -> E
             "pagerank.fetch.edges: layout adjacency has no weights. Set weighted to false, or layout to pairs."
         )
     folder.mkdir(parents=True, exist_ok=True)
-    with run.cluster() as client:
-        of_table, table = _read_table(run, _opened(fetched, "vertices", settings), settings, client)
+    with run.workers() as workers:
+        of_table, table = _read_table(_opened(fetched, "vertices", settings), settings, workers)
         reading = Reading(settings, run.settings, folder, None if table is None else table["vertex"].to_numpy())
-        counts, vertices = _read_edges(run, _opened(fetched, "edges", settings), reading, table, client)
+        counts, vertices = _read_edges(_opened(fetched, "edges", settings), reading, table, workers)
     counts += of_table
     if counts["lines"]:
         logger.info("%d lines, of which %d are comments, %d empty and %d headers", *(counts[name] for name in LINES))
@@ -105,12 +105,12 @@ def edges_of_files(run: Run[EdgeRules], fetched: PagesFolder, folder: Path) -> E
 
 
 def _read_edges(
-    run: Run[EdgeRules], files: Files, reading: Reading, table: pa.Table | None, client: Workers
+    files: Files, reading: Reading, table: pa.Table | None, workers: Workers
 ) -> tuple[Counter[str], pa.Table | None]:
     """Read all files; return the counts, and the vertices: those of the table, if there is one, and those found."""
     counts = {path: Counter(file.counts if file else {}) for path, file in files.items()}
     vertices = Merging(*[] if table is None else [table])
-    for path, (counted, found) in _read(run, files, partial(read_part, reading=reading), label="edges", client=client):
+    for path, (counted, found) in _read(files, partial(read_part, reading=reading), workers, label="edges"):
         counts[path].update(counted)
         if found is not None and found.num_rows:
             vertices.add(_like(table, found))
@@ -119,16 +119,13 @@ def _read_edges(
     return sum(counts.values(), Counter[str]()), vertices.table()
 
 
-def _read_table(
-    run: Run[EdgeRules], files: Files, settings: Edges, client: Workers
-) -> tuple[Counter[str], pa.Table | None]:
+def _read_table(files: Files, settings: Edges, workers: Workers) -> tuple[Counter[str], pa.Table | None]:
     """Read files of vertices; return counts of rows that repeat a vertex and of lines, and the table, if any."""
     if not files:
         return Counter(), None
     counts = sum((file.counts for file in files.values() if file), Counter[str]())
     tables = list[pa.Table]()
-    for _, (found, several) in _read(run, files, partial(_read_vertices, settings=settings), label="vertices",
-                                     client=client):  # fmt: skip
+    for _, (found, several) in _read(files, partial(_read_vertices, settings=settings), workers, label="vertices"):
         counts.update(found)
         tables += several
     if not tables:
@@ -151,12 +148,12 @@ def _opened(fetched: PagesFolder, role: str, settings: Edges) -> Files:
 
 
 def _read(
-    run: Run[EdgeRules], files: Files, work: Callable[[Part], Result], *, label: str, client: Workers
+    files: Files, work: Callable[[Part], Result], workers: Workers, *, label: str
 ) -> Iterator[tuple[Path, Result]]:
     """Yield what a function makes of each part of the files, with its path, in their order."""
     units = (unit for path, file in files.items() for unit in (text.units(file) if file else parquet.units(path)))
     parts = [Part(number, unit) for number, unit in enumerate(units)]
-    outcomes = run.map(partial(_outcome, work=work), parts, client=client, label=label, ordered=True)
+    outcomes = workers.map(partial(_outcome, work=work), parts, label=label, ordered=True)
     return _without_faults((part.unit.path, outcome) for part, outcome in zip(parts, outcomes, strict=True))
 
 

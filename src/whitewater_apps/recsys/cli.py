@@ -44,9 +44,9 @@ def transform(workflow: Path, source: Path, target: Path, *, device: str, thread
     schema = arrow_schema({each.name: each.type for each in fitted.fields(dataset.schema)})
     written = 0
     owner = target.with_name(f".{target.name}.owner")
-    with staged({"features": target}, owner=owner) as paths, run.cluster() as client:
+    with staged({"features": target}, owner=owner) as paths, run.workers() as workers:
         with pq.ParquetWriter(paths["features"], schema, compression="zstd", compression_level=1) as writer:
-            for table in fitted.tables(dataset, run=run, client=client, training=False):
+            for table in fitted.tables(dataset, run=run, workers=workers, training=False):
                 writer.write_table(table)
                 written += table.num_rows
         if written != dataset.rows:

@@ -160,9 +160,9 @@ def test_related_pairs_of_hapmap3_equal_plink(tmp_path: Path) -> None:
 def test_all_pairs_equal_plink(dosages: Dosages, tmp_path: Path) -> None:
     folder = make_folder(tmp_path / "genotypes", dosages)
     run = Run("genomics", "relatedness", resolve("cpu"), Relatedness())
-    with run.cluster() as client:
+    with run.workers() as workers:
         rows = np.arange(folder.variants)
-        pairs = kinship.kinship_of_pairs(run, folder, rows, threshold=-np.inf, client=client)
+        pairs = kinship.kinship_of_pairs(run, folder, rows, threshold=-np.inf, workers=workers)
     theirs = king_table(dosages, tmp_path)
     order = np.lexsort((pairs.related[:, 1], pairs.related[:, 0]))
     np.testing.assert_array_equal(pairs.related[order, :2], theirs["pair"].tolist())

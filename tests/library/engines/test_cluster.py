@@ -14,20 +14,23 @@ import psutil
 import pytest
 from distributed import LocalCluster
 
-from whitewater.engines.cluster import attach, cpu_cluster
+from whitewater.engines.choose import Engine
+from whitewater.engines.cluster import attach, cpu_workers
 from whitewater.engines.config import Cluster
 from whitewater.engines.workers import Workers
 from whitewater.errors import ConfigError, InputError
 
 KINDS: dict[str, dict[str, Any]] = {
     "threads": {"kind": "threads"},
-    "Dask's threads": {"kind": "threads", "performance_report": True},
+    "Dask's threads": {"kind": "threads"},
     "processes": {"kind": "processes"},
 }
 
 
 def opened(kind: str, *, threads: int = 2, large: bool = False) -> AbstractContextManager[Workers]:
-    return cpu_cluster(Cluster.model_validate(KINDS.get(kind, {"kind": kind})), threads=threads, large=large)
+    engine: Engine = "dask" if kind == "Dask's threads" else "local"
+    settings = Cluster.model_validate(KINDS.get(kind, {"kind": kind}))
+    return cpu_workers(settings, engine=engine, threads=threads, large=large)
 
 
 @pytest.fixture(scope="module", params=KINDS)

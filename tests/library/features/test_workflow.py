@@ -98,8 +98,8 @@ def test_where_memory_is_short_the_result_is_the_same(tmp_path: Path) -> None:
     run = Run("recsys", "fit", resolve("cpu"), Fit(), threads=2)
     graph = (["I1", "I2"] >> FillMedian()) + (["C1", "C2", "C3"] >> Categorify(freq_threshold=3))
     expected, workflow = Workflow(graph).fit(CLICKS).transform(CLICKS), Workflow(graph)
-    with run.cluster() as client:
-        workflow.fit_on(Dataset(CLICKS), run=run, client=client, scratch=tmp_path, memory_share=3e-8)
+    with run.workers() as workers:
+        workflow.fit_on(Dataset(CLICKS), run=run, workers=workers, scratch=tmp_path, memory_share=3e-8)
     assert workflow.transform(CLICKS).equals(expected)
 
 

@@ -122,8 +122,8 @@ def _encode(run: Run[Ingest], source: Source, path: Path) -> tuple[GenotypeFolde
     # Each range takes milliseconds where chunks are small, which is less than a task of its own would cost.
     size = -(-len(ranges) // TASKS)
     tasks = [ranges[first : first + size] for first in range(0, len(ranges), size)]
-    with run.cluster() as client:
-        tallies = run.map(encode_ranges, tasks, client=client, label="ingest", shared=shared)
+    with run.workers() as workers:
+        tallies = workers.map(encode_ranges, tasks, label="ingest", shared=shared)
         tally = source.tally(0, source.variants)
         for part in chain.from_iterable(tallies):
             tally.add(part)

@@ -121,8 +121,8 @@ def _prune(
     shared = {"rows": candidates.rows, "stops": laid.last_partners(len(candidates.rows))}
     tasks = _tasks(len(candidates.rows), folder, window=settings.window)
     found = 0
-    with run.cluster() as client:
-        blocks = run.map(work, tasks, client=client, label="ld_prune", ordered=True, shared=shared)
+    with run.workers() as workers:
+        blocks = workers.map(work, tasks, label="ld_prune", ordered=True, shared=shared)
         for (_, stop), pairs in zip(tasks, blocks, strict=True):
             pruning.add(pairs, stop=stop)
             found += len(pairs)

@@ -29,14 +29,14 @@ def outliers(run: Run[Outliers], *, packed: Path, samples: Path, selected: Outpu
     """
     folder, settings = open_genotypes(packed), Pca(components=run.settings.components)
     table = read_samples(samples, folder)
-    with run.cluster() as client:
+    with run.workers() as workers:
         for number in range(1, run.settings.iterations + 1):
             found = principal_components(
                 folder,
                 table["used"].to_numpy(bool),
                 settings=settings,
                 device=run.device,
-                run_tasks=partial(run.map, client=client, ordered=True),
+                run_tasks=partial(workers.map, ordered=True),
                 threads=run.threads,
             )
             if not _take_out(table, found.scores, limit=run.settings.standard_deviations, number=number):

@@ -23,9 +23,9 @@ def pack(run: Run[Section], *, genotypes: Path, variants: Path, packed: Output) 
     target = create_genotypes(
         packed, encoding=source.encoding, ploidy=source.ploidy, variants=len(rows), samples=source.samples
     )
-    with run.cluster() as client:
+    with run.workers() as workers:
         work = partial(copy, source=source, target=target)
-        written = sum(run.map(work, target.ranges(), client=client, label="pack", shared={"rows": rows}))
+        written = sum(workers.map(work, target.ranges(), label="pack", shared={"rows": rows}))
     target.finish(variants=source.variants_table().iloc[rows], samples=source.samples_table())
     size = sum(path.stat().st_size for path in target.path.rglob("*") if path.is_file())
     share = size / (written * target.samples)

@@ -39,13 +39,13 @@ def pca(
     """
     folder = open_genotypes(packed)
     table = read_samples(samples, folder)
-    with run.cluster() as client:
+    with run.workers() as workers:
         found = principal_components(
             folder,
             table["used"].to_numpy(bool),
             settings=run.settings,
             device=run.device,
-            run_tasks=partial(run.map, client=client, ordered=True),
+            run_tasks=partial(workers.map, ordered=True),
             threads=run.threads,
         )
         write_loadings(loadings, found, scaling=run.settings.scaling.model_dump())

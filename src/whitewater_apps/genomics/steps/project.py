@@ -70,9 +70,9 @@ def _first(run: Run[Project], folder: GenotypeFolder, samples: "pd.DataFrame", l
         raise InputError(f"{folder.path} has {folder.variants} variants, the loadings have {len(loadings.weights)}: "
                          "they are of different runs. Run pca again.")  # fmt: skip
     chosen = samples.index.to_numpy()
-    with run.cluster() as client:
+    with run.workers() as workers:
         work = partial(_sums_of_range, folder=folder, chosen=chosen, device=run.device)
-        parts = run.map(work, folder.ranges(), client=client, label="project", ordered=True,
+        parts = workers.map(work, folder.ranges(), label="project", ordered=True,
                         shared={"loadings": loadings})  # fmt: skip
         found = reduce(add, parts) if len(chosen) else None
     return _table(run, samples, found, loadings=loadings, data_set="first", reasons=samples["reason"].tolist())

@@ -114,8 +114,8 @@ def _pairs(run: Run[Relatedness], folder: GenotypeFolder, rows: Rows) -> Pairs:
     if run.settings.method == "none":
         return NO_PAIRS
     threshold = min(run.settings.maximum_kinship, DEGREES["third"])
-    with run.cluster() as client:
-        return kinship_of_pairs(run, folder, rows, threshold=threshold, client=client)
+    with run.workers() as workers:
+        return kinship_of_pairs(run, folder, rows, threshold=threshold, workers=workers)
 
 
 def pairs_table(pairs: Pairs, names: "pd.Series[str]") -> "pd.DataFrame":

@@ -53,8 +53,8 @@ def communities(run: Run[Communities], *, graph: Path, ranks: Path, vertices: Ou
     rank = _read_ranks(ranks, folder)
     needed = _forecast(folder, run.settings)
     find = partial(find_groups, settings=run.settings, device=run.device)
-    with run.cluster(small=folder.edges < SMALL_EDGES) as client:
-        found = next(run.map(find, [graph.resolve()], client=client, label="components and communities"))
+    with run.workers(small=folder.edges < SMALL_EDGES) as workers:
+        found = next(workers.map(find, [graph.resolve()], label="components and communities"))
     described = _described(found, run.settings)
     _write_vertices(vertices, folder, rank, found)
     write_json(summary, described)

@@ -86,9 +86,9 @@ def edges_of_pages(run: Run[EdgeRules], documents: Path, links: Path, folder: Pa
     counts, merging = Counter[str](redirected=0), Merging(vertices)
     groups = LINKS.parts(links)
     parts = [groups[start : start + _GROUPS_A_PART] for start in range(0, len(groups), _GROUPS_A_PART)]
-    with run.cluster() as client:
+    with run.workers() as workers:
         work = partial(read_links, linking=linking)
-        for found, others in run.map(work, list(enumerate(parts)), client=client, label="edges", ordered=True):
+        for found, others in workers.map(work, list(enumerate(parts)), label="edges", ordered=True):
             counts.update(found)
             merging.add(others)
     finish_edges(folder, weighted=False, directed=True, vertices=merging.table(), counts=total(counts))

@@ -38,8 +38,8 @@ def index(run: Run[Index], *, documents: Path, vertices: Path, index: Output) ->
     memory.forecast(size, what=f"the index of {sum(sizes) / 1e9:.2f} GB of documents",
                     remedy="Index fewer documents, or free memory.")  # fmt: skip
     tasks = [groups[start:stop] for start, stop in cut(sizes, BLOCK_BYTES)]
-    with run.cluster() as client:
-        blocks = list(run.map(tokenise_groups, tasks, client=client, label="index", ordered=True))
+    with run.workers() as workers:
+        blocks = list(workers.map(tokenise_groups, tasks, label="index", ordered=True))
     postings = merge(blocks, settings=run.settings, threads=run.threads)
     with ThreadPoolExecutor(run.threads) as pool:
         writing = [

@@ -64,13 +64,13 @@ def parse(run: Run[Parse], *, fetched: Path, documents: Output, links: Output, s
     parts_folder = documents / "parts"
     for folder in (documents, links, parts_folder):
         folder.mkdir(parents=True, exist_ok=True)
-    with run.cluster(large=sum(FORMAT.stored_bytes(groups)) > LARGE_BYTES) as client:
+    with run.workers(large=sum(FORMAT.stored_bytes(groups)) > LARGE_BYTES) as workers:
         shared = {"pages": pages, "folder": parts_folder, "settings": run.settings}
         tasks = list(enumerate(groups))
-        parts = list(run.map(parse_group, tasks, client=client, label="parse", ordered=True, shared=shared))
+        parts = list(workers.map(parse_group, tasks, label="parse", ordered=True, shared=shared))
         resolved = _resolved(parts, run.settings, parts_folder)
         places = {"folder": parts_folder, "documents_to": documents, "links_to": links}
-        list(run.map(finish_part, list(_kept(parts, resolved)), client=client, label="merge", shared=places))
+        list(workers.map(finish_part, list(_kept(parts, resolved)), label="merge", shared=places))
     shutil.rmtree(parts_folder)
     counted = _counted(pages, parts, resolved)
     write_aliases(documents, resolved.aliases)

@@ -54,7 +54,7 @@ class Work:
 
     run: Run[Renumber]
     plan: EdgePlan
-    client: "Workers"
+    workers: "Workers"
     spool: Path | None
 
     @property
@@ -65,9 +65,9 @@ class Work:
     def map(
         self, function: Callable[..., Result], tasks: Sequence[Any], *, ordered: bool = False, **shared: Any
     ) -> Iterator[Result]:
-        """Apply a function to each task, see `whitewater.step.Run.map`."""
+        """Apply a function to each task, see `whitewater.engines.workers.Workers.map`."""
         shared["device"], label = self.run.device, function.__name__
-        return self.run.map(function, tasks, client=self.client, label=label, ordered=ordered, shared=shared)
+        return self.workers.map(function, tasks, label=label, ordered=ordered, shared=shared)
 
 
 @dataclass(frozen=True)
@@ -116,9 +116,9 @@ def renumber(run: Run[Renumber], *, edges: Path, graph: Output, summary: Output)
     graph.mkdir(parents=True, exist_ok=True)
     with (
         TemporaryDirectory(prefix="under-way-", dir=graph) as spool,
-        run.cluster(small=plan.entries < SMALL) as client,
+        run.workers(small=plan.entries < SMALL) as workers,
     ):
-        work = Work(run, plan, client, Path(spool) if plan.spills else None)
+        work = Work(run, plan, workers, Path(spool) if plan.spills else None)
         # The forecast is of what comes on top of the libraries and the workers.
         run.note(memory_before_bytes=memory.peak(), edges_on_disk=plan.spills)
         numbered = _number_vertices(work, known)

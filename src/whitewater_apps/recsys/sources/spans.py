@@ -112,12 +112,12 @@ def write_spans(
     """
     if not spans:
         raise InputError("The files have no rows. Check recsys.fetch.")
-    with run.cluster() as client:
+    with run.workers() as workers:
         # Of the last one nothing has to be known beforehand.
-        counts = list(run.map(methodcaller("count"), spans[:-1], client=client, label="files counted", ordered=True))
+        counts = list(workers.map(methodcaller("count"), spans[:-1], label="files counted", ordered=True))
         shared = {"layout": layout, "writer": writer, "origin": _first_day(spans, layout) if days_of_time else None}
         written = list(
-            run.map(write_span, _numbered(spans, counts), client=client, label="files read", ordered=True,
+            workers.map(write_span, _numbered(spans, counts), label="files read", ordered=True,
                     shared=shared)
         )  # fmt: skip
     tallies = [tally for _, tally in written]

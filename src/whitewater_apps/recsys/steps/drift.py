@@ -109,9 +109,9 @@ def drift(run: Run[Drift], *, events: Path, drift: Output) -> None:
     """
     log = open_log(events)
     groups = _groups(log)
-    with run.cluster() as client:
-        bins = _learn(run, log, groups, client=client)
-        days = _count(run, log, groups, bins, client=client)
+    with run.workers() as workers:
+        bins = _learn(run, log, groups, workers=workers)
+        days = _count(run, log, groups, bins, workers=workers)
     if len(days) == 1:
         logger.warning("%s has one %s only: there is nothing to compare it with", events, log.time.period)
     report = described(log, days, bins, run.settings)
@@ -134,7 +134,7 @@ def _groups(log: Log) -> list[Group]:
     return groups
 
 
-def _learn(run: Run[Drift], log: Log, groups: Sequence[Group], *, client: "Workers") -> dict[str, Bins]:
+def _learn(run: Run[Drift], log: Log, groups: Sequence[Group], *, workers: "Workers") -> dict[str, Bins]:
     """Return the bins of each column, from the first day."""
     reference = [group for group in groups if group.day == groups[0].day]
     step = -(-sum(group.rows for group in reference) // SAMPLE)
@@ -147,7 +147,7 @@ def _learn(run: Run[Drift], log: Log, groups: Sequence[Group], *, client: "Worke
     samples: dict[str, list[npt.NDArray[np.float64]]] = {name: [] for name in numbers}
     shared = {"numbers": numbers, "categories": categories, "step": step, "device": run.device}
     label = f"learning the first {log.time.period}"
-    for sampled, present in run.map(see, reference, client=client, label=label, ordered=True, shared=shared):
+    for sampled, present in workers.map(see, reference, label=label, ordered=True, shared=shared):
         for name, sample in sampled.items():
             samples[name].append(sample)
         for name, (values, rows) in present.items():
@@ -186,12 +186,12 @@ def _present(column: "Column", device: "Device") -> "tuple[pa.Array, Counts]":
 
 
 def _count(
-    run: Run[Drift], log: Log, groups: Sequence[Group], bins: Mapping[str, Bins], *, client: "Workers"
+    run: Run[Drift], log: Log, groups: Sequence[Group], bins: Mapping[str, Bins], *, workers: "Workers"
 ) -> dict[int, DayCounts]:
     """Return the counts of each day, ascending."""
     days: dict[int, DayCounts] = {}
     shared = {"bins": {log.label: _LABELS, **bins}, "device": run.device}
-    for group, counts in run.map(count, groups, client=client, label="counting", shared=shared):
+    for group, counts in workers.map(count, groups, label="counting", shared=shared):
         before = days.get(group.day, {})
         days[group.day] = {name: each + before.get(name, 0) for name, each in counts.items()}
     return dict(sorted(days.items()))

@@ -37,17 +37,17 @@ def features(
     """
     fitted = load(workflow)
     in_order = {"valid": (valid, valid_features), "test": (test, test_features)}
-    with run.cluster() as client:
-        counts = {"train": write_shuffled(fitted, open_log(train), train_features, run=run, client=client)}
+    with run.workers() as workers:
+        counts = {"train": write_shuffled(fitted, open_log(train), train_features, run=run, workers=workers)}
         for name, (part, folder) in in_order.items():
             tags, size = _tags(open_log(part)), run.settings.row_group_rows
             counts[name] = write_in_order(
-                fitted, Dataset(part), folder, run=run, client=client, row_group_rows=size, tags=tags
+                fitted, Dataset(part), folder, run=run, workers=workers, row_group_rows=size, tags=tags
             )
     run.note(rows=counts)
 
 
-def write_shuffled(fitted: Transformation, log: Log, folder: Path, *, run: Run[Features], client: "Workers") -> int:
+def write_shuffled(fitted: Transformation, log: Log, folder: Path, *, run: Run[Features], workers: "Workers") -> int:
     """Write the features of training rows, shuffled; return how many there are."""
     settings = run.settings
     dataset = Dataset(log.path)
@@ -68,13 +68,13 @@ def write_shuffled(fitted: Transformation, log: Log, folder: Path, *, run: Run[F
         remedy="Take fewer threads.",
     )
     paths = list(
-        run.map(
+        workers.map(
             scatter, list(enumerate(dataset.parts())),
-            client=client, label="transform train", ordered=True, shared={**shared, "shuffle": shuffle},
+            label="transform train", ordered=True, shared={**shared, "shuffle": shuffle},
         )
     )  # fmt: skip
-    gathered = run.map(
-        gather, range(shuffle.buckets), client=client, label="shuffle train", ordered=True,
+    gathered = workers.map(
+        gather, range(shuffle.buckets), label="shuffle train", ordered=True,
         shared={"paths": paths, "shuffle": shuffle, "device": run.device, "folder": folder},
     )  # fmt: skip
     files = list(gathered)

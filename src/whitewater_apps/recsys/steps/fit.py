@@ -33,8 +33,8 @@ def fit(run: Run[Fit], *, train: Path, workflow: Output, statistics: Output) -> 
         refuse_periods(groups, log.time.column, log.time.period)
     scratch = workflow / "scratch"
     scratch.mkdir(parents=True)
-    with run.cluster() as client:
-        made.fit_on(dataset, run=run, client=client, scratch=scratch, memory_share=run.settings.memory_share)
+    with run.workers() as workers:
+        made.fit_on(dataset, run=run, workers=workers, scratch=scratch, memory_share=run.settings.memory_share)
     shutil.rmtree(scratch)
     artefact.write(made.fitted, workflow)
     write_json(statistics, summary(made.fitted, [group.name for group in groups], rows=log.rows))

@@ -30,8 +30,8 @@ def simulate(run: Run[Simulate], *, simulated: Output) -> None:
     # As many digits as the last day needs: names are then in the order of the days.
     digits = max(2, len(str(len(rows) - 1)))
     tasks = [(number, each, simulated / f"day-{number:0{digits}d}.parquet") for number, each in enumerate(rows)]
-    with run.cluster() as client:
-        clicks = sum(run.map(write_day, tasks, client=client, label="simulating days", shared={"of": of}))
+    with run.workers() as workers:
+        clicks = sum(workers.map(write_day, tasks, label="simulating days", shared={"of": of}))
     named = {role: [f"C{column + 1}" for column in columns] for role, columns in of.roles.items()}
     run.note(rows=sum(rows), clicks=clicks, cardinalities=of.cardinalities, roles=named)
     logger.info("simulated %d rows of %d days", sum(rows), run.settings.days)

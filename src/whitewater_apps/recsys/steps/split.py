@@ -170,8 +170,8 @@ def _place(log: Log, parts: Sequence[Part], groups: Sequence[Group], *, run: Run
         touched = [part for part in parts if part.begin <= last and first < part.end]
         tasks += [(file, part, part.begin <= first and last < part.end) for part in touched]
     placed: dict[str, list[LogFile]] = {part.name: [] for part in parts}
-    with run.cluster() as client:
-        found = run.map(place_file, tasks, client=client, label="files split", ordered=True, shared={"log": log})
+    with run.workers() as workers:
+        found = workers.map(place_file, tasks, label="files split", ordered=True, shared={"log": log})
         for (_, part, _), each in zip(tasks, found, strict=True):
             if each:
                 placed[part.name].append(each)

@@ -75,9 +75,9 @@ def clean(
     cleaning = Cleaning(run.settings, read_zones(zones), run.device, usual, trips, quarantine)
     trips.mkdir()
     quarantine.mkdir()
-    with run.cluster() as client:
+    with run.workers() as workers:
         work = partial(clean_part, cleaning=cleaning)
-        tallies = list(run.map(work, parts(standardised, catalogue), client=client, label="clean"))
+        tallies = list(workers.map(work, parts(standardised, catalogue), label="clean"))
     _check_zones(tallies, run.settings)
     for data_set in (trips, quarantine):
         remove_unfinished(data_set)

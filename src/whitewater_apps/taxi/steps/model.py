@@ -68,12 +68,12 @@ def model(run: Run[Model], *, trips: Path, zones: Path, model: Output) -> None:
         what="the tip model",
         remedy="Set taxi.model.max_rows to fewer trips.",
     )
-    with run.cluster() as client:
-        run_tasks: RunTasks = partial(run.map, client=client)
+    with run.workers() as workers:
+        run_tasks: RunTasks = workers.map
         splits = _splits(groups, run, which=which, zones=table, run_tasks=run_tasks)
         reasons = {service: _reason_to_skip(split, run.settings) for service, split in splits.items()}
         ready = {service: splits[service] for service, reason in reasons.items() if reason is None}
-        found, trained = _train(ready, run, which=which, client=client, run_tasks=run_tasks)
+        found, trained = _train(ready, run, which=which, workers=workers, run_tasks=run_tasks)
     model.mkdir()
     save(TipModel(which, {service: trained[service].model for service in ready}), model)
     metrics: dict[str, dict[str, Any]] = {}
@@ -173,12 +173,12 @@ def _splits(
 
 
 def _train(
-    splits: Mapping[Service, Split], run: Run[Model], *, which: FeatureSet, client: Workers, run_tasks: RunTasks
+    splits: Mapping[Service, Split], run: Run[Model], *, which: FeatureSet, workers: Workers, run_tasks: RunTasks
 ) -> tuple[dict[Service, list[FoldScore]], dict[Service, Trained]]:
     """Place features, target and pickup times of both parts on the workers once, then search, fit and test there."""
     placed: dict[Service, tuple[Any, ...]] = {
         service: tuple(
-            client.place(run.device.to_device(array))
+            workers.place(run.device.to_device(array))
             for part in (split.training, split.held_out)
             for array in (part.features, part.target, part.pickup)
         )

@@ -48,10 +48,10 @@ def predict(run: Run[Predict], *, trips: Path, zones: Path, model: Path, predict
     predictions.mkdir()
     trips_of: Counter[Service] = Counter()
     predicted: Counter[Service] = Counter()
-    with run.cluster() as client:
-        placed = client.place(stored)
+    with run.workers() as workers:
+        placed = workers.place(stored)
         tasks = [(number, group, placed) for number, group in enumerate(groups)]
-        for more_trips, more_predicted in run.map(work, tasks, client=client, label="predict"):
+        for more_trips, more_predicted in workers.map(work, tasks, label="predict"):
             trips_of.update(more_trips)
             predicted.update(more_predicted)
     summary = summarise(trips_of, predicted, stored)

@@ -55,8 +55,8 @@ def standardise(run: Run[Standardise], *, inputs: Path, standardised: Output) ->
             for number, unit in enumerate(units(file, block_rows=run.settings.block_rows))
         ]
         work = partial(write_unit, directory=standardised, device=run.device, block_rows=run.settings.block_rows)
-        with run.cluster() as client:
-            counts = list(run.map(work, tasks, client=client, label="standardise", ordered=True))
+        with run.workers() as workers:
+            counts = list(workers.map(work, tasks, label="standardise", ordered=True))
         by_file = [[count for count in counts if count.file == index] for index in range(len(files))]
         _refuse_malformed(files, by_file, limit=run.settings.max_malformed_fraction)
         catalogue = [

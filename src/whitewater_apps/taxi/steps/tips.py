@@ -74,9 +74,9 @@ def tips(run: Run[Tips], *, trips: Path, zones: Path, tables: Outputs) -> None:
     """Summarise tip / fare of the trips whose tip was recorded, by service and over all services."""
     statistics: dict[Service, dict[str, TipStatistics]] = {}
     months = _months_of(trips)
-    with run.cluster() as client:
+    with run.workers() as workers:
         work = partial(_read_share, device=run.device, months=months)
-        for service, more in run.map(work, _shares(trips, run.threads), client=client, label="tips"):
+        for service, more in workers.map(work, _shares(trips, run.threads), label="tips"):
             known = statistics.get(service)
             statistics[service] = more if known is None else {name: known[name] + more[name] for name in more}
     made = tip_tables(statistics, read_zones(zones), confidence=run.settings.confidence, months=months)
