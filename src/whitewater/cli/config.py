@@ -19,6 +19,7 @@ from whitewater.config.root import Common, whole
 
 SCHEMA = Path("config/schema.json")
 PAGE = Path("docs/configuration.md")
+RECIPES = Path("docs/recipes.md")  # a part of the page, written by hand
 WIDTH = 100
 HEADER = """\
 # yaml-language-server: $schema=schema.json
@@ -56,7 +57,7 @@ def files(known: Mapping[str, Application]) -> dict[Path, str]:
     model = whole(known.values())
     texts = {
         SCHEMA: json.dumps(model.model_json_schema(), indent=2) + "\n",
-        PAGE: "\n".join([INTRODUCTION, *_contents(model), *_section(model, "")]),
+        PAGE: "\n".join([INTRODUCTION, *_contents(model), RECIPES.read_text(), *_section(model, "")]),
         Path("config/config.yaml"): HEADER + "\n".join(_yaml(Common())) + "\n",
     }
     # What has no steps, as the benchmarks, has defaults that others of its keys set: its file is written by hand.
@@ -87,7 +88,7 @@ def _yaml(section: BaseModel, indent: str = "") -> Iterator[str]:
 
 def _contents(model: type[BaseModel]) -> Iterator[str]:
     """Yield links to the sections of the page, two levels deep."""
-    yield "Contents:\n"
+    yield "Contents:\n\n- [Recipes](#recipes)"
     for name, section in _nested(model).items():
         steps = ", ".join(f"[{step}](#{name}{step})" for step in _nested(section))
         yield f"- [{name}](#{name}){': ' if steps else ''}{steps}"

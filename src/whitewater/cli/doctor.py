@@ -261,8 +261,13 @@ def _read(file: Path) -> Source:
 
     try:
         values = yaml.safe_load(file.read_bytes()) or {}
-    except (OSError, yaml.YAMLError) as error:
-        raise ConfigError(f"{file} is not a readable YAML file: {error}") from error
+    except OSError as error:
+        raise ConfigError(f"{file}: {error.strerror}.") from error
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        raise ConfigError(f"{file}, line {mark.line + 1}, column {mark.column + 1}: {error.problem}.") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file} is not text in UTF-8: {error}") from error
     if not isinstance(values, dict):
         raise ConfigError(f"{file} has no keys. Write them as in config/.")
     return Source(str(file), values)
