@@ -44,9 +44,9 @@ def test_a_line_gives_the_time_that_a_user_waits_for_the_best_peer_and_both_memo
         tmp_path / "taxi-A-2.json"
     )
     assert tables(tmp_path)["applications"].splitlines()[2:] == [
+        "| recsys: batches | 1,000 | 1.04 s | polars 2.09 s | 0.50 (0.50 - 0.50) | duckdb 3.14 s | 100 MB, 100 MB |",
         "| taxi A | 1,000 | 1.01 s | - | - | - | 100 MB |",
         "| taxi A | 1,000 | **void** | - | - | - | - |",
-        "| recsys: batches | 1,000 | 1.04 s | polars 2.09 s | 0.50 (0.50 - 0.50) | duckdb 3.14 s | 100 MB, 100 MB |",
     ]
 
 

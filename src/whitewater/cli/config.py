@@ -34,6 +34,7 @@ Snakemake merges, weakest first: `config/config.yaml`, `config/<application>.yam
 `--config key=value`. Give nested keys in a file of your own, `--configfile mine.yaml`: Snakemake's `--config` takes
 keys of the top level only. Sections and mappings are merged key by key: a key that is not given keeps its default. A
 list replaces the default. Every error is reported at once, with its file, its key and its value, before any job starts.
+Of a file that is not YAML, Snakemake says neither name nor line: `whitewater doctor --configfile mine.yaml` says both.
 """
 
 

@@ -265,7 +265,8 @@ def _read(file: Path) -> Source:
         raise ConfigError(f"{file}: {error.strerror}.") from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
-        raise ConfigError(f"{file}, line {mark.line + 1}, column {mark.column + 1}: {error.problem}.") from error
+        place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise ConfigError(f"{file}{place}: {error.problem}.") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file} is not text in UTF-8: {error}") from error
     if not isinstance(values, dict):
