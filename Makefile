@@ -22,8 +22,8 @@ PYTHON := $(or $(PYTHON),$(shell for python in python3 python3.13 python3.12 pyt
 HAS_GPU := $(if $(filter gpu auto,$(DEVICE)),$(shell nvidia-smi --list-gpus 2>/dev/null | head -1))
 ENVIRONMENT := $(if $(HAS_GPU),.venv-rapids/.gpu,.venv/.cpu)
 
-# A command of an environment: its programs first on the PATH (the rules call `python -m whitewater`), the package on Python's.
-in = PATH="$(CURDIR)/$(1)/bin:$$PATH" PYTHONPATH=src
+# A command of an environment: its programs first on the PATH.
+in = PATH="$(CURDIR)/$(1)/bin:$$PATH"
 HERE := $(call in,$(patsubst %/,%,$(dir $(ENVIRONMENT))))
 SNAKEMAKE := $(HERE) snakemake --cores "$(CORES)" $(if $(CONFIG),--configfile "$(CONFIG)") \
 	$(if $(DEVICE)$(NAME),--config $(if $(DEVICE),"device=$(DEVICE)") $(if $(NAME),'run={"name": "$(NAME)"}'))
@@ -46,7 +46,7 @@ run: $(ENVIRONMENT) ## Run all applications on small generated data, or yours: m
 	@report=$(REPORTED)report.html; \
 	if [ ! -e $$report ] || [ -n "$$(find $(REPORTED) -name manifest.json -newer $$report)" ]; then \
 		$(SNAKEMAKE) --report $(REPORTED).report.html -- $(APP) && mv $(REPORTED).report.html $$report; fi
-	@$(HERE) python -m whitewater results $(NAME)
+	@$(HERE) whitewater results $(NAME)
 
 test: lint ## Lint, then the tests, but for the slow ones
 	$(DEV) $(PYTEST) -m "not slow"
@@ -88,6 +88,7 @@ test-contract-rapids: .venv-rapids/.gpu .venv-rapids/.dev ## Check the GPU code 
 	$(call in,.venv-rapids) python -m pytest tests/contract -m "rapids or not rapids"
 
 # One stamp an environment's lock: a newer lock installs what it changed. The dev, bench and gpu locks hold all of the cpu lock.
+# The checkout itself is installed as editable, by its pyproject.toml.
 .PRECIOUS: %/.uv
 %/.uv: envs/bootstrap.lock
 	@[ -n "$(PYTHON)" ] || { echo >&2 "Whitewater needs Python 3.11 or newer, and none is on the PATH. Install one, or name it: make PYTHON=/path/to/python3.12"; exit 1; }
@@ -100,17 +101,18 @@ test-contract-rapids: .venv-rapids/.gpu .venv-rapids/.dev ## Check the GPU code 
 define install
 @echo "Installing $< into $* ..."
 @$*/bin/uv pip install --quiet --compile-bytecode --python $*/bin/python --require-hashes --requirement $<
+@$*/bin/uv pip install --quiet --python $*/bin/python --offline --no-deps --no-build-isolation --editable .
 @touch $@
 endef
 
-%/.cpu: envs/cpu.lock %/.uv
+%/.cpu: envs/cpu.lock pyproject.toml %/.uv
 	$(install)
-%/.dev: envs/dev.lock %/.uv
+%/.dev: envs/dev.lock pyproject.toml %/.uv
 	$(install)
 	@# XGBoost without a GPU, of the lock for development, has the same files as that with one: they are put back.
 	@[ ! -e $*/.gpu ] || $*/bin/uv pip install --quiet --python $*/bin/python --require-hashes \
 		--reinstall-package xgboost --requirement envs/gpu.lock
-%/.bench: envs/bench.lock %/.uv
+%/.bench: envs/bench.lock pyproject.toml %/.uv
 	$(install)
-%/.gpu: envs/gpu.lock %/.uv
+%/.gpu: envs/gpu.lock pyproject.toml %/.uv
 	$(install)

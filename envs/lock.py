@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
-LOCKS = ("cpu", "dev", "bench", "gpu")
+LOCKS = ("bootstrap", "cpu", "dev", "bench", "gpu")
 PYTHON = "3.11"  # the oldest supported; the locks are universal and carry markers for the newer ones
 
 # bioconda publishes cyvcf2; `nodefaults` keeps out the channel whose license companies must buy.
@@ -120,7 +120,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--upgrade", action="store_true", help="move to the newest versions that the .in files allow")
     upgrade = parser.parse_args().upgrade
-    write_lock("bootstrap", *(["--upgrade"] if upgrade else []))
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)
         union = locked_together(scratch, upgrade=upgrade)

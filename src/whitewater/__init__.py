@@ -1,3 +1,3 @@
 """Reproducible data-science applications that run unchanged on a laptop's CPU and on NVIDIA GPUs."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

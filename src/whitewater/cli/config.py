@@ -16,6 +16,7 @@ from pydantic.fields import FieldInfo
 
 from whitewater.application import Application, applications, in_project
 from whitewater.config.root import Common, whole
+from whitewater.errors import ConfigError
 
 SCHEMA = Path("config/schema.json")
 PAGE = Path("docs/configuration.md")
@@ -43,7 +44,10 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="whitewater config", description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a file is out of date")
     check = parser.parse_args(list(arguments)).check
-    texts = files(applications(in_project()))
+    known = in_project()
+    if not known:
+        raise ConfigError("there is no workflows/ here: run this in the folder of a project.")
+    texts = files(applications(known))
     stale = [path for path, text in texts.items() if not path.exists() or path.read_text() != text]
     for path in stale:
         if not check:
