@@ -2,7 +2,7 @@
 
 A rule names each path as the step's parameter is called. Inputs without a name are only waited for, and an output
 called ``record`` is the record of the run. ``params`` has ``settings``, the step's section of the configuration, and,
-where the step computes on the device, ``engine``.
+where the step computes on the device, ``engine``. A step without it computes on the host, by the engine of the CPU.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any, NoReturn, get_args
 from whitewater import engines
 from whitewater.application import load
 from whitewater.config.base import Section
+from whitewater.engines.choose import choose
 from whitewater.engines.config import Cluster
 from whitewater.errors import ConfigError
 from whitewater.log import logged
@@ -90,13 +91,15 @@ def run_by_hand(location: str, arguments: Sequence[str]) -> int:
         function = load(location)
         paths = parameters(function)
         given = _parser(f"{application} {name}", function.__doc__ or "", paths).parse_args(list(arguments))
+        cluster = Cluster.from_option(given.cluster, option="--cluster")
         run = Run(
             application=application,
             step=name,
+            engine=choose({"engine": given.engine, "cluster": cluster.model_dump()}, given.device),
             device=engines.resolve(given.device),
             settings=settings_of(function).from_option(given.settings, option="--settings"),
             threads=given.threads,
-            cluster_settings=Cluster.from_option(given.cluster, option="--cluster"),
+            cluster_settings=cluster,
             refresh=given.refresh,
             report=_report(log),
         )
@@ -118,7 +121,7 @@ def _run_job(job: Any, module: str) -> int:
             application=application,
             step=name,
             device=engines.resolve(job.wildcards.device if engine else "cpu"),
-            engine=engine or "local",
+            engine=engine or choose(job.config, "cpu"),
             settings=settings_of(function).model_validate(job.params.get("settings", {})),
             threads=job.threads,
             cluster_settings=Cluster.model_validate(job.config["cluster"]),
@@ -184,6 +187,9 @@ def _parser(command: str, description: str, paths: Sequence[Parameter]) -> argpa
         allow_abbrev=False,
     )
     parser.add_argument("--device", default="cpu", choices=("cpu", "gpu"), help="where it computes (default: cpu)")
+    parser.add_argument(
+        "--engine", default="auto", choices=("auto", "dask", "local"), help="who runs its tasks (default: auto)"
+    )
     parser.add_argument("--threads", type=int, default=1, help="threads or worker processes (default: 1)")
     parser.add_argument(
         "--settings", default="{}", help="JSON: the section of the configuration that bears the step's name"

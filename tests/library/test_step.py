@@ -16,6 +16,7 @@ import pytest
 
 from whitewater.cli.main import main
 from whitewater.engines import memory, resolve
+from whitewater.engines.choose import Engine
 from whitewater.engines.config import Cluster
 from whitewater.errors import IntegrityError, ResourceError
 from whitewater.manifest import gather
@@ -27,8 +28,8 @@ LAST_ENDED = threading.Event()
 WORKERS = {"count", "threads", "hosts", "peak_memory_bytes", "peak_device_memory_bytes"}
 
 
-def run_of(*, threads: int = 1, cluster: Cluster | None = None) -> Run[Tips]:
-    return Run("taxi", "example", resolve("cpu"), Tips(), threads, cluster or Cluster())
+def run_of(*, threads: int = 1, cluster: Cluster | None = None, engine: Engine = "local") -> Run[Tips]:
+    return Run("taxi", "example", resolve("cpu"), Tips(), threads, cluster or Cluster(), engine=engine)
 
 
 def doubled(run: Run[Tips], *, numbers: Path, double: Output, parts: Outputs) -> None:
@@ -79,6 +80,7 @@ def test_a_step_leaves_its_outputs_and_a_record_with_their_checksums(tmp_path: P
     assert record["facts"]["rows"] == 3
     assert record["facts"]["workers"]["threads"] == 2
     assert record["device"]["name"] == "cpu"
+    assert record["engine"] == "local"
     assert record["peak_memory_bytes"] > 0
     for name, path in (("double", paths["double"]), ("parts/a.txt", paths["a.txt"])):
         assert record["outputs"][name]["path"] == str(path)
@@ -105,10 +107,12 @@ def _first_ends_last(number: int) -> int:
 def test_results_are_the_same_bits_on_workers_of_every_kind() -> None:
     random = np.random.default_rng(0)
     block, tasks = random.normal(size=(50, 40)), list(random.normal(size=(9, 50, 50)))
-    kinds: list[dict[str, Any]] = [{}, {"kind": "processes"}, {"performance_report": True}]
+    kinds: list[tuple[dict[str, Any], Engine]] = [
+        ({}, "local"), ({"performance_report": True}, "local"), ({}, "dask"), ({"kind": "processes"}, "dask"),
+    ]  # fmt: skip
     found = set()
-    for kind in kinds:
-        run = run_of(threads=2, cluster=Cluster.model_validate(kind))
+    for kind, engine in kinds:
+        run = run_of(threads=2, cluster=Cluster.model_validate(kind), engine=engine)
         with run.workers() as workers:
             products = workers.map(_product, tasks, label="", ordered=True, shared={"block": block})
             found.add(sum(products, np.zeros((50, 40))).tobytes())

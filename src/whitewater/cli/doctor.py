@@ -22,6 +22,7 @@ from whitewater.application import in_project
 from whitewater.cli.check import Check
 from whitewater.config.resolve import Source, resolve
 from whitewater.engines import memory
+from whitewater.engines.choose import Engine, choose
 from whitewater.engines.config import Cluster
 from whitewater.engines.gpu_check import missing_gpu
 from whitewater.errors import ConfigError, WhitewaterError, shorten_list
@@ -48,7 +49,7 @@ def run(config: Mapping[str, Any], *, root: Path) -> list[Check]:
         check_disk(root),
         *(check_write_access(root / folder) for folder in FOLDERS),
         check_gpu(needed=device == "gpu"),
-        check_scheduler(Cluster.model_validate(config["cluster"])),
+        check_scheduler(Cluster.model_validate(config["cluster"]), choose(config, device)),
     ]
 
 
@@ -194,11 +195,11 @@ def _gpu_names() -> list[str]:
     return names
 
 
-def check_scheduler(settings: Cluster) -> Check:
+def check_scheduler(settings: Cluster, engine: Engine) -> Check:
     """Connect to the configured scheduler, or listen and connect on the loopback interface as a local one would."""
     if settings.kind == "attach":
         return _check_attached_scheduler(settings)
-    if settings.kind == "threads" and not settings.performance_report:
+    if engine == "local" and settings.kind == "threads" and not settings.performance_report:
         return Check("scheduler port", "skip", "not needed for cluster.kind=threads")
     try:
         with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname(), 5):

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from whitewater.application import applications
 from whitewater.config.base import describe
 from whitewater.config.root import whole
+from whitewater.engines.choose import choose
 from whitewater.engines.gpu_check import missing_gpu
 from whitewater.errors import ConfigError
 
@@ -32,7 +33,8 @@ def resolve(raw: Mapping[str, Any], names: Sequence[str], *, sources: Sequence[S
     Raises
     ------
     ConfigError
-        Naming every wrong key and value, each with its source and, where one is near, the key that was meant.
+        Naming every wrong key and value, each with its source and, where one is near, the key that was meant; or the
+        engine, where it does not run on the device.
     """
     model = whole(applications(names).values())
     try:
@@ -46,6 +48,10 @@ def resolve(raw: Mapping[str, Any], names: Sequence[str], *, sources: Sequence[S
         raise ConfigError(f"{origin}: run.name = {name!r}: an application has that name; choose another")
     if resolved["device"] == "auto":
         resolved["device"] = "cpu" if missing_gpu() else "gpu"
+    try:
+        choose(resolved, resolved["device"])
+    except ConfigError as error:
+        raise ConfigError(f"{_origin(('engine',), sources)}: {error}") from None
     return resolved
 
 

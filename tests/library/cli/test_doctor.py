@@ -111,13 +111,23 @@ def test_absent_gpu_fails_only_where_it_is_needed() -> None:
 
 
 def test_threads_need_no_port() -> None:
-    assert doctor.check_scheduler(Cluster(kind="threads")).status == "skip"
-    assert doctor.check_scheduler(Cluster(kind="threads", performance_report=True)).status == "ok"
+    assert doctor.check_scheduler(Cluster(kind="threads"), "local").status == "skip"
+    assert doctor.check_scheduler(Cluster(kind="threads", performance_report=True), "local").status == "ok"
+    assert doctor.check_scheduler(Cluster(kind="threads"), "dask").status == "ok"
+
+
+def test_an_engine_that_does_not_run_on_the_device_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.yaml").write_text("{engine: local, device: gpu}")
+    assert doctor.main(["--configfile", "mine.yaml"]) == 1
+    assert "mine.yaml: engine is 'local', which runs on the CPU only" in capsys.readouterr().out
 
 
 def test_scheduler_to_attach_to_that_does_not_answer_fails(unused_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("whitewater.engines.cluster.CONNECT_SECONDS", 1)
-    check = doctor.check_scheduler(Cluster(kind="attach", address=f"tcp://127.0.0.1:{unused_port}"))
+    check = doctor.check_scheduler(Cluster(kind="attach", address=f"tcp://127.0.0.1:{unused_port}"), "dask")
     assert check.status == "fail"
     assert str(unused_port) in check.found
 
@@ -128,7 +138,7 @@ def test_scheduler_to_attach_to_that_answers_passes() -> None:
     with LocalCluster(
         n_workers=1, threads_per_worker=1, processes=False, protocol="tcp", dashboard_address=None
     ) as here:
-        check = doctor.check_scheduler(Cluster(kind="attach", address=here.scheduler_address))
+        check = doctor.check_scheduler(Cluster(kind="attach", address=here.scheduler_address), "dask")
     assert check.status == "ok"
     assert "workers: 1" in check.found
 

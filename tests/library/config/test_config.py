@@ -33,6 +33,12 @@ def test_an_empty_configuration_is_filled_with_defaults() -> None:
     assert config["taxi"]["fetch"]["source"] == "generated"
 
 
+def test_an_engine_that_does_not_run_on_the_device_is_refused_with_the_file_that_asks_for_it() -> None:
+    raw = {"engine": "local", "device": "gpu"}
+    [told] = errors(raw, Source("mine.yaml", {"engine": "local"}), Source("--config", {"device": "gpu"}))
+    assert told.startswith("mine.yaml: engine is 'local', which runs on the CPU only")
+
+
 def test_resolving_twice_changes_nothing() -> None:
     once = resolve({"taxi": {"clean": {"ranges": {"fare_amount": {"below": 200}}}}})
     assert resolve(once) == once
