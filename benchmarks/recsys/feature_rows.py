@@ -12,9 +12,9 @@ from whitewater.features.artefact import load
 from whitewater.features.config import Feature, Fit
 from whitewater.features.feature_folder import open_features
 from whitewater.features.log_folder import open_log
+from whitewater.features.transform import write_shuffled
 from whitewater.step import Output, Run
 from whitewater_apps.recsys.config import Features
-from whitewater_apps.recsys.steps.features import write_shuffled
 from whitewater_apps.recsys.steps.fit import fit
 
 FEATURES = (
@@ -52,9 +52,13 @@ def prepare(directory: Path, log: ClickLog, *, threads: int) -> FeatureRows:
             workflow=Output(workflow),
             statistics=Output(scratch / "statistics.json"),
         )
-        run = Run("recsys", "features", CPU, Features(), threads)
+        settings = Features()
+        run = Run("recsys", "features", CPU, settings, threads)
         with run.workers() as workers:
-            write_shuffled(load(workflow), open_log(log.folder), Output(scratch / "train"), run=run, workers=workers)
+            write_shuffled(
+                load(workflow), open_log(log.folder), scratch / "train",
+                run=run, workers=workers, row_group_rows=settings.row_group_rows, seed=settings.seed,
+            )  # fmt: skip
         (scratch / "train").rename(folder)
         shutil.rmtree(scratch)
     return FeatureRows(folder, open_features(folder).rows)

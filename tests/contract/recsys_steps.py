@@ -19,14 +19,14 @@ from tests.recsys_logs import clicks, features, other_features, write_log, write
 from whitewater.config.base import Section
 from whitewater.engines import Device
 from whitewater.engines.config import Cluster
-from whitewater.features import dataset, loader, shuffling
+from whitewater.features import dataset, loader, transform
 from whitewater.features import fit as fitting
 from whitewater.features.categories.values import as_floats
 from whitewater.features.config import Feature, Fit
-from whitewater.features.dataset import Dataset
+from whitewater.features.dataset import Dataset, as_table
 from whitewater.features.feature_folder import open_features
-from whitewater.features.graph import Node
 from whitewater.features.loader import Batches
+from whitewater.features.operator import Node
 from whitewater.features.operators import (
     Categorify,
     FillMedian,
@@ -41,9 +41,8 @@ from whitewater.features.operators import (
     Rename,
     TargetEncoding,
     by_category,
-    medians,
+    fill,
 )
-from whitewater.features.rows import as_table
 from whitewater.features.workflow import Workflow
 from whitewater.io.store import read_json
 from whitewater.step import Output, Run
@@ -156,9 +155,9 @@ def spread_out() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dataset, "FEW_ROWS", ROW_GROUP)
         patch.setattr(fitting, "SPAN_ROWS", ROWS // 3)
-        patch.setattr(medians, "RUNS", 16)
-        patch.setattr(medians, "NARROW", 16)
-        patch.setattr(shuffling, "BUCKET_ROWS", ROWS // 3)
+        patch.setattr(fill, "RUNS", 16)
+        patch.setattr(fill, "NARROW", 16)
+        patch.setattr(transform, "BUCKET_ROWS", ROWS // 3)
         patch.setattr(loader, "_BLOCK_ROWS", 64)
         yield
 

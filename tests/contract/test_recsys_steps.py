@@ -33,7 +33,7 @@ HOST = {
     "simulation": "makes logs, before any device is asked",
     "figures": "draw pictures",
     **dict.fromkeys(("byte_strings", "category_kernels", "vocabulary"), "are about dictionaries"),
-    "mapped_columns": "reads files into the host's memory, for batches",
+    "feature_folder": "reads files into the host's memory, for batches",
 }
 # Lines in functions that handle arrays of a device which the strict one never comes to: why not.
 ELSEWHERE = {

@@ -31,7 +31,7 @@ from whitewater.engines.gpu import GpuDevice
 from whitewater.engines.workers import Workers, thread_workers
 from whitewater.errors import IntegrityError
 from whitewater.features.operators import Categorify, LogOp, Normalize, TargetEncoding
-from whitewater.features.rows import as_table
+from whitewater.features.dataset import as_table
 from whitewater.features.workflow import Workflow
 from whitewater.io.store import read_json
 from whitewater.tables.categories import count_codes, factorize, sum_by_code

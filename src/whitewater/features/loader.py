@@ -37,7 +37,7 @@ import pyarrow as pa
 
 from whitewater.engines import memory, resolve
 from whitewater.errors import ConfigError
-from whitewater.features.mapped_columns import Values, files_of
+from whitewater.features.feature_folder import Values, files_of
 from whitewater.tables.arrow_kinds import empty
 
 if TYPE_CHECKING:

@@ -115,6 +115,11 @@ class Log:
         return {each.name: TYPES[each.type] for each in self.described}
 
     @property
+    def tags(self) -> dict[str, str]:
+        """What the columns are for that go along with features."""
+        return {self.label: "label", ROW_ID: "key"}
+
+    @property
     def rows(self) -> int:
         """Rows of all files."""
         return sum(file.rows for file in self.files)

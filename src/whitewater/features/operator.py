@@ -1,8 +1,17 @@
-"""What an operator of a workflow is: parameters, what it learns from data, and what it makes of a block or a row.
+"""Operators, and the graph of columns that go through them.
+
+A user writes the graph::
+
+    numbers = ["I1", "I2"] >> FillMedian() >> LogOp() >> Normalize()
+    categories = ["C1", ["C1", "C2"]] >> Categorify(freq_threshold=5)
+    features = numbers + categories
+
+Nodes do not change, and each is made of nodes that were there before, so there are no cycles. Which columns there are
+is known when a graph meets data: see `whitewater.features.plan`.
 
 An operator is a frozen model of its parameters, so that it can be written as JSON and compared. What it learns is kept
 apart, in `Fitted` objects, one for each `Statistic`: for most operators one for each of their columns, so that columns
-are learnt beside each other. ``columns >> operator`` is a node of a graph; see `whitewater.features.graph`.
+are learnt beside each other.
 """
 
 from __future__ import annotations
@@ -14,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from whitewater.config.base import Section
-from whitewater.features.graph import Inputs, Node, Selection, as_node
+from whitewater.errors import ConfigError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,6 +36,85 @@ Value = str | int | float | None | list[Any]
 """Of one row: None or NaN is null; a list is a list's."""
 Row = Mapping[str, Value]
 RowFunction = Callable[[Row], dict[str, Value]]
+Inputs = tuple[str | tuple[str, ...], ...]
+"""Columns, and combinations of columns, in order."""
+Selection = str | Sequence[str | Sequence[str]]
+"""A column, or columns; a sequence among them is a combination of columns."""
+
+
+class Node:
+    """Columns at a place of the graph.
+
+    ``node >> operator`` applies an operator, ``node + other`` joins columns, ``node - names`` leaves some out, and
+    ``node[names]`` picks some; ``other`` may be a node or names of columns of the data.
+    """
+
+    def __add__(self, other: Node | Selection) -> Node:
+        return Joined((self, as_node(other)))
+
+    def __radd__(self, other: Selection) -> Node:
+        return Joined((as_node(other), self))
+
+    def __sub__(self, names: Selection) -> Node:
+        return Picked(self, selected(names), others=True)
+
+    def __getitem__(self, names: Selection) -> Node:
+        return Picked(self, selected(names))
+
+
+@dataclass(frozen=True, eq=False)
+class Source(Node):
+    """Columns of the data."""
+
+    columns: Inputs
+
+
+@dataclass(frozen=True, eq=False)
+class Joined(Node):
+    """The columns of several nodes."""
+
+    parents: tuple[Node, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Picked(Node):
+    """Some columns of a node, or combinations of them; or all ``others`` but these."""
+
+    parent: Node
+    columns: Inputs
+    others: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Applied(Node):
+    """What an operator makes of the columns of a node."""
+
+    operator: Operator
+    parent: Node
+
+
+def as_node(columns: Node | Selection) -> Node:
+    """Return names of columns of the data as a node."""
+    return columns if isinstance(columns, Node) else Source(selected(columns))
+
+
+def selected(columns: Selection) -> Inputs:
+    """Return a selection as tuples.
+
+    Raises ConfigError if there is no column, a name is no text, or a combination has fewer than two columns.
+    """
+    names = (columns,) if isinstance(columns, str) else tuple(columns)
+    if not names:
+        raise ConfigError("no columns are selected. Name at least one.")
+    return tuple(each if isinstance(each, str) else _combination(each) for each in names)
+
+
+def _combination(columns: Sequence[str]) -> tuple[str, ...]:
+    if not all(isinstance(each, str) for each in columns):
+        raise ConfigError(f"{columns!r} is no column. Give a name, or a list of names for a combination of columns.")
+    if len(set(columns)) < 2 or len(set(columns)) < len(columns):
+        raise ConfigError(f"a combination needs two different columns at least, and {list(columns)} are not.")
+    return tuple(columns)
 
 
 @dataclass(frozen=True)
@@ -126,11 +214,3 @@ class Operator(Section, ABC):
     @abstractmethod
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
         """Return `transform` for one row (in serving, not in training), compiled to look-ups."""
-
-
-@dataclass(frozen=True, eq=False)
-class Applied(Node):
-    """What an operator makes of the columns of a node."""
-
-    operator: Operator
-    parent: Node

@@ -8,9 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from whitewater.errors import ConfigError, IntegrityError
-from whitewater.features.graph import Inputs, Joined, Node, Picked, Source
-from whitewater.features.operator import Applied, Operator
-from whitewater.features.rows import rows_of
+from whitewater.features.operator import Applied, Inputs, Joined, Node, Operator, Picked, Source
 from whitewater.features.schema import Field, Schema
 
 if TYPE_CHECKING:
@@ -347,6 +345,11 @@ def evaluated(plan: Plan, learnt: Learnt, read: Read, wanted: Mapping[str, Origi
         del given, columns
     _read_missing(made, wanted, read)
     return {name: made[origin, name] for name, origin in wanted.items()}
+
+
+def rows_of(block: Block) -> int:
+    """Return the number of rows of a block, which has a column at least."""
+    return len(next(iter(block.values())))
 
 
 def _read_missing(made: dict[tuple[Origin, str], Column], wanted: Mapping[str, Origin], read: Read) -> None:

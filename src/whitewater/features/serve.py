@@ -15,14 +15,13 @@ import pyarrow as pa
 
 from whitewater.errors import InputError
 from whitewater.features.artefact import load
+from whitewater.features.dataset import other_time
 from whitewater.features.log_folder import SINCE, UNTIL
 from whitewater.features.plan import Share
-from whitewater.features.rows import other_time
 from whitewater.features.schema import kind
 
 if TYPE_CHECKING:
-    from whitewater.features.graph import Inputs
-    from whitewater.features.operator import Row, RowFunction, Value
+    from whitewater.features.operator import Inputs, Row, RowFunction, Value
     from whitewater.features.plan import Origin, Stage
     from whitewater.features.transform import Transformation
     from whitewater.features.workflow import Workflow

@@ -2,30 +2,44 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from whitewater.engines import memory
 from whitewater.errors import InputError, IntegrityError
-from whitewater.features.dataset import Dataset, Part
+from whitewater.features.categories.hashing import row_hash
+from whitewater.features.dataset import Dataset, Part, as_fitted, as_table, refuse_other_times, type_of
 from whitewater.features.feature_folder import FeatureFile, file_name, write_features
+from whitewater.features.log_folder import ROW_ID, Log
 from whitewater.features.operator import Applying
-from whitewater.features.plan import Learnt, Plan, Read, evaluated
-from whitewater.features.rows import as_fitted, as_table, refuse_other_times, rows_of, type_of
+from whitewater.features.plan import Learnt, Plan, Read, evaluated, rows_of
 from whitewater.features.schema import Field, Schema, kind
+from whitewater.tables.arrow_arrays import to_arrow, to_numpy
+from whitewater.tables.columns import moved
+from whitewater.tables.parquet.columns import column_of
 from whitewater.tables.parquet.writing import write_columns
 
 if TYPE_CHECKING:
+    from whitewater.engines.device import Array, Device
     from whitewater.engines.workers import Workers
     from whitewater.step import Run
     from whitewater.tables.columns import Block
 
 # Of a block, for each row and column: what is read, what is made of it, and what is written.
 ROW_BYTES = 16
+# Rows of a bucket, about: of 40 columns of four bytes, 84 MB.
+BUCKET_ROWS = 524_288
+# Of a bucket, for each row and column: as read, in order, and as written.
+SHUFFLED_ROW_BYTES = 24
+_HASH = "hash"
 
 
 @dataclass(frozen=True)
@@ -157,10 +171,7 @@ def write_in_order(
     shared |= {"folder": folder, "schema": schema, "row_group_rows": row_group_rows}
     tasks = list(enumerate(dataset.parts()))
     files = list(workers.map(_write, tasks, label="transform", ordered=True, shared=shared))
-    written = sum(file.rows for file in files)
-    check_rows(written, dataset.rows, folder)
-    write_features(folder, schema, [file for file in files if file.rows], seed=None)
-    return written
+    return _finish(folder, schema, files, expected=dataset.rows, seed=None)
 
 
 def tagged(transformation: Transformation, dataset: Dataset, tags: Mapping[str, str]) -> Schema:
@@ -169,10 +180,13 @@ def tagged(transformation: Transformation, dataset: Dataset, tags: Mapping[str, 
     return Schema(tuple(each.tagged(tags[each.name]) if each.name in tags else each for each in fields))
 
 
-def check_rows(written: int, expected: int, folder: Path) -> None:
-    """Raise IntegrityError if rows were lost, or made."""
+def _finish(folder: Path, schema: Schema, files: Sequence[FeatureFile], *, expected: int, seed: int | None) -> int:
+    """Make files a folder of features; return their rows. Raises IntegrityError if rows were lost, or made."""
+    written = sum(file.rows for file in files)
     if written != expected:
         raise IntegrityError(f"{written} rows were written to {folder}, of {expected}. Report this as a bug.")
+    write_features(folder, schema, [file for file in files if file.rows], seed=seed)
+    return written
 
 
 def _write(
@@ -196,3 +210,104 @@ def _write(
 def even(rows: int, most: int) -> int:
     """Return the rows of row groups of about one size, at most ``most`` each, so that none is tiny."""
     return -(-rows // max(1, -(-rows // most))) or 1
+
+
+@dataclass(frozen=True)
+class Shuffle:
+    """How rows are shuffled: ``key`` is the column of their numbers, of which each is there once."""
+
+    key: str
+    seed: int
+    buckets: int
+    scratch: Path
+    schema: Schema
+    row_group_rows: int
+
+
+def write_shuffled(
+    transformation: Transformation,
+    log: Log,
+    folder: Path,
+    *,
+    run: Run[Any],
+    workers: Workers,
+    row_group_rows: int,
+    seed: int,
+) -> int:
+    """Write the results for the rows of a log, for training, in an order that looks random; return the number of rows.
+
+    The order is that of the hash of each row's number, with the seed. Rows are parted by the first bits of the hash
+    into buckets on disk, and each bucket is sorted: a part of the data, or a bucket, for each thread is in memory at a
+    time. Neither the order nor the parts of the data, nor threads, change what comes out. Raises as `write_in_order`
+    does, and IntegrityError if two rows have one number.
+    """
+    dataset, buckets = Dataset(log.path), max(1, -(-log.rows // BUCKET_ROWS))
+    shared = transformation.prepared(dataset, run=run, training=True)
+    scratch, schema = folder / "scratch", tagged(transformation, dataset, log.tags)
+    scratch.mkdir(parents=True)
+    shuffle = Shuffle(ROW_ID, seed, buckets, scratch, schema, row_group_rows)
+    memory.forecast(
+        min(run.threads, buckets) * log.rows // buckets * len(schema.fields) * SHUFFLED_ROW_BYTES,
+        what=f"shuffling {log.rows:,} rows in {buckets} buckets",
+        remedy="Take fewer threads.",
+    )
+    mapped = partial(workers.map, ordered=True)
+    tasks = list(enumerate(dataset.parts()))
+    paths = list(mapped(_scatter, tasks, label="transform train", shared={**shared, "shuffle": shuffle}))
+    shared = {"paths": paths, "shuffle": shuffle, "device": run.device, "folder": folder}
+    files = list(mapped(_gather, range(buckets), label="shuffle train", shared=shared))
+    shutil.rmtree(scratch)
+    return _finish(folder, schema, files, expected=log.rows, seed=seed)
+
+
+def _scatter(
+    task: tuple[int, Part], *, shuffle: Shuffle, transformation: Transformation, dataset: Dataset, applying: Applying
+) -> Path:
+    """Transform a part; write its rows by bucket, in the order of their hashes; return the file."""
+    number, part = task
+    device, xp = applying.device, applying.device.xp
+    block = transformation.part_block(part, dataset, applying)
+    hashes = row_hash([block[shuffle.key]], shuffle.seed, device)
+    order = xp.argsort(hashes)
+    sorted_hashes = device.to_host(hashes[order])
+    bounds = np.searchsorted(_bucket(sorted_hashes, shuffle.buckets), np.arange(shuffle.buckets + 1))
+    rows = as_table(block, shuffle.schema.types, device).take(to_arrow(device.to_host(order)))
+    rows = rows.append_column(_HASH, to_arrow(sorted_hashes)).combine_chunks()
+    path = shuffle.scratch / f"{number:06d}.arrow"
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, rows.schema) as writer:
+        for start, stop in pairwise(bounds):
+            writer.write_batch(_one_batch(rows.slice(int(start), int(stop - start))))
+    return path
+
+
+def _gather(bucket: int, *, paths: Sequence[Path], shuffle: Shuffle, device: Device, folder: Path) -> FeatureFile:
+    """Sort the rows of a bucket and write them as a file; raises IntegrityError if two rows have one number."""
+    rows = pa.Table.from_batches([_batch(path, bucket) for path in paths])
+    hashes = to_numpy(rows[_HASH])
+    order = np.argsort(hashes)
+    if len(order) > 1 and not np.diff(hashes[order]).all():
+        raise IntegrityError(
+            f"the column {shuffle.key!r} has a number twice, so the rows have no order. Make the log again."
+        )
+    sorted_rows = rows.drop_columns([_HASH]).combine_chunks().take(to_arrow(order))
+    block = {name: moved(column_of(sorted_rows[name]), device.to_device) for name in shuffle.schema.names}
+    name = file_name(bucket)
+    if len(order):
+        size = even(len(order), shuffle.row_group_rows)
+        write_columns(block, folder / name, shuffle.schema.types, device, row_group_rows=size)
+    return FeatureFile(name, len(order))
+
+
+def _bucket(hashes: Array, buckets: int) -> Array:
+    """Return the bucket of each hash; it ascends with the hash."""
+    return (hashes >> np.uint64(32)) * np.uint64(buckets) >> np.uint64(32)
+
+
+def _one_batch(rows: pa.Table) -> pa.RecordBatch:
+    batches = rows.to_batches()
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=rows.schema)
+
+
+def _batch(path: Path, number: int) -> pa.RecordBatch:
+    with pa.ipc.open_file(pa.memory_map(str(path))) as file:
+        return file.get_batch(number)

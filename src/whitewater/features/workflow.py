@@ -24,8 +24,7 @@ from whitewater.features.config import Fit
 from whitewater.features.dataset import Dataset
 from whitewater.features.feature_folder import FORMAT
 from whitewater.features.fit import learn
-from whitewater.features.graph import Node, Selection, as_node
-from whitewater.features.operator import Applying
+from whitewater.features.operator import Applying, Node, Selection, as_node
 from whitewater.features.plan import bind
 from whitewater.features.schema import Schema
 from whitewater.features.transform import Transformation, write_in_order

@@ -15,8 +15,7 @@ from whitewater.engines.gpu_check import describe_auto, missing_gpu
 from whitewater.errors import ConfigError, IntegrityError
 from whitewater.features.artefact import load
 from whitewater.features.config import Fit
-from whitewater.features.dataset import Dataset
-from whitewater.features.rows import arrow_schema
+from whitewater.features.dataset import Dataset, arrow_schema
 from whitewater.io.store import staged
 from whitewater.step import Run
 

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 from whitewater.errors import ConfigError
 from whitewater.features import operators
 from whitewater.features.config import Feature, Role
-from whitewater.features.graph import Inputs, Node, as_node
 from whitewater.features.log_folder import DAY, LABEL
+from whitewater.features.operator import Inputs, Node, as_node
 from whitewater.features.operators import OPERATORS, AddMetadata
 from whitewater.features.plan import bind
 from whitewater_apps.recsys.config import Source

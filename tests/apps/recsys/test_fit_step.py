@@ -15,7 +15,8 @@ import pytest
 from tests.recsys_logs import clicks, write_log
 from whitewater.engines import resolve
 from whitewater.errors import ConfigError, InputError, IntegrityError
-from whitewater.features import dataset, shuffling
+from whitewater.features import dataset
+from whitewater.features import transform as transforming
 from whitewater.features.config import Feature, Fit
 from whitewater.features.feature_folder import FeatureFolder, open_features
 from whitewater.features.workflow import Workflow
@@ -164,7 +165,7 @@ def test_row_groups_are_of_about_one_size_and_plain(log: Path, out: Path) -> Non
 def test_the_order_depends_on_the_rows_and_the_seed_only(
     log: Path, out: Path, tmp_path: Path, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shuffling, "BUCKET_ROWS", 250)
+    monkeypatch.setattr(transforming, "BUCKET_ROWS", 250)
     expected = contents(made(log, out).path)
     assert len(expected) == 4 + 1
     monkeypatch.setattr(dataset, "FEW_ROWS", 0)

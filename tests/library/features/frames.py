@@ -10,8 +10,7 @@ import pandas as pd
 import pyarrow as pa
 
 from whitewater.engines import Device, resolve
-from whitewater.features.graph import Inputs
-from whitewater.features.operator import Applying, Fitted, Fitting, Operator, Statistic
+from whitewater.features.operator import Applying, Fitted, Fitting, Inputs, Operator, Statistic
 from whitewater.features.schema import Field
 from whitewater.tables.columns import Block, Categories, Column, Numbers
 

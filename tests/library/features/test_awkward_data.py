@@ -10,9 +10,8 @@ import pytest
 
 from whitewater.errors import ConfigError, InputError
 from whitewater.features.config import Feature, Fit
-from whitewater.features.graph import Node
 from whitewater.features.log_folder import LogColumn, LogWriter, file_name
-from whitewater.features.operator import Value
+from whitewater.features.operator import Node, Value
 from whitewater.features.operators import (
     Bucketize,
     Categorify,

@@ -33,8 +33,7 @@ from tests.library.features.operator_cases import (
 from whitewater.engines import Device
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.features.categories.vocabulary import Vocabulary
-from whitewater.features.graph import Inputs
-from whitewater.features.operator import Applying
+from whitewater.features.operator import Applying, Inputs
 from whitewater.features.operators.categorify import Categorify
 from whitewater.features.schema import Field
 from whitewater.tables.columns import Block, Categories

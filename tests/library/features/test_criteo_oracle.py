@@ -16,7 +16,7 @@ import xxhash
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from tests.real_data import needs_real_data, real_data
-from whitewater.features.graph import Node
+from whitewater.features.operator import Node
 from whitewater.features.operators import (
     OPERATORS,
     AddMetadata,

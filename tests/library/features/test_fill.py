@@ -23,7 +23,7 @@ from tests.library.features.operator_cases import (
 from whitewater.engines import Device, resolve
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.features.operator import Applying, Fitting
-from whitewater.features.operators import medians
+from whitewater.features.operators import fill
 from whitewater.features.operators.arithmetic import Clip, LogOp
 from whitewater.features.operators.fill import FillMedian, FillMissing, Median
 from whitewater.tables.columns import Block, Numbers
@@ -50,7 +50,7 @@ def test_the_median_is_numpys_to_the_bit_in_any_number_of_parts_and_passes(
 ) -> None:
     column = np.array(values, np.float64)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(medians, "RUNS", runs)
+        patch.setattr(fill, "RUNS", runs)
         found = median_of(column, cuts)
     assert math.copysign(1, found + 0.0) == math.copysign(1, float(np.median(column)) + 0.0)
     assert found == np.median(column)
@@ -63,7 +63,7 @@ def test_the_median_is_numpys_to_the_bit_in_any_number_of_parts_and_passes(
 def test_the_median_of_many_values_is_found(
     kind: str, rows: int, device: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(medians, "RUNS", 1000)
+    monkeypatch.setattr(fill, "RUNS", 1000)
     random = np.random.default_rng(rows)
     values = {
         "normal": random.normal(0, 1, rows),
@@ -91,7 +91,7 @@ def test_the_median_of_integers_skips_nulls(dtype: str, low: int, high: int) -> 
 
 
 def test_data_that_change_between_two_passes_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(medians, "RUNS", 1000)
+    monkeypatch.setattr(fill, "RUNS", 1000)
     values = 1 + np.random.default_rng(0).random(50_001)
     fitting = Fitting(CPU, 2**26, Path())
     (statistic,) = FillMedian().statistics(("I1",), {})

@@ -16,7 +16,7 @@ from tests.library.features.operator_cases import CPU, applied, applied_by_row, 
 from whitewater.engines import Device
 from whitewater.errors import ConfigError, InputError
 from whitewater.features.operator import Applying
-from whitewater.features.operators.hashed import HashBucket
+from whitewater.features.operators.categorify import HashBucket
 from whitewater.features.schema import Field
 from whitewater.tables.columns import Block, Categories
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.library.features.operator_cases import CPU, applied, applied_by_row, categories, numbers, values_of
 from whitewater.errors import ConfigError, InputError
 from whitewater.features.operator import Applying
-from whitewater.features.operators.hashed import HashedCross
+from whitewater.features.operators.categorify import HashedCross
 from whitewater.features.schema import Field
 from whitewater.tables.columns import Categories
 

@@ -21,7 +21,7 @@ from tests.library.features.operator_cases import (
 )
 from whitewater.engines import Device
 from whitewater.errors import ConfigError, InputError, IntegrityError
-from whitewater.features.operators.join_external import JoinExternal
+from whitewater.features.operators.join import JoinExternal
 from whitewater.tables.columns import Block
 
 ITEMS = {

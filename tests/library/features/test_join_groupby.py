@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.library.features.frames import learnt
 from whitewater.errors import ConfigError, InputError, IntegrityError
-from whitewater.features.operators.join_groupby import JoinGroupby, Stat
+from whitewater.features.operators.join import JoinGroupby, Stat
 
 STATS: tuple[Stat, ...] = ("count", "sum", "mean", "std", "var", "min", "max")
 INPUTS = ("city", ("city", "item"))

@@ -15,15 +15,14 @@ from hypothesis import strategies as st
 from tests.library.features.operator_cases import applied, applied_by_row, categories, fields_of, numbers, on_host
 from whitewater.engines import Array, Device
 from whitewater.errors import ConfigError, InputError
-from whitewater.features import functions
-from whitewater.features.functions import register, registered
-from whitewater.features.operators.lambda_op import LambdaOp
+from whitewater.features.operators import arithmetic
+from whitewater.features.operators.arithmetic import LambdaOp, register, registered
 from whitewater.tables.columns import Block, Numbers
 
 
 @pytest.fixture(autouse=True)
 def _own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(functions, "_FUNCTIONS", dict(functions._FUNCTIONS))
+    monkeypatch.setattr(arithmetic, "_FUNCTIONS", dict(arithmetic._FUNCTIONS))
 
 
 @given(seconds=st.lists(st.integers(-(2**31), 2**33), min_size=1))
@@ -67,7 +66,7 @@ def test_nulls_never_reach_a_function() -> None:
     assert seen == [2]
 
 
-@pytest.mark.parametrize("name", ["math.sqrt", "builtins.eval", "whitewater.features.functions.hour_of_day"])
+@pytest.mark.parametrize("name", ["math.sqrt", "builtins.eval", "whitewater.features.operators.arithmetic.hour_of_day"])
 def test_a_function_is_not_imported_by_its_path_as_nvtabular_does(name: str) -> None:
     with pytest.raises(ConfigError, match=f"no function '{name}' is registered"):
         LambdaOp.model_validate_json(json.dumps({"function": name, "version": 1}))
@@ -77,7 +76,7 @@ def test_the_version_goes_along_and_another_one_is_refused() -> None:
     stored = LambdaOp(function="hour_of_day").model_dump(mode="json")
     assert stored == {"function": "hour_of_day", "version": 1}
     assert LambdaOp.model_validate(stored) == LambdaOp(function="hour_of_day")
-    functions._FUNCTIONS.pop("hour_of_day")
+    arithmetic._FUNCTIONS.pop("hour_of_day")
     register("hour_of_day", version=2, output=pa.int32())(lambda values, xp: values * 0)
     with pytest.raises(ConfigError, match="version 1 of the function 'hour_of_day' is wanted, but 2 is registered"):
         LambdaOp.model_validate(stored)

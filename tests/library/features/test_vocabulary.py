@@ -13,8 +13,7 @@ import pytest
 from tests.library.features.operator_cases import CPU, applied, categories, fields_of, rows_of
 from whitewater.errors import ResourceError
 from whitewater.features.categories.vocabulary import Vocabulary, restored_vocabulary
-from whitewater.features.graph import Inputs
-from whitewater.features.operator import Fitting
+from whitewater.features.operator import Fitting, Inputs
 from whitewater.features.operators.categorify import Categorify
 from whitewater.tables.columns import Block
 

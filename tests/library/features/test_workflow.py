@@ -22,9 +22,8 @@ from whitewater.features import dataset, fit
 from whitewater.features.config import Fit
 from whitewater.features.dataset import Dataset
 from whitewater.features.feature_folder import open_features
-from whitewater.features.graph import Inputs
 from whitewater.features.log_folder import like, open_log
-from whitewater.features.operator import Applying, Fitted, Fitting, Operator, RowFunction, Statistic
+from whitewater.features.operator import Applying, Fitted, Fitting, Inputs, Operator, RowFunction, Statistic
 from whitewater.features.operators import Categorify, FillMedian, FillMissing, LogOp, Normalize, Rename, TargetEncoding
 from whitewater.features.schema import Field
 from whitewater.features.workflow import Workflow

@@ -249,7 +249,8 @@ def test_pandas_which_takes_a_quarter_of_a_second_is_not_imported(tmp_path: Path
         from whitewater.engines import Device
         from whitewater.tables.categories import count_codes
         from whitewater.tables.parquet.writing import write_columns
-        from whitewater.features.categories import combinations, hashing, values as categories
+        from whitewater.features.categories import groups, hashing
+        from whitewater.features.categories import values as categories
         from whitewater.features.schema import Field, Schema
 
         device, path = Device(), Path(sys.argv[1])
@@ -258,7 +259,7 @@ def test_pandas_which_takes_a_quarter_of_a_second_is_not_imported(tmp_path: Path
         write_columns(block, path, types, device, row_group_rows=1)
         columns = [categories.as_categories(block[name], device) for name in "sib"]
         hashing.row_hash(columns, 0, device)
-        dictionary = combinations.combine(columns, device).dictionary
+        dictionary = groups.combine(columns, device).dictionary
         counter = categories.CategoryCounter(dictionary.type)
         counter.add(dictionary)
         categories.CategoryTable(counter.values()).look_up(dictionary)

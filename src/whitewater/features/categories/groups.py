@@ -3,6 +3,9 @@
 Group 0 is that of null, which is a category of its own. Sums by group are made of a block's rows by the device, one for
 each entry of the block's dictionary, and kept by the host, so that the work of a row does not depend on how many
 categories there are.
+
+The category of a combination of columns is bytes: for each part its kind, its length (uint32) and its bytes, all
+little-endian, so that different parts never give the same bytes.
 """
 
 from __future__ import annotations
@@ -16,10 +19,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from whitewater.errors import ConfigError, IntegrityError
-from whitewater.features.categories.combinations import combine, combine_one
+from whitewater.features.categories.byte_strings import ByteStrings
 from whitewater.features.categories.ids import category_type, is_list, scalar
+from whitewater.features.categories.kernels import HEAD_BYTES, write_parts
 from whitewater.features.categories.values import CategoryCounter, CategoryTable, as_categories
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
+from whitewater.tables.categories import factorize
 from whitewater.tables.columns import Categories
 
 if TYPE_CHECKING:
@@ -29,8 +34,10 @@ if TYPE_CHECKING:
     from whitewater.tables.columns import Block
 
 Input = str | tuple[str, ...]
-NULL = 0
+NULL_GROUP = 0
 CATEGORY = "category"
+_NULL, _TEXT, _INTEGER, _BYTES = range(4)
+_LENGTH_BYTES, _INTEGER_BYTES = 4, 8
 
 
 def name_of(each: Input) -> str:
@@ -142,8 +149,8 @@ class Groups:
         """Return the rows by group."""
         codes, groups = self._distinct(self.number(column.dictionary))
         # The code of null, -1, takes the last one.
-        of_code = np.append(codes + 1, NULL).astype(np.int32)
-        return Grouped(device.xp.take(device.to_device(of_code), column.codes), np.concatenate(([NULL], groups)))
+        of_code = np.append(codes + 1, NULL_GROUP).astype(np.int32)
+        return Grouped(device.xp.take(device.to_device(of_code), column.codes), np.concatenate(([NULL_GROUP], groups)))
 
     def _distinct(self, numbers: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Return a code for each entry of a dictionary, whose entries may repeat, and the group of each code."""
@@ -185,11 +192,11 @@ class GroupTable:
     def groups(self, dictionary: pa.Array) -> npt.NDArray[np.int64]:
         """Return the groups, int64, of the entries of a dictionary, and then of null, so that code -1 takes that."""
         found = self._table.look_up(dictionary)
-        return np.append(np.where(found < 0, self.unseen, found + 1), NULL)
+        return np.append(np.where(found < 0, self.unseen, found + 1), NULL_GROUP)
 
     def group_of_row(self) -> Callable[[Row], int]:
         """Return what tells the group of one row."""
-        groups = {None: NULL} | {value: group for group, value in enumerate(self.values.to_pylist(), start=1)}
+        groups = {None: NULL_GROUP} | {value: group for group, value in enumerate(self.values.to_pylist(), start=1)}
         grouping, unseen = self.grouping, self.unseen
         return lambda row: groups.get(grouping.category(row), unseen)
 
@@ -227,3 +234,68 @@ def read_numbers(table: pa.Table, names: Sequence[str]) -> dict[str, npt.NDArray
         if not numeric or table[name].null_count:
             raise IntegrityError(f"a table of categories has no column {name!r} of numbers without nulls. Fit again.")
     return {name: to_numpy(table[name]) for name in names}
+
+
+def combine_one(values: Sequence[str | int | bytes | None]) -> bytes | None:
+    r"""Return the combination of values, or None if all of them are None.
+
+    Examples
+    --------
+    >>> combine_one(["a", None])
+    b'\x01\x01\x00\x00\x00a\x00'
+    """
+    if all(value is None for value in values):
+        return None
+    return b"".join(map(_part, values))
+
+
+def _part(value: str | int | bytes | None) -> bytes:
+    if value is None:
+        return bytes([_NULL])
+    if isinstance(value, str):
+        kind, data = _TEXT, value.encode()
+    elif isinstance(value, int):
+        kind, data = _INTEGER, value.to_bytes(_INTEGER_BYTES, "little", signed=True)
+    else:
+        kind, data = _BYTES, value
+    return bytes([kind]) + len(data).to_bytes(_LENGTH_BYTES, "little") + data
+
+
+def combine(columns: Sequence[Categories], device: Device) -> Categories:
+    """Return the combinations of the rows' values in two or more columns: null where all parts are.
+
+    The dictionary is binary, of the bytes of `combine_one`.
+    """
+    xp = device.xp
+    key = columns[0].codes.astype(np.int64) + 1
+    some = columns[0].codes >= 0
+    places = [device.to_device(np.arange(len(columns[0].dictionary) + 1))]
+    for column in columns[1:]:
+        width = len(column.dictionary) + 1
+        pairs = factorize(key * width + (column.codes + 1), None, device)
+        some = some | (column.codes >= 0)
+        distinct = device.to_device(np.from_dlpack(pairs.dictionary))
+        places = [xp.take(place, distinct // width) for place in places] + [distinct % width]
+        key = pairs.codes.astype(np.int64)
+    codes = xp.where(some, key, -1).astype(np.int32)
+    dictionaries = [column.dictionary for column in columns]
+    return Categories(codes, _joined(dictionaries, [device.to_host(place) for place in places]))
+
+
+def _joined(dictionaries: Sequence[pa.Array], places: Sequence[Array]) -> pa.Array:
+    """Return combinations of entries of dictionaries as binary: each has a place in each dictionary, plus 1, or 0."""
+    parts = [ByteStrings.of(dictionary) for dictionary in dictionaries]
+    sizes = np.zeros(len(places[0]), np.int64)
+    for part, place in zip(parts, places, strict=True):
+        sizes += np.append(1, np.diff(part.offsets) + HEAD_BYTES)[place]
+    offsets = np.append(0, np.cumsum(sizes))
+    joined, ends = np.empty(offsets[-1], np.uint8), offsets[:-1].copy()
+    for dictionary, part, place in zip(dictionaries, parts, places, strict=True):
+        write_parts(part.spans, _kind(dictionary.type), np.ascontiguousarray(place), ends, joined)
+    return ByteStrings(joined, offsets).as_arrow(pa.binary())
+
+
+def _kind(type_: pa.DataType) -> int:
+    if pa.types.is_int64(type_):
+        return _INTEGER
+    return _TEXT if pa.types.is_string(type_) or pa.types.is_large_string(type_) else _BYTES

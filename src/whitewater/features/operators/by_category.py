@@ -38,8 +38,7 @@ from whitewater.tables.columns import Numbers
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device
-    from whitewater.features.graph import Inputs
-    from whitewater.features.operator import Applying, Fitting, Row, RowFunction, Value
+    from whitewater.features.operator import Applying, Fitting, Inputs, Row, RowFunction, Value
     from whitewater.tables.columns import Block, Categories
 
 logger = logging.getLogger(__name__)

@@ -22,7 +22,7 @@ from whitewater.tables.columns import Numbers
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device
-    from whitewater.features.graph import Inputs
+    from whitewater.features.operator import Inputs
     from whitewater.features.schema import Field
     from whitewater.tables.columns import Block, Column
 

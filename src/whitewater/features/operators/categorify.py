@@ -1,9 +1,9 @@
-"""Categories as ids."""
+"""Categories as ids: by a vocabulary that is learnt or given, or by hashing, of which nothing is learnt."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
@@ -14,27 +14,52 @@ import pyarrow.parquet as pq
 from pydantic import Field as Setting
 from pydantic import model_validator
 
+from whitewater.engines import memory
 from whitewater.errors import ConfigError, InputError
-from whitewater.features.categories.combinations import combine_one
-from whitewater.features.categories.groups import name_of
-from whitewater.features.categories.ids import category_type, id_field, ids_of_rows, is_list, scalar, with_cardinality
-from whitewater.features.categories.learning import GivenVocabulary, Group, LearntVocabulary
+from whitewater.features.categories.groups import (
+    NULL_GROUP,
+    combine,
+    combine_one,
+    name_of,
+    read_categories,
+    read_numbers,
+)
+from whitewater.features.categories.hashing import hash_value, hash_values, row_hash, row_hash_one
+from whitewater.features.categories.ids import (
+    TAG,
+    category_type,
+    id_field,
+    id_type,
+    ids_of_rows,
+    is_list,
+    scalar,
+    with_cardinality,
+)
+from whitewater.features.categories.values import as_categories, order_by_frequency
 from whitewater.features.categories.vocabulary import (
     NULL,
     OUT_OF_VOCABULARY,
+    Integers,
     Vocabulary,
     VocabularyFacts,
     restored_vocabulary,
 )
-from whitewater.features.operator import Operator
+from whitewater.features.operator import Fitting, Operator, Statistic
+from whitewater.features.operators.by_category import CategoryStatistic, Gathering
+from whitewater.features.operators.by_column import ByColumn
 from whitewater.features.schema import Field
+from whitewater.tables.arrow_arrays import to_arrow
+from whitewater.tables.categories import count_codes
+from whitewater.tables.columns import Block, Column, Lists, Numbers
 
 if TYPE_CHECKING:
-    from whitewater.features.graph import Inputs
-    from whitewater.features.operator import Applying, Fitted, Row, RowFunction, Statistic, Value
-    from whitewater.tables.columns import Block, Column
+    from whitewater.engines.device import Device
+    from whitewater.features.operator import Applying, Fitted, Inputs, Row, RowFunction, Value
 
 Given = str | tuple[str, ...] | tuple[int, ...]
+SEED = 0
+SEPARATOR = "_X_"
+ROWS = "rows"
 
 
 class Categorify(Operator):
@@ -229,3 +254,196 @@ def _read(path: Path) -> pa.Array:
             return file.read([file.schema_arrow.names[0]]).column(0).combine_chunks()
     except (OSError, pa.ArrowException, IndexError) as error:
         raise InputError(f"Categorify: the vocabulary {path} cannot be read as Parquet: {error}.") from error
+
+
+class HashBucket(ByColumn):
+    """The bucket of a category: ``hash % num_buckets``.
+
+    The hash is XXH64, seed 0, of a text's UTF-8 bytes or an integer's 8 little-endian bytes. It is taken of a
+    dictionary on the host, so it is the same for both devices and for one row. Different categories may share a bucket.
+
+    Input: text, integers, or lists of them. Output: int32 (int64 where ``num_buckets`` needs it); lists stay lists.
+    Null and NaN: ``num_buckets``, an id that no value has, so the cardinality is ``num_buckets + 1``.
+    """
+
+    num_buckets: int = Setting(ge=1, lt=2**62, description="Number of buckets.")
+
+    def field(self, field: Field) -> Field:
+        return id_field(field, self.num_buckets + 1)
+
+    def column(self, name: str, column: Column, fitted: Fitted | None, device: Device) -> Column:
+        def buckets(values: pa.Array) -> Any:
+            return hash_values(values, SEED) % np.uint64(self.num_buckets)
+
+        return ids_of_rows(column, buckets, null=self.num_buckets, cardinality=self.num_buckets + 1, device=device)
+
+    def value(self, name: str, fitted: Fitted | None) -> Callable[[Any], Any]:
+        def bucket(value: Value) -> Value:
+            if isinstance(value, list | tuple):
+                return [bucket(each) for each in value]
+            known = scalar(value, name)
+            return self.num_buckets if known is None else hash_value(known, SEED) % self.num_buckets
+
+        return bucket
+
+
+class HashedCross(Operator):
+    """The bucket of a combination of categories: ``hash % num_buckets``, where the hash depends on the order.
+
+    ``[["A", "B"]] >> HashedCross(num_buckets=1000)`` gives the column ``A_X_B``. The hashes of the parts are mixed one
+    after the other (`whitewater.features.categories.hashing.row_hash`), so (a, b) and (b, a) differ, as do (a, a) and
+    (b, b).
+
+    Input: combinations of columns of text or integers. Output: int32 (int64 where ``num_buckets`` needs it) in
+    [0, num_buckets). A null or NaN part is a value of its own, whatever the others are.
+    """
+
+    takes_combinations: ClassVar[bool] = True
+    num_buckets: int = Setting(ge=1, lt=2**62, description="Number of buckets.")
+
+    def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> Sequence[Field]:
+        type_ = pa.from_numpy_dtype(id_type(self.num_buckets))
+        crosses = _crosses(inputs)
+        for name in (name for cross in crosses.values() for name in cross):
+            category_type(fields[name])
+            if is_list(fields[name].type):
+                raise ConfigError(f"column {name} has lists, which HashedCross cannot cross. Leave it out.")
+        return [Field(name, type_, (TAG,), {"cardinality": self.num_buckets}) for name in crosses]
+
+    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], applying: Applying) -> Block:
+        made = {}
+        for name, cross in _crosses(inputs).items():
+            categories = [as_categories(block[each], applying.device) for each in cross]
+            hashes = row_hash(categories, SEED, applying.device)
+            made[name] = Numbers((hashes % np.uint64(self.num_buckets)).astype(id_type(self.num_buckets)))
+        return made
+
+    def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
+        crosses = _crosses(inputs)
+
+        def buckets(row: Row) -> dict[str, Value]:
+            return {
+                name: row_hash_one([scalar(row[each], each) for each in cross], SEED) % self.num_buckets
+                for name, cross in crosses.items()
+            }
+
+        return buckets
+
+
+def _crosses(inputs: Inputs) -> dict[str, tuple[str, ...]]:
+    """Return combinations by the names of the columns that are made of them."""
+    for each in inputs:
+        if isinstance(each, str) or len(each) < 2:
+            raise ConfigError(
+                f'HashedCross was given {each!r}, which is no combination. Write [["A", "B"]] for that of A and B.'
+            )
+    return {SEPARATOR.join(each): each for each in inputs if not isinstance(each, str)}
+
+
+@dataclass(frozen=True)
+class Group:
+    """Columns that have one vocabulary, which has that name.
+
+    ``combined`` tells whether a value is the combination of all columns, rather than that of one.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    combined: bool
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The columns of ids."""
+        return (self.name,) if self.combined else self.columns
+
+    def column(self, output: str, block: Block, device: Device) -> Column:
+        """Return the values that become the ids of a column."""
+        if not self.combined:
+            return block[output]
+        return combine([as_categories(block[name], device) for name in self.columns], device)
+
+    def counted(self, block: Block, device: Device) -> Iterator[tuple[pa.Array, Integers, int]]:
+        """Yield the values of a block's rows, or of its lists' elements: some, rows of each, and how many are null."""
+        for name in self.outputs:
+            column = self.column(name, block, device)
+            categories = as_categories(column.values if isinstance(column, Lists) else column, device)
+            rows: Integers = device.to_host(count_codes(categories.codes, len(categories.dictionary), device))
+            yield categories.dictionary, rows, len(categories) - int(rows.sum())
+
+
+class RowsOfValues(Gathering):
+    """How many rows have each value, and how many are null."""
+
+    def __init__(self, group: Group, kind: pa.DataType) -> None:
+        super().__init__(kind, {ROWS: np.zeros(1, np.int64)})
+        self._group = group
+
+    def add(self, block: Block, device: Device) -> None:
+        for values, rows, nulls in self._group.counted(block, device):
+            # A dictionary may have values that no row has, and others twice.
+            there = np.flatnonzero(rows)
+            groups = self.groups.number(values if len(there) == len(values) else values.take(to_arrow(there)))
+            self.grow()
+            np.add.at(self.totals[ROWS], groups, rows[there])
+            self.totals[ROWS][NULL_GROUP] += nulls
+
+
+@dataclass(frozen=True)
+class LearntVocabulary(CategoryStatistic):
+    """The values of a group's columns by descending count; where counts are equal, by ascending value.
+
+    Kept are values that ``least`` rows have, and of them the first ``most``, if that is not None.
+    """
+
+    group: Group
+    kind: pa.DataType
+    least: int
+    most: int | None
+    num_buckets: int
+
+    def gathering(self) -> RowsOfValues:
+        return RowsOfValues(self.group, self.kind)
+
+    def learnt(self, table: pa.Table) -> Vocabulary:
+        values, rows = read_categories(table), read_numbers(table, [ROWS])[ROWS].astype(np.int64)
+        nulls, rows = int(rows[NULL_GROUP]), rows[NULL_GROUP + 1 :]
+        frequent = np.flatnonzero(rows >= self.least)
+        order = order_by_frequency(rows[frequent], values.take(to_arrow(frequent)))
+        kept = frequent[order[: self.most]]
+        about = VocabularyFacts(
+            columns=self.group.outputs, kind=str(self.kind), num_buckets=self.num_buckets, values=len(kept),
+            rows=nulls + int(rows.sum()), nulls=nulls,
+            out_of_vocabulary_rows=int(rows.sum() - rows[kept].sum()), out_of_vocabulary_values=len(rows) - len(kept),
+        )  # fmt: skip
+        return Vocabulary(about, values.take(to_arrow(kept)), rows[kept])
+
+    def refuse(self, gathering: Gathering, fitting: Fitting, *, merged: float) -> None:
+        # It grows by doubling, and what it was is there until then.
+        what = f"counting the {len(gathering.groups):,} and more values of {self.name}, after {merged:.0%} of the data,"
+        remedy = "Take HashBucket instead, which learns nothing, or give the vocabulary (vocabs)."
+        memory.forecast(2 * gathering.nbytes, what=what, remedy=remedy)
+
+
+@dataclass(frozen=True)
+class GivenVocabulary(Statistic):
+    """How often the values of a given vocabulary occur."""
+
+    group: Group
+    given: Vocabulary
+
+    def observe(self, blocks: Iterator[Block], fitting: Fitting) -> Integers:
+        """Return the rows of each value, then those of others, then of null: int64 (values + 2,)."""
+        total = np.zeros(self.given.about.values + 2, np.int64)
+        for block in blocks:
+            for values, rows, nulls in self.group.counted(block, fitting.device):
+                places = self.given.places(values)
+                np.add.at(total, np.where(places < 0, self.given.about.values, places), rows)
+                total[-1] += nulls
+        return total
+
+    def combine(self, parts: Sequence[Integers], fitting: Fitting) -> Vocabulary:
+        """Return the vocabulary with the counts of all parts; of others values only rows are known."""
+        total: Integers = np.sum(parts, axis=0)
+        others, nulls = total[-2:].tolist()
+        about = replace(self.given.about, rows=int(total.sum()), nulls=nulls, out_of_vocabulary_rows=others)
+        return Vocabulary(about, self.given.values, total[:-2])

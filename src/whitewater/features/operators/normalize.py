@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from whitewater.engines.device import Array, Device
-    from whitewater.features.graph import Inputs
+    from whitewater.features.operator import Inputs
     from whitewater.features.schema import Field
     from whitewater.tables.columns import Block
 

@@ -27,8 +27,7 @@ from whitewater.tables.columns import Numbers
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device
-    from whitewater.features.graph import Inputs
-    from whitewater.features.operator import Applying, Row, Value
+    from whitewater.features.operator import Applying, Inputs, Row, Value
     from whitewater.features.schema import Field
     from whitewater.tables.columns import Block, Categories
 

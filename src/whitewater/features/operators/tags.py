@@ -14,8 +14,7 @@ from whitewater.features.operators.by_column import ByColumn, column_names
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Device
-    from whitewater.features.graph import Inputs
-    from whitewater.features.operator import Fitted, RowFunction
+    from whitewater.features.operator import Fitted, Inputs, RowFunction
     from whitewater.features.schema import Field
     from whitewater.tables.columns import Column
 

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 
 from whitewater.errors import ConfigError
-from whitewater.features.graph import Inputs, Node, as_node
-from whitewater.features.operator import Applying, Fitted, Operator, RowFunction
+from whitewater.features.operator import Applying, Fitted, Inputs, Node, Operator, RowFunction, as_node
 from whitewater.features.operators import Categorify, FillMissing, LogOp, Normalize, Rename, TargetEncoding
 from whitewater.features.plan import Plan, bind
 from whitewater.features.schema import Field, Schema
