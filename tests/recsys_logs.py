@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from whitewater.features.operator import Node
 from whitewater.features.log_folder import LogColumn, LogWriter, file_name
+from whitewater.features.operator import Node
 from whitewater.features.operators import (
     AddMetadata,
     Bucketize,

@@ -30,8 +30,8 @@ from whitewater.engines import Device, resolve
 from whitewater.engines.gpu import GpuDevice
 from whitewater.engines.workers import Workers, thread_workers
 from whitewater.errors import IntegrityError
-from whitewater.features.operators import Categorify, LogOp, Normalize, TargetEncoding
 from whitewater.features.dataset import as_table
+from whitewater.features.operators import Categorify, LogOp, Normalize, TargetEncoding
 from whitewater.features.workflow import Workflow
 from whitewater.io.store import read_json
 from whitewater.tables.categories import count_codes, factorize, sum_by_code
