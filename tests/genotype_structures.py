@@ -9,9 +9,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from whitewater.engines import Device
-from whitewater.genotypes.components import PrincipalComponents, principal_components
 from whitewater.genotypes.config import Pca
 from whitewater.genotypes.folder import GenotypeFolder, create_genotypes
+from whitewater.genotypes.pca.components import PrincipalComponents, principal_components
 
 Dosages = npt.NDArray[np.int8]
 Floats = npt.NDArray[np.float64]

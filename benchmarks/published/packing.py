@@ -319,7 +319,7 @@ def operations(work: Work) -> float:
 def variants(ours: str, of: Preparing, published: Preparing) -> tuple[Variant, ...]:
     """Return the variants of a case; ``of`` is given a form besides its work.
 
-    The application unpacks on use as ours does, by `Device.expand_genotypes`; it packs alleles, though, not dosages.
+    The application unpacks on use as ours does, by `expand_genotypes`; it packs alleles, though, not dosages.
     """
     return (
         Variant(ours, partial(of, form_of=two_bits), devices=BOTH, environment=ONE_BLAS_THREAD, memory=1.3),

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from whitewater.engines import Device
+from whitewater.genotypes.decode import SLAB_CELLS, expand_genotypes
 from whitewater.genotypes.genotypes import GENOTYPES_A_BYTE, Genotypes
-from whitewater.genotypes.scaled import LEAST_ROWS, MOST_ROWS
+from whitewater.genotypes.pca.scaled import LEAST_ROWS, MOST_ROWS
 
 # What is looked up for each code: itself, so that a missing call counts 3, as it does where nothing is packed.
 VALUES = (0.0, 1.0, 2.0, 3.0)
@@ -36,7 +37,7 @@ def packed(values: Any, device: Device) -> Genotypes:
 
 def slab_rows(columns: int, rows: int, device: Device) -> int:
     """Return the rows that are expanded at once, of so many."""
-    return max(1, min(max(LEAST_ROWS, device.slab_cells // SHARE // columns), MOST_ROWS, rows))
+    return max(1, min(max(LEAST_ROWS, SLAB_CELLS[device.name] // SHARE // columns), MOST_ROWS, rows))
 
 
 def slabs(genotypes: Genotypes, device: Device) -> Iterator[tuple[int, Any]]:
@@ -51,7 +52,7 @@ def slabs(genotypes: Genotypes, device: Device) -> Iterator[tuple[int, Any]]:
     table = xp.tile(xp.asarray(VALUES, dtype=xp.float32), (rows, 1))
     for start in range(0, genotypes.variants, rows):
         part = genotypes.between(start, start + rows)
-        yield start, device.expand_genotypes(part, table[: part.variants], buffer[: part.variants])
+        yield start, expand_genotypes(device, part, table[: part.variants], buffer[: part.variants])
 
 
 def whole_bytes(columns: float) -> int:

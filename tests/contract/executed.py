@@ -65,6 +65,14 @@ def never_run(
     return [f"{path.name}:{line}: {text[line - 1].strip()}" for line in sorted(missing)]
 
 
+def sources_of(library: str, application: str) -> list[Path]:
+    """Return the files of a folder of the library and of the application on top of it, but those of one device."""
+    folders = ROOT / library, ROOT.with_name("whitewater_apps") / application
+    paths = [path for folder in folders for path in folder.rglob("*.py")]
+    assert all(folder.is_dir() for folder in folders)
+    return [path for path in paths if not path.stem.endswith(("_cpu", "_gpu"))]
+
+
 def split_by_place(paths: Iterable[Path], *, host: Container[str]) -> tuple[list[Path], list[Path]]:
     """Return the files that handle arrays of a device, and those of ``host``: names of modules or of their packages."""
     paths = sorted(paths)

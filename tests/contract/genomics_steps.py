@@ -25,7 +25,7 @@ from whitewater.genotypes import folder as genotype_folder
 from whitewater.genotypes import kinship
 from whitewater.genotypes.config import Pca, Relatedness
 from whitewater.genotypes.folder import open_genotypes
-from whitewater.genotypes.krylov import Progress, RitzPairs, block_krylov, start_block
+from whitewater.genotypes.pca.krylov import Progress, RitzPairs, block_krylov, start_block
 from whitewater.io.store import read_json
 from whitewater.step import Output, Run
 from whitewater_apps.genomics import config as genomics

@@ -64,11 +64,11 @@ ANNOTATIONS: dict[str, Kind] = {
 }
 # Parameters of GPU functions that any object may be, by function and parameter.
 PARAMETERS: dict[str, Kind] = {
-    "gpu_correlated_variants.stops": HOST,
+    "gpu_mark_correlated.stops": HOST,
     "_from_series.series": SERIES,
 }
 # Functions of ours that take and return arrays of the host, though GPU code calls them.
-ON_HOST = frozenset({"from_arrow", "_to_arrow", "_statistics", "_width", "_pairs"})
+ON_HOST = frozenset({"from_arrow", "_to_arrow", "_statistics"})
 # Fields of our own objects; `Encoded` may stand where an array does.
 FIELDS: dict[Kind, dict[str, Kind]] = {
     ARRAY: {"codes": ARRAY, "vocabulary": HOST},

@@ -22,7 +22,9 @@ from tests.contract.strict_device import cupy_of_devices
 from whitewater.engines import Device
 from whitewater.engines.gpu import GpuDevice
 from whitewater.errors import IntegrityError
+from whitewater.genotypes.decode import count_genotypes, expand_genotypes
 from whitewater.genotypes.genotypes import Genotypes
+from whitewater.genotypes.linkage.pairs import correlated_variants
 
 GROUPS = (5, 3)
 ROWS = 300
@@ -103,14 +105,14 @@ def looked_up_counted_and_compared(device: Device, case: Genotypes) -> dict[str,
     into = device.xp.empty((VARIANTS, case.columns), np.float32)
     nothing = on_device.between(0, 0)
     return {
-        "expanded": device.to_host(device.expand_genotypes(on_device, device.to_device(table))),
-        "into": device.to_host(device.expand_genotypes(on_device, device.to_device(table), into)),
-        "counted": device.to_host(device.count_genotypes(on_device)),
-        "chosen": device.to_host(device.count_genotypes(on_device, device.to_device(chosen))),
-        "correlated": device.correlated_variants(on_device, stops, 0.4),
-        "none_expanded": device.to_host(device.expand_genotypes(nothing, device.to_device(table[:0]))),
-        "none_counted": device.to_host(device.count_genotypes(nothing)),
-        "none_correlated": device.correlated_variants(nothing, stops[:0], 0.4),
+        "expanded": device.to_host(expand_genotypes(device, on_device, device.to_device(table))),
+        "into": device.to_host(expand_genotypes(device, on_device, device.to_device(table), into)),
+        "counted": device.to_host(count_genotypes(device, on_device)),
+        "chosen": device.to_host(count_genotypes(device, on_device, device.to_device(chosen))),
+        "correlated": correlated_variants(device, on_device, stops, 0.4),
+        "none_expanded": device.to_host(expand_genotypes(device, nothing, device.to_device(table[:0]))),
+        "none_counted": device.to_host(count_genotypes(device, nothing)),
+        "none_correlated": correlated_variants(device, nothing, stops[:0], 0.4),
     }
 
 

@@ -1,4 +1,4 @@
-"""The calls into RAPIDS that the GPU code of `whitewater.engines` makes, read from its source: no GPU runs it here.
+"""The calls into RAPIDS that our GPU code makes, read from its source: no GPU runs it here.
 
 A small interpreter follows each function: what is imported, what a call or an attribute of RAPIDS gives (the tables
 below), what annotations say. Of a method whose object it cannot tell, it says so.
@@ -51,7 +51,7 @@ class Findings:
 
 
 def find_calls(path: Path, source: str | None = None) -> Findings:
-    """Follow the GPU code of a module of `whitewater.engines`."""
+    """Follow the GPU code of a module."""
     tree = ast.parse(source if source is not None else path.read_text())
     module = _Module(path.stem, tree)
     for function, self_kinds in module.gpu_functions():
@@ -75,7 +75,7 @@ class _Module:
 
     def gpu_functions(self) -> Iterator[tuple[ast.FunctionDef, dict[str, Kind]]]:
         """Yield GPU functions; of methods also the kinds of the attributes of ``self``, as other methods set them."""
-        whole = self.name.startswith("gpu")
+        whole = self.name.startswith("gpu") or self.name.endswith("_gpu")
         wanted = {
             name for name, node in self.functions.items() if whole or name.startswith(GPU_NAMES) or uses_rapids(node)
         }

@@ -25,6 +25,9 @@ from sklearn.linear_model import LogisticRegression
 from tests.contract.device_array import DeviceArray, Namespace, record
 from whitewater.engines import Array, Device, gpu_kernels
 from whitewater.engines.workers import Threads, Workers
+from whitewater.genotypes import decode, decode_gpu
+from whitewater.genotypes.linkage import pairs_gpu
+from whitewater.genotypes.linkage.pairs import correlated_variants
 from whitewater.learn import estimators
 from whitewater.tables.blocks import Block, Encoded, Kind, RawBlock
 from whitewater.tables.columns import Categories, Column, Lists, Numbers, moved
@@ -84,25 +87,6 @@ class StrictDevice(Device):
 
     def group_accumulator(self, groups: Sequence[int], *, medians: bool = True) -> StrictAccumulator:
         return StrictAccumulator(groups, medians=medians)
-
-    @property
-    def slab_cells(self) -> int:
-        # As `slice_rows`: several slabs of tiny data.
-        return 997
-
-    def expand_genotypes(self, genotypes: Genotypes, table: Array, out: Array | None = None) -> Array:
-        into = None if out is None else on_host(out, "float32")
-        expanded = CPU.expand_genotypes(genotypes_on_host(genotypes), on_host(table, "float32"), into)
-        return on_device(expanded) if out is None else out
-
-    def count_genotypes(self, genotypes: Genotypes, chosen: Array | None = None) -> Array:
-        counting = None if chosen is None else on_host(chosen, "bool")
-        return on_device(CPU.count_genotypes(genotypes_on_host(genotypes), counting))
-
-    def correlated_variants(self, genotypes: Genotypes, stops: Any, threshold: float) -> Array:
-        if not isinstance(stops, np.ndarray) or stops.dtype != np.int32:
-            raise TypeError("stops of correlated_variants are int32 on the host")
-        return CPU.correlated_variants(genotypes_on_host(genotypes), stops, threshold)
 
     def in_edges(self, edges: Edges, *, out_degree: Array, threads: int, keep: bool) -> StrictInEdges:
         return StrictInEdges(CPU.in_edges(edges, out_degree=out_degree, threads=threads, keep=keep))
@@ -174,6 +158,25 @@ def called_elsewhere(sent: bytes, *, shared: Mapping[str, Any]) -> bytes:
     function, task = loads(sent)
     given: bytes = dumps(function(task, **shared))
     return given
+
+
+def expand_genotypes(genotypes: Genotypes, table: Array, out: Array) -> None:
+    """Stand for `gpu_expand_genotypes`, which Numba's simulator runs (`test_gpu_kernels`)."""
+    decode.expand_genotypes(CPU, genotypes_on_host(genotypes), on_host(table, "float32"), on_host(out, "float32"))
+
+
+def count_genotypes(genotypes: Genotypes, counting: Array, counts: Array) -> None:
+    """Stand for `gpu_count_genotypes`."""
+    on_host(counts, "int32")[:] = decode.count_genotypes(CPU, genotypes_on_host(genotypes), on_host(counting, "bool"))
+
+
+def mark_correlated(genotypes: Genotypes, sums: Array, stops: Any, threshold: float, band: Array) -> None:
+    """Stand for `gpu_mark_correlated`."""
+    if not isinstance(stops, np.ndarray) or stops.dtype != np.int32:
+        raise TypeError("stops of correlated_variants are int32 on the host")
+    marked = on_host(band, "bool")
+    for first, second in correlated_variants(CPU, genotypes_on_host(genotypes), stops, threshold):
+        marked[first, second - first - 1] = True
 
 
 class StrictInEdges:
@@ -335,6 +338,11 @@ def stand_in_for_cupy() -> Iterator[None]:
         # Where workers look for classes that are sent to them.
         patch.setitem(sys.modules, "cupy.random", cupy.random)
         patch.setattr(gpu_kernels, "gpu_sum_runs", SumOfRuns())
+        patch.setattr(decode_gpu, "gpu_expand_genotypes", expand_genotypes)
+        patch.setattr(decode_gpu, "gpu_count_genotypes", count_genotypes)
+        patch.setattr(pairs_gpu, "gpu_mark_correlated", mark_correlated)
+        # Several slabs of tiny data, and a shorter last one.
+        patch.setitem(decode.SLAB_CELLS, "gpu", 997)
         for name, module in stand_ins_for_libraries().items():
             patch.setitem(sys.modules, name, module)
         patch.setattr(estimators.BoostedTrees, "fit", fit_trees)

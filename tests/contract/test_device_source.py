@@ -1,16 +1,17 @@
-"""The GPU code of `whitewater.engines`, which no GPU runs here: its calls into RAPIDS, read from the source."""
+"""The GPU code of the library, which no GPU runs here: its calls into RAPIDS, read from the source."""
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
 
 from tests.contract.executed import ROOT
 from tests.contract.signatures import Call, Describe, problems
-from tests.contract.source_calls import Findings, find_calls
+from tests.contract.source_calls import Findings, find_calls, uses_rapids
 
-MODULES = sorted((ROOT / "devices").glob("*.py"))
+MODULES = sorted(path for path in ROOT.rglob("*.py") if uses_rapids(ast.parse(path.read_text())))
 # Arguments with which a call binds and fails all the same, or gives something else than on the CPU.
 REFUSED = {
     ("cudf.DataFrame.groupby", "as_index"): "other values than True are refused by dask_cudf",

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from tests.contract.conftest import Scenario, scenario_of
-from tests.contract.executed import ROOT, handles_arrays, never_run, split_by_place
+from tests.contract.executed import handles_arrays, never_run, sources_of, split_by_place
 from tests.contract.genomics_steps import (
     CHILDREN,
     EXACT,
@@ -36,14 +36,14 @@ from whitewater.io.store import read_json
 HOST = {
     "encode": "writes the codes of a folder, before any device is asked",
     "figures": "draws the tables of results, which are small and on the host",
-    "genotype_folder": "reads files into the host's memory, and writes them from it",
+    "folder": "reads files into the host's memory, and writes them from it",
     "hwe": "tests counts that ingest has made",
     "pack": "copies from file to file",
     "pruning": "chooses among linked pairs, which the primitive returns on the host",
-    "simulation": "makes the input files, before any device is asked",
+    "synthetic": "makes the input files, before any device is asked",
     "sources": "reads the input files, before any device is asked",
 }
-DEVICE_CODE, HOST_CODE = split_by_place((ROOT / "genomics").rglob("*.py"), host=HOST)
+DEVICE_CODE, HOST_CODE = split_by_place(sources_of("genotypes", "genomics"), host=HOST)
 
 
 class FirstTwoComponents:

@@ -78,6 +78,8 @@ def signatures() -> dict[Any, list[Any]]:
     from numba import types
 
     from whitewater.engines import gpu_kernels
+    from whitewater.genotypes import decode_gpu
+    from whitewater.genotypes.linkage import pairs_gpu
 
     def array(dtype: Any, dimensions: int) -> Any:
         return types.Array(dtype, dimensions, "C")
@@ -87,13 +89,13 @@ def signatures() -> dict[Any, list[Any]]:
     planes, stops, band = array(types.uint64, 3), array(types.int32, 1), array(types.boolean, 2)
     return {
         gpu_kernels.gpu_accumulate: [array(types.int32, 1), count, array(types.int64, 4), wide],
-        gpu_kernels.gpu_expand_packed: [codes, table, table],
-        gpu_kernels.gpu_expand_dosages: [dosages, table, table],
-        gpu_kernels.gpu_count_packed: [codes, array(types.uint8, 1), array(types.int32, 2)],
-        gpu_kernels.gpu_fill_planes: [array(types.uint64, 2), planes, wide],
-        gpu_kernels.gpu_mark_packed: [planes, wide, stops, types.float64, band],
+        decode_gpu.gpu_expand_packed: [codes, table, table],
+        decode_gpu.gpu_expand_dosages: [dosages, table, table],
+        decode_gpu.gpu_count_packed: [codes, array(types.uint8, 1), array(types.int32, 2)],
+        pairs_gpu.gpu_fill_planes: [array(types.uint64, 2), planes, wide],
+        pairs_gpu.gpu_mark_packed: [planes, wide, stops, types.float64, band],
         gpu_kernels.gpu_sum_runs: [value, count, count, value],
-        gpu_kernels.gpu_mark_dosages: [dosages, stops, types.float64, band],
+        pairs_gpu.gpu_mark_dosages: [dosages, stops, types.float64, band],
     }  # fmt: skip
 
 

@@ -23,8 +23,10 @@ from tests.contract.device_array import AT, DeviceArray, differing, recording
 from tests.contract.signatures import Describe, problems, recorded
 from tests.contract.strict_device import StrictDevice, on_device, stand_in_for_cupy
 from whitewater.engines.config import Cluster
+from whitewater.genotypes.decode import count_genotypes, expand_genotypes
+from whitewater.genotypes.decode_cpu import lanes_of
 from whitewater.genotypes.genotypes import Genotypes, rows_in_column_order, rows_in_sample_order
-from whitewater.genotypes.kernels import lanes_of
+from whitewater.genotypes.linkage.pairs import correlated_variants
 from whitewater.learn.estimators import ridge
 
 DEVICE = StrictDevice()
@@ -224,18 +226,19 @@ def test_genotypes_are_of_the_device_and_what_they_are_compared_by_of_the_host()
     here = Genotypes(np.full((2, 2), 0b11_10_01_00, np.uint8), 7)
     there = replace(here, codes=DEVICE.to_device(here.codes))
     table, stops = np.zeros((2, 4), np.float32), np.array([2, 2], np.int32)
-    assert DEVICE.to_host(DEVICE.expand_genotypes(there, DEVICE.to_device(table))).shape == (2, 8)
-    assert DEVICE.to_host(DEVICE.count_genotypes(there)).tolist() == [[2, 2, 2, 1]] * 2
-    assert DEVICE.correlated_variants(there, stops, 0.5).tolist() == [[0, 1]]
+    with stand_in_for_cupy():
+        assert DEVICE.to_host(expand_genotypes(DEVICE, there, DEVICE.to_device(table))).shape == (2, 8)
+        assert DEVICE.to_host(count_genotypes(DEVICE, there)).tolist() == [[2, 2, 2, 1]] * 2
+        assert correlated_variants(DEVICE, there, stops, 0.5).tolist() == [[0, 1]]
     refusals: list[Callable[[], Any]] = [
-        lambda: DEVICE.count_genotypes(here),
-        lambda: DEVICE.expand_genotypes(there, table),
-        lambda: DEVICE.expand_genotypes(there, DEVICE.to_device(table.astype(np.float64))),
-        lambda: DEVICE.count_genotypes(there, DEVICE.to_device(np.ones(7, np.int8))),
-        lambda: DEVICE.correlated_variants(there, DEVICE.to_device(stops), 0.5),
+        lambda: count_genotypes(DEVICE, here),
+        lambda: expand_genotypes(DEVICE, there, table),
+        lambda: expand_genotypes(DEVICE, there, DEVICE.to_device(table.astype(np.float64))),
+        lambda: count_genotypes(DEVICE, there, DEVICE.to_device(np.ones(7, np.int8))),
+        lambda: correlated_variants(DEVICE, there, DEVICE.to_device(stops), 0.5),
     ]
     for refused in refusals:
-        with pytest.raises(TypeError):
+        with stand_in_for_cupy(), pytest.raises(TypeError):
             refused()
 
 

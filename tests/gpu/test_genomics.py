@@ -25,7 +25,9 @@ from tests.contract.genomics_steps import (
 from tests.genotype_folders import packed_codes
 from tests.gpu.conftest import Both, on_both
 from whitewater.engines import Device, resolve
+from whitewater.genotypes.decode import count_genotypes, expand_genotypes
 from whitewater.genotypes.genotypes import Genotypes
+from whitewater.genotypes.linkage.pairs import correlated_variants
 from whitewater.io.store import read_json
 
 pytestmark = pytest.mark.gpu
@@ -92,9 +94,9 @@ def test_the_primitives_agree_where_there_are_many_blocks_of_threads(gpu: Device
     def found(device: Device) -> list[np.ndarray]:
         placed = replace(genotypes, codes=device.to_device(genotypes.codes))
         return [
-            device.to_host(device.expand_genotypes(placed, device.to_device(table))),
-            device.to_host(device.count_genotypes(placed, device.to_device(chosen))),
-            device.correlated_variants(placed, stops, 0.2),
+            device.to_host(expand_genotypes(device, placed, device.to_device(table))),
+            device.to_host(count_genotypes(device, placed, device.to_device(chosen))),
+            correlated_variants(device, placed, stops, 0.2),
         ]
 
     cpu = found(resolve("cpu"))

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from whitewater.engines.choose import Engine
     from whitewater.engines.config import Cluster
     from whitewater.engines.workers import Workers
-    from whitewater.genotypes.genotypes import Genotypes
     from whitewater.graphs.in_edges import Edges, InEdges
     from whitewater.tables.blocks import Block, Kind, RawBlock
     from whitewater.tables.columns import Column
@@ -53,12 +52,6 @@ class Device:
         """Rows that a step works on at once: those that fit the cache of a core, or that fill a GPU."""
         # 128 Ki rows of a dozen columns stay in the cache of a core: array expressions are about 3 times faster.
         return 131_072
-
-    @property
-    def slab_cells(self) -> int:
-        """Cells of the float32 matrix that genotypes are expanded to at once: as `slice_rows`."""
-        # 256 variants of 2,500 samples: 2.5 MB of float32, which stay in the cache of a core between two products.
-        return 640_000
 
     def to_host(self, array: Array) -> Array:
         """Return a NumPy array with the same values."""
@@ -109,38 +102,6 @@ class Device:
         from whitewater.tables.group_statistics import CpuGroupAccumulator
 
         return CpuGroupAccumulator(groups, medians=medians)
-
-    def expand_genotypes(self, genotypes: Genotypes, table: Array, out: Array | None = None) -> Array:
-        """Look up each genotype in the table of its variant.
-
-        ``table`` is float32 (variants, ploidy + 2): the values of dosages 0 to ploidy, then that of a missing call.
-        Returns float32 (variants, genotypes.columns), written into ``out`` where given. The columns are in the order of
-        `whitewater.genotypes.genotypes.rows_in_column_order`; columns behind the last sample get the value of a missing
-        call.
-        """
-        from whitewater.genotypes.genotypes import cpu_expand_genotypes
-
-        return cpu_expand_genotypes(genotypes, table, out)
-
-    def count_genotypes(self, genotypes: Genotypes, chosen: Array | None = None) -> Array:
-        """Count the dosages 0 to ploidy, then the missing calls, of each variant: int32 (variants, ploidy + 2).
-
-        Only the samples where ``chosen``, bool (samples,), is true are counted where it is given.
-        """
-        from whitewater.genotypes.genotypes import cpu_count_genotypes
-
-        return cpu_count_genotypes(genotypes, chosen)
-
-    def correlated_variants(self, genotypes: Genotypes, stops: Array, threshold: float) -> Array:
-        """Return the pairs of variants whose squared correlation of dosages is above a threshold.
-
-        Each variant *i* is compared with the variants from *i* + 1 to before ``stops[i]``, over the samples that have a
-        call of both. ``stops``, int32 (variants,), and the result, int32 (pairs, 2), ordered, are on the host. All sums
-        are integers, so that every device finds the same pairs.
-        """
-        from whitewater.genotypes.pairs import cpu_correlated_variants
-
-        return cpu_correlated_variants(genotypes, stops, threshold)
 
     def in_edges(self, edges: Edges, *, out_degree: Array, threads: int, keep: bool) -> InEdges:
         """Return in-edges that numbers are pulled along many times.

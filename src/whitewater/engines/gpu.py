@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from whitewater.engines.choose import Engine
     from whitewater.engines.config import Cluster
     from whitewater.engines.workers import Workers
-    from whitewater.genotypes.genotypes import Genotypes
     from whitewater.graphs.in_edges import Edges, InEdges
     from whitewater.tables.blocks import Block, Kind, RawBlock
     from whitewater.tables.columns import Column
@@ -96,26 +95,6 @@ class GpuDevice(Device):
         from whitewater.tables.group_statistics import GpuGroupAccumulator
 
         return GpuGroupAccumulator(groups, medians=medians)
-
-    @property
-    def slab_cells(self) -> int:
-        # 1 GiB of float32: products of long matrices keep a GPU busy.
-        return 2**28
-
-    def expand_genotypes(self, genotypes: Genotypes, table: Array, out: Array | None = None) -> Array:
-        from whitewater.genotypes.genotypes import gpu_expand_genotypes
-
-        return gpu_expand_genotypes(genotypes, table, out)
-
-    def count_genotypes(self, genotypes: Genotypes, chosen: Array | None = None) -> Array:
-        from whitewater.genotypes.genotypes import gpu_count_genotypes
-
-        return gpu_count_genotypes(genotypes, chosen)
-
-    def correlated_variants(self, genotypes: Genotypes, stops: Array, threshold: float) -> Array:
-        from whitewater.genotypes.pairs import gpu_correlated_variants
-
-        return gpu_correlated_variants(genotypes, stops, threshold)
 
     def in_edges(self, edges: Edges, *, out_degree: Array, threads: int, keep: bool) -> InEdges:
         from whitewater.graphs.in_edges import GpuInEdges

@@ -2,7 +2,7 @@
 
 Of the kernels, ``tallies`` are the counts, int32 (variants, codes), and the missing calls of each sample, int64
 (samples,), added to; ``memory`` is a row of packed codes, and the lanes of its samples (see
-`whitewater.genotypes.kernels`), both uint64.
+`whitewater.genotypes.decode_cpu`), both uint64.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import numpy as np
 
 from whitewater.engines.device import Array
 from whitewater.engines.kernel import kernel, part
+from whitewater.genotypes.decode_cpu import add_counts, lanes_of, whole_words
 from whitewater.genotypes.genotypes import GENOTYPES_A_BYTE, MISSING_CODE, MISSING_DOSAGE
-from whitewater.genotypes.kernels import add_counts, lanes_of, whole_words
 
 # Missing calls of a sample are counted in a byte, many at once, before they are added up.
 _BYTE = 255

@@ -1,4 +1,4 @@
-"""Genotypes of many samples: two bits each where they are diploid, and what a pass over them looks up.
+"""Genotypes of many samples: two bits each where they are diploid.
 
 Two-bit code: bits ``2k`` and ``2k + 1`` of byte ``b`` of a variant hold the dosage of sample ``4b + k``: 0, 1 or 2, or
 3 where the call is missing; codes behind the last sample are 3. Other ploidies are int8 dosages, -1 where missing.
@@ -16,7 +16,6 @@ from whitewater.engines import Array
 GENOTYPES_A_BYTE = 4
 MISSING_CODE = 3
 MISSING_DOSAGE = -1
-_GPU_THREADS = 256
 
 
 @dataclass(frozen=True)
@@ -75,74 +74,3 @@ def rows_in_sample_order(rows: Array, genotypes: Genotypes, xp: ModuleType) -> A
     planes = rows.reshape(GENOTYPES_A_BYTE, genotypes.codes.shape[1], rows.shape[1]).transpose(1, 0, 2)
     ordered: Array = xp.ascontiguousarray(planes).reshape(genotypes.columns, rows.shape[1])[: genotypes.samples]
     return ordered
-
-
-def cpu_expand_genotypes(genotypes: Genotypes, table: Array, out: Array | None = None) -> Array:
-    """Look up each genotype in the table of its variant; see `whitewater.engines.device.Device.expand_genotypes`."""
-    from whitewater.genotypes.kernels import expand_dosages, expand_packed
-
-    if out is None:
-        out = np.empty((genotypes.variants, genotypes.columns), np.float32)
-    if genotypes.packed:
-        expand_packed(genotypes.codes, table, out)
-    else:
-        expand_dosages(genotypes.codes, table, out)
-    return out
-
-
-def gpu_expand_genotypes(genotypes: Genotypes, table: Array, out: Array | None = None) -> Array:
-    """Look up each genotype in the table of its variant, a thread to each byte."""
-    import cupy
-
-    from whitewater.engines.gpu_kernels import gpu_expand_dosages, gpu_expand_packed
-
-    if out is None:
-        out = cupy.empty((genotypes.variants, genotypes.columns), np.float32)
-    blocks = -(-genotypes.codes.size // _GPU_THREADS)
-    if blocks and genotypes.packed:
-        gpu_expand_packed[blocks, _GPU_THREADS](genotypes.codes, table, out)
-    elif blocks:
-        gpu_expand_dosages[blocks, _GPU_THREADS](genotypes.codes, table, out)
-    return out
-
-
-def cpu_count_genotypes(genotypes: Genotypes, chosen: Array | None = None) -> Array:
-    """Count the dosages of each variant; see `whitewater.engines.device.Device.count_genotypes`."""
-    from whitewater.genotypes.kernels import count_dosages, count_packed, lanes_of, whole_words
-
-    codes, counts = genotypes.codes, np.zeros((genotypes.variants, genotypes.ploidy + 2), np.int32)
-    counting = np.ones(genotypes.samples, bool) if chosen is None else chosen
-    if genotypes.packed:
-        lanes = lanes_of(counting, codes.shape[1], np)
-        words = whole_words(np.zeros_like(lanes))
-        count_packed(codes, words, whole_words(lanes), int(np.count_nonzero(counting)), counts)
-    else:
-        count_dosages(codes, counting, counts)
-    return counts
-
-
-def gpu_count_genotypes(genotypes: Genotypes, chosen: Array | None = None) -> Array:
-    """Count the dosages of each variant."""
-    import cupy
-
-    counting = cupy.ones(genotypes.samples, np.bool_) if chosen is None else chosen
-    counts: Array = cupy.zeros((genotypes.variants, genotypes.ploidy + 2), np.int32)
-    if genotypes.packed:
-        _gpu_count_packed(genotypes.codes, counting, counts)
-    else:
-        for dosage in range(genotypes.ploidy + 1):
-            counts[:, dosage] = ((genotypes.codes == dosage) & counting).sum(axis=1)
-        counts[:, -1] = ((genotypes.codes < 0) & counting).sum(axis=1)
-    return counts
-
-
-def _gpu_count_packed(codes: Array, counting: Array, counts: Array) -> None:
-    import cupy
-
-    from whitewater.engines.gpu_kernels import GPU_STRIPS, gpu_count_packed
-    from whitewater.genotypes.kernels import lanes_of
-
-    blocks = -(-len(codes) * GPU_STRIPS // _GPU_THREADS)
-    if blocks:
-        lanes = lanes_of(counting, codes.shape[1], cupy)
-        gpu_count_packed[blocks, _GPU_THREADS](codes, lanes, counts)

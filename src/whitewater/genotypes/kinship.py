@@ -26,6 +26,7 @@ import numpy.typing as npt
 from whitewater.engines import Array, Device
 from whitewater.engines.memory import forecast
 from whitewater.errors import ConfigError
+from whitewater.genotypes.decode import SLAB_CELLS, expand_genotypes
 from whitewater.genotypes.folder import GenotypeFolder
 from whitewater.genotypes.genotypes import GENOTYPES_A_BYTE, Genotypes, rows_in_column_order
 
@@ -159,7 +160,7 @@ def _forecast(run: Run[Relatedness], folder: GenotypeFolder, *, variants: int) -
         float(OPERATIONS * pairs * variants),
     )
     start, stop = cut(folder.samples)[0]
-    cells = min(run.device.slab_cells, SLAB_VARIANTS * (stop - start))
+    cells = min(SLAB_CELLS[run.device.name], SLAB_VARIANTS * (stop - start))
     # Five expanded matrices, and those that a product makes for a while.
     a_worker = BYTES_A_PAIR * (stop - start) ** 2 + 8 * 4 * cells
     forecast(
@@ -222,7 +223,7 @@ def count_pairs(first: Genotypes, second: Genotypes | None, *, complete: int, de
     xp = device.xp
     shape = (first.columns, (second or first).columns)
     total = Counts(*(xp.zeros(shape, xp.int32) for _ in range(5)))
-    step = max(1, min(device.slab_cells // max(shape), SLAB_VARIANTS))
+    step = max(1, min(SLAB_CELLS[device.name] // max(shape), SLAB_VARIANTS))
     for low, high in (*_slabs(0, complete, step), *_slabs(complete, first.variants, step)):
         rows = _planes(first.between(low, high), device)
         columns = _planes(second.between(low, high), device) if second else rows
@@ -265,7 +266,7 @@ def _planes(tile: Genotypes, device: Device) -> Planes:
     @cache
     def plane(values: Values) -> Array:
         table = device.to_device(np.tile(np.array(values, np.float32), (tile.variants, 1)))
-        return device.expand_genotypes(genotypes, table)
+        return expand_genotypes(device, genotypes, table)
 
     return plane
 

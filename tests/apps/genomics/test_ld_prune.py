@@ -19,7 +19,7 @@ from tests.plink2 import needs_plink2, needs_plink19, plink2, plink19, read_plin
 from tests.real_data import needs_real_data, real_data
 from whitewater.engines import resolve
 from whitewater.errors import InputError, IntegrityError
-from whitewater.genotypes.pruning import Pruning, thin, windows
+from whitewater.genotypes.linkage.pruning import Pruning, thin, windows
 from whitewater.step import Output, Run
 from whitewater_apps.genomics.config import LdPrune, VariantQc
 from whitewater_apps.genomics.steps import ld_prune as module

@@ -18,6 +18,7 @@ from whitewater.errors import ConfigError, InputError, IntegrityError, ResourceE
 from whitewater.genotypes import folder as genotype_folder
 from whitewater.genotypes import kinship
 from whitewater.genotypes.config import Relatedness
+from whitewater.genotypes.decode import SLAB_CELLS
 from whitewater.genotypes.kinship import BINS
 from whitewater.io.store import read_json
 from whitewater.step import Output, Run
@@ -32,15 +33,6 @@ FEW = {"minimum_samples": 2, "maximum_chance_relatives": 1e9}
 FAMILY = 8
 DEGREES = {"first": {(0, 2), (0, 3), (1, 2), (1, 3), (2, 3), (2, 5), (4, 5), (3, 7), (6, 7)},
            "second": {(0, 5), (1, 5), (3, 5), (0, 7), (1, 7), (2, 7)}, "third": {(5, 7)}}  # fmt: skip
-
-
-@dataclass(frozen=True)
-class SmallSlabs(Device):
-    """A CPU that expands few genotypes at once."""
-
-    @property
-    def slab_cells(self) -> int:
-        return 1_500
 
 
 @dataclass(frozen=True)
@@ -220,7 +212,8 @@ def test_results_do_not_depend_on_workers_tiles_slabs_and_blocks(
         patch.setattr(kinship, "SMALLEST_TILE", tile)
         patch.setattr(kinship, "LARGEST_TILE", tile)
         patch.setattr(genotype_folder, "BLOCK_BYTES", 13 * 37)
-        again = run_step(tmp_path, dosages, threads=threads, device=SmallSlabs())
+        patch.setitem(SLAB_CELLS, "cpu", 1_500)
+        again = run_step(tmp_path, dosages, threads=threads)
     pd.testing.assert_frame_equal(again.kinship, found.kinship, check_exact=True)
     pd.testing.assert_frame_equal(again.samples, found.samples, check_exact=True)
     assert again.summary == found.summary

@@ -17,8 +17,9 @@ from tests.contract.simulated_gpu import packed
 from tests.genotype_stores import write_plink
 from tests.plink2 import needs_plink19, plink19
 from whitewater.engines import Array, resolve
+from whitewater.genotypes.decode import count_genotypes, expand_genotypes
 from whitewater.genotypes.genotypes import Genotypes, rows_in_column_order, rows_in_sample_order
-from whitewater.genotypes.pairs import cpu_correlated_variants
+from whitewater.genotypes.linkage.pairs import correlated_variants
 
 CPU = resolve("cpu")
 Dosages = npt.NDArray[np.int8]
@@ -44,7 +45,7 @@ def encodings(dosages: Dosages, ploidy: int) -> Iterator[Genotypes]:
 def test_a_byte_holds_four_genotypes_the_first_in_its_lowest_bits() -> None:
     genotypes = Genotypes(np.array([[0b11_10_01_00, 0b11_11_11_10]], np.uint8), 5)
     table = np.array([[10, 11, 12, 13]], np.float32)
-    expanded = CPU.expand_genotypes(genotypes, table)
+    expanded = expand_genotypes(CPU, genotypes, table)
     in_order = rows_in_sample_order(np.ascontiguousarray(expanded.T), genotypes, np)
     assert in_order.ravel().tolist() == [10, 11, 12, 13, 12]
     assert (genotypes.variants, genotypes.columns, genotypes.packed) == (1, 8, True)
@@ -62,8 +63,8 @@ def test_a_product_with_expanded_genotypes_is_that_with_the_plain_matrix(drawn: 
     for genotypes in encodings(dosages, ploidy):
         # Whole numbers, so that no order of additions changes the sums.
         out = np.full((len(dosages), genotypes.columns), np.nan, np.float32)
-        assert CPU.expand_genotypes(genotypes, table, out) is out
-        np.testing.assert_array_equal(CPU.expand_genotypes(genotypes, table), out)
+        assert expand_genotypes(CPU, genotypes, table, out) is out
+        np.testing.assert_array_equal(expand_genotypes(CPU, genotypes, table), out)
         np.testing.assert_array_equal(out @ rows_in_column_order(rows, genotypes, np), matrix @ rows)
         back = rows_in_sample_order(np.ascontiguousarray(out.T), genotypes, np)
         np.testing.assert_array_equal(back, matrix.T)
@@ -90,7 +91,7 @@ def test_dosages_of_the_chosen_samples_are_counted(drawn: tuple[Dosages, int], s
     counting = dosages if chosen is None else dosages[:, chosen]
     expected = np.stack([np.sum(counting == each, axis=1) for each in [*range(ploidy + 1), -1]], axis=1)
     for genotypes in encodings(dosages, ploidy):
-        found = CPU.count_genotypes(genotypes, chosen)
+        found = count_genotypes(CPU, genotypes, chosen)
         assert found.dtype == np.int32
         np.testing.assert_array_equal(found, expected)
 
@@ -98,8 +99,8 @@ def test_dosages_of_the_chosen_samples_are_counted(drawn: tuple[Dosages, int], s
 def test_a_part_of_the_variants_is_counted_as_in_the_whole() -> None:
     dosages = np.random.default_rng(2).integers(-1, 3, (30, 21)).astype(np.int8)
     genotypes = Genotypes(packed(dosages), 21)
-    parts = [CPU.count_genotypes(genotypes.between(start, stop)) for start, stop in pairwise([0, 0, 7, 30])]
-    np.testing.assert_array_equal(np.concatenate(parts), CPU.count_genotypes(genotypes))
+    parts = [count_genotypes(CPU, genotypes.between(start, stop)) for start, stop in pairwise([0, 0, 7, 30])]
+    np.testing.assert_array_equal(np.concatenate(parts), count_genotypes(CPU, genotypes))
 
 
 def squared_correlation(first: Dosages, second: Dosages) -> float:
@@ -141,7 +142,7 @@ def test_pairs_above_the_threshold_are_those_of_the_correlation_of_complete_pair
     threshold = float(levels[gap : gap + 2].mean())
     expected = [pair for pair, value in squared.items() if value > threshold]
     for genotypes in encodings(dosages, ploidy):
-        found = CPU.correlated_variants(genotypes, stops, threshold)
+        found = correlated_variants(CPU, genotypes, stops, threshold)
         assert found.dtype == np.int32
         assert list(map(tuple, found.tolist())) == expected
 
@@ -160,7 +161,7 @@ def test_pairs_above_the_threshold_are_plinks(tmp_path: Path) -> None:
     ]
     assert len(expected) > 500
     for genotypes in encodings(dosages, 2):
-        found = CPU.correlated_variants(genotypes, stops_of(80), 0.15)
+        found = correlated_variants(CPU, genotypes, stops_of(80), 0.15)
         assert list(map(tuple, found.tolist())) == sorted(expected)
 
 
@@ -171,7 +172,7 @@ def test_many_samples_are_compared_exactly(missing: float) -> None:
     squared = squared_correlation(dosages[0], dosages[1])
     for threshold, found in ((squared * (1 - 1e-9), True), (squared * (1 + 1e-9), False)):
         for genotypes in encodings(dosages[:2], 2):
-            assert bool(len(CPU.correlated_variants(genotypes, stops_of(2), threshold))) == found
+            assert bool(len(correlated_variants(CPU, genotypes, stops_of(2), threshold))) == found
 
 
 def stops_of(variants: int) -> Array:
@@ -194,16 +195,16 @@ def test_a_correlation_that_equals_the_threshold_is_not_above_it(
     dosages = np.array([first, second], np.int8)
     assert squared_correlation(*dosages) == pytest.approx(squared)
     for genotypes in encodings(dosages, 2):
-        assert cpu_correlated_variants(genotypes, stops_of(2), squared).tolist() == []
-        assert cpu_correlated_variants(genotypes, stops_of(2), squared - 1e-12).tolist() == [[0, 1]]
+        assert correlated_variants(CPU, genotypes, stops_of(2), squared).tolist() == []
+        assert correlated_variants(CPU, genotypes, stops_of(2), squared - 1e-12).tolist() == [[0, 1]]
 
 
 def test_a_constant_variant_is_correlated_with_none_even_itself() -> None:
     dosages = np.array([[1, 1, 1, 1, -1], [1, 1, 1, 1, 0], [1, 1, 1, 1, 1]], np.int8)
     for genotypes in encodings(dosages, 2):
-        assert len(CPU.correlated_variants(genotypes, stops_of(3), 0.0)) == 0
+        assert len(correlated_variants(CPU, genotypes, stops_of(3), 0.0)) == 0
 
 
 def test_a_stop_behind_the_last_variant_is_refused() -> None:
     with pytest.raises(ValueError, match="stop of 4 is behind the last of 3 variants"):
-        CPU.correlated_variants(Genotypes(np.zeros((3, 5), np.uint8), 20), stops_of(3) + 1, 0.2)
+        correlated_variants(CPU, Genotypes(np.zeros((3, 5), np.uint8), 20), stops_of(3) + 1, 0.2)

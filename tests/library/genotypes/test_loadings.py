@@ -10,9 +10,9 @@ import zarr
 from tests.genotype_structures import components_of, scaled, simulate, write_folder
 from whitewater.engines import Device
 from whitewater.errors import InputError, IntegrityError
-from whitewater.genotypes.components import PrincipalComponents
 from whitewater.genotypes.config import Pca
-from whitewater.genotypes.loadings import read_loadings, write_loadings
+from whitewater.genotypes.pca.components import PrincipalComponents
+from whitewater.genotypes.pca.loadings import read_loadings, write_loadings
 
 DOSAGES = simulate("admixture", samples=101, variants=1_200, missing=0.05)
 

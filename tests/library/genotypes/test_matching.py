@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from whitewater.genotypes.matching import match
+from whitewater.genotypes.pca.matching import match
 
 
 def table(*rows: tuple[str, int, str, str, str]) -> pd.DataFrame:

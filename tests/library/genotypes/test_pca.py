@@ -27,12 +27,13 @@ from tests.genotype_structures import (
 from whitewater.engines import Device, memory, resolve
 from whitewater.errors import InputError, IntegrityError, ResourceError
 from whitewater.genotypes import folder as genotype_folder
-from whitewater.genotypes.components import oriented
 from whitewater.genotypes.config import Pca, Scaling
-from whitewater.genotypes.forecast import Size, choose_solver
+from whitewater.genotypes.decode import SLAB_CELLS
 from whitewater.genotypes.genotypes import Genotypes
-from whitewater.genotypes.krylov import structure_in, variance_is_captured
-from whitewater.genotypes.scaled import ScaledGenotypes, scaled_dosages, scaling
+from whitewater.genotypes.pca.components import oriented
+from whitewater.genotypes.pca.forecast import Size, choose_solver
+from whitewater.genotypes.pca.krylov import structure_in, variance_is_captured
+from whitewater.genotypes.pca.scaled import ScaledGenotypes, scaled_dosages, scaling
 from whitewater.step import Output, Run
 from whitewater_apps.genomics.steps.pca import pca
 
@@ -98,7 +99,7 @@ def test_results_are_equal_to_the_bit_however_little_is_read_at_once(
     folder = write_folder(tmp_path / "g", DOSAGES)
     whole = components_of(folder, settings, device)
     monkeypatch.setattr(genotype_folder, "PIECE_BYTES", 1)
-    monkeypatch.setattr(type(device), "slab_cells", 500 * DOSAGES.shape[1])
+    monkeypatch.setitem(SLAB_CELLS, device.name, 500 * DOSAGES.shape[1])
     slabs = components_of(folder, settings, device)
     monkeypatch.setattr(genotype_folder, "PIECE_BYTES", 64 << 20)
     np.testing.assert_array_equal(components_of(folder, settings, device).scores, slabs.scores)

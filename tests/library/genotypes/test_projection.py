@@ -9,9 +9,9 @@ import pytest
 from scipy.linalg import orthogonal_procrustes
 
 from whitewater.engines import Device
-from whitewater.genotypes.loadings import Loadings
-from whitewater.genotypes.projection import Method, augmented, scores, sums
-from whitewater.genotypes.scaled import VariantScaling
+from whitewater.genotypes.pca.loadings import Loadings
+from whitewater.genotypes.pca.projection import Method, augmented, scores, sums
+from whitewater.genotypes.pca.scaled import VariantScaling
 
 Dosages = npt.NDArray[np.int8]
 Floats = npt.NDArray[np.float64]

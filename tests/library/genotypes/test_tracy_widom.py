@@ -7,7 +7,7 @@ from scipy.integrate import quad, solve_ivp
 from scipy.special import airy, airye
 from scipy.stats import binomtest, kstest
 
-from whitewater.genotypes.tracy_widom import TracyWidomTest, critical_value, survival, tracy_widom_test
+from whitewater.genotypes.pca.tracy_widom import TracyWidomTest, critical_value, survival, tracy_widom_test
 
 Floats = npt.NDArray[np.float64]
 Dosages = npt.NDArray[np.int64]

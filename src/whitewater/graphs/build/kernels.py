@@ -10,7 +10,7 @@ import numpy as np
 
 from whitewater.engines import Array
 from whitewater.engines.kernel import int64, kernel, part, uint64
-from whitewater.genotypes.kernels import ones
+from whitewater.genotypes.decode_cpu import ones
 
 Edges = tuple[Array, Array]
 Output3 = tuple[Array, Array, Array]

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from whitewater.engines import Array, Device
 from whitewater.genotypes.folder import GenotypeFolder, open_genotypes
 from whitewater.genotypes.genotypes import Genotypes
+from whitewater.genotypes.linkage.pairs import correlated_variants
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.genomics.config import LdPrune
@@ -79,7 +80,7 @@ def linked(task: tuple[int, int], *, rows: Array, stops: Array, folder: Genotype
     reach = np.arange(1, read.variants + 1, dtype=np.int32)
     reach[: stop - start] = stops[start:stop] - start
     genotypes = Genotypes(device.to_device(read.codes), read.samples, read.ploidy)
-    return device.correlated_variants(genotypes, reach, threshold) + np.int32(start)
+    return correlated_variants(device, genotypes, reach, threshold) + np.int32(start)
 
 
 def _candidates(decisions: pa.Table, rows: npt.NDArray[np.int64], folder: GenotypeFolder) -> Candidates:
@@ -96,7 +97,7 @@ def _choose(
     run: Run[LdPrune], candidates: Candidates, folder: GenotypeFolder
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int32]]:
     """Return which candidates are kept, and the candidate that each other one is linked with."""
-    from whitewater.genotypes.pruning import thin
+    from whitewater.genotypes.linkage.pruning import thin
 
     if run.settings.method == "none":
         return np.ones(len(candidates.rows), bool), np.full(len(candidates.rows), NONE, np.int32)
@@ -109,7 +110,7 @@ def _choose(
 def _prune(
     run: Run[LdPrune], candidates: Candidates, folder: GenotypeFolder
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int32]]:
-    from whitewater.genotypes.pruning import Pruning, windows
+    from whitewater.genotypes.linkage.pruning import Pruning, windows
 
     settings = run.settings
     if folder.samples < FEW_SAMPLES:

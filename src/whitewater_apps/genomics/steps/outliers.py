@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from whitewater.genotypes.components import principal_components
 from whitewater.genotypes.config import Pca
 from whitewater.genotypes.folder import open_genotypes
+from whitewater.genotypes.pca.components import principal_components
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.genomics.config import Outliers

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from whitewater.genotypes.components import PrincipalComponents, principal_components
 from whitewater.genotypes.config import Pca
 from whitewater.genotypes.folder import open_genotypes
-from whitewater.genotypes.loadings import write_loadings
+from whitewater.genotypes.pca.components import PrincipalComponents, principal_components
+from whitewater.genotypes.pca.loadings import write_loadings
 from whitewater.io.store import write_json
 from whitewater.script import main
 from whitewater.step import Output, Run

@@ -63,7 +63,7 @@ def plot(
 
 
 def _loadings(path: Path, *, components: int) -> "Figure":
-    from whitewater.genotypes.loadings import read_loadings
+    from whitewater.genotypes.pca.loadings import read_loadings
 
     found = read_loadings(path)
     return figures.loadings_by_position(

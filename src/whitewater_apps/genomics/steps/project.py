@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from whitewater.errors import InputError
 from whitewater.genotypes.folder import GenotypeFolder, open_genotypes
-from whitewater.genotypes.loadings import Loadings, read_loadings
-from whitewater.genotypes.matching import Matches, match
-from whitewater.genotypes.projection import VARIANTS_A_COMPONENT, Sums, scores, sums
+from whitewater.genotypes.pca.loadings import Loadings, read_loadings
+from whitewater.genotypes.pca.matching import Matches, match
+from whitewater.genotypes.pca.projection import VARIANTS_A_COMPONENT, Sums, scores, sums
 from whitewater.genotypes.sources.opening import named_places, open_source
 from whitewater.genotypes.sources.source import dosages_of
 from whitewater.io.local_files import steady

@@ -8,8 +8,9 @@ from typing import Literal
 
 from whitewater.engines import memory
 from whitewater.genotypes.config import Pca
+from whitewater.genotypes.decode import SLAB_CELLS
 from whitewater.genotypes.folder import PIECE_BYTES
-from whitewater.genotypes.scaled import LEAST_ROWS, ScaledGenotypes
+from whitewater.genotypes.pca.scaled import LEAST_ROWS, ScaledGenotypes
 
 logger = logging.getLogger(__name__)
 Solver = Literal["gram", "randomized"]
@@ -96,7 +97,7 @@ def check(genotypes: ScaledGenotypes, settings: Pca, solver: Solver, *, threads:
 def peak_memory(genotypes: ScaledGenotypes, settings: Pca, solver: Solver, *, threads: int) -> int:
     """Return about the most bytes that the decomposition and what comes after it hold at once."""
     size, folder = size_of(genotypes, settings), genotypes.folder
-    slab = 4 * max(genotypes.device.slab_cells, LEAST_ROWS * size.columns)
+    slab = 4 * max(SLAB_CELLS[genotypes.device.name], LEAST_ROWS * size.columns)
     # A piece holds at least what a slab is looked up from: at most one byte for four of its own.
     task = min(size.variants * folder.row_bytes, max(PIECE_BYTES, slab // 4)) + slab
     variants = size.variants * (VARIANT_BYTES + 12 * (folder.ploidy + 2))

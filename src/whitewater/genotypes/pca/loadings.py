@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from whitewater.genotypes.components import PrincipalComponents
-from whitewater.genotypes.scaled import VariantScaling
+from whitewater.genotypes.pca.components import PrincipalComponents
+from whitewater.genotypes.pca.scaled import VariantScaling
 from whitewater.io.folder import Format
 
 if TYPE_CHECKING:

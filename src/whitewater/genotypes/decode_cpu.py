@@ -1,4 +1,4 @@
-"""The kernels of `whitewater.genotypes.genotypes` for the CPU, and two-bit genotypes counted many at a time.
+"""The kernels of `whitewater.genotypes.decode` for the CPU, and two-bit genotypes counted many at a time.
 
 A *lane* is the lower bit of a genotype; a mask of lanes tells which genotypes count.
 """

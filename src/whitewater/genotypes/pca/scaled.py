@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from whitewater.engines import Array, Device
 from whitewater.genotypes.config import Scaling
+from whitewater.genotypes.decode import SLAB_CELLS, expand_genotypes
 from whitewater.genotypes.folder import GenotypeFolder
 from whitewater.genotypes.genotypes import Genotypes, rows_in_column_order, rows_in_sample_order
 
@@ -216,7 +217,7 @@ def _slabs(between: Range, *, folder: GenotypeFolder, table: Array, device: Devi
     """
     xp = device.xp
     columns = _no_variants(folder).columns
-    rows = min(max(LEAST_ROWS, device.slab_cells // columns), MOST_ROWS)
+    rows = min(max(LEAST_ROWS, SLAB_CELLS[device.name] // columns), MOST_ROWS)
     buffer = xp.empty((min(rows, between[1] - between[0]), columns), xp.float32)
     for first, last in folder.pieces(*between, rows=rows):
         read = folder.read(first, last)
@@ -224,5 +225,5 @@ def _slabs(between: Range, *, folder: GenotypeFolder, table: Array, device: Devi
         lookup = device.to_device(np.ascontiguousarray(table[first:last]))
         for start in range(0, genotypes.variants, rows):
             part = genotypes.between(start, start + rows)
-            filled = device.expand_genotypes(part, lookup[start : start + rows], buffer[: part.variants])
+            filled = expand_genotypes(device, part, lookup[start : start + rows], buffer[: part.variants])
             yield first - between[0] + start, filled

@@ -12,11 +12,12 @@ import numpy.typing as npt
 
 from whitewater.engines import Array, Device
 from whitewater.errors import InputError
-from whitewater.genotypes import forecast
 from whitewater.genotypes.config import Pca
+from whitewater.genotypes.decode import count_genotypes
 from whitewater.genotypes.folder import GenotypeFolder
 from whitewater.genotypes.genotypes import Genotypes
-from whitewater.genotypes.krylov import (
+from whitewater.genotypes.pca import forecast
+from whitewater.genotypes.pca.krylov import (
     KrylovSpace,
     Progress,
     RitzPairs,
@@ -25,7 +26,7 @@ from whitewater.genotypes.krylov import (
     start_block,
     structure_in,
 )
-from whitewater.genotypes.scaled import (
+from whitewater.genotypes.pca.scaled import (
     Range,
     RunTasks,
     ScaledGenotypes,
@@ -34,7 +35,7 @@ from whitewater.genotypes.scaled import (
     scaling,
     total_variance,
 )
-from whitewater.genotypes.tracy_widom import TracyWidomTest, tracy_widom_test
+from whitewater.genotypes.pca.tracy_widom import TracyWidomTest, tracy_widom_test
 
 logger = logging.getLogger(__name__)
 Floats = npt.NDArray[np.float64]
@@ -228,7 +229,7 @@ def _count(
     for piece in folder.pieces(*between):
         read = folder.read(*piece)
         genotypes = Genotypes(device.to_device(read.codes), read.samples, read.ploidy)
-        parts.append(device.to_host(device.count_genotypes(genotypes, chosen)))
+        parts.append(device.to_host(count_genotypes(device, genotypes, chosen)))
     return np.concatenate(parts)
 
 
@@ -246,7 +247,7 @@ def total_of_squares(
     Parameters
     ----------
     probes, products
-        The start block Q, (n, b), see `whitewater.genotypes.krylov.start_block`, and K Q.
+        The start block Q, (n, b), see `whitewater.genotypes.pca.krylov.start_block`, and K Q.
     total
         The trace of K.
     samples

@@ -18,11 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from whitewater.engines import Device
+from whitewater.genotypes.decode import SLAB_CELLS, expand_genotypes
 from whitewater.genotypes.genotypes import Genotypes
-from whitewater.genotypes.scaled import LEAST_ROWS, MOST_ROWS, scaled_dosages
+from whitewater.genotypes.pca.scaled import LEAST_ROWS, MOST_ROWS, scaled_dosages
 
 if TYPE_CHECKING:
-    from whitewater.genotypes.loadings import Loadings
+    from whitewater.genotypes.pca.loadings import Loadings
 
 Floats = npt.NDArray[np.float64]
 Method = Literal["oadp", "regression", "simple"]
@@ -59,7 +60,7 @@ def sums(dosages: npt.NDArray[np.int8], rows: npt.NDArray[np.intp], *, loadings:
 
     Sums are float32 within a slab of variants and added up in float64.
     """
-    size = min(max(LEAST_ROWS, device.slab_cells // max(1, dosages.shape[1])), MOST_ROWS)
+    size = min(max(LEAST_ROWS, SLAB_CELLS[device.name] // max(1, dosages.shape[1])), MOST_ROWS)
     slabs = [slice(start, start + size) for start in range(0, max(1, len(rows)), size)]
     return reduce(add, (_sums_of_slab(dosages[slab], rows[slab], loadings=loadings, device=device) for slab in slabs))
 
@@ -72,8 +73,8 @@ def _sums_of_slab(
     weights = loadings.weights[rows]
     first, second = np.triu_indices(weights.shape[1])
     scaling = loadings.scaling.at(rows)
-    scaled = device.expand_genotypes(genotypes, device.to_device(scaled_dosages(scaling, ploidy=loadings.ploidy)))
-    called = device.expand_genotypes(genotypes, device.to_device(_called(scaling.scale > 0, loadings.ploidy)))
+    scaled = expand_genotypes(device, genotypes, device.to_device(scaled_dosages(scaling, ploidy=loadings.ploidy)))
+    called = expand_genotypes(device, genotypes, device.to_device(_called(scaling.scale > 0, loadings.ploidy)))
     products = device.to_device(np.ascontiguousarray(weights[:, first] * weights[:, second]))
     return Sums(
         device.to_host((scaled.T @ device.to_device(weights)).astype(xp.float64)),

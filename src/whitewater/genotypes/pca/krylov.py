@@ -194,7 +194,7 @@ def structure_in(values: Floats, *, total: float, samples: int, effective_varian
     """Return the number of components up to the last one that is above the noise.
 
     The bulk of the eigenvalues that follow i others reaches up to the edge of Marchenko and Pastur (1967), with their
-    mean and ``effective_variants``, float64 (components,), as of `whitewater.genotypes.tracy_widom.TracyWidomTest`.
+    mean and ``effective_variants``, float64 (components,), as of `whitewater.genotypes.pca.tracy_widom.TracyWidomTest`.
     """
     rows = np.maximum(samples - 1 - np.arange(len(values)), 1)
     rest = total - np.concatenate([[0.0], np.cumsum(values)[:-1]])

@@ -1,4 +1,4 @@
-"""The kernels of `whitewater.genotypes.pairs` for the CPU, and what a thread of a GPU shares with them.
+"""The kernels of `whitewater.genotypes.linkage.pairs` for the CPU, and what a thread of a GPU shares with them.
 
 ``planes``, uint64 (variants, 3, words), hold a bit a sample, in any order: whether it has a call, whether its dosage
 is not 1, and whether it is 2. ``sums``, int64 (variants, 4), are the numbers of calls and of missing calls, and the
@@ -11,7 +11,7 @@ import numpy as np
 
 from whitewater.engines import Array
 from whitewater.engines.kernel import int64, kernel, part, uint64
-from whitewater.genotypes.kernels import LANES, ones
+from whitewater.genotypes.decode_cpu import LANES, ones
 
 PLANES = 3
 # Columns of the sums of a variant.

@@ -1,0 +1,85 @@
+"""The kernels of `whitewater.genotypes.decode` for the GPU.
+
+Numba's simulator puts its own `cuda` among the globals of a kernel, so that is where the kernel must find it.
+"""
+
+from __future__ import annotations
+
+from numba import config, cuda
+
+from whitewater.engines.device import Array
+from whitewater.genotypes.decode_cpu import lanes_of
+from whitewater.genotypes.genotypes import Genotypes
+
+# Blocks of few rows are no mistake here.
+config.CUDA_LOW_OCCUPANCY_WARNINGS = False
+THREADS = 256
+# Neighboring threads read neighboring bytes: a warp to each variant.
+STRIPS = 32
+
+
+def gpu_expand_genotypes(genotypes: Genotypes, table: Array, out: Array) -> None:
+    """Look up each genotype in the table of its variant, a thread to each byte."""
+    blocks = -(-genotypes.codes.size // THREADS)
+    if blocks and genotypes.packed:
+        gpu_expand_packed[blocks, THREADS](genotypes.codes, table, out)
+    elif blocks:
+        gpu_expand_dosages[blocks, THREADS](genotypes.codes, table, out)
+
+
+def gpu_count_genotypes(genotypes: Genotypes, counting: Array, counts: Array) -> None:
+    """Add the dosages of each variant to ``counts``, int32 (variants, ploidy + 2)."""
+    import cupy
+
+    codes = genotypes.codes
+    blocks = -(-genotypes.variants * STRIPS // THREADS)
+    if not genotypes.packed:
+        for dosage in range(genotypes.ploidy + 1):
+            counts[:, dosage] = ((codes == dosage) & counting).sum(axis=1)
+        counts[:, -1] = ((codes < 0) & counting).sum(axis=1)
+    elif blocks:
+        gpu_count_packed[blocks, THREADS](codes, lanes_of(counting, codes.shape[1], cupy), counts)
+
+
+@cuda.jit
+def gpu_expand_packed(codes: Array, table: Array, out: Array) -> None:
+    """Do with a thread to each byte what `whitewater.genotypes.decode_cpu.expand_packed` does."""
+    byte = cuda.grid(1)
+    if byte < codes.size:
+        size = codes.shape[1]
+        variant, column = byte // size, byte % size
+        for place in range(4):
+            out[variant, place * size + column] = table[variant, (codes[variant, column] >> (2 * place)) & 3]
+
+
+@cuda.jit
+def gpu_expand_dosages(dosages: Array, table: Array, out: Array) -> None:
+    """Do with a thread to each sample what `whitewater.genotypes.decode_cpu.expand_dosages` does."""
+    place = cuda.grid(1)
+    if place < dosages.size:
+        variant, sample = place // dosages.shape[1], place % dosages.shape[1]
+        dosage = dosages[variant, sample]
+        out[variant, sample] = table[variant, dosage if dosage >= 0 else table.shape[1] - 1]
+
+
+@cuda.jit
+def gpu_count_packed(codes: Array, lanes: Array, counts: Array) -> None:
+    """Add to ``counts``, int32 (variants, 4), the genotypes of each code, with `STRIPS` threads to each variant.
+
+    ``lanes`` are those of `whitewater.genotypes.decode_cpu.lanes_of`.
+    """
+    thread = cuda.grid(1)
+    variant = thread // STRIPS
+    if variant >= len(codes):
+        return
+    samples, lower, upper, both = 0, 0, 0, 0
+    for byte in range(thread % STRIPS, len(lanes), STRIPS):
+        low, high = codes[variant, byte] & lanes[byte], codes[variant, byte] >> 1 & lanes[byte]
+        samples += cuda.popc(lanes[byte])
+        lower += cuda.popc(low)
+        upper += cuda.popc(high)
+        both += cuda.popc(low & high)
+    cuda.atomic.add(counts, (variant, 0), samples - lower - upper + both)
+    cuda.atomic.add(counts, (variant, 1), lower - both)
+    cuda.atomic.add(counts, (variant, 2), upper - both)
+    cuda.atomic.add(counts, (variant, 3), both)

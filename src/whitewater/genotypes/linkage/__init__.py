@@ -1,0 +1,1 @@
+"""Linkage disequilibrium: pairs of correlated variants, and which of them to keep."""

@@ -1,0 +1,78 @@
+"""The kernels of `whitewater.genotypes.linkage.pairs` for the GPU; a thread does what the CPU's loops do.
+
+Numba's simulator puts its own `cuda` among the globals of a kernel, so that is where the kernel must find it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import config, cuda
+
+from whitewater.engines.device import Array
+from whitewater.genotypes.genotypes import Genotypes
+from whitewater.genotypes.linkage.pairs_cpu import (
+    BYTES_A_PLANE_WORD,
+    MISSING_BYTE,
+    PLANES,
+    are_correlated,
+    are_correlated_dosages,
+    fill_row,
+)
+
+# Blocks of few rows are no mistake here.
+config.CUDA_LOW_OCCUPANCY_WARNINGS = False
+THREADS = 256
+
+
+def gpu_mark_correlated(genotypes: Genotypes, sums: Array, stops: Array, threshold: float, band: Array) -> None:
+    """Mark the pairs that are correlated, with a thread to each pair."""
+    import cupy
+
+    blocks = -(-band.size // THREADS)
+    if blocks and genotypes.packed:
+        planes = _filled_planes(genotypes.codes, sums)
+        gpu_mark_packed[blocks, THREADS](planes, sums, cupy.asarray(stops), threshold, band)
+    elif blocks:
+        gpu_mark_dosages[blocks, THREADS](genotypes.codes, cupy.asarray(stops), threshold, band)
+
+
+def _filled_planes(codes: Array, sums: Array) -> Array:
+    import cupy
+
+    variants, size = codes.shape
+    words = -(-size // BYTES_A_PLANE_WORD)
+    padded = cupy.full((variants, BYTES_A_PLANE_WORD * words), MISSING_BYTE, np.uint8)
+    padded[:, :size] = codes
+    planes: Array = cupy.empty((variants, PLANES, words), np.uint64)
+    gpu_fill_planes[-(-variants // THREADS), THREADS](padded.view(np.uint64), planes, sums)
+    return planes
+
+
+@cuda.jit
+def gpu_fill_planes(words: Array, planes: Array, sums: Array) -> None:
+    """Do with a thread to each variant what `whitewater.genotypes.linkage.pairs_cpu.fill_row` does."""
+    variant = cuda.grid(1)
+    if variant < len(words):
+        fill_row(words[variant], planes[variant], sums[variant])
+
+
+@cuda.jit
+def gpu_mark_packed(planes: Array, sums: Array, stops: Array, threshold: float, band: Array) -> None:
+    """Do with a thread to each pair what `whitewater.genotypes.linkage.pairs_cpu.mark_packed` does."""
+    place = cuda.grid(1)
+    if place < band.size:
+        first, distance = place // band.shape[1], place % band.shape[1]
+        second = first + 1 + distance
+        if second < stops[first]:
+            band[first, distance] = are_correlated(planes, sums, first, second, threshold)
+
+
+@cuda.jit
+def gpu_mark_dosages(dosages: Array, stops: Array, threshold: float, band: Array) -> None:
+    """Do with a thread to each pair what `whitewater.genotypes.linkage.pairs_cpu.mark_dosages` does."""
+    place = cuda.grid(1)
+    if place < band.size:
+        first, distance = place // band.shape[1], place % band.shape[1]
+        second = first + 1 + distance
+        if second < stops[first]:
+            band[first, distance] = are_correlated_dosages(dosages[first], dosages[second], threshold)

@@ -1,0 +1,1 @@
+"""Principal components of genotypes, and new samples placed among them."""
