@@ -34,6 +34,8 @@ from whitewater.io.text_files import GZIP
 logger = logging.getLogger(__name__)
 
 REGISTRY = Path("config/datasets.csv")
+# Where the working directory has none: that of the checkout which this module is of.
+OWN_REGISTRY = Path(__file__).parents[3] / REGISTRY
 AT_ONCE = 4
 BLOCK = 1 << 20
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
@@ -73,7 +75,9 @@ class Downloads:
     """
 
     directory: Path
-    registry: Mapping[str, Expected] = field(default_factory=lambda: read_registry(REGISTRY))  # what to expect, by URL
+    registry: Mapping[str, Expected] = field(  # what to expect, by URL
+        default_factory=lambda: read_registry(REGISTRY if REGISTRY.exists() else OWN_REGISTRY)
+    )
     refresh: bool = False  # download what is there already too, and pin what comes; where that is another file, say so
     anonymous: bool = True  # read buckets without credentials
     retries: int = 5  # further tries of each file

@@ -1,0 +1,73 @@
+"""The workflows run in another working directory, and as a module of a Snakefile that lies elsewhere or is cloned."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.guarantees.running import ROOT, TINY, Clone, Ended
+
+pytestmark = pytest.mark.slow
+INPUTS = "data/taxi/inputs.json"
+MODULE = """
+module taxi:
+    snakefile: "{snakefile}"
+    config: config
+
+use rule * from taxi as taxi_*
+"""
+
+
+def run(clone: Clone, *arguments: str) -> Ended:
+    """Run Snakemake on the smallest configuration, of taxi alone, which is beside the clone."""
+    tiny = clone.folder.parent / "mine.json"
+    tiny.write_text(json.dumps({"taxi": TINY["taxi"]}))
+    command = (sys.executable, "-m", "snakemake", "--cores", "2", "--configfile", str(tiny), *arguments)
+    return clone.start(*command, PYTHONPATH=str(ROOT / "src")).ended()
+
+
+def run_module(clone: Clone, snakefile: str, *arguments: str) -> Path:
+    """Run a Snakefile of the user's in a folder of its own, which is returned."""
+    folder = clone.folder.parent / "project"
+    folder.mkdir()
+    (folder / "Snakefile").write_text(MODULE.format(snakefile=snakefile))
+    ended = run(clone, "--directory", str(folder), "--snakefile", str(folder / "Snakefile"), *arguments)
+    assert ended.status == 0, ended.terminal
+    return folder
+
+
+def commit(folder: Path) -> None:
+    """Put all files of a folder into a repository of git."""
+    identity = ("-c", "user.name=test", "-c", "user.email=test@example.org")
+    for command in (("init", "--quiet"), ("add", "--all"), (*identity, "commit", "--quiet", "--message", "all")):
+        subprocess.run(["git", *command], cwd=folder, check=True)
+
+
+def test_another_working_directory_takes_the_configuration_of_the_repository(fresh: Clone) -> None:
+    settings = fresh / "config/taxi.yaml"
+    settings.write_text(settings.read_text().replace("  clean:\n", "  clean:\n    no_such_key: 1\n"))
+    ended = run(fresh, "--directory", "there", "--", INPUTS)
+    assert ended.message.startswith("ConfigError:\n../config/taxi.yaml: taxi.clean.no_such_key = 1: no such key")
+    shutil.copy(ROOT / "config/taxi.yaml", settings)
+    ended = run(fresh, "--directory", "there", "--", INPUTS)
+    assert ended.status == 0, ended.terminal
+    assert (fresh / "there" / INPUTS).exists()
+    assert not (fresh / "data").exists()
+
+
+def test_a_module_of_a_snakefile_elsewhere_needs_no_more_than_the_section_of_its_application(fresh: Clone) -> None:
+    folder = run_module(fresh, f"{fresh.folder}/workflows/taxi/Snakefile", "--", "results/taxi/cpu/quality.json")
+    assert (folder / "results/taxi/cpu/quality.json").exists()
+    assert not (fresh / "data").exists()
+
+
+def test_a_module_of_a_clone_of_git_runs_with_the_library_that_is_installed(fresh: Clone) -> None:
+    for linked in ("src", "envs"):
+        (fresh / linked).unlink()
+        shutil.copytree(ROOT / linked, fresh / linked, ignore=shutil.ignore_patterns("__pycache__"))
+    commit(fresh.folder)
+    folder = run_module(fresh, f"git+file://{fresh.folder}/workflows/taxi/Snakefile@HEAD", "--", INPUTS)
+    assert (folder / INPUTS).exists()
