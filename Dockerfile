@@ -8,7 +8,6 @@
 
 FROM python:3.11.14-slim-bookworm AS base
 ENV PYTHONDONTWRITEBYTECODE=1 \
-    PYTHONPATH=/whitewater/src \
     HOME=/home/whitewater
 RUN useradd --create-home --uid 1000 whitewater
 WORKDIR /whitewater
@@ -20,6 +19,7 @@ FROM base AS cpu
 COPY envs/cpu.lock envs/
 RUN uv pip install --system --no-cache --compile-bytecode --require-hashes --requirement envs/cpu.lock
 COPY --chown=whitewater:whitewater . .
+RUN uv pip install --system --no-cache --offline --no-deps --no-build-isolation --editable .
 USER whitewater
 RUN mkdir --parents data logs results
 ENTRYPOINT ["snakemake", "--cores", "all"]
@@ -31,6 +31,7 @@ ENV NVIDIA_VISIBLE_DEVICES=all \
 COPY envs/gpu.lock envs/
 RUN uv pip install --system --no-cache --compile-bytecode --require-hashes --requirement envs/gpu.lock
 COPY --chown=whitewater:whitewater . .
+RUN uv pip install --system --no-cache --offline --no-deps --no-build-isolation --editable .
 USER whitewater
 RUN mkdir --parents data logs results
 ENTRYPOINT ["snakemake", "--cores", "all", "--config", "device=gpu"]

@@ -7,7 +7,7 @@ _checkout = Path(str(workflow.current_basedir)).parent
 _packages = (
     [str(_checkout / "src"), str(_checkout)] if (_checkout / "src").is_dir() else []
 )
-sys.path[:0] = [folder for folder in _packages if folder not in sys.path]
+sys.path[:] = [*_packages, *(folder for folder in sys.path if folder not in _packages)]
 
 from whitewater.application import declared, in_project
 from whitewater.engines.choose import choose

@@ -27,11 +27,11 @@ def test_every_base_image_is_pinned_to_a_full_version() -> None:
 
 
 @pytest.mark.parametrize("device", ["cpu", "gpu"])
-def test_installs_the_lock_of_the_device_by_hash(device: str) -> None:
-    installs = [run for run in instructions(device, "RUN") if " install " in run]
-    assert len(installs) == 1
-    assert f"--requirement envs/{device}.lock" in installs[0]
-    assert "--require-hashes" in installs[0]
+def test_installs_the_lock_of_the_device_by_hash_and_the_checkout_without_dependencies(device: str) -> None:
+    lock, checkout = (run for run in instructions(device, "RUN") if " install " in run)
+    assert f"--requirement envs/{device}.lock" in lock
+    assert "--require-hashes" in lock
+    assert {"--offline", "--no-deps", "--no-build-isolation", "--editable"} <= set(checkout.split())
 
 
 def test_installs_the_installer_by_hash() -> None:
@@ -54,4 +54,4 @@ def test_copied_files_exist_and_reach_the_build() -> None:
     ]
     missing = [pattern for pattern in sent if not list(ROOT.glob(pattern))]
     assert not missing
-    assert {"Snakefile", "config", "envs", "profiles", "src", "workflows"} <= set(sent)
+    assert {"Snakefile", "benchmarks", "config", "envs", "profiles", "src", "workflows"} <= set(sent)

@@ -72,7 +72,6 @@ def tutorial(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     clone = folder / "clone"
     here = clone / "notebooks"
     here.mkdir(parents=True)
-    (clone / "src").symlink_to(ROOT / "src")
     before = files(clone)
     committed = NOTEBOOK.read(path, as_version=4)
     fresh = run(committed, here=here, own=folder / "kernel")
@@ -96,8 +95,8 @@ def run(notebook: NotebookNode, *, here: Path, own: Path) -> NotebookNode:
         connection_file=str(own / "connection.json"),
         transport_encryption="auto",
     )
-    # Nor are the reader's settings of IPython; and the notebook finds the package by itself, not by the PYTHONPATH.
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    # Nor are the reader's settings of IPython. The package is this checkout's, whichever one the environment has.
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     NotebookClient(
         fresh,
         km=kernel,
@@ -146,6 +145,10 @@ def test_the_kernel_is_the_interpreter_of_the_environment() -> None:
 def test_it_runs_from_its_own_folder_of_a_clone(tutorial: Tutorial) -> None:
     found = errors(tutorial.fresh)
     assert not found, found[0]
+
+
+def test_it_imports_whitewater_as_installed(tutorial: Tutorial) -> None:
+    assert not [cell.id for cell in code_cells(tutorial.committed) if "sys.path" in cell.source]
 
 
 def test_it_leaves_nothing_behind_in_the_repository(tutorial: Tutorial) -> None:

@@ -43,7 +43,7 @@ DOWNLOAD = re.compile(r"[0-9a-f]{12}-.*")
 
 def main(arguments: list[str]) -> int:
     """Clean the current folder and say what stays."""
-    parser = argparse.ArgumentParser(prog="python -m whitewater clean", description=__doc__)
+    parser = argparse.ArgumentParser(prog="whitewater clean", description=__doc__)
     parser.add_argument("--downloads", action="store_true", help="remove downloads, their pins, and crawls, too")
     given = parser.parse_args(arguments)
     if not Path("workflows").is_dir():

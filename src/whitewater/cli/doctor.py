@@ -1,4 +1,4 @@
-"""What this machine can run: ``python -m whitewater doctor``. Each line is something that was tried."""
+"""What this machine can run: ``whitewater doctor``. Each line is something that was tried."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from importlib import metadata
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from whitewater.application import in_project
 from whitewater.cli.check import Check
@@ -27,6 +28,9 @@ from whitewater.engines.config import Cluster
 from whitewater.engines.gpu_check import missing_gpu
 from whitewater.errors import ConfigError, WhitewaterError, shorten_list
 from whitewater.versions import versions
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
 
 OLDEST_PYTHON = (3, 11)
 FOLDERS = ("results", "data", "logs")
@@ -64,9 +68,9 @@ def check_python() -> Check:
 
 def check_packages(lock: Path) -> Check:
     """Compare the installed distributions with those of a lock, where the lock's markers hold on this machine."""
-    name = f"packages of {lock.name}"
     if not lock.exists():
-        return Check(name, "fail", f"{lock} does not exist", "Run this in the folder of a Whitewater checkout.")
+        return check_declared_packages()
+    name = f"packages of {lock.name}"
     locked, requested = _locked(lock), _requested(lock.with_suffix(".in"))
     found = {package: _installed(package) for package in locked}
     missing = [package for package in locked if found[package] is None]
@@ -86,6 +90,31 @@ def check_packages(lock: Path) -> Check:
     command = f"uv pip install --require-hashes --requirement {lock.parent.name}/{lock.name}"
     fix = f"`make run` installs them; in an environment of your own: {command}"
     return Check(name, status, "; ".join(problems), fix)
+
+
+def check_declared_packages() -> Check:
+    """Compare the installed distributions with what Whitewater declares, where no lock pins them."""
+    from packaging.requirements import Requirement
+
+    if _installed("whitewater") is None:
+        return Check("packages", "fail", "Whitewater is not installed", "In a checkout: pip install --editable .")
+    wrong: dict[str, list[str]] = {}
+    for requirement in map(Requirement, metadata.requires("whitewater") or ()):
+        extra = next((each for each in _extras(requirement) if each not in {"dev", "gpu"}), None)
+        version = _installed(requirement.name)
+        if extra is not None and (version is None or not requirement.specifier.contains(version)):
+            wrong.setdefault(extra, []).append(f"{requirement.name}{requirement.specifier} ({version or 'missing'})")
+    if not wrong:
+        return Check("packages", "ok", "all that Whitewater declares; no envs/ here pins their versions")
+    found = "; ".join(f"{extra or 'whitewater'}: {shorten_list(names)}" for extra, names in wrong.items())
+    fix = "In a checkout, `make run` installs them; in an environment of your own: pip install '.[{}]'"
+    return Check("packages", "fail" if "" in wrong else "warn", found, fix.format(",".join(filter(None, wrong))))
+
+
+def _extras(requirement: Requirement) -> list[str]:
+    """Return the extras whose requirement it is, ``""`` for one that is always needed."""
+    marker = requirement.marker
+    return [""] if marker is None else re.findall(r"""extra == ["']([\w-]+)["']""", str(marker))
 
 
 def _locked(lock: Path) -> dict[str, str]:
@@ -109,8 +138,11 @@ def _requested(source: Path) -> set[str]:
 
 
 def _installed(package: str) -> str | None:
-    """Return a package's version; RAPIDS and CuPy name CUDA's version in their wheels, but not in conda's packages."""
-    names = (package, re.sub(r"-cu(da)?\d+x?$", "", package))
+    """Return a package's version; RAPIDS and CuPy name CUDA's version in their wheels, but not in conda's packages.
+
+    XGBoost without its code for CUDA has a name of its own.
+    """
+    names = (package, re.sub(r"-cu(da)?\d+x?$", "", package), f"{package}-cpu")
     return next((version for version in versions(*names).values() if version), None)
 
 
@@ -237,7 +269,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m whitewater doctor", description=__doc__)
+    parser = argparse.ArgumentParser(prog="whitewater doctor", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print a list of objects: name, status, found, fix")
     parser.add_argument(
         "--device", choices=["cpu", "gpu", "auto"], help="check for this device, not the configured one"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 PACKAGES = ("cudf", "cupy", "cuml", "dask_cuda")
 DISTRIBUTIONS = ("cudf-cu13", "cupy-cuda13x", "cuml-cu13", "dask-cuda", "rmm-cu13", "numba-cuda", "xgboost")
 REMEDY = (
-    "Run where `nvidia-smi` lists a GPU and the packages of envs/gpu.lock are installed (`python -m whitewater doctor` "
+    "Run where `nvidia-smi` lists a GPU and the packages of envs/gpu.lock are installed (`whitewater doctor` "
     "checks both), or set device=cpu."
 )
 

@@ -42,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m whitewater pagerank query",
+        prog="whitewater pagerank query",
         description="Ask the index: BM25 with PageRank as prior. Phrases in quotes need index.positions.",
         allow_abbrev=False,
     )

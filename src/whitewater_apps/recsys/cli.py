@@ -73,7 +73,7 @@ def _device(name: str) -> str:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m whitewater recsys transform",
+        prog="whitewater recsys transform",
         description="Make the features of a Parquet file with a workflow that was fitted before.",
         allow_abbrev=False,
     )

@@ -15,7 +15,7 @@ from tests.pagerank_search_oracle import Page
 from whitewater.errors import ConfigError, InputError
 from whitewater_apps.pagerank.query import main
 
-# As `python -m whitewater pagerank query` calls it.
+# As `whitewater pagerank query` calls it.
 COMMAND = """
 import sys
 from whitewater.errors import WhitewaterError

@@ -1,4 +1,4 @@
-"""`python -m whitewater results`: what the last run made, where it is, and what it says."""
+"""`whitewater results`: what the last run made, where it is, and what it says."""
 
 from __future__ import annotations
 
