@@ -18,6 +18,7 @@ from whitewater.config.base import Section
 from whitewater.engines import Device
 from whitewater.engines.config import Cluster
 from whitewater.io.store import read_json
+from whitewater.learn.config import Forest
 from whitewater.step import Run
 from whitewater_apps.taxi import config as taxi
 from whitewater_apps.taxi.steps.clean import clean
@@ -44,7 +45,7 @@ SETTINGS: dict[str, Any] = {
         max_rows=200,
         folds=2,
         ridge_alphas=(1.0, 100.0),
-        forest=taxi.Forest(trees=(3,), depths=(3,)),
+        forest=Forest(trees=(3,), depths=(3,)),
         bootstrap=20,
     ),
     "predict": taxi.Predict(),

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests.contract.executed import executed_lines, handles_arrays, never_run
 from whitewater.engines import resolve
-from whitewater_apps.taxi import calendar
+from whitewater.tables import calendar
 
 SOURCE = """
 def doubled(values, device):

@@ -18,8 +18,9 @@ from pathlib import Path
 
 from whitewater.io.folder import Format, write_file
 from whitewater.io.store import json_bytes
+from whitewater.learn.search import ForestModel, LinearModel
 from whitewater_apps.taxi.features import FeatureSet, linear_columns
-from whitewater_apps.taxi.fit import ForestModel, LinearModel, ServiceModel
+from whitewater_apps.taxi.fit import ServiceModel
 from whitewater_apps.taxi.schema import SERVICES, Service
 
 FORMAT = Format("model.json", 2, "tip model", remedy="Run the step model again.")

@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from whitewater.config.base import Section, Sourced
+from whitewater.learn.config import Search
 
 Service = Literal["yellow", "green", "fhvhv"]
 Month = Annotated[str, Field(pattern=r"^20\d\d-(0[1-9]|1[0-2])$")]
@@ -192,17 +193,7 @@ def _without_tip(value: object) -> object:
     return value
 
 
-class Forest(Section):
-    """Grid of the random forest."""
-
-    trees: tuple[Annotated[int, Field(ge=1)], ...] = Field((20,), min_length=1, description="Numbers of trees to try.")
-    depths: tuple[Annotated[int, Field(ge=1)], ...] = Field((6, 10), min_length=1, description="Maximal depths to try.")
-    rows_per_tree: int = Field(
-        5_000, ge=100, description="Trips drawn, with replacement, for each tree at most; the time grows with it."
-    )
-
-
-class Model(Section):
+class Model(Search):
     """How the tip fraction of card trips is predicted."""
 
     features: tuple[Annotated[Feature, BeforeValidator(_without_tip)], ...] = Field(
@@ -227,13 +218,6 @@ class Model(Section):
         200_000, ge=100, description="Trips of each service used at most, sampled by a hash of the row."
     )
     test_fraction: float = Field(0.2, gt=0, lt=1, description="Share of the trips, the latest, that is held out.")
-    folds: int = Field(5, ge=2, description="Folds of the cross-validation inside the training trips.")
-    ridge_alphas: tuple[Annotated[float, Field(gt=0)], ...] = Field(
-        (1.0, 100.0, 10_000.0), min_length=1, description="Ridge penalties to try, on standardised columns."
-    )
-    forest: Forest = Forest()
-    bootstrap: int = Field(200, ge=20, description="Bootstrap replicates behind each interval.")
-    seed: int = Field(7, ge=0, lt=2**32, description="Seed of the forest and the bootstrap.")
 
     @field_validator("features")
     @classmethod

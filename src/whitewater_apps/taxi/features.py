@@ -26,8 +26,8 @@ import numpy as np
 
 from whitewater.engines import Array, Device
 from whitewater.tables.blocks import Block, Kind
+from whitewater.tables.calendar import hour_of_week
 from whitewater_apps.taxi.blocks import column, quantity, tip_is_recorded
-from whitewater_apps.taxi.calendar import hour_of_week
 from whitewater_apps.taxi.schema import KINDS
 from whitewater_apps.taxi.zones import Zones
 
@@ -51,6 +51,14 @@ class FeatureSet:
 
     features: tuple[str, ...]
     boroughs: tuple[str, ...]
+
+    def linear(self, features: Array, device: Device) -> Array:
+        """Return the form of a feature matrix that linear models take."""
+        return linear_matrix(features, self, device)
+
+    def tree(self, features: Array, device: Device) -> Array:
+        """Return the form of a feature matrix that forests take."""
+        return tree_matrix(features, device)
 
 
 def columns_read(features: Sequence[str]) -> dict[str, Kind]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from whitewater.engines import Array, Device
 from whitewater.tables.blocks import NULL_INTEGER, NULL_TIMESTAMP, Block, Kind
-from whitewater_apps.taxi.calendar import FIRST_YEAR, month_index
+from whitewater.tables.calendar import FIRST_YEAR, month_index
 from whitewater_apps.taxi.rules import MALFORMED
 from whitewater_apps.taxi.schema import KINDS, SERVICES
 

@@ -14,14 +14,17 @@ from sklearn.preprocessing import StandardScaler
 from tests.apps.taxi.cleaned_trips import BOROUGHS, trips, write, write_parts, zones
 from whitewater.engines import Array, resolve
 from whitewater.errors import InputError, IntegrityError
+from whitewater.learn.config import Forest
 from whitewater.learn.estimators import forest_as_treelite
+from whitewater.learn.sample import Sample
+from whitewater.learn.search import ForestCandidate, ForestModel, RidgeCandidate, fit_forest, fit_ridge
 from whitewater.step import Output, Run
 from whitewater_apps.taxi.artefact import TipModel, load, save
 from whitewater_apps.taxi.blocks import row_groups
-from whitewater_apps.taxi.config import Forest, Model, Predict
+from whitewater_apps.taxi.config import Model, Predict
 from whitewater_apps.taxi.features import FeatureSet, linear_matrix, tree_matrix
-from whitewater_apps.taxi.fit import ForestCandidate, ForestModel, RidgeCandidate, ServiceModel, fit_forest, fit_ridge
-from whitewater_apps.taxi.sample import Sample, draw
+from whitewater_apps.taxi.fit import ServiceModel
+from whitewater_apps.taxi.sample import draw
 from whitewater_apps.taxi.steps.predict import predict
 from whitewater_apps.taxi.zones import zones_csv
 
@@ -47,8 +50,10 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Sample:
 
 @pytest.fixture(scope="module")
 def fitted(sample: Sample) -> TipModel:
-    ridge, _ = fit_ridge(sample.features, sample.target, RidgeCandidate(5.0), which=WHICH, device=DEVICE)
-    grown = fit_forest(sample.features, sample.target, ForestCandidate(10, 6), settings=SETTINGS, device=DEVICE)
+    ridge, _ = fit_ridge(sample.features, sample.target, RidgeCandidate(5.0), forms=WHICH, device=DEVICE)
+    grown = fit_forest(
+        sample.features, sample.target, ForestCandidate(10, 6), forms=WHICH, settings=SETTINGS, device=DEVICE
+    )
     forest = ForestModel(forest_as_treelite(grown, DEVICE))
     return TipModel(WHICH, {"yellow": ServiceModel(ridge, forest)})
 
@@ -77,7 +82,7 @@ def test_a_reloaded_forest_predicts_what_scikit_learn_does(sample: Sample, store
         random_state=SETTINGS.seed,
     )
     expected = forest.fit(rows, sample.target).predict(rows)
-    predicted = load(stored).services["yellow"].forest.predict(sample.features, DEVICE)
+    predicted = load(stored).services["yellow"].forest.predict(sample.features, WHICH, DEVICE)
     np.testing.assert_allclose(predicted, expected, rtol=0, atol=1e-6)
 
 
@@ -104,11 +109,11 @@ def test_predictions_are_those_of_the_model_row_by_row(sample: Sample, stored: P
     assert (predicted["pickup_datetime"].to_numpy() == FRAME["pickup_datetime"].to_numpy()).all()
     model = load(stored).services["yellow"]
     alone: list[Array] = [
-        np.concatenate([model.ridge.predict(row, WHICH, DEVICE), model.forest.predict(row, DEVICE)])
+        np.concatenate([model.ridge.predict(row, WHICH, DEVICE), model.forest.predict(row, WHICH, DEVICE)])
         for row in sample.features[:50, np.newaxis]
     ]
     for number, (ridge, forest) in enumerate(alone):
-        same = known["pickup_datetime"].astype("int64").eq(sample.pickup[number])
+        same = known["pickup_datetime"].astype("int64").eq(sample.time[number])
         same &= np.isclose(known["observed"], sample.target[number])
         np.testing.assert_allclose(known.loc[same, "ridge"], [ridge], rtol=0, atol=1e-12)
         np.testing.assert_allclose(known.loc[same, "forest"], [forest], rtol=0, atol=1e-6)

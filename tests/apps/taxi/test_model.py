@@ -17,12 +17,10 @@ from sklearn.preprocessing import StandardScaler
 from tests.apps.taxi.cleaned_trips import BOROUGHS, trips, write_parts, zones
 from whitewater.engines import Array, resolve
 from whitewater.errors import ResourceError
-from whitewater.step import Output, Run
-from whitewater_apps.taxi.blocks import row_groups
-from whitewater_apps.taxi.config import Forest, Model
-from whitewater_apps.taxi.evaluate import evaluate, hour_mean_prediction
-from whitewater_apps.taxi.features import FeatureSet, linear_columns, linear_matrix
-from whitewater_apps.taxi.fit import (
+from whitewater.learn.config import Forest
+from whitewater.learn.evaluate import evaluate
+from whitewater.learn.sample import Sample
+from whitewater.learn.search import (
     FoldScore,
     ForestCandidate,
     RidgeCandidate,
@@ -32,8 +30,12 @@ from whitewater_apps.taxi.fit import (
     score_fold,
     search,
 )
-from whitewater_apps.taxi.sample import Sample, draw
-from whitewater_apps.taxi.schema import Service
+from whitewater.step import Output, Run
+from whitewater_apps.taxi.blocks import row_groups
+from whitewater_apps.taxi.config import Model
+from whitewater_apps.taxi.features import FeatureSet, linear_columns, linear_matrix
+from whitewater_apps.taxi.fit import REFERENCE, hour_mean_prediction
+from whitewater_apps.taxi.sample import draw
 from whitewater_apps.taxi.steps.model import model, split_by_time
 from whitewater_apps.taxi.zones import zones_csv
 
@@ -71,15 +73,15 @@ class TestSplit:
     def test_held_out_trips_are_the_latest(self, tmp_path: Path) -> None:
         sample = sample_of(tmp_path)
         split = split_by_time(sample, 0.2)
-        assert split.training.pickup.max() < split.moment <= split.held_out.pickup.min()
+        assert split.training.time.max() < split.moment <= split.held_out.time.min()
         assert len(split.held_out) == pytest.approx(0.2 * len(sample), abs=2)
         assert split.trips == len(sample)
 
     def test_trips_of_one_moment_stay_together(self, tmp_path: Path) -> None:
         sample = sample_of(tmp_path)
-        hours = Sample(sample.hashes, sample.pickup // 86_400_000_000, sample.target, sample.features, sample.eligible)
+        hours = Sample(sample.hashes, sample.time // 86_400_000_000, sample.target, sample.features, sample.eligible)
         split = split_by_time(hours, 0.5)
-        assert not set(split.training.pickup) & set(split.held_out.pickup)
+        assert not set(split.training.time) & set(split.held_out.time)
 
     def test_both_parts_stay_in_the_order_of_the_hash(self, tmp_path: Path) -> None:
         split = split_by_time(sample_of(tmp_path), 0.2)
@@ -107,7 +109,7 @@ class TestSearch:
         )
         found = [
             score_fold(("yellow", RidgeCandidate(alpha), number, sample.features, sample.target),
-                       which=WHICH, settings=SETTINGS, device=DEVICE)
+                       forms=WHICH, settings=SETTINGS, device=DEVICE)
             for number in range(5)
         ]  # fmt: skip
         assert [score.r2 for score in found] == pytest.approx(expected["test_r2"], rel=1e-9)
@@ -115,8 +117,8 @@ class TestSearch:
 
     def test_the_grid_is_searched_whole_and_the_best_candidates_are_chosen(self, tmp_path: Path) -> None:
         sample = sample_of(tmp_path)
-        training: dict[Service, tuple[Array, Array]] = {"yellow": (sample.features, sample.target)}
-        found = search(training, which=WHICH, settings=SETTINGS, device=DEVICE, run_tasks=here)["yellow"]
+        training: dict[str, tuple[Array, Array]] = {"yellow": (sample.features, sample.target)}
+        found = search(training, forms=WHICH, settings=SETTINGS, device=DEVICE, run_tasks=here)["yellow"]
         chosen = choose(found)
         assert len(found) == 4 * 5
         assert chosen[0] == RidgeCandidate(1.0)
@@ -141,7 +143,7 @@ class TestEvaluation:
 
     def test_values_are_those_of_scikit_learn(self) -> None:
         observed, predictions = self.observed()
-        scores = evaluate(observed, predictions, replicates=20, seed=1, device=DEVICE)
+        scores = evaluate(observed, predictions, reference=REFERENCE, replicates=20, seed=1, device=DEVICE)
         for name, prediction in predictions.items():
             assert scores[name]["r2"]["value"] == pytest.approx(r2_score(observed, prediction), rel=1e-9)
             assert scores[name]["mae"]["value"] == pytest.approx(mean_absolute_error(observed, prediction), rel=1e-9)
@@ -149,19 +151,21 @@ class TestEvaluation:
         assert scores["good"]["r2_gain"]["value"] == pytest.approx(gain, rel=1e-9)
 
     def test_intervals_are_percentiles_over_resampled_trips(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("whitewater_apps.taxi.evaluate._BLOCK_BYTES", 7 * 8 * 500)
+        monkeypatch.setattr("whitewater.learn.evaluate._BLOCK_BYTES", 7 * 8 * 500)
         observed, predictions = self.observed()
         rows = [np.random.default_rng([1, replicate]).integers(0, 500, 500) for replicate in range(60)]
         r2 = [r2_score(observed[each], predictions["good"][each]) for each in rows]
         mae = [mean_absolute_error(observed[each], predictions["good"][each]) for each in rows]
-        scores = evaluate(observed, predictions, replicates=60, seed=1, device=DEVICE)["good"]
+        scores = evaluate(observed, predictions, reference=REFERENCE, replicates=60, seed=1, device=DEVICE)["good"]
         for name, resampled in (("r2", r2), ("mae", mae)):
             expected = np.quantile(resampled, [0.025, 0.975])
             np.testing.assert_allclose([scores[name]["low"], scores[name]["high"]], expected)
 
     def test_a_target_that_does_not_vary_has_no_r2(self) -> None:
         observed = np.full(50, 0.2)
-        scores = evaluate(observed, {"hour_mean": observed + 0.1}, replicates=20, seed=1, device=DEVICE)["hour_mean"]
+        scores = evaluate(
+            observed, {"hour_mean": observed + 0.1}, reference=REFERENCE, replicates=20, seed=1, device=DEVICE
+        )["hour_mean"]
         assert scores["r2"] == {"value": None, "low": None, "high": None}
         assert scores["mae"]["value"] == pytest.approx(0.1)
 

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from tests.apps.taxi.cleaned_trips import BOROUGHS, trips, write, write_parts, zones
 from whitewater.engines import resolve
 from whitewater.errors import InputError
+from whitewater.learn.sample import Sample
 from whitewater_apps.taxi.blocks import row_groups
 from whitewater_apps.taxi.features import FeatureSet
-from whitewater_apps.taxi.sample import Sample, draw
+from whitewater_apps.taxi.sample import draw
 from whitewater_apps.taxi.schema import Service
 
 DEVICE = resolve("cpu")
@@ -40,7 +41,7 @@ def drawn(path: Path, rows: int, *, service: Service = "yellow") -> Sample:
 
 def assert_same(one: Sample, two: Sample) -> None:
     assert one.eligible == two.eligible
-    for name in ("hashes", "pickup", "target", "features"):
+    for name in ("hashes", "time", "target", "features"):
         np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
 
 

@@ -16,8 +16,8 @@ from whitewater.io.store import read_json, write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater.tables.blocks import NULL_INTEGER, Block
+from whitewater.tables.calendar import MONTHS, month_index, month_number
 from whitewater_apps.taxi.blocks import column
-from whitewater_apps.taxi.calendar import MONTHS, month_index, month_number
 from whitewater_apps.taxi.config import Clean
 from whitewater_apps.taxi.partitions import (
     directory,

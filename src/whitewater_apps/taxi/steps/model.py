@@ -25,15 +25,17 @@ import numpy as np
 from whitewater.engines import memory
 from whitewater.engines.workers import Workers
 from whitewater.io.store import write_json
+from whitewater.learn.evaluate import CONFIDENCE
+from whitewater.learn.sample import Sample
+from whitewater.learn.search import FoldScore, RunTasks, choose, report, search
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.taxi.artefact import TARGET, TipModel, save
 from whitewater_apps.taxi.blocks import RowGroup, row_groups, services
 from whitewater_apps.taxi.config import Model
-from whitewater_apps.taxi.evaluate import CONFIDENCE
 from whitewater_apps.taxi.features import FeatureSet, linear_columns
-from whitewater_apps.taxi.fit import FoldScore, Trained, choose, report, search, train_service
-from whitewater_apps.taxi.sample import RULE, RunTasks, Sample, draw
+from whitewater_apps.taxi.fit import Trained, train_service
+from whitewater_apps.taxi.sample import RULE, draw
 from whitewater_apps.taxi.schema import Service
 from whitewater_apps.taxi.zones import Zones, read_zones
 
@@ -132,8 +134,8 @@ def _write_predictions(path: Path, splits: Mapping[Service, Split], trained: Map
     tables = [schema.empty_table()]
     for service, each in trained.items():
         held_out = splits[service].held_out
-        order = np.argsort(held_out.pickup, kind="stable")
-        columns = (held_out.pickup.view("datetime64[us]"), held_out.target, each.ridge, each.forest)
+        order = np.argsort(held_out.time, kind="stable")
+        columns = (held_out.time.view("datetime64[us]"), held_out.target, each.ridge, each.forest)
         tables.append(pa.table([[service] * len(order), *(column[order] for column in columns)], schema=schema))
     pq.write_table(pa.concat_tables(tables), path, compression="zstd")
 
@@ -143,8 +145,8 @@ def split_by_time(sample: Sample, test_fraction: float) -> Split:
     if not len(sample):
         return Split(0, sample, sample)
     position = min(int(len(sample) * (1 - test_fraction)), len(sample) - 1)
-    moment = int(np.sort(sample.pickup)[position])
-    return Split(moment, sample.take(sample.pickup < moment), sample.take(sample.pickup >= moment))
+    moment = int(np.sort(sample.time)[position])
+    return Split(moment, sample.take(sample.time < moment), sample.take(sample.time >= moment))
 
 
 def _reason_to_skip(split: Split, settings: Model) -> str | None:
@@ -174,19 +176,21 @@ def _splits(
 
 def _train(
     splits: Mapping[Service, Split], run: Run[Model], *, which: FeatureSet, workers: Workers, run_tasks: RunTasks
-) -> tuple[dict[Service, list[FoldScore]], dict[Service, Trained]]:
+) -> tuple[dict[str, list[FoldScore]], dict[Service, Trained]]:
     """Place features, target and pickup times of both parts on the workers once, then search, fit and test there."""
     placed: dict[Service, tuple[Any, ...]] = {
         service: tuple(
             workers.place(run.device.to_device(array))
             for part in (split.training, split.held_out)
-            for array in (part.features, part.target, part.pickup)
+            for array in (part.features, part.target, part.time)
         )
         for service, split in splits.items()
     }
-    training = {service: (features, target) for service, (features, target, *_) in placed.items()}
+    training: dict[str, tuple[Any, Any]] = {
+        service: (features, target) for service, (features, target, *_) in placed.items()
+    }
     settings, device = run.settings, run.device
-    found = search(training, which=which, settings=settings, device=device, run_tasks=run_tasks)
+    found = search(training, forms=which, settings=settings, device=device, run_tasks=run_tasks)
     tasks = [(service, choose(found[service]), *data) for service, data in placed.items()]
     work = partial(train_service, which=which, settings=settings, device=device)
     trained = {each.service: each for each in run_tasks(work, tasks, label="train")}

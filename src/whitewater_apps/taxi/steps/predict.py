@@ -124,7 +124,7 @@ def predict_block(block: Block, service: Service, *, model: TipModel, zones: Zon
         "pickup_datetime": block["pickup_datetime"],
         "observed": known_tip_fraction(block, device),
         "ridge": known.ridge.predict(features, model.which, device) if known else unknown,
-        "forest": known.forest.predict(features, device) if known else unknown,
+        "forest": known.forest.predict(features, model.which, device) if known else unknown,
     }
 
 

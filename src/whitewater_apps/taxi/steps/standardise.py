@@ -14,7 +14,7 @@ from whitewater.io.store import read_json, write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater.tables.blocks import BAD_INTEGER, NULL_INTEGER, Block, Encoded, Kind, RawBlock
-from whitewater_apps.taxi.calendar import MONTHS, month_index, month_name
+from whitewater.tables.calendar import MONTHS, month_index, month_name
 from whitewater_apps.taxi.config import Standardise
 from whitewater_apps.taxi.raw import RawFile, Unit, blocks, fault_of, open_all, refuse, units
 from whitewater_apps.taxi.schema import ISSUES, KINDS, NULL_RATE_CODE, SERVICES, Era, code_of, largest_code

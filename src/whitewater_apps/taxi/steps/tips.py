@@ -18,11 +18,11 @@ from whitewater.errors import InputError
 from whitewater.script import main
 from whitewater.step import Outputs, Run
 from whitewater.tables.blocks import NULL_INTEGER, Block, GroupStatistics, Kind, gathered
+from whitewater.tables.calendar import HOURS_OF_WEEK, MONTHS, hour_of_week, month_index, month_name, month_number
 from whitewater.tables.elementwise import ratio
 from whitewater.tables.group_kernels import LIMIT
 from whitewater.tables.group_statistics import medians
 from whitewater_apps.taxi.blocks import RowGroup, blocks, column, row_groups, slices, tip_is_recorded
-from whitewater_apps.taxi.calendar import HOURS_OF_WEEK, MONTHS, hour_of_week, month_index, month_name, month_number
 from whitewater_apps.taxi.config import Tips
 from whitewater_apps.taxi.schema import PAYMENT_NAMES, SERVICES, Service
 from whitewater_apps.taxi.zones import LOCATIONS, Zones, read_zones
@@ -117,7 +117,7 @@ def _read_share(
 def group_sizes(months: range = ALL_MONTHS) -> dict[str, int]:
     """Return the number of groups of each key; the last group of each is null.
 
-    ``months`` are the indices (`whitewater_apps.taxi.calendar.month_index`) that get a group of their own; memory grows
+    ``months`` are the indices (`whitewater.tables.calendar.month_index`) that get a group of their own; memory grows
     with them. More than nine passengers, which no taxi seats, count as null.
     """
     return {

@@ -1,6 +1,6 @@
-"""How well models predict held-out trips: R2 and mean absolute error, with bootstrap intervals.
+"""How well models predict held-out rows: R2 and mean absolute error, with bootstrap intervals.
 
-The percentile bootstrap resamples trips: B. Efron and R. Tibshirani, "An Introduction to the Bootstrap", 1993, chapter
+The percentile bootstrap resamples rows: B. Efron and R. Tibshirani, "An Introduction to the Bootstrap", 1993, chapter
 13. All models are scored on the same resamples, so the interval of a difference between two models is paired.
 """
 
@@ -12,10 +12,8 @@ from typing import Any
 import numpy as np
 
 from whitewater.engines import Array, Device
-from whitewater_apps.taxi.calendar import hour_of_week
 
 CONFIDENCE = 0.95
-REFERENCE = "hour_mean"
 # Variance below which a target is constant but for rounding.
 NO_SPREAD = 1e-20
 _BLOCK_BYTES = 32_000_000
@@ -29,23 +27,18 @@ def scores(observed: Array, predicted: Array) -> tuple[float, float | None, floa
     return squared_error, r2, float(abs(observed - predicted).mean())
 
 
-def hour_mean_prediction(target: Array, pickup: Array, held_out_pickup: Array, device: Device) -> Array:
-    """Return the mean of the training trips of the same hour of pickup; of all, where an hour has none."""
-    xp = device.xp
-    hours = hour_of_week(pickup, device) % 24
-    trips = xp.bincount(hours, minlength=24)
-    total = xp.bincount(hours, weights=target, minlength=24)
-    means = xp.where(trips > 0, total / xp.maximum(trips, 1), target.mean())
-    prediction: Array = means[hour_of_week(held_out_pickup, device) % 24]
-    return prediction
-
-
 def evaluate(
-    observed: Array, predictions: Mapping[str, Array], *, replicates: int, seed: int, device: Device
+    observed: Array,
+    predictions: Mapping[str, Array],
+    *,
+    reference: str,
+    replicates: int,
+    seed: int,
+    device: Device,
 ) -> dict[str, Any]:
-    """Return R2 and the mean absolute error of each model, with intervals, and what it gains over the hour's mean.
+    """Return R2 and the mean absolute error of each model, with intervals, and what it gains over a reference.
 
-    ``observed`` and the predictions by name of model, `REFERENCE` among them, are float64 (trips,) on the device.
+    ``observed`` and the predictions by name of model, ``reference`` among them, are float64 (rows,) on the device.
     ``replicates`` resamples are behind each interval; they are drawn on the host, the same for each device. Of each
     model come ``r2`` and ``mae``, and of all but the reference ``r2_gain`` (its R2 minus the reference's) and
     ``mae_gain`` (the reference's error minus its own), each as ``value``, ``low`` and ``high``: None where the observed
@@ -58,18 +51,18 @@ def evaluate(
     # Row 0 is the sample itself, the others are its resamples.
     sums = np.concatenate([device.to_host(each @ moments) for each in weights])
     r2, mae = _r2_and_mae(sums)
-    reference = list(predictions).index(REFERENCE)
+    place = list(predictions).index(reference)
     report: dict[str, Any] = {}
     for position, name in enumerate(predictions):
         report[name] = {"r2": _interval(r2[:, position]), "mae": _interval(mae[:, position])}
-        if position != reference:
-            report[name]["r2_gain"] = _interval(r2[:, position] - r2[:, reference])
-            report[name]["mae_gain"] = _interval(mae[:, reference] - mae[:, position])
+        if position != place:
+            report[name]["r2_gain"] = _interval(r2[:, position] - r2[:, place])
+            report[name]["mae_gain"] = _interval(mae[:, place] - mae[:, position])
     return report
 
 
 def _moments(observed: Array, predictions: Mapping[str, Array], device: Device) -> Array:
-    """Return, trip by trip, what is summed: 1, y, y squared, and each model's squared and absolute errors."""
+    """Return, row by row, what is summed: 1, y, y squared, and each model's squared and absolute errors."""
     xp = device.xp
     # R2 does not change when a constant is taken away, and the variance loses no digits to a large mean.
     centred = observed - observed.mean()
@@ -80,7 +73,7 @@ def _moments(observed: Array, predictions: Mapping[str, Array], device: Device) 
 
 
 def _resamples(trips: int, replicates: int, seed: int, device: Device) -> Iterator[Array]:
-    """Yield blocks of float64 (replicates, trips): how often each trip is drawn; a replicate has its own stream."""
+    """Yield blocks of float64 (replicates, rows): how often each row is drawn; a replicate has its own stream."""
     block = max(1, _BLOCK_BYTES // (8 * trips))
     for first in range(0, replicates, block):
         counts = np.empty((min(block, replicates - first), trips))

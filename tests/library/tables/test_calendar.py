@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from whitewater.engines import resolve
 from whitewater.tables.blocks import NULL_TIMESTAMP
-from whitewater_apps.taxi.calendar import hour_of_week, month_index, month_name
+from whitewater.tables.calendar import hour_of_week, month_index, month_name
 
 DEVICE = resolve("cpu")
 FIRST, LAST = pd.Timestamp("2000-01-01"), pd.Timestamp("2099-12-31 23:59:59.999999")

@@ -1,0 +1,106 @@
+"""A sample of rows to learn from: those of the smallest hash, so that it is a property of the data.
+
+The hash is made of a row's content alone, so the sample does not depend on files, partitions, row order, device or a
+seed, and a larger sample contains a smaller one. Bottom-k sampling by hash: E. Cohen and H. Kaplan, "Summarizing data
+using bottom-k sketches", PODC 2007.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from whitewater.engines import Array
+
+logger = logging.getLogger(__name__)
+
+# The first pass lets through this many times the rows that are wanted, as some rows cannot be learned from.
+_MARGIN = 2.0
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows to learn from, on the host, and the number that they were drawn from.
+
+    ``hashes`` uint64 (rows,); ``time`` int64 (rows,), microseconds; ``target`` float64 (rows,); ``features`` float64
+    (rows, features).
+    """
+
+    hashes: npt.NDArray[np.uint64]
+    time: npt.NDArray[np.int64]
+    target: npt.NDArray[np.float64]
+    features: npt.NDArray[np.float64]
+    eligible: int
+
+    def __len__(self) -> int:
+        return len(self.hashes)
+
+    def take(self, rows: Array) -> Sample:
+        """Return the given rows, by position or as a mask."""
+        return Sample(self.hashes[rows], self.time[rows], self.target[rows], self.features[rows], self.eligible)
+
+    def smallest(self, limit: int) -> Sample:
+        """Return the ``limit`` rows of the smallest hash, in the order of their hash."""
+        return self.take(_canonical_order(self)[:limit])
+
+
+def draw(read: Callable[[float], Iterable[Sample]], *, rows: int, limit: int, features: int, what: str) -> Sample:
+    """Return the ``limit`` rows that have the smallest hash, or all when there are fewer.
+
+    ``read`` returns samples of the eligible rows whose hash is in the lowest share of all hashes that it is given, and
+    ``rows`` is how many rows there are, eligible or not. Memory is bounded: a pass keeps only rows whose hash is below
+    a threshold, which is chosen so that about ``limit`` remain; where too few of them turn out to be eligible, a second
+    pass has the threshold from the number that was counted.
+
+    The sample is in the order of the hash, and so in a random order that is the same in every run.
+    """
+    share = _MARGIN * limit / max(1, rows)
+    while True:
+        kept = together(read(share), features, limit=limit)
+        if len(kept) >= min(limit, kept.eligible):
+            return kept.smallest(limit)
+        share = max(2 * share, (limit + 6 * math.sqrt(limit)) / kept.eligible)
+        logger.info("%s: few rows can be learned from, so they are read again with a wider threshold", what)
+
+
+def threshold(share: float) -> np.uint64:
+    """Return the largest hash of the lowest ``share`` of all hashes."""
+    return np.uint64(min(2**64 - 1, int(share * 2.0**64)))
+
+
+def together(samples: Iterable[Sample], features: int, *, limit: int) -> Sample:
+    """Join samples; when more than twice ``limit`` rows come together, those of the ``limit`` smallest hashes stay."""
+    kept = [_empty(features)]
+    for sample in samples:
+        kept.append(sample)
+        if sum(map(len, kept)) > 2 * limit:
+            kept = [_joined(kept).smallest(limit)]
+    return _joined(kept)
+
+
+def _joined(samples: Sequence[Sample]) -> Sample:
+    arrays = zip(*((each.hashes, each.time, each.target, each.features) for each in samples), strict=True)
+    hashes, time, target, features = map(np.concatenate, arrays)
+    return Sample(hashes, time, target, features, sum(each.eligible for each in samples))
+
+
+def _empty(features: int) -> Sample:
+    return Sample(np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0), np.empty((0, features)), eligible=0)
+
+
+def _canonical_order(sample: Sample) -> Array:
+    """Return the rows by hash; rows of one hash by content, so that a tie leaves only rows that are equal."""
+    order = np.argsort(sample.hashes, kind="stable")
+    hashes = sample.hashes[order]
+    repeated = hashes[1:] == hashes[:-1]
+    tied = np.flatnonzero(np.append(repeated, False) | np.append(False, repeated))
+    if len(tied):
+        rows = order[tied]
+        keys = (*sample.features[rows].T, sample.target[rows], sample.time[rows], sample.hashes[rows])
+        order[tied] = rows[np.lexsort(keys)]
+    return order
