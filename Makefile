@@ -29,7 +29,7 @@ SNAKEMAKE := $(HERE) snakemake --cores "$(CORES)" $(if $(CONFIG),--configfile "$
 	$(if $(DEVICE)$(NAME),--config $(if $(DEVICE),"device=$(DEVICE)") $(if $(NAME),'run={"name": "$(NAME)"}'))
 REPORTED := results/$(if $(NAME),$(NAME)/)$(if $(APP),$(APP)/)
 DEV := $(call in,.venv)
-SNAKEFILES := Snakefile workflows
+SNAKEFILES := Snakefile workflows tests/workflows/fifth_application
 PYTEST := python -m pytest --numprocesses auto --dist worksteal
 
 # Certificates of the machine, which a company's proxy may have added to, rather than those that uv brings.

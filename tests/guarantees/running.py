@@ -262,6 +262,12 @@ def make_clone(folder: Path) -> Clone:
     return clone
 
 
+def own_source(clone: Clone) -> None:
+    """Give a clone a copy of the source, compiled kernels included, to edit."""
+    (clone / "src").unlink()
+    shutil.copytree(ROOT / "src", clone / "src")
+
+
 def staging(clone: Clone, output: str) -> Path:
     """Wait until a step has begun to write an output; return where it writes."""
     final = clone / output
