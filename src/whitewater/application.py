@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from whitewater.config.base import Section
+from whitewater.engines.operations import Operation
 from whitewater.errors import ConfigError
 
 GROUP = "whitewater.applications"
@@ -36,6 +37,8 @@ class Application:
         Its package. Step ``clean`` is the function ``clean`` of the module ``<package>.steps.clean``.
     steps
         The names of its steps, in the order in which they run.
+    operations
+        Of the steps those that compute on the device, with what does: exactly these rules have ``engine`` in `params`.
     commands
         Commands that are no steps: where the function of each is, as ``module:name``.
     headline
@@ -46,6 +49,7 @@ class Application:
     settings: type[Section]
     package: str
     steps: tuple[str, ...] = ()
+    operations: Mapping[str, Operation] = field(default_factory=dict)
     commands: Mapping[str, str] = field(default_factory=dict)
     headline: str = ""
 

@@ -16,10 +16,12 @@ from pydantic.fields import FieldInfo
 
 from whitewater.application import Application, applications, in_project
 from whitewater.config.root import Common, whole
+from whitewater.engines.choose import REFUSED
 from whitewater.errors import ConfigError
 
 SCHEMA = Path("config/schema.json")
 PAGE = Path("docs/configuration.md")
+ENGINES_PAGE = Path("docs/engines.md")
 RECIPES = Path("docs/recipes.md")  # a part of the page, written by hand
 WIDTH = 100
 HEADER = """\
@@ -57,12 +59,37 @@ def main(arguments: Sequence[str]) -> int:
     return int(check and bool(stale))
 
 
+ENGINES = """# Engines
+
+Made by `whitewater config`, the table from `operations` in each application's `application.py`.
+
+The key [`engine`](configuration.md#top-level) says who runs the tasks of a step:
+
+- `local`: threads of the step's own process, without Dask, on the CPU only. Where `cluster.kind` is `processes`, or is
+  `auto` and there are many pages to parse, they are worker processes, which Dask starts.
+- `dask`: Dask's workers. On the CPU they are threads or processes of this machine, or those of the scheduler that
+  `cluster` names; on GPUs one process for each, see [clusters](clusters.md).
+- `auto`: `dask` with `device: gpu` or `cluster.kind: attach`, else `local`.
+
+When the engine changes, the steps of this table run again, and those that follow from them. All other steps compute on
+the host, by the engine of the CPU. The manifest tells the engine of each step, and how many workers it had and where.
+Work that is not worth starting workers, such as a graph of a million edges, stays on threads of the step.
+
+On the CPU both engines have one body today: they run the same tasks, which leave the same bytes. The body on GPUs is
+made of such tasks, too, and not of Dask's collections.
+
+| operation | local, CPU | dask, CPU | dask, GPU | local, GPU |
+|---|---|---|---|---|
+"""
+
+
 def files(known: Mapping[str, Application]) -> dict[Path, str]:
     """Return the text of each file, by its path."""
     model = whole(known.values())
     texts = {
         SCHEMA: json.dumps(model.model_json_schema(), indent=2) + "\n",
         PAGE: "\n".join([INTRODUCTION, *_contents(model), RECIPES.read_text(), *_section(model, "")]),
+        ENGINES_PAGE: ENGINES + "".join(_operations(known)),
         Path("config/config.yaml"): HEADER + "\n".join(_yaml(Common())) + "\n",
     }
     # What has no steps, as the benchmarks, has defaults that others of its keys set: its file is written by hand.
@@ -89,6 +116,15 @@ def _yaml(section: BaseModel, indent: str = "") -> Iterator[str]:
             yield from (f"{indent}  {key}: {json.dumps(value)}" for key, value in values[name].items())
         else:
             yield f"{indent}{name}: {json.dumps(values[name])}"
+
+
+def _operations(known: Mapping[str, Application]) -> Iterator[str]:
+    """Yield the rows of the table of what runs where; at its end the refusals."""
+    for name, application in known.items():
+        for step, operation in application.operations.items():
+            yield f"| {name} {step} | {operation.cpu} | the same | {operation.gpu} | refused |\n"
+    yield "".join(f"\n`{engine}` with `device: {device}` is refused before any job: *{refusal}*\n"
+                  for (engine, device), refusal in REFUSED.items())  # fmt: skip
 
 
 def _contents(model: type[BaseModel]) -> Iterator[str]:

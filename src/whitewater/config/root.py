@@ -28,8 +28,8 @@ class Common(Section):
     )
     engine: Literal["auto", "dask", "local"] = Field(
         "auto",
-        description="dask: every step on Dask's workers; local: the fast body for one machine, without Dask, on the "
-        "CPU only; auto: dask on GPUs and where cluster.kind is attach, else local.",
+        description="Who runs the tasks of a step. dask: Dask's workers; local: threads of the step's process, on the "
+        "CPU only; auto: dask on GPUs and where cluster.kind is attach, else local. See docs/engines.md.",
     )
     run: Run = Run()
     refresh: bool = Field(

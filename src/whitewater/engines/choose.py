@@ -8,6 +8,10 @@ from typing import Any, Literal
 from whitewater.errors import ConfigError
 
 Engine = Literal["dask", "local"]
+# No operation has a body for these engines and devices.
+REFUSED = {
+    ("local", "gpu"): "engine is 'local', which runs on the CPU only: with device=gpu, set engine to auto or dask."
+}
 
 
 def choose(config: Mapping[str, Any], device: str) -> Engine:
@@ -15,11 +19,11 @@ def choose(config: Mapping[str, Any], device: str) -> Engine:
 
     ``auto`` is Dask on GPUs and where a scheduler is named, else the fast body for one machine.
 
-    Raises ConfigError if the latter is asked for on a GPU, or beside a scheduler.
+    Raises ConfigError if the one asked for is refused on the device, or the latter stands beside a scheduler.
     """
     attached = config["cluster"]["kind"] == "attach"
-    if config["engine"] == "local" and device == "gpu":
-        raise ConfigError("engine is 'local', which runs on the CPU only: with device=gpu, set engine to auto or dask.")
+    if refusal := REFUSED.get((config["engine"], device)):
+        raise ConfigError(refusal)
     if config["engine"] == "local" and attached:
         raise ConfigError("engine is 'local', but cluster.kind is 'attach': set engine to auto or dask to use it.")
     if config["engine"] == "auto":

@@ -1,6 +1,7 @@
 """The genomics application, as its entry point declares it."""
 
 from whitewater.application import Application
+from whitewater.engines.operations import Operation
 from whitewater_apps.genomics.config import Genomics
 
 GENOMICS = Application(
@@ -21,5 +22,13 @@ GENOMICS = Application(
         "plot",
         "manifest",
     ),
+    operations={
+        "ld_prune": Operation(cpu="NumPy, Numba", gpu="CuPy, CUDA by Numba"),
+        "relatedness": Operation(cpu="NumPy, Numba", gpu="CuPy, CUDA by Numba"),
+        "outliers": Operation(cpu="NumPy, Numba", gpu="CuPy, CUDA by Numba"),
+        "pca": Operation(cpu="NumPy, Numba", gpu="CuPy, CUDA by Numba"),
+        "project": Operation(cpu="NumPy, Numba", gpu="CuPy, CUDA by Numba"),
+        "umap": Operation(cpu="umap-learn, in the step's process", gpu="cuML, in the step's process"),
+    },
     headline="whitewater_apps.genomics.headline:headline",
 )

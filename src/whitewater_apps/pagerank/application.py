@@ -1,6 +1,7 @@
 """The pagerank application, as its entry point declares it."""
 
 from whitewater.application import Application
+from whitewater.engines.operations import Operation
 from whitewater_apps.pagerank.config import PageRank
 
 PAGERANK = Application(
@@ -20,6 +21,11 @@ PAGERANK = Application(
         "plot",
         "manifest",
     ),
+    operations={
+        "renumber": Operation(cpu="NumPy, Numba", gpu="CuPy, cuDF, CUDA by Numba"),
+        "pagerank": Operation(cpu="NumPy, Numba", gpu="CuPy, CUDA by Numba; cuGraph finds where to start"),
+        "communities": Operation(cpu="SciPy, Numba", gpu="CuPy, cuGraph, on one GPU"),
+    },
     commands={"query": "whitewater_apps.pagerank.query:main"},
     headline="whitewater_apps.pagerank.headline:headline",
 )

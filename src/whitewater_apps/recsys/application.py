@@ -1,6 +1,7 @@
 """The recsys application, as its entry point declares it."""
 
 from whitewater.application import Application
+from whitewater.engines.operations import Operation
 from whitewater_apps.recsys.config import Recsys
 
 RECSYS = Application(
@@ -18,6 +19,14 @@ RECSYS = Application(
         "plot",
         "manifest",
     ),
+    operations={
+        "fit": Operation(cpu="NumPy, pyarrow, Numba", gpu="CuPy, cuDF"),
+        "features": Operation(cpu="NumPy, pyarrow, Numba", gpu="CuPy, cuDF"),
+        "drift": Operation(cpu="NumPy, pyarrow, Numba", gpu="CuPy, cuDF"),
+        "train": Operation(
+            cpu="scikit-learn, XGBoost, in the step's process", gpu="cuML, XGBoost, in the step's process"
+        ),
+    },
     commands={"transform": "whitewater_apps.recsys.cli:main"},
     headline="whitewater_apps.recsys.headline:headline",
 )
