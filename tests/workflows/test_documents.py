@@ -2,6 +2,8 @@
 
 import re
 import subprocess
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,7 @@ TREES = ("src", "tests", "benchmarks", "workflows", "config", "envs", "docs", "n
 LINK = re.compile(r"\]\((?!https?://|mailto:)([^)#\s]+)[^)]*\)")
 PATH = re.compile(rf"(?<![\w./-])(?:{'|'.join(TREES)})/[\w./*-]*\w(?:\.\w+)?")
 COMMAND = re.compile(r"(?:`|^ {4})whitewater ([a-z]+)(?: ([a-z_]+))?", re.MULTILINE)
+IMPORT = re.compile(r"from (whitewater[\w.]*) import ([\w, ]+)")
 NAMES = applications(in_project())
 
 
@@ -43,6 +46,15 @@ def test_commands_are_those_that_there_are(document: str) -> None:
             assert name in (*NAMES[command].steps, *NAMES[command].commands)
         elif command != "bikes":  # the example of docs/architecture.md
             assert command in (*COMMANDS, *NAMES), command
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_imports_find_their_modules_and_names(document: str) -> None:
+    text = (ROOT / document).read_text().replace("\\n", "\n")
+    for module, names in IMPORT.findall(text):
+        if "bikes" not in module:
+            for name in re.findall(r"\w+", names.partition(" as ")[0]):
+                assert hasattr(import_module(module), name) or find_spec(f"{module}.{name}"), (module, name)
 
 
 RECIPES = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/recipes.md").read_text(), re.DOTALL)
