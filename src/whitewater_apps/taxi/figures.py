@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from whitewater.engines import Array
-from whitewater.figures import shapes, style
+from whitewater.figures import rejected, shapes, style
+from whitewater.figures.predictions import draw_predictions, interval
 from whitewater.figures.shapes import Look
 from whitewater_apps.taxi.rules import STRAY_MONTH
 
@@ -49,21 +50,10 @@ _BOROUGHS = {
 _OTHER_BOROUGH = Look("other", style.GREY, "X")
 _LONGEST_NAME = 30
 _ROW = 0.235
-_TENTHS, _CELLS, _NORMAL_95 = 10, 60, 1.96
-# Extremes that would leave the bulk of the trips in a corner; how many trips lie outside is said.
-_PREDICTED_RANGE, _OBSERVED_RANGE = (0.001, 0.999), 0.99
-_REASON_COLORS = (
-    style.ORANGE, style.SKY_BLUE, style.GREEN, style.BLUE, style.VERMILION, style.PURPLE, style.YELLOW, style.GREY,
-)  # fmt: skip
 _COMPARISONS = {"not_above": "≤", "not_at_least": "<", "not_below": "≥", "not_at_most": ">"}
 _UNITS = {"duration": " s", "trip_distance": " miles", "speed": " mph"} | dict.fromkeys(
     ("fare_amount", "tip_amount", "tolls_amount", "total_amount"), " $"
 )
-# Bars that leave room for the name of the month and the number of rows at each.
-_FEW_BARS = 18
-
-Month = Mapping[str, Any]
-
 
 # ---- tables of tips
 
@@ -318,7 +308,7 @@ def data_quality(quality: Mapping[str, Any]) -> Figure:
     counts: Counter[str] = Counter()
     for entry in entries:
         counts.update(entry["by_reason"])
-    reasons = shapes.most_frequent(counts, len(_REASON_COLORS))
+    reasons = shapes.most_frequent(counts, len(rejected.REASON_COLORS))
     regular = [entry for entry in entries if entry["month"] and entry["by_reason"].get(STRAY_MONTH) != entry["rows_in"]]
     services = [service for service in LOOKS if any(entry["service"] == service for entry in regular)]
     months = sorted({entry["month"] for entry in regular})
@@ -335,13 +325,14 @@ def data_quality(quality: Mapping[str, Any]) -> Figure:
     for row, service in enumerate(services):
         axes = body.add_subplot(grid[row, 0])
         of_service = {entry["month"]: entry for entry in regular if entry["service"] == service}
-        _draw_months(axes, of_service, months, reasons)
+        rejected.draw_months(axes, of_service, months, reasons)
         rows = sum(entry["rows_in"] for entry in of_service.values())
         axes.set_title(f"{LOOKS[service].name}, {style.count(rows)} rows")
         axes.tick_params(labelbottom=row == len(services) - 1)
     if not services:
         style.explain(body.add_subplot(grid[0, 0]), "No row has a month of its file.")
-    _draw_reasons(body.add_subplot(grid[:, 1]), reasons, rows_in=totals["rows_in"])
+    bars = {readable(reason): rows for reason, rows in reasons.items()}
+    rejected.draw_reasons(body.add_subplot(grid[:, 1]), bars, rows_in=totals["rows_in"])
     return figure
 
 
@@ -360,51 +351,7 @@ def readable(reason: str) -> str:
     return text.replace("_", " ").replace("dropoff", "drop-off") + after
 
 
-def _draw_months(axes: Axes, entries: Mapping[str, Month], months: Sequence[str], reasons: Mapping[str, int]) -> None:
-    """Stack the shares of the reasons in each month, and mark the share of rows that were rejected."""
-    rows_in, rows_out = (
-        np.array([entries[month][key] if month in entries else np.nan for month in months])
-        for key in ("rows_in", "rows_out")
-    )
-    few, places, top = len(months) <= _FEW_BARS, np.arange(len(months)), np.zeros(len(months))
-    width = 0.8 if few else 1.0
-    for reason, color in zip(reasons, _REASON_COLORS, strict=False):
-        rows = [_rows_of(entries[month], reason, reasons) if month in entries else 0 for month in months]
-        axes.bar(places, rows / rows_in, width, bottom=top, color=color)
-        top += rows / rows_in
-    rejected = 1 - rows_out / rows_in
-    axes.hlines(rejected, places - width / 2, places + width / 2, color=style.BLACK, linewidth=1.5 if few else 1)
-    if few:
-        for place in places[rows_in > 0].tolist():
-            text, height = style.short_count(int(rows_in[place])), max(top[place], rejected[place])
-            shapes.write_beside(axes, text, (place, height), (0, 2), ha="center")
-    middle, half = (len(months) - 1) / 2, max(len(months), 6) / 2 + 0.1
-    axes.set(xlim=(middle - half, middle + half), ylim=(0, 1.2 * np.nanmax([top, rejected]) or 1))
-    axes.set_ylabel("Share of rows")
-    axes.grid(visible=False, axis="x")
-    # Every month where they are few, else the first of each year.
-    years = [month[:4] for month in months]
-    ticks = {place: month for place, month in enumerate(months if few else years) if few or month not in years[:place]}
-    axes.set_xticks(list(ticks), list(ticks.values()), rotation=45 if _FEW_BARS / 2 < len(months) <= _FEW_BARS else 0)
-    shapes.in_percent(axes.yaxis)
-
-
-def _rows_of(entry: Month, reason: str, reasons: Mapping[str, int]) -> int:
-    rows: Mapping[str, int] = entry["by_reason"]
-    if reason == shapes.OTHER_REASONS:
-        return sum(number for name, number in rows.items() if name not in reasons)
-    return rows.get(reason, 0)
-
-
-def _draw_reasons(axes: Axes, reasons: Mapping[str, int], *, rows_in: int) -> None:
-    """Draw the rows of each reason in all months; its bars are the legend of the others."""
-    axes.set_title("All rows by reason")
-    if not reasons:
-        style.explain(axes, "No row was rejected.")
-        return
-    bars = {readable(reason): rows for reason, rows in reasons.items()}
-    colors = _REASON_COLORS[: len(bars)]
-    shapes.draw_bars(axes, bars, total=rows_in, colors=colors, xlabel="Share of all rows read", rows=5, room=1.5)
+# ---- predictions
 
 
 # ---- predictions
@@ -434,61 +381,10 @@ def predicted_against_observed(predictions: pd.DataFrame, *, metrics: Mapping[st
         for service in services:
             trips = predictions[predictions["service"] == service]
             axes, look, scores = next(panels), LOOKS[service], metrics["services"][service]["held_out"][model]
-            beyond = _draw_trips(axes, trips[model].to_numpy(float), trips["observed"].to_numpy(float), look)
+            beyond = draw_predictions(
+                axes, trips[model].to_numpy(float), trips["observed"].to_numpy(float), look, measure=MEASURE.lower()
+            )
             sample = f"n = {style.count(len(trips))}" + (f", {style.count(beyond)} outside" if beyond else "")
-            score = f"R² {_interval(scores['r2'], 1, 2)}, MAE {_interval(scores['mae'], 100, 1)} points"
+            score = f"R² {interval(scores['r2'], 1, 2)}, MAE {interval(scores['mae'], 100, 1)} points"
             axes.set_title(f"{look.name}, {name.lower()}\n{score}\n{sample}", size=9.5)
     return figure
-
-
-def tenths(predicted: Array, observed: Array) -> tuple[Array, Array, Array]:
-    """Return the mean predicted and the mean observed in each tenth of the predictions, and half its 95 % interval.
-
-    All float64 (tenths,); fewer than ten where many predictions are equal, because equal predictions stay together.
-    """
-    edges = np.unique(np.quantile(predicted, np.arange(1, _TENTHS) / _TENTHS))
-    tenth = np.searchsorted(edges, predicted, side="right")
-    trips = np.bincount(tenth, minlength=len(edges) + 1)
-    kept = trips > 1
-    trips = trips[kept]
-    x, y, squares = (
-        np.bincount(tenth, weights, len(kept))[kept] / trips for weights in (predicted, observed, observed**2)
-    )
-    deviation = np.sqrt(np.maximum(squares - y**2, 0) * trips / (trips - 1))
-    return x, y, _NORMAL_95 * deviation / np.sqrt(trips)
-
-
-def _draw_trips(axes: Axes, predicted: Array, observed: Array, look: Look) -> int:
-    """Draw the density of trips and the tenths, and return how many trips lie outside the axes."""
-    left, right = _widened(*np.quantile(predicted, _PREDICTED_RANGE))
-    top = _widened(0, float(np.quantile(observed, _OBSERVED_RANGE)))[1]
-    cells, *_ = np.histogram2d(predicted, observed, bins=_CELLS, range=((left, right), (0, top)))
-    density = np.log1p(cells).T
-    axes.imshow(
-        np.where(density > 0, density, np.nan), cmap=style.DENSITY, origin="lower", aspect="auto",
-        extent=(left, right, 0, top), vmin=0, vmax=1.6 * max(float(density.max()), 1.0), interpolation="nearest",
-    )  # fmt: skip
-    axes.plot([left, right], [left, right], "--", color=style.BLACK, linewidth=1)
-    x, y, margin = tenths(predicted, observed)
-    axes.errorbar(
-        x, y, yerr=margin, color=look.color, marker=look.mark, markeredgecolor="black", markersize=6, linewidth=1.5
-    )
-    measure = MEASURE.lower()
-    axes.set(xlim=(left, right), ylim=(0, top), xlabel=f"Predicted {measure}", ylabel=f"Observed {measure}")
-    axes.grid(visible=False)
-    shapes.in_percent(axes.xaxis, axes.yaxis)
-    return len(observed) - int(cells.sum())
-
-
-def _widened(low: float, high: float) -> tuple[float, float]:
-    """Return the range with some room, and of some width where all values are equal."""
-    room = max(0.03 * (high - low), 0.005)
-    return low - room, high + room
-
-
-def _interval(estimate: Mapping[str, float | None], factor: float, digits: int) -> str:
-    known = [factor * number for name in ("value", "low", "high") if (number := estimate[name]) is not None]
-    if len(known) < 3:
-        return "unknown"
-    value, low, high = known
-    return f"{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"

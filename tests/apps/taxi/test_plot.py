@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from tests.apps.pictures import labels_overlap, legend, no_text_is_cut, written
+from whitewater.figures.predictions import tenths
 from whitewater_apps.taxi import figures
-from whitewater_apps.taxi.figures import tenths
 
 MEANS = {"yellow": 0.25, "green": 0.21, "fhvhv": 0.045}
 BOROUGHS = ("Manhattan", "Brooklyn", "Queens", "Bronx")
