@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.contract.conftest import Scenario, scenario_of
-from tests.contract.executed import ROOT, handles_arrays, never_run, split_by_place
+from tests.contract.executed import handles_arrays, never_run, sources_of, split_by_place
 from tests.contract.recsys_steps import (
     TABLES,
     WORKFLOWS,
@@ -30,9 +30,9 @@ from whitewater.io.store import read_json
 # Modules, and packages, that see no array of a device, though their arrays have the same type: why not.
 HOST = {
     "sources": "read logs, before any device is asked",
-    "simulation": "makes logs, before any device is asked",
+    "synthetic": "makes logs, before any device is asked",
     "figures": "draw pictures",
-    **dict.fromkeys(("byte_strings", "category_kernels", "vocabulary"), "are about dictionaries"),
+    **dict.fromkeys(("byte_strings", "kernels", "vocabulary"), "are about dictionaries"),
     "feature_folder": "reads files into the host's memory, for batches",
 }
 # Lines in functions that handle arrays of a device which the strict one never comes to: why not.
@@ -41,7 +41,7 @@ ELSEWHERE = {
     'kind = column.values.dtype.name if isinstance(column, Numbers) else "lists or text"': "what an error says",
     "self._grow(int(strings.offsets[done + 1] - strings.offsets[done]))": "grows a table of the host",
 }
-DEVICE_CODE, HOST_CODE = split_by_place((ROOT / "recsys").rglob("*.py"), host=HOST)
+DEVICE_CODE, HOST_CODE = split_by_place(sources_of("features", "recsys"), host=HOST)
 
 
 @pytest.fixture(scope="module")
