@@ -19,9 +19,9 @@ from tests.graphs import Graph, write_edges
 from whitewater.config.base import Section
 from whitewater.engines import Device
 from whitewater.engines.config import Cluster
-from whitewater.graphs import power_iteration, solving
 from whitewater.graphs.build import plan as edge_plan
 from whitewater.graphs.config import Pagerank
+from whitewater.graphs.pagerank import power_iteration, solving
 from whitewater.io.store import read_json
 from whitewater.step import Output, Run
 from whitewater_apps.pagerank import config

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -28,6 +29,10 @@ from whitewater.engines.workers import Threads, Workers
 from whitewater.genotypes import decode, decode_gpu
 from whitewater.genotypes.linkage import pairs_gpu
 from whitewater.genotypes.linkage.pairs import correlated_variants
+from whitewater.graphs import communities_gpu, library_gpu
+from whitewater.graphs.communities import find_communities
+from whitewater.graphs.pagerank import in_edges_gpu
+from whitewater.graphs.pagerank.in_edges import CpuInEdges
 from whitewater.learn import estimators
 from whitewater.tables.blocks import Block, Encoded, Kind, RawBlock
 from whitewater.tables.columns import Categories, Column, Lists, Numbers, moved
@@ -37,7 +42,7 @@ if TYPE_CHECKING:
     from whitewater.engines.choose import Engine
     from whitewater.engines.config import Cluster
     from whitewater.genotypes.genotypes import Genotypes
-    from whitewater.graphs.in_edges import Edges, InEdges
+    from whitewater.graphs.edges import Edges
 
 CPU = Device()
 # As `whitewater.tables.blocks` defines the kinds.
@@ -87,20 +92,6 @@ class StrictDevice(Device):
 
     def group_accumulator(self, groups: Sequence[int], *, medians: bool = True) -> StrictAccumulator:
         return StrictAccumulator(groups, medians=medians)
-
-    def in_edges(self, edges: Edges, *, out_degree: Array, threads: int, keep: bool) -> StrictInEdges:
-        return StrictInEdges(CPU.in_edges(edges, out_degree=out_degree, threads=threads, keep=keep))
-
-    def library_ranks(
-        self, edges: Edges, *, damping: float, restart: Array | None, tolerance: float, iterations: int
-    ) -> Array | None:
-        if restart is not None and not isinstance(restart, np.ndarray):
-            raise TypeError("the restart of library_ranks is on the host")
-        # A start like any other.
-        return on_device(np.random.default_rng(0).dirichlet(np.ones(edges.targets)))
-
-    def communities(self, edges: Edges, *, method: Literal["leiden", "louvain"], resolution: float, seed: int) -> Array:
-        return CPU.communities(edges, method=method, resolution=resolution, seed=seed)
 
     def free_memory(self) -> int | None:
         return 2**30
@@ -179,11 +170,20 @@ def mark_correlated(genotypes: Genotypes, sums: Array, stops: Any, threshold: fl
         marked[first, second - first - 1] = True
 
 
-class StrictInEdges:
-    """Takes arrays of the device."""
+def library_ranks(
+    edges: Edges, *, damping: float, restart: Array | None, tolerance: float, iterations: int
+) -> Array | None:
+    """Stand for `gpu_library_ranks`: a start like any other."""
+    if restart is not None and not isinstance(restart, np.ndarray):
+        raise TypeError("the restart of library_ranks is on the host")
+    return on_device(np.random.default_rng(0).dirichlet(np.ones(edges.targets)))
 
-    def __init__(self, in_edges: InEdges) -> None:
-        self._on_cpu = in_edges
+
+class StrictInEdges:
+    """Stands for `GpuInEdges`, whose kernels Numba's simulator runs (`test_graph_kernels`)."""
+
+    def __init__(self, edges: Edges) -> None:
+        self._on_cpu = CpuInEdges(edges, out_degree=np.empty(0), threads=1, keep=False)
 
     def pull(self, shares: Array, out: Array) -> None:
         self._on_cpu.pull(on_host(shares, "float64"), on_host(out, "float64"))
@@ -341,6 +341,9 @@ def stand_in_for_cupy() -> Iterator[None]:
         patch.setattr(decode_gpu, "gpu_expand_genotypes", expand_genotypes)
         patch.setattr(decode_gpu, "gpu_count_genotypes", count_genotypes)
         patch.setattr(pairs_gpu, "gpu_mark_correlated", mark_correlated)
+        patch.setattr(in_edges_gpu, "GpuInEdges", StrictInEdges)
+        patch.setattr(library_gpu, "gpu_library_ranks", library_ranks)
+        patch.setattr(communities_gpu, "gpu_communities", partial(find_communities, CPU))
         # Several slabs of tiny data, and a shorter last one.
         patch.setitem(decode.SLAB_CELLS, "gpu", 997)
         for name, module in stand_ins_for_libraries().items():

@@ -58,15 +58,15 @@ def test_the_sums_are_those_of_scipy(simulated: Simulated, name: str) -> None:
 def test_the_kernels_compile_for_a_gpu(monkeypatch: pytest.MonkeyPatch, index: str) -> None:
     from numba import cuda, types
 
-    from whitewater.graphs import in_edge_kernels_gpu as gpu_graph_kernels
+    from whitewater.graphs.pagerank import in_edges_gpu
 
     def array(dtype: Any, dimensions: int = 1) -> Any:
         return types.Array(dtype, dimensions, "C")
 
     numbers, wide, values = array(getattr(types, index)), array(types.int64), array(types.float64)
     signatures = {
-        gpu_graph_kernels.gpu_add_up: [array(types.int64, 2), numbers, values, values, values],
-        gpu_graph_kernels.gpu_add_segments: [wide, values, values],
+        in_edges_gpu.gpu_add_up: [array(types.int64, 2), numbers, values, values, values],
+        in_edges_gpu.gpu_add_segments: [wide, values, values],
     }
     # Functions that a kernel calls are compiled for the GPU that is there: here, one that is not.
     absent = SimpleNamespace(compute_capability=H200)

@@ -18,8 +18,8 @@ from tests.contract.strict_device import cupy_of_devices, on_device, on_host
 from tests.graphs import Graph, random_graph
 from whitewater.engines import Array
 from whitewater.errors import ResourceError
-from whitewater.graphs.communities import gpu_communities
-from whitewater.graphs.in_edges import Edges
+from whitewater.graphs.communities_gpu import gpu_communities
+from whitewater.graphs.edges import Edges
 from whitewater.graphs.library_gpu import gpu_library_ranks
 
 VERTICES = 60

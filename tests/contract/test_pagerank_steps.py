@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.contract.conftest import Scenario, scenario_of
-from tests.contract.executed import ROOT, handles_arrays, never_run, split_by_place
+from tests.contract.executed import ROOT, handles_arrays, never_run, sources_of, split_by_place
 from tests.contract.pagerank_steps import (
     GRAPHS,
     GROUPS,
@@ -32,8 +32,8 @@ from whitewater.io.store import read_json
 HOST = {
     **dict.fromkeys(("edge_files", "edges", "edges_of_files", "edges_folder"),
                     "makes the folder of edges, before any device is asked"),
-    **dict.fromkeys(("index", "index_folder", "postings", "token_kernels"), "makes the index, of text"),
-    "edge_plan": "plans by what the footers of files say",
+    "index": "makes the index, of text",
+    "plan": "plans by what the footers of files say",
     "graph_folder": "reads files into the host's memory, and writes them from it",
 }  # fmt: skip
 # Lines in functions that handle arrays of a device which the strict one never comes to: why not.
@@ -41,8 +41,8 @@ ON_HOST = {
     "table = table[read(own.ranks)]": "the encoder of a GPU has no ranks; both arrays are the host's",
     "return None": "a folder whose vertices have names has a table of them",
 }
-DEVICE_CODE, HOST_CODE = split_by_place((ROOT / "pagerank").rglob("*.py"), host=HOST)
-EDGE_KEYS = ROOT / "devices" / "edge_keys.py"
+DEVICE_CODE, HOST_CODE = split_by_place(sources_of("graphs", "pagerank"), host=HOST)
+EDGE_KEYS = ROOT / "graphs" / "build" / "merge_gpu.py"
 
 
 @pytest.fixture(scope="module")

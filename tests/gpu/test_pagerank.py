@@ -30,12 +30,13 @@ from whitewater.engines import Device, resolve
 from whitewater.engines.config import Cluster
 from whitewater.engines.gpu_cluster import peak_allocated
 from whitewater.graphs.build.keys import CodeNumbers, KeyedEdges, Rule, merge_edges
-from whitewater.graphs.communities import Method
+from whitewater.graphs.communities import Method, find_communities
 from whitewater.graphs.config import Pagerank
+from whitewater.graphs.edges import Edges
 from whitewater.graphs.graph_folder import GraphFolder, open_graph
-from whitewater.graphs.in_edges import Edges
 from whitewater.graphs.library_gpu import library_bytes
-from whitewater.graphs.solving import VECTORS, Problem, solve_alone
+from whitewater.graphs.pagerank.in_edges import hold_in_edges
+from whitewater.graphs.pagerank.solving import VECTORS, Problem, solve_alone
 from whitewater.io.store import read_json
 
 pytestmark = pytest.mark.gpu
@@ -107,7 +108,7 @@ def test_sums_agree_where_there_are_many_blocks_of_threads(gpu: Device, larger: 
 
     def sums_on(device: Device) -> Any:
         out = device.xp.empty(VERTICES)
-        held = device.in_edges(edges, out_degree=larger.out_degree, threads=1, keep=True)
+        held = hold_in_edges(device, edges, out_degree=larger.out_degree, threads=1, keep=True)
         held.pull(device.to_device(shares), out)
         return device.to_host(out)
 
@@ -145,7 +146,7 @@ def test_communities_take_no_more_memory_than_is_forecast(gpu: Device, larger: G
 
 def _communities(device: Device, path: Path, method: Method) -> None:
     graph = open_graph(path)
-    device.communities(Edges(graph.indptr, graph.sources, graph.weights), method=method, resolution=1.0, seed=0)
+    find_communities(device, Edges(graph.indptr, graph.sources, graph.weights), method=method, resolution=1.0, seed=0)
 
 
 def _peak(device: Device, function: Callable[..., object], *arguments: object) -> int:

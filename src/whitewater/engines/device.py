@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from whitewater.engines.choose import Engine
     from whitewater.engines.config import Cluster
     from whitewater.engines.workers import Workers
-    from whitewater.graphs.in_edges import Edges, InEdges
     from whitewater.tables.blocks import Block, Kind, RawBlock
     from whitewater.tables.columns import Column
     from whitewater.tables.group_statistics import GroupAccumulator
@@ -102,40 +101,6 @@ class Device:
         from whitewater.tables.group_statistics import CpuGroupAccumulator
 
         return CpuGroupAccumulator(groups, medians=medians)
-
-    def in_edges(self, edges: Edges, *, out_degree: Array, threads: int, keep: bool) -> InEdges:
-        """Return in-edges that numbers are pulled along many times.
-
-        ``out_degree``, int64 (vertices,) on the host, is that of all vertices. On the CPU ``keep`` says that there is
-        memory for a copy of the edges, see `whitewater.graphs.in_edges.kept_bytes`; without it they are read where
-        they are, in order, each time. A GPU keeps them always. The sums are the same.
-        """
-        from whitewater.graphs.in_edges import CpuInEdges
-
-        return CpuInEdges(edges, out_degree=out_degree, threads=threads, keep=keep)
-
-    def library_ranks(
-        self, edges: Edges, *, damping: float, restart: Array | None, tolerance: float, iterations: int
-    ) -> Array | None:
-        """Return PageRank by the device's graph library, float64 (vertices,), on the device, or None.
-
-        ``edges`` are those of all vertices, at least one; ``restart``, float64 (vertices,) on the host, is the
-        personalization, if any. It is a result of the library's own tolerance and rounding, for a start. None where
-        there is no such library, or the graph does not fit into the device's memory as the library holds it.
-        """
-        return None
-
-    def communities(self, edges: Edges, *, method: Literal["leiden", "louvain"], resolution: float, seed: int) -> Array:
-        """Return the community of each vertex, int64 (vertices,) on the host, numbered anyhow.
-
-        ``edges`` are those of all vertices; their directions do not count. Which communities are found depends on the
-        device; their modularity is about the same.
-
-        Raises ResourceError where they do not fit into the device's own memory.
-        """
-        from whitewater.graphs.communities import cpu_communities
-
-        return cpu_communities(edges, method=method, resolution=resolution, seed=seed)
 
     def workers(
         self, settings: Cluster, *, threads: int, engine: Engine = "local", large: bool = False

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from whitewater.engines.choose import Engine
     from whitewater.engines.config import Cluster
     from whitewater.engines.workers import Workers
-    from whitewater.graphs.in_edges import Edges, InEdges
     from whitewater.tables.blocks import Block, Kind, RawBlock
     from whitewater.tables.columns import Column
     from whitewater.tables.group_statistics import GroupAccumulator
@@ -96,27 +95,11 @@ class GpuDevice(Device):
 
         return GpuGroupAccumulator(groups, medians=medians)
 
-    def in_edges(self, edges: Edges, *, out_degree: Array, threads: int, keep: bool) -> InEdges:
-        from whitewater.graphs.in_edges import GpuInEdges
+    def free_memory(self) -> int:
+        import cupy
 
-        return GpuInEdges(edges)
-
-    def library_ranks(
-        self, edges: Edges, *, damping: float, restart: Array | None, tolerance: float, iterations: int
-    ) -> Array | None:
-        from whitewater.graphs.library_gpu import gpu_library_ranks
-
-        return gpu_library_ranks(edges, damping=damping, restart=restart, tolerance=tolerance, iterations=iterations)
-
-    def communities(self, edges: Edges, *, method: Literal["leiden", "louvain"], resolution: float, seed: int) -> Array:
-        from whitewater.graphs.communities import gpu_communities
-
-        return gpu_communities(edges, method=method, resolution=resolution, seed=seed)
-
-    def free_memory(self) -> int | None:
-        from whitewater.graphs.library_gpu import gpu_free_memory
-
-        return gpu_free_memory()
+        free, _ = cupy.cuda.runtime.memGetInfo()
+        return int(free)
 
     def read_columns(
         self, path: Path, row_group: int, names: Sequence[str], *, start: int = 0, rows: int | None = None

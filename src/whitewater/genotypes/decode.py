@@ -15,8 +15,8 @@ from whitewater.genotypes.decode_cpu import (
 )
 from whitewater.genotypes.genotypes import Genotypes
 
-# Cells of the float32 matrix that genotypes are expanded to at once. CPU: 256 variants of 2,500 samples, 2.5 MB, stay in
-# the cache of a core between two products. GPU: 1 GiB, since products of long matrices keep it busy.
+# Cells of the float32 matrix that genotypes are expanded to at once. CPU: 256 variants of 2,500 samples, 2.5 MB, stay
+# in the cache of a core between two products. GPU: 1 GiB, since products of long matrices keep it busy.
 SLAB_CELLS = {"cpu": 640_000, "gpu": 2**28}
 
 

@@ -9,15 +9,12 @@ gives the same communities everywhere.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from whitewater.engines import Array
-from whitewater.errors import ResourceError
-from whitewater.graphs.in_edges import Edges
-from whitewater.graphs.library_gpu import MOST_EDGES, gpu_free_memory, library_bytes
+from whitewater.engines import Array, Device
+from whitewater.graphs.edges import Edges
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -35,8 +32,18 @@ def communities_bytes(edges: Edges) -> int:
     return 3 * 2 * len(edges.sources) * (edges.sources.itemsize + 8) + 120 * edges.targets
 
 
-def cpu_communities(edges: Edges, *, method: Method, resolution: float, seed: int) -> Array:
-    """Return the community of each vertex; see `whitewater.engines.device.Device.communities`."""
+def find_communities(device: Device, edges: Edges, *, method: Method, resolution: float, seed: int) -> Array:
+    """Return the community of each vertex, int64 (vertices,) on the host, numbered anyhow.
+
+    ``edges`` are those of all vertices; their directions do not count. Which communities are found depends on the
+    device; their modularity is about the same.
+
+    Raises ResourceError where they do not fit into the device's own memory.
+    """
+    if device.name == "gpu":
+        from whitewater.graphs.communities_gpu import gpu_communities
+
+        return gpu_communities(edges, method=method, resolution=resolution, seed=seed)
     random = np.random.default_rng(seed)
     labels = np.arange(edges.targets)
     if not len(edges.sources):
@@ -61,7 +68,7 @@ def _one_round(
     graph: csr_array, labels: Array, *, method: Method, resolution: float, random: np.random.Generator
 ) -> Array:
     """Move vertices, then what they were merged into, until nothing is merged any more."""
-    from whitewater.graphs.community_kernels import move_vertices, refine
+    from whitewater.graphs.communities_cpu import move_vertices, refine
 
     strength = graph.sum(axis=1)
     share = resolution / strength.sum()
@@ -88,7 +95,7 @@ def _merged(graph: csr_array, parts: Array) -> csr_array:
     """Return the graph of the parts."""
     from scipy.sparse import csr_array
 
-    from whitewater.graphs.community_kernels import merge
+    from whitewater.graphs.communities_cpu import merge
 
     members = np.argsort(parts, kind="stable")
     count = int(parts.max()) + 1
@@ -118,52 +125,3 @@ def _numbered(labels: Array) -> Array:
     present[labels] = 1
     numbers: Array = (np.cumsum(present) - 1)[labels]
     return numbers
-
-
-def gpu_communities(edges: Edges, *, method: Method, resolution: float, seed: int) -> Array:
-    """Return the communities that cuGraph finds; its Louvain has no seed.
-
-    Raises ResourceError if the graph, as cuGraph holds it, does not fit into the GPU's memory.
-    """
-    import cugraph
-    import cupy
-
-    # Both directions of each edge.
-    needed, free = 2 * library_bytes(edges), gpu_free_memory()
-    if needed > free or 2 * len(edges.sources) > MOST_EDGES:
-        raise ResourceError(
-            f"communities of {len(edges.sources):,} edges need about {needed / 1e9:.1f} GB of GPU memory, but "
-            f"{free / 1e9:.1f} GB are free, and cuGraph takes {MOST_EDGES // 2:,} edges at most. Set "
-            "communities.method to none, or device=cpu."
-        )
-    labels: npt.NDArray[np.int64] = np.arange(edges.targets)
-    if not len(edges.sources):
-        return labels
-    graph = _gpu_undirected(edges)
-    if method == "leiden":
-        found, _ = cugraph.leiden(graph, resolution=resolution, random_state=seed)
-    else:
-        found, _ = cugraph.louvain(graph, resolution=resolution)
-    # A vertex without edges is in no edge list, and is a community of its own.
-    labels += edges.targets
-    labels[cupy.asnumpy(found["vertex"].values)] = cupy.asnumpy(found["partition"].values)
-    return labels
-
-
-def _gpu_undirected(edges: Edges) -> Any:
-    """Return cuGraph's graph with each pair of ends once, the weights of both directions added up."""
-    import cudf
-    import cugraph
-    import cupy
-
-    offsets, sources = cupy.asarray(edges.offsets - edges.offsets[0]), cupy.asarray(edges.sources)
-    targets = cupy.searchsorted(offsets, cupy.arange(len(sources)), side="right") - 1
-    targets = targets.astype(edges.sources.dtype)
-    weights = cupy.ones(len(sources), np.float64) if edges.weights is None else cupy.asarray(edges.weights)
-    table = cudf.DataFrame(
-        {"one": cupy.minimum(sources, targets), "other": cupy.maximum(sources, targets), "weight": weights}
-    )
-    pairs = table.groupby(["one", "other"], sort=True).agg({"weight": "sum"}).reset_index()
-    graph = cugraph.Graph(directed=False)
-    graph.from_cudf_edgelist(pairs, source="one", destination="other", weight="weight")
-    return graph

@@ -12,7 +12,7 @@ import numpy as np
 
 from whitewater.engines import Array
 from whitewater.engines.kernel import kernel, part
-from whitewater.graphs.in_edges import Edges
+from whitewater.graphs.edges import Edges
 
 
 def components(blocks: Iterable[tuple[int, Edges]], vertices: int) -> Array:

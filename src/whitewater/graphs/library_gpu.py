@@ -1,4 +1,4 @@
-"""cuGraph's PageRank and communities, where there is a GPU and the graph fits into its memory."""
+"""cuGraph's PageRank, where the graph fits into the memory of a GPU."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import logging
 from typing import Any
 
 from whitewater.engines import Array
-from whitewater.graphs.in_edges import Edges
+from whitewater.engines.gpu import GpuDevice
+from whitewater.graphs.edges import Edges
 
 logger = logging.getLogger(__name__)
 # Of an edge list cuGraph makes compressed rows by sorting: it holds the list, a sorted copy, the rows and work space.
@@ -18,10 +19,14 @@ MOST_EDGES = 2_147_483_100
 def gpu_library_ranks(
     edges: Edges, *, damping: float, restart: Array | None, tolerance: float, iterations: int
 ) -> Array | None:
-    """Return cuGraph's PageRank; see `whitewater.engines.device.Device.library_ranks`."""
+    """Return cuGraph's PageRank, float64 (vertices,), on the device, or None where the graph does not fit.
+
+    ``edges`` are those of all vertices, at least one; ``restart``, float64 (vertices,) on the host, is the
+    personalization, if any. It is a result of the library's own tolerance and rounding, for a start.
+    """
     # What the library gives back stays with RMM's pool, which CUDA does not call free; our own edges and vectors of the
     # vertices, for which there is as much room again, must fit beside it.
-    needed, free = library_bytes(edges) + 2 * edges.nbytes, gpu_free_memory()
+    needed, free = library_bytes(edges) + 2 * edges.nbytes, GpuDevice().free_memory()
     if needed > free or len(edges.sources) > MOST_EDGES:
         logger.info(
             "cuGraph takes %s edges at most, and with our own would need about %.2f GB of GPU memory; %.2f GB are free",
@@ -57,14 +62,6 @@ def gpu_library_ranks(
 def library_bytes(edges: Edges) -> int:
     """Return about the bytes of device memory that cuGraph takes for a graph and an algorithm on it."""
     return len(edges.sources) * COPIES * (2 * edges.sources.itemsize + 8) + 8 * 8 * edges.targets
-
-
-def gpu_free_memory() -> int:
-    """Return the bytes of the GPU's memory that are free."""
-    import cupy
-
-    free, _ = cupy.cuda.runtime.memGetInfo()
-    return int(free)
 
 
 def _directed_graph(edges: Edges) -> Any:

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from whitewater.engines import Device
-from whitewater.graphs import in_edges
-from whitewater.graphs.in_edges import Edges
+from whitewater.graphs.edges import Edges
+from whitewater.graphs.pagerank import in_edges
+from whitewater.graphs.pagerank.in_edges import hold_in_edges
 
 
 def edges_of(
@@ -34,7 +35,7 @@ def pull(
     edges: Edges, shares: npt.NDArray[np.float64], *, threads: int = 1, keep: bool = True
 ) -> npt.NDArray[np.float64]:
     out_degree = np.bincount(edges.sources, minlength=len(shares))
-    held = Device().in_edges(edges, out_degree=out_degree, threads=threads, keep=keep)
+    held = hold_in_edges(Device(), edges, out_degree=out_degree, threads=threads, keep=keep)
     sums = np.full(edges.targets, np.nan)
     held.pull(shares, sums)
     return sums
@@ -114,7 +115,7 @@ def test_kept_edges_need_no_memory_of_those_that_are_mapped() -> None:
     edges = edges_of(np.array([3, 0, 5]), 6, weighted=False, seed=0)
     shares = np.arange(6.0)
     out_degree = np.bincount(edges.sources, minlength=6)
-    held = Device().in_edges(edges, out_degree=out_degree, threads=1, keep=True)
+    held = hold_in_edges(Device(), edges, out_degree=out_degree, threads=1, keep=True)
     expected = row_sums(edges, shares)
     edges.sources[:] = 0
     sums = np.empty(3)
@@ -137,8 +138,5 @@ def test_edges_in_mapped_files_are_pulled_along_where_they_are(tmp_path: Path, k
     assert pull(mapped.between(1, 3), shares, keep=keep).tolist() == row_sums(edges, shares)[1:]
 
 
-def test_the_cpu_has_no_library_and_no_memory_of_its_own() -> None:
-    edges = edges_of(np.array([1]), 1, weighted=False, seed=0)
-    device = Device()
-    assert device.library_ranks(edges, damping=0.85, restart=None, tolerance=1e-6, iterations=9) is None
-    assert device.free_memory() is None
+def test_the_cpu_has_no_memory_of_its_own() -> None:
+    assert Device().free_memory() is None

@@ -13,7 +13,7 @@ import pytest
 from tests.graphs import Graph, random_graph, rank
 from whitewater.errors import InputError
 from whitewater.graphs.graph_folder import GraphFolder
-from whitewater.graphs.personalization import read_personalization
+from whitewater.graphs.pagerank.personalization import read_personalization
 from whitewater.graphs.vertex_ids import vertex_ids
 
 NAMES = ("https://a.example/", "https://b.example/x", "https://b.example/ü", "plain, with a comma")

@@ -21,10 +21,11 @@ from tests.real_data import needs_real_data, real_data
 from whitewater.engines import Device
 from whitewater.engines.config import Cluster
 from whitewater.errors import InputError, IntegrityError, ResourceError
-from whitewater.graphs import solving
+from whitewater.graphs.edges import Edges
 from whitewater.graphs.graph_folder import GraphWriter, open_graph
-from whitewater.graphs.in_edges import Edges
-from whitewater.graphs.power_iteration import ROUNDING
+from whitewater.graphs.pagerank import solving
+from whitewater.graphs.pagerank.in_edges import hold_in_edges
+from whitewater.graphs.pagerank.power_iteration import ROUNDING
 
 Ranks = npt.NDArray[np.float64]
 
@@ -148,7 +149,7 @@ def test_the_bound_holds_where_only_rounding_is_left(tmp_path: Path) -> None:
 def test_a_vertex_that_a_million_lead_to_is_added_up_as_exactly_as_any() -> None:
     edges = Edges(np.array([0, 1_000_003]), np.zeros(1_000_003, np.int32))
     sums = np.empty(1)
-    Device().in_edges(edges, out_degree=np.array([1_000_003]), threads=1, keep=False).pull(np.array([0.1]), sums)
+    hold_in_edges(Device(), edges, out_degree=np.array([1_000_003]), threads=1, keep=False).pull(np.array([0.1]), sums)
     assert abs(Fraction(float(sums[0])) / (1_000_003 * Fraction(0.1)) - 1) <= ROUNDING
 
 
@@ -182,7 +183,7 @@ LIMITED = """
 import resource, sys
 from pathlib import Path
 from tests.graphs import rank
-from whitewater.graphs import solving
+from whitewater.graphs.pagerank import solving
 from whitewater.graphs.graph_folder import open_graph
 
 few, graph, out = (Path(each) for each in sys.argv[1:4])

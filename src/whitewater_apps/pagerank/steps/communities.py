@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from whitewater.engines import Device, memory
 from whitewater.errors import IntegrityError
-from whitewater.graphs.communities import communities_bytes
+from whitewater.graphs.communities import communities_bytes, find_communities
 from whitewater.graphs.components import components
+from whitewater.graphs.edges import Edges
 from whitewater.graphs.graph_folder import GraphFolder, open_graph
-from whitewater.graphs.in_edges import Edges
-from whitewater.graphs.solving import SMALL_EDGES
+from whitewater.graphs.pagerank.solving import SMALL_EDGES
 from whitewater.io.folder import Files
 from whitewater.io.store import write_json
 from whitewater.script import main
@@ -71,7 +71,7 @@ def find_groups(graph: Path, *, settings: Communities, device: Device) -> Groups
         return Groups(joined, np.full(folder.vertices, -1), None)
     edges = _edges(folder)
     labels = numbered_by_size(
-        device.communities(edges, method=settings.method, resolution=settings.resolution, seed=settings.seed)
+        find_communities(device, edges, method=settings.method, resolution=settings.resolution, seed=settings.seed)
     )
     return Groups(joined, labels, modularity(edges, labels, resolution=settings.resolution))
 

@@ -13,8 +13,8 @@ from whitewater.engines import memory
 from whitewater.errors import IntegrityError
 from whitewater.graphs.config import Pagerank
 from whitewater.graphs.graph_folder import GraphFolder, open_graph
-from whitewater.graphs.personalization import read_personalization
-from whitewater.graphs.solving import VECTORS, Problem, Solution, solve
+from whitewater.graphs.pagerank.personalization import read_personalization
+from whitewater.graphs.pagerank.solving import VECTORS, Problem, Solution, solve
 from whitewater.io.store import write_json
 from whitewater.script import main
 from whitewater.step import Output, Run

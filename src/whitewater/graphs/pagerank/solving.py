@@ -14,10 +14,11 @@ from whitewater.engines import Array, Device, memory, resolve
 from whitewater.engines.workers import Workers
 from whitewater.errors import InputError, ResourceError
 from whitewater.graphs.config import Pagerank
+from whitewater.graphs.edges import Edges
 from whitewater.graphs.edges_folder import LARGEST_WEIGHT
 from whitewater.graphs.graph_folder import GraphFolder, open_graph
-from whitewater.graphs.in_edges import Edges, InEdges, kept_bytes
-from whitewater.graphs.power_iteration import Iteration, Vectors, power_iteration
+from whitewater.graphs.pagerank.in_edges import InEdges, hold_in_edges, kept_bytes
+from whitewater.graphs.pagerank.power_iteration import Iteration, Vectors, power_iteration
 from whitewater.step import Run
 
 # Below, workers would take longer to start than the iteration takes.
@@ -111,9 +112,11 @@ def solve_alone(problem: Problem) -> Solution:
 def _library_ranks(problem: Problem) -> Array | None:
     settings = problem.settings
     wanted = settings.library and settings.definition == "networkx"
-    if not wanted or problem.folder.edges < SMALL_EDGES:
+    if problem.device.name != "gpu" or not wanted or problem.folder.edges < SMALL_EDGES:
         return None
-    return problem.device.library_ranks(
+    from whitewater.graphs.library_gpu import gpu_library_ranks
+
+    return gpu_library_ranks(
         problem.edges,
         damping=settings.damping,
         restart=problem.personalization,
@@ -123,7 +126,7 @@ def _library_ranks(problem: Problem) -> Array | None:
 
 
 def _hold(problem: Problem, edges: Edges) -> InEdges:
-    """Return edges as the device likes them, kept in memory where there is room; else they stream from the disk."""
+    """Load edges in the device's layout. Keep them in memory if they fit; otherwise stream them from disk."""
     vertices = problem.folder.vertices
     free = problem.device.free_memory()
     needed = edges.nbytes + VECTORS * 8 * vertices
@@ -134,7 +137,9 @@ def _hold(problem: Problem, edges: Edges) -> InEdges:
         )
     # Other workers of this machine may keep the other edges.
     keep = kept_bytes(problem.folder.edges, vertices) < memory.available() // 2
-    return problem.device.in_edges(edges, out_degree=problem.folder.out_degree, threads=problem.threads, keep=keep)
+    return hold_in_edges(
+        problem.device, edges, out_degree=problem.folder.out_degree, threads=problem.threads, keep=keep
+    )
 
 
 class HeldEdges:

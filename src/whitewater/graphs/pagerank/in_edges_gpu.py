@@ -1,4 +1,7 @@
-"""Our kernels on graphs for the GPU; see `whitewater.engines.gpu_kernels` for why they are in a module of their own."""
+"""Numbers pulled along edges on a GPU; see `whitewater.graphs.pagerank.in_edges`.
+
+Numba's simulator puts its own `cuda` among the globals of a kernel, so that is where the kernel must find it.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import numpy as np
 from numba import config, cuda
 
 from whitewater.engines import Array
+from whitewater.graphs.edges import Edges
 
 # Blocks of few rows are no mistake here.
 config.CUDA_LOW_OCCUPANCY_WARNINGS = False
@@ -14,6 +18,37 @@ THREADS = 256
 TEAM = 8
 # Edges of a segment at most.
 SEGMENT = 1024
+
+
+class GpuInEdges:
+    """Edges in the memory of a GPU.
+
+    Rows are cut into segments, so that one with many edges is shared by many threads (after Bell and Garland:
+    Implementing sparse matrix-vector multiplication on throughput-oriented processors, SC 2009). A team of threads adds
+    up each segment, then a team adds up the segments of each row, in a fixed order.
+    """
+
+    def __init__(self, edges: Edges) -> None:
+        import cupy
+
+        offsets = cupy.asarray(edges.offsets - edges.offsets[0])
+        self._sources = cupy.asarray(edges.sources)
+        self._weights = cupy.asarray(np.empty(0) if edges.weights is None else edges.weights)
+        self._first = cupy.zeros(edges.targets + 1, np.int64)
+        self._first[1:] = cupy.cumsum(-(-(offsets[1:] - offsets[:-1]) // SEGMENT))
+        numbers = cupy.arange(int(self._first[-1]))
+        rows = cupy.searchsorted(self._first, numbers, side="right") - 1
+        starts = offsets[rows] + (numbers - self._first[rows]) * SEGMENT
+        self._segments = cupy.stack([starts, cupy.minimum(starts + SEGMENT, offsets[rows + 1])], axis=1)
+        self._sums = cupy.empty(len(numbers), np.float64)
+
+    def pull(self, shares: Array, out: Array) -> None:
+        """Fill ``out`` with the sums."""
+        if len(self._sums):
+            blocks = -(-len(self._sums) * TEAM // THREADS)
+            gpu_add_up[blocks, THREADS](self._segments, self._sources, self._weights, shares, self._sums)
+        if len(out):
+            gpu_add_segments[-(-len(out) * TEAM // THREADS), THREADS](self._first, self._sums, out)
 
 
 @cuda.jit

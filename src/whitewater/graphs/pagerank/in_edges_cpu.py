@@ -1,4 +1,4 @@
-"""The kernels of `whitewater.graphs.in_edges` for the CPU."""
+"""The kernels of `whitewater.graphs.pagerank.in_edges` for the CPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Edges by their targets, and numbers pulled along them: the sparse product of PageRank.
+"""Numbers pulled along edges: the sparse product of PageRank.
 
 To pull is to add up, for each target, ``weight * shares[source]`` over its in-edges, float64, without a transposed copy
 and without atomic additions. The order of each sum is fixed: on the CPU four sums take the edges of a run in turn,
@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from mmap import MADV_SEQUENTIAL, mmap
@@ -24,7 +23,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from whitewater.engines import Array
+from whitewater.engines import Array, Device
+from whitewater.graphs.edges import Edges
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,33 +34,6 @@ _PART_EDGES = 1 << 18
 _PARTS_A_THREAD = 8
 # Groups by out-degree, from 2**-2 times the mean and less to 2**5 times and more.
 _LEAST_GROUP, _LAST_GROUP = -2, 5
-
-
-@dataclass(frozen=True)
-class Edges:
-    """In-edges of consecutive targets, on the host, memory-mapped perhaps."""
-
-    # int64 (targets + 1,): the edges of target t are from ``offsets[t]`` to ``offsets[t + 1]``, less ``offsets[0]``
-    offsets: npt.NDArray[np.int64]
-    sources: Array  # int32 or int64 (edges,): numbers of vertices, ascending within a target
-    weights: npt.NDArray[np.float64] | None = None  # float64 (edges,), or None where each is 1
-
-    @property
-    def targets(self) -> int:
-        """The number of targets."""
-        return len(self.offsets) - 1
-
-    @property
-    def nbytes(self) -> int:
-        """About the bytes that the edges take on a GPU, with the segments of their rows."""
-        weights = 0 if self.weights is None else self.weights.nbytes
-        return self.sources.nbytes + weights + 5 * self.offsets.nbytes
-
-    def between(self, start: int, stop: int) -> Edges:
-        """Return the edges of the targets from ``start`` to before ``stop``."""
-        first, last = (int(self.offsets[place] - self.offsets[0]) for place in (start, stop))
-        weights = None if self.weights is None else self.weights[first:last]
-        return Edges(self.offsets[start : stop + 1], self.sources[first:last], weights)
 
 
 class InEdges(Protocol):
@@ -75,8 +48,22 @@ def kept_bytes(edges: int, vertices: int) -> int:
     return 4 * edges + 40 * vertices
 
 
+def hold_in_edges(device: Device, edges: Edges, *, out_degree: Array, threads: int, keep: bool) -> InEdges:
+    """Return in-edges that numbers are pulled along many times.
+
+    ``out_degree``, int64 (vertices,) on the host, is that of all vertices. On the CPU ``keep`` says that there is
+    memory for a copy of the edges, see `kept_bytes`; without it they are read where they are, in order, each time. A
+    GPU keeps them always. The sums are the same.
+    """
+    if device.name == "gpu":
+        from whitewater.graphs.pagerank.in_edges_gpu import GpuInEdges
+
+        return GpuInEdges(edges)
+    return CpuInEdges(edges, out_degree=out_degree, threads=threads, keep=keep)
+
+
 class CpuInEdges:
-    """Edges that Numba pulls along with several threads; see `whitewater.engines.device.Device.in_edges`."""
+    """Edges that Numba pulls along with several threads."""
 
     def __init__(self, edges: Edges, *, out_degree: Array, threads: int, keep: bool) -> None:
         self._edges, self._threads = edges, threads
@@ -89,7 +76,7 @@ class CpuInEdges:
 
     def pull(self, shares: Array, out: Array) -> None:
         """Fill ``out`` with the sums."""
-        from whitewater.graphs.in_edge_kernels import add_up, take
+        from whitewater.graphs.pagerank.in_edges_cpu import add_up, take
 
         edges, values = self._edges, shares
         if self._order is not None:
@@ -100,7 +87,7 @@ class CpuInEdges:
         _in_parallel(adding, self._cuts, self._threads)
 
     def _keep(self, out_degree: Array) -> None:
-        from whitewater.graphs.in_edge_kernels import take
+        from whitewater.graphs.pagerank.in_edges_cpu import take
 
         order = _by_out_degree(out_degree)
         dtype = np.int32 if len(order) <= np.iinfo(np.int32).max else np.int64
@@ -111,41 +98,6 @@ class CpuInEdges:
         _in_parallel(partial(take, numbers, self._edges.sources, sources), cuts, self._threads)
         self._order = order
         self._edges = Edges(self._edges.offsets, sources, self._edges.weights)
-
-
-class GpuInEdges:
-    """Edges in the memory of a GPU; see `whitewater.engines.device.Device.in_edges`.
-
-    Rows are cut into segments, so that one with many edges is shared by many threads (after Bell and Garland:
-    Implementing sparse matrix-vector multiplication on throughput-oriented processors, SC 2009). A team of threads adds
-    up each segment, then a team adds up the segments of each row, in a fixed order.
-    """
-
-    def __init__(self, edges: Edges) -> None:
-        import cupy
-
-        from whitewater.graphs.in_edge_kernels_gpu import SEGMENT
-
-        offsets = cupy.asarray(edges.offsets - edges.offsets[0])
-        self._sources = cupy.asarray(edges.sources)
-        self._weights = cupy.asarray(np.empty(0) if edges.weights is None else edges.weights)
-        self._first = cupy.zeros(edges.targets + 1, np.int64)
-        self._first[1:] = cupy.cumsum(-(-(offsets[1:] - offsets[:-1]) // SEGMENT))
-        numbers = cupy.arange(int(self._first[-1]))
-        rows = cupy.searchsorted(self._first, numbers, side="right") - 1
-        starts = offsets[rows] + (numbers - self._first[rows]) * SEGMENT
-        self._segments = cupy.stack([starts, cupy.minimum(starts + SEGMENT, offsets[rows + 1])], axis=1)
-        self._sums = cupy.empty(len(numbers), np.float64)
-
-    def pull(self, shares: Array, out: Array) -> None:
-        """Fill ``out`` with the sums."""
-        from whitewater.graphs.in_edge_kernels_gpu import TEAM, THREADS, gpu_add_segments, gpu_add_up
-
-        if len(self._sums):
-            blocks = -(-len(self._sums) * TEAM // THREADS)
-            gpu_add_up[blocks, THREADS](self._segments, self._sources, self._weights, shares, self._sums)
-        if len(out):
-            gpu_add_segments[-(-len(out) * TEAM // THREADS), THREADS](self._first, self._sums, out)
 
 
 def _read_in_order(*arrays: Array | None) -> None:
