@@ -13,7 +13,7 @@ from whitewater.engines import Array
 from whitewater.figures import rejected, shapes, style
 from whitewater.figures.predictions import draw_predictions, interval
 from whitewater.figures.shapes import Look
-from whitewater_apps.taxi.rules import STRAY_MONTH
+from whitewater_apps.taxi.schema import STRAY_MONTH
 
 if TYPE_CHECKING:
     import pandas as pd

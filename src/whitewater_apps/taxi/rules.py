@@ -14,11 +14,10 @@ from whitewater.tables.calendar import month_index
 from whitewater.tables.elementwise import Bounds, mark_outside
 from whitewater_apps.taxi.blocks import column, quantity, slices
 from whitewater_apps.taxi.config import Clean, Range
-from whitewater_apps.taxi.schema import ISSUES
+from whitewater_apps.taxi.schema import ISSUES, STRAY_MONTH
 from whitewater_apps.taxi.zones import Zones
 
 MALFORMED = "malformed_line"
-STRAY_MONTH = "stray_month"
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,8 @@ SERVICES: tuple[Service, ...] = ("yellow", "green", "fhvhv")
 CARD, CASH, NO_CHARGE, DISPUTE, UNKNOWN_PAYMENT, VOIDED, FLEX = 1, 2, 3, 4, 5, 6, 0
 PAYMENT_NAMES = {0: "Flex Fare", 1: "Credit card", 2: "Cash", 3: "No charge", 4: "Dispute", 5: "Unknown", 6: "Voided"}
 NULL_RATE_CODE = 99
+# The reason of a trip that began in another month than its file is of; pictures ask for it without the rules.
+STRAY_MONTH = "stray_month"
 
 
 @dataclass(frozen=True)
