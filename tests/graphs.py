@@ -17,7 +17,7 @@ from whitewater.graphs.config import Pagerank
 from whitewater.graphs.graph_folder import GraphFolder, GraphWriter, open_graph
 from whitewater.io.store import read_json
 from whitewater.step import Output, Run
-from whitewater_apps.pagerank.steps.pagerank import pagerank
+from whitewater_apps.pagerank.steps.rank import rank as pagerank
 
 
 @dataclass(frozen=True)

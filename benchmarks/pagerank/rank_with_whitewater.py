@@ -17,7 +17,7 @@ from whitewater.process import leave
 from whitewater.step import Output
 from whitewater.tables.arrow_arrays import to_numpy
 from whitewater_apps.pagerank.config import Renumber
-from whitewater_apps.pagerank.steps.pagerank import pagerank as solve
+from whitewater_apps.pagerank.steps.rank import rank as solve
 from whitewater_apps.pagerank.steps.renumber import renumber
 
 

@@ -28,7 +28,7 @@ from whitewater_apps.pagerank import config
 from whitewater_apps.pagerank.steps import communities as communities_step
 from whitewater_apps.pagerank.steps import renumber as renumber_step
 from whitewater_apps.pagerank.steps.communities import communities
-from whitewater_apps.pagerank.steps.pagerank import pagerank
+from whitewater_apps.pagerank.steps.rank import rank as pagerank
 from whitewater_apps.pagerank.steps.renumber import renumber
 
 Ids = npt.NDArray[np.int64]

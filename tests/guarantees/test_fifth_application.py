@@ -83,7 +83,7 @@ def whitewater(clone: Clone, *arguments: str) -> Ended:
 def alone(five: Clone) -> Clone:
     """The clone after a run of the application alone."""
     planned = snakemake(five, "--dry-run")
-    assert {*STEPS, "taxi_clean", "genomics_pca", "pagerank_pagerank", "recsys_train"} <= planned.jobs, planned.terminal
+    assert {*STEPS, "taxi_clean", "genomics_pca", "pagerank_rank", "recsys_train"} <= planned.jobs, planned.terminal
     ended = snakemake(five, "--snakefile", "workflows/bikes/Snakefile")
     assert ended.status == 0, ended.terminal
     return five

@@ -17,7 +17,7 @@ def named_files():
 
 
 def personalization():
-    return [lookup("pagerank/pagerank/personalization", within=config)]
+    return [lookup("pagerank/rank/personalization", within=config)]
 
 
 def own_judgments():

@@ -14,7 +14,7 @@ PAGERANK = Application(
         "parse",
         "edges",
         "renumber",
-        "pagerank",
+        "rank",
         "communities",
         "index",
         "search",
@@ -23,7 +23,7 @@ PAGERANK = Application(
     ),
     operations={
         "renumber": Operation(cpu="NumPy, Numba", gpu="CuPy, cuDF, CUDA by Numba"),
-        "pagerank": Operation(cpu="NumPy, Numba", gpu="CuPy, CUDA by Numba; cuGraph finds where to start"),
+        "rank": Operation(cpu="NumPy, Numba", gpu="CuPy, CUDA by Numba; cuGraph finds where to start"),
         "communities": Operation(cpu="SciPy, Numba", gpu="CuPy, cuGraph, on one GPU"),
     },
     commands={"query": "whitewater_apps.pagerank.query:main"},

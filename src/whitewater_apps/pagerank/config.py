@@ -106,7 +106,7 @@ class PageRank(Section):
     parse: Parse = Parse()
     edges: EdgeRules = EdgeRules()
     renumber: Renumber = Renumber()
-    pagerank: Pagerank = Pagerank()
+    rank: Pagerank = Pagerank()
     communities: Communities = Communities()
     index: Index = Index()
     search: Search = Search()

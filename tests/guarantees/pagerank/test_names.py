@@ -19,7 +19,7 @@ def test_any_name_is_ranked_drawn_and_told(fresh: Clone) -> None:
     (fresh / "p.csv").write_text("name,weight\n#hash,2\n%41,1\nNA,1\nnull,1\n")
     settings = {
         "fetch": {"source": "edges", "edges": {"files": ["e.tsv"], "ids": "text", "delimiter": "tab"}},
-        "pagerank": {"personalization": "p.csv"},
+        "rank": {"personalization": "p.csv"},
         "plot": {"formats": ["svg"]},
     }
     ended = fresh.run("pagerank", settings)

@@ -16,7 +16,7 @@ from tests.guarantees.running import Clone, Ended, contents, leftovers, sha256, 
 
 RESULTS = "results/pagerank/cpu"
 ON_HOST = ("simulate", "fetch", "parse", "edges")
-STEPS = ("renumber", "pagerank", "communities", "index", "search", "plot")
+STEPS = ("renumber", "rank", "communities", "index", "search", "plot")
 PICTURES = ("ranks", "degrees", "convergence", "communities", "neighbourhood")
 # Worker processes start in seconds, so a step is caught in the middle for sure.
 SLOW_START = "cluster={kind: processes}"
@@ -131,7 +131,7 @@ def test_the_table_of_results_tells_what_was_found(finished: Clone) -> None:
         ({"simulate": {"seed": 3}}, {*ON_HOST, *STEPS}),
         ({"parse": {"canonical": False}}, {"parse", "edges", *STEPS}),
         ({"renumber": {"duplicates": "sum"}}, set(STEPS)),
-        ({"pagerank": {"damping": 0.5}}, set(STEPS) - {"renumber"}),
+        ({"rank": {"damping": 0.5}}, set(STEPS) - {"renumber"}),
         ({"search": {"queries": ["a word"]}}, {"search"}),
         ({"plot": {"formats": ["svg"]}}, {"plot"}),
     ],
@@ -159,7 +159,7 @@ def of_edges(fresh: Clone) -> Clone:
 def test_a_file_of_edges_is_ranked_without_pages_and_again_when_it_changes(of_edges: Clone) -> None:
     ended = of_edges.snakemake("--", "pagerank")
     assert ended.status == 0, ended.terminal
-    steps = {"fetch", "edges", "renumber", "pagerank", "communities", "plot", "manifest"}
+    steps = {"fetch", "edges", "renumber", "rank", "communities", "plot", "manifest"}
     assert ended.jobs == {*pagerank(*steps), "pagerank"}
     ranks = pd.read_parquet(of_edges / f"{RESULTS}/vertices.parquet").set_index("vertex")["rank"]
     expected = networkx.pagerank(networkx.DiGraph([tuple(map(int, line.split())) for line in EDGES.splitlines()]))
@@ -200,7 +200,7 @@ def test_a_missing_file_and_wrong_keys_are_told(of_edges: Clone) -> None:
     ended = of_edges.snakemake("--", "pagerank")
     assert ended.status == 1
     assert [message.partition(":")[0] for message in ended.messages] == ["InputError"]
-    wrong = {"pagerank": {"pagerank": {"dampin": 0.9, "definition": "gap", "personalization": "a.csv"}}}
+    wrong = {"pagerank": {"rank": {"dampin": 0.9, "definition": "gap", "personalization": "a.csv"}}}
     ended = of_edges.snakemake(files=("tiny.yaml", of_edges.write("wrong.yaml", wrong)))
     assert ended.message.startswith("ConfigError:\n")
     assert "did you mean 'damping'?" in ended.message

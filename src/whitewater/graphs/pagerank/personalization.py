@@ -56,7 +56,7 @@ def _read(path: Path) -> pa.Table:
         return table.cast(pa.schema([(field.name, types.get(field.name, field.type)) for field in table.schema]))
     except (OSError, pa.ArrowException) as error:
         raise InputError(
-            f"pagerank.pagerank.personalization: {path} cannot be read: {error}. Name a CSV file with a header, or "
+            f"pagerank.rank.personalization: {path} cannot be read: {error}. Name a CSV file with a header, or "
             "Parquet, of vertex, an integer, or name, and weight, a number."
         ) from error
 

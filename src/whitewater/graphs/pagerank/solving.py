@@ -69,7 +69,7 @@ class Problem:
             raise InputError(
                 f"{self.graph}: the weights of the out-edges of {len(wrong)} vertices, the first with id "
                 f"{self.folder.ids[wrong[0]]}, add up to {found[wrong[0]]:g}. Scale the weights, or set "
-                "pagerank.pagerank.weighted to false."
+                "pagerank.rank.weighted to false."
             )
         found[found == 0] = np.inf
         return found

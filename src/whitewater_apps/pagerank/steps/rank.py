@@ -1,4 +1,4 @@
-"""Step `pagerank`: the rank of each vertex, by one of three definitions, in float64."""
+"""Step `rank`: the rank of each vertex, by one of three definitions, in float64."""
 
 import logging
 from dataclasses import asdict
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 SUM_TOLERANCE = 1e-9
 
 
-def pagerank(run: Run[Pagerank], *, graph: Path, ranks: Output, convergence: Output) -> None:
+def rank(run: Run[Pagerank], *, graph: Path, ranks: Output, convergence: Output) -> None:
     """Compute PageRank; write the ranks in the order of the vertices' numbers, and how they converged.
 
     Raises InputError if the graph or the personalization cannot be used; IntegrityError if the iterations did not
@@ -95,10 +95,10 @@ def _check(solution: Solution, described: dict[str, Any], settings: Pagerank) ->
         bound = described["error_bound"]
         raise IntegrityError(
             f"after {len(solution.log)} iterations the ranks are within {bound:.3g} of the exact ones, but "
-            f"pagerank.pagerank.tolerance is {settings.tolerance:g}. Set pagerank.pagerank.maximum_iterations higher, "
+            f"pagerank.rank.tolerance is {settings.tolerance:g}. Set pagerank.rank.maximum_iterations higher, "
             f"or the tolerance above {bound:.3g}."
         )
 
 
 if __name__ == "__main__":
-    main(pagerank)
+    main(rank)
