@@ -11,20 +11,23 @@ from typing import TYPE_CHECKING, Any
 import whitewater
 from whitewater.errors import IntegrityError
 from whitewater.io.redaction import without_secrets
-from whitewater.io.store import read_json, write_json
+from whitewater.io.store import check_format, read_json, write_json
 
 if TYPE_CHECKING:
     from whitewater.step import Inputs, Output, Run
 
 FORMAT = 1
+_TOLD = ("format", "application", "step", "outputs")  # what the manifest tells of a record in other places
 
 
 def gather(run: Run[Any], *, records: Inputs, inputs: Path, manifest: Output) -> None:
     """Gather the records of all steps into the manifest of an application.
 
-    Raises IntegrityError if an output that a record names is gone.
+    Raises IntegrityError if an output that a record names is gone, and InputError if a record has another format.
     """
-    steps = {record["step"]: record for record in map(read_json, records.values())}
+    from whitewater.step import RECORD_FORMAT
+
+    steps = {record["step"]: record for record in (_read(path, RECORD_FORMAT) for path in records.values())}
     outputs = {
         each["path"]: {**each, "step": step} for step, record in steps.items() for each in record["outputs"].values()
     }
@@ -40,9 +43,22 @@ def gather(run: Run[Any], *, records: Inputs, inputs: Path, manifest: Output) ->
             "config": without_secrets(run.settings.model_dump(mode="json")),
             "inputs": read_json(inputs),
             "outputs": sorted(outputs.values(), key=lambda each: str(each["path"])),
-            "steps": {step: _without(record, "outputs", "step", "application") for step, record in steps.items()},
+            "steps": {step: _without(record, *_TOLD) for step, record in steps.items()},
         },
     )
+
+
+def read_outputs(manifest: Path) -> list[dict[str, Any]]:
+    """Return what a manifest says of each output. Raises InputError if it has another format."""
+    outputs: list[dict[str, Any]] = _read(manifest, FORMAT)["outputs"]
+    return outputs
+
+
+def _read(path: Path, known: int) -> Any:
+    found = read_json(path)
+    version = found.get("format") if isinstance(found, dict) else None
+    check_format(path, version, known, remedy="Run snakemake again.")
+    return found
 
 
 def _check_present(outputs: Mapping[str, Mapping[str, Any]]) -> None:
@@ -73,4 +89,4 @@ def is_of_last_run(path: Path) -> bool:
     A run of another source leaves what it does not make, such as an index. Without a manifest all may be of that run.
     """
     manifest = path.parent / "manifest.json"
-    return not manifest.exists() or path.name in {Path(each["path"]).name for each in read_json(manifest)["outputs"]}
+    return not manifest.exists() or path.name in {Path(each["path"]).name for each in read_outputs(manifest)}

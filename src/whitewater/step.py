@@ -37,6 +37,7 @@ from whitewater.versions import versions
 Output = NewType("Output", Path)
 Inputs = NewType("Inputs", dict[str, Path])
 Outputs = NewType("Outputs", dict[str, Path])
+RECORD_FORMAT = 1
 Paths = Mapping[str, Path | dict[str, Path]]
 Settings_co = TypeVar("Settings_co", bound=Section, covariant=True)
 
@@ -136,6 +137,7 @@ def _like(paths: Paths, staged_paths: Mapping[str, Path]) -> dict[str, Path | di
 
 def _describe_run(run: Run[Any], inputs: Paths) -> dict[str, Any]:
     return {
+        "format": RECORD_FORMAT,
         "application": run.application,
         "step": run.step,
         "engine": run.engine,

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 import whitewater
 from whitewater.errors import ConfigError, InputError, IntegrityError
-from whitewater.io.store import json_bytes, read_json, write_json
+from whitewater.io.store import check_format, json_bytes, read_json, write_json
 
 Folder = TypeVar("Folder")
 
@@ -141,11 +141,7 @@ class Format(Files):
 
     def check_version(self, path: Path, version: object, *, writer: str = "") -> None:
         """Raise InputError if a folder is of another version; ``writer`` is what wrote it, if that is known."""
-        if version == self.version:
-            return
-        newer = isinstance(version, int) and version > self.version
-        remedy = f"A newer version of Whitewater wrote it{writer}: use that one." if newer else self.remedy
-        raise InputError(f"{path} has format {version}; this version reads {self.version}. {remedy}")
+        check_format(path, version, self.version, remedy=self.remedy, writer=writer)
 
     def check_files(self, path: Path, names: Iterable[str]) -> None:
         """Raise InputError if a file that is described is not there, or lies elsewhere."""

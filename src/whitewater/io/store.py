@@ -123,6 +123,15 @@ def read_json(path: Path) -> Any:
         raise InputError(f"{path} is not a readable JSON file: {error}. Remove it and run again.") from error
 
 
+def check_format(path: Path, found: object, known: int, *, remedy: str, writer: str = "") -> None:
+    """Raise InputError if what is at a path has another format than is known; ``writer`` is what wrote it, if known."""
+    if found == known:
+        return
+    newer = isinstance(found, int) and found > known
+    remedy = f"A newer version of Whitewater wrote it{writer}: use that one." if newer else remedy
+    raise InputError(f"{path} has format {found}; this version reads {known}. {remedy}")
+
+
 def put_in_place(written: Path, final: Path) -> None:
     """Synchronise a finished file to disk and rename it to its final name, on the same file system."""
     _synchronise(written)

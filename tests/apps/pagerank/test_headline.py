@@ -50,7 +50,7 @@ def test_nothing_is_said_of_queries_that_an_earlier_run_of_another_source_left(t
     ranks = "Of 1 vertex with 1 edge, vertex 10 ranks first: 100 % of all rank (uniform: 100 %)."
     assert len(headline(tmp_path)) == 2
     made = [{"path": f"results/pagerank/cpu/{name}"} for name in ("vertices.parquet", "convergence.json")]
-    (tmp_path / "manifest.json").write_text(json.dumps({"outputs": made}))
+    (tmp_path / "manifest.json").write_text(json.dumps({"format": 1, "outputs": made}))
     assert headline(tmp_path) == [ranks]
 
 

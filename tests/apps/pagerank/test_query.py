@@ -104,9 +104,9 @@ def test_what_cannot_be_asked_says_why(index: Path) -> None:
 
 def test_an_index_of_an_earlier_run_is_asked_only_by_its_name(index: Path) -> None:
     manifest = index.parent / "manifest.json"
-    manifest.write_text(json.dumps({"outputs": [{"path": "results/pagerank/gpu/index"}]}))
+    manifest.write_text(json.dumps({"format": 1, "outputs": [{"path": "results/pagerank/gpu/index"}]}))
     assert main(["flood"]) == 0
-    manifest.write_text(json.dumps({"outputs": [{"path": "results/pagerank/gpu/ranks.parquet"}]}))
+    manifest.write_text(json.dumps({"format": 1, "outputs": [{"path": "results/pagerank/gpu/ranks.parquet"}]}))
     with pytest.raises(InputError, match="results/pagerank/gpu/index is of an earlier run"):
         main(["flood"])
     assert main(["flood", "--index", str(index)]) == 0

@@ -95,6 +95,12 @@ def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
         load(tmp_path)
 
 
+def test_a_model_of_the_first_format_is_refused_with_the_step_that_fits_it_again(tmp_path: Path) -> None:
+    (tmp_path / "model.json").write_text(json.dumps({"format": 1, "sha256": "signed in another way"}))
+    with pytest.raises(InputError, match=r"has format 1; this version reads 2\. Run the step model again\."):
+        load(tmp_path)
+
+
 def run_predict(folder: Path, trips_path: Path, model: Path, name: str) -> pd.DataFrame:
     (folder / "zones.csv").write_text(zones_csv(zones()))
     run = Run("taxi", "predict", DEVICE, Predict(), threads=2)

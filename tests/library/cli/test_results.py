@@ -52,7 +52,7 @@ def fill(place: Path) -> Path:
         (place / "plots" / f"tip_fraction_by_hour.{form}").write_bytes(b"x" * 1_500)
     listed = [{"path": str(place / name), "step": step} for name, step in OUTPUTS.items()]
     downloaded = {"path": "data/taxi/inputs.json", "step": "fetch"}
-    (place / "manifest.json").write_text(json.dumps({"outputs": [downloaded, *listed]}))
+    (place / "manifest.json").write_text(json.dumps({"format": 1, "outputs": [downloaded, *listed]}))
     return place
 
 
