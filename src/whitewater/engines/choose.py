@@ -1,9 +1,9 @@
-"""Which engine runs an operation: Dask, or the fast body for one machine."""
+"""Which engine runs the tasks of a step: Dask, or the step's own process."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from whitewater.errors import ConfigError
 
@@ -17,16 +17,15 @@ REFUSED = {
 def choose(config: Mapping[str, Any], device: str) -> Engine:
     """Return the engine for a device, from the root keys ``engine`` and ``cluster`` of a complete configuration.
 
-    ``auto`` is Dask on GPUs and where a scheduler is named, else the fast body for one machine.
+    ``auto`` is Dask on GPUs and where a scheduler is named, else the step's own process.
 
-    Raises ConfigError if the one asked for is refused on the device, or the latter stands beside a scheduler.
+    Raises ConfigError if the engine is refused on the device, or is local where a scheduler is named.
     """
-    attached = config["cluster"]["kind"] == "attach"
-    if refusal := REFUSED.get((config["engine"], device)):
+    engine, attached = config["engine"], config["cluster"]["kind"] == "attach"
+    if refusal := REFUSED.get((engine, device)):
         raise ConfigError(refusal)
-    if config["engine"] == "local" and attached:
+    if engine == "local" and attached:
         raise ConfigError("engine is 'local', but cluster.kind is 'attach': set engine to auto or dask to use it.")
-    if config["engine"] == "auto":
+    if engine == "auto":
         return "dask" if device == "gpu" or attached else "local"
-    engine: Engine = config["engine"]
-    return engine
+    return cast(Engine, engine)
