@@ -14,6 +14,10 @@ configfile: f"{workflow.current_basedir}/config/benchmarks.yaml"
 include: "workflows/common.smk"
 
 
+# Before the modules: the first report that is named has the cover.
+report: "workflows/report.rst"
+
+
 module taxi:
     snakefile:
         "workflows/taxi/Snakefile"

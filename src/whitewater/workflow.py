@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -14,6 +15,7 @@ from whitewater.application import applications
 from whitewater.code_digest import code_digest
 from whitewater.config.resolve import Source, resolve
 from whitewater.io.local_files import files_of, state_of
+from whitewater.io.store import read_json
 from whitewater.script import ONE_THREAD
 
 Wildcards = Any
@@ -30,7 +32,18 @@ def configuration(workflow: Any, raw: Mapping[str, Any], names: Sequence[str]) -
     named = [str(path) for path in given.configfiles]
     own = [str(path) for path in workflow.configfiles if str(path) not in named]
     files = [Source(os.path.relpath(path), load_configfile(path)) for path in own + named]
-    return resolve(raw, names, sources=[*files, Source("--config", given.config)])
+    resolved = resolve(raw, names, sources=[*files, Source("--config", given.config)])
+    # Snakemake does not tell its Snakefiles that it makes a report. Its captions say what ran, whatever would run now.
+    if any(argument.partition("=")[0] == "--report" for argument in sys.argv):
+        return resolve({**raw, **_recorded(resolved, names)}, names)
+    return resolved
+
+
+def _recorded(config: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Return the sections of the applications that have run, as their manifests hold them."""
+    run = Path("results", config["run"]["name"])
+    manifests = {name: run / name / config["device"] / "manifest.json" for name in names}
+    return {name: read_json(manifest)["config"] for name, manifest in manifests.items() if manifest.exists()}
 
 
 def shell_prefix(packages: Sequence[str]) -> str:
