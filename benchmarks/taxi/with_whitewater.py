@@ -20,7 +20,9 @@ from whitewater.process import leave
 from whitewater.tables.blocks import Block, GroupStatistics
 from whitewater.tables.calendar import HOURS_OF_WEEK, hour_of_week
 from whitewater.tables.elementwise import ratio
-from whitewater.tables.group_statistics import GroupAccumulator
+from whitewater.tables.group_statistics import group_accumulator
+from whitewater.tables.group_statistics_cpu import GroupAccumulator
+from whitewater.tables.parquet.blocks import write_parquet
 from whitewater_apps.taxi.blocks import slices
 from whitewater_apps.taxi.config import Clean, Range, Ranges, Tips
 from whitewater_apps.taxi.raw import Unit, blocks, open_raw, units
@@ -88,7 +90,7 @@ def _units(path: Path, *, projected: bool) -> list[Unit]:
 
 
 def _aggregate(share: Sequence[tuple[int, Unit]], over: Pass) -> Groups:
-    groups = over.device.group_accumulator([HOURS_OF_WEEK * ZONES], medians=False)
+    groups = group_accumulator(over.device, [HOURS_OF_WEEK * ZONES], medians=False)
     every = rules(CLEAN, over.zones, over.device, usual_months={})
     for number, unit in share:
         for part, parsed in enumerate(blocks(unit, over.device, block_rows=BLOCK_ROWS)):
@@ -104,7 +106,7 @@ def _aggregate(share: Sequence[tuple[int, Unit]], over: Pass) -> Groups:
 def _write(block: Block, kept: Array, path: Path, device: Device) -> None:
     rows = device.xp.flatnonzero(kept)
     cleaned = {name: values[rows] for name, values in block.items()}
-    device.write_parquet(cleaned, path, {name: kind for name, kind in KINDS.items() if name in cleaned})
+    write_parquet(device, cleaned, path, {name: kind for name, kind in KINDS.items() if name in cleaned})
 
 
 def _count(groups: GroupAccumulator, block: Block, device: Device) -> None:

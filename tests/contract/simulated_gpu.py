@@ -25,6 +25,7 @@ from whitewater.errors import IntegrityError
 from whitewater.genotypes.decode import count_genotypes, expand_genotypes
 from whitewater.genotypes.genotypes import Genotypes
 from whitewater.genotypes.linkage.pairs import correlated_variants
+from whitewater.tables.group_statistics import group_accumulator
 
 GROUPS = (5, 3)
 ROWS = 300
@@ -53,7 +54,7 @@ def accumulated() -> dict[str, npt.NDArray[Any]]:
     """Accumulate statistics on the device `gpu`, in parts; return them, and the rows that were refused."""
     device = GpuDevice()
     keys, values = keys_and_values()
-    accumulator = device.group_accumulator(GROUPS)
+    accumulator = group_accumulator(device, GROUPS)
     for part in (slice(0, 100), slice(100, 100), slice(100, ROWS)):
         accumulator.add([device.to_device(key[part]) for key in keys], device.to_device(values[part]))
     results = {
@@ -64,7 +65,7 @@ def accumulated() -> dict[str, npt.NDArray[Any]]:
     refused = []
     for key, value in ((0, -1.0), (0, float("nan")), (0, float("inf")), (0, 2.0**20), (GROUPS[0], 1.0)):
         try:
-            accumulator = device.group_accumulator(GROUPS[:1])
+            accumulator = group_accumulator(device, GROUPS[:1])
             accumulator.add([device.to_device(np.array([key], np.int32))], device.to_device(np.array([value])))
         except IntegrityError:
             refused.append((key, value))

@@ -34,9 +34,10 @@ from whitewater.graphs.communities import find_communities
 from whitewater.graphs.pagerank import in_edges_gpu
 from whitewater.graphs.pagerank.in_edges import CpuInEdges
 from whitewater.learn import estimators
-from whitewater.tables.blocks import Block, Encoded, Kind, RawBlock
+from whitewater.tables.blocks import Encoded, Kind, RawBlock
 from whitewater.tables.columns import Categories, Column, Lists, Numbers, moved
-from whitewater.tables.group_statistics import CpuGroupAccumulator
+from whitewater.tables.group_statistics_cpu import CpuGroupAccumulator
+from whitewater.tables.parquet import blocks_cpu, columns_cpu
 
 if TYPE_CHECKING:
     from whitewater.engines.choose import Engine
@@ -79,28 +80,8 @@ class StrictDevice(Device):
             raise TypeError(f"device.to_device of {type(array)}")
         return cast(Array, array) if isinstance(array, DeviceArray) else on_device(array.copy())
 
-    def row_group_blocks(
-        self, path: Path, row_group: int, columns: Mapping[str, Kind], *, block_rows: int
-    ) -> Iterator[RawBlock]:
-        for block in CPU.row_group_blocks(path, row_group, columns, block_rows=block_rows):
-            yield block_on_device(block)
-
-    def write_parquet(self, block: Block, path: Path, kinds: Mapping[str, Kind]) -> None:
-        CPU.write_parquet(
-            {name: on_host(block[name], DTYPES.get(kind, kind)) for name, kind in kinds.items()}, path, kinds
-        )
-
-    def group_accumulator(self, groups: Sequence[int], *, medians: bool = True) -> StrictAccumulator:
-        return StrictAccumulator(groups, medians=medians)
-
     def free_memory(self) -> int | None:
         return 2**30
-
-    def read_columns(
-        self, path: Path, row_group: int, names: Sequence[str], *, start: int = 0, rows: int | None = None
-    ) -> dict[str, Column]:
-        columns = CPU.read_columns(path, row_group, names, start=start, rows=rows)
-        return {name: column_on_device(as_cudf_has_it(column)) for name, column in columns.items()}
 
     @contextmanager
     def workers(
@@ -187,6 +168,28 @@ class StrictInEdges:
 
     def pull(self, shares: Array, out: Array) -> None:
         self._on_cpu.pull(on_host(shares, "float64"), on_host(out, "float64"))
+
+
+def strict_row_group_blocks(
+    path: Path, row_group: int, columns: Mapping[str, Kind], *, block_rows: int
+) -> Iterator[RawBlock]:
+    """Stand for cuDF's way to read blocks."""
+    for block in blocks_cpu.row_group_blocks(path, row_group, columns, block_rows=block_rows):
+        yield block_on_device(block)
+
+
+def strict_write_parquet(block: Mapping[str, Any], path: Path, kinds: Mapping[str, Kind]) -> None:
+    """Stand for cuDF's way to write a block."""
+    written = {name: on_host(block[name], DTYPES.get(kind, kind)) for name, kind in kinds.items()}
+    blocks_cpu.write_parquet(written, path, kinds)
+
+
+def strict_read_columns(
+    path: Path, row_group: int, names: Sequence[str], *, start: int = 0, rows: int | None = None
+) -> dict[str, Column]:
+    """Stand for cuDF's way to read columns."""
+    columns = columns_cpu.read_columns(path, row_group, names, start=start, rows=rows)
+    return {name: column_on_device(as_cudf_has_it(column)) for name, column in columns.items()}
 
 
 class StrictAccumulator(CpuGroupAccumulator):
@@ -297,6 +300,22 @@ def stand_ins_for_libraries() -> dict[str, ModuleType]:
     return modules
 
 
+def stand_ins_for_gpu_modules() -> dict[str, ModuleType]:
+    """Return modules in the place of those that compute with cuDF and kernels; theirs compute on the CPU."""
+    members: dict[str, dict[str, Any]] = {
+        "whitewater.tables.parquet.blocks_gpu": {
+            "row_group_blocks": strict_row_group_blocks,
+            "write_parquet": strict_write_parquet,
+        },
+        "whitewater.tables.parquet.columns_gpu": {"read_columns": strict_read_columns},
+        "whitewater.tables.group_statistics_gpu": {"GpuGroupAccumulator": StrictAccumulator},
+    }
+    modules = {name: ModuleType(name) for name in members}
+    for name, module in modules.items():
+        vars(module).update(members[name])
+    return modules
+
+
 FIT, PREDICT = estimators.BoostedTrees.fit, estimators.BoostedTrees.predict
 
 
@@ -346,7 +365,7 @@ def stand_in_for_cupy() -> Iterator[None]:
         patch.setattr(communities_gpu, "gpu_communities", partial(find_communities, CPU))
         # Several slabs of tiny data, and a shorter last one.
         patch.setitem(decode.SLAB_CELLS, "gpu", 997)
-        for name, module in stand_ins_for_libraries().items():
+        for name, module in {**stand_ins_for_libraries(), **stand_ins_for_gpu_modules()}.items():
             patch.setitem(sys.modules, name, module)
         patch.setattr(estimators.BoostedTrees, "fit", fit_trees)
         patch.setattr(estimators.BoostedTrees, "predict", predict_by_trees)

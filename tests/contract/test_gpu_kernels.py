@@ -13,8 +13,8 @@ from tests.contract.conftest import NOT_INSTALLED, Simulated, simulated_by
 from tests.contract.signatures import Describe, problems
 from tests.contract.simulated_gpu import GROUPS, genotypes, keys_and_values, looked_up_counted_and_compared
 from whitewater.engines import Device
-from whitewater.tables.group_kernels import LIMIT
-from whitewater.tables.group_statistics import bin_bounds
+from whitewater.tables.group_statistics import bin_bounds, group_accumulator
+from whitewater.tables.group_statistics_cpu import LIMIT
 
 H200 = (9, 0)
 
@@ -51,7 +51,7 @@ def test_the_simulated_gpu_counts_and_sums_as_numpy(simulated: Any, place: int) 
 @pytest.mark.parametrize("place", range(len(GROUPS)))
 def test_the_simulated_gpu_gives_the_bits_of_the_cpu(simulated: Any, place: int) -> None:
     keys, values = keys_and_values()
-    accumulator = Device().group_accumulator(GROUPS)
+    accumulator = group_accumulator(Device(), GROUPS)
     accumulator.add(keys, values)
     statistics = accumulator.result()[place]
     for name in ("count", "total", "total_of_squares", "bins", "histogram"):
@@ -80,6 +80,7 @@ def signatures() -> dict[Any, list[Any]]:
     from whitewater.engines import gpu_kernels
     from whitewater.genotypes import decode_gpu
     from whitewater.genotypes.linkage import pairs_gpu
+    from whitewater.tables import group_statistics_gpu
 
     def array(dtype: Any, dimensions: int) -> Any:
         return types.Array(dtype, dimensions, "C")
@@ -88,7 +89,7 @@ def signatures() -> dict[Any, list[Any]]:
     codes, dosages, table = array(types.uint8, 2), array(types.int8, 2), array(types.float32, 2)
     planes, stops, band = array(types.uint64, 3), array(types.int32, 1), array(types.boolean, 2)
     return {
-        gpu_kernels.gpu_accumulate: [array(types.int32, 1), count, array(types.int64, 4), wide],
+        group_statistics_gpu.accumulate: [array(types.int32, 1), count, array(types.int64, 4), wide],
         decode_gpu.gpu_expand_packed: [codes, table, table],
         decode_gpu.gpu_expand_dosages: [dosages, table, table],
         decode_gpu.gpu_count_packed: [codes, array(types.uint8, 1), array(types.int32, 2)],

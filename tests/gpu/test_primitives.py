@@ -19,8 +19,9 @@ from whitewater.engines import Array, Device
 from whitewater.errors import InputError, IntegrityError
 from whitewater.learn.estimators import forest_as_treelite, forest_from_treelite, random_forest, ridge, umap
 from whitewater.tables.blocks import BAD_INTEGER, NULL_INTEGER, NULL_TIMESTAMP, Encoded, Kind
-from whitewater.tables.group_statistics import bin_bounds
-from whitewater.tables.stable_hash import hash_int64
+from whitewater.tables.group_statistics import bin_bounds, group_accumulator
+from whitewater.tables.hashing import hash_int64
+from whitewater.tables.parquet.blocks import row_group_blocks, write_parquet
 
 MOMENT = 1_551_398_400_000_000
 COLUMNS: dict[str, Kind] = {"pickup": "timestamp", "fare": "float64", "passengers": "int16", "flag": "text"}
@@ -50,7 +51,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_a_row_group_is_read_with_nulls_as_the_kinds_say(device: Device, path: Path) -> None:
-    [block] = device.row_group_blocks(path, 0, COLUMNS, block_rows=10)
+    [block] = row_group_blocks(device, path, 0, COLUMNS, block_rows=10)
     assert host(device, block["pickup"]) == [MOMENT, MOMENT + 1, NULL_TIMESTAMP]
     np.testing.assert_array_equal(host(device, block["fare"]), [2.5, np.nan, np.nan])
     assert host(device, block["passengers"]) == [1, BAD_INTEGER, NULL_INTEGER]
@@ -58,16 +59,16 @@ def test_a_row_group_is_read_with_nulls_as_the_kinds_say(device: Device, path: P
 
 
 def test_blocks_have_the_rows_asked_for(device: Device, path: Path) -> None:
-    blocks = list(device.row_group_blocks(path, 0, COLUMNS, block_rows=2))
+    blocks = list(row_group_blocks(device, path, 0, COLUMNS, block_rows=2))
     assert [len(block["fare"]) for block in blocks if not isinstance(block["fare"], Encoded)] == [2, 1]
 
 
 def test_a_cut_off_file_and_an_absent_column_are_named(device: Device, path: Path) -> None:
     with pytest.raises(InputError, match="tip_amount"):
-        list(device.row_group_blocks(path, 0, {"tip_amount": "float64"}, block_rows=10))
+        list(row_group_blocks(device, path, 0, {"tip_amount": "float64"}, block_rows=10))
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(InputError, match=r"trips\.parquet"):
-        list(device.row_group_blocks(path, 0, COLUMNS, block_rows=10))
+        list(row_group_blocks(device, path, 0, COLUMNS, block_rows=10))
 
 
 def test_a_block_is_written_with_nulls(device: Device, tmp_path: Path) -> None:
@@ -77,7 +78,7 @@ def test_a_block_is_written_with_nulls(device: Device, tmp_path: Path) -> None:
         "passengers": device.to_device(np.array([3, NULL_INTEGER], np.int16)),
     }
     kinds: dict[str, Kind] = {name: COLUMNS[name] for name in block}
-    device.write_parquet(block, tmp_path / "block.parquet", kinds)
+    write_parquet(device, block, tmp_path / "block.parquet", kinds)
     table = pq.read_table(tmp_path / "block.parquet")
     assert table.schema.types == [pa.timestamp("us"), pa.float64(), pa.int16()]
     assert table["pickup"].cast(pa.int64()).to_pylist() == [MOMENT, None]
@@ -92,12 +93,12 @@ def test_ids_are_read_whole_whatever_their_width_and_written(device: Device, tmp
                pa.uint64())}  # fmt: skip
     pq.write_table(pa.table(columns), tmp_path / "edges.parquet")
     kinds: dict[str, Kind] = dict.fromkeys(columns, "id")
-    [block] = device.row_group_blocks(tmp_path / "edges.parquet", 0, kinds, block_rows=10)
+    [block] = row_group_blocks(device, tmp_path / "edges.parquet", 0, kinds, block_rows=10)
     arrays = [column for column in block.values() if not isinstance(column, Encoded)]
     assert [host(device, column) for column in arrays] == [wide, narrow, [0, 1, 2**63 - 1]]
     assert {column.dtype.name for column in arrays} == {"int64"}
     written = {"source": device.to_device(np.array(wide))}
-    device.write_parquet(written, tmp_path / "written.parquet", {"source": "id"})
+    write_parquet(device, written, tmp_path / "written.parquet", {"source": "id"})
     assert pq.read_table(tmp_path / "written.parquet")["source"].to_pylist() == wide
 
 
@@ -113,13 +114,13 @@ def test_ids_are_read_whole_whatever_their_width_and_written(device: Device, tmp
 def test_what_is_no_id_is_refused_with_its_column(device: Device, tmp_path: Path, column: pa.Array, fault: str) -> None:
     pq.write_table(pa.table({"target": column}), tmp_path / "edges.parquet")
     with pytest.raises(InputError, match=rf"'target'.*{fault}"):
-        list(device.row_group_blocks(tmp_path / "edges.parquet", 0, {"target": "id"}, block_rows=10))
+        list(row_group_blocks(device, tmp_path / "edges.parquet", 0, {"target": "id"}, block_rows=10))
 
 
 def test_groups_are_counted_and_summed_as_by_numpy(device: Device) -> None:
     random = np.random.default_rng(1)
     keys, values = random.integers(-1, 7, 5_000).astype(np.int32), np.exp(random.normal(-2, 2, 5_000))
-    accumulator = device.group_accumulator([7])
+    accumulator = group_accumulator(device, [7])
     for part in (slice(0, 2_000), slice(2_000, 2_000), slice(2_000, 5_000)):
         accumulator.add([device.to_device(keys[part])], device.to_device(values[part]))
     [found] = accumulator.result()
@@ -138,7 +139,7 @@ def test_values_that_are_negative_or_not_finite_and_keys_without_group_are_refus
     device: Device, key: int, value: float
 ) -> None:
     with pytest.raises(IntegrityError):
-        device.group_accumulator([7]).add(
+        group_accumulator(device, [7]).add(
             [device.to_device(np.array([key], np.int32))], device.to_device(np.array([value]))
         )
 

@@ -35,6 +35,7 @@ from whitewater.features.operators import Categorify, LogOp, Normalize, TargetEn
 from whitewater.features.workflow import Workflow
 from whitewater.io.store import read_json
 from whitewater.tables.categories import count_codes, factorize, sum_by_code
+from whitewater.tables.parquet.columns import read_columns
 from whitewater.tables.parquet.writing import write_columns
 
 pytestmark = pytest.mark.gpu
@@ -134,7 +135,7 @@ def test_cudf_reads_what_the_host_reads(gpu: Device, tmp_path: Path, start: int,
     types = {field.name: field.type for field in table.schema if not pa.types.is_null(field.type)}
     found, expected = (
         as_table(
-            device.read_columns(tmp_path / "clicks.parquet", 0, list(types), start=start, rows=rows), types, device
+            read_columns(device, tmp_path / "clicks.parquet", 0, list(types), start=start, rows=rows), types, device
         )
         for device in (gpu, resolve("cpu"))
     )
@@ -148,7 +149,7 @@ def test_columns_are_written_to_the_same_bytes(gpu: Device, tmp_path: Path) -> N
     pq.write_table(table, tmp_path / "clicks.parquet")
     types = {field.name: field.type for field in table.schema}
     for device in (gpu, resolve("cpu")):
-        block = device.read_columns(tmp_path / "clicks.parquet", 0, list(types))
+        block = read_columns(device, tmp_path / "clicks.parquet", 0, list(types))
         write_columns(block, tmp_path / f"{device.name}.parquet", types, device, row_group_rows=100)
     assert (tmp_path / "gpu.parquet").read_bytes() == (tmp_path / "cpu.parquet").read_bytes()
 

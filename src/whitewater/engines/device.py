@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,9 +16,6 @@ if TYPE_CHECKING:
     from whitewater.engines.choose import Engine
     from whitewater.engines.config import Cluster
     from whitewater.engines.workers import Workers
-    from whitewater.tables.blocks import Block, Kind, RawBlock
-    from whitewater.tables.columns import Column
-    from whitewater.tables.group_statistics import GroupAccumulator
 
 # An array of a device: NumPy's on the CPU and CuPy's on a GPU; static types are NumPy's.
 Array = npt.NDArray[Any]
@@ -59,48 +54,6 @@ class Device:
     def to_device(self, array: Array) -> Array:
         """Return an array of this device with the same values."""
         return array
-
-    def row_group_blocks(
-        self, path: Path, row_group: int, columns: Mapping[str, Kind], *, block_rows: int
-    ) -> Iterator[RawBlock]:
-        """Read columns of one row group of a Parquet file, at most ``block_rows`` rows at a time, in file order.
-
-        One block without rows if the row group has none; memory grows with the block, not with the row group.
-
-        Raises InputError where the file is damaged, or a column is missing or has a value that cannot be of its kind.
-        """
-        from whitewater.tables.parquet.blocks import cpu_row_group_blocks
-
-        return cpu_row_group_blocks(path, row_group, columns, block_rows=block_rows)
-
-    def write_parquet(self, block: Block, path: Path, kinds: Mapping[str, Kind]) -> None:
-        """Write a block as one Parquet file of one row group, nulls as nulls, timestamps as ``timestamp[us]``."""
-        from whitewater.tables.parquet.blocks import cpu_write_parquet
-
-        cpu_write_parquet(block, path, kinds)
-
-    def read_columns(
-        self, path: Path, row_group: int, names: Sequence[str], *, start: int = 0, rows: int | None = None
-    ) -> dict[str, Column]:
-        """Read columns of one row group of a Parquet file, or of ``rows`` rows from ``start`` on, as they are stored.
-
-        Text and dictionaries become `Categories`, of which what is not dictionary encoded has each of its values;
-        numbers and booleans `Numbers` of their width, lists `Lists`. Arrow's null type is float64, all NaN.
-
-        Raises InputError where the file is damaged, or a column is missing or of another type.
-        """
-        from whitewater.tables.parquet.columns import cpu_read_columns
-
-        return cpu_read_columns(path, row_group, names, start=start, rows=rows)
-
-    def group_accumulator(self, groups: Sequence[int], *, medians: bool = True) -> GroupAccumulator:
-        """Return an empty accumulator for key arrays of so many groups each; one task makes one and is done with it.
-
-        Without ``medians`` it gathers counts and sums only, which is faster.
-        """
-        from whitewater.tables.group_statistics import CpuGroupAccumulator
-
-        return CpuGroupAccumulator(groups, medians=medians)
 
     def workers(
         self, settings: Cluster, *, threads: int, engine: Engine = "local", large: bool = False

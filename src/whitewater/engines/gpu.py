@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,9 +17,6 @@ if TYPE_CHECKING:
     from whitewater.engines.choose import Engine
     from whitewater.engines.config import Cluster
     from whitewater.engines.workers import Workers
-    from whitewater.tables.blocks import Block, Kind, RawBlock
-    from whitewater.tables.columns import Column
-    from whitewater.tables.group_statistics import GroupAccumulator
 
 PACKAGES = ("cudf", "cupy", "cuml", "dask_cuda")
 DISTRIBUTIONS = ("cudf-cu13", "cupy-cuda13x", "cuml-cu13", "dask-cuda", "rmm-cu13", "numba-cuda", "xgboost")
@@ -78,35 +73,11 @@ class GpuDevice(Device):
         device_array: Array = cupy.asarray(array)
         return device_array
 
-    def row_group_blocks(
-        self, path: Path, row_group: int, columns: Mapping[str, Kind], *, block_rows: int
-    ) -> Iterator[RawBlock]:
-        from whitewater.tables.parquet.blocks import gpu_row_group_blocks
-
-        return gpu_row_group_blocks(path, row_group, columns, block_rows=block_rows)
-
-    def write_parquet(self, block: Block, path: Path, kinds: Mapping[str, Kind]) -> None:
-        from whitewater.tables.parquet.blocks import gpu_write_parquet
-
-        gpu_write_parquet(block, path, kinds)
-
-    def group_accumulator(self, groups: Sequence[int], *, medians: bool = True) -> GroupAccumulator:
-        from whitewater.tables.group_statistics import GpuGroupAccumulator
-
-        return GpuGroupAccumulator(groups, medians=medians)
-
     def free_memory(self) -> int:
         import cupy
 
         free, _ = cupy.cuda.runtime.memGetInfo()
         return int(free)
-
-    def read_columns(
-        self, path: Path, row_group: int, names: Sequence[str], *, start: int = 0, rows: int | None = None
-    ) -> dict[str, Column]:
-        from whitewater.tables.parquet.columns import gpu_read_columns
-
-        return gpu_read_columns(path, row_group, names, start=start, rows=rows)
 
     def workers(
         self, settings: Cluster, *, threads: int, engine: Engine = "dask", large: bool = False

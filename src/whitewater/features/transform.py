@@ -23,8 +23,8 @@ from whitewater.features.operator import Applying
 from whitewater.features.plan import Learnt, Plan, Read, evaluated, rows_of
 from whitewater.features.schema import Field, Schema, kind
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
+from whitewater.tables.arrow_columns import column_of
 from whitewater.tables.columns import moved
-from whitewater.tables.parquet.columns import column_of
 from whitewater.tables.parquet.writing import write_columns
 
 if TYPE_CHECKING:

@@ -38,11 +38,14 @@ def ridge(device: Device, *, alpha: float) -> Regressor:
 
     Solved by Cholesky factorisation of the normal equations, on a GPU by eigendecomposition (of one column: by SVD).
     """
-    if device.name == "cpu":
-        from sklearn.linear_model import Ridge
-    else:
-        from cuml.linear_model import Ridge
-    model: Regressor = Ridge(alpha=alpha, solver="cholesky" if device.name == "cpu" else "auto", copy_X=False)
+    if device.name == "gpu":
+        from whitewater.learn import estimators_gpu
+
+        on_gpu: Regressor = estimators_gpu.ridge(alpha=alpha)
+        return on_gpu
+    from sklearn.linear_model import Ridge
+
+    model: Regressor = Ridge(alpha=alpha, solver="cholesky", copy_X=False)
     return model
 
 
@@ -51,19 +54,23 @@ def random_forest(device: Device, *, trees: int, depth: int, sample_fraction: fl
 
     On the CPU it uses one thread: the workers are parallel already.
     """
-    if device.name == "cpu":
-        from sklearn.ensemble import RandomForestRegressor
-    else:
-        from cuml.ensemble import RandomForestRegressor
-    forest: Regressor = RandomForestRegressor(
-        n_estimators=trees,
-        max_depth=depth,
-        max_features=FEATURES_PER_SPLIT,
-        min_samples_leaf=ROWS_PER_LEAF,
-        bootstrap=True,
-        max_samples=sample_fraction,
-        random_state=seed,
-    )
+    options: dict[str, Any] = {
+        "n_estimators": trees,
+        "max_depth": depth,
+        "max_features": FEATURES_PER_SPLIT,
+        "min_samples_leaf": ROWS_PER_LEAF,
+        "bootstrap": True,
+        "max_samples": sample_fraction,
+        "random_state": seed,
+    }
+    if device.name == "gpu":
+        from whitewater.learn import estimators_gpu
+
+        on_gpu: Regressor = estimators_gpu.random_forest(**options)
+        return on_gpu
+    from sklearn.ensemble import RandomForestRegressor
+
+    forest: Regressor = RandomForestRegressor(**options)
     return forest
 
 
@@ -87,9 +94,9 @@ def forest_from_treelite(serialised: bytes, device: Device) -> Callable[[Array],
 
     model = treelite.Model.deserialize_bytes(serialised)
     if device.name == "gpu":
-        import nvforest
+        from whitewater.learn import estimators_gpu
 
-        evaluate = nvforest.load_from_treelite_model(model, device="gpu").predict
+        evaluate = estimators_gpu.forest_predictions(model)
     else:
         evaluate = partial(treelite.gtil.predict, model, nthread=1)
 
@@ -107,17 +114,9 @@ def umap(device: Device, *, neighbors: int, minimum_distance: float, seed: int) 
     Reduction", 2018, https://arxiv.org/abs/1802.03426.
     """
     if device.name == "gpu":
-        from cuml.manifold import UMAP as GPU_UMAP
+        from whitewater.learn import estimators_gpu
 
-        return GPU_UMAP(
-            n_neighbors=neighbors,
-            min_dist=minimum_distance,
-            n_components=2,
-            init="spectral",
-            random_state=seed,
-            # Exact neighbours: those of nn_descent, which many points would get, differ from run to run.
-            build_algo="brute_force_knn",
-        )
+        return estimators_gpu.umap(neighbors=neighbors, minimum_distance=minimum_distance, seed=seed)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Tensorflow not installed", ImportWarning)
         from umap import UMAP
@@ -138,13 +137,13 @@ def logistic_regression(device: Device, *, penalty: float) -> Any:
 
     Fitted by L-BFGS, on a GPU by quasi-Newton steps of the same kind.
     """
-    if device.name == "cpu":
-        from sklearn.linear_model import LogisticRegression
+    if device.name == "gpu":
+        from whitewater.learn import estimators_gpu
 
-        return LogisticRegression(C=1 / penalty, solver="lbfgs", max_iter=_ITERATIONS)
-    from cuml.linear_model import LogisticRegression
+        return estimators_gpu.logistic_regression(penalty=penalty, iterations=_ITERATIONS)
+    from sklearn.linear_model import LogisticRegression
 
-    return LogisticRegression(C=1 / penalty, penalty="l2", max_iter=_ITERATIONS)
+    return LogisticRegression(C=1 / penalty, solver="lbfgs", max_iter=_ITERATIONS)
 
 
 class BoostedTrees:

@@ -17,7 +17,7 @@ from whitewater.features.artefact import FORMAT
 from whitewater.features.categories.vocabulary import TABLE
 from whitewater.io.store import read_json
 from whitewater.tables.arrow_arrays import to_numpy
-from whitewater.tables.parquet.blocks import faults_of, opened
+from whitewater.tables.parquet.opening import faults_of, opened
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

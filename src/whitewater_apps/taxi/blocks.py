@@ -14,6 +14,7 @@ from whitewater.errors import InputError
 from whitewater.io.folder import Files
 from whitewater.tables.blocks import NULL_INTEGER, NULL_TIMESTAMP, Block, Encoded, Kind
 from whitewater.tables.elementwise import ratio, seconds
+from whitewater.tables.parquet.blocks import row_group_blocks
 from whitewater_apps.taxi.schema import CARD, KINDS, SERVICES, Service
 
 BLOCK_ROWS = 250_000
@@ -68,7 +69,7 @@ def blocks(group: RowGroup, columns: Mapping[str, Kind], device: Device) -> Iter
     """Read the given columns of the schema that the file has, and the code of the service as int8."""
     present = {name: kind for name, kind in columns.items() if name in group.names}
     read = present if group.service else {**present, "service": "text"}
-    for raw in device.row_group_blocks(group.path, group.index, read, block_rows=BLOCK_ROWS):
+    for raw in row_group_blocks(device, group.path, group.index, read, block_rows=BLOCK_ROWS):
         named = raw.pop("service", None)
         block = cast(Block, raw)
         block["service"] = _codes(named, group, len(next(iter(block.values()))), device)

@@ -16,6 +16,7 @@ from whitewater.io.text_files import GZIP, line_blocks, open_text, ranges
 from whitewater.tables.arrow_kinds import from_arrow
 from whitewater.tables.blocks import Encoded, Parsed, RawBlock
 from whitewater.tables.csv_text import parse_lines
+from whitewater.tables.parquet.blocks import row_group_blocks
 from whitewater_apps.taxi.schema import ALIASES, NOT_CARRIED, Era, recognise
 
 Form = Literal["parquet", "text", "gzip"]
@@ -98,7 +99,7 @@ def blocks(unit: Unit, device: Device, *, block_rows: int) -> Iterator[Parsed]:
     file = unit.file
     columns = {column.raw_name: column.kind for column in file.era.columns.values()}
     if file.form == "parquet":
-        for block in device.row_group_blocks(file.path, unit.start, columns, block_rows=block_rows):
+        for block in row_group_blocks(device, file.path, unit.start, columns, block_rows=block_rows):
             yield Parsed(block, _rows(block), ())
         return
     size = block_rows * BYTES_A_ROW if unit.stop is None else unit.stop - unit.start

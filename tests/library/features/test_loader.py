@@ -25,7 +25,7 @@ from whitewater.features import loader
 from whitewater.features.feature_folder import FeatureFile, FeatureFolder, file_name, open_features, write_features
 from whitewater.features.loader import Batch, Batches
 from whitewater.features.schema import Field, Schema
-from whitewater.tables.parquet.columns import column_of
+from whitewater.tables.arrow_columns import column_of
 from whitewater.tables.parquet.writing import write_columns
 
 CPU = resolve("cpu")

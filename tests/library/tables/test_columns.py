@@ -21,8 +21,10 @@ from hypothesis import strategies as st
 from tests.library.tables.test_parquet import layouts
 from whitewater.engines import Device
 from whitewater.errors import InputError
+from whitewater.tables.arrow_columns import column_of
 from whitewater.tables.columns import Categories, Column, Lists, Numbers
-from whitewater.tables.parquet import columns as column_reading
+from whitewater.tables.parquet import columns_cpu
+from whitewater.tables.parquet.columns import read_columns
 from whitewater.tables.parquet.writing import write_columns
 
 CPU = Device()
@@ -90,8 +92,8 @@ def test_every_layout_is_read_as_what_was_written(
     pq.write_table(pa.Table.from_arrays([stored], schema=schema), tmp_path / "file", **layout)
     start, rows = data.draw(st.integers(0, 100)), data.draw(st.none() | st.integers(0, 100))
     written = expected(pq.read_table(tmp_path / "file")["column"])
-    assert values_of(CPU.read_columns(tmp_path / "file", 0, ["column"])["column"]) == written
-    part = CPU.read_columns(tmp_path / "file", 0, ["column"], start=start, rows=rows)["column"]
+    assert values_of(read_columns(CPU, tmp_path / "file", 0, ["column"])["column"]) == written
+    part = read_columns(CPU, tmp_path / "file", 0, ["column"], start=start, rows=rows)["column"]
     assert values_of(part) == written[start:][:rows]
 
 
@@ -100,9 +102,9 @@ def test_every_layout_is_read_as_what_was_written(
 def test_what_writers_usually_make_is_not_left_to_pyarrow(
     tmp_path: Path, type_: pa.DataType, use_dictionary: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(column_reading, "_read_by_arrow", pytest.fail)
+    monkeypatch.setattr(columns_cpu, "_read_by_arrow", pytest.fail)
     pq.write_table(pa.table({"c": pa.array([None, None], type_)}), tmp_path / "file", use_dictionary=use_dictionary)
-    assert values_of(CPU.read_columns(tmp_path / "file", 0, ["c"])["c"]) == [None, None]
+    assert values_of(read_columns(CPU, tmp_path / "file", 0, ["c"])["c"]) == [None, None]
 
 
 @pytest.mark.parametrize(
@@ -110,14 +112,14 @@ def test_what_writers_usually_make_is_not_left_to_pyarrow(
 )
 def test_numbers_keep_their_width(tmp_path: Path, type_: pa.DataType) -> None:
     pq.write_table(pa.table({"n": pa.array([1, None, 0]).cast(type_)}), tmp_path / "file")
-    column = CPU.read_columns(tmp_path / "file", 0, ["n"])["n"]
+    column = read_columns(CPU, tmp_path / "file", 0, ["n"])["n"]
     assert isinstance(column, Numbers)
     assert column.values.dtype == type_.to_pandas_dtype()
 
 
 def test_a_column_of_nulls_without_type_is_numbers_that_are_nan(tmp_path: Path) -> None:
     pq.write_table(pa.table({"n": pa.nulls(2)}), tmp_path / "file")
-    column = CPU.read_columns(tmp_path / "file", 0, ["n"])["n"]
+    column = read_columns(CPU, tmp_path / "file", 0, ["n"])["n"]
     assert isinstance(column, Numbers)
     assert np.isnan(column.values).tolist() == [True, True]
 
@@ -125,7 +127,7 @@ def test_a_column_of_nulls_without_type_is_numbers_that_are_nan(tmp_path: Path) 
 def test_the_dictionary_is_the_files_and_plain_text_is_one_entry_a_value(tmp_path: Path) -> None:
     words = pa.array(["b", "a", None, "b", "a"])
     pq.write_table(pa.table({"stored": words, "plain": words}), tmp_path / "file", use_dictionary=["stored"])
-    block = CPU.read_columns(tmp_path / "file", 0, ["plain", "stored"])
+    block = read_columns(CPU, tmp_path / "file", 0, ["plain", "stored"])
     dictionaries = {n: column.dictionary.to_pylist() for n, column in block.items() if isinstance(column, Categories)}
     assert dictionaries == {"plain": ["b", "a", "b", "a"], "stored": ["b", "a"]}
 
@@ -133,7 +135,7 @@ def test_the_dictionary_is_the_files_and_plain_text_is_one_entry_a_value(tmp_pat
 def test_columns_come_from_the_row_group_in_the_order_asked_for(tmp_path: Path) -> None:
     table = pa.table({"n": np.arange(1_000), "word": pa.array([f"w{n % 17}" for n in range(1_000)])})
     pq.write_table(table, tmp_path / "file", row_group_size=600, max_rows_per_page=90)
-    block = CPU.read_columns(tmp_path / "file", 1, ["word", "n"], start=50, rows=200)
+    block = read_columns(CPU, tmp_path / "file", 1, ["word", "n"], start=50, rows=200)
     assert list(block) == ["word", "n"]
     assert values_of(block["n"]) == list(range(650, 850))
     assert values_of(block["word"]) == table["word"].to_pylist()[650:850]
@@ -152,21 +154,21 @@ def test_columns_come_from_the_row_group_in_the_order_asked_for(tmp_path: Path) 
 def test_other_types_are_refused_by_name(tmp_path: Path, column: pa.Array, problem: str) -> None:
     pq.write_table(pa.table({"odd": column}), tmp_path / "log.parquet")
     with pytest.raises(InputError, match=rf"log\.parquet, row group 0: column 'odd' {problem}"):
-        CPU.read_columns(tmp_path / "log.parquet", 0, ["odd"])
+        read_columns(CPU, tmp_path / "log.parquet", 0, ["odd"])
 
 
 def test_structs_beside_a_column_do_not_displace_it(tmp_path: Path) -> None:
     several, one = pa.array([{"x": 7, "y": 8}]), pa.array([{"n": 9}])
     log = pa.table({"before": several, "n": [1], "s": ["a"], "between": one, "m": [2]})
     pq.write_table(log, tmp_path / "log.parquet")
-    block = CPU.read_columns(tmp_path / "log.parquet", 0, ["n", "s", "m"])
+    block = read_columns(CPU, tmp_path / "log.parquet", 0, ["n", "s", "m"])
     assert [values_of(column) for column in block.values()] == [[1], ["a"], [2]]
 
 
 def test_a_file_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
     for values in ([1, 2, 3], [3, 2, 1], [4, 5]):
         pq.write_table(pa.table({"n": values}), tmp_path / "file")
-        assert values_of(CPU.read_columns(tmp_path / "file", 0, ["n"])["n"]) == values
+        assert values_of(read_columns(CPU, tmp_path / "file", 0, ["n"])["n"]) == values
 
 
 def test_what_was_written_is_plain_uncompressed_and_in_row_groups_and_pyarrow_reads_it(tmp_path: Path) -> None:
@@ -217,11 +219,11 @@ def test_what_is_written_is_read_back(tmp_path: Path, data: st.DataObject, rows:
         name: data.draw(st.lists(st.none() | VALUES[type_], min_size=rows, max_size=rows))
         for name, type_ in types.items()
     }
-    block = {name: column_reading.column_of(pa.array(drawn[name], type_)) for name, type_ in types.items()}
+    block = {name: column_of(pa.array(drawn[name], type_)) for name, type_ in types.items()}
     write_columns(block, tmp_path / "file", types, CPU, row_group_rows=row_group_rows)
     found: dict[str, list[Any]] = {name: [] for name in types}
     for group in range(pq.read_metadata(tmp_path / "file").num_row_groups):
-        for name, column in CPU.read_columns(tmp_path / "file", group, list(types)).items():
+        for name, column in read_columns(CPU, tmp_path / "file", group, list(types)).items():
             found[name] += values_of(column)
     assert found == {name: expected(pa.chunked_array([pa.array(drawn[name], types[name])])) for name in types}
 
@@ -248,6 +250,7 @@ def test_pandas_which_takes_a_quarter_of_a_second_is_not_imported(tmp_path: Path
         import pyarrow.parquet as pq
         from whitewater.engines import Device
         from whitewater.tables.categories import count_codes
+        from whitewater.tables.parquet.columns import read_columns
         from whitewater.tables.parquet.writing import write_columns
         from whitewater.features.categories import groups, hashing
         from whitewater.features.categories import values as categories
@@ -255,7 +258,7 @@ def test_pandas_which_takes_a_quarter_of_a_second_is_not_imported(tmp_path: Path
 
         device, path = Device(), Path(sys.argv[1])
         types = {field.name: field.type for field in pq.read_schema(path)}
-        block = device.read_columns(path, 0, list(types))
+        block = read_columns(device, path, 0, list(types))
         write_columns(block, path, types, device, row_group_rows=1)
         columns = [categories.as_categories(block[name], device) for name in "sib"]
         hashing.row_hash(columns, 0, device)

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whitewater.errors import IntegrityError
-from whitewater.tables import group_statistics
+from whitewater.tables import group_statistics_cpu
 from whitewater.tables.blocks import GroupStatistics
-from whitewater.tables.group_kernels import LEAST, LIMIT
-from whitewater.tables.group_statistics import CpuGroupAccumulator, bin_bounds, medians
+from whitewater.tables.group_statistics import bin_bounds, medians
+from whitewater.tables.group_statistics_cpu import LEAST, LIMIT, CpuGroupAccumulator
 
 Values = npt.NDArray[np.float64]
 
@@ -75,7 +75,7 @@ def test_sums_have_the_same_bits_in_any_order_and_in_any_parts(values: list[floa
 def test_more_rows_than_a_sum_holds_are_summed_up_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     values = fractions(4, 1_000)
     whole = gathered(values)
-    monkeypatch.setattr(group_statistics, "_ROWS_OF_SUM", 7)
+    monkeypatch.setattr(group_statistics_cpu, "_ROWS_OF_SUM", 7)
     for part in (gathered(values), gathered(values[:5]) + gathered(values[5:])):
         assert (part.total, part.total_of_squares, medians(part)) == (
             whole.total, whole.total_of_squares, medians(whole)

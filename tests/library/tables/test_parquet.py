@@ -20,8 +20,8 @@ from whitewater.engines import Array
 from whitewater.errors import InputError
 from whitewater.tables.arrow_kinds import from_arrow
 from whitewater.tables.blocks import BAD_INTEGER, NULL_INTEGER, NULL_TIMESTAMP, Encoded, Kind
-from whitewater.tables.parquet import blocks as parquet
-from whitewater.tables.parquet.blocks import cpu_row_group_blocks, cpu_write_parquet
+from whitewater.tables.parquet import blocks_cpu
+from whitewater.tables.parquet.blocks_cpu import row_group_blocks, write_parquet
 
 FROM_A_FIXTURE = [HealthCheck.function_scoped_fixture]
 
@@ -40,7 +40,7 @@ def values_of(column: Array | Encoded, kind: Kind = "int64") -> list[Any]:
 def read(path: Path, columns: dict[str, Kind], *, block_rows: int = 10**9, row_group: int = 0) -> dict[str, list[Any]]:
     """Read a row group and put its blocks together."""
     whole: dict[str, list[Any]] = {name: [] for name in columns}
-    for block in cpu_row_group_blocks(path, row_group, columns, block_rows=block_rows):
+    for block in row_group_blocks(path, row_group, columns, block_rows=block_rows):
         for name, kind in columns.items():
             whole[name] += values_of(block[name], kind)
     return whole
@@ -127,7 +127,7 @@ def test_every_layout_is_read_as_what_was_written(
         [found] = read(tmp_path / "file", {"column": kind}, block_rows=data.draw(st.integers(1, 100))).values()
         assert found == [rule(value) for value in values]
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(parquet, "chunk_reader", only_pyarrow)
+            patch.setattr(blocks_cpu, "chunk_reader", only_pyarrow)
             assert read(tmp_path / "file", {"column": kind}, block_rows=7) == {"column": found}
 
 
@@ -135,7 +135,7 @@ def test_every_layout_is_read_as_what_was_written(
 def test_what_writers_usually_make_is_not_left_to_pyarrow(
     tmp_path: Path, case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parquet, "_ArrowReader", pytest.fail)
+    monkeypatch.setattr(blocks_cpu, "_ArrowReader", pytest.fail)
     pq.write_table(pa.table({"column": pa.array([None, None], case.type)}), tmp_path / "file")
     for kind in case.rules:
         assert len(read(tmp_path / "file", {"column": kind})["column"]) == 2
@@ -196,7 +196,7 @@ def test_a_null_among_ids_is_refused_in_every_layout(
 def test_ids_are_not_left_to_pyarrow(
     tmp_path: Path, type_: pa.DataType, use_dictionary: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parquet, "_ArrowReader", pytest.fail)
+    monkeypatch.setattr(blocks_cpu, "_ArrowReader", pytest.fail)
     pq.write_table(pa.table({"column": pa.array([-1, -2, 5], type_)}), tmp_path / "file", use_dictionary=use_dictionary)
     assert read(tmp_path / "file", {"column": "id"}) == {"column": [-1, -2, 5]}
 
@@ -221,7 +221,7 @@ def test_what_is_no_id_is_refused(tmp_path: Path, column: pa.Array, problem: str
 
 def test_ids_are_written_as_they_are(tmp_path: Path) -> None:
     ids = np.array([-(2**63), -2, -1, 2**63 - 1])
-    cpu_write_parquet({"v": ids}, tmp_path / "file", {"v": "id"})
+    write_parquet({"v": ids}, tmp_path / "file", {"v": "id"})
     column = pq.read_table(tmp_path / "file")["v"]
     assert (column.type, column.to_pylist()) == (pa.int64(), ids.tolist())
     assert read(tmp_path / "file", {"v": "id"}) == {"v": ids.tolist()}
@@ -287,7 +287,7 @@ def test_values_that_cannot_become_their_kind_are_named(
 def test_blocks_are_bounded_whatever_the_row_group_and_in_file_order(tmp_path: Path) -> None:
     table = pa.table({"n": np.arange(1_000), "word": pa.array([f"w{n % 17}" for n in range(1_000)])})
     pq.write_table(table, tmp_path / "file", row_group_size=600, max_rows_per_page=90)
-    blocks = list(cpu_row_group_blocks(tmp_path / "file", 1, {"word": "text", "n": "int16"}, block_rows=170))
+    blocks = list(row_group_blocks(tmp_path / "file", 1, {"word": "text", "n": "int16"}, block_rows=170))
     assert [list(block) for block in blocks] == [["word", "n"]] * 3
     assert [values_of(block["n"]) for block in blocks] == [
         list(range(600, 770)), list(range(770, 940)), list(range(940, 1_000))
@@ -298,16 +298,14 @@ def test_blocks_are_bounded_whatever_the_row_group_and_in_file_order(tmp_path: P
 def test_a_row_group_without_rows_is_one_block_without_rows(tmp_path: Path) -> None:
     with pq.ParquetWriter(tmp_path / "file", pa.schema({"n": pa.int64()})) as writer:
         writer.write_table(pa.table({"n": pa.array([], pa.int64())}))
-    [block] = cpu_row_group_blocks(tmp_path / "file", 0, {"n": "int8"}, block_rows=5)
+    [block] = row_group_blocks(tmp_path / "file", 0, {"n": "int8"}, block_rows=5)
     assert values_of(block["n"]) == []
 
 
 def test_blocks_can_be_changed_in_place(tmp_path: Path) -> None:
     column = {"f": pa.array([1.0, 2.0]), "t": pa.array([1, 2], pa.timestamp("us")), "u": pa.array([1, 2], pa.uint8())}
     pq.write_table(pa.table(column), tmp_path / "file", use_dictionary=False)
-    [block] = cpu_row_group_blocks(
-        tmp_path / "file", 0, {"f": "float64", "t": "timestamp", "u": "float64"}, block_rows=5
-    )
+    [block] = row_group_blocks(tmp_path / "file", 0, {"f": "float64", "t": "timestamp", "u": "float64"}, block_rows=5)
     assert all(values.flags.writeable for values in block.values() if isinstance(values, np.ndarray))
 
 
@@ -326,7 +324,7 @@ def test_a_written_block_is_read_by_pyarrow_with_its_nulls_types_and_one_row_gro
         "s": Encoded(np.array([-1, 1], np.int32), ("a", "b")),
     }
     kinds: dict[str, Kind] = {"s": "text", "t": "timestamp", "f": "float64", "n": "int16", "bad": "int8"}
-    cpu_write_parquet(block, tmp_path / "file", kinds)
+    write_parquet(block, tmp_path / "file", kinds)
     table = pq.read_table(tmp_path / "file")
     assert table.to_pylist() == [
         {"s": None, "t": MOMENT, "f": 0.5, "n": 3, "bad": BAD_INTEGER},
@@ -337,9 +335,9 @@ def test_a_written_block_is_read_by_pyarrow_with_its_nulls_types_and_one_row_gro
 
 
 def test_slices_and_no_rows_are_written(tmp_path: Path) -> None:
-    cpu_write_parquet({"f": np.arange(10.0)[1:9:2]}, tmp_path / "slice", {"f": "float64"})
+    write_parquet({"f": np.arange(10.0)[1:9:2]}, tmp_path / "slice", {"f": "float64"})
     assert pq.read_table(tmp_path / "slice")["f"].to_pylist() == [1.0, 3.0, 5.0, 7.0]
-    cpu_write_parquet({"f": np.empty(0)}, tmp_path / "nothing", {"f": "float64"})
+    write_parquet({"f": np.empty(0)}, tmp_path / "nothing", {"f": "float64"})
     assert read(tmp_path / "nothing", {"f": "float64"}) == {"f": []}
 
 
@@ -353,8 +351,8 @@ def test_what_is_written_is_read_back(tmp_path: Path, rows: int, seed: int) -> N
         "n": random.integers(NULL_INTEGER, 100, rows).astype(np.int8),
     }
     kinds: dict[str, Kind] = {"t": "timestamp", "f": "float64", "n": "int8"}
-    cpu_write_parquet(block, tmp_path / "file", kinds)
-    [found] = cpu_row_group_blocks(tmp_path / "file", 0, kinds, block_rows=10**6)
+    write_parquet(block, tmp_path / "file", kinds)
+    [found] = row_group_blocks(tmp_path / "file", 0, kinds, block_rows=10**6)
     for name, values in block.items():
         np.testing.assert_array_equal(found[name], values)
 

@@ -19,6 +19,7 @@ from tests.library.tables.test_parquet import FROM_A_FIXTURE
 from whitewater.engines import Device
 from whitewater.errors import InputError
 from whitewater.tables.blocks import Kind
+from whitewater.tables.parquet.columns import read_columns
 
 KINDS: dict[str, Kind] = {"n": "int16", "f": "float64", "t": "timestamp", "s": "text"}
 Read = Callable[..., dict[str, list[Any]]]
@@ -29,7 +30,7 @@ def as_blocks(path: Path, *names: str) -> dict[str, list[Any]]:
 
 
 def as_columns(path: Path, *names: str) -> dict[str, list[Any]]:
-    found = Device().read_columns(path, 0, names or ("n", "f", "s"))
+    found = read_columns(Device(), path, 0, names or ("n", "f", "s"))
     return {name: test_columns.values_of(column) for name, column in found.items()}
 
 

@@ -19,8 +19,7 @@ from whitewater.engines.kernel import uint64
 from whitewater.features.categories.byte_strings import ByteStrings
 from whitewater.features.categories.values import as_integers
 from whitewater.tables.columns import Categories, Column
-from whitewater.tables.stable_hash import hash_int64
-from whitewater.tables.xxh64 import FACTOR_1, FACTOR_2, mixed
+from whitewater.tables.hashing import FACTOR_1, FACTOR_2, hash_int64, mixed
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device

@@ -28,9 +28,9 @@ from whitewater.features.operators.by_column import column_names, is_number
 from whitewater.features.operators.moments import Moments, grouped_moments
 from whitewater.features.schema import Field, plain, type_named
 from whitewater.tables.arrow_arrays import to_arrow
+from whitewater.tables.arrow_columns import column_of
 from whitewater.tables.categories import count_codes
 from whitewater.tables.columns import Categories, Column, Numbers, moved
-from whitewater.tables.parquet.columns import column_of
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device

@@ -22,6 +22,7 @@ from whitewater.graphs.build.keys import (
     merge_edges,
     recode_edges,
 )
+from whitewater.tables.parquet.blocks import row_group_blocks
 
 if TYPE_CHECKING:
     from whitewater.engines import Array, Device
@@ -137,7 +138,7 @@ def _blocks(groups: Sequence[RowGroup], plan: EdgePlan, device: Device) -> Itera
         columns["weight"] = "float64"
     rows = min(device.slice_rows, plan.piece_rows)
     for group in groups:
-        for block in device.row_group_blocks(group.path, group.number, columns, block_rows=rows):
+        for block in row_group_blocks(device, group.path, group.number, columns, block_rows=rows):
             yield cast("Block", block)
 
 

@@ -55,6 +55,7 @@ from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater.tables.arrow_arrays import to_arrow
 from whitewater.tables.categories import count_codes
+from whitewater.tables.parquet.columns import read_columns
 from whitewater_apps.recsys import drift_measures as measures
 from whitewater_apps.recsys.config import Drift
 from whitewater_apps.recsys.drift_bins import (
@@ -166,7 +167,7 @@ def _learn(run: Run[Drift], log: Log, groups: Sequence[Group], *, workers: "Work
 
 def see(group: Group, *, numbers: Sequence[str], categories: Sequence[str], step: int, device: "Device") -> Seen:
     """Return what a row group tells of its columns; of numbers each row of the day whose number ``step`` divides."""
-    columns = device.read_columns(group.path, group.number, [*numbers, *categories])
+    columns = read_columns(device, group.path, group.number, [*numbers, *categories])
     first = -group.first % step
     samples = {name: _values(columns[name], device, first=first, step=step) for name in numbers}
     return samples, {name: _present(columns[name], device) for name in categories}
@@ -199,7 +200,7 @@ def _count(
 
 def count(group: Group, *, bins: Mapping[str, Bins], device: "Device") -> tuple[Group, DayCounts]:
     """Return what is counted in a row group."""
-    columns = device.read_columns(group.path, group.number, list(bins))
+    columns = read_columns(device, group.path, group.number, list(bins))
     return group, {name: each.count(columns[name], device) for name, each in bins.items()}
 
 

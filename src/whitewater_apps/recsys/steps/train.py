@@ -22,6 +22,7 @@ from whitewater.io.store import write_json
 from whitewater.learn.estimators import BoostedTrees, logistic_regression
 from whitewater.script import main
 from whitewater.step import Output, Run
+from whitewater.tables.parquet.columns import read_columns
 from whitewater_apps.recsys.config import Train
 from whitewater_apps.recsys.feature_groups import PLAIN
 from whitewater_apps.recsys.prediction_quality import quality
@@ -237,7 +238,7 @@ def load_matrix(folder: FeatureFolder, names: Sequence[str], device: "Device", *
     X, y = xp.empty((rows, len(names)), _CELL), xp.empty(rows, _CELL)
     seen = filled = 0
     for path, row_group, count in folder.row_groups():
-        block = device.read_columns(path, row_group, [*names, LABEL])
+        block = read_columns(device, path, row_group, [*names, LABEL])
         first = -seen % step
         taken = len(range(first, count, step))
         for place, name in enumerate(names):

@@ -17,6 +17,7 @@ from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater.tables.blocks import NULL_INTEGER, Block
 from whitewater.tables.calendar import MONTHS, month_index, month_number
+from whitewater.tables.parquet.blocks import row_group_blocks, write_parquet
 from whitewater_apps.taxi.blocks import column
 from whitewater_apps.taxi.config import Clean
 from whitewater_apps.taxi.partitions import (
@@ -158,7 +159,7 @@ def _keep_schema(trips: Path, quarantine: Path, device: Device) -> None:
 
 
 def _write_trips(block: Block, path: Path, *, device: Device) -> None:
-    device.write_parquet({name: column(name, block, device) for name in TRIP_KINDS}, path, TRIP_KINDS)
+    write_parquet(device, {name: column(name, block, device) for name in TRIP_KINDS}, path, TRIP_KINDS)
 
 
 def read_part(path: Path, device: Device) -> Block:
@@ -167,7 +168,7 @@ def read_part(path: Path, device: Device) -> Block:
 
     names = pq.read_schema(path).names
     kinds = {name: kind for name, kind in KINDS.items() if name in names}
-    blocks = device.row_group_blocks(path, 0, {**kinds, "issues": "int32"}, block_rows=ALL_ROWS)
+    blocks = row_group_blocks(device, path, 0, {**kinds, "issues": "int32"}, block_rows=ALL_ROWS)
     return cast(Block, next(blocks))
 
 

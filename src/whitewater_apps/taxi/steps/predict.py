@@ -13,6 +13,7 @@ from whitewater.io.store import write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater.tables.blocks import Block, Kind
+from whitewater.tables.parquet.blocks import write_parquet
 from whitewater_apps.taxi.artefact import TipModel, load
 from whitewater_apps.taxi.blocks import RowGroup, blocks, row_groups
 from whitewater_apps.taxi.config import Predict
@@ -108,7 +109,7 @@ def predict_row_group(
         for service, rows in _by_service(block, group):
             path = predictions / f"service={service}" / f"part-{number:05d}-{position:03d}.parquet"
             predicted = predict_block(rows, service, model=model, zones=zones, device=device)
-            write_whole(path, partial(device.write_parquet, predicted, kinds=PREDICTED))
+            write_whole(path, partial(write_parquet, device, predicted, kinds=PREDICTED))
             trips[service] += len(rows["service"])
             both = device.xp.isfinite(predicted["ridge"]) & device.xp.isfinite(predicted["forest"])
             finite[service] += int(both.sum())

@@ -15,6 +15,7 @@ from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater.tables.blocks import BAD_INTEGER, NULL_INTEGER, Block, Encoded, Kind, RawBlock
 from whitewater.tables.calendar import MONTHS, month_index, month_name
+from whitewater.tables.parquet.blocks import write_parquet
 from whitewater_apps.taxi.config import Standardise
 from whitewater_apps.taxi.raw import RawFile, Unit, blocks, fault_of, open_all, refuse, units
 from whitewater_apps.taxi.schema import ISSUES, KINDS, NULL_RATE_CODE, SERVICES, Era, code_of, largest_code
@@ -82,7 +83,7 @@ def write_unit(task: tuple[int, int, Unit], *, directory: Path, device: Device, 
         block = standardise_block(parsed.block, unit.file.era, device)
         if len(block["service"]):
             kinds = {name: kind for name, kind in {**KINDS, "issues": ISSUES_KIND}.items() if name in block}
-            device.write_parquet(block, directory / f"part-{stem}.parquet", kinds)
+            write_parquet(device, block, directory / f"part-{stem}.parquet", kinds)
             months += count_months(block, device)
     return Counts(index, total, malformed, months, example)
 

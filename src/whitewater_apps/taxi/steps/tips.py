@@ -20,8 +20,8 @@ from whitewater.step import Outputs, Run
 from whitewater.tables.blocks import NULL_INTEGER, Block, GroupStatistics, Kind, gathered
 from whitewater.tables.calendar import HOURS_OF_WEEK, MONTHS, hour_of_week, month_index, month_name, month_number
 from whitewater.tables.elementwise import ratio
-from whitewater.tables.group_kernels import LIMIT
-from whitewater.tables.group_statistics import medians
+from whitewater.tables.group_statistics import group_accumulator, medians
+from whitewater.tables.group_statistics_cpu import LIMIT
 from whitewater_apps.taxi.blocks import RowGroup, blocks, column, row_groups, slices, tip_is_recorded
 from whitewater_apps.taxi.config import Tips
 from whitewater_apps.taxi.schema import PAYMENT_NAMES, SERVICES, Service
@@ -137,8 +137,8 @@ def tip_statistics(blocks: Iterable[Block], device: Device, *, months: range = A
     Raises InputError if a tip is `LIMIT` times the fare or more.
     """
     sizes = group_sizes(months)
-    recorded = device.group_accumulator(list(sizes.values()))
-    plain = device.group_accumulator(list(sizes.values()), medians=False)
+    recorded = group_accumulator(device, list(sizes.values()))
+    plain = group_accumulator(device, list(sizes.values()), medians=False)
     all_trips: list[Array] = [np.zeros(size, np.int64) for size in sizes.values()]
     for block in blocks:
         for part in slices(block, device):

@@ -7,7 +7,7 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whitewater.tables.stable_hash import hash_int64
+from whitewater.tables.hashing import hash_int64
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 

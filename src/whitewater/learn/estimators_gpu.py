@@ -1,0 +1,69 @@
+"""The estimators of `whitewater.learn.estimators` on a GPU: cuML's, each of which is imported where it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from whitewater.engines import Array
+
+
+def ridge(*, alpha: float) -> Any:
+    """Return linear least squares with an L2 penalty."""
+    from cuml.linear_model import Ridge
+
+    return Ridge(alpha=alpha, solver="auto", copy_X=False)
+
+
+def random_forest(
+    *,
+    n_estimators: int,
+    max_depth: int,
+    max_features: float,
+    min_samples_leaf: int,
+    bootstrap: bool,
+    max_samples: float,
+    random_state: int,
+) -> Any:
+    """Return a random forest that minimizes the squared error."""
+    from cuml.ensemble import RandomForestRegressor
+
+    return RandomForestRegressor(
+        n_estimators=n_estimators,
+        max_depth=max_depth,
+        max_features=max_features,
+        min_samples_leaf=min_samples_leaf,
+        bootstrap=bootstrap,
+        max_samples=max_samples,
+        random_state=random_state,
+    )
+
+
+def forest_predictions(model: Any) -> Callable[[Array], Array]:
+    """Return the predictions of a forest of treelite."""
+    import nvforest
+
+    predict: Callable[[Array], Array] = nvforest.load_from_treelite_model(model, device="gpu").predict
+    return predict
+
+
+def umap(*, neighbors: int, minimum_distance: float, seed: int) -> Any:
+    """Return UMAP to two dimensions."""
+    from cuml.manifold import UMAP
+
+    return UMAP(
+        n_neighbors=neighbors,
+        min_dist=minimum_distance,
+        n_components=2,
+        init="spectral",
+        random_state=seed,
+        # Exact neighbors: those of nn_descent, which many points would get, differ from run to run.
+        build_algo="brute_force_knn",
+    )
+
+
+def logistic_regression(*, penalty: float, iterations: int) -> Any:
+    """Return a logistic regression with an intercept."""
+    from cuml.linear_model import LogisticRegression
+
+    return LogisticRegression(C=1 / penalty, penalty="l2", max_iter=iterations)

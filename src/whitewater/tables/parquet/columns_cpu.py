@@ -1,0 +1,70 @@
+"""Columns of Parquet files on the CPU: flat columns by our own decoder, other columns by pyarrow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from io import SEEK_END, FileIO
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from whitewater.errors import InputError
+from whitewater.tables.arrow_columns import column_of
+from whitewater.tables.columns import Column
+from whitewater.tables.parquet.chunk import described
+from whitewater.tables.parquet.column_chunk import read_chunk
+from whitewater.tables.parquet.opening import faults_of, opened, position_of
+
+# The last bytes of a file: the length of its footer, and four letters.
+_END = b"\0\0\0\0PAR1"
+
+
+def read_columns(
+    path: Path, row_group: int, names: Sequence[str], *, start: int = 0, rows: int | None = None
+) -> dict[str, Column]:
+    """Read columns of one row group; see `whitewater.tables.parquet.columns.read_columns`."""
+    columns: dict[str, Column] = {}
+    with _opened(path) as data:
+        footer, schema = _footer(path, data)
+        total = footer.row_group(row_group).num_rows
+        wanted = range(total)[start : None if rows is None else start + rows]
+        for name in names:
+            with faults_of(path, row_group, name):
+                position = position_of(schema, name)
+                chunk = described(footer, row_group, position, schema.field(position))
+                if chunk is None or pa.types.is_timestamp(chunk.type):
+                    columns[name] = _read_by_arrow(path, row_group, name, wanted)
+                else:
+                    columns[name] = read_chunk(data, chunk, wanted)
+    return columns
+
+
+def _opened(path: Path) -> FileIO:
+    try:
+        return path.open("rb", buffering=0)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error}. Get it again, or leave it out.") from error
+
+
+def _footer(path: Path, data: FileIO) -> tuple[pq.FileMetaData, pa.Schema]:
+    """Return what a file's footer says, which is parsed once for all reads: it grows with row groups times columns."""
+    size = data.seek(0, SEEK_END)
+    data.seek(max(0, size - len(_END)))
+    end = data.read(len(_END))
+    length = int.from_bytes(end[:4], "little") + len(_END) if end[4:] == _END[4:] else 0
+    data.seek(max(0, size - length))
+    return _parsed(path, data.read(length))
+
+
+@lru_cache(maxsize=16)
+def _parsed(path: Path, _: bytes) -> tuple[pq.FileMetaData, pa.Schema]:
+    with opened(path) as file:
+        return file.metadata, file.schema_arrow
+
+
+def _read_by_arrow(path: Path, row_group: int, name: str, wanted: range) -> Column:
+    with pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False) as file:
+        column = file.read_row_group(row_group, [name], use_threads=False).column(0)
+    return column_of(column.slice(wanted.start, len(wanted)))
