@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pytest
 
 from whitewater.cli.main import main
+from whitewater.config.base import Section
 from whitewater.engines import memory, resolve
 from whitewater.engines.choose import Engine
 from whitewater.engines.config import Cluster
@@ -22,17 +23,20 @@ from whitewater.errors import IntegrityError, ResourceError
 from whitewater.manifest import gather
 from whitewater.script import parameters
 from whitewater.step import Inputs, Output, Outputs, Run, execute
-from whitewater_apps.taxi.config import Tips
 
 LAST_ENDED = threading.Event()
 WORKERS = {"count", "threads", "hosts", "peak_memory_bytes", "peak_device_memory_bytes"}
 
 
-def run_of(*, threads: int = 1, cluster: Cluster | None = None, engine: Engine = "local") -> Run[Tips]:
-    return Run("taxi", "example", resolve("cpu"), Tips(), threads, cluster or Cluster(), engine=engine)
+class Example(Section):
+    """Settings of the step that is run here."""
 
 
-def doubled(run: Run[Tips], *, numbers: Path, double: Output, parts: Outputs) -> None:
+def run_of(*, threads: int = 1, cluster: Cluster | None = None, engine: Engine = "local") -> Run[Example]:
+    return Run("tiny", "example", resolve("cpu"), Example(), threads, cluster or Cluster(), engine=engine)
+
+
+def doubled(run: Run[Example], *, numbers: Path, double: Output, parts: Outputs) -> None:
     """Double numbers."""
     with run.workers() as workers:
         tasks = [int(text) for text in numbers.read_text().split()]
@@ -63,7 +67,7 @@ def run_doubled(folder: Path, numbers: str) -> dict[str, Path]:
 
 
 def test_flags_come_from_the_types_of_the_parameters() -> None:
-    def step(run: Run[Tips], *, trips: Path, tables: Inputs, model: Output, plots: Outputs) -> None: ...
+    def step(run: Run[Example], *, trips: Path, tables: Inputs, model: Output, plots: Outputs) -> None: ...
 
     assert [(flag.name, flag.written, flag.many) for flag in parameters(step)] == [
         ("trips", False, False),
