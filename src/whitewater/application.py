@@ -70,9 +70,13 @@ def in_project(folder: Path = Path()) -> tuple[str, ...]:
     return tuple(sorted(path.parent.name for path in folder.glob("workflows/*/Snakefile")))
 
 
-def declared() -> tuple[str, ...]:
-    """Return the names of the applications that installed packages declare, sorted."""
-    return tuple(sorted(entry_points(group=GROUP).names))
+@cache
+def declared() -> dict[str, EntryPoint]:
+    """Return where the applications are that installed packages declare, by name, sorted.
+
+    It takes reading the metadata of all that is installed.
+    """
+    return {each.name: each for each in sorted(entry_points(group=GROUP))}
 
 
 def applications(names: Sequence[str]) -> dict[str, Application]:
@@ -80,26 +84,20 @@ def applications(names: Sequence[str]) -> dict[str, Application]:
 
     Raises ConfigError if no installed package declares one, or its package cannot be imported.
     """
-    declared = _declared()
+    places = declared()
     found: dict[str, Application] = {}
     for name in names:
-        if name not in declared:
+        if name not in places:
             raise ConfigError(
-                f"no installed package declares the application {name!r}; declared: {', '.join(sorted(declared))}. Add "
+                f"no installed package declares the application {name!r}; declared: {', '.join(places)}. Add "
                 f'`{name} = "<package>.application:{name.upper()}"` to [project.entry-points."{GROUP}"] in '
                 "pyproject.toml, and install the project again."
             )
         try:
-            found[name] = declared[name].load()
+            found[name] = places[name].load()
         except ImportError as error:
             raise ConfigError(
-                f"the application {name!r} is declared as {declared[name].value}, which cannot be imported: {error}. "
+                f"the application {name!r} is declared as {places[name].value}, which cannot be imported: {error}. "
                 "Install what it needs, or remove its folder from workflows/."
             ) from error
     return found
-
-
-@cache
-def _declared() -> dict[str, EntryPoint]:
-    """Return the entry points by name, which takes reading the metadata of all that is installed."""
-    return {each.name: each for each in entry_points(group=GROUP)}

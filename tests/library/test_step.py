@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from tests.library.tiny_application import Clean
 from whitewater.cli.main import main
-from whitewater.config.base import Section
 from whitewater.engines import memory, resolve
 from whitewater.engines.choose import Engine
 from whitewater.engines.config import Cluster
@@ -28,15 +28,11 @@ LAST_ENDED = threading.Event()
 WORKERS = {"count", "threads", "hosts", "peak_memory_bytes", "peak_device_memory_bytes"}
 
 
-class Example(Section):
-    """Settings of the step that is run here."""
+def run_of(*, threads: int = 1, cluster: Cluster | None = None, engine: Engine = "local") -> Run[Clean]:
+    return Run("tiny", "example", resolve("cpu"), Clean(), threads, cluster or Cluster(), engine=engine)
 
 
-def run_of(*, threads: int = 1, cluster: Cluster | None = None, engine: Engine = "local") -> Run[Example]:
-    return Run("tiny", "example", resolve("cpu"), Example(), threads, cluster or Cluster(), engine=engine)
-
-
-def doubled(run: Run[Example], *, numbers: Path, double: Output, parts: Outputs) -> None:
+def doubled(run: Run[Clean], *, numbers: Path, double: Output, parts: Outputs) -> None:
     """Double numbers."""
     with run.workers() as workers:
         tasks = [int(text) for text in numbers.read_text().split()]
@@ -67,7 +63,7 @@ def run_doubled(folder: Path, numbers: str) -> dict[str, Path]:
 
 
 def test_flags_come_from_the_types_of_the_parameters() -> None:
-    def step(run: Run[Example], *, trips: Path, tables: Inputs, model: Output, plots: Outputs) -> None: ...
+    def step(run: Run[Clean], *, trips: Path, tables: Inputs, model: Output, plots: Outputs) -> None: ...
 
     assert [(flag.name, flag.written, flag.many) for flag in parameters(step)] == [
         ("trips", False, False),

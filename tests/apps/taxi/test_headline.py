@@ -67,3 +67,14 @@ def test_a_model_is_called_better_only_where_its_gain_is_clear(tmp_path: Path, l
     (tmp_path / "model" / "metrics.json").write_text(json.dumps(metrics))
     [sentence] = headline(tmp_path)
     assert sentence.endswith("(held-out trips)." if clear else "the model is not clearly better.")
+
+
+def test_the_better_model_is_told_with_its_error_and_that_of_the_mean_of_the_hour(tmp_path: Path) -> None:
+    errors = {"constant": 0.08, "hour_mean": 0.0721, "ridge": 0.066, "forest": 0.0612}
+    gain = {"value": 0.01, "low": 0.005, "high": 0.015}
+    held_out = {model: {"mae": {"value": error}, "mae_gain": gain} for model, error in errors.items()}
+    services = {"yellow": {"status": "fitted", "held_out": held_out}, "green": {"status": "skipped", "reason": "few"}}
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "metrics.json").write_text(json.dumps({"services": services}))
+    [sentence] = headline(tmp_path)
+    assert [word for word in ("random forest", "6.1 points", "7.2") if word not in sentence] == []

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from whitewater.cli import results
-from whitewater_apps.taxi.headline import headline
 
+pytestmark = pytest.mark.usefixtures("tiny")
 OUTPUTS = {
     "trips": "clean",
     "quality.json": "clean",
@@ -23,12 +23,6 @@ OUTPUTS = {
 }
 
 
-def hours(*rows: tuple[int | None, int, float]) -> pd.DataFrame:
-    """A table of yellow trips: hour, trips, mean."""
-    table = pd.DataFrame(rows, columns=["hour", "trips", "mean"]).astype({"hour": "Int16"})
-    return table.assign(service="yellow", mean_low=table["mean"] - 0.01, mean_high=table["mean"] + 0.01)
-
-
 def fill(place: Path) -> Path:
     """A directory of results as a run leaves it, small."""
     (place / "trips" / "service=yellow").mkdir(parents=True)
@@ -38,20 +32,15 @@ def fill(place: Path) -> Path:
         pd.DataFrame({"fare_amount": [1.0] * rows}).to_parquet(
             place / "trips" / "service=yellow" / f"part-{part}.parquet"
         )
-    table = hours((3, 103, 0.21), (5, 29, 0.9), (21, 121, 0.2706), (22, 80, 0.25), (None, 500, 0.8))
+    table = pd.DataFrame({"hour": range(5)})
     table.to_parquet(place / "tips_by_hour.parquet", index=False)
     table.to_csv(place / "tips_by_hour.csv", index=False)
-    totals = {"rows_in": 2_000, "rows_out": 1_234, "quarantined": 766}
-    (place / "quality.json").write_text(json.dumps({"totals": totals}))
-    errors = {"constant": 0.08, "hour_mean": 0.0721, "ridge": 0.066, "forest": 0.0612}
-    gain = {"value": 0.01, "low": 0.005, "high": 0.015}
-    held_out = {model: {"mae": {"value": error}, "mae_gain": gain} for model, error in errors.items()}
-    services = {"yellow": {"status": "fitted", "held_out": held_out}, "green": {"status": "skipped", "reason": "few"}}
-    (place / "model" / "metrics.json").write_text(json.dumps({"services": services}))
+    for name in ("quality.json", "model/metrics.json"):
+        (place / name).write_text("{}")
     for form in ("png", "svg"):
         (place / "plots" / f"tip_fraction_by_hour.{form}").write_bytes(b"x" * 1_500)
     listed = [{"path": str(place / name), "step": step} for name, step in OUTPUTS.items()]
-    downloaded = {"path": "data/taxi/inputs.json", "step": "fetch"}
+    downloaded = {"path": "data/tiny/inputs.json", "step": "fetch"}
     (place / "manifest.json").write_text(json.dumps({"format": 1, "outputs": [downloaded, *listed]}))
     return place
 
@@ -59,7 +48,7 @@ def fill(place: Path) -> Path:
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    return fill(Path("results/taxi/cpu"))
+    return fill(Path("results/tiny/cpu"))
 
 
 def shown(capsys: pytest.CaptureFixture[str]) -> list[str]:
@@ -69,47 +58,40 @@ def shown(capsys: pytest.CaptureFixture[str]) -> list[str]:
 
 def test_each_result_is_listed_with_its_rows_size_and_place(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = shown(capsys)
+    assert "7 files or folders." in lines
     size = sum(part.stat().st_size for part in place.rglob("part-*.parquet"))
-    assert f"clean 1,234 {size / 1000:.1f} kB results/taxi/cpu/trips/" in lines
-    assert "plot 3.0 kB results/taxi/cpu/plots/tip_fraction_by_hour.{png,svg}" in lines
+    assert f"clean 1,234 {size / 1000:.1f} kB results/tiny/cpu/trips/" in lines
+    assert "plot 3.0 kB results/tiny/cpu/plots/tip_fraction_by_hour.{png,svg}" in lines
     assert any(line.startswith("tips 5 ") and line.endswith("tips_by_hour.{csv,parquet}") for line in lines)
-    assert any(line.startswith("manifest") and line.endswith("results/taxi/cpu/manifest.json") for line in lines)
+    assert any(line.startswith("manifest") and line.endswith("results/tiny/cpu/manifest.json") for line in lines)
     assert not any("inputs.json" in line for line in lines)
 
 
 def test_results_are_in_the_order_of_the_steps(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    steps = [line.split()[0] for line in shown(capsys) if "results/taxi/cpu/" in line]
+    steps = [line.split()[0] for line in shown(capsys) if "results/tiny/cpu/" in line]
     assert steps == ["clean", "clean", "tips", "model", "plot", "manifest"]
-
-
-def test_rows_and_the_better_model_are_told(place: Path) -> None:
-    _, rows, model = headline(place)
-    assert rows == "Of 2,000 rows read, 1,234 are kept and 766 (38.3 %) are in quarantine."
-    assert "random forest" in model
-    assert "6.1 points" in model
-    assert "7.2" in model
 
 
 def test_what_is_missing_is_not_made_yet(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (place / "quality.json").unlink()
     (place / "plots" / "tip_fraction_by_hour.svg").unlink()
     lines = shown(capsys)
-    assert "clean results/taxi/cpu/quality.json not made yet: run snakemake again" in lines
-    assert "plot results/taxi/cpu/plots/tip_fraction_by_hour.{png,svg} not made yet: run snakemake again" in lines
+    assert "clean results/tiny/cpu/quality.json not made yet: run snakemake again" in lines
+    assert "plot results/tiny/cpu/plots/tip_fraction_by_hour.{png,svg} not made yet: run snakemake again" in lines
     assert "Report with all pictures: not made yet: run snakemake --report results/report.html" in lines
 
 
 def test_each_device_has_a_table_of_its_own_and_an_unfinished_run_is_said(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    fill(Path("results/taxi/gpu"))
+    fill(Path("results/tiny/gpu"))
     lines = shown(capsys)
-    assert lines.index("taxi on cpu") < lines.index("taxi on gpu")
-    Path("results/taxi/gpu/manifest.json").unlink()
-    assert "results/taxi/gpu/ not made yet: run snakemake again" in shown(capsys)
+    assert lines.index("tiny on cpu") < lines.index("tiny on gpu")
+    Path("results/tiny/gpu/manifest.json").unlink()
+    assert "results/tiny/gpu/ not made yet: run snakemake again" in shown(capsys)
 
 
-@pytest.mark.parametrize("left", ["", "results/taxi/cpu/trips", "results/notes/cpu"])
+@pytest.mark.parametrize("left", ["", "results/tiny/cpu/trips", "results/notes/cpu"])
 def test_without_a_finished_run_the_remedy_is_told_and_the_status_is_1(
     left: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -118,7 +100,7 @@ def test_without_a_finished_run_the_remedy_is_told_and_the_status_is_1(
     assert results.main([]) == 1
     advice = capsys.readouterr().err
     assert "run snakemake" in advice
-    assert ("make run" in advice) == (not left.startswith("results/taxi"))
+    assert ("make run" in advice) == (not left.startswith("results/tiny"))
 
 
 def test_a_directory_of_other_files_has_no_rows(place: Path) -> None:
