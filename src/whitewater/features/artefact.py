@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import whitewater
 from whitewater.errors import ConfigError, InputError, IntegrityError, WhitewaterError
 from whitewater.features import operators
-from whitewater.features.plan import Plan, Stage, staged_operator
+from whitewater.features.plan import Plan, Stage, stage_operator
 from whitewater.features.schema import Schema, described, field_of
 from whitewater.features.transform import Transformation
 from whitewater.io.folder import Format, write_file
@@ -71,7 +71,7 @@ def load(directory: Path) -> Transformation:
     """
     value = FORMAT.read_signed(directory)
     try:
-        return _restored(value, directory)
+        return _restore(value, directory)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise IntegrityError(
             f"{directory / FORMAT.name} describes no workflow ({type(error).__name__}: {error}). {_AGAIN}"
@@ -87,7 +87,7 @@ def _table(directory: Path, name: str, files: Mapping[str, str]) -> pa.Table:
         raise IntegrityError(f"{directory / name} is no table: {error}. {_AGAIN}") from error
 
 
-def _restored(value: Mapping[str, Any], directory: Path) -> Transformation:
+def _restore(value: Mapping[str, Any], directory: Path) -> Transformation:
     plan = Plan(Schema(tuple(map(field_of, value["input"]))), (), {})
     learnt: list[Mapping[str, Fitted]] = []
     for node in value["nodes"]:
@@ -107,7 +107,7 @@ def _restored(value: Mapping[str, Any], directory: Path) -> Transformation:
 
 def _stage(plan: Plan, node: Mapping[str, Any]) -> Stage:
     inputs = tuple(each if isinstance(each, str) else tuple(each) for each in node["inputs"])
-    return staged_operator(plan, _operator(node["operator"], node["parameters"]), inputs, node["from"])
+    return stage_operator(plan, _operator(node["operator"], node["parameters"]), inputs, node["from"])
 
 
 def _operator(name: str, parameters: Mapping[str, Any]) -> Operator:
@@ -134,7 +134,7 @@ def _learnt(stage: Stage, node: Mapping[str, Any], directory: Path, files: Mappi
     for name, stored in node["statistics"].items():
         read = {table: _table(directory, file, files) for table, file in stored["tables"].items()}
         try:
-            found[name] = stage.operator.restored(stage.inputs, stored["facts"], read)
+            found[name] = stage.operator.restore(stage.inputs, stored["facts"], read)
         except WhitewaterError:
             raise
         except Exception as error:

@@ -18,7 +18,7 @@ from whitewater.engines import memory
 from whitewater.errors import InputError
 from whitewater.features.dataset import Dataset, Span, spans
 from whitewater.features.operator import Applying, Fitted, Fitting, Statistic
-from whitewater.features.plan import Learnt, Origin, Plan, evaluated
+from whitewater.features.plan import Learnt, Origin, Plan, evaluate
 
 if TYPE_CHECKING:
     from whitewater.engines.workers import Workers
@@ -63,7 +63,7 @@ class Material:
         applying = Applying(self.fitting.device, training=True)
         for part in span:
             read = partial(self.dataset.read, part, device=applying.device)
-            yield evaluated(self.plan, self.learnt, read, self.wanted(lesson), applying)
+            yield evaluate(self.plan, self.learnt, read, self.wanted(lesson), applying)
 
 
 def learn(

@@ -192,7 +192,7 @@ class Operator(Section, ABC):
         """Return the names of what `statistics` returns, without looking at anything outside."""
         return [each.name for each in self.statistics(inputs, fields)]
 
-    def restored(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Fitted:
+    def restore(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Fitted:
         """Return what one statistic learnt, from its `Fitted.facts` and `Fitted.tables`.
 
         Raises IntegrityError if they are not what this operator writes.

@@ -210,7 +210,7 @@ class _Binding:
             )
         self._check_dependencies(operator, given)
         plan = Plan(self.schema, tuple(self.stages), {})
-        stage = staged_operator(plan, operator, given.inputs, given.origins)
+        stage = stage_operator(plan, operator, given.inputs, given.origins)
         number = len(self.stages)
         self.stages.append(stage)
         return Columns(tuple(each.name for each in stage.outputs), {each.name: number for each in stage.outputs})
@@ -233,7 +233,7 @@ class _Binding:
         for each in map(self.columns, node.parents):
             for name, origin in each.origins.items():
                 if origins.setdefault(name, origin) != origin:
-                    first, second = self._told(origins[name]), self._told(origin)
+                    first, second = self._maker(origins[name]), self._maker(origin)
                     raise ConfigError(
                         f"two columns are called {name!r}: that of {first} and that of "
                         f"{second if second != first else 'another one'}. Give one another name with Rename, or leave "
@@ -242,7 +242,7 @@ class _Binding:
             inputs += each.inputs
         return Columns(tuple(dict.fromkeys(inputs)), origins)
 
-    def _told(self, origin: Origin) -> str:
+    def _maker(self, origin: Origin) -> str:
         return "the data" if origin is None else self.stages[origin].label
 
     def _picked(self, node: Picked) -> Columns:
@@ -255,7 +255,7 @@ class _Binding:
         return Columns(inputs, {name: given.origins[name] for name in dict.fromkeys(_names(inputs))})
 
 
-def staged_operator(plan: Plan, operator: Operator, inputs: Inputs, origins: Mapping[str, Origin]) -> Stage:
+def stage_operator(plan: Plan, operator: Operator, inputs: Inputs, origins: Mapping[str, Origin]) -> Stage:
     """Return an operator as the next stage of a plan.
 
     Raises ConfigError if it makes a column twice, or cannot take the type of a column.
@@ -306,11 +306,11 @@ def _refuse_unusable(names: Iterable[str], schema: Schema) -> None:
 def _refuse_unknown(names: Iterable[str | tuple[str, ...]], known: Sequence[str | tuple[str, ...]], *, of: str) -> None:
     if unknown := [each for each in names if each not in known]:
         raise ConfigError(
-            f"{_told(unknown)} not among the columns of {of}: {', '.join(map(str, known))}. Correct the name."
+            f"{_list_names(unknown)} not among the columns of {of}: {', '.join(map(str, known))}. Correct the name."
         )
 
 
-def _told(names: Sequence[str | tuple[str, ...]]) -> str:
+def _list_names(names: Sequence[str | tuple[str, ...]]) -> str:
     return f"{', '.join(map(repr, names))} {'is' if len(names) == 1 else 'are'}"
 
 
@@ -319,7 +319,7 @@ def _refuse_repeated(names: Sequence[str], *, what: str) -> None:
         raise ConfigError(f"{what} more than one column called {', '.join(repeated)}. Give it each column once.")
 
 
-def evaluated(plan: Plan, learnt: Learnt, read: Read, wanted: Mapping[str, Origin], applying: Applying) -> Block:
+def evaluate(plan: Plan, learnt: Learnt, read: Read, wanted: Mapping[str, Origin], applying: Applying) -> Block:
     """Return columns that the data has or a stage makes, of some rows.
 
     Columns are made one after the other, and each is let go after its last use, so that few are there at a time besides

@@ -121,8 +121,8 @@ def _check(name: str, type_: pa.DataType, *, is_time: bool) -> Callable[[Row], V
             found = convert(value)
         except (TypeError, ValueError, OverflowError):
             raise InputError(
-                f"the row's {name!r} is {reprlib.repr(value)}, but the column was of {_told(type_)} when the workflow "
-                "was fitted. Give such a value, or None."
+                f"the row's {name!r} is {reprlib.repr(value)}, but the column was of {_describe_type(type_)} when the "
+                "workflow was fitted. Give such a value, or None."
             ) from None
         if is_time and isinstance(found, int) and not SINCE <= found < UNTIL:
             raise InputError(other_time(name, found))
@@ -131,7 +131,7 @@ def _check(name: str, type_: pa.DataType, *, is_time: bool) -> Callable[[Row], V
     return check
 
 
-def _told(type_: pa.DataType) -> str:
+def _describe_type(type_: pa.DataType) -> str:
     found = kind(type_)
     return f"numbers ({type_})" if found == "numbers" else found
 

@@ -20,7 +20,7 @@ from whitewater.features.dataset import Dataset, Part, as_fitted, as_table, refu
 from whitewater.features.feature_folder import FeatureFile, file_name, write_features
 from whitewater.features.log_folder import ROW_ID, Log
 from whitewater.features.operator import Applying
-from whitewater.features.plan import Learnt, Plan, Read, evaluated, rows_of
+from whitewater.features.plan import Learnt, Plan, Read, evaluate, rows_of
 from whitewater.features.schema import Field, Schema, kind
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 from whitewater.tables.arrow_columns import column_of
@@ -80,17 +80,17 @@ class Transformation:
         self.check(given, training=applying.training)
         types = {name: self.plan.schema[name].type for name in names}
         block = {**block, **self._given({name: block[name] for name in names}, types, applying)}
-        return self._evaluated(lambda wanted: {name: block[name] for name in wanted}, self._carried(given), applying)
+        return self._evaluate(lambda wanted: {name: block[name] for name in wanted}, self._carried(given), applying)
 
     def tables(self, dataset: Dataset, *, run: Run[Any], workers: Workers, training: bool) -> Iterator[pa.Table]:
         """Yield the results part by part, in order; a few parts are in memory at a time."""
-        shared = self.prepared(dataset, run=run, training=training)
+        shared = self.prepare(dataset, run=run, training=training)
         parts, at_once = dataset.parts(), 2 * run.threads
         for first in range(0, len(parts), at_once):
             some = parts[first : first + at_once]
             yield from workers.map(_table, some, label="transform", ordered=True, shared=shared)
 
-    def prepared(self, dataset: Dataset, *, run: Run[Any], training: bool) -> dict[str, Any]:
+    def prepare(self, dataset: Dataset, *, run: Run[Any], training: bool) -> dict[str, Any]:
         """Check a dataset; return what `part_block` needs besides a part."""
         self.check(dataset.schema, training=training)
         self._forecast(dataset, run.threads)
@@ -105,7 +105,7 @@ class Transformation:
         def read(names: Sequence[str]) -> Block:
             return self._given(dataset.read(part, names, applying.device), types, applying)
 
-        return self._evaluated(read, carried, applying)
+        return self._evaluate(read, carried, applying)
 
     def _given(self, block: Block, types: Mapping[str, pa.DataType], applying: Applying) -> Block:
         """Return columns as they were when the workflow was fitted. Raises InputError if they cannot be."""
@@ -115,8 +115,8 @@ class Transformation:
                 refuse_other_times(name, found[name], applying.device)
         return found
 
-    def _evaluated(self, read: Read, carried: Sequence[str], applying: Applying) -> Block:
-        return evaluated(self.plan, self.learnt, read, {**self.plan.outputs, **dict.fromkeys(carried)}, applying)
+    def _evaluate(self, read: Read, carried: Sequence[str], applying: Applying) -> Block:
+        return evaluate(self.plan, self.learnt, read, {**self.plan.outputs, **dict.fromkeys(carried)}, applying)
 
     def _carried(self, schema: Schema) -> list[str]:
         return [name for name in self.carried if name in schema.names]
@@ -165,7 +165,7 @@ def write_in_order(
     ``tags`` say what columns that are carried along are for. Raises InputError if the data do not suit the
     transformation, IntegrityError if a row is lost, and ResourceError if a part does not fit into memory.
     """
-    shared = transformation.prepared(dataset, run=run, training=training)
+    shared = transformation.prepare(dataset, run=run, training=training)
     schema = tagged(transformation, dataset, tags or {})
     folder.mkdir(parents=True)
     shared |= {"folder": folder, "schema": schema, "row_group_rows": row_group_rows}
@@ -242,7 +242,7 @@ def write_shuffled(
     does, and IntegrityError if two rows have one number.
     """
     dataset, buckets = Dataset(log.path), max(1, -(-log.rows // BUCKET_ROWS))
-    shared = transformation.prepared(dataset, run=run, training=True)
+    shared = transformation.prepare(dataset, run=run, training=True)
     scratch, schema = folder / "scratch", tagged(transformation, dataset, log.tags)
     scratch.mkdir(parents=True)
     shuffle = Shuffle(ROW_ID, seed, buckets, scratch, schema, row_group_rows)

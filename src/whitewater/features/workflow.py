@@ -185,4 +185,4 @@ def _is_block(data: Any) -> bool:
 def _run(step: str, threads: int | None, device: Device | None) -> Run[Fit]:
     if threads is not None and threads < 1:
         raise ConfigError(f"threads is {threads}; give 1 or more, or None for all cores.")
-    return Run("recsys", step, device or resolve("cpu"), Fit(), threads or len(os.sched_getaffinity(0)))
+    return Run("features", step, device or resolve("cpu"), Fit(), threads or len(os.sched_getaffinity(0)))

@@ -28,6 +28,7 @@ from whitewater.features.operator import Inputs, Node, as_node
 from whitewater.features.operators import OPERATORS, AddMetadata
 from whitewater.features.plan import bind
 from whitewater_apps.recsys.config import Source
+from whitewater_apps.recsys.prediction_quality import PLAIN
 from whitewater_apps.recsys.synthetic.numbers import kind
 
 if TYPE_CHECKING:
@@ -39,7 +40,6 @@ NOT_FEATURES = ("label", "time", "key")
 _WILD = frozenset("*?[")
 # Pairs of columns with few values, of the generated log and of Criteo's.
 PAIRS = (("C8", "C10"), ("C9", "C17"), ("C6", "C20"))
-PLAIN = "plain"
 _PLAIN: Operators = ({"Rename": {"postfix": "_plain"}}, "Normalize")
 _LAST: Operators = ("Normalize", {"FillMedian": {"add_binary_cols": True}})
 _COUNTS: Operators = ({"Clip": {"min_value": 0}}, "LogOp", *_LAST)

@@ -13,7 +13,7 @@ from whitewater.figures import shapes, style
 from whitewater.figures.shapes import Look
 from whitewater_apps.recsys.distributions import Histogram, Learnt, frequencies, histogram, learnt_vocabularies
 from whitewater_apps.recsys.drift_measures import VERDICTS
-from whitewater_apps.recsys.prediction_quality import NORMAL, is_measured
+from whitewater_apps.recsys.prediction_quality import ALL, NORMAL, PLAIN, WITHOUT, is_measured
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,12 +23,11 @@ if TYPE_CHECKING:
     from whitewater.features.feature_folder import FeatureFolder
     from whitewater.features.log_folder import Log
 
-# The models and sets of features of `metrics.json`.
+# The models of `metrics.json`.
 LOOKS = {
     "logistic_regression": Look("logistic regression", style.BLUE, "o"),
     "boosted_trees": Look("boosted trees", style.VERMILION, "s"),
 }
-ALL, PLAIN, WITHOUT = "all", "plain", "without "
 # Sets of features that are drawn; of more, those that differ most from all.
 _MOST_SETS = 30
 # How far from its line a model is drawn.

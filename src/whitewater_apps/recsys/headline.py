@@ -9,10 +9,9 @@ from typing import Any
 
 from whitewater.io.store import read_json
 from whitewater.manifest import is_of_last_run
-from whitewater_apps.recsys.prediction_quality import NORMAL, is_measured
+from whitewater_apps.recsys.prediction_quality import ALL, NORMAL, PLAIN, WITHOUT, is_measured
 
 _MODELS = {"logistic_regression": "A logistic regression reaches", "boosted_trees": "Boosted trees reach"}
-_ALL, _PLAIN, _WITHOUT = "all", "plain", "without "
 
 Qualities = Mapping[str, Mapping[str, Any]]
 
@@ -35,19 +34,19 @@ def _worth(metrics: Mapping[str, Any]) -> list[str]:
     test = metrics["parts"]["test"]
     rows = test["rows"]
     models = {name: _measured(metrics["models"].get(name, {})) for name in _MODELS}
-    measured = {name: sets for name, sets in models.items() if _ALL in sets}
+    measured = {name: sets for name, sets in models.items() if ALL in sets}
     if not measured:
         return [f"There is no AUC: the {rows:,} test rows are all of one label."]
-    best = max(measured, key=lambda name: measured[name][_ALL]["auc"])
+    best = max(measured, key=lambda name: measured[name][ALL]["auc"])
     sets = measured[best]
-    if not is_measured(sets[_ALL], test):
+    if not is_measured(sets[ALL], test):
         clicks = round(rows * test["label_rate"])
         return [f"The AUC is not measurable: of {rows:,} later rows {clicks:,} have the label 1, which makes it "
-                f"{_estimate(sets[_ALL])}."]  # fmt: skip
-    plain = f", {_estimate(sets[_PLAIN])} with the plain numbers alone" if _PLAIN in sets else ""
-    if plain and abs(_lost(sets, _PLAIN)) <= _noise(sets, _PLAIN):
+                f"{_estimate(sets[ALL])}."]  # fmt: skip
+    plain = f", {_estimate(sets[PLAIN])} with the plain numbers alone" if PLAIN in sets else ""
+    if plain and abs(_lost(sets, PLAIN)) <= _noise(sets, PLAIN):
         plain += ", which is within noise"
-    first = f"{_MODELS[best]} an AUC of {_estimate(sets[_ALL])} on {rows:,} later rows with the features{plain}."
+    first = f"{_MODELS[best]} an AUC of {_estimate(sets[ALL])} on {rows:,} later rows with the features{plain}."
     return [first, *_loss(sets)]
 
 
@@ -63,11 +62,11 @@ def _measured(sets: Qualities) -> dict[str, Mapping[str, Any]]:
 
 def _loss(sets: Qualities) -> list[str]:
     """Say without which group the most is lost."""
-    without = {key.removeprefix(_WITHOUT): each for key, each in sets.items() if key.startswith(_WITHOUT)}
+    without = {key.removeprefix(WITHOUT): each for key, each in sets.items() if key.startswith(WITHOUT)}
     if not without:
         return []
     group = min(without, key=lambda name: (without[name]["auc"], name))
-    key = _WITHOUT + group
+    key = WITHOUT + group
     if _lost(sets, key) <= 0:
         return ["No group of features is missed: without any one of them the AUC is no lower."]
     if _lost(sets, key) <= _noise(sets, key):
@@ -77,12 +76,12 @@ def _loss(sets: Qualities) -> list[str]:
 
 
 def _lost(sets: Qualities, key: str) -> float:
-    return float(sets[_ALL]["auc"] - sets[key]["auc"])
+    return float(sets[ALL]["auc"] - sets[key]["auc"])
 
 
 def _noise(sets: Qualities, key: str) -> float:
     """Return the half interval of a difference, as if rows were not shared: less may be a matter of the rows."""
-    return NORMAL * hypot(*(sets[name]["auc_standard_error"] or 0.0 for name in (_ALL, key)))
+    return NORMAL * hypot(*(sets[name]["auc_standard_error"] or 0.0 for name in (ALL, key)))
 
 
 def _drift(found: Mapping[str, Any]) -> list[str]:

@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.floating]
+# The sets of features whose quality `metrics.json` has: all, the group of numbers as they came, all without a group.
+ALL, PLAIN, WITHOUT = "all", "plain", "without "
 _BINS = 10
 # A probability of 0 or 1 that is wrong would cost infinitely much.
 _NEAREST = 1e-7

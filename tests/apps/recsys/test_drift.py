@@ -33,7 +33,8 @@ from whitewater_apps.recsys.drift_measures import (
     kolmogorov_smirnov,
     psi,
 )
-from whitewater_apps.recsys.steps.drift import compare, drift
+from whitewater_apps.recsys.drift_report import compare
+from whitewater_apps.recsys.steps.drift import drift
 
 Values = Sequence[Any]
 CPU = resolve("cpu")

@@ -98,7 +98,7 @@ def learnt(
     output = operator.output(given, fields_of(frame))
     # What an artefact keeps is all that is needed.
     restored = {
-        statistic.name: operator.restored(given, found.facts(), found.tables())
+        statistic.name: operator.restore(given, found.facts(), found.tables())
         for statistic in operator.statistics(given, fields_of(frame))
         for found in [_fitted(statistic, frame, parts, blocks, fitting)]
     }

@@ -108,7 +108,7 @@ def fitted_on(
         while isinstance(found, Statistic):
             found = found.combine([found.observe(iter([part]), fitting) for part in parts], fitting)
         # What is read from an artefact is what was learnt.
-        learnt[statistic.name] = operator.restored(given, found.facts(), found.tables())
+        learnt[statistic.name] = operator.restore(given, found.facts(), found.tables())
     return learnt
 
 

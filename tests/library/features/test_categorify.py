@@ -337,7 +337,7 @@ def test_tables_that_are_no_vocabulary_are_refused() -> None:
     ]
     for wrong_facts, wrong_tables in spoilt:
         with pytest.raises(IntegrityError, match=r"vocabulary.* Fit the workflow again"):
-            Categorify().restored(("C",), wrong_facts, wrong_tables)
+            Categorify().restore(("C",), wrong_facts, wrong_tables)
 
 
 def test_a_vocabulary_survives_the_way_to_another_process() -> None:

@@ -208,4 +208,4 @@ def test_text_is_refused_by_name(operator: FillMissing) -> None:
 )
 def test_a_damaged_median_is_refused(facts: dict[str, object]) -> None:
     with pytest.raises(IntegrityError, match="Fit and save again"):
-        FillMedian().restored(("I1",), facts, {})
+        FillMedian().restore(("I1",), facts, {})

@@ -142,7 +142,7 @@ def test_a_file_that_changed_since_the_workflow_was_made_is_refused(items: str) 
 def test_a_stored_table_without_its_columns_is_refused(items: str) -> None:
     operator = JoinExternal(table=items, on="item", columns=("price",))
     with pytest.raises(IntegrityError, match="lacks the columns price"):
-        operator.restored(("item",), {}, {"table": pa.table({"item": ["a"]})})
+        operator.restore(("item",), {}, {"table": pa.table({"item": ["a"]})})
 
 
 def test_a_column_that_the_table_has_twice_is_refused(tmp_path: Path) -> None:

@@ -118,4 +118,4 @@ def test_a_table_of_another_form_is_refused(log: pd.DataFrame, tmp_path: Path) -
     table = fitted.tables()["categories"]
     for name in ("rows", "price_mean", "category"):
         with pytest.raises(IntegrityError, match="Fit again"):
-            EVERYTHING.restored(("city",), fitted.facts(), {"categories": table.drop_columns([name])})
+            EVERYTHING.restore(("city",), fitted.facts(), {"categories": table.drop_columns([name])})

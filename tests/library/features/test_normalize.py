@@ -107,4 +107,4 @@ def test_columns_without_a_scale_are_refused_by_name(operator: Normalize) -> Non
     with pytest.raises(ConfigError, match=f"{name} takes numbers, but the column 'C1' is of type string"):
         operator.output(("C1",), fields_of({"C1": categories(["a"])}))
     with pytest.raises(IntegrityError, match="'mean'"):
-        operator.restored(("x",), {"count": 2, "mean": "2"}, {})
+        operator.restore(("x",), {"count": 2, "mean": "2"}, {})

@@ -149,4 +149,4 @@ def test_a_table_of_another_form_is_refused(tmp_path: Path) -> None:
     emptied = table.set_column(2, "periods", table["periods"].combine_chunks().take([1, 0, *range(2, len(table))]))
     for changed in (table.drop_columns(["sums"]), table.drop_columns(["null_rows"]), emptied):
         with pytest.raises(IntegrityError, match="Fit again"):
-            past.operator.restored(("city",), fitted.facts(), {"categories": changed})
+            past.operator.restore(("city",), fitted.facts(), {"categories": changed})

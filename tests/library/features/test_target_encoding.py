@@ -215,4 +215,4 @@ def test_a_table_of_another_form_is_refused(log: pd.DataFrame, tmp_path: Path) -
     ]
     for facts, changed in changes:
         with pytest.raises(IntegrityError, match="Fit again"):
-            encoding.operator.restored(("city",), fitted.facts() | facts, {"categories": changed})
+            encoding.operator.restore(("city",), fitted.facts() | facts, {"categories": changed})

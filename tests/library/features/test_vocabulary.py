@@ -12,7 +12,7 @@ import pytest
 
 from tests.library.features.operator_cases import CPU, applied, categories, fields_of, rows_of
 from whitewater.errors import ResourceError
-from whitewater.features.categories.vocabulary import Vocabulary, restored_vocabulary
+from whitewater.features.categories.vocabulary import Vocabulary, restore_vocabulary
 from whitewater.features.operator import Fitting, Inputs
 from whitewater.features.operators.categorify import Categorify
 from whitewater.tables.columns import Block
@@ -80,7 +80,7 @@ def test_a_stored_vocabulary_is_restored_or_refused_with_its_forecast(
         fitted = learnt(Categorify(num_buckets=2), [{"C": categories([*values, values[2]])}], PLENTY, tmp_path)
         table = fitted.tables()["vocabulary"]
         tables = {"vocabulary": pa.concat_tables([table[:1], table[1:]])}
-        restored = restored_vocabulary(fitted.facts(), tables)
+        restored = restore_vocabulary(fitted.facts(), tables)
         other = pa.array([*values, values[0] * 2], fitted.kind)
         assert restored.ids(other).tolist() == fitted.ids(other).tolist()
         assert restored.id_of()(values[3]) == fitted.id_of()(values[3])
@@ -88,4 +88,4 @@ def test_a_stored_vocabulary_is_restored_or_refused_with_its_forecast(
         with monkeypatch.context() as patch:
             patch.setattr("whitewater.engines.memory.available", lambda: 100)
             with pytest.raises(ResourceError, match=r"the vocabulary of C, 4 values, needs about"):
-                restored_vocabulary(fitted.facts(), tables)
+                restore_vocabulary(fitted.facts(), tables)

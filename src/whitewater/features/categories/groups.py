@@ -98,11 +98,11 @@ class Grouping:
         return values[0] if isinstance(self.of, str) else combine_one(values)
 
     def facts(self) -> dict[str, Any]:
-        """Return values of JSON of which `restored` makes it again."""
+        """Return values of JSON of which `restore` makes it again."""
         return {"of": list(self.columns), "kinds": [str(kind) for kind in self.kinds]}
 
     @classmethod
-    def restored(cls, facts: Mapping[str, Any]) -> Grouping:
+    def restore(cls, facts: Mapping[str, Any]) -> Grouping:
         """Return the grouping that these facts are of; raises IntegrityError if they are of none."""
         known = {str(kind): kind for kind in (pa.string(), pa.int64())}
         of, kinds = facts.get("of", ()), facts.get("kinds", ())
@@ -154,7 +154,7 @@ class Groups:
 
     def _distinct(self, numbers: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Return a code for each entry of a dictionary, whose entries may repeat, and the group of each code."""
-        self._place = grown(self._place, len(self))
+        self._place = enlarge(self._place, len(self))
         entries = np.arange(len(numbers))
         self._place[numbers] = entries
         representative = self._place[numbers]
@@ -164,7 +164,7 @@ class Groups:
         return code[representative], numbers[first]
 
 
-def grown(array: npt.NDArray[Any], rows: int) -> npt.NDArray[Any]:
+def enlarge(array: npt.NDArray[Any], rows: int) -> npt.NDArray[Any]:
     """Return the array with room for that many rows, at least doubled where it had too few; new ones are 0."""
     if rows <= len(array):
         return array

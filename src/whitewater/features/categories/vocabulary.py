@@ -124,7 +124,7 @@ class Vocabulary(Fitted):
         return id_of
 
 
-def restored_vocabulary(facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Vocabulary:
+def restore_vocabulary(facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Vocabulary:
     """Return a vocabulary from its facts and tables.
 
     Raises IntegrityError if they are not those of a vocabulary, ResourceError if there is no room to look values up.

@@ -25,7 +25,7 @@ from whitewater.features.categories.groups import (
     Grouping,
     Groups,
     GroupTable,
-    grown,
+    enlarge,
     name_of,
     read_categories,
     read_numbers,
@@ -91,8 +91,8 @@ class ByCategory(Operator):
     def _groupings(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Grouping]:
         return [Grouping.bound(each, fields, operator=type(self).__name__) for each in inputs]
 
-    def restored(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> LearntByCategory:
-        grouping = Grouping.restored(facts)
+    def restore(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> LearntByCategory:
+        grouping = Grouping.restore(facts)
         if grouping.of not in inputs or TABLE not in tables:
             raise IntegrityError(f"{type(self).__name__}: there is no table of {grouping.name}. Fit again.")
         return self.learnt(grouping, tables[TABLE])
@@ -143,7 +143,7 @@ class Gathering(ABC):
 
     def grow(self) -> None:
         """Make room for all groups."""
-        self.totals = {name: grown(each, len(self.groups)) for name, each in self.totals.items()}
+        self.totals = {name: enlarge(each, len(self.groups)) for name, each in self.totals.items()}
 
     def add_table(self, groups: npt.NDArray[np.int64], table: pa.Table) -> None:
         """Add what another table tells of its categories, which are these groups."""

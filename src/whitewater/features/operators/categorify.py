@@ -42,7 +42,7 @@ from whitewater.features.categories.vocabulary import (
     Integers,
     Vocabulary,
     VocabularyFacts,
-    restored_vocabulary,
+    restore_vocabulary,
 )
 from whitewater.features.operator import Fitting, Operator, Statistic
 from whitewater.features.operators.by_category import CategoryStatistic, Gathering
@@ -127,9 +127,9 @@ class Categorify(Operator):
         del fields
         return [group.name for group in self._groups(inputs)]
 
-    def restored(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Vocabulary:
+    def restore(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Vocabulary:
         del inputs
-        return restored_vocabulary(facts, tables)
+        return restore_vocabulary(facts, tables)
 
     def described(self, fields: Sequence[Field], fitted: Mapping[str, Fitted]) -> Sequence[Field]:
         vocabularies = [each for each in fitted.values() if isinstance(each, Vocabulary)]

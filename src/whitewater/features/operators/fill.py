@@ -132,7 +132,7 @@ class FillMedian(_Fill):
     def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[MedianOf]:
         return [MedianOf(name, (name,)) for name in column_names(inputs)]
 
-    def restored(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Median:
+    def restore(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Median:
         return Median(finite(facts, "median"), int(finite(facts, "count")))
 
     def filled_type(self, type_: pa.DataType) -> pa.DataType:
@@ -170,7 +170,7 @@ class MedianOf(Statistic):
     def observe(self, blocks: Iterator[Block], fitting: Fitting) -> Runs:
         found = Runs.none()
         for block in blocks:
-            found = merged([found, self._runs(block, fitting.device)]).few()
+            found = merged([found, self._runs(block, fitting.device)]).shorten()
         return found
 
     def _runs(self, block: Block, device: Device) -> Runs:
@@ -250,7 +250,7 @@ class Runs:
         starts = np.flatnonzero(np.append(True, leading[1:] != leading[:-1]))
         return Runs(shift, leading[starts], np.add.reduceat(self.count, starts))
 
-    def few(self) -> Runs:
+    def shorten(self) -> Runs:
         """Return as many runs as `RUNS` allows."""
         runs = self
         while len(runs.count) > RUNS:
@@ -300,7 +300,7 @@ def _counted(values: Array, device: Device) -> Runs:
         leading[rows] = (_keys(values[rows], xp) >> xp.uint64(shift)).astype(xp.int64)
     counts = device.to_host(xp.bincount(leading))
     found = np.flatnonzero(counts)
-    return Runs(shift, found.astype(np.uint64), counts[found].astype(np.int64)).few()
+    return Runs(shift, found.astype(np.uint64), counts[found].astype(np.int64)).shorten()
 
 
 def sorted_runs_of(values: Array, device: Device) -> Runs:
@@ -311,7 +311,7 @@ def sorted_runs_of(values: Array, device: Device) -> Runs:
     keys = xp.sort(_keys(values, xp))
     starts = xp.flatnonzero(xp.concatenate([xp.ones(1, bool), keys[1:] != keys[:-1]]))
     count = np.diff(device.to_host(starts), append=len(values))
-    return Runs(0, device.to_host(keys[starts]), count).few()
+    return Runs(0, device.to_host(keys[starts]), count).shorten()
 
 
 def runs_of_integers(values: Array, device: Device) -> Runs:
@@ -324,7 +324,7 @@ def runs_of_integers(values: Array, device: Device) -> Runs:
         return runs_of(values.astype(np.float64), device)
     counts = device.to_host(xp.bincount(values.astype(np.int64) - least))
     found = np.flatnonzero(counts)
-    return Runs(0, keys_of((found + least).astype(np.float64)), counts[found].astype(np.int64)).few()
+    return Runs(0, keys_of((found + least).astype(np.float64)), counts[found].astype(np.int64)).shorten()
 
 
 def keys_of(values: npt.NDArray[np.float64]) -> Keys:

@@ -237,7 +237,7 @@ class JoinExternal(Operator):
     def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[RowsOfTable]:
         return [RowsOfTable(TABLE, column_names(inputs), self)]
 
-    def restored(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> JoinedTable:
+    def restore(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> JoinedTable:
         return JoinedTable(tables[TABLE], self)
 
     def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], applying: Applying) -> Block:

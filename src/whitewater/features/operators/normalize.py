@@ -82,7 +82,7 @@ class _BySpread(OnFloats):
     def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[SpreadOf]:
         return [SpreadOf(name, (name,), type(self).__name__) for name in column_names(inputs)]
 
-    def restored(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Spread:
+    def restore(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Spread:
         names = ("mean", "rest", "standard_deviation", "minimum", "maximum")
         return Spread(int(finite(facts, "count")), *(finite(facts, name) for name in names))
 

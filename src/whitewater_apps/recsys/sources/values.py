@@ -171,18 +171,18 @@ def _width(format_: str) -> int:
 
 def _outside(values: Values, place: int, unit: str | None, found: int) -> str:
     is_number = pt.is_integer(values.type) or pt.is_floating(values.type)
-    limits = f"outside of {_told(SINCE)[:4]} to {_told(UNTIL)[:4]}"
+    limits = f"outside of {_format_time(SINCE)[:4]} to {_format_time(UNTIL)[:4]}"
     if not is_number or unit is None:
-        return f"a time is {_told(found)}, {limits}"
+        return f"a time is {_format_time(found)}, {limits}"
     value = _number(values[place].as_py())
-    return f"a time is {value}, which as {unit} is {_told(found)}, {limits}{_fitting(value)}"
+    return f"a time is {value}, which as {unit} is {_format_time(found)}, {limits}{_fitting(value)}"
 
 
 def _number(value: Any) -> int | float:
     return int(value) if float(value).is_integer() else float(value)
 
 
-def _told(second: int) -> str:
+def _format_time(second: int) -> str:
     if not 0 <= second + 62_135_596_800 < 315_537_897_600:
         return "before the year 1" if second < 0 else "after the year 9999"
     return str(np.datetime64(second, "s")).replace("T", " ")
@@ -190,7 +190,7 @@ def _told(second: int) -> str:
 
 def _fitting(value: float) -> str:
     """Return the end of a sentence on the units of which a number is a time."""
-    fits = [f"{unit} ({_told(second)})" for unit, second in _fits(value) if SINCE <= second < UNTIL]
+    fits = [f"{unit} ({_format_time(second)})" for unit, second in _fits(value) if SINCE <= second < UNTIL]
     return f"; it would fit as {' or '.join(fits)}" if fits else "; no unit would fit"
 
 

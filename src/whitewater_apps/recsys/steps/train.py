@@ -7,64 +7,28 @@ are enough; the quality is that on the test rows, which are later than both.
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import pyarrow as pa
-
-from whitewater.engines import memory
 from whitewater.errors import InputError
-from whitewater.features.categories.values import as_floats
 from whitewater.features.feature_folder import FeatureFolder, open_features
 from whitewater.io.store import write_json
 from whitewater.learn.estimators import BoostedTrees, logistic_regression
 from whitewater.script import main
 from whitewater.step import Output, Run
-from whitewater.tables.parquet.columns import read_columns
 from whitewater_apps.recsys.config import Train
-from whitewater_apps.recsys.feature_groups import PLAIN
-from whitewater_apps.recsys.prediction_quality import quality
+from whitewater_apps.recsys.feature_matrix import Parts, groups_of, load_matrix
+from whitewater_apps.recsys.prediction_quality import ALL, PLAIN, WITHOUT, quality
 
 if TYPE_CHECKING:
-    from whitewater.engines.device import Array, Device
+    from whitewater.engines.device import Array
 
 logger = logging.getLogger(__name__)
 # Threads with less to do wait for each other, on busy cores for long; the trees are the same.
 CELLS_OF_A_THREAD = 10_000_000
 # The tag of ids of categories, whose order means nothing.
 CATEGORICAL = "categorical"
-LABEL, KEY = "label", "row_id"
-_CELL = np.dtype(np.float32)
-
-
-@dataclass(frozen=True)
-class FeatureMatrix:
-    """``X`` float32 (rows, features), NaN where a feature is null; ``y`` float32 (rows,), 0 or 1; on the device.
-
-    ``of`` are the rows of the folder, of which these were drawn.
-    """
-
-    X: "Array"
-    y: "Array"
-    of: int
-
-
-@dataclass(frozen=True)
-class Parts:
-    """The three parts of the data, with the same features in the same order."""
-
-    names: tuple[str, ...]
-    train: FeatureMatrix
-    valid: FeatureMatrix
-    test: FeatureMatrix
-
-    def choose(self, names: Sequence[str], device: "Device") -> "Parts":
-        """Return some of the features."""
-        places = device.to_device(np.array([self.names.index(name) for name in names]))
-        chosen = [FeatureMatrix(part.X[:, places], part.y, part.of) for part in (self.train, self.valid, self.test)]
-        return Parts(tuple(names), *chosen)
 
 
 def train(run: Run[Train], *, train: Path, valid: Path, test: Path, metrics: Output) -> None:
@@ -89,12 +53,12 @@ def train(run: Run[Train], *, train: Path, valid: Path, test: Path, metrics: Out
     parts = _load(run, folders, [name for names in groups.values() for name in names])
     _refuse_what_tells_nothing(parts)
     engineered = [name for group, names in groups.items() if group != PLAIN for name in names]
-    sets = {"all": engineered or groups[PLAIN]}
+    sets = {ALL: engineered or groups[PLAIN]}
     if PLAIN in groups and engineered:
         sets[PLAIN] = groups[PLAIN]
     others = [group for group in groups if group != PLAIN]
     if run.settings.without_each_group and len(others) > 1:
-        sets |= {f"without {group}": [name for name in engineered if name not in groups[group]] for group in others}
+        sets |= {WITHOUT + group: [name for name in engineered if name not in groups[group]] for group in others}
     measured = {field.name for field in folders[0].schema if CATEGORICAL not in field.tags}
     found = {
         "logistic_regression": _qualities(parts, _only(sets, measured), _fit_regression, run),
@@ -102,20 +66,6 @@ def train(run: Run[Train], *, train: Path, valid: Path, test: Path, metrics: Out
     }
     write_json(metrics, {"parts": _parts(parts), "groups": groups, "models": found})
     run.note(rows={name: len(getattr(parts, name).y) for name in ("train", "valid", "test")}, features=len(parts.names))
-
-
-def groups_of(folder: FeatureFolder) -> dict[str, list[str]]:
-    """Return the features that are numbers by their group, the last tag of each; features without one are ``other``.
-
-    Raises InputError if there are none.
-    """
-    groups: dict[str, list[str]] = {}
-    for name in numeric_columns(folder):
-        tags = folder.schema[name].tags
-        groups.setdefault(tags[-1] if tags else "other", []).append(name)
-    if not groups:
-        raise InputError(f"{folder.path} has no features that are numbers. Check recsys.fit.features.")
-    return groups
 
 
 def _load(run: Run[Train], folders: Sequence[FeatureFolder], names: Sequence[str]) -> Parts:
@@ -145,8 +95,8 @@ def _only(sets: Mapping[str, Sequence[str]], names: set[str]) -> dict[str, list[
     """Return the sets of features with some names only, without those that come to the same as all."""
     chosen = {key: [name for name in each if name in names] for key, each in sets.items()}
     kept = {key: each for key, each in chosen.items() if each}
-    everything = kept.get("all")
-    return {key: each for key, each in kept.items() if key == "all" or each != everything}
+    everything = kept.get(ALL)
+    return {key: each for key, each in kept.items() if key == ALL or each != everything}
 
 
 Fit = Callable[["Parts", "Run[Train]"], tuple[Callable[["Array"], "Array"], dict[str, Any]]]
@@ -209,43 +159,6 @@ def _parts(parts: Parts) -> dict[str, Any]:
         }
         for name, part in (("train", parts.train), ("valid", parts.valid), ("test", parts.test))
     }
-
-
-def numeric_columns(folder: FeatureFolder) -> list[str]:
-    """Return the names of the features that are numbers, one a row: not lists, not the label, not the key."""
-    return [
-        field.name
-        for field in folder.schema
-        if field.name not in (LABEL, KEY) and pa.types.is_primitive(field.type) and not pa.types.is_temporal(field.type)
-    ]
-
-
-def load_matrix(folder: FeatureFolder, names: Sequence[str], device: "Device", *, maximum_rows: int) -> FeatureMatrix:
-    """Read features that are numbers, and labels, of at most so many rows: of more every second, third ... is taken.
-
-    Raises InputError if the folder has no label; ResourceError if the arrays do not fit into memory.
-    """
-    if LABEL not in folder.schema.names:
-        raise InputError(f"{folder.path} has no column {LABEL!r}, so there is nothing to learn.")
-    step = max(1, -(-folder.rows // maximum_rows))
-    rows = len(range(0, folder.rows, step))
-    memory.forecast(
-        2 * rows * (len(names) + 1) * _CELL.itemsize,
-        what=f"a matrix of {rows:,} rows and {len(names)} features",
-        remedy="Lower recsys.train.maximum_rows.",
-    )
-    xp = device.xp
-    X, y = xp.empty((rows, len(names)), _CELL), xp.empty(rows, _CELL)
-    seen = filled = 0
-    for path, row_group, count in folder.row_groups():
-        block = read_columns(device, path, row_group, [*names, LABEL])
-        first = -seen % step
-        taken = len(range(first, count, step))
-        for place, name in enumerate(names):
-            X[filled : filled + taken, place] = as_floats(block[name], device)[first::step]
-        y[filled : filled + taken] = as_floats(block[LABEL], device)[first::step]
-        seen, filled = seen + count, filled + taken
-    return FeatureMatrix(X, y, folder.rows)
 
 
 if __name__ == "__main__":
