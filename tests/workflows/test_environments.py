@@ -1,14 +1,17 @@
 """The locks and conda files of envs/ agree with each other and with what was asked for."""
 
+import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
 from packaging.requirements import Requirement
 
-ENVS = Path(__file__).parents[2] / "envs"
-LOCKS = ("cpu", "dev", "bench", "gpu")
+ROOT = Path(__file__).parents[2]
+ENVS = ROOT / "envs"
+LOCKS = ("bootstrap", "cpu", "dev", "bench", "gpu")
 CONDA = ("cpu", "gpu")
 CONDA_NAMES = {
     "cupy-cuda13x": "cupy",
@@ -74,7 +77,7 @@ def test_gpu_lock_holds_nccl_once() -> None:
     assert [name for name in locked("gpu") if "nccl" in name] == ["nvidia-nccl-cu13"]
 
 
-@pytest.mark.parametrize("lock", ["bootstrap", *LOCKS])
+@pytest.mark.parametrize("lock", LOCKS)
 def test_every_locked_requirement_has_one_version_and_hashes(lock: str) -> None:
     assert entries(lock)
     for line, hashes in entries(lock).items():
@@ -82,7 +85,7 @@ def test_every_locked_requirement_has_one_version_and_hashes(lock: str) -> None:
         assert hashes, f"{line} has no hash"
 
 
-@pytest.mark.parametrize("lock", ["bootstrap", *LOCKS])
+@pytest.mark.parametrize("lock", LOCKS)
 def test_lock_satisfies_what_was_asked_for(lock: str) -> None:
     versions = locked(lock)
     for requirement in requested(lock):
@@ -136,6 +139,22 @@ def test_conda_file_asks_for_what_the_lock_was_made_from(name: str) -> None:
     assert conda_pins(name).keys() - {"python", "cuda-version"} == {
         CONDA_NAMES.get(package, package) for package in wanted
     }
+
+
+@pytest.mark.parametrize("lock", [lock for lock in LOCKS if lock != "bootstrap"])
+def test_make_installs_a_lock_and_then_the_checkout_and_again_when_pyproject_changes(lock: str) -> None:
+    variables = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    command = ["make", "--dry-run", "--what-if=pyproject.toml", f".venv/.{lock}"]
+    plan = subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True, check=True).stdout
+    assert plan.index(f"--require-hashes --requirement envs/{lock}.lock") < plan.index(
+        "--no-build-isolation --editable ."
+    )
+
+
+def test_no_target_needs_a_path_but_the_one_that_runs_without_an_environment() -> None:
+    lines = [line for line in (ROOT / "Makefile").read_text().splitlines() if "PYTHONPATH" in line]
+    assert lines
+    assert [line for line in lines if "-m whitewater.cli.clean" not in line] == []
 
 
 @pytest.mark.parametrize("file", sorted(ENVS.iterdir()), ids=lambda file: file.name)
