@@ -5,6 +5,7 @@ import subprocess
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -25,6 +26,8 @@ PATH = re.compile(rf"(?<![\w./-])(?:{'|'.join(TREES)})/[\w./*-]*\w(?:\.\w+)?")
 COMMAND = re.compile(r"(?:`|^ {4})whitewater ([a-z]+)(?: ([a-z_]+))?", re.MULTILINE)
 IMPORT = re.compile(r"from (whitewater[\w.]*) import ([\w, ]+)")
 NAMES = applications(in_project())
+KEY = re.compile(rf"`((?:cluster|{'|'.join(NAMES)})\.[a-z_]+(?:\.[a-z_0-9]+)*)`")
+DEFAULTS: Any = resolve({}, in_project())
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
@@ -46,6 +49,15 @@ def test_commands_are_those_that_there_are(document: str) -> None:
             assert name in (*NAMES[command].steps, *NAMES[command].commands)
         elif command != "bikes":  # the example of docs/architecture.md
             assert command in (*COMMANDS, *NAMES), command
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_keys_are_those_of_the_configuration(document: str) -> None:
+    for key in KEY.findall((ROOT / document).read_text()):
+        section = DEFAULTS
+        for name in key.split("."):
+            assert name in section, key
+            section = section[name]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
