@@ -48,12 +48,13 @@ def never_run(
     """Return ``file:line: source`` of the lines of device code in a file that are not among the executed ones.
 
     Left out are functions that do not handle arrays of a device, by the words in them, or are named in ``without``, and
-    lines that raise.
+    lines that raise or are the CPU's.
     """
     source = path.read_text()
     tree = ast.parse(source)
     device_lines = _lines_of(each for each in _device_functions(tree, words) if each.name not in without)
     device_lines -= _lines_of(each for each in _device_functions(tree, words) if each.name in without)
+    device_lines -= {line for each in _cpu_statements(tree) for line in range(each.lineno, (each.end_lineno or 0) + 1)}
     raising = _lines_of(node for node in ast.walk(tree) if isinstance(node, ast.Raise))
     raising |= {node.lineno for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler) and _only_raises(node)}
     missing = {
@@ -87,6 +88,16 @@ def handles_arrays(path: Path, *, words: frozenset[str] = DEVICE_WORDS) -> bool:
 
 def _device_functions(tree: ast.AST, words: frozenset[str]) -> Sequence[ast.FunctionDef]:
     return [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and words & _words(node)]
+
+
+def _cpu_statements(tree: ast.AST) -> Iterator[ast.stmt]:
+    """Yield what is left for the CPU after ``if device.name == "gpu"``: the other branch, or all behind a return."""
+    for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
+        for place, statement in enumerate(function.body):
+            if isinstance(statement, ast.If) and ast.unparse(statement.test) == "device.name == 'gpu'":
+                yield from statement.orelse
+                if isinstance(statement.body[-1], ast.Return):
+                    yield from function.body[place + 1 :]
 
 
 def _only_raises(handler: ast.ExceptHandler) -> bool:

@@ -12,7 +12,8 @@ import numpy.typing as npt
 from tests.contract.simulated_gpu import write_simulated
 from whitewater.engines import Device
 from whitewater.engines.gpu import GpuDevice
-from whitewater.graphs.build.keys import CodeNumbers, KeyedEdges, Rule, merge_edges
+from whitewater.graphs.build.keys import CodeNumbers, KeyedEdges, Rule
+from whitewater.graphs.build.merge import merge_edges
 from whitewater.graphs.edges import Edges
 from whitewater.graphs.pagerank.in_edges import hold_in_edges
 

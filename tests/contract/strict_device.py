@@ -24,15 +24,16 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LogisticRegression
 
 from tests.contract.device_array import DeviceArray, Namespace, record
-from whitewater.engines import Array, Device, gpu_kernels
+from whitewater.engines import Array, Device
 from whitewater.engines.workers import Threads, Workers
 from whitewater.genotypes import decode, decode_gpu
 from whitewater.genotypes.linkage import pairs_gpu
 from whitewater.genotypes.linkage.pairs import correlated_variants
 from whitewater.graphs import communities_gpu, library_gpu
+from whitewater.graphs.build import merge_gpu
 from whitewater.graphs.communities import find_communities
 from whitewater.graphs.pagerank import in_edges_gpu
-from whitewater.graphs.pagerank.in_edges import CpuInEdges
+from whitewater.graphs.pagerank.in_edges_cpu import CpuInEdges
 from whitewater.learn import estimators
 from whitewater.tables.blocks import Encoded, Kind, RawBlock
 from whitewater.tables.columns import Categories, Column, Lists, Numbers, moved
@@ -356,7 +357,7 @@ def stand_in_for_cupy() -> Iterator[None]:
         patch.setitem(sys.modules, "cupy", cupy)
         # Where workers look for classes that are sent to them.
         patch.setitem(sys.modules, "cupy.random", cupy.random)
-        patch.setattr(gpu_kernels, "gpu_sum_runs", SumOfRuns())
+        patch.setattr(merge_gpu, "gpu_sum_runs", SumOfRuns())
         patch.setattr(decode_gpu, "gpu_expand_genotypes", expand_genotypes)
         patch.setattr(decode_gpu, "gpu_count_genotypes", count_genotypes)
         patch.setattr(pairs_gpu, "gpu_mark_correlated", mark_correlated)

@@ -77,9 +77,9 @@ def signatures() -> dict[Any, list[Any]]:
     """Return the types of what each kernel is given."""
     from numba import types
 
-    from whitewater.engines import gpu_kernels
     from whitewater.genotypes import decode_gpu
     from whitewater.genotypes.linkage import pairs_gpu
+    from whitewater.graphs.build import merge_gpu
     from whitewater.tables import group_statistics_gpu
 
     def array(dtype: Any, dimensions: int) -> Any:
@@ -95,7 +95,7 @@ def signatures() -> dict[Any, list[Any]]:
         decode_gpu.gpu_count_packed: [codes, array(types.uint8, 1), array(types.int32, 2)],
         pairs_gpu.gpu_fill_planes: [array(types.uint64, 2), planes, wide],
         pairs_gpu.gpu_mark_packed: [planes, wide, stops, types.float64, band],
-        gpu_kernels.gpu_sum_runs: [value, count, count, value],
+        merge_gpu.gpu_sum_runs: [value, count, count, value],
         pairs_gpu.gpu_mark_dosages: [dosages, stops, types.float64, band],
     }  # fmt: skip
 

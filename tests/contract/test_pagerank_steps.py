@@ -32,6 +32,7 @@ from whitewater.io.store import read_json
 HOST = {
     **dict.fromkeys(("edge_files", "edges", "edges_of_files", "edges_folder"),
                     "makes the folder of edges, before any device is asked"),
+    "components": "joins the ends of edges on the host",
     "index": "makes the index, of text",
     "plan": "plans by what the footers of files say",
     "graph_folder": "reads files into the host's memory, and writes them from it",

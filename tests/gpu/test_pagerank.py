@@ -29,7 +29,8 @@ from tests.graphs import Graph
 from whitewater.engines import Device, resolve
 from whitewater.engines.config import Cluster
 from whitewater.engines.gpu_cluster import peak_allocated
-from whitewater.graphs.build.keys import CodeNumbers, KeyedEdges, Rule, merge_edges
+from whitewater.graphs.build.keys import CodeNumbers, KeyedEdges, Rule
+from whitewater.graphs.build.merge import merge_edges
 from whitewater.graphs.communities import Method, find_communities
 from whitewater.graphs.config import Pagerank
 from whitewater.graphs.edges import Edges

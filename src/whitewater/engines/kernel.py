@@ -58,3 +58,12 @@ def _compiled(function: Function, *, inline: bool) -> Function:
     if config.ENABLE_CUDASIM:
         return function
     return cast(Function, njit(nogil=True, cache=True, error_model="numpy", forceinline=inline)(function))
+
+
+@part
+def ones(word: int) -> int:
+    """Return the number of bits set in a uint64, in the form that LLVM knows as one instruction."""
+    pairs = word - ((word >> uint64(1)) & uint64(0x5555555555555555))
+    nibbles = (pairs & uint64(0x3333333333333333)) + ((pairs >> uint64(2)) & uint64(0x3333333333333333))
+    octets = (nibbles + (nibbles >> uint64(4))) & uint64(0x0F0F0F0F0F0F0F0F)
+    return int64((octets * uint64(0x0101010101010101)) >> uint64(56))

@@ -10,7 +10,7 @@ from types import ModuleType
 import numpy as np
 
 from whitewater.engines import Array
-from whitewater.engines.kernel import int64, kernel, part, uint64
+from whitewater.engines.kernel import kernel, ones, part, uint64
 
 LANES = 0x5555555555555555
 BYTES_A_WORD = 8
@@ -88,15 +88,6 @@ def whole_words(row: Array) -> Array:
     padded = np.zeros(-(-len(row) // BYTES_A_WORD) * BYTES_A_WORD, np.uint8)
     padded[: len(row)] = row
     return padded.view(np.uint64)
-
-
-@part
-def ones(word: int) -> int:
-    """Return the number of bits set in a uint64, in the form that LLVM knows as one instruction."""
-    pairs = word - ((word >> uint64(1)) & uint64(0x5555555555555555))
-    nibbles = (pairs & uint64(0x3333333333333333)) + ((pairs >> uint64(2)) & uint64(0x3333333333333333))
-    octets = (nibbles + (nibbles >> uint64(4))) & uint64(0x0F0F0F0F0F0F0F0F)
-    return int64((octets * uint64(0x0101010101010101)) >> uint64(56))
 
 
 @part

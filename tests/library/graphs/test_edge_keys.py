@@ -12,21 +12,9 @@ from hypothesis import strategies as st
 
 from whitewater.engines import Array, Device
 from whitewater.errors import IntegrityError
-from whitewater.graphs.build.keys import (
-    CodeNumbers,
-    EncodedEdges,
-    IdSpan,
-    KeyedEdges,
-    Rule,
-    bucket_edges,
-    code_numbers,
-    edge_encoder,
-    mark_ids,
-    marked_codes,
-    merge_edges,
-    recode_edges,
-    union_of_ids,
-)
+from whitewater.graphs.build.keys import CodeNumbers, EncodedEdges, IdSpan, KeyedEdges, Rule, code_numbers, marked_codes
+from whitewater.graphs.build.merge import bucket_edges, edge_encoder, merge_edges, recode_edges
+from whitewater.graphs.build.merge_cpu import mark_ids, union_of_ids
 
 Ids = npt.NDArray[np.int64]
 SPAN = IdSpan(-400, 1001)

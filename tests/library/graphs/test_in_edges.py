@@ -16,7 +16,7 @@ from scipy import sparse
 
 from whitewater.engines import Device
 from whitewater.graphs.edges import Edges
-from whitewater.graphs.pagerank import in_edges
+from whitewater.graphs.pagerank import in_edges_cpu
 from whitewater.graphs.pagerank.in_edges import hold_in_edges
 
 
@@ -100,7 +100,7 @@ def test_ranges_and_threads_give_the_same_bits(counts: list[int], data: st.DataO
 @pytest.mark.parametrize("threads", [1, 2, 5])
 @pytest.mark.parametrize("keep", [True, False])
 def test_large_graphs_are_divided_among_threads(monkeypatch: pytest.MonkeyPatch, threads: int, keep: bool) -> None:
-    monkeypatch.setattr(in_edges, "_PART_EDGES", 1000)
+    monkeypatch.setattr(in_edges_cpu, "_PART_EDGES", 1000)
     counts = np.random.default_rng(4).zipf(1.6, 5000).clip(max=20_000) - 1
     edges = edges_of(counts, 3000, weighted=True, seed=5)
     shares = np.random.default_rng(6).random(3000)

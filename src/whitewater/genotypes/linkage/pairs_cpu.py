@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from whitewater.engines import Array
-from whitewater.engines.kernel import int64, kernel, part, uint64
-from whitewater.genotypes.decode_cpu import LANES, ones
+from whitewater.engines.kernel import int64, kernel, ones, part, uint64
+from whitewater.genotypes.decode_cpu import LANES
 
 PLANES = 3
 # Columns of the sums of a variant.

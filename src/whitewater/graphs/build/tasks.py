@@ -11,17 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from whitewater.errors import IntegrityError
-from whitewater.graphs.build.keys import (
-    CodeNumbers,
-    EncodedEdges,
-    KeyedEdges,
-    MergedEdges,
-    Rule,
-    bucket_edges,
-    edge_encoder,
-    merge_edges,
-    recode_edges,
-)
+from whitewater.graphs.build.keys import CodeNumbers, EncodedEdges, KeyedEdges, MergedEdges, Rule
+from whitewater.graphs.build.merge import bucket_edges, edge_encoder, merge_edges, recode_edges
 from whitewater.tables.parquet.blocks import row_group_blocks
 
 if TYPE_CHECKING:

@@ -1,12 +1,105 @@
-"""The kernels of `whitewater.graphs.pagerank.in_edges` for the CPU."""
+"""Numbers pulled along edges on the CPU; see `whitewater.graphs.pagerank.in_edges`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import pairwise
+from mmap import MADV_SEQUENTIAL, mmap
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
 from whitewater.engines import Array
 from whitewater.engines.kernel import kernel, part, uint64
+from whitewater.graphs.edges import Edges
 
 # Edges of a target that are added up without a correction.
 _RUN = 128
+# Edges that a thread is handed at once at least, and parts for each thread, so that one that is late holds up little.
+_PART_EDGES = 1 << 18
+_PARTS_A_THREAD = 8
+# Groups by out-degree, from 2**-2 times the mean and less to 2**5 times and more.
+_LEAST_GROUP, _LAST_GROUP = -2, 5
+
+
+class CpuInEdges:
+    """Edges that Numba pulls along with several threads."""
+
+    def __init__(self, edges: Edges, *, out_degree: Array, threads: int, keep: bool) -> None:
+        self._edges, self._threads = edges, threads
+        self._order: Array | None = None
+        self._cuts = _equal_parts(edges.offsets, threads)
+        if keep:
+            self._keep(out_degree)
+        else:
+            _read_in_order(edges.sources, edges.weights)
+
+    def pull(self, shares: Array, out: Array) -> None:
+        """Fill ``out`` with the sums."""
+        edges, values = self._edges, shares
+        if self._order is not None:
+            values = np.empty(len(self._order))
+            cuts = np.linspace(0, len(values), self._threads + 1).astype(np.int64).tolist()
+            _in_parallel(partial(take, shares, self._order, values), cuts, self._threads)
+        adding = partial(add_up, (edges.offsets, edges.sources, edges.weights), values, out)
+        _in_parallel(adding, self._cuts, self._threads)
+
+    def _keep(self, out_degree: Array) -> None:
+        order = _by_out_degree(out_degree)
+        dtype = np.int32 if len(order) <= np.iinfo(np.int32).max else np.int64
+        numbers = np.empty(len(out_degree), dtype)
+        numbers[order] = np.arange(len(order), dtype=dtype)
+        sources = np.empty(len(self._edges.sources), dtype)
+        cuts = (self._edges.offsets[self._cuts] - self._edges.offsets[0]).tolist()
+        _in_parallel(partial(take, numbers, self._edges.sources, sources), cuts, self._threads)
+        self._order = order
+        self._edges = Edges(self._edges.offsets, sources, self._edges.weights)
+
+
+def _read_in_order(*arrays: Array | None) -> None:
+    """Tell the system that mapped files are read from the beginning to the end, so that it reads ahead."""
+    for array in arrays:
+        mapped: Any = array
+        while mapped is not None and not isinstance(mapped, mmap):
+            mapped = getattr(mapped, "base", None)
+        if mapped is not None:
+            mapped.madvise(MADV_SEQUENTIAL)
+
+
+def _by_out_degree(out_degree: Array) -> Array:
+    """Return the vertices that have out-edges, those of high degree first, int64."""
+    # NumPy sorts int8 by counting.
+    groups = np.full(len(out_degree), _LAST_GROUP - _LEAST_GROUP + 1, np.int8)
+    sources = np.flatnonzero(out_degree)
+    if not len(sources):
+        return sources
+    degrees = out_degree[sources]
+    levels = np.floor(np.log2(degrees / degrees.mean()))
+    groups[sources] = _LAST_GROUP - np.clip(levels, _LEAST_GROUP, _LAST_GROUP).astype(np.int8)
+    return np.argsort(groups, kind="stable")[: len(sources)]
+
+
+def _equal_parts(offsets: npt.NDArray[np.int64], threads: int) -> list[int]:
+    """Cut targets into parts of about as many edges each."""
+    edges = int(offsets[-1] - offsets[0])
+    parts = max(1, min(_PARTS_A_THREAD * threads, edges // _PART_EDGES))
+    inner = np.searchsorted(offsets, offsets[0] + np.arange(1, parts) * edges // parts).tolist()
+    return sorted({0, *inner, len(offsets) - 1})
+
+
+def _in_parallel(function: Callable[[int, int], object], cuts: Sequence[int], threads: int) -> None:
+    """Call a kernel for each part between two cuts; kernels let go of the interpreter's lock."""
+    parts = list(pairwise(cuts))
+    if threads == 1 or len(parts) < 2:
+        for start, stop in parts:
+            function(start, stop)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in pool.map(lambda part: function(*part), parts):
+            pass
 
 
 @kernel

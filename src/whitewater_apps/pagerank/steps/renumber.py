@@ -17,16 +17,8 @@ import numpy as np
 
 from whitewater.engines import memory
 from whitewater.errors import ConfigError, InputError, ResourceError
-from whitewater.graphs.build.keys import (
-    CODES,
-    CodeNumbers,
-    IdSpan,
-    MergedEdges,
-    code_numbers,
-    mark_ids,
-    marked_codes,
-    union_of_ids,
-)
+from whitewater.graphs.build.keys import CODES, CodeNumbers, IdSpan, MergedEdges, code_numbers, marked_codes
+from whitewater.graphs.build.merge_cpu import mark_ids, union_of_ids
 from whitewater.graphs.build.plan import Buckets, EdgePlan, check_memory, check_range, plan_edges
 from whitewater.graphs.build.tasks import Piece, TargetRange, Words, encode, merge, number, read
 from whitewater.graphs.edges_folder import open_edges

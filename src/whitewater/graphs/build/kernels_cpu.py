@@ -1,4 +1,4 @@
-"""The kernels of `whitewater.graphs.build.keys` for the CPU.
+"""The kernels of `whitewater.graphs.build.merge` for the CPU.
 
 ``Edges`` are keys, uint64 (edges,), and their weights, float64 (edges,), or an empty array where there are none. Other
 numbers than weights may be moved with keys, too.
@@ -9,8 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from whitewater.engines import Array
-from whitewater.engines.kernel import int64, kernel, part, uint64
-from whitewater.genotypes.decode_cpu import ones
+from whitewater.engines.kernel import int64, kernel, ones, part, uint64
 
 Edges = tuple[Array, Array]
 Output3 = tuple[Array, Array, Array]
