@@ -1,13 +1,23 @@
-"""No modules of ours import each other in a circle, not for types either, nor within functions."""
+"""No modules of ours import each other in a circle, nor do folders of the library, for types or in functions either."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import pytest
+
 SOURCE = Path("src")
+# A folder imports folders of its own layer and of those before it.
+LAYERS = (
+    {"config", "engines", "io"},
+    {"figures", "learn", "tables"},
+    {"features", "genotypes", "graphs", "text", "web"},
+)
+# They put the configuration of a project together, of all engines and applications, above what their folder is for.
+ABOVE_THEIR_FOLDER = {"whitewater.config.root", "whitewater.config.resolve"}
 
 
 def imported(path: Path, modules: set[str]) -> Iterator[str]:
@@ -22,14 +32,43 @@ def imported(path: Path, modules: set[str]) -> Iterator[str]:
                 yield node.module
 
 
-def test_no_modules_import_each_other_in_a_circle() -> None:
+@pytest.fixture(scope="module")
+def modules() -> dict[str, set[str]]:
+    """The modules of ours, each with those that it imports."""
     files = {
         ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__"): path
         for path in SOURCE.rglob("*.py")
     }
     assert len(files) > 200
-    graph = {name: set(imported(path, set(files))) - {name} for name, path in files.items()}
+    return {name: set(imported(path, set(files))) - {name} for name, path in files.items()}
+
+
+def check_no_circle(graph: Mapping[str, set[str]]) -> None:
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
         raise AssertionError(" -> ".join(reversed(error.args[1]))) from None
+
+
+def test_no_modules_import_each_other_in_a_circle(modules: dict[str, set[str]]) -> None:
+    check_no_circle(modules)
+
+
+def unit(module: str) -> str:
+    """Return the folder of the library that a module is in, or the module where it is in none."""
+    parts = module.split(".")
+    is_in_folder = parts[0] == "whitewater" and len(parts) > 1 and (SOURCE / "whitewater" / parts[1]).is_dir()
+    return parts[1] if is_in_folder and module not in ABOVE_THEIR_FOLDER else module
+
+
+def test_folders_of_the_library_are_in_layers(modules: dict[str, set[str]]) -> None:
+    library = {name: names for name, names in modules.items() if name.split(".")[0] == "whitewater"}
+    graph: dict[str, set[str]] = {}
+    for name, names in library.items():
+        graph.setdefault(unit(name), set()).update({unit(each) for each in names} - {unit(name)})
+    check_no_circle(graph)
+    layer = {folder: number for number, folders in enumerate(LAYERS) for folder in folders}
+    folders = {path.name for path in (SOURCE / "whitewater").iterdir() if (path / "__init__.py").is_file()}
+    assert folders == {*layer, "cli"}
+    known = [(name, each) for name in layer for each in graph[name] if each in layer]
+    assert [(name, each) for name, each in known if layer[each] > layer[name]] == []
