@@ -4,7 +4,8 @@ Snakemake runs a step again when a parameter of its rule changed, so editing a s
 the steps that use it. Comments, docstrings, the descriptions of settings and what is imported for types change nothing.
 Of a module ``config`` only the sections that are imported by name count, and what they refer to. Modules are read,
 never executed: those of the step's own folder of packages, and of `whitewater`. What ``import_module`` is given is not
-seen; a package that imports lazily, by a function ``__getattr__``, names its modules under ``if TYPE_CHECKING``.
+seen; a package that imports lazily, by a function ``__getattr__``, names its modules under ``if TYPE_CHECKING``. These
+count where a name of the package is imported, and not where a module in it is.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from whitewater.errors import ConfigError
 
 LIBRARY = Path(__file__).parents[1]
 SETTINGS = "config"
+# The part of a package that runs when a module in it is imported.
+AS_PACKAGE = "<package>"
 # The fields of a statement that hold statements, or what holds statements.
 BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 
@@ -75,10 +78,14 @@ class Source:
         if self._is_settings(self.name):
             self.body = [_Undescribed().visit(each) for each in self.body]
         else:  # it is asked for whole, and its statements take much memory
-            self.parts[""], self.body = self._of(self.body), []
+            self.parts[""] = self.parts[AS_PACKAGE] = self._of(self.body)
+            if lazy:
+                self.parts[AS_PACKAGE] = self._of([each for each in self.body if not _is_for_types(each)])
+            self.body = []
 
     def part(self, name: str) -> Part:
-        """Return the whole module or, by its name, a definition of a module of settings."""
+        """Return the whole module, what runs `AS_PACKAGE` or, by its name, a definition of a module of settings."""
+        name = "" if name == AS_PACKAGE and name not in self.parts else name
         if name not in self.parts:
             self.parts[name] = self._definition(name) if name else self._of(self.body)
         return self.parts[name]
@@ -125,7 +132,7 @@ class Source:
     def _packages(self) -> list[tuple[str, str]]:
         """Return the packages that hold the module: their ``__init__`` runs first."""
         parts = self.name.split(".")
-        return [(".".join(parts[:length]), "") for length in range(1, len(parts))]
+        return [(".".join(parts[:length]), AS_PACKAGE) for length in range(1, len(parts))]
 
     @staticmethod
     def _is_settings(module: str) -> bool:
@@ -162,15 +169,16 @@ def _without_what_is_not_run(body: Sequence[Any], *, lazy: bool) -> list[Any]:
         for name in BLOCKS:
             if isinstance(inner := getattr(each, name, None), list):
                 setattr(each, name, _without_what_is_not_run(inner, lazy=lazy))
-        if isinstance(each, ast.If) and _is_type_checking(each.test) and not lazy:
+        if _is_for_types(each) and not lazy:
             kept += each.orelse
         else:
             kept.append(each)
     return kept
 
 
-def _is_type_checking(test: ast.expr) -> bool:
-    return "TYPE_CHECKING" in (getattr(test, "id", ""), getattr(test, "attr", ""))
+def _is_for_types(statement: ast.stmt) -> bool:
+    test = getattr(statement, "test", None)
+    return isinstance(statement, ast.If) and "TYPE_CHECKING" in (getattr(test, "id", ""), getattr(test, "attr", ""))
 
 
 def _imports(body: Sequence[Any]) -> Iterator[ast.Import | ast.ImportFrom]:

@@ -17,7 +17,9 @@ from whitewater.errors import ConfigError
 
 SOURCE = Path(__file__).parents[2] / "src"
 # A module of ours that imports by a name it makes must say what else it imports, as the lazy package of operators does.
-DYNAMIC = {"whitewater/application.py", "whitewater/features/operators/__init__.py"}
+DYNAMIC = {
+    "whitewater/application.py", "whitewater/features/__init__.py", "whitewater/features/operators/__init__.py"
+}  # fmt: skip
 PACKAGE = {
     "tiny/__init__.py": "",
     "tiny/steps/__init__.py": "",
@@ -150,6 +152,18 @@ def test_a_module_of_settings_that_is_imported_whole_counts_whole(digest: Digest
     assert digest({**whole, **replaced("tiny/config.py", "low: int", "low: float")}, step="other") != digest(
         whole, step="other"
     )
+
+
+def test_a_module_of_a_lazy_package_brings_none_of_the_others(digest: Digest) -> None:
+    step = {"tiny/steps/other.py": "from tiny.lazy.own import own\n", "tiny/lazy/own.py": "own = 1\n"}
+    for edited, counts in (
+        ("tiny/lazy/operator.py", False),
+        ("tiny/lazy/__init__.py", True),
+        ("tiny/lazy/own.py", True),
+    ):
+        text = {**PACKAGE, **step}[edited]
+        changed = digest({**step, edited: f"{text}edited = 1\n"}, step="other")
+        assert (changed != digest(step, step="other")) == counts
 
 
 def test_the_digest_does_not_depend_on_what_was_asked_before(tmp_path: Path, digest: Digest) -> None:
