@@ -1,14 +1,15 @@
 """A run with a name keeps what it makes apart from other runs, shares their downloads, and is cleaned as they are."""
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 
 import pytest
 
-from tests.guarantees.running import MINE, TINY, Clone, contents
+from tests.guarantees.running import MINE, TINY, Clone, contents, eventually
 from tests.raw_files import TRIP, YELLOW_2019
-from tests.web_server import Site, response, serving
+from tests.web_server import Act, Site, response, serving
 
 NAMED = ("--config", 'run={"name": "mine"}')
 CLEANED = "results/taxi/cpu/quality.json"
@@ -47,6 +48,30 @@ def test_runs_with_and_without_a_name_keep_their_simulations_results_and_logs_ap
     months, others = ({(fresh / path).read_bytes() for path in read(fresh, run)} for run in ("", "mine/"))
     assert not months & others
     assert "Nothing to be done" in fresh.snakemake("--dry-run", "--", CLEANED).terminal
+
+
+@pytest.mark.slow
+def test_all_that_a_rule_writes_lies_below_the_name(fresh: Clone) -> None:
+    ended = fresh.snakemake("--dry-run", *NAMED)
+    assert {rule.partition("_")[0] for rule in ended.jobs} == {*TINY, "all"}
+    assert set(re.findall(r"\b(?:data|results|logs)/(\w+)", ended.terminal)) == {"mine"}
+
+
+@pytest.mark.slow
+def test_a_crawl_goes_on_under_another_name_where_it_stopped(fresh: Clone, site: Site) -> None:
+    site.put("/", response('<p>one <a href="/two">two</a></p>'))
+    site.put("/two", [Act.HANG], response("<p>two</p>"))
+    crawl = {"start_urls": [f"{site.url}/"], "delay": 0.0, "timeout": 300.0}
+    fresh.write(MINE[-1], {"pagerank": {"fetch": {"source": "crawl", "crawl": crawl}}})
+    broken = fresh.start_snakemake("--", "data/pagerank/inputs.json", files=MINE)
+    eventually(lambda: site.asked()["/two"] or None, what="the request for /two")
+    broken.step("fetch").kill()
+    assert broken.ended().status == 1
+    ended = fresh.snakemake(*NAMED, "--", "data/mine/pagerank/inputs.json", files=MINE)
+    assert ended.status == 0, ended.terminal
+    assert fresh.json("data/mine/pagerank/inputs.json")["pages"] == len(site.replies)
+    assert site.asked() == {"/": 1, "/two": 2}
+    assert not (fresh / "data/mine/pagerank/crawl").exists()
 
 
 @pytest.mark.slow
