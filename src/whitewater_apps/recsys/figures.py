@@ -11,9 +11,9 @@ import numpy as np
 from whitewater.engines import Array
 from whitewater.figures import shapes, style
 from whitewater.figures.shapes import Look
-from whitewater_apps.recsys.distributions import Histogram, Learnt, frequencies, histogram, learnt_vocabularies
 from whitewater_apps.recsys.drift_measures import VERDICTS
 from whitewater_apps.recsys.prediction_quality import ALL, NORMAL, PLAIN, WITHOUT, is_measured
+from whitewater_apps.recsys.value_frequencies import Histogram, Learnt, frequencies, histogram, learnt_vocabularies
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

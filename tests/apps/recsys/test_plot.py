@@ -33,11 +33,11 @@ from whitewater.step import Output, Outputs, Run
 from whitewater_apps.recsys import figures
 from whitewater_apps.recsys.config import Drift as DriftSettings
 from whitewater_apps.recsys.config import Features, Plot
-from whitewater_apps.recsys.distributions import frequencies, histogram, learnt_vocabularies
 from whitewater_apps.recsys.steps.drift import drift
 from whitewater_apps.recsys.steps.features import features
 from whitewater_apps.recsys.steps.fit import fit
 from whitewater_apps.recsys.steps.plot import plot
+from whitewater_apps.recsys.value_frequencies import frequencies, histogram, learnt_vocabularies
 
 CPU = resolve("cpu")
 PICTURES = ("auc", "calibration", "categories", "drift", "numbers")
