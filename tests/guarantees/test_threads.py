@@ -7,8 +7,8 @@ import pytest
 
 from tests.guarantees.running import TINY, Clone, make_clone
 
-pytestmark = pytest.mark.slow
-# Outputs that are random by nature, and why: there are none. Even the forest and UMAP draw from seeds, by one thread.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+# Outputs that are random by nature, and why. There are none: all that is drawn comes from seeds of the configuration.
 RANDOM: dict[str, str] = {}
 # More rows than the tiny run has, so that there are blocks to share out.
 LARGER: dict[str, dict[str, Any]] = {
