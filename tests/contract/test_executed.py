@@ -42,6 +42,27 @@ def test_lines_of_device_code_that_did_not_run_are_named(tmp_path: Path) -> None
     assert never_run(path, everything) == []
 
 
+def test_what_is_left_for_the_cpu_is_no_line_of_device_code(tmp_path: Path) -> None:
+    path = tmp_path / "steps.py"
+    path.write_text("""
+def doubled(device, values):
+    if device.name == "gpu":
+        return gpu_doubled(values)
+    return cpu_doubled(values)
+
+
+def tripled(device, values):
+    if device.name == "gpu":
+        gpu_triple(values)
+    elif values.packed:
+        cpu_triple(values)
+    else:
+        triple(values)
+    return values
+""")
+    assert [line.split(":")[1] for line in never_run(path, set())] == ["3", "4", "9", "10", "15"]
+
+
 def test_lines_that_run_are_seen() -> None:
     device = resolve("cpu")
     with executed_lines() as lines:
