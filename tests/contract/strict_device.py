@@ -1,7 +1,7 @@
 """A device that holds steps to what a GPU demands.
 
-Those of its primitives that are expressions of CuPy are the GPU's own, with arrays that behave as CuPy's for CuPy; the
-others compute on the CPU, and take and return such arrays.
+Operations that are expressions of CuPy are the GPU's own, with arrays that behave as CuPy's. `stand_in_for_cupy` puts
+bodies that compute on the CPU, and take and return such arrays, in the place of those of cuDF, cuML and kernels.
 """
 
 from __future__ import annotations
@@ -349,8 +349,8 @@ class SumOfRuns:
 def stand_in_for_cupy() -> Iterator[None]:
     """Let ``import cupy`` give a namespace that takes and returns arrays of the strict device.
 
-    Only `whitewater.engines` imports it, which knows what is on the host: there, unlike in `StrictDevice.xp`, `asarray`
-    and `asnumpy` copy.
+    Only code of the GPU imports it, which knows what is on the host: there, unlike in `StrictDevice.xp`, `asarray` and
+    `asnumpy` copy.
     """
     with pytest.MonkeyPatch.context() as patch:
         cupy = cupy_of_devices()

@@ -36,7 +36,7 @@ class Regressor(Protocol):
 def ridge(device: Device, *, alpha: float) -> Regressor:
     """Return linear least squares with an L2 penalty and an intercept; `fit` overwrites its X.
 
-    Solved by Cholesky factorisation of the normal equations, on a GPU by eigendecomposition (of one column: by SVD).
+    Solved by Cholesky factorization of the normal equations, on a GPU by eigendecomposition (of one column: by SVD).
     """
     if device.name == "gpu":
         from whitewater.learn import estimators_gpu
@@ -50,7 +50,7 @@ def ridge(device: Device, *, alpha: float) -> Regressor:
 
 
 def random_forest(device: Device, *, trees: int, depth: int, sample_fraction: float, seed: int) -> Regressor:
-    """Return a random forest that minimises the squared error; ``sample_fraction`` of the rows are drawn for each tree.
+    """Return a random forest that minimizes the squared error; ``sample_fraction`` of the rows are drawn for each tree.
 
     On the CPU it uses one thread: the workers are parallel already.
     """
@@ -75,24 +75,24 @@ def random_forest(device: Device, *, trees: int, depth: int, sample_fraction: fl
 
 
 def forest_as_treelite(forest: Any, device: Device) -> bytes:
-    """Return a fitted random forest as a serialised treelite model, which is stored and read without pickle."""
+    """Return a fitted random forest as a serialized treelite model, which is stored and read without pickle."""
     if device.name == "gpu":
         on_gpu: bytes = forest.as_treelite().serialize_bytes()
         return on_gpu
     import treelite.sklearn
 
-    serialised: bytes = treelite.sklearn.import_model(forest).serialize_bytes()
-    return serialised
+    serialized: bytes = treelite.sklearn.import_model(forest).serialize_bytes()
+    return serialized
 
 
-def forest_from_treelite(serialised: bytes, device: Device) -> Callable[[Array], Array]:
+def forest_from_treelite(serialized: bytes, device: Device) -> Callable[[Array], Array]:
     """Return the predictions of a stored forest: float32 (rows, features), as it was fitted on -> float64 (rows,).
 
     On the CPU they are evaluated on one thread by treelite's own reference, on a GPU by nvForest.
     """
     import treelite
 
-    model = treelite.Model.deserialize_bytes(serialised)
+    model = treelite.Model.deserialize_bytes(serialized)
     if device.name == "gpu":
         from whitewater.learn import estimators_gpu
 

@@ -1,1 +1,1 @@
-"""Tables: columns, categories, and statistics of groups of rows."""
+"""Tables: columns and blocks of rows on either device, Parquet and text in and out, categories, group statistics."""

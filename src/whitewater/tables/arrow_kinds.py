@@ -187,7 +187,7 @@ def _floats(values: pa.Array) -> Array:
 def _integers(values: pa.Array, dtype: np.dtype[Any]) -> Array:
     if _is_text(values):
         floats = _floats(values)
-        # From 2**53 on a double no longer tells neighbouring integers apart.
+        # From 2**53 on a double no longer tells neighboring integers apart.
         return narrow_floats(np, np.where(floats >= _EXACT, -1.0, floats), dtype)
     if not pa.types.is_integer(values.type) and not pa.types.is_boolean(values.type):
         return narrow_floats(np, _floats(values), dtype)
