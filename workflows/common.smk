@@ -50,10 +50,10 @@ def gpus(wildcards):
 
 
 def picture(path, what, category, subcategory):
-    """Return a picture's file, with its place in the report."""
+    """Return a picture's file, with its place in the report; pictures whose names differ in numbers share a caption."""
     return report(
         path,
-        caption=f"report/{Path(path).stem}.rst",
+        caption=f"report/{Path(path).stem.rstrip('_0123456789')}.rst",
         category=category,
         subcategory=subcategory,
         labels={"picture": what, "device": "{device}"},
