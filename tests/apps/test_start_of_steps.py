@@ -14,7 +14,7 @@ STEPS = sorted(
 # Steps of loops that Numba compiles; their modules import them, and so Numba. Dask and pandas are imported where used.
 WITH_NUMBA = {
     "genomics": {"ld_prune", "outliers", "pca", "project", "relatedness"},
-    "pagerank": {"communities"},
+    "pagerank": {"communities", "renumber"},
     "recsys": {"drift", "features", "fit", "plot", "train"},  # plot reads features by our reader of Parquet
     "taxi": {"clean", "model", "predict", "standardise", "tips"},
 }

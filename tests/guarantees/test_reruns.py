@@ -55,7 +55,8 @@ def again(clone: Clone) -> set[str]:
     [
         ("whitewater_apps/taxi/steps/tips.py", code, {"tips", "plot", "manifest"}),
         ("whitewater_apps/taxi/steps/plot.py", code, {"plot", "manifest"}),
-        ("whitewater_apps/taxi/evaluate.py", code, {"model", "plot", "manifest"}),
+        ("whitewater_apps/taxi/fit.py", code, {"model", "plot", "manifest"}),
+        ("whitewater/learn/evaluate.py", code, {"model", "plot", "manifest"}),
         ("whitewater_apps/taxi/headline.py", code, set()),
         ("whitewater_apps/genomics/steps/pca.py", code, set()),
         ("whitewater/figures/style.py", code, {"plot", "manifest"}),
