@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.contract.strict_device import StrictDevice
+from tests.contract.strict_device import StrictDevice, stand_in_for_cupy
 from tests.genotype_folders import linked_dosages, make_folder
 from tests.genotype_stores import numbered_sites, write_plink
 from tests.plink2 import needs_plink2, needs_plink19, plink2, plink19, read_plink
@@ -145,10 +145,11 @@ def test_a_device_with_memory_of_its_own_finds_the_same_pairs(tmp_path: Path) ->
     folder = make_folder(tmp_path / "data", dosages)
     rows = np.flatnonzero(np.arange(90) % 3)
     stops = np.minimum(np.arange(60) + 10, 60).astype(np.int32)
-    by_device = [
-        linked((20, 45), rows=rows, stops=stops, folder=folder, threshold=0.1, device=device)
-        for device in (CPU, StrictDevice())
-    ]
+    with stand_in_for_cupy():
+        by_device = [
+            linked((20, 45), rows=rows, stops=stops, folder=folder, threshold=0.1, device=device)
+            for device in (CPU, StrictDevice())
+        ]
     r2 = squared_correlations(dosages[rows])
     pairs = [[row, col] for row in range(20, 45) for col in range(row + 1, stops[row]) if r2[row, col] > 0.1]
     assert by_device[0].tolist() == by_device[1].tolist() == pairs
