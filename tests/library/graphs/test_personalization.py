@@ -107,7 +107,7 @@ def test_tables_of_another_form_are_refused(numbered: GraphFolder, text: str, me
 
 @pytest.mark.parametrize("table", [{"vertex": ["seven"]}, {"vertex": [7.5]}, {"vertex": [7], "weight": ["much"]}])
 def test_columns_of_parquet_that_are_no_numbers_are_refused(numbered: GraphFolder, table: dict[str, list[str]]) -> None:
-    with pytest.raises(InputError, match=r"pagerank\.pagerank\.personalization: .*chosen\.parquet cannot be read"):
+    with pytest.raises(InputError, match=r"pagerank\.rank\.personalization: .*chosen\.parquet cannot be read"):
         read(numbered, pd.DataFrame(table), "parquet")
 
 
