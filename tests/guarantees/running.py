@@ -87,6 +87,12 @@ class Ended:
         table = re.search(r"^Job stats:\njob +count\n[- ]+\n(.*?)^total ", self.terminal, re.MULTILINE | re.DOTALL)
         return {line.split()[0] for line in table[1].splitlines()} if table else set()
 
+    def inputs(self, rule: str) -> str:
+        """The files that a dry run lists as inputs of a rule."""
+        job = re.search(rf"^(?:local)?rule {rule}:\n +input: (.*)$", self.terminal, re.MULTILINE)
+        assert job, self.terminal
+        return job[1]
+
 
 @dataclass(frozen=True)
 class Running:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tests.guarantees.running import Clone
 
 ROW = "results/benchmarks/cpu/rows/array_elementwise.json"
@@ -14,10 +16,11 @@ def benchmarks(*rules: str) -> set[str]:
 
 
 def test_all_rows_are_measured_by_their_own_target_only(copied: Clone) -> None:
-    jobs = copied.dry_run({}, "benchmarks").jobs
+    planned = copied.dry_run({}, "benchmarks")
     rows = copied.json("config/schema.json")["$defs"]["Benchmarks"]["properties"]
     others = {"scale", "seconds", "rounds", "limits", "scaling"}
-    assert jobs == benchmarks(*(rows.keys() - others), *END) | {"benchmarks"}
+    assert planned.jobs == benchmarks("row", *END) | {"benchmarks"}
+    assert set(re.findall(r"wildcards: device=cpu, row=(\w+)", planned.terminal)) == rows.keys() - others
     assert not copied.dry_run({}).jobs
 
 
@@ -38,7 +41,8 @@ def test_a_row_is_measured_again_only_where_its_own_settings_change(copied: Clon
     assert "Nothing to be done" in copied.snakemake("--", ROW, files=(copied.write("rows.yaml", other),)).terminal
     own = {"benchmarks": {**TINY["benchmarks"], "scale": 2e-5}}
     again = copied.snakemake("--dry-run", ROW, files=(copied.write("rows.yaml", own),))
-    assert again.jobs == benchmarks("array_elementwise")
+    assert again.jobs == benchmarks("row")
+    assert "row=array_elementwise" in again.terminal
 
 
 def test_a_scale_that_is_too_small_for_a_row_is_one_error(copied: Clone) -> None:
