@@ -17,13 +17,12 @@ import numpy as np
 from benchmarks.taxi.variant import CARD, MAXIMUM_FARE, MAXIMUM_HOURS, MAXIMUM_MILES, Answer, Work, answer, main
 from whitewater.engines import Array, Device
 from whitewater.process import leave
-from whitewater.tables.blocks import Block, GroupStatistics
+from whitewater.tables.blocks import Block, GroupStatistics, slices
 from whitewater.tables.calendar import HOURS_OF_WEEK, hour_of_week
 from whitewater.tables.elementwise import ratio
 from whitewater.tables.group_statistics import group_accumulator
 from whitewater.tables.group_statistics_cpu import GroupAccumulator
 from whitewater.tables.parquet.blocks import write_parquet
-from whitewater_apps.taxi.blocks import slices
 from whitewater_apps.taxi.config import Clean, Range, Ranges, Tips
 from whitewater_apps.taxi.raw import Unit, blocks, open_raw, units
 from whitewater_apps.taxi.rules import broken, rules

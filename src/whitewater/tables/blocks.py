@@ -19,13 +19,14 @@ kind            array dtype  null
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from whitewater.engines import Array
+from whitewater.engines import Array, Device
 
 Kind = Literal["timestamp", "float64", "int8", "int16", "int32", "int64", "id", "text"]
 
@@ -124,3 +125,28 @@ def gathered(values: Array, members: Array, groups: int) -> Array:
     result = np.zeros((groups, *values.shape[1:]), values.dtype)
     np.add.at(result, members, values)
     return result
+
+
+def column_or_null(name: str, kind: Kind, block: Block, device: Device) -> Array:
+    """Return a column of a block, or, where the block lacks it, one of its kind that is null throughout."""
+    if name in block:
+        return block[name]
+    null = {"float64": float("nan"), "timestamp": NULL_TIMESTAMP}.get(kind, NULL_INTEGER)
+    rows = len(next(iter(block.values())))
+    missing: Array = device.xp.full(rows, null, "int64" if kind == "timestamp" else kind)
+    return missing
+
+
+def as_float(values: Array, device: Device) -> Array:
+    """Return a column of numbers as float64, with NaN for null."""
+    if values.dtype.kind == "f":
+        return values
+    known: Array = device.xp.where(values != NULL_INTEGER, values.astype("float64"), float("nan"))
+    return known
+
+
+def slices(block: Block, device: Device) -> Iterator[Block]:
+    """Cut a block into views that fit the device's cache."""
+    rows = len(next(iter(block.values())))
+    for start in range(0, rows, device.slice_rows):
+        yield {name: values[start : start + device.slice_rows] for name, values in block.items()}

@@ -19,7 +19,7 @@ from pathlib import Path
 from whitewater.io.folder import Format, write_file
 from whitewater.io.store import json_bytes
 from whitewater.learn.search import ForestModel, LinearModel
-from whitewater_apps.taxi.features import FeatureSet, linear_columns
+from whitewater_apps.taxi.features import FeatureSet
 from whitewater_apps.taxi.fit import ServiceModel
 from whitewater_apps.taxi.schema import SERVICES, Service
 
@@ -40,7 +40,7 @@ def save(model: TipModel, directory: Path) -> None:
     files: dict[str, str] = {}
     for service, each in model.services.items():
         ridge = {
-            "columns": linear_columns(model.which),
+            "columns": model.which.linear_columns(),
             "coefficients": each.ridge.coefficients,
             "intercept": each.ridge.intercept,
         }

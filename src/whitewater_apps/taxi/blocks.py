@@ -12,7 +12,7 @@ import numpy as np
 from whitewater.engines import Array, Device
 from whitewater.errors import InputError
 from whitewater.io.folder import Files
-from whitewater.tables.blocks import NULL_INTEGER, NULL_TIMESTAMP, Block, Encoded, Kind
+from whitewater.tables.blocks import Block, Encoded, Kind, as_float, column_or_null
 from whitewater.tables.elementwise import ratio, seconds
 from whitewater.tables.parquet.blocks import row_group_blocks
 from whitewater_apps.taxi.schema import CARD, KINDS, SERVICES, Service
@@ -112,13 +112,7 @@ def _known(name: str, path: Path) -> Service:
 
 def column(name: str, block: Block, device: Device) -> Array:
     """Return a column of the schema; one that the block's era lacks is null throughout."""
-    if name in block:
-        return block[name]
-    xp, kind = device.xp, KINDS[name]
-    rows = len(next(iter(block.values())))
-    null = {"float64": float("nan"), "timestamp": NULL_TIMESTAMP}.get(kind, NULL_INTEGER)
-    missing: Array = xp.full(rows, null, "int64" if kind == "timestamp" else kind)
-    return missing
+    return column_or_null(name, KINDS[name], block, device)
 
 
 def quantity(name: str, block: Block, device: Device) -> Array:
@@ -130,11 +124,7 @@ def quantity(name: str, block: Block, device: Device) -> Array:
         return ratio(column("trip_distance", block, device), quantity("duration", block, device) / 3600, device)
     if name == "tip_fraction":
         return ratio(column("tip_amount", block, device), column("fare_amount", block, device), device)
-    values = column(name, block, device)
-    if values.dtype.kind == "f":
-        return values
-    known: Array = device.xp.where(values != NULL_INTEGER, values.astype("float64"), float("nan"))
-    return known
+    return as_float(column(name, block, device), device)
 
 
 def tip_is_recorded(block: Block, device: Device) -> Array:
@@ -146,10 +136,3 @@ def tip_is_recorded(block: Block, device: Device) -> Array:
     by_card = column("payment_type", block, device) == CARD
     recorded: Array = (by_card | paid_in_app) & ~device.xp.isnan(column("tip_amount", block, device))
     return recorded
-
-
-def slices(block: Block, device: Device) -> Iterator[Block]:
-    """Cut a block into views that fit the device's cache."""
-    rows = len(next(iter(block.values())))
-    for start in range(0, rows, device.slice_rows):
-        yield {name: values[start : start + device.slice_rows] for name, values in block.items()}

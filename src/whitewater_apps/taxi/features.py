@@ -52,13 +52,42 @@ class FeatureSet:
     features: tuple[str, ...]
     boroughs: tuple[str, ...]
 
+    def linear_columns(self) -> tuple[str, ...]:
+        """Return the names of the columns of `linear`."""
+        names: list[str] = []
+        for feature in self.features:
+            levels = _levels(feature, self)
+            names += [f"{feature} {name}" for name in levels.values()] or [feature]
+            names += [] if feature in _NEVER_NULL else [f"{feature} is null"]
+        return tuple(names)
+
     def linear(self, features: Array, device: Device) -> Array:
-        """Return the form of a feature matrix that linear models take."""
-        return linear_matrix(features, self, device)
+        """Return the form of a feature matrix that linear models take.
+
+        It is float64 (trips, columns) in Fortran order, finite; the columns are those of `linear_columns`.
+        """
+        xp = device.xp
+        result: Array = xp.empty((len(features), len(self.linear_columns())), xp.float64, order="F")
+        filled = 0
+        for position, feature in enumerate(self.features):
+            values = xp.ascontiguousarray(features[:, position])
+            null = xp.isnan(values)
+            for level in _levels(feature, self):
+                result[:, filled] = values == level
+                filled += 1
+            if not _levels(feature, self):
+                result[:, filled] = xp.where(null, 0.0, xp.copysign(xp.log1p(xp.abs(values)), values))
+                filled += 1
+            if feature not in _NEVER_NULL:
+                result[:, filled] = null
+                filled += 1
+        return result
 
     def tree(self, features: Array, device: Device) -> Array:
-        """Return the form of a feature matrix that forests take."""
-        return tree_matrix(features, device)
+        """Return the form of a feature matrix that forests take: float32 (trips, features) in C order, null as -1."""
+        xp = device.xp
+        result: Array = xp.where(xp.isnan(features), NULL_LEVEL, features).astype(xp.float32)
+        return result
 
 
 def columns_read(features: Sequence[str]) -> dict[str, Kind]:
@@ -86,46 +115,6 @@ def feature_matrix(block: Block, which: FeatureSet, zones: Zones, device: Device
         values = _values(feature, block, which, zones, device)
         matrix[:, position] = xp.where(xp.isfinite(values), values, float("nan"))
     return matrix
-
-
-def linear_columns(which: FeatureSet) -> tuple[str, ...]:
-    """Return the names of the columns of `linear_matrix`."""
-    names: list[str] = []
-    for feature in which.features:
-        levels = _levels(feature, which)
-        names += [f"{feature} {name}" for name in levels.values()] or [feature]
-        names += [] if feature in _NEVER_NULL else [f"{feature} is null"]
-    return tuple(names)
-
-
-def linear_matrix(matrix: Array, which: FeatureSet, device: Device) -> Array:
-    """Return the form of a feature matrix that linear models take.
-
-    It is float64 (trips, columns) in Fortran order, finite; the columns are those of `linear_columns`.
-    """
-    xp = device.xp
-    result: Array = xp.empty((len(matrix), len(linear_columns(which))), xp.float64, order="F")
-    filled = 0
-    for position, feature in enumerate(which.features):
-        values = xp.ascontiguousarray(matrix[:, position])
-        null = xp.isnan(values)
-        for level in _levels(feature, which):
-            result[:, filled] = values == level
-            filled += 1
-        if not _levels(feature, which):
-            result[:, filled] = xp.where(null, 0.0, xp.copysign(xp.log1p(xp.abs(values)), values))
-            filled += 1
-        if feature not in _NEVER_NULL:
-            result[:, filled] = null
-            filled += 1
-    return result
-
-
-def tree_matrix(matrix: Array, device: Device) -> Array:
-    """Return the form of a feature matrix that forests take: float32 (trips, features) in C order, null as -1."""
-    xp = device.xp
-    result: Array = xp.where(xp.isnan(matrix), NULL_LEVEL, matrix).astype(xp.float32)
-    return result
 
 
 def _values(feature: str, block: Block, which: FeatureSet, zones: Zones, device: Device) -> Array:

@@ -55,8 +55,6 @@ _UNITS = {"duration": " s", "trip_distance": " miles", "speed": " mph"} | dict.f
     ("fare_amount", "tip_amount", "tolls_amount", "total_amount"), " $"
 )
 
-# ---- tables of tips
-
 
 def _single_services(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Return the rows of each service that has trips with a recorded tip, in the order of `LOOKS`, without ``all``."""
@@ -84,9 +82,6 @@ def _without(table: pd.DataFrame, column: str, what: str) -> list[str]:
     """Say how many trips the picture lacks because they have no value in a column."""
     lost = int(table.loc[table[column].isna() & (table["service"] != "all"), "trips"].sum())
     return [f"Not shown: {style.count(lost)} trips without a {what} of pickup."] if lost else []
-
-
-# ---- by time
 
 
 @style.styled
@@ -191,9 +186,6 @@ def _draw_week(axes: Axes, gains: Array, *, limit: float) -> QuadMesh:
     return mesh
 
 
-# ---- by place
-
-
 @style.styled
 def tip_fraction_by_borough(table: pd.DataFrame, *, minimum_trips: int) -> Figure:
     """Rank the boroughs of pickup by mean tip fraction, with intervals and numbers of trips.
@@ -292,9 +284,6 @@ def _draw_ranking(axes: Axes, places: pd.DataFrame, labels: Sequence[str], *, ro
     shapes.in_percent(axes.xaxis)
 
 
-# ---- rejected rows
-
-
 @style.styled
 def data_quality(quality: Mapping[str, Any]) -> Figure:
     """Draw the share of rows rejected in each month for each reason, a panel a service, and the totals of the reasons.
@@ -349,12 +338,6 @@ def readable(reason: str) -> str:
         if reason.startswith(f"{verb}_"):
             text, after = reason.removeprefix(f"{verb}_"), f" {verb}"
     return text.replace("_", " ").replace("dropoff", "drop-off") + after
-
-
-# ---- predictions
-
-
-# ---- predictions
 
 
 @style.styled

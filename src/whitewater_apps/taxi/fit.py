@@ -11,7 +11,7 @@ from whitewater.learn.evaluate import evaluate
 from whitewater.learn.search import Chosen, ForestModel, LinearModel, fit_forest, fit_ridge
 from whitewater.tables.calendar import hour_of_week
 from whitewater_apps.taxi.config import Model
-from whitewater_apps.taxi.features import FeatureSet, linear_columns
+from whitewater_apps.taxi.features import FeatureSet
 from whitewater_apps.taxi.schema import Service
 
 # The baseline: the mean of the hour.
@@ -66,7 +66,7 @@ def train_service(task: TrainTask, *, which: FeatureSet, settings: Model, device
     return Trained(
         service,
         ServiceModel(ridge, forest),
-        dict(zip(linear_columns(which), device.to_host(effects).tolist(), strict=True)),
+        dict(zip(which.linear_columns(), device.to_host(effects).tolist(), strict=True)),
         dict(zip(which.features, importances, strict=True)),
         evaluate(
             observed, predictions, reference=REFERENCE, replicates=settings.bootstrap, seed=settings.seed, device=device

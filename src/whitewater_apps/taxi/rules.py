@@ -9,10 +9,10 @@ import numpy as np
 
 from whitewater.engines import Array, Device
 from whitewater.errors import InputError
-from whitewater.tables.blocks import NULL_TIMESTAMP, Block
+from whitewater.tables.blocks import NULL_TIMESTAMP, Block, slices
 from whitewater.tables.calendar import month_index
 from whitewater.tables.elementwise import Bounds, mark_outside
-from whitewater_apps.taxi.blocks import column, quantity, slices
+from whitewater_apps.taxi.blocks import column, quantity
 from whitewater_apps.taxi.config import Clean, Range
 from whitewater_apps.taxi.schema import ISSUES, STRAY_MONTH
 from whitewater_apps.taxi.zones import Zones

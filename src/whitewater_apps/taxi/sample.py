@@ -10,9 +10,9 @@ from whitewater.engines import Array, Device
 from whitewater.learn.sample import Sample, threshold, together
 from whitewater.learn.sample import draw as smallest_hashes
 from whitewater.learn.search import RunTasks
-from whitewater.tables.blocks import NULL_TIMESTAMP, Block
+from whitewater.tables.blocks import NULL_TIMESTAMP, Block, slices
 from whitewater.tables.hashing import hash_int64
-from whitewater_apps.taxi.blocks import RowGroup, blocks, column, slices
+from whitewater_apps.taxi.blocks import RowGroup, blocks, column
 from whitewater_apps.taxi.features import FeatureSet, columns_read, feature_matrix, known_tip_fraction
 from whitewater_apps.taxi.schema import KINDS, SERVICES, Service
 from whitewater_apps.taxi.zones import Zones

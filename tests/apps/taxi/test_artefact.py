@@ -22,7 +22,7 @@ from whitewater.step import Output, Run
 from whitewater_apps.taxi.artefact import TipModel, load, save
 from whitewater_apps.taxi.blocks import row_groups
 from whitewater_apps.taxi.config import Model, Predict
-from whitewater_apps.taxi.features import FeatureSet, linear_matrix, tree_matrix
+from whitewater_apps.taxi.features import FeatureSet
 from whitewater_apps.taxi.fit import ServiceModel
 from whitewater_apps.taxi.sample import draw
 from whitewater_apps.taxi.steps.predict import predict
@@ -65,14 +65,14 @@ def stored(fitted: TipModel, tmp_path: Path) -> Path:
 
 
 def test_a_reloaded_ridge_predicts_what_scikit_learn_does(sample: Sample, stored: Path) -> None:
-    columns = linear_matrix(sample.features, WHICH, DEVICE)
+    columns = WHICH.linear(sample.features, DEVICE)
     expected = make_pipeline(StandardScaler(), Ridge(alpha=5.0)).fit(columns, sample.target).predict(columns)
     predicted = load(stored).services["yellow"].ridge.predict(sample.features, WHICH, DEVICE)
     np.testing.assert_allclose(predicted, expected, rtol=0, atol=1e-12)
 
 
 def test_a_reloaded_forest_predicts_what_scikit_learn_does(sample: Sample, stored: Path) -> None:
-    rows = tree_matrix(sample.features, DEVICE)
+    rows = WHICH.tree(sample.features, DEVICE)
     forest = RandomForestRegressor(
         n_estimators=10,
         max_depth=6,

@@ -20,9 +20,6 @@ from whitewater_apps.taxi.features import (
     columns_read,
     feature_matrix,
     known_tip_fraction,
-    linear_columns,
-    linear_matrix,
-    tree_matrix,
 )
 from whitewater_apps.taxi.schema import KINDS
 
@@ -84,7 +81,7 @@ def test_linear_models_see_one_hot_levels_signed_logarithms_and_nulls(tmp_path: 
     frame.loc[::9, "extra"] = -1.5
     values = oracle(frame)
     matrix = feature_matrix(block_of(frame, tmp_path), WHICH, zones(), DEVICE)
-    columns = pd.DataFrame(linear_matrix(matrix, WHICH, DEVICE), columns=list(linear_columns(WHICH)))
+    columns = pd.DataFrame(WHICH.linear(matrix, DEVICE), columns=list(WHICH.linear_columns()))
     assert np.isfinite(columns.to_numpy()).all()
     np.testing.assert_array_equal(columns["hour 07"], values["hour"] == 7)
     np.testing.assert_array_equal(columns["weekday Sunday"], values["weekday"] == 6)
@@ -99,7 +96,7 @@ def test_linear_models_see_one_hot_levels_signed_logarithms_and_nulls(tmp_path: 
 
 def test_forests_see_the_values_and_minus_one_for_null(tmp_path: Path) -> None:
     frame = trips(500)
-    rows = tree_matrix(feature_matrix(block_of(frame, tmp_path), WHICH, zones(), DEVICE), DEVICE)
+    rows = WHICH.tree(feature_matrix(block_of(frame, tmp_path), WHICH, zones(), DEVICE), DEVICE)
     assert rows.dtype == np.float32
     assert rows.flags.c_contiguous
     np.testing.assert_array_equal(rows, oracle(frame).fillna(-1).to_numpy(np.float32))
@@ -107,11 +104,10 @@ def test_forests_see_the_values_and_minus_one_for_null(tmp_path: Path) -> None:
 
 def test_the_features_of_a_trip_do_not_depend_on_its_block(tmp_path: Path) -> None:
     block = block_of(trips(100), tmp_path)
-    together = linear_matrix(feature_matrix(block, WHICH, zones(), DEVICE), WHICH, DEVICE)
+    together = WHICH.linear(feature_matrix(block, WHICH, zones(), DEVICE), DEVICE)
     alone = [
-        linear_matrix(
+        WHICH.linear(
             feature_matrix({name: values[row : row + 1] for name, values in block.items()}, WHICH, zones(), DEVICE),
-            WHICH,
             DEVICE,
         )[0]
         for row in range(100)

@@ -33,7 +33,7 @@ from whitewater.learn.search import (
 from whitewater.step import Output, Run
 from whitewater_apps.taxi.blocks import row_groups
 from whitewater_apps.taxi.config import Model
-from whitewater_apps.taxi.features import FeatureSet, linear_columns, linear_matrix
+from whitewater_apps.taxi.features import FeatureSet
 from whitewater_apps.taxi.fit import REFERENCE, hour_mean_prediction
 from whitewater_apps.taxi.sample import draw
 from whitewater_apps.taxi.steps.model import model, split_by_time
@@ -102,7 +102,7 @@ class TestSearch:
         fold = np.repeat(np.arange(5), [last - first for first, last in fold_bounds(len(sample), 5)])
         expected = cross_validate(
             make_pipeline(StandardScaler(), Ridge(alpha=alpha)),
-            linear_matrix(sample.features, WHICH, DEVICE),
+            WHICH.linear(sample.features, DEVICE),
             sample.target,
             cv=PredefinedSplit(fold),
             scoring=("r2", "neg_mean_absolute_error"),
@@ -213,7 +213,7 @@ class TestStep:
         assert found["split"]["training_trips"] + found["split"]["held_out_trips"] == 2_000
         assert [len(each["folds"]) for each in found["search"]["candidates"]] == [5] * 4
         assert found["search"]["best"]["ridge"] == {"alpha": 1.0}
-        assert list(found["effects"]) == sorted(linear_columns(WHICH))
+        assert list(found["effects"]) == sorted(WHICH.linear_columns())
         assert sum(found["importances"].values()) == pytest.approx(1)
 
     def test_predictions_are_of_the_latest_trips_and_give_the_reported_scores(self, fitted: Path) -> None:

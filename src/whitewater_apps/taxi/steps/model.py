@@ -33,7 +33,7 @@ from whitewater.step import Output, Run
 from whitewater_apps.taxi.artefact import TARGET, TipModel, save
 from whitewater_apps.taxi.blocks import RowGroup, row_groups, services
 from whitewater_apps.taxi.config import Model
-from whitewater_apps.taxi.features import FeatureSet, linear_columns
+from whitewater_apps.taxi.features import FeatureSet
 from whitewater_apps.taxi.fit import Trained, train_service
 from whitewater_apps.taxi.sample import RULE, draw
 from whitewater_apps.taxi.schema import Service
@@ -95,7 +95,7 @@ def model(run: Run[Model], *, trips: Path, zones: Path, model: Output) -> None:
 
 def _expected_memory(groups: Sequence[RowGroup], which: FeatureSet, settings: Model, *, threads: int) -> int:
     """Return the bytes that the step takes at most, beside what Python and its libraries take."""
-    width, columns = len(which.features), len(linear_columns(which))
+    width, columns = len(which.features), len(which.linear_columns())
     rows = [sum(group.rows for group in groups if group.service in (None, service)) for service in services(groups)]
     sampled = [min(each, settings.max_rows) for each in rows]
     largest = max(sampled, default=0)

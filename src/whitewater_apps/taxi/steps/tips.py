@@ -17,12 +17,12 @@ from whitewater.engines import Array, Device
 from whitewater.errors import InputError
 from whitewater.script import main
 from whitewater.step import Outputs, Run
-from whitewater.tables.blocks import NULL_INTEGER, Block, GroupStatistics, Kind, gathered
+from whitewater.tables.blocks import NULL_INTEGER, Block, GroupStatistics, Kind, gathered, slices
 from whitewater.tables.calendar import HOURS_OF_WEEK, MONTHS, hour_of_week, month_index, month_name, month_number
 from whitewater.tables.elementwise import ratio
 from whitewater.tables.group_statistics import group_accumulator, medians
 from whitewater.tables.group_statistics_cpu import LIMIT
-from whitewater_apps.taxi.blocks import RowGroup, blocks, column, row_groups, slices, tip_is_recorded
+from whitewater_apps.taxi.blocks import RowGroup, blocks, column, row_groups, tip_is_recorded
 from whitewater_apps.taxi.config import Tips
 from whitewater_apps.taxi.schema import PAYMENT_NAMES, SERVICES, Service
 from whitewater_apps.taxi.zones import LOCATIONS, Zones, read_zones
