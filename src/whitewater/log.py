@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
@@ -15,8 +15,10 @@ from whitewater.errors import WhitewaterError
 
 
 @contextmanager
-def logged(log: Path | None, *, name: str) -> Iterator[None]:
+def logged(log: Path | None, *, name: str, package: str = "whitewater") -> Iterator[None]:
     """Send all output of the process to the file ``log``; progress and one final message reach the terminal too.
+
+    Progress is what the library and ``package`` log.
 
     A `WhitewaterError` ends the process with status 1 and its message; any other error also with status 1, its last
     line and a pointer to the log, where the traceback is.
@@ -25,7 +27,7 @@ def logged(log: Path | None, *, name: str) -> Iterator[None]:
     terminal = os.fdopen(os.dup(2), "w", buffering=1, errors="backslashreplace")
     if log is not None:
         _redirect(log)
-    _configure(name, [sys.stderr, *([terminal] if log else [])])
+    _configure(name, [sys.stderr, *([terminal] if log else [])], {"whitewater", package})
     try:
         yield
     except (Exception, KeyboardInterrupt) as error:
@@ -52,16 +54,16 @@ def _redirect(log: Path) -> None:
     os.close(target)
 
 
-def _configure(name: str, streams: list[TextIO]) -> None:
+def _configure(name: str, streams: list[TextIO], packages: Collection[str]) -> None:
     form = logging.Formatter(f"%(asctime)s {name}: %(message)s", datefmt="%H:%M:%S")
-    package = logging.getLogger("whitewater")
-    package.handlers.clear()
-    for stream in streams:
-        handler = logging.StreamHandler(stream)
+    handlers = [logging.StreamHandler(stream) for stream in streams]
+    for handler in handlers:
         handler.setFormatter(form)
-        package.addHandler(handler)
-    package.setLevel(logging.INFO)
-    package.propagate = False
+    for package in packages:
+        logger = logging.getLogger(package)
+        logger.handlers[:] = handlers
+        logger.setLevel(logging.INFO)
+        logger.propagate = False
 
 
 def _message(error: BaseException, log: Path | None, *, name: str) -> str:

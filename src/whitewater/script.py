@@ -82,12 +82,13 @@ def settings_of(function: Callable[..., None]) -> type[Section]:
 
 def run_by_hand(location: str, arguments: Sequence[str]) -> int:
     """Run the step at ``module:name`` with flags, and return the exit status."""
-    application, name = _names(location.partition(":")[0])
+    module = location.partition(":")[0]
+    application, name = _names(module)
     early = argparse.ArgumentParser(add_help=False)
     early.add_argument("--log", type=Path)
     # The log is there before anything heavy is imported, so that a failed import is in it.
     log: Path | None = early.parse_known_args(list(arguments))[0].log
-    with logged(log, name=f"{application} {name}"):
+    with logged(log, name=f"{application} {name}", package=_top(module)):
         function = load(location)
         paths = parameters(function)
         given = _parser(f"{application} {name}", function.__doc__ or "", paths).parse_args(list(arguments))
@@ -110,7 +111,7 @@ def run_by_hand(location: str, arguments: Sequence[str]) -> int:
 def _run_job(job: Any, module: str) -> int:
     application, name = _names(module)
     log = Path(job.log[0]) if job.log else None
-    with logged(log, name=f"{application} {name}"):
+    with logged(log, name=f"{application} {name}", package=_top(module)):
         function = load(f"{module}:{name}")
         known = {path.name for path in parameters(function)}
         named = {name: value for name, value in job.params.items() if name in known}
@@ -177,6 +178,10 @@ def _names(module: str) -> tuple[str, str]:
     """Return the names of application and step of the module ``<package>.<application>.steps.<step>``."""
     application, _, step = module.split(".")[-3:]
     return application, step
+
+
+def _top(module: str) -> str:
+    return module.partition(".")[0]
 
 
 def _parser(command: str, description: str, paths: Sequence[Parameter]) -> argparse.ArgumentParser:
