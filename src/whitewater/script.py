@@ -217,12 +217,14 @@ def _parser(command: str, description: str, paths: Sequence[Parameter]) -> argpa
 
 
 class _Parser(argparse.ArgumentParser):
-    """Suggests the flag that was meant."""
+    """Suggests the flag that was meant, before it misses those that are required."""
 
-    def parse_args(self, *args: Any, **kwargs: Any) -> Any:
-        """Parse; what is not understood is an error of usage, with the nearest flag."""
-        given, unknown = self.parse_known_args(*args, **kwargs)
-        if unknown:
-            near = difflib.get_close_matches(unknown[0].partition("=")[0], self._option_string_actions, 1)
-            self.error(f"unknown argument {unknown[0]}" + (f"; did you mean {near[0]}?" if near else ""))
-        return given
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse; a flag that does not exist is an error of usage, with the nearest one."""
+        known = self._option_string_actions
+        for word in args or ():
+            flag = word.partition("=")[0]
+            if flag.startswith("-") and flag not in known:
+                near = difflib.get_close_matches(flag, known, 1)
+                self.error(f"unknown argument {flag}" + (f"; did you mean {near[0]}?" if near else ""))
+        return super().parse_args(args, namespace)

@@ -1,13 +1,16 @@
 """The whole configuration: what all applications have in common, and a section for each of them."""
 
+import re
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from pydantic import Field, create_model
+from pydantic import Field, create_model, field_validator
 
 from whitewater.application import Application
 from whitewater.config.base import Section
 from whitewater.engines.config import Cluster
+
+FOLDER = r"^[A-Za-z0-9_-]*$"
 
 
 class Run(Section):
@@ -15,9 +18,16 @@ class Run(Section):
 
     name: str = Field(
         "",
-        pattern=r"^[A-Za-z0-9_-]*$",
         description="Folder below results/, data/ and logs/; empty: none. Downloads are shared by all runs.",
+        json_schema_extra={"pattern": FOLDER},
     )
+
+    @field_validator("name")
+    @classmethod
+    def _is_a_folder(cls, name: str) -> str:
+        if not re.fullmatch(FOLDER, name):
+            raise ValueError("use letters, digits, _ and - only: it becomes the name of a folder")
+        return name
 
 
 class Common(Section):
