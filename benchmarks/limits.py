@@ -96,7 +96,7 @@ def measure_limits(device: Device, *, threads: int, rounds: int, file: Path) -> 
         "gemm_float64": product_limit(device, "float64", threads=threads, rounds=rounds),
         "gemm_float32": product_limit(device, "float32", threads=threads, rounds=rounds),
     }
-    if device.free_memory() is not None:
+    if device.name == "gpu":
         limits["host_to_device"] = transfer_limit(device, rounds=rounds, size=TRANSFERRED_BYTES)
     make_file(file, FILE_BYTES)
     limits["file_read_cached"] = cached_read_limit(file, threads=threads, rounds=rounds)
@@ -320,7 +320,7 @@ def _share_in_memory(file: int, size: int) -> float:
 
 def _where(device: Device, threads: int) -> str:
     """Return on what a device computes: a GPU does so on more than the host's threads."""
-    return f"on {_count(threads)}" if device.free_memory() is None else "in the memory of the GPU"
+    return f"on {_count(threads)}" if device.name == "cpu" else "in the memory of the GPU"
 
 
 def _count(threads: int) -> str:

@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from whitewater.engines import Device
-from whitewater.engines.cluster import attach, local_cluster
+from whitewater.engines.cluster import LOOPBACK, attach, local_cluster
 from whitewater.engines.config import Cluster
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def cpu_dask_client(settings: Cluster, *, threads: int, memory_limit: int | None
     # Only what a worker holds is looked at, which is as much on every machine, not how large its process has become.
     spilling = {f"distributed.worker.memory.{name}": False for name in ("spill", "pause", "terminate")}
     with dask.config.set({**spilling, "distributed.worker.memory.target": 1.0}):
-        if settings.kind == "attach":
+        if settings.attached:
             with attach(settings) as client:
                 yield client
         else:
@@ -70,10 +70,37 @@ def cpu_dask_client(settings: Cluster, *, threads: int, memory_limit: int | None
 
 @contextmanager
 def gpu_dask_client(settings: Cluster, *, memory_limit: int | None) -> Iterator[Client]:
-    """Open the workers of `gpu_cluster`, on which Dask's collections are made of CuPy's arrays and cuDF's frames."""
+    """Open a worker process for each GPU; Dask's collections are made of CuPy's arrays and cuDF's frames there.
+
+    cuDF spills to the host when CUDA's pool runs out, or at ``memory_limit`` bytes.
+    """
     import dask
 
-    from whitewater.engines.gpu_cluster import gpu_cluster
+    from whitewater.engines.gpu_cluster import DASK_SETTINGS, PrepareMemory, gpu_cluster
 
-    with dask.config.set(COLLECTIONS), gpu_cluster(settings, memory_limit=memory_limit) as workers:
-        yield workers.client
+    with dask.config.set(COLLECTIONS):
+        if settings.attached:
+            with gpu_cluster(settings) as workers:
+                yield workers.client
+            return
+        from dask_cuda import LocalCUDACluster  # noqa: TID251, as published
+        from distributed import Client
+
+        with (
+            dask.config.set(DASK_SETTINGS),
+            LocalCUDACluster(
+                protocol="tcp",
+                host=LOOPBACK,
+                # With no address given, scheduler and workers would serve HTTP to all interfaces.
+                dashboard_address=f"{LOOPBACK}:0",
+                worker_dashboard_address=f"{LOOPBACK}:0",
+                rmm_async=True,
+                rmm_maximum_pool_size=memory_limit,
+                rmm_allocator_external_lib_list=["cupy"],
+                enable_cudf_spill=True,
+                pre_import="cudf",
+            ) as cluster,
+            Client(cluster) as client,
+        ):
+            client.register_plugin(PrepareMemory())
+            yield client

@@ -47,7 +47,6 @@ def main() -> None:
 def _serve(given: Any, case: CallCase, answers: IO[str]) -> None:
     work = read_work(given.work)
     variant = case.variant(given.variant, work.device.name)
-    work.device.count_memory()
     with variant.prepare(work) as timed:
         _say(answers, READY)
         called = None

@@ -97,7 +97,7 @@ def run_by_hand(location: str, arguments: Sequence[str]) -> int:
             application=application,
             step=name,
             engine=choose({"engine": given.engine, "cluster": cluster.model_dump()}, given.device),
-            device=engines.resolve(given.device),
+            device=engines.resolve(given.device, attached=cluster.attached),
             settings=settings_of(function).from_option(given.settings, option="--settings"),
             threads=given.threads,
             cluster_settings=cluster,
@@ -118,14 +118,15 @@ def _run_job(job: Any, module: str) -> int:
         named |= {**dict(job.input.items()), **dict(job.output.items())}
         record = named.pop(RECORD, None)
         engine = job.params.get("engine")
+        cluster = Cluster.model_validate(job.config["cluster"])
         run = Run(
             application=application,
             step=name,
-            device=engines.resolve(job.wildcards.device if engine else "cpu"),
+            device=engines.resolve(job.wildcards.device if engine else "cpu", attached=cluster.attached),
             engine=engine or choose(job.config, "cpu"),
             settings=settings_of(function).model_validate(job.params.get("settings", {})),
             threads=job.threads,
-            cluster_settings=Cluster.model_validate(job.config["cluster"]),
+            cluster_settings=cluster,
             refresh=job.config["refresh"],
             report=_report(log),
         )

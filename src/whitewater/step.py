@@ -62,6 +62,11 @@ class Run(Generic[Settings_co]):
         self.facts.update(facts)
 
     @property
+    def local_device(self) -> Device:
+        """The device of this process: where workers elsewhere have the GPUs, it computes what it does on the host."""
+        return Device() if self.cluster_settings.attached else self.device
+
+    @property
     def downloads(self) -> Path:
         """Folder of the application's downloads, which runs of all names share."""
         return Path("data", self.application)

@@ -72,6 +72,7 @@ NAMESPACES = {
     "pylibcudf.io.types": "pylibcudf.io.types",
     "pynvml": "pynvml",
     "rmm": "rmm",
+    "rmm.allocators.cupy": "rmm.allocators.cupy",
     "rmm.mr": "rmm.mr",
     "rmm.mr.StatisticsResourceAdaptor": "rmm.mr:StatisticsResourceAdaptor",
     "rmm.mr.UpstreamResourceAdaptor": "rmm.mr:UpstreamResourceAdaptor",
@@ -92,6 +93,7 @@ _USED = {
     "cugraph.Graph": re.compile(r"from_cudf_edgelist$"),
     "dask_cudf.DataFrame": re.compile(r"(groupby|merge|persist|to_delayed)$"),
     "dask_cudf.Series": re.compile(r"(compute|sum)$"),
+    "rmm.allocators.cupy": re.compile(r"rmm_cupy_allocator$"),
 }
 # Cython writes the signature into the first line of the documentation: "ndarray.sort(self, int axis=-1, kind=None)".
 _DOCUMENTED = re.compile(r"^[\w.]+\((?P<parameters>.*)\)(?: *->.*)?$")

@@ -81,7 +81,7 @@ class StrictDevice(Device):
             raise TypeError(f"device.to_device of {type(array)}")
         return cast(Array, array) if isinstance(array, DeviceArray) else on_device(array.copy())
 
-    def free_memory(self) -> int | None:
+    def free_memory(self) -> int:
         return 2**30
 
     @contextmanager

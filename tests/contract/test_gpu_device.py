@@ -1,7 +1,8 @@
-"""The device `gpu` where there is no GPU: its refusals, and its cluster and records with stand-ins for RAPIDS."""
+"""The device `gpu` where there is no GPU: its refusals, and its memory, workers and records with stand-ins."""
 
 from __future__ import annotations
 
+import os
 import sys
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -16,8 +17,10 @@ from whitewater.engines import resolve
 from whitewater.engines.config import Cluster
 from whitewater.engines.gpu import PACKAGES, GpuDevice
 from whitewater.engines.gpu_check import missing_gpu
-from whitewater.engines.gpu_cluster import DASK_SETTINGS, gpu_cluster, peak_allocated
-from whitewater.errors import ConfigError, DeviceError
+from whitewater.engines.gpu_cluster import DASK_SETTINGS, gpu_cluster
+from whitewater.engines.gpu_memory import ENVIRONMENT, peak_memory, prepare_memory
+from whitewater.engines.workers import Threads
+from whitewater.errors import ConfigError, DeviceError, ResourceError
 
 without_gpu = pytest.mark.skipif(missing_gpu() is None, reason="there is a GPU here")
 
@@ -25,19 +28,29 @@ without_gpu = pytest.mark.skipif(missing_gpu() is None, reason="there is a GPU h
 class Resource:
     """Stands for a memory resource of RMM."""
 
-    def __init__(self, upstream: Any = None, peak_bytes: int = 0) -> None:
-        self.upstream, self.allocation_counts = upstream, SimpleNamespace(peak_bytes=peak_bytes)
 
-    def get_upstream(self) -> Any:
-        return self.upstream
+class Cuda(Resource):
+    """Stands for the resource that RMM starts with."""
+
+
+class CudaAsync(Resource):
+    """Stands for CUDA's asynchronous pool."""
 
 
 class Adaptor(Resource):
     """Stands for a resource on top of another one."""
 
+    def __init__(self, upstream: Resource) -> None:
+        self.upstream = upstream
+
+    def get_upstream(self) -> Resource:
+        return self.upstream
+
 
 class Statistics(Adaptor):
     """Stands for the resource that counts."""
+
+    allocation_counts = SimpleNamespace(peak_bytes=1_000, current_bytes=600)
 
 
 def module(name: str, **members: Any) -> ModuleType:
@@ -48,14 +61,40 @@ def module(name: str, **members: Any) -> ModuleType:
 
 @pytest.fixture
 def rmm(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """A stand-in for RMM: a list whose last element is the current resource."""
-    current: list[Any] = [Resource()]
-    mr = module("rmm.mr", StatisticsResourceAdaptor=Statistics, UpstreamResourceAdaptor=Adaptor)
-    vars(mr)["get_current_device_resource"] = lambda: current[-1]
-    statistics = module("rmm.statistics", enable_statistics=lambda: current.append(Statistics(current[-1], 1_000)))
-    for each in (module("rmm", mr=mr, statistics=statistics), mr, statistics):
+    """A stand-in for RMM: a list of the resources that were current."""
+    current: list[Any] = [Cuda()]
+    mr = module(
+        "rmm.mr",
+        CudaMemoryResource=Cuda,
+        CudaAsyncMemoryResource=CudaAsync,
+        StatisticsResourceAdaptor=Statistics,
+        UpstreamResourceAdaptor=Adaptor,
+        get_current_device_resource=lambda: current[-1],
+        set_current_device_resource=current.append,
+    )
+    allocators = module("rmm.allocators.cupy", rmm_cupy_allocator="RMM")
+    for each in (module("rmm", mr=mr), mr, module("rmm.allocators", cupy=allocators), allocators):
         monkeypatch.setitem(sys.modules, each.__name__, each)
+    for name in ENVIRONMENT:
+        monkeypatch.setenv(name, "")  # is restored afterwards
+        del os.environ[name]
     return current
+
+
+@pytest.fixture
+def allocators(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A stand-in for CuPy on two GPUs that its driver sees: a list of the allocators that CuPy was given."""
+    given: list[str] = []
+    runtime = SimpleNamespace(
+        getDevice=lambda: 0,
+        getDeviceCount=lambda: 2,
+        deviceGetPCIBusId=lambda number: f"0000:0{number}:00.0",
+        memGetInfo=lambda: (5_000, 9_000),
+    )
+    cuda = SimpleNamespace(is_available=lambda: True, runtime=runtime, set_allocator=given.append)
+    monkeypatch.setitem(sys.modules, "cupy", module("cupy", cuda=cuda))
+    monkeypatch.setattr("whitewater.engines.gpu.find_spec", lambda name: name)
+    return given
 
 
 @without_gpu
@@ -85,15 +124,64 @@ def test_devices_are_equal_and_hash_alike() -> None:
     assert GpuDevice() != resolve("cpu")
 
 
-def test_threads_are_refused_since_a_gpu_needs_a_process() -> None:
-    with pytest.raises(ConfigError, match=r"cluster\.kind"), gpu_cluster(Cluster(kind="threads")):
-        pass
+def test_the_memory_is_prepared_once(rmm: list[Any], allocators: list[str]) -> None:
+    assert resolve("gpu") == resolve("gpu")
+    assert [type(each) for each in rmm] == [Cuda, Statistics]
+    assert type(rmm[-1].upstream) is CudaAsync
+    assert allocators == ["RMM"]
+    assert {name: os.environ[name] for name in ENVIRONMENT} == ENVIRONMENT
 
 
-def test_threads_are_refused_for_collections_of_dask_too() -> None:
+@pytest.mark.usefixtures("allocators")
+def test_a_pool_that_was_there_before_stays(rmm: list[Any]) -> None:
+    rmm.append(own := Adaptor(CudaAsync()))
+    prepare_memory()
+    assert rmm[-1].upstream is own
+
+
+def test_where_the_workers_are_elsewhere_this_process_leaves_the_gpu_alone(
+    rmm: list[Any], allocators: list[str]
+) -> None:
+    assert resolve("gpu", attached=True) == GpuDevice()
+    assert len(rmm) == 1
+    assert not allocators
+
+
+@pytest.mark.usefixtures("rmm", "allocators")
+def test_what_the_pool_keeps_for_later_is_free_too() -> None:
+    assert GpuDevice().free_memory() == 5_000
+    prepare_memory()
+    assert GpuDevice().free_memory() == 5_400
+
+
+@pytest.mark.usefixtures("rmm", "allocators")
+@pytest.mark.parametrize(("threads", "gpu_tasks", "at_once"), [(8, 4, 4), (2, 4, 2), (8, 1, 1)])
+def test_one_gpu_is_used_by_threads_of_this_process(
+    threads: int, gpu_tasks: int, at_once: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    device = resolve("gpu")
+    with caplog.at_level("INFO"), device.workers(Cluster(gpu_tasks=gpu_tasks), threads=threads, large=True) as workers:
+        assert isinstance(workers, Threads)
+        assert list(workers.threads) == [at_once]
+        assert workers.call_on_each(device.peak_memory) == [1_000]
+        assert workers.call_on_each(os.getpid) == [os.getpid()]
+    assert "one of the 2 GPUs" in caplog.text
+    assert "whitewater cluster start --device gpu" in caplog.text
+
+
+@pytest.mark.usefixtures("rmm", "allocators")
+def test_tasks_are_refused_that_do_not_fit_the_memory_of_the_gpu() -> None:
+    device = resolve("gpu")
+    with device.workers(Cluster(), threads=4) as workers:
+        workers.forecast(device, a_task=1_000, shared=1_400, what="a sum", remedy="")
+        with pytest.raises(ResourceError, match=r"a sum needs .* of memory of GPU 0000:00:00\.0 of .*Wait\."):
+            workers.forecast(device, a_task=1_001, shared=1_400, what="a sum", remedy="Wait.")
+
+
+def test_processes_are_refused_on_a_gpu() -> None:
     with (
-        pytest.raises(ConfigError, match=r"cluster\.kind"),
-        dask_client(GpuDevice(), Cluster(kind="threads"), threads=1),
+        pytest.raises(ConfigError, match=r"cluster\.kind.*whitewater cluster start --device gpu"),
+        GpuDevice().workers(Cluster(kind="processes"), threads=1),
     ):
         pass
 
@@ -121,17 +209,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return settings_asked
 
 
-@pytest.mark.usefixtures("rmm")
-def test_the_cluster_listens_on_loopback_counts_allocations_and_shuffles_on_the_device(asked: dict[str, Any]) -> None:
-    before = dask.config.get("dataframe.shuffle.method", None)
-    with GpuDevice().workers(Cluster(), threads=8, large=True) as client:
-        assert asked | {"host": "127.0.0.1", "protocol": "tcp", "rmm_async": True, "enable_cudf_spill": True} == asked
-        assert dask.config.get("dataframe.shuffle.method") == "tasks"
-        assert client.call_on_each(peak_allocated) == [1_000]
-    assert dask.config.get("dataframe.shuffle.method", None) == before
-
-
-@pytest.mark.usefixtures("rmm")
+@pytest.mark.usefixtures("rmm", "allocators")
 def test_collections_of_dask_are_of_cupy_and_cudf_and_spill_at_the_limit(asked: dict[str, Any]) -> None:
     # What the strict device sets, too.
     expected = DASK_SETTINGS | COLLECTIONS
@@ -139,7 +217,7 @@ def test_collections_of_dask_are_of_cupy_and_cudf_and_spill_at_the_limit(asked: 
     with dask_client(GpuDevice(), Cluster(), threads=8, memory_limit=12_345) as client:
         assert {name: dask.config.get(name) for name in expected} == expected
         assert asked["rmm_maximum_pool_size"] == 12_345
-        assert client.submit(peak_allocated).result() == 1_000
+        assert client.submit(peak_memory).result() == 1_000
     assert {name: dask.config.get(name, None) for name in expected} == before
 
 
@@ -157,19 +235,15 @@ def test_to_synchronise_is_to_wait_for_the_gpu(monkeypatch: pytest.MonkeyPatch) 
     assert waited == ["for the GPU"]
 
 
+@pytest.mark.usefixtures("allocators")
 def test_what_was_allocated_is_known_below_the_resource_that_cudf_adds_to_spill(rmm: list[Any]) -> None:
-    rmm.append(Adaptor(Statistics(Resource(), 4_096)))
-    assert GpuDevice().peak_memory() == 4_096
-
-
-@pytest.mark.usefixtures("rmm")
-def test_what_this_process_allocates_is_known_once_it_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "cudf", module("cudf"))
-    GpuDevice().count_memory()
+    prepare_memory()
+    rmm.append(Adaptor(rmm[-1]))
     assert GpuDevice().peak_memory() == 1_000
 
 
-def test_what_was_allocated_is_not_known_where_nothing_counts(rmm: list[Any]) -> None:
+@pytest.mark.usefixtures("rmm")
+def test_what_was_allocated_is_not_known_where_nothing_counts() -> None:
     assert GpuDevice().peak_memory() is None
 
 

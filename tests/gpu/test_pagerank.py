@@ -28,7 +28,7 @@ from tests.gpu.conftest import Both, on_both
 from tests.graphs import Graph
 from whitewater.engines import Device, resolve
 from whitewater.engines.config import Cluster
-from whitewater.engines.gpu_cluster import peak_allocated
+from whitewater.engines.gpu_memory import peak_memory
 from whitewater.graphs.build.keys import CodeNumbers, KeyedEdges, Rule
 from whitewater.graphs.build.merge import merge_edges
 from whitewater.graphs.communities import Method, find_communities
@@ -154,7 +154,7 @@ def _peak(device: Device, function: Callable[..., object], *arguments: object) -
     """Return the most bytes that a worker held on its GPU while it called a function."""
     with device.workers(Cluster(), threads=1) as client:
         list(client.completed(partial(_called, function), [arguments], {}))
-        return max(peak for peak in client.call_on_each(peak_allocated) if peak is not None)
+        return max(peak for peak in client.call_on_each(peak_memory) if peak is not None)
 
 
 def _called(function: Callable[..., object], arguments: tuple[object, ...]) -> None:

@@ -229,7 +229,7 @@ def _gpu_names() -> list[str]:
 
 def check_scheduler(settings: Cluster, engine: Engine) -> Check:
     """Connect to the configured scheduler, or listen and connect on the loopback interface as a local one would."""
-    if settings.kind == "attach":
+    if settings.attached:
         return _check_attached_scheduler(settings)
     if engine == "local" and settings.kind == "threads" and not settings.performance_report:
         return Check("scheduler port", "skip", "not needed for cluster.kind=threads")

@@ -39,7 +39,7 @@ class Common(Section):
     engine: Literal["auto", "dask", "local"] = Field(
         "auto",
         description="Who runs the tasks of a step. dask: Dask's workers; local: threads of the step's process, on the "
-        "CPU only; auto: dask on GPUs and where cluster.kind is attach, else local. See docs/engines.md.",
+        "CPU only; auto: dask on GPUs and where cluster names a scheduler, else local. See docs/engines.md.",
     )
     run: Run = Run()
     refresh: bool = Field(

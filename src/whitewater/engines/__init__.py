@@ -8,8 +8,10 @@ from whitewater.errors import DeviceError
 __all__ = ["Array", "Device", "resolve"]
 
 
-def resolve(name: str) -> Device:
+def resolve(name: str, *, attached: bool = False) -> Device:
     """Return the device called ``cpu`` or ``gpu``.
+
+    ``attached`` says that the tasks run on a cluster: this process then makes no use of the GPU and needs none.
 
     Raises DeviceError if the name is unknown, or the device's packages or hardware are not usable here. There is no
     fallback.
@@ -19,5 +21,5 @@ def resolve(name: str) -> Device:
     if name == "gpu":
         from whitewater.engines.gpu import GpuDevice
 
-        return GpuDevice.connect()
+        return GpuDevice.connect(attached=attached)
     raise DeviceError(f"device {name!r} does not exist. Use cpu or gpu.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, cast
 
+from whitewater.engines.config import Cluster
 from whitewater.errors import ConfigError
 
 Engine = Literal["dask", "local"]
@@ -12,6 +13,10 @@ Engine = Literal["dask", "local"]
 REFUSED = {
     ("local", "gpu"): "engine is 'local', which runs on the CPU only: with device=gpu, set engine to auto or dask."
 }
+PROCESSES_ON_GPU = (
+    "cluster.kind is 'processes', but one GPU is used by one process, the step's own. Set cluster.kind to auto; for "
+    "one process a GPU start a cluster, `whitewater cluster start --device gpu`, and set cluster.scheduler_file."
+)
 
 
 def choose(config: Mapping[str, Any], device: str) -> Engine:
@@ -19,13 +24,16 @@ def choose(config: Mapping[str, Any], device: str) -> Engine:
 
     ``auto`` is Dask on GPUs and where a scheduler is named, else the step's own process.
 
-    Raises ConfigError if the engine is refused on the device, or is local where a scheduler is named.
+    Raises ConfigError if the engine or the cluster is refused on the device, or the engine is local where a scheduler
+    is named.
     """
-    engine, attached = config["engine"], config["cluster"]["kind"] == "attach"
+    engine, cluster = config["engine"], Cluster(**config["cluster"])
     if refusal := REFUSED.get((engine, device)):
         raise ConfigError(refusal)
-    if engine == "local" and attached:
-        raise ConfigError("engine is 'local', but cluster.kind is 'attach': set engine to auto or dask to use it.")
+    if engine == "local" and cluster.attached:
+        raise ConfigError("engine is 'local', but cluster names a scheduler: set engine to auto or dask to use it.")
+    if device == "gpu" and cluster.kind == "processes":
+        raise ConfigError(PROCESSES_ON_GPU)
     if engine == "auto":
-        return "dask" if device == "gpu" or attached else "local"
+        return "dask" if device == "gpu" or cluster.attached else "local"
     return cast(Engine, engine)

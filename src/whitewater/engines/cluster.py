@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whitewater.engines.workers import DaskWorkers, Workers, thread_workers
-from whitewater.errors import ConfigError, InputError
+from whitewater.errors import InputError
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -29,7 +29,7 @@ def cpu_workers(settings: Cluster, *, engine: Engine, threads: int, large: bool)
     and to start, so threads do without it unless it is the engine, or its performance report is asked for.
     """
     processes = settings.kind == "processes" or (settings.kind == "auto" and large)
-    if settings.kind == "attach":
+    if settings.attached:
         with attach(settings) as client:
             yield DaskWorkers(client)
     elif processes or engine == "dask" or settings.performance_report:
@@ -73,13 +73,10 @@ def local_cluster(
 def attach(settings: Cluster) -> Iterator[Client]:
     """Connect to the scheduler that the settings name, and leave it running afterwards.
 
-    Raises ConfigError if neither an address nor a scheduler file is given, and InputError if no scheduler answers
-    there, or it has no workers.
+    Raises InputError if no scheduler answers there, or it has no workers.
     """
     from distributed import Client
 
-    if not settings.address and not settings.scheduler_file:
-        raise ConfigError("cluster.kind is 'attach': set cluster.address or cluster.scheduler_file.")
     if settings.scheduler_file and not Path(settings.scheduler_file).exists():
         raise InputError(f"cluster.scheduler_file {settings.scheduler_file} does not exist. Start the scheduler with "
                          f"`dask scheduler --host {LOOPBACK} --dashboard-address {LOOPBACK}:0 --scheduler-file "

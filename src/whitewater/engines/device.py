@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import socket
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import ModuleType
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy.typing as npt
 
+from whitewater.engines import memory
 from whitewater.versions import versions
 
 if TYPE_CHECKING:
@@ -58,7 +60,7 @@ class Device:
     def workers(
         self, settings: Cluster, *, threads: int, engine: Engine = "local", large: bool = False
     ) -> AbstractContextManager[Workers]:
-        """Open the workers of one step; ``large`` asks for processes where kind is auto. A GPU's are always Dask's."""
+        """Open the workers of one step; ``large`` asks for processes where kind is auto, on the CPU."""
         from whitewater.engines.cluster import cpu_workers
 
         return cpu_workers(settings, engine=engine, threads=threads, large=large)
@@ -74,13 +76,14 @@ class Device:
             "versions": versions("numpy", "pyarrow", "numba", "scikit-learn", "umap-learn"),
         }
 
-    def free_memory(self) -> int | None:
-        """Return the bytes of the device's own memory that are free, or None where it is the host's."""
-        return None
+    def free_memory(self) -> int:
+        """Return the bytes of the device's memory, the host's or a GPU's, that this process may still take."""
+        return memory.available()
 
-    def count_memory(self) -> None:
-        """Count from now on what this process holds of the device's own memory, for `peak_memory`; workers do so."""
+    def memory_place(self) -> str:
+        """Return the name of that memory, by which workers can tell that they have it in common."""
+        return socket.gethostname()
 
     def peak_memory(self) -> int | None:
-        """Return the peak of the device's own memory in bytes, or None where it is the host's or was not counted."""
+        """Return the peak of the device's own memory in bytes, or None where it is the host's."""
         return None

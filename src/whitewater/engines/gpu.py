@@ -1,16 +1,21 @@
-"""The GPU: CuPy, cuDF and cuML, one NVIDIA GPU for each Dask worker."""
+"""The GPU: CuPy, cuDF and cuML, on one NVIDIA GPU in each process."""
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
+from whitewater.engines import gpu_memory
+from whitewater.engines.choose import PROCESSES_ON_GPU
+from whitewater.engines.cluster import cpu_workers
 from whitewater.engines.device import Array, Device
 from whitewater.engines.gpu_check import missing_gpu
-from whitewater.errors import DeviceError
+from whitewater.errors import ConfigError, DeviceError
 from whitewater.versions import versions
 
 if TYPE_CHECKING:
@@ -18,7 +23,9 @@ if TYPE_CHECKING:
     from whitewater.engines.config import Cluster
     from whitewater.engines.workers import Workers
 
-PACKAGES = ("cudf", "cupy", "cuml", "dask_cuda")
+logger = logging.getLogger(__name__)
+# All that our modules for GPUs import; one of them that is missing is told before the work, not in the middle of it.
+PACKAGES = ("cudf", "cupy", "cuml", "cugraph", "nvforest", "rmm", "xgboost", "numba_cuda")
 DISTRIBUTIONS = ("cudf-cu13", "cupy-cuda13x", "cuml-cu13", "dask-cuda", "rmm-cu13", "numba-cuda", "xgboost")
 REMEDY = (
     "Run where `nvidia-smi` lists a GPU and the packages of envs/gpu.lock are installed (`whitewater doctor` "
@@ -31,18 +38,21 @@ class GpuDevice(Device):
     """Computes on the current GPU of the process; use `connect`, which makes sure that there is one."""
 
     @classmethod
-    def connect(cls) -> GpuDevice:
-        """Return the device, once its packages and a GPU were found.
+    def connect(cls, *, attached: bool = False) -> GpuDevice:
+        """Return the device, once its packages and a GPU were found, and its memory is prepared.
+
+        Where the tasks run on a cluster, ``attached``, its workers check and prepare theirs: this process leaves the
+        GPU alone, and needs none.
 
         Raises
         ------
         DeviceError
             If a package is missing, or CuPy, which computes all array expressions, finds no GPU that it can use.
         """
-        absent = [name for name in PACKAGES if find_spec(name) is None]
-        problem = f"the packages {', '.join(absent)} are not installed" if absent else _problem_of_cupy()
-        if problem:
-            raise DeviceError(f"device gpu: {problem}. {missing_gpu() or _found()} {REMEDY}")
+        if not attached:
+            if problem := problem_of_gpu():
+                raise DeviceError(f"device gpu: {problem}. {missing_gpu() or _found()} {REMEDY}")
+            gpu_memory.prepare_memory()
         return cls()
 
     @property
@@ -74,17 +84,32 @@ class GpuDevice(Device):
         return device_array
 
     def free_memory(self) -> int:
-        import cupy
+        return gpu_memory.free_memory()
 
-        free, _ = cupy.cuda.runtime.memGetInfo()
-        return int(free)
-
+    @contextmanager
     def workers(
         self, settings: Cluster, *, threads: int, engine: Engine = "dask", large: bool = False
-    ) -> AbstractContextManager[Workers]:
-        from whitewater.engines.gpu_cluster import gpu_cluster
+    ) -> Iterator[Workers]:
+        if settings.attached:
+            from whitewater.engines.gpu_cluster import gpu_cluster
 
-        return gpu_cluster(settings)
+            with gpu_cluster(settings) as cluster:
+                yield cluster
+            return
+        if settings.kind == "processes":
+            raise ConfigError(PROCESSES_ON_GPU)
+        self._tell_others()
+        tasks = min(threads, settings.gpu_tasks)
+        with cpu_workers(settings, engine="local", threads=tasks, large=False) as workers:
+            yield workers
+
+    def _tell_others(self) -> None:
+        import cupy
+
+        if (count := cupy.cuda.runtime.getDeviceCount()) > 1:
+            logger.info(
+                "one of the %d GPUs is used; `whitewater cluster start --device gpu` starts workers on all", count
+            )
 
     def synchronize(self) -> None:
         import cupy
@@ -111,20 +136,21 @@ class GpuDevice(Device):
             "versions": versions(*DISTRIBUTIONS),
         }
 
-    def count_memory(self) -> None:
-        import cudf  # noqa: F401, whose import lets RMM, which counts, allocate for CuPy, too
+    def memory_place(self) -> str:
+        import cupy
 
-        from whitewater.engines.gpu_cluster import count_allocations
-
-        count_allocations()
+        runtime = cupy.cuda.runtime
+        return f"GPU {runtime.deviceGetPCIBusId(runtime.getDevice())} of {super().memory_place()}"
 
     def peak_memory(self) -> int | None:
-        from whitewater.engines.gpu_cluster import peak_allocated
-
-        return peak_allocated()
+        return gpu_memory.peak_memory()
 
 
-def _problem_of_cupy() -> str | None:
+def problem_of_gpu() -> str | None:
+    """Say why this process cannot compute on a GPU, or return None."""
+    absent = [name for name in PACKAGES if find_spec(name) is None]
+    if absent:
+        return f"the packages {', '.join(absent)} are not installed"
     import cupy
 
     if cupy.cuda.is_available():

@@ -1,4 +1,4 @@
-"""Dask workers on the GPUs of this machine, one process for each, and what they allocated there."""
+"""Workers of a Dask cluster that have a GPU each, one process for each GPU."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 import dask
 from distributed import WorkerPlugin
 
-from whitewater.engines.cluster import LOOPBACK, attach
+from whitewater.engines.cluster import attach
+from whitewater.engines.gpu import problem_of_gpu
+from whitewater.engines.gpu_memory import prepare_memory
 from whitewater.engines.workers import DaskWorkers
-from whitewater.errors import ConfigError, DeviceError
+from whitewater.errors import DeviceError
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -20,97 +22,44 @@ if TYPE_CHECKING:
 
 # Dask's default shuffle, p2p, turns every partition into Arrow tables on the host; this one leaves them on the GPU.
 DASK_SETTINGS = {"dataframe.shuffle.method": "tasks"}
+# Workers that advertise this resource say how many tasks may use their GPU at once.
+GPU_RESOURCE = "GPU"
 
 
 @contextmanager
-def gpu_cluster(settings: Cluster, *, memory_limit: int | None = None) -> Iterator[DaskWorkers]:
-    """Open one worker process for each visible GPU, or connect to a cluster whose workers have GPUs already.
+def gpu_cluster(settings: Cluster) -> Iterator[DaskWorkers]:
+    """Connect to a cluster whose workers have GPUs, and prepare their memory.
 
-    Memory comes from CUDA's asynchronous pool through RMM, for CuPy as for cuDF; cuDF spills to the host when it runs
-    out, or at ``memory_limit`` bytes. Workers talk over TCP on the loopback interface, and no dashboard is opened.
-
-    Raises ConfigError if the settings ask for threads, but a GPU needs a process of its own; and DeviceError if a
-    worker of the cluster that the settings name has no GPU that it can use.
+    Raises DeviceError if a worker has no GPU that it can use.
     """
-    if settings.kind == "threads":
-        raise ConfigError(
-            "cluster.kind is 'threads', but each GPU needs a process of its own. Set cluster.kind to auto, or attach."
-        )
-    with dask.config.set(DASK_SETTINGS):
-        if settings.kind == "attach":
-            with attach(settings) as client:
-                _refuse_workers_without_gpu(client)
-                yield DaskWorkers(client)
-            return
-        from dask_cuda import LocalCUDACluster
-        from distributed import Client
-
-        with (
-            LocalCUDACluster(
-                protocol="tcp",
-                host=LOOPBACK,
-                # With no address given, scheduler and workers would serve HTTP to all interfaces.
-                dashboard_address=f"{LOOPBACK}:0",
-                worker_dashboard_address=f"{LOOPBACK}:0",
-                rmm_async=True,
-                rmm_maximum_pool_size=memory_limit,
-                rmm_allocator_external_lib_list=["cupy"],
-                enable_cudf_spill=True,
-                pre_import="cudf",
-            ) as cluster,
-            Client(cluster) as client,
-        ):
-            client.register_plugin(CountAllocations())
-            yield DaskWorkers(client)
+    with dask.config.set(DASK_SETTINGS), attach(settings) as client:
+        _refuse_workers_without_gpu(client)
+        client.register_plugin(PrepareMemory())
+        yield DaskWorkers(client, resources=_resources(client))
 
 
-class CountAllocations(WorkerPlugin):
-    """Counts what a worker allocates, so that `peak_allocated` can tell; workers started later count, too."""
+class PrepareMemory(WorkerPlugin):
+    """Prepares the memory of a worker's GPU; of workers that start later, too."""
 
-    name = "whitewater-count-allocations"
+    name = "whitewater-prepare-memory"
+    idempotent = True
 
     def setup(self, worker: Any) -> None:
-        """Start to count."""
-        count_allocations()
+        """Prepare it."""
+        prepare_memory()
 
 
-def count_allocations() -> None:
-    """Count from now on what this process holds on its GPU and RMM has allocated."""
-    from rmm.statistics import enable_statistics
-
-    enable_statistics()
-
-
-def peak_allocated() -> int | None:
-    """Return the most bytes that this process held on its GPU at once, or None where `CountAllocations` does not count.
-
-    Counts what went through RMM: all arrays of cuDF and CuPy and the work space of cuML, not the CUDA context. The
-    workers do the work, so it is they who know: ``client.call_on_each(peak_allocated)``.
-    """
-    import rmm.mr
-
-    resource = rmm.mr.get_current_device_resource()
-    # rmm.statistics looks at the topmost resource only, above which cuDF puts its own when it spills.
-    while not isinstance(resource, rmm.mr.StatisticsResourceAdaptor):
-        if not isinstance(resource, rmm.mr.UpstreamResourceAdaptor):
-            return None
-        resource = resource.get_upstream()
-    return int(resource.allocation_counts.peak_bytes)
+def _resources(client: Client) -> dict[str, float]:
+    """Return what a task takes of its worker: one of the tasks that may use its GPU, if all workers say how many."""
+    workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    return {GPU_RESOURCE: 1} if all(GPU_RESOURCE in worker["resources"] for worker in workers) else {}
 
 
 def _refuse_workers_without_gpu(client: Client) -> None:
-    problems: dict[str, str | None] = client.run(_problem_of_worker)
+    problems: dict[str, str | None] = client.run(problem_of_gpu)
     lacking = [f"{address} ({problem})" for address, problem in problems.items() if problem]
     if lacking:
         raise DeviceError(
             f"device gpu, but of the Dask workers, {', '.join(lacking)} cannot compute on a GPU. Start them with "
-            "`dask cuda worker`, or set device=cpu."
+            "`whitewater cluster start --device gpu` or `dask cuda worker`, or set device=cpu."
         )
-
-
-def _problem_of_worker() -> str | None:
-    try:
-        import cupy
-    except ImportError as error:
-        return str(error)
-    return None if cupy.cuda.is_available() else "CuPy finds no GPU that it can use"

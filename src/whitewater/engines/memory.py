@@ -35,15 +35,21 @@ def peak() -> int:
 
 
 def forecast(needed: int, *, what: str, remedy: str) -> None:
-    """Log how much memory the work will need, and refuse it when there is less.
+    """Log how much memory this process will need, and refuse the work when there is less; see `Workers.forecast`.
 
     Raises ResourceError if ``needed`` bytes are not available.
     """
-    free = available()
-    logger.info("%s needs about %.2f GB of memory; %.2f GB are available", what, needed / 1e9, free / 1e9)
+    refuse_beyond(available(), needed, what=what, remedy=remedy)
+
+
+def refuse_beyond(free: int, needed: int, *, of: str = "", what: str, remedy: str) -> None:
+    """Log how much memory the work will need, and raise ResourceError if that is more than there is, ``of`` a place."""
+    place = f" of {of}" if of else ""
+    logger.info("%s needs about %.2f GB of memory%s; %.2f GB are available", what, needed / 1e9, place, free / 1e9)
     if needed > free:
         raise ResourceError(
-            f"{what} needs about {needed / 1e9:.1f} GB of memory, but {free / 1e9:.1f} GB are available. {remedy}"
+            f"{what} needs about {needed / 1e9:.1f} GB of memory{place}, but {free / 1e9:.1f} GB are available. "
+            f"{remedy}"
         )
 
 

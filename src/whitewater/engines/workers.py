@@ -6,17 +6,22 @@ import logging
 import socket
 import time
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import cycle
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from whitewater.engines import memory
+
 if TYPE_CHECKING:
     from distributed import Client
+
+    from whitewater.engines.device import Device
 
 logger = logging.getLogger(__name__)
 Task = TypeVar("Task")
@@ -30,7 +35,7 @@ class Workers(ABC):
     @property
     @abstractmethod
     def threads(self) -> Sequence[int]:
-        """The number of threads of each worker."""
+        """The number of tasks that each worker runs at once."""
 
     @property
     @abstractmethod
@@ -60,7 +65,24 @@ class Workers(ABC):
 
     @abstractmethod
     def call_on_each(self, function: Callable[[], Result]) -> list[Result]:
-        """Call a function on every worker."""
+        """Call a function on every worker; return its results in the order of `threads`."""
+
+    def forecast(self, device: Device, *, a_task: int, shared: int = 0, what: str, remedy: str) -> None:
+        """Log how much memory the tasks will need, and refuse them where a worker has less.
+
+        A worker needs ``shared`` bytes, for what is placed on it or held there, and ``a_task`` bytes for each of the
+        tasks that it runs at once. ``device`` is the one whose memory this is: that of the step, or `Device()` for the
+        host's, which all workers of a machine have in common.
+
+        Raises ResourceError if it does not fit.
+        """
+        needed: dict[str, int] = defaultdict(int)
+        free: dict[str, int] = {}
+        for tasks, (place, bytes_free) in zip(self.threads, self.call_on_each(partial(_memory, device)), strict=True):
+            needed[place] += shared + tasks * a_task
+            free[place] = min(bytes_free, free.get(place, bytes_free))
+        tightest = min(needed, key=lambda place: free[place] - needed[place])
+        memory.refuse_beyond(free[tightest], needed[tightest], of=tightest, what=what, remedy=remedy)
 
     def map(
         self,
@@ -87,6 +109,11 @@ class Workers(ABC):
                 said = time.monotonic()
                 rate = done / (said - started)
                 logger.info("%s: %d of %d, about %.0f s to go", label, done, len(tasks), (len(tasks) - done) / rate)
+
+
+def _memory(device: Device) -> tuple[str, int]:
+    """Return whose memory this process works in, and the bytes of it that are free."""
+    return device.memory_place(), device.free_memory()
 
 
 def _in_order(results: Iterator[tuple[int, Result]]) -> Iterator[tuple[int, Result]]:
@@ -167,14 +194,26 @@ class DaskWorkers(Workers):
     """The workers of a Dask cluster: threads, processes or GPUs, here or on other machines."""
 
     client: Client
+    # What each task takes of what its worker advertises, as Dask calls it.
+    resources: dict[str, float] = field(default_factory=dict)
 
     @property
     def threads(self) -> Sequence[int]:
-        return list(self.client.nthreads().values())
+        return [
+            min(worker["nthreads"], *(int(worker["resources"][name] / each) for name, each in self.resources.items()))
+            if self.resources
+            else worker["nthreads"]
+            for worker in self._workers.values()
+        ]
 
     @property
     def hosts(self) -> Sequence[str]:
-        return [worker["host"] for worker in self.client.scheduler_info()["workers"].values()]
+        return [worker["host"] for worker in self._workers.values()]
+
+    @property
+    def _workers(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self.client.scheduler_info()["workers"]
+        return found
 
     def place(self, value: Any) -> Any:
         # In a list, since Dask takes apart a value that is a list or a dictionary.
@@ -182,8 +221,10 @@ class DaskWorkers(Workers):
 
     def hold(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         return [
-            self.client.submit(function, *each, workers=[worker], allow_other_workers=True, pure=False)
-            for each, worker in zip(arguments, cycle(self.client.nthreads()), strict=False)
+            self.client.submit(
+                function, *each, workers=[worker], allow_other_workers=True, pure=False, resources=self.resources
+            )
+            for each, worker in zip(arguments, cycle(self._workers), strict=False)
         ]
 
     def completed(
@@ -192,7 +233,7 @@ class DaskWorkers(Workers):
         from distributed import as_completed
 
         placed = {name: self.place(value) for name, value in shared.items()}
-        futures = self.client.map(function, tasks, pure=False, retries=0, **placed)
+        futures = self.client.map(function, tasks, pure=False, retries=0, resources=self.resources, **placed)
         places = {future.key: place for place, future in enumerate(futures)}
         for future, result in as_completed(futures, with_results=True):
             place = places[future.key]
@@ -200,4 +241,6 @@ class DaskWorkers(Workers):
             yield place, result
 
     def call_on_each(self, function: Callable[[], Result]) -> list[Result]:
-        return list(self.client.run(function).values())
+        addresses = list(self._workers)
+        found = self.client.run(function, workers=addresses)
+        return [found[address] for address in addresses]

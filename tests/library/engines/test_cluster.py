@@ -18,7 +18,7 @@ from whitewater.engines.choose import Engine
 from whitewater.engines.cluster import attach, cpu_workers
 from whitewater.engines.config import Cluster
 from whitewater.engines.workers import Workers
-from whitewater.errors import ConfigError, InputError
+from whitewater.errors import InputError
 
 KINDS: dict[str, dict[str, Any]] = {
     "threads": {"kind": "threads"},
@@ -203,14 +203,6 @@ def test_attach_uses_a_running_cluster_and_leaves_it_running() -> None:
         with attach(Cluster(kind="attach", address=own.scheduler_address)) as client:
             assert client.submit(sum, (1, 2)).result() == 3
         assert own.scheduler.workers
-
-
-def test_attach_without_an_address_is_a_configuration_error() -> None:
-    with (
-        pytest.raises(ConfigError, match=r"cluster\.address or cluster\.scheduler_file"),
-        attach(Cluster(kind="attach")),
-    ):
-        pass
 
 
 def test_attach_to_a_missing_scheduler_file_says_how_to_start_one(tmp_path: Path) -> None:

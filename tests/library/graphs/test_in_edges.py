@@ -138,5 +138,6 @@ def test_edges_in_mapped_files_are_pulled_along_where_they_are(tmp_path: Path, k
     assert pull(mapped.between(1, 3), shares, keep=keep).tolist() == row_sums(edges, shares)[1:]
 
 
-def test_the_cpu_has_no_memory_of_its_own() -> None:
-    assert Device().free_memory() is None
+def test_the_memory_of_the_cpu_is_the_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("whitewater.engines.memory.available", lambda: 1000)
+    assert Device().free_memory() == 1000

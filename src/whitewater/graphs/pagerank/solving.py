@@ -130,7 +130,7 @@ def _hold(problem: Problem, edges: Edges) -> InEdges:
     vertices = problem.folder.vertices
     free = problem.device.free_memory()
     needed = edges.nbytes + VECTORS * 8 * vertices
-    if free is not None and needed > free:
+    if problem.device.name == "gpu" and needed > free:
         raise ResourceError(
             f"{problem.graph}: {len(edges.sources):,} edges and the ranks need about {needed / 1e9:.1f} GB of GPU "
             f"memory, but {free / 1e9:.1f} GB are free. Use more GPUs, or set device=cpu."
