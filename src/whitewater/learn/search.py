@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import pairwise
 from statistics import fmean
+from threading import Lock
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,6 +24,8 @@ from whitewater.learn.config import Search
 from whitewater.learn.estimators import Regressor, forest_from_treelite, random_forest, ridge
 from whitewater.learn.evaluate import scores
 
+# Loading a forest takes seconds, and memory of the device: of several threads that want it, one loads it.
+_LOADING = Lock()
 # A column that varies less than this, relative to its mean, is constant but for rounding.
 _CONSTANT = 1e-9
 
@@ -77,14 +80,22 @@ class LinearModel:
 
 @dataclass(frozen=True)
 class ForestModel:
-    """A random forest as treelite serialises it."""
+    """A random forest as treelite serialises it; a process loads it once, however many tasks it predicts in."""
 
     serialised: bytes
+    _loaded: dict[Device, Callable[[Array], Array]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def predict(self, features: Array, forms: Forms, device: Device) -> Array:
         """Return predictions as float64 (rows,) for float64 (rows, features)."""
-        predict = forest_from_treelite(self.serialised, device)
+        with _LOADING:
+            if device not in self._loaded:
+                self._loaded[device] = forest_from_treelite(self.serialised, device)
+        predict = self._loaded[device]
         return _by_slices(lambda rows: predict(forms.tree(rows, device)), features, device)
+
+    def __reduce__(self) -> tuple[type[ForestModel], tuple[bytes]]:
+        """Leave out what is loaded, which is of this process."""
+        return ForestModel, (self.serialised,)
 
 
 @dataclass(frozen=True)

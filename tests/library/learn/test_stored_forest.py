@@ -1,0 +1,55 @@
+"""A stored forest is loaded once in a process, and again in another one."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from distributed.protocol.pickle import dumps, loads
+
+from whitewater.engines import Array, Device
+from whitewater.learn import search
+from whitewater.learn.estimators import forest_as_treelite, forest_from_treelite, random_forest
+from whitewater.learn.search import ForestModel
+
+CPU = Device()
+
+
+class AsTheyAre:
+    """Features in the form that they have."""
+
+    def linear(self, features: Array, device: Device) -> Array:
+        return features
+
+    def tree(self, features: Array, device: Device) -> Array:
+        return features.astype(np.float32)
+
+
+@pytest.fixture
+def loaded(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """Fills with what is loaded."""
+    given: list[bytes] = []
+
+    def load(serialised: bytes, device: Device) -> object:
+        given.append(serialised)
+        return forest_from_treelite(serialised, device)
+
+    monkeypatch.setattr(search, "forest_from_treelite", load)
+    return given
+
+
+def test_a_forest_is_loaded_once_however_many_blocks_it_predicts(loaded: list[bytes]) -> None:
+    random = np.random.default_rng(0)
+    features = random.normal(size=(400, 3))
+    fitted = random_forest(CPU, trees=3, depth=3, sample_fraction=1.0, seed=0)
+    fitted.fit(features.astype(np.float32), features[:, 0])
+    model = ForestModel(forest_as_treelite(fitted, CPU))
+    with ThreadPoolExecutor(4) as pool:
+        blocks = list(pool.map(lambda block: model.predict(block, AsTheyAre(), CPU), np.split(features, 8)))
+    np.testing.assert_allclose(np.concatenate(blocks), fitted.predict(features.astype(np.float32)), atol=1e-6)
+    assert len(loaded) == 1
+    elsewhere = loads(dumps(model))
+    assert elsewhere == model
+    np.testing.assert_array_equal(elsewhere.predict(features, AsTheyAre(), CPU), np.concatenate(blocks))
+    assert len(loaded) == 2
