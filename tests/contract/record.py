@@ -79,8 +79,11 @@ NAMESPACES = {
     "rmm.statistics": "rmm.statistics",
     "rmm.statistics.Statistics": "rmm.statistics:Statistics",
 }
-# Constructors that hand keywords on to a base class: the keywords of both are theirs, and no others.
-FORWARDS = {"dask_cuda.LocalCUDACluster": "distributed.LocalCluster"}
+# What hands keywords on to a base class, or to a function: the keywords of both are its own, and no others.
+FORWARDS = {
+    "cudf.DataFrame.to_parquet": "cudf.io.parquet:to_parquet",
+    "dask_cuda.LocalCUDACluster": "distributed:LocalCluster",
+}
 # What a fitted estimator has, as its documentation lists it: "    coef_ : array, shape (n_features)".
 _ATTRIBUTE = re.compile(r"^\s*(\w+_)\s*:", re.MULTILINE)
 _PUBLIC = re.compile(r"[^_]")
@@ -110,7 +113,7 @@ def describe(name: str) -> str | None:
     value = getattr(owner, attribute)
     if not callable(value):
         return VALUE
-    signature = _forwarded(name) or _signature(value)
+    signature = _forwarded(value, _load(FORWARDS[name])) if name in FORWARDS else _signature(value)
     if signature is None:
         return CALLABLE
     return text(_without_self(signature) if _is_method(owner, attribute) else signature)
@@ -191,18 +194,15 @@ def _untyped(parameter: str) -> str:
     return f"{bare}=None" if equals else bare
 
 
-def _forwarded(name: str) -> inspect.Signature | None:
-    if name not in FORWARDS:
-        return None
-    module, _, base = FORWARDS[name].rpartition(".")
-    own, inherited = (inspect.signature(_load(each)) for each in (name.replace(".", ":"), f"{module}:{base}"))
+def _forwarded(value: Any, base: Any) -> inspect.Signature:
+    own, inherited = inspect.signature(value), inspect.signature(base)
     named = {
         parameter.name: parameter for parameter in own.parameters.values() if parameter.kind != parameter.VAR_KEYWORD
     }
     more = [
         parameter.replace(kind=parameter.KEYWORD_ONLY)
         for parameter in inherited.parameters.values()
-        if parameter.kind != parameter.VAR_KEYWORD and parameter.name not in named
+        if parameter.default is not parameter.empty and parameter.name not in named
     ]
     return own.replace(parameters=[*named.values(), *more])
 

@@ -32,7 +32,9 @@ REQUIRED = {
         "cudf.read_parquet",
         "dataset_kwargs",
     ): "names of directories are read as columns, and Hive's null among them fails",
+    ("cudf.read_parquet", "use_pandas_metadata"): "an index is read that was not asked for",
     ("cudf.DataFrame.to_parquet", "index"): "an index would become a column",
+    ("cudf.DataFrame.to_parquet", "force_nullable_schema"): "columns are required in files that have no null of them",
     ("dask_cuda.LocalCUDACluster", "host"): "workers would listen on all interfaces",
 }
 ABSENT = {

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -58,6 +59,16 @@ def test_a_row_group_is_read_with_nulls_as_the_kinds_say(device: Device, path: P
     assert host(device, block["flag"]) == ["Y", None, None]
 
 
+def test_an_index_of_pandas_is_a_column_like_any_other(device: Device, tmp_path: Path) -> None:
+    table = pd.DataFrame({"trip": [30, 10, 20], "fare": [2.5, 3.5, 4.5]}).set_index("trip")
+    table.to_parquet(tmp_path / "trips.parquet")
+    [block] = row_group_blocks(device, tmp_path / "trips.parquet", 0, {"trip": "id", "fare": "float64"}, block_rows=10)
+    assert {name: host(device, column) for name, column in block.items()} == {
+        "trip": [30, 10, 20],
+        "fare": [2.5, 3.5, 4.5],
+    }
+
+
 def test_blocks_have_the_rows_asked_for(device: Device, path: Path) -> None:
     blocks = list(row_group_blocks(device, path, 0, COLUMNS, block_rows=2))
     assert [len(block["fare"]) for block in blocks if not isinstance(block["fare"], Encoded)] == [2, 1]
@@ -81,6 +92,7 @@ def test_a_block_is_written_with_nulls(device: Device, tmp_path: Path) -> None:
     write_parquet(device, block, tmp_path / "block.parquet", kinds)
     table = pq.read_table(tmp_path / "block.parquet")
     assert table.schema.types == [pa.timestamp("us"), pa.float64(), pa.int16()]
+    assert all(field.nullable for field in table.schema)
     assert table["pickup"].cast(pa.int64()).to_pylist() == [MOMENT, None]
     assert table["fare"].to_pylist() == [2.5, None]
     assert table["passengers"].to_pylist() == [3, None]

@@ -24,7 +24,7 @@ from whitewater.tables.arrow_kinds import (
 from whitewater.tables.blocks import NULL_INTEGER, Encoded, Kind, RawBlock
 from whitewater.tables.parquet import blocks_cpu
 from whitewater.tables.parquet.blocks_cpu import COMPRESSION, is_null, to_arrow
-from whitewater.tables.parquet.opening import faults_of, opened, position_of
+from whitewater.tables.parquet.opening import UNPARTITIONED, faults_of, index_columns, opened, position_of
 
 # Rows or bytes after which cuDF begins another row group: never.
 _ALL = 2**31 - 1
@@ -36,9 +36,9 @@ def row_group_blocks(path: Path, row_group: int, columns: Mapping[str, Kind], *,
     arrays: RawBlock = {}
     try:
         if direct:
-            # By default cuDF reads columns off the names of directories, and fails at Hive's name for null.
-            unpartitioned = {"partitioning": None}
-            frame = cudf.read_parquet(path, columns=direct, row_groups=[row_group], dataset_kwargs=unpartitioned)
+            frame = cudf.read_parquet(
+                path, columns=direct, row_groups=[row_group], use_pandas_metadata=False, dataset_kwargs=UNPARTITIONED
+            )
             for name in direct:
                 with faults_of(path, row_group, name):
                     arrays[name] = _from_series(frame[name], columns[name])
@@ -59,10 +59,12 @@ def _read_by_cudf(path: Path, row_group: int, columns: Mapping[str, Kind]) -> li
     """Return the columns that cuDF reads as their kind; the others take the way over the host."""
     direct: list[str] = []
     with opened(path) as file:
-        for name, kind in columns.items():
-            with faults_of(path, row_group, name):
-                if _is_direct(file.schema_arrow.field(position_of(file.schema_arrow, name)).type, kind):
-                    direct.append(name)
+        schema = file.schema_arrow
+    index = index_columns(schema)
+    for name, kind in columns.items():
+        with faults_of(path, row_group, name):
+            if _is_direct(schema.field(position_of(schema, name)).type, kind) and name not in index:
+                direct.append(name)
     return direct
 
 
@@ -122,6 +124,8 @@ def write_parquet(block: Mapping[str, Array | Encoded], path: Path, kinds: Mappi
         compression=COMPRESSION,
         row_group_size_rows=_ALL,
         row_group_size_bytes=_ALL,
+        # As on the CPU: else a column is required in a file that has no null of it, and optional in the next one.
+        force_nullable_schema=True,
     )
 
 

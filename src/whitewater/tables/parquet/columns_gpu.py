@@ -12,7 +12,7 @@ import pyarrow as pa
 from whitewater.tables.arrow_columns import is_text
 from whitewater.tables.columns import Categories, Column, Lists, Numbers, moved, taken
 from whitewater.tables.parquet import columns_cpu
-from whitewater.tables.parquet.opening import faults_of, opened, position_of
+from whitewater.tables.parquet.opening import UNPARTITIONED, faults_of, index_columns, opened, position_of
 
 _CUDF_FLOATS = (pa.float32(), pa.float64())
 
@@ -25,9 +25,13 @@ def read_columns(
     columns: dict[str, Column] = {}
     try:
         if direct:
-            # By default cuDF reads columns off the names of directories, and fails at Hive's name for null.
-            unpartitioned = {"partitioning": None}
-            frame = cudf.read_parquet(path, columns=list(direct), row_groups=[row_group], dataset_kwargs=unpartitioned)
+            frame = cudf.read_parquet(
+                path,
+                columns=list(direct),
+                row_groups=[row_group],
+                use_pandas_metadata=False,
+                dataset_kwargs=UNPARTITIONED,
+            )
             columns = {name: _part(_of_series(frame[name], type_), start, rows) for name, type_ in direct.items()}
     except RuntimeError:
         # libcudf has one error for everything. The host's reader names the column, if it is the file that is at fault.
@@ -43,13 +47,15 @@ def _read_by_cudf(path: Path, row_group: int, names: Sequence[str]) -> dict[str,
     """Return the types of the columns that cuDF reads as they are stored; the others take the way over the host."""
     with opened(path) as file:
         schema = file.schema_arrow
+    index = index_columns(schema)
     direct: dict[str, pa.DataType] = {}
     for name in names:
         with faults_of(path, row_group, name):
             type_ = schema.types[position_of(schema, name)]
             values = type_.value_type if pa.types.is_list(type_) else type_
             number = pa.types.is_integer(values) or pa.types.is_boolean(values) or values in _CUDF_FLOATS
-            if number or pa.types.is_string(values) or pa.types.is_large_string(values):
+            text = pa.types.is_string(values) or pa.types.is_large_string(values)
+            if (number or text) and name not in index:
                 direct[name] = type_
     return direct
 
