@@ -14,11 +14,12 @@ import tempfile
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
-LOCKS = ("bootstrap", "cpu", "dev", "bench", "gpu")
+LOCKS = ("bootstrap", "base", "cpu", "dev", "bench", "gpu")
 PYTHON = "3.11"  # the oldest supported; the locks are universal and carry markers for the newer ones
 
 # bioconda publishes cyvcf2; `nodefaults` keeps out the channel whose license companies must buy.
 CONDA_CHANNELS = {
+    "base": ["conda-forge", "nodefaults"],
     "cpu": ["conda-forge", "bioconda", "nodefaults"],
     "gpu": ["rapidsai", "conda-forge", "bioconda", "nvidia", "nodefaults"],
 }
@@ -91,7 +92,7 @@ def versions_for_conda(name: str, scratch: Path) -> dict[str, str]:
 
 
 def write_conda_file(name: str, scratch: Path) -> None:
-    """Write ``cpu.yaml`` or ``gpu.yaml`` at the versions of the lock beside it."""
+    """Write a conda file such as ``cpu.yaml`` at the versions of the lock beside it."""
     versions = versions_for_conda(name, scratch)
     # A requirement with a marker of another platform is in no resolution for this one.
     wanted = sorted(set(requested(FOLDER / f"{name}.in")) & set(versions) - NOT_IN_CONDA)

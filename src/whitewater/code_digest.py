@@ -39,19 +39,25 @@ def code_digest(module: str, folder: Path = LIBRARY) -> str:
     ConfigError
         If there is no such module.
     """
-    seen: dict[tuple[str, str], str] = {}
+    parts = reached(module, folder)
+    if not parts:
+        raise ConfigError(f"the step {module} has no module: {folder.joinpath(*module.split('.'))}.py is missing")
+    digests = sorted((unit, part.digest) for unit, part in parts.items())
+    return hashlib.sha256(repr(digests).encode()).hexdigest()[:16]
+
+
+def reached(module: str, folder: Path = LIBRARY) -> dict[tuple[str, str], Part]:
+    """Return a module and all that it imports, directly or not, by the names of module and definition."""
+    seen: dict[tuple[str, str], Part] = {}
     waiting = [(module, "", folder)]
     with _without_collection():
         while waiting:
             name, definition, importer = waiting.pop()
             if (name, definition) in seen or not (source := _source(name, importer)):
                 continue
-            part = source.part(definition)
-            seen[name, definition] = part.digest
+            part = seen[name, definition] = source.part(definition)
             waiting += [(*unit, source.folder) for unit in part.imports]
-    if not seen:
-        raise ConfigError(f"the step {module} has no module: {folder.joinpath(*module.split('.'))}.py is missing")
-    return hashlib.sha256(repr(sorted(seen.items())).encode()).hexdigest()[:16]
+    return seen
 
 
 @dataclass
