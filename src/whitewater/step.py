@@ -76,11 +76,11 @@ class Run(Generic[Settings_co]):
         """Open the workers of the step: ``with run.workers() as workers: workers.map(...)``.
 
         ``large`` says that the input is big enough to pay for processes, ``small`` that it is not, whatever the
-        settings say: tasks run on threads of this one.
+        settings say: tasks run on threads of this one, unless it has no GPU for them.
         """
         with (
             thread_workers(self.threads)
-            if small
+            if small and self.local_device == self.device
             else self.device.workers(self.cluster_settings, engine=self.engine, threads=self.threads, large=large)
         ) as workers:
             with self._performance_report():

@@ -173,9 +173,10 @@ def test_one_gpu_is_used_by_threads_of_this_process(
 def test_tasks_are_refused_that_do_not_fit_the_memory_of_the_gpu() -> None:
     device = resolve("gpu")
     with device.workers(Cluster(), threads=4) as workers:
-        workers.forecast(device, a_task=1_000, shared=1_400, what="a sum", remedy="")
+        workers.forecast(device, a_task=1_000, tasks=8, shared=1_400, what="a sum", remedy="")
+        workers.forecast(device, a_task=1_800, tasks=2, shared=1_400, what="two sums", remedy="")
         with pytest.raises(ResourceError, match=r"a sum needs .* of memory of GPU 0000:00:00\.0 of .*Wait\."):
-            workers.forecast(device, a_task=1_001, shared=1_400, what="a sum", remedy="Wait.")
+            workers.forecast(device, a_task=1_001, tasks=8, shared=1_400, what="a sum", remedy="Wait.")
 
 
 def test_processes_are_refused_on_a_gpu() -> None:

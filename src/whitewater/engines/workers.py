@@ -6,7 +6,6 @@ import logging
 import socket
 import time
 from abc import ABC, abstractmethod
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -17,11 +16,20 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from whitewater.engines import memory
+from whitewater.engines.device import Device
 
 if TYPE_CHECKING:
     from distributed import Client
 
-    from whitewater.engines.device import Device
+
+@dataclass(frozen=True)
+class _Place:
+    """A memory: its bytes that are free, the workers that have it in common, and the tasks that they run at once."""
+
+    free: int
+    workers: int
+    at_once: int
+
 
 logger = logging.getLogger(__name__)
 Task = TypeVar("Task")
@@ -67,22 +75,37 @@ class Workers(ABC):
     def call_on_each(self, function: Callable[[], Result]) -> list[Result]:
         """Call a function on every worker; return its results in the order of `threads`."""
 
-    def forecast(self, device: Device, *, a_task: int, shared: int = 0, what: str, remedy: str) -> None:
-        """Log how much memory the tasks will need, and refuse them where a worker has less.
+    def forecast(
+        self, device: Device, *, a_task: int, tasks: int, shared: int = 0, here: int = 0, what: str, remedy: str
+    ) -> None:
+        """Log how much memory the work will need, and refuse it where there is less.
 
         A worker needs ``shared`` bytes, for what is placed on it or held there, and ``a_task`` bytes for each of the
-        tasks that it runs at once. ``device`` is the one whose memory this is: that of the step, or `Device()` for the
-        host's, which all workers of a machine have in common.
+        tasks that it runs at once, of which there are ``tasks`` in all. ``device`` is the one whose memory this is:
+        that of the step, or `Device()` for the host's, which all workers of a machine have in common. What this
+        process holds of its host's memory, ``here``, comes to that where they are one.
 
         Raises ResourceError if it does not fit.
         """
-        needed: dict[str, int] = defaultdict(int)
-        free: dict[str, int] = {}
-        for tasks, (place, bytes_free) in zip(self.threads, self.call_on_each(partial(_memory, device)), strict=True):
-            needed[place] += shared + tasks * a_task
-            free[place] = min(bytes_free, free.get(place, bytes_free))
-        tightest = min(needed, key=lambda place: free[place] - needed[place])
-        memory.refuse_beyond(free[tightest], needed[tightest], of=tightest, what=what, remedy=remedy)
+        places = self._places(device)
+        own, free = _memory(Device())
+        if here:
+            places.setdefault(own, _Place(free, 0, 0))
+        for name, place in places.items():
+            needed = shared * place.workers + a_task * min(tasks, place.at_once) + (here if name == own else 0)
+            memory.refuse_beyond(place.free, needed, of="" if name == own else name, what=what, remedy=remedy)
+
+    def room_for_a_task(self, device: Device, *, tasks: int) -> int:
+        """Return the bytes of a device's memory that each of the tasks that run at once, of ``tasks``, may take."""
+        return min(each.free // max(1, min(tasks, each.at_once)) for each in self._places(device).values())
+
+    def _places(self, device: Device) -> dict[str, _Place]:
+        """Return the memories that the workers have, each once."""
+        places: dict[str, _Place] = {}
+        for tasks, (name, free) in zip(self.threads, self.call_on_each(partial(_memory, device)), strict=True):
+            known = places.get(name, _Place(free, 0, 0))
+            places[name] = _Place(min(free, known.free), known.workers + 1, known.at_once + tasks)
+        return places
 
     def map(
         self,
