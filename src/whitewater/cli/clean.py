@@ -1,9 +1,9 @@
 """Remove what runs wrote: ``make clean``, or ``python -m whitewater.cli.clean``, which needs nothing but Python.
 
 Removed are the outputs that records and manifests of runs list, those that the rules of the workflows name, logs,
-what killed runs left, and caches. A recorded output that has changed since stays, with its record, and so does every
-other file. Downloads stay without ``--downloads``. Nothing outside of this folder is touched: symbolic links are not
-followed.
+what killed runs left, caches, and logs of clusters that have ended. A recorded output that has changed since stays,
+with its record, and so does every other file. Downloads stay without ``--downloads``. Nothing outside of this folder is
+touched: symbolic links are not followed.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from whitewater.cli.cluster import FILE, runs
 from whitewater.errors import InputError, shorten_list
 from whitewater.io.store import digests, read_json
 
@@ -133,6 +134,8 @@ def _folders() -> Iterator[tuple[Path, list[str]]]:
 
 def _caches() -> Iterator[Path]:
     yield from map(Path, CACHES)
+    if not any(map(runs, FILE.parent.glob("*.log"))):
+        yield FILE.parent
     if SNAKEMAKE.is_dir() and not SNAKEMAKE.is_symlink():
         yield from (each for each in SNAKEMAKE.iterdir() if each.name not in ENVIRONMENTS)
     for folder, folders, _ in os.walk("."):

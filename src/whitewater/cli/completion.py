@@ -22,10 +22,12 @@ complete -o default -F _whitewater whitewater"""
 
 def main(arguments: Sequence[str]) -> int:
     """Print the script, of the applications of the project here: ``eval "$(whitewater completion)"``."""
+    from whitewater.cli.cluster import COMMANDS as OF_CLUSTER
     from whitewater.cli.main import COMMANDS
 
     argparse.ArgumentParser(prog="whitewater completion", description=__doc__).parse_args(list(arguments))
     known = applications(in_project())
-    steps = [f'        2,{name}) words="{" ".join([*each.steps, *each.commands])}" ;;' for name, each in known.items()]
+    words = {name: [*each.steps, *each.commands] for name, each in known.items()} | {"cluster": list(OF_CLUSTER)}
+    steps = [f'        2,{name}) words="{" ".join(each)}" ;;' for name, each in words.items()]
     print(SCRIPT.format(commands=" ".join([*known, *COMMANDS, "--version", "--help"]), steps="\n".join(steps)))
     return 0

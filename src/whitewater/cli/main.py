@@ -19,6 +19,7 @@ COMMANDS = {
     "results": "what the last run made, and where it is",
     "config": "write the files and the page of the configuration",
     "clean": "remove what runs wrote, and nothing else",
+    "cluster": "start, stop or look at workers that outlive steps: several GPUs, or processes",
     "completion": 'completion for bash and zsh: eval "$(whitewater completion)"',
 }
 # As a shell tells of a process that a signal ended: 128 and the number of SIGINT.

@@ -15,6 +15,7 @@ from whitewater.cli.completion import main
         (["whitewater", "taxi", "cl"], "clean"),
         (["whitewater", "genomics", "cl"], ""),
         (["whitewater", "pagerank", "qu"], "query"),
+        (["whitewater", "cluster", "sto"], "stop"),
     ],
 )
 def test_bash_completes_commands_applications_and_steps(

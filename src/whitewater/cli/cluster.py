@@ -1,0 +1,258 @@
+"""`whitewater cluster`: a Dask cluster on this machine that outlives steps: start it, end it, and look at it.
+
+One GPU needs none. The file, by which steps find the cluster, lies beside its log.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import ipaddress
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from whitewater.errors import ConfigError, InputError, ResourceError
+
+if TYPE_CHECKING:
+    from whitewater.engines.start import Asked
+
+COMMANDS = {"start": "start one in the background", "stop": "end it", "status": "look at it"}
+FILE = Path(".whitewater/cluster.json")
+START_SECONDS, END_SECONDS, ANSWER_SECONDS, POLL = 180.0, 20.0, 5.0, 0.05
+LINES_OF_LOG = 10
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Do what is asked and return the exit status."""
+    given = _parser().parse_args(list(arguments))
+    run = {"start": start, "stop": stop, "status": status}[given.command]
+    return run(given)
+
+
+def log_of(file: Path) -> Path:
+    """Return the log of the cluster of a file."""
+    return file.with_suffix(".log")
+
+
+def runs(file: Path) -> bool:
+    """Return whether a process of the cluster of a file is alive: each of them has its log open, and locked."""
+    try:
+        with log_of(file).open("rb") as log:
+            fcntl.flock(log, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except FileNotFoundError:
+        pass
+    return False
+
+
+def start(given: argparse.Namespace) -> int:
+    """Start a cluster in a session of its own, wait until all of its workers answer, and say how to use it."""
+    asked = _asked(given)
+    log = log_of(asked.file)
+    asked.file.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as output:
+        try:
+            fcntl.flock(output, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ConfigError(
+                f"the cluster of {asked.file} runs already. Use it, end it by `{_command('stop', asked.file)}`, or "
+                "give another --file."
+            ) from None
+        output.truncate(0)
+        asked.file.unlink(missing_ok=True)
+        group = _background(asked, output.fileno())
+    try:
+        _wait_until_started(asked.file)
+    except BaseException:
+        _end_group(group)
+        raise
+    _say_how_to_use(asked)
+    return 0
+
+
+def stop(given: argparse.Namespace) -> int:
+    """End the cluster of a file, and wait until all of its processes are gone."""
+    file: Path = given.file
+    found = _read(file)
+    if "pid" not in found:
+        raise InputError(
+            f"{file} was not written by `whitewater cluster start`: end that cluster where you started it."
+        )
+    if found["machine"] != socket.gethostname():
+        raise InputError(f"the cluster of {file} runs on {found['machine']}: end it there.")
+    if not runs(file):
+        file.unlink()
+        raise InputError(f"the cluster of {file} had ended already; its log is {log_of(file)}.")
+    with suppress(ProcessLookupError):
+        os.kill(found["pid"], signal.SIGTERM)
+    if not _gone(file):
+        # While one of its processes is alive, no other group can have its number.
+        _end_group(found["group"])
+        if not _gone(file):
+            raise ResourceError(f"processes of the cluster of {file} do not end, of the group {found['group']}.")
+    file.unlink(missing_ok=True)
+    print(f"Ended the cluster at {found['address']}.")
+    return 0
+
+
+def status(given: argparse.Namespace) -> int:
+    """Say where the cluster of a file is, and what each of its workers holds."""
+    from distributed import Client
+
+    from whitewater.engines.start import security
+
+    found = _read(given.file)
+    if "pid" in found and found["machine"] == socket.gethostname() and not runs(given.file):
+        raise InputError(f"the cluster of {given.file} has ended; its log is {log_of(given.file)}.")
+    try:
+        client = Client(found["address"], timeout=ANSWER_SECONDS, security=security(found.get("tls", {})))
+    except (OSError, TimeoutError) as error:
+        raise InputError(f"no Dask scheduler answers at {found['address']} ({error}).") from error
+    with client:
+        tasks: dict[str, int] = client.run_on_scheduler(_count_tasks)
+        workers = client.scheduler_info(n_workers=-1)["workers"]
+    print(f"address    {found['address']}")
+    print(f"since      {found.get('since', 'unknown')}")
+    if found.get("dashboard"):
+        print(f"dashboard  {found['dashboard']}")
+    print(f"tasks      {', '.join(f'{count} {state}' for state, count in tasks.items()) or 'none'}")
+    print(f"workers    {len(workers)}")
+    for address, worker in workers.items():
+        print(f"  {address}  {_of_worker(worker)}")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="whitewater cluster", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    begin, *others = (commands.add_parser(name, help=what) for name, what in COMMANDS.items())
+    begin.add_argument("--device", default="cpu", choices=("cpu", "gpu"), help="what workers compute on (default: cpu)")
+    begin.add_argument("--workers", type=int, help="processes (default: one a core, or one a GPU)")
+    begin.add_argument("--threads-per-worker", type=int, help="default: 1, or on GPUs the cores shared out")
+    begin.add_argument("--memory-limit", default="0", help="of each worker, such as 8GB (default: 0, none)")
+    begin.add_argument("--device-memory-limit", default="0.8", help="of each GPU, where Dask spills (default: 0.8)")
+    begin.add_argument("--dashboard", action="store_true", help="serve Dask's dashboard to this machine")
+    begin.add_argument("--host", default="127.0.0.1", help="address to listen on; another than this needs TLS")
+    for flag, what in (("ca-file", "authority that signed them"), ("cert", "certificate"), ("key", "its key")):
+        begin.add_argument(f"--tls-{flag}", default="", metavar="FILE", help=f"{what}, in PEM form")
+    for each in (begin, *others):
+        each.add_argument("--file", type=Path, default=FILE, help=f"file that steps find it by (default: {FILE})")
+    return parser
+
+
+def _asked(given: argparse.Namespace) -> Asked:
+    """Return what is asked for; what cannot be had is refused here, where it is read."""
+    from whitewater.engines.gpu_check import require_device
+    from whitewater.engines.start import Asked
+
+    asked = Asked(**{name: value for name, value in vars(given).items() if name != "command"})
+    if len(asked.tls) not in (0, 3):
+        raise ConfigError("TLS takes all three of --tls-ca-file, --tls-cert and --tls-key.")
+    if not asked.tls and not _is_loopback(asked.host):
+        raise ConfigError(
+            f"--host {asked.host} lets other machines in, which could run anything as you: give --tls-ca-file, "
+            "--tls-cert and --tls-key as well."
+        )
+    for file in asked.tls.values():
+        if not Path(file).is_file():
+            raise InputError(f"{file} does not exist.")
+    require_device(asked.device)
+    return asked
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _background(asked: Asked, log: int) -> int:
+    """Start the process of the cluster, which the end of this terminal does not reach; return its process group."""
+    from whitewater.script import ONE_THREAD
+
+    command = [sys.executable, "-m", "whitewater.engines.start", asked.model_dump_json()]
+    process = subprocess.Popen(
+        command, env=os.environ | ONE_THREAD, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+    )
+    process.wait()  # until it has left the cluster's own process behind
+    return process.pid
+
+
+def _wait_until_started(file: Path) -> None:
+    limit = time.monotonic() + START_SECONDS
+    while not file.exists():
+        ended = not runs(file)
+        if ended or time.monotonic() > limit:
+            why = "has ended" if ended else f"did not start within {START_SECONDS:.0f} s"
+            lines = log_of(file).read_text(errors="replace").splitlines()[-LINES_OF_LOG:]
+            raise ResourceError("\n".join([f"the cluster {why}. Its log, {log_of(file)}, ends with:", *lines]))
+        time.sleep(POLL)
+
+
+def _say_how_to_use(asked: Asked) -> None:
+    found = _read(asked.file)
+    settings = ", ".join(f"{name}: {value}" for name, value in {"scheduler_file": str(asked.file), **asked.tls}.items())
+    print(f"Started {asked.device} workers at {found['address']}; log: {log_of(asked.file)}")
+    if found["dashboard"]:
+        print(f"Dashboard: {found['dashboard']}")
+    print("Use them in each run, and start them again when code has changed:")
+    print(f"  snakemake --cores all --config 'cluster={{{settings}}}'")
+    print(f"End them: {_command('stop', asked.file)}")
+
+
+def _command(name: str, file: Path) -> str:
+    return f"whitewater cluster {name}" + ("" if file == FILE else f" --file {file}")
+
+
+def _read(file: Path) -> Mapping[str, Any]:
+    try:
+        found: Mapping[str, Any] = json.loads(file.read_bytes())
+    except FileNotFoundError:
+        raise InputError(f"no cluster was started: {file} does not exist.") from None
+    except ValueError as error:
+        raise InputError(f"{file} was not written by a Dask scheduler: {error}.") from None
+    return found
+
+
+def _gone(file: Path) -> bool:
+    limit = time.monotonic() + END_SECONDS
+    while runs(file) and time.monotonic() < limit:
+        time.sleep(POLL)
+    return not runs(file)
+
+
+def _end_group(pid: int) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+def _count_tasks(dask_scheduler: Any) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for task in dask_scheduler.tasks.values():
+        counts[task.state] = counts.get(task.state, 0) + 1
+    return counts
+
+
+def _of_worker(worker: Mapping[str, Any]) -> str:
+    def gigabytes(size: float) -> str:
+        return f"{size / 1e9:.2f} GB"
+
+    limit = f" of {gigabytes(worker['memory_limit'])}" if worker["memory_limit"] else ""
+    parts = [f"{worker['nthreads']} threads", f"{gigabytes(worker['metrics']['memory'])}{limit}"]
+    if "gpu" in worker:
+        used = gigabytes(worker["metrics"]["gpu"]["memory-used"])
+        parts.append(f"{worker['gpu']['name']}: {used} of {gigabytes(worker['gpu']['memory-total'])}")
+    return ", ".join(parts)

@@ -1,0 +1,193 @@
+"""The process of a Dask cluster that outlives steps; ``whitewater cluster start`` starts it in the background."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from whitewater.config.base import Section
+from whitewater.engines.cluster import LOOPBACK
+from whitewater.io.store import write_json
+from whitewater.process import leave
+
+if TYPE_CHECKING:
+    from distributed import Client, LocalCluster, Security
+
+WORKERS_SECONDS = 150.0
+
+
+class Asked(Section):
+    """What is asked of a cluster. Limits of memory are those of each worker; 0 is none."""
+
+    file: Path
+    device: Literal["cpu", "gpu"] = "cpu"
+    workers: int | None = Field(None, ge=1)
+    threads_per_worker: int | None = Field(None, ge=1)
+    memory_limit: str = "0"
+    device_memory_limit: str = "0.8"
+    dashboard: bool = False
+    host: str = LOOPBACK
+    tls_ca_file: str = ""
+    tls_cert: str = ""
+    tls_key: str = ""
+
+    @property
+    def tls(self) -> dict[str, str]:
+        """The settings of `cluster` by which a step gets in; none without TLS."""
+        values = {"tls_ca_file": self.tls_ca_file, "tls_cert": self.tls_cert, "tls_key": self.tls_key}
+        return {name: value for name, value in values.items() if value}
+
+
+def serve(asked: Asked) -> None:
+    """Run a cluster until SIGTERM; once all workers answer, write the file that steps find it by.
+
+    Raises
+    ------
+    TimeoutError
+        If they do not answer in time.
+    """
+    from distributed import Client
+
+    ended = Event()
+    signal.signal(signal.SIGTERM, lambda *_: ended.set())
+    opened = gpu_processes(asked) if asked.device == "gpu" else cpu_processes(asked)
+    with opened as cluster, Client(cluster) as client:
+        client.wait_for_workers(len(cluster.worker_spec), timeout=WORKERS_SECONDS)
+        if asked.device == "gpu":
+            from whitewater.engines.gpu_cluster import CountAllocations
+
+            client.register_plugin(CountAllocations())
+        client.run(os.getpid)  # all answer
+        write_json(asked.file, _describe(asked, client))
+        try:
+            ended.wait()
+        finally:
+            asked.file.unlink(missing_ok=True)
+
+
+@contextmanager
+def cpu_processes(asked: Asked) -> Iterator[LocalCluster]:
+    """Start worker processes, as many as there are cores for if no number is asked for."""
+    from distributed import LocalCluster
+
+    threads = asked.threads_per_worker or 1
+    with (
+        _configured(asked),
+        LocalCluster(
+            n_workers=asked.workers or max(1, _cores() // threads),
+            threads_per_worker=threads,
+            memory_limit=asked.memory_limit,
+            host=asked.host,
+            # The dashboard has no password, so that it is for this machine only.
+            dashboard_address=f"{LOOPBACK}:0",
+            worker_dashboard_address=f"{LOOPBACK}:0",
+            scheduler_kwargs={"dashboard": asked.dashboard},
+            security=security(asked.tls),
+        ) as cluster,
+    ):
+        yield cluster
+
+
+@contextmanager
+def gpu_processes(asked: Asked) -> Iterator[LocalCluster]:
+    """Start a worker process for each visible GPU, or for the first of them.
+
+    Memory comes from CUDA's asynchronous pool through RMM, for CuPy as for cuDF. cuDF spills its own to the host when
+    the pool runs out; Dask moves results that wait on a worker there at the limit of the device's memory.
+    """
+    from dask_cuda import LocalCUDACluster
+    from dask_cuda.utils import get_n_gpus
+
+    workers = asked.workers or get_n_gpus()
+    with (
+        _configured(asked),
+        LocalCUDACluster(
+            n_workers=workers,
+            # Tasks do work of the host, too. How many use the GPU at once is for Dask's resource to say.
+            threads_per_worker=asked.threads_per_worker or max(1, _cores() // workers),
+            memory_limit=asked.memory_limit,
+            device_memory_limit=asked.device_memory_limit,
+            protocol="tls" if asked.tls else "tcp",
+            host=asked.host,
+            dashboard_address=f"{LOOPBACK}:0",
+            worker_dashboard_address=f"{LOOPBACK}:0",
+            scheduler_kwargs={"dashboard": asked.dashboard},
+            security=security(asked.tls),
+            rmm_async=True,
+            rmm_allocator_external_lib_list=["cupy"],
+            enable_cudf_spill=True,
+            pre_import="cudf",
+        ) as cluster,
+    ):
+        yield cluster
+
+
+def security(tls: dict[str, str]) -> Security | None:
+    """Return what admits those only who hold a certificate of the same authority, or None without TLS."""
+    from distributed import Security
+
+    if not tls:
+        return None
+    roles = ("client", "scheduler", "worker")
+    return Security(
+        tls_ca_file=tls["tls_ca_file"],
+        require_encryption=True,
+        **{f"tls_{role}_{part}": tls[f"tls_{part}"] for role in roles for part in ("cert", "key")},
+    )
+
+
+@contextmanager
+def _configured(asked: Asked) -> Iterator[None]:
+    """Set what workers take over from the process that starts them."""
+    import dask
+
+    with dask.config.set(
+        {
+            # Dask looks at the stack of each thread every 10 ms, for its dashboard.
+            "distributed.worker.profile.enabled": asked.dashboard,
+            "distributed.worker.resources": {"GPU": 1} if asked.device == "gpu" else {},
+        }
+    ):
+        yield
+
+
+def _describe(asked: Asked, client: Client) -> dict[str, object]:
+    found = client.scheduler_info(n_workers=0)
+    return {
+        "address": found["address"],
+        "device": asked.device,
+        "since": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "machine": socket.gethostname(),
+        "pid": os.getpid(),
+        "group": os.getpgrp(),
+        "dashboard": f"http://{LOOPBACK}:{found['services']['dashboard']}/status" if asked.dashboard else None,
+        "tls": asked.tls,
+    }
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _main() -> int:
+    # The command that started this one kills its children when it ends, but not what these have left behind.
+    if os.fork():
+        os._exit(0)
+    serve(Asked.model_validate_json(sys.argv[1]))
+    return 0
+
+
+if __name__ == "__main__":
+    from whitewater.script import ended
+
+    leave(ended(_main))
