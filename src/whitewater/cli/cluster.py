@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 COMMANDS = {"start": "start one in the background", "stop": "end it", "status": "look at it"}
 FILE = Path(".whitewater/cluster.json")
 START_SECONDS, END_SECONDS, ANSWER_SECONDS, POLL = 180.0, 20.0, 5.0, 0.05
-LINES_OF_LOG = 10
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -143,6 +142,7 @@ def _parser() -> argparse.ArgumentParser:
     begin.add_argument("--threads-per-worker", type=int, help="default: 1, or on GPUs the cores shared out")
     begin.add_argument("--memory-limit", default="0", help="of each worker, such as 8GB (default: 0, none)")
     begin.add_argument("--device-memory-limit", default="0.8", help="of each GPU, where Dask spills (default: 0.8)")
+    begin.add_argument("--gpu-tasks", type=int, default=4, help="tasks that use one GPU at once (default: 4)")
     begin.add_argument("--dashboard", action="store_true", help="serve Dask's dashboard to this machine")
     begin.add_argument("--host", default="127.0.0.1", help="address to listen on; another than this needs TLS")
     for flag, what in (("ca-file", "authority that signed them"), ("cert", "certificate"), ("key", "its key")):
@@ -157,7 +157,8 @@ def _asked(given: argparse.Namespace) -> Asked:
     from whitewater.engines.gpu_check import require_device
     from whitewater.engines.start import Asked
 
-    asked = Asked(**{name: value for name, value in vars(given).items() if name != "command"})
+    values = {name: value for name, value in vars(given).items() if name != "command"}
+    asked = Asked.from_option(json.dumps(values, default=str), option="cluster start")
     if len(asked.tls) not in (0, 3):
         raise ConfigError("TLS takes all three of --tls-ca-file, --tls-cert and --tls-key.")
     if not asked.tls and not _is_loopback(asked.host):
@@ -197,8 +198,8 @@ def _wait_until_started(file: Path) -> None:
         ended = not runs(file)
         if ended or time.monotonic() > limit:
             why = "has ended" if ended else f"did not start within {START_SECONDS:.0f} s"
-            lines = log_of(file).read_text(errors="replace").splitlines()[-LINES_OF_LOG:]
-            raise ResourceError("\n".join([f"the cluster {why}. Its log, {log_of(file)}, ends with:", *lines]))
+            last = log_of(file).read_text(errors="replace").strip().rpartition("\n")[2] or "nothing"
+            raise ResourceError(f"the cluster {why}. The last line of its log, {log_of(file)}: {last}")
         time.sleep(POLL)
 
 

@@ -50,6 +50,14 @@ def missing_gpu() -> str | None:
     return None
 
 
+def count_gpus() -> int:
+    """Return the number of GPUs that the driver lists, those that CUDA_VISIBLE_DEVICES hides left out."""
+    driver, count = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(0)
+    driver.cuInit(0)
+    driver.cuDeviceGetCount(ctypes.byref(count))
+    return count.value
+
+
 def _packages() -> str:
     names = (("cudf-cu13", "cudf"), ("cupy-cuda13x", "cupy"), ("cuml-cu13", "cuml"), ("dask-cuda",))
     return "packages: " + ", ".join(f"{name[-1]} {_version(*name) or 'not installed'}" for name in names)

@@ -17,6 +17,8 @@ from pydantic import Field
 
 from whitewater.config.base import Section
 from whitewater.engines.cluster import LOOPBACK
+from whitewater.engines.config import Cluster
+from whitewater.engines.gpu_check import count_gpus
 from whitewater.io.store import write_json
 from whitewater.process import leave
 
@@ -35,6 +37,7 @@ class Asked(Section):
     threads_per_worker: int | None = Field(None, ge=1)
     memory_limit: str = "0"
     device_memory_limit: str = "0.8"
+    gpu_tasks: int = Field(Cluster().gpu_tasks, ge=1)
     dashboard: bool = False
     host: str = LOOPBACK
     tls_ca_file: str = ""
@@ -64,9 +67,9 @@ def serve(asked: Asked) -> None:
     with opened as cluster, Client(cluster) as client:
         client.wait_for_workers(len(cluster.worker_spec), timeout=WORKERS_SECONDS)
         if asked.device == "gpu":
-            from whitewater.engines.gpu_cluster import CountAllocations
+            from whitewater.engines.gpu_cluster import PrepareMemory
 
-            client.register_plugin(CountAllocations())
+            client.register_plugin(PrepareMemory())
         client.run(os.getpid)  # all answer
         write_json(asked.file, _describe(asked, client))
         try:
@@ -106,15 +109,16 @@ def gpu_processes(asked: Asked) -> Iterator[LocalCluster]:
     the pool runs out; Dask moves results that wait on a worker there at the limit of the device's memory.
     """
     from dask_cuda import LocalCUDACluster
-    from dask_cuda.utils import get_n_gpus
 
-    workers = asked.workers or get_n_gpus()
+    from whitewater.engines.gpu_memory import ENVIRONMENT
+
+    os.environ.update(ENVIRONMENT)  # which workers import cuDF with
     with (
         _configured(asked),
         LocalCUDACluster(
-            n_workers=workers,
-            # Tasks do work of the host, too. How many use the GPU at once is for Dask's resource to say.
-            threads_per_worker=asked.threads_per_worker or max(1, _cores() // workers),
+            n_workers=asked.workers,
+            # Of their tasks, those that use the GPU take one of its resource each; the others do work of the host.
+            threads_per_worker=asked.threads_per_worker or max(1, _cores() // (asked.workers or count_gpus())),
             memory_limit=asked.memory_limit,
             device_memory_limit=asked.device_memory_limit,
             protocol="tls" if asked.tls else "tcp",
@@ -155,7 +159,7 @@ def _configured(asked: Asked) -> Iterator[None]:
         {
             # Dask looks at the stack of each thread every 10 ms, for its dashboard.
             "distributed.worker.profile.enabled": asked.dashboard,
-            "distributed.worker.resources": {"GPU": 1} if asked.device == "gpu" else {},
+            "distributed.worker.resources": {"GPU": asked.gpu_tasks} if asked.device == "gpu" else {},
         }
     ):
         yield

@@ -1,0 +1,60 @@
+"""What `whitewater cluster start --device gpu` asks of dask_cuda, which is stood in for."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from distributed import Client, LocalCluster
+
+from whitewater.engines.gpu_memory import ENVIRONMENT
+from whitewater.engines.start import Asked, gpu_processes
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """A stand-in for dask_cuda: a mapping that fills with what is asked of its cluster."""
+    settings_asked: dict[str, Any] = {}
+
+    def local_cuda_cluster(**settings: Any) -> LocalCluster:
+        settings_asked.update(settings)
+        return LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0")
+
+    stand_in = ModuleType("dask_cuda")
+    vars(stand_in)["LocalCUDACluster"] = local_cuda_cluster
+    monkeypatch.setitem(sys.modules, "dask_cuda", stand_in)
+    for name in ENVIRONMENT:
+        monkeypatch.setenv(name, "")
+    return settings_asked
+
+
+def test_workers_take_memory_from_one_pool_spill_at_the_limit_and_listen_on_loopback(asked: dict[str, Any]) -> None:
+    with gpu_processes(Asked(file=Path("x.json"), device="gpu", workers=2, device_memory_limit="40GB")):
+        pass
+    assert (
+        asked
+        | {
+            "n_workers": 2,
+            "protocol": "tcp",
+            "host": "127.0.0.1",
+            "security": None,
+            "rmm_async": True,
+            "rmm_allocator_external_lib_list": ["cupy"],
+            "enable_cudf_spill": True,
+            "device_memory_limit": "40GB",
+            "memory_limit": "0",
+        }
+        == asked
+    )
+    assert {name: os.environ[name] for name in ENVIRONMENT} == ENVIRONMENT
+
+
+def test_a_worker_says_how_many_tasks_may_use_its_gpu_and_has_threads_for_others(asked: dict[str, Any]) -> None:
+    settings = Asked(file=Path("x.json"), device="gpu", workers=1, threads_per_worker=9, gpu_tasks=3)
+    with gpu_processes(settings) as cluster, Client(cluster) as client:
+        assert [each["resources"] for each in client.scheduler_info()["workers"].values()] == [{"GPU": 3}]
+    assert asked["threads_per_worker"] == 9
