@@ -21,7 +21,7 @@ from whitewater.engines.choose import Engine
 from whitewater.engines.config import Cluster
 from whitewater.errors import IntegrityError, ResourceError
 from whitewater.manifest import gather
-from whitewater.script import parameters
+from whitewater.script import Parameter, _parser, parameters
 from whitewater.step import Inputs, Output, Outputs, Run, execute
 
 LAST_ENDED = threading.Event()
@@ -71,6 +71,25 @@ def test_flags_come_from_the_types_of_the_parameters() -> None:
         ("model", True, False),
         ("plots", True, True),
     ]
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (["--tripz=a"], "unknown argument --tripz; did you mean --trips?"),
+        (["--tripz", "a", "--model", "b"], "unknown argument --tripz; did you mean --trips?"),
+        (["--trips=a", "--xyz=1"], "unknown argument --xyz\n"),
+        (["--trip=a"], "unknown argument --trip; did you mean --trips?"),
+        (["--trips=a"], "the following arguments are required: --model"),
+    ],
+)
+def test_a_wrong_flag_is_told_before_those_that_are_missing(
+    capsys: pytest.CaptureFixture[str], flags: list[str], told: str
+) -> None:
+    parser = _parser("tiny example", "", [Parameter("trips", False, False), Parameter("model", True, False)])
+    with pytest.raises(SystemExit, match="2"):
+        parser.parse_args(flags)
+    assert f"whitewater tiny example: error: {told}" in capsys.readouterr().err
 
 
 def test_a_step_leaves_its_outputs_and_a_record_with_their_checksums(tmp_path: Path) -> None:

@@ -39,6 +39,17 @@ def test_an_engine_that_does_not_run_on_the_device_is_refused_with_the_file_that
     assert told.startswith("mine.yaml: engine is 'local', which runs on the CPU only")
 
 
+@pytest.mark.parametrize("name", [".", "..", "a/b", "two words", "taxi", "é"])
+def test_a_name_of_a_run_that_cannot_be_a_folder_or_is_an_application_is_refused(name: str) -> None:
+    [told] = errors({"run": {"name": name}}, Source("mine.yaml", {"run": {"name": name}}))
+    assert told.startswith(f"mine.yaml: run.name = {name!r}: ")
+
+
+@pytest.mark.parametrize("name", ["", "mine", "2019-03_b"])
+def test_a_name_of_a_run_is_kept(name: str) -> None:
+    assert resolve({"run": {"name": name}})["run"]["name"] == name
+
+
 def test_resolving_twice_changes_nothing() -> None:
     once = resolve({"taxi": {"clean": {"ranges": {"fare_amount": {"below": 200}}}}})
     assert resolve(once) == once
