@@ -42,6 +42,8 @@ help: ## List the targets
 		printf '  make %-22s %s\n' "$$target" "$$text"; done
 
 run: $(ENVIRONMENT) ## Run all applications on small generated data, or yours: make run [APP=taxi CONFIG=mine.yaml NAME=mine] [DEVICE=cpu|gpu|auto] [CORES=all]
+	@# Snakemake does not say in which line a file is wrong.
+	@$(if $(CONFIG),$(HERE) whitewater config --configfile "$(CONFIG)")
 	@$(SNAKEMAKE) -- $(APP)
 	@report=$(REPORTED)report.html; \
 	if [ ! -e $$report ] || [ -n "$$(find $(REPORTED) -name manifest.json -newer $$report)" ]; then \

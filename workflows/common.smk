@@ -9,23 +9,48 @@ _packages = (
 )
 sys.path[:] = [*_packages, *(folder for folder in sys.path if folder not in _packages)]
 
-from whitewater.application import declared, in_project
+from whitewater.application import applications, declared, in_project
+from whitewater.config_files import project_files, read_source
 from whitewater.engines.choose import choose
 from whitewater.engines.gpu_check import describe_auto, require_device
 from whitewater.errors import WhitewaterError
 from whitewater.io.local_files import files_in
 from whitewater.io.remote import local_path
-from whitewater.workflow import configuration, shell_prefix, state, step_digest, watched
+from whitewater.workflow import (
+    RulesByPath,
+    configuration,
+    shell_prefix,
+    state,
+    step_digest,
+    watched,
+)
 
-# Beside a remote Snakefile there are no folders: its applications are those that the configuration names.
-_names = in_project(_checkout) or [name for name in declared() if name in config]
+try:
+    # Read here, too, because Snakemake does not say in which line a file is wrong.
+    _files = [read_source(file).name for file in project_files(_checkout)]
+    # Beside a remote Snakefile there are no folders: its applications are those that the configuration names.
+    APPLICATIONS = applications(
+        in_project(_checkout) or [name for name in declared() if name in config]
+    )
+except WhitewaterError as error:
+    sys.exit(error.told())
+
+# A module has the configuration of the Snakefile that uses it instead.
+for _file in _files:
+
+    configfile: _file
+
+
 _device_asked_for = config.get("device", "cpu")
 try:
-    config.update(configuration(workflow, config, _names))
+    config.update(configuration(workflow, config, list(APPLICATIONS)))
 except WhitewaterError as error:
     sys.exit(f"{type(error).__name__}:\n{error}")
 
 shell.prefix(shell_prefix(_packages))
+
+
+rules = RulesByPath(rules)
 
 
 def below_run(folder):

@@ -46,6 +46,23 @@ def _recorded(config: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]
     return {name: read_json(manifest)["config"] for name, manifest in manifests.items() if manifest.exists()}
 
 
+class RulesByPath:
+    """Snakemake's ``rules``, but that an input is tied to the path of an output, and not to the name of its rule.
+
+    ``use rule clean from taxi as taxi_clean with: ...`` would ask for the name without its prefix, and not find it; see
+    https://github.com/snakemake/snakemake/issues/4201.
+    """
+
+    def __init__(self, rules: Any) -> None:
+        self._named = rules
+
+    def __getattr__(self, name: str) -> Any:
+        rule = getattr(self._named, name)
+        for path in rule.output:
+            path.rule = None
+        return rule
+
+
 def shell_prefix(packages: Sequence[str]) -> str:
     """Return what the shell of each job does first: folders on Python's path, and one thread for BLAS and OpenMP.
 

@@ -2,10 +2,12 @@
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tests.guarantees.running import Clone, Ended
+import pytest
+
+from tests.guarantees.running import ROOT, Clone, Ended
 from tests.raw_files import TRIP, write_csv
 
 # Makes any machine one without a usable GPU.
@@ -120,6 +122,32 @@ def test_all_wrong_keys_and_values_are_told_at_once_with_file_and_remedy(finishe
         "wrong.yaml: taxi.plot.zone = 3: no such key; did you mean 'zones'?",
         "wrong.yaml: taxi.plot.zones = 'many': input should be a valid integer, unable to parse string as an integer",
     }
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("make", "-o", ".venv/.cpu", "run", "CONFIG=broken.yaml"),
+        (sys.executable, "-m", "whitewater", "config", "--configfile", "broken.yaml"),
+        (sys.executable, "-m", "whitewater", "doctor", "--configfile", "broken.yaml"),
+    ],
+    ids=["make run", "config", "doctor"],
+)
+def test_an_own_file_that_is_no_yaml_is_told_with_its_line_and_a_remedy(fresh: Clone, command: Sequence[str]) -> None:
+    (fresh / ".venv").symlink_to(sys.prefix)
+    (fresh / "broken.yaml").write_text("taxi:\n  clean:\n    ranges: {duration: {at_most: 3600}\n  plot: {}\n")
+    ended = fresh.start(*command, PYTHONPATH=str(ROOT / "src")).ended()
+    assert ended.status in {1, 2}
+    assert "Traceback" not in ended.terminal
+    assert len(re.findall("broken.yaml, line 4, column .* begins in line 3.*Indent with blanks", ended.terminal)) == 1
+    assert not (fresh / "results").exists()
+
+
+@pytest.mark.parametrize("snakefile", ["Snakefile", "workflows/genomics/Snakefile"])
+def test_a_file_of_the_project_that_is_no_yaml_is_told_with_its_line(fresh: Clone, snakefile: str) -> None:
+    (fresh / "config/taxi.yaml").write_text("taxi:\n\tclean: {}\n")
+    ended = fresh.snakemake("--dry-run", "--snakefile", snakefile)
+    assert ended.message.startswith("ConfigError: config/taxi.yaml, line 2, column 1: found character")
 
 
 def test_a_wrong_value_given_with_config_is_told_to_be_from_there(finished: Clone) -> None:

@@ -21,6 +21,10 @@ use rule * from taxi as taxi_*
 """
 
 
+# Of each application a rule that others wait for, and two in a row.
+CHANGED = {"taxi": "clean", "genomics": "pca", "pagerank": "renumber, rank", "recsys": "fit"}
+
+
 def run(clone: Clone, *arguments: str) -> Ended:
     """Run Snakemake on the smallest configuration, of taxi alone, which is beside the clone."""
     tiny = clone.folder.parent / "mine.json"
@@ -62,6 +66,36 @@ def test_a_module_of_a_snakefile_elsewhere_needs_no_more_than_the_section_of_its
     folder = run_module(fresh, f"{fresh.folder}/workflows/taxi/Snakefile", "--", "results/taxi/cpu/quality.json")
     assert (folder / "results/taxi/cpu/quality.json").exists()
     assert not (fresh / "data").exists()
+
+
+def test_a_module_can_change_rules_of_every_application_and_the_others_still_find_their_outputs(fresh: Clone) -> None:
+    changes = [
+        MODULE.replace("taxi", name).format(snakefile=f"{fresh.folder}/workflows/{name}/Snakefile")
+        + "".join(
+            f"use rule {rule} from {name} as {name}_{rule} with:\n    threads: 2\n    resources: mem_mb=4321\n\n"
+            for rule in rules.split(", ")
+        )
+        for name, rules in CHANGED.items()
+    ]
+    targets = ", ".join(f"rules.{name}_all.input" for name in CHANGED)
+    mine = fresh.folder.parent / "mine.smk"
+    mine.write_text("\n".join([*changes, f"rule all:\n    default_target: True\n    input: {targets}\n"]))
+    ended = run(fresh, "--dry-run", "--snakefile", str(mine))
+    assert ended.status == 0, ended.terminal
+    assert {"taxi_tips", "genomics_umap", "pagerank_search", "recsys_train"} <= ended.jobs
+    assert ended.terminal.count("mem_mb=4321") == 5
+
+
+def test_a_changed_rule_runs_with_what_it_does_not_name_as_before(fresh: Clone) -> None:
+    mine = fresh.folder.parent / "mine.smk"
+    mine.write_text(
+        MODULE.format(snakefile=f"{fresh.folder}/workflows/taxi/Snakefile")
+        + "use rule clean from taxi as taxi_clean with:\n    threads: 1\n"
+    )
+    quality = "results/taxi/cpu/quality.json"
+    ended = run(fresh, "--snakefile", str(mine), "--", quality)
+    assert ended.status == 0, ended.terminal
+    assert (fresh / quality).exists()
 
 
 def test_a_module_of_a_clone_of_git_runs_with_the_library_that_is_installed(fresh: Clone) -> None:

@@ -1,4 +1,4 @@
-"""An application is added by files of its own and two edits, and is as good as those that were there before."""
+"""An application is added by files of its own and one edit, and is as good as those that were there before."""
 
 import json
 import os
@@ -17,22 +17,6 @@ pytestmark = pytest.mark.slow
 ADDED = ROOT / "tests" / "workflows" / "fifth_application"
 STEPS = {"bikes_simulate", "bikes_clean", "bikes_durations", "bikes_manifest"}
 ENTRY_POINT = 'bikes = "whitewater_apps.bikes.application:BIKES"\n'
-MODULE = """
-
-configfile: "config/bikes.yaml"
-
-
-module bikes:
-    snakefile:
-        "workflows/bikes/Snakefile"
-    config:
-        config
-
-
-use rule * from bikes as bikes_*
-
-
-"""
 
 
 def edit(path: Path, old: str, new: str) -> None:
@@ -63,9 +47,6 @@ def five(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clone]:
     shutil.copytree(ROOT / "docs", clone / "docs")
     shutil.copytree(ADDED, clone.folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
     install(clone)
-    edit(clone / "Snakefile", "\n\nrule all:\n", f"{MODULE}rule all:\n")
-    edit(clone / "Snakefile", "        rules.taxi_all.input,\n        rules", "        rules.bikes_all.input,\n"
-         "        rules.taxi_all.input,\n        rules")  # fmt: skip
     yield clone
     clone.end()
 

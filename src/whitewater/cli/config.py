@@ -16,6 +16,7 @@ from pydantic.fields import FieldInfo
 
 from whitewater.application import Application, applications, in_project
 from whitewater.config.root import Common, whole
+from whitewater.config_files import configured
 from whitewater.engines.choose import REFUSED
 from whitewater.errors import ConfigError
 
@@ -37,18 +38,27 @@ Snakemake merges, weakest first: `config/config.yaml`, `config/<application>.yam
 `--config key=value`. Give nested keys in a file of your own, `--configfile mine.yaml`: Snakemake's `--config` takes
 keys of the top level only. Sections and mappings are merged key by key: a key that is not given keeps its default. A
 list replaces the default. Every error is reported at once, with its file, its key and its value, before any job starts.
-Of a file that is not YAML, Snakemake says neither name nor line: `whitewater doctor --configfile mine.yaml` says both.
+Of a file of your own that is not YAML, Snakemake says only `Config file is not valid JSON or YAML`, before it reads a
+Snakefile. `whitewater config --configfile mine.yaml` says which file and line, as `make run CONFIG=mine.yaml` does.
 """
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the files, or with ``--check`` say whether they are up to date."""
+    """Write the files, with ``--check`` say whether they are up to date, or check files of the user's own."""
     parser = argparse.ArgumentParser(prog="whitewater config", description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a file is out of date")
-    check = parser.parse_args(list(arguments)).check
+    parser.add_argument(
+        "--configfile", type=Path, nargs="+", help="write nothing; check these files over those in config/"
+    )
+    options = parser.parse_args(list(arguments))
+    check = options.check
     known = in_project()
     if not known:
         raise ConfigError("there is no workflows/ here: run this in the folder of a project.")
+    if options.configfile:
+        configured(Path(), options.configfile)
+        print(f"{', '.join(map(str, options.configfile))}: all keys are known, and their values can be used")
+        return 0
     texts = files(applications(known))
     stale = [path for path, text in texts.items() if not path.exists() or path.read_text() != text]
     for path in stale:

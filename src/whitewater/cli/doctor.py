@@ -13,15 +13,14 @@ import shutil
 import socket
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from whitewater.application import in_project
 from whitewater.cli.check import Check
-from whitewater.config.resolve import Source, resolve
+from whitewater.config_files import configured
 from whitewater.engines import memory
 from whitewater.engines.choose import Engine, choose
 from whitewater.engines.config import Cluster
@@ -258,7 +257,7 @@ def main(arguments: list[str]) -> int:
     options = _parser().parse_args(arguments)
     root = Path.cwd()
     try:
-        checks = run(_configured(root, options.configfile, options.device), root=root)
+        checks = run(configured(root, options.configfile, device=options.device), root=root)
     except ConfigError as error:
         checks = [Check("configuration", "fail", str(error), "Correct these keys; docs/configuration.md lists all.")]
     if options.json:
@@ -276,43 +275,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--configfile", type=Path, nargs="+", default=[], help="as Snakemake's: over those in config/")
     return parser
-
-
-def _configured(root: Path, files: Iterable[Path], device: str | None) -> dict[str, Any]:
-    """Return the configuration that Snakemake would merge from the same files."""
-    sources = [_read(file) for file in (*sorted((root / "config").glob("*.yaml")), *files)]
-    if device:
-        sources.append(Source("--device", {"device": device}))
-    merged: dict[str, Any] = {}
-    for source in sources:
-        merged = _merged(merged, source.values)
-    return resolve(merged, in_project(root), sources=sources)
-
-
-def _read(file: Path) -> Source:
-    import yaml
-
-    try:
-        values = yaml.safe_load(file.read_bytes()) or {}
-    except OSError as error:
-        raise ConfigError(f"{file}: {error.strerror}.") from error
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise ConfigError(f"{file}{place}: {error.problem}.") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file} is not text in UTF-8: {error}") from error
-    if not isinstance(values, dict):
-        raise ConfigError(f"{file} has no keys. Write them as in config/.")
-    return Source(str(file), values)
-
-
-def _merged(weak: Mapping[str, Any], strong: Mapping[str, Any]) -> dict[str, Any]:
-    merged = dict(weak)
-    for key, value in strong.items():
-        both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
-        merged[key] = _merged(merged[key], value) if both else value
-    return merged
 
 
 def _print(checks: Sequence[Check]) -> None:

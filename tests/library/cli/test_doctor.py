@@ -204,23 +204,14 @@ def test_own_configuration_file_goes_over_those_of_the_folder(
     assert "not needed for cluster.kind=threads" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("data", "told"),
-    [
-        (b"device: \xff", "own.yaml is not text in UTF-8"),
-        (b"device: cpu\ntaxi: {fetch: 3\nrun: a", "own.yaml, line 3, column 4: expected ',' or '}', but got ':'."),
-        (b"taxi:\n\tfetch: 3\n", "own.yaml, line 2, column 1: found character"),
-        (b"- cpu", "own.yaml has no keys"),
-    ],
-)
-def test_a_configuration_file_that_cannot_be_read_is_told_with_the_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], data: bytes, told: str
+def test_a_configuration_file_that_cannot_be_read_is_one_failed_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "own.yaml").write_bytes(data)
+    (tmp_path / "own.yaml").write_text("taxi:\n\tfetch: 3\n")
     monkeypatch.chdir(tmp_path)
     assert doctor.main(["--json", "--configfile", "own.yaml"]) == 1
     (check,) = json.loads(capsys.readouterr().out)
-    assert check["found"].startswith(told)
+    assert check["found"].startswith("own.yaml, line 2, column 1: found character")
 
 
 @pytest.mark.gpu
