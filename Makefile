@@ -14,12 +14,14 @@ UPGRADE ?=
 APP ?=
 CONFIG ?=
 NAME ?=
+# Of `make gpu-proof`: names of pieces, or patterns such as 'published-*'; empty: all.
+PIECE ?=
 # The interpreter that the environments are made from: the first on the PATH that is new enough, or PYTHON=/path/to/python.
 PYTHON := $(or $(PYTHON),$(shell for python in python3 python3.13 python3.12 python3.11 python3.14 python; do \
 	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && command -v "$$python" && break; done))
 
 # RAPIDS (5.8 GB) is installed only where a driver answers. Elsewhere Whitewater itself says why `device=gpu` cannot run.
-HAS_GPU := $(if $(filter gpu auto,$(DEVICE)),$(shell nvidia-smi --list-gpus 2>/dev/null | head -1))
+HAS_GPU := $(if $(filter gpu auto,$(DEVICE))$(filter gpu-proof,$(MAKECMDGOALS)),$(shell nvidia-smi --list-gpus 2>/dev/null | head -1))
 ENVIRONMENT := $(if $(HAS_GPU),.venv-rapids/.gpu,.venv/.cpu)
 
 # A command of an environment: its programs first on the PATH.
@@ -35,7 +37,7 @@ PYTEST := python -m pytest --numprocesses auto --dist worksteal
 # Certificates of the machine, which a company's proxy may have added to, rather than those that uv brings.
 export UV_SYSTEM_CERTS ?= 1
 
-.PHONY: help run test test-slow test-newer lint bench bench-guard clean clean-downloads lock test-contract-rapids
+.PHONY: help run test test-slow test-newer lint bench bench-guard gpu-proof clean clean-downloads lock test-contract-rapids
 
 help: ## List the targets
 	@grep --extended-regexp '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | while IFS=$$'\t' read -r target text; do \
@@ -76,6 +78,9 @@ bench: $(ENVIRONMENT) $(if $(HAS_GPU),,.venv/.bench) ## Run the published tables
 
 bench-guard: .venv/.bench ## Measure what has become slower since the first edition, about 12 minutes
 	@$(DEV) python -m benchmarks.guard
+
+gpu-proof: $(ENVIRONMENT) $(if $(HAS_GPU),.venv-rapids/.dev) ## Show what runs on a GPU, piece by piece, each up to 8 minutes: make gpu-proof [PIECE=taxi_tips]
+	@$(HERE) python -m benchmarks.gpu_proof $(PIECE)
 
 clean: ## Remove what runs wrote, and caches; your own files, downloads and the environments stay
 	@PYTHONPATH=src "$(PYTHON)" -B -m whitewater.cli.clean

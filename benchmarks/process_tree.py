@@ -48,7 +48,7 @@ class MeasurementError(WhitewaterError):
     """A measurement cannot be made; the message says why."""
 
 
-def run(command: Sequence[str], *, environment: Mapping[str, str], timeout: float) -> Cost:
+def run(command: Sequence[str], *, environment: Mapping[str, str], timeout: float, folder: Path | None = None) -> Cost:
     """Run a command to its end and return its cost.
 
     Parameters
@@ -59,6 +59,8 @@ def run(command: Sequence[str], *, environment: Mapping[str, str], timeout: floa
         Variables set on top of this process's own.
     timeout
         Seconds after which the command and all that it started are killed; the exit status is then -9.
+    folder
+        Its working directory; by default that of this process.
 
     Raises
     ------
@@ -72,6 +74,7 @@ def run(command: Sequence[str], *, environment: Mapping[str, str], timeout: floa
         process = subprocess.Popen(
             command,
             env={**os.environ, **environment},
+            cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=errors,
@@ -148,9 +151,10 @@ def _memory_fields(pid: int) -> dict[str, int]:
 
 
 def kill_session(pid: int) -> None:
-    """Kill what a command left behind (all of it after a timeout), which would disturb the next sample."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(pid, signal.SIGKILL)
+    """Kill what a command left behind, which would disturb the next sample; while it runs, its own sessions, too."""
+    for member in list(tree(pid)):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(os.getpgid(member), signal.SIGKILL)
 
 
 def machine_busy_seconds() -> float:

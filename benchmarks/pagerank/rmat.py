@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import numpy.typing as npt
@@ -50,20 +51,20 @@ def prepare(directory: Path, *, scale: int, edges: int, seed: int) -> Edges:
         names = generator.permutation(np.int64(1) << scale)
         for number, first in enumerate(range(0, edges, ROW_GROUP * ROW_GROUPS_A_FILE)):
             count = min(ROW_GROUP * ROW_GROUPS_A_FILE, edges - first)
-            _write(folder / f"edges-{number:05d}.parquet", names[_ends(generator, scale, count)])
+            _write(folder / f"edges-{number:05d}.parquet", names[ends(generator, scale, count)])
         form = {"format": 1, "edges": edges, "weighted": False, "directed": True, "named": False, "vertices": None}
         described.write_text(json.dumps({**form, "counts": {"rows": edges}}))
     return Edges(folder, edges)
 
 
-def _ends(generator: np.random.Generator, scale: int, count: int) -> npt.NDArray[np.int64]:
-    """Return sources and targets, int64 (2, count)."""
-    ends = np.zeros((2, count), np.int64)
-    bounds = np.cumsum(QUADRANTS)[:3]
+def ends(generator: np.random.Generator, scale: int, count: int, *, xp: ModuleType = np) -> npt.NDArray[np.int64]:
+    """Return sources and targets, int64 (2, count), of ``xp``, the library of the generator."""
+    found: npt.NDArray[np.int64] = xp.zeros((2, count), xp.int64)
+    bounds = xp.asarray(np.cumsum(QUADRANTS)[:3])
     for _ in range(scale):
-        quadrant = np.searchsorted(bounds, generator.random(count, np.float32), side="right")
-        ends = 2 * ends + np.stack([quadrant >> 1, quadrant & 1])
-    return ends
+        quadrant = xp.searchsorted(bounds, generator.random(count, np.float32), side="right")
+        found = 2 * found + xp.stack([quadrant >> 1, quadrant & 1])
+    return found
 
 
 def _write(path: Path, ends: npt.NDArray[np.int64]) -> None:

@@ -1,0 +1,1 @@
+"""What this project does on a GPU, shown piece by piece: each a few minutes, with a record of what was seen."""
