@@ -43,6 +43,10 @@ class Application:
         Commands that are no steps: where the function of each is, as ``module:name``.
     headline
         The function that says in sentences what a folder of results shows, as ``module:name``; empty: there is none.
+    check
+        The function that tries the sources which the section names, as ``module:name``. It takes the section and
+        `whitewater.io.download.Downloads`, reads no more than it must and writes nothing. It says what is there, or
+        nothing where data are simulated, and raises a `WhitewaterError` as the step would that reads them.
     """
 
     name: str
@@ -52,6 +56,7 @@ class Application:
     operations: Mapping[str, Operation] = field(default_factory=dict)
     commands: Mapping[str, str] = field(default_factory=dict)
     headline: str = ""
+    check: str = ""
 
     def step(self, name: str) -> Callable[..., None]:
         """Import the function of a step."""

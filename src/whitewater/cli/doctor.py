@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 import json
+import logging
 import math
 import os
 import platform
@@ -19,6 +20,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from whitewater.application import Application, applications, in_project, load
 from whitewater.cli.check import Check
 from whitewater.config_files import configured
 from whitewater.engines import memory
@@ -26,6 +28,7 @@ from whitewater.engines.choose import Engine, choose
 from whitewater.engines.config import Cluster
 from whitewater.engines.gpu_check import missing_gpu
 from whitewater.errors import ConfigError, WhitewaterError, shorten_list
+from whitewater.io.download import Downloads
 from whitewater.versions import versions
 
 if TYPE_CHECKING:
@@ -53,7 +56,25 @@ def run(config: Mapping[str, Any], *, root: Path) -> list[Check]:
         *(check_write_access(root / folder) for folder in FOLDERS),
         check_gpu(needed=device == "gpu"),
         check_scheduler(Cluster.model_validate(config["cluster"]), choose(config, device)),
+        *(
+            check_sources(application, config[name], downloads=root / "data" / name)
+            for name, application in applications([name for name in in_project(root) if name in config]).items()
+            if application.check
+        ),
     ]
+
+
+def check_sources(application: Application, section: Mapping[str, Any], *, downloads: Path) -> Check:
+    """Try what an application would read, by the function that it declares for it."""
+    name = f"sources of {application.name}"
+    try:
+        found = load(application.check)(application.settings.model_validate(section), Downloads(downloads))
+    except ImportError as error:
+        return Check(name, "fail", str(error), f"Install what it needs: pip install 'whitewater[{application.name}]'")
+    except WhitewaterError as error:
+        fix = f"Correct the section `{application.name}` of the configuration, or bring what it names."
+        return Check(name, "fail", str(error), fix)
+    return Check(name, "ok", found) if found else Check(name, "skip", "simulated, nothing is read")
 
 
 def check_python() -> Check:
@@ -256,6 +277,8 @@ def main(arguments: list[str]) -> int:
     """Print what was found, and return 1 when something that is needed failed."""
     options = _parser().parse_args(arguments)
     root = Path.cwd()
+    # The lines tell what went wrong: clients of buckets would log it, too, with tracebacks.
+    logging.getLogger().addHandler(logging.NullHandler())
     try:
         checks = run(configured(root, options.configfile, device=options.device), root=root)
     except ConfigError as error:

@@ -5,14 +5,19 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import BinaryIO
 
 from whitewater.errors import InputError
-from whitewater.io.download import Downloads, Input
+from whitewater.io.download import Downloads, Input, local_name
 from whitewater.io.local_files import matches, steady
 from whitewater.io.redaction import redacted
-from whitewater.io.remote import TransferError, bucket_faults, filesystem_of, local_path
+from whitewater.io.remote import Opened, TransferError, bucket_faults, filesystem_of, local_path, open_remote
 from whitewater.io.store import digests
+
+TRIED = 5  # remote files that `try_files` asks for at most, each for so many seconds
+SECONDS = 10.0
 
 
 def expand(place: str, *, anonymous: bool, key: str, example: str) -> list[str]:
@@ -55,6 +60,35 @@ def find(names: Iterable[str], *, downloads: Downloads, threads: int, key: str, 
     found = dict(zip(remote, downloads.get(remote), strict=True)) if remote else {}
     found |= _local([place for place in places.values() if "://" not in place], threads=threads, key=key)
     return {place: found[place] for place in dict.fromkeys(named) if place in found}
+
+
+def try_files(names: Iterable[str], *, downloads: Downloads, key: str, example: str = "*") -> list[str]:
+    """Return the local paths and URLs that paths, globs and URLs stand for, sorted, after a byte of each was read.
+
+    Nothing is downloaded. What was downloaded before is not asked for, and of the others the first `TRIED` are.
+
+    Raises InputError if there is no such file, a glob matches none, or a file is empty or cannot be read or reached.
+    """
+    anonymous = downloads.anonymous
+    found = {each for name in names for each in expand(name, anonymous=anonymous, key=key, example=example)}
+    remote = sorted(each for each in found if "://" in each)
+    absent = [url for url in remote if not (downloads.folder / local_name(url)).exists()]
+    for place in [*sorted(found.difference(remote)), *absent[:TRIED]]:
+        try:
+            with _opened(place, anonymous=anonymous) as stream:
+                empty = not stream.read(1)
+        except TransferError as error:
+            told = f"{redacted(place)} cannot be reached: {error}. Check the network and the address."
+            raise InputError(told) from error
+        except OSError as error:
+            raise InputError(f"{place} cannot be read: {error.strerror}. Check {key}.") from error
+        if empty:
+            raise InputError(f"{redacted(place)} is empty. Check {key}.")
+    return sorted(found)
+
+
+def _opened(place: str, *, anonymous: bool) -> AbstractContextManager[Opened | BinaryIO]:
+    return open_remote(place, anonymous=anonymous, timeout=SECONDS) if "://" in place else Path(place).open("rb")
 
 
 def _by_number(name: str) -> list[tuple[int, str]]:

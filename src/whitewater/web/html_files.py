@@ -33,7 +33,7 @@ def read_html(settings: Html, writer: PagesWriter) -> tuple[dict[str, int], list
     """
     folder, base = Path(settings.folder).expanduser(), _base(settings.base_url)
     counts, files = Counter[str](other_files=0, symbolic_links=0, too_large=0), list[Input]()
-    for path in sorted(_files(folder, counts), key=lambda path: os.fsencode(path.relative_to(folder))):
+    for path in sorted(html_files(folder, counts), key=lambda path: os.fsencode(path.relative_to(folder))):
         name = base + quote(os.fsencode(path.relative_to(folder).as_posix()))
         body, file = _read(path)
         files.append(file)
@@ -53,7 +53,7 @@ def _base(url: str) -> str:
     return url if url.endswith("/") else f"{url}/"
 
 
-def _files(folder: Path, counts: Counter[str]) -> Iterator[Path]:
+def html_files(folder: Path, counts: Counter[str]) -> Iterator[Path]:
     """Yield the HTML files, and count what else there is."""
     for directory, folders, names in os.walk(folder, onerror=_refuse):
         for name in (*folders, *names):

@@ -31,4 +31,5 @@ GENOMICS = Application(
         "umap": Operation(cpu="umap-learn, in the step's process", gpu="cuML, in the step's process"),
     },
     headline="whitewater_apps.genomics.headline:headline",
+    check="whitewater_apps.genomics.check:check",
 )

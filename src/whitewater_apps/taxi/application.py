@@ -17,4 +17,5 @@ TAXI = Application(
         "predict": Operation(cpu="NumPy, Numba, treelite", gpu="CuPy, cuDF, nvForest"),
     },
     headline="whitewater_apps.taxi.headline:headline",
+    check="whitewater_apps.taxi.check:check",
 )

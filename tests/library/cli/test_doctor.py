@@ -2,11 +2,13 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy
 import pytest
 
+from tests.library.tiny_application import TINY
 from whitewater.cli import doctor
 from whitewater.config.resolve import resolve
 from whitewater.engines import memory
@@ -212,6 +214,12 @@ def test_a_configuration_file_that_cannot_be_read_is_one_failed_line(
     assert doctor.main(["--json", "--configfile", "own.yaml"]) == 1
     (check,) = json.loads(capsys.readouterr().out)
     assert check["found"].startswith("own.yaml, line 2, column 1: found character")
+
+
+def test_an_application_of_which_a_package_is_missing_fails_with_what_installs_it(tmp_path: Path) -> None:
+    check = doctor.check_sources(replace(TINY, check="no_such_package.check:check"), {}, downloads=tmp_path)
+    assert (check.status, check.found) == ("fail", "No module named 'no_such_package'")
+    assert "pip install 'whitewater[tiny]'" in check.fix
 
 
 @pytest.mark.gpu

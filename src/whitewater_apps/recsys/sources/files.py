@@ -65,13 +65,7 @@ def read_files(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Mapping
         If a list is declared, and a file is text.
     """
     settings = run.settings.files
-    heads = [None if is_parquet(file) else head_of(file, settings.delimiter) for file in files]
-    schemas = [
-        parquet_schema(file) if head is None else _schema(file, head, settings)
-        for file, head in zip(files, heads, strict=True)
-    ]
-    named = [(file.origin, schema) for file, schema in zip(files, schemas, strict=True)]
-    layout = layout_of(settings.columns, named, positive=settings.positive)
+    layout, heads, schemas = layout_of_files(files, settings)
     spans: list[Span] = []
     for number, (file, head, schema) in enumerate(zip(files, heads, schemas, strict=True)):
         if head is None:
@@ -83,6 +77,17 @@ def read_files(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Mapping
     times: tuple[Unit, Period] = ("seconds", "day") if layout.time else ("position", "file")
     writer = LogWriter(log, "files", layout.log_columns, times[0], run.settings.row_group_rows, times[1])
     return write_spans(spans, layout, writer, run=run, days_of_time=layout.time is not None)
+
+
+def layout_of_files(files: Sequence[Input], settings: Files) -> tuple[Layout, list[Head | None], list[pa.Schema]]:
+    """Return the layout of files, the head of each that is text, and the columns of each; see `read_files`."""
+    heads = [None if is_parquet(file) else head_of(file, settings.delimiter) for file in files]
+    schemas = [
+        parquet_schema(file) if head is None else _schema(file, head, settings)
+        for file, head in zip(files, heads, strict=True)
+    ]
+    named = [(file.origin, schema) for file, schema in zip(files, schemas, strict=True)]
+    return layout_of(settings.columns, named, positive=settings.positive), heads, schemas
 
 
 def read_generated(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Mapping[str, int]:

@@ -4,8 +4,9 @@ Whatever the source, the log is one folder in one layout. Files of the user are 
 downloaded, once, and what was read is written down with checksums.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 
 from whitewater.errors import InputError
 from whitewater.features.log_folder import open_log
@@ -45,7 +46,7 @@ def fetch(run: Run[Fetch], *, simulated: Inputs, events: Output, inputs: Output)
     source = run.settings.source
     run.downloads.mkdir(parents=True, exist_ok=True)
     with exclusive(run.downloads / ".fetch.lock"):
-        names, key, example = _named(run.settings, simulated)
+        names, key, example = named_files(run.settings, simulated)
         downloads = Downloads(run.downloads, refresh=run.refresh, anonymous=run.settings.anonymous)
         found = find(names, downloads=downloads, threads=run.threads, key=key, example=example)
         files = list(found.values())
@@ -56,7 +57,7 @@ def fetch(run: Run[Fetch], *, simulated: Inputs, events: Output, inputs: Output)
     run.note(source=source, rows=rows, files=len(files), counts=dict(counts))
 
 
-def _named(settings: Fetch, simulated: Inputs) -> tuple[Sequence[str], str, str]:
+def named_files(settings: Fetch, simulated: Mapping[str, Path]) -> tuple[Sequence[str], str, str]:
     """Return the paths, globs and URLs of the source's files, the key that names them, and a name one might have."""
     match settings.source:
         case "generated":
