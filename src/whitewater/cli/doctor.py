@@ -269,7 +269,7 @@ def _check_attached_scheduler(settings: Cluster) -> Check:
         with attach(settings) as client:
             workers = len(client.scheduler_info()["workers"])
     except WhitewaterError as error:
-        return Check("scheduler", "fail", str(error), "Start it, or set cluster.kind to auto.")
+        return Check("scheduler", "fail", str(error), "Start it, or empty cluster.address and cluster.scheduler_file.")
     return Check("scheduler", "ok", f"{settings.address or settings.scheduler_file}, workers: {workers}")
 
 

@@ -7,11 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from whitewater.engines.attached import WORKERLESS_SECONDS, refuse_other_code, watched
+from whitewater.engines.config import TLS
 from whitewater.engines.workers import DaskWorkers, Workers, thread_workers
-from whitewater.errors import InputError
+from whitewater.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
-    from distributed import Client
+    from distributed import Client, Security
 
     from whitewater.engines.choose import Engine
     from whitewater.engines.config import Cluster
@@ -71,29 +73,59 @@ def local_cluster(
 
 @contextmanager
 def attach(settings: Cluster) -> Iterator[Client]:
-    """Connect to the scheduler that the settings name, and leave it running afterwards.
+    """Connect to the cluster that the settings name, and leave it running afterwards.
 
-    Raises InputError if no scheduler answers there, or it has no workers.
+    Raises ConfigError if a file of TLS is missing; InputError if no scheduler answers, it has no workers, or one of
+    them would not run the code that is here; and ResourceError if the cluster dies while it is used.
     """
     from distributed import Client
 
-    if settings.scheduler_file and not Path(settings.scheduler_file).exists():
-        raise InputError(f"cluster.scheduler_file {settings.scheduler_file} does not exist. Start the scheduler with "
-                         f"`dask scheduler --host {LOOPBACK} --dashboard-address {LOOPBACK}:0 --scheduler-file "
-                         f"{settings.scheduler_file}`; see docs/clusters.md.")  # fmt: skip
-    where = settings.address or settings.scheduler_file
+    where = _scheduler(settings)
     try:
         client = Client(
-            settings.address or None, scheduler_file=settings.scheduler_file or None, timeout=CONNECT_SECONDS
+            settings.address or None,
+            scheduler_file=settings.scheduler_file or None,
+            timeout=CONNECT_SECONDS,
+            security=_security(settings),
         )
-    except (OSError, TimeoutError) as error:
+    except (OSError, TimeoutError, TypeError, ValueError) as error:
         raise InputError(
-            f"no Dask scheduler answers at {where} ({error}). Start one, or set cluster.kind to auto."
+            f"no Dask scheduler answers at {where} ({type(error).__name__}: {error}). Start a cluster, `whitewater "
+            "cluster start`, or empty cluster.address and cluster.scheduler_file; see docs/clusters.md."
         ) from error
     with client:
-        if not client.scheduler_info()["workers"]:
+        try:
+            client.wait_for_workers(1, timeout=WORKERLESS_SECONDS)  # those that died are replaced meanwhile
+        except TimeoutError as error:
             raise InputError(
                 f"the Dask scheduler at {where} has no workers. Start some with `dask worker`; see docs/clusters.md."
-            )
-        client.get_versions(check=True)
-        yield client
+            ) from error
+        refuse_other_code(client, where)
+        with watched(client, where):
+            yield client
+
+
+def _scheduler(settings: Cluster) -> str:
+    """Return the address or file that the settings name, once the files that they name were found."""
+    for name, path in {name: getattr(settings, name) for name in TLS}.items():
+        if path and not Path(path).exists():
+            raise ConfigError(f"cluster.{name} = {path!r}: there is no such file.")
+    if settings.scheduler_file and not Path(settings.scheduler_file).exists():
+        raise InputError(
+            f"cluster.scheduler_file {settings.scheduler_file} does not exist. Start a cluster, `whitewater cluster "
+            f"start --scheduler-file {settings.scheduler_file}`; see docs/clusters.md."
+        )
+    return settings.address or settings.scheduler_file
+
+
+def _security(settings: Cluster) -> Security | None:
+    from distributed import Security
+
+    if not settings.tls_ca_file:
+        return None
+    return Security(
+        require_encryption=True,
+        tls_ca_file=settings.tls_ca_file,
+        tls_client_cert=settings.tls_cert,
+        tls_client_key=settings.tls_key,
+    )

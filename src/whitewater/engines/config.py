@@ -44,15 +44,6 @@ class Cluster(Section):
         """Whether tasks run on a cluster that runs already."""
         return bool(self.address or self.scheduler_file)
 
-    @property
-    def tls(self) -> dict[str, str]:
-        """The files of TLS, by the names that Dask gives them; empty without."""
-        return (
-            {"tls_ca_file": self.tls_ca_file, "tls_client_cert": self.tls_cert, "tls_client_key": self.tls_key}
-            if (self.tls_ca_file)
-            else {}
-        )
-
     @model_validator(mode="after")
     def _settings_agree(self) -> Self:
         if self.address and self.scheduler_file:

@@ -259,6 +259,8 @@ class DaskWorkers(Workers):
         futures = self.client.map(function, tasks, pure=False, retries=0, resources=self.resources, **placed)
         places = {future.key: place for place, future in enumerate(futures)}
         for future, result in as_completed(futures, with_results=True):
+            if future.cancelled():  # whose result is an error that is not raised
+                raise result
             place = places[future.key]
             future.release()
             yield place, result

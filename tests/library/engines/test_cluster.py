@@ -207,5 +207,8 @@ def test_attach_uses_a_running_cluster_and_leaves_it_running() -> None:
 
 def test_attach_to_a_missing_scheduler_file_says_how_to_start_one(tmp_path: Path) -> None:
     settings = Cluster(kind="attach", scheduler_file=str(tmp_path / "none.json"))
-    with pytest.raises(InputError, match=r"does not exist\. Start the scheduler with"), attach(settings):
+    with (
+        pytest.raises(InputError, match=r"does not exist\. Start a cluster, `whitewater cluster start"),
+        attach(settings),
+    ):
         pass

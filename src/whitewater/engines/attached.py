@@ -1,0 +1,129 @@
+"""What a cluster that runs already may get wrong: workers that run other code, and workers that are gone."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Any
+
+import whitewater
+from whitewater.errors import InputError, ResourceError, WhitewaterError, shorten_list
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+# Of these the versions must be equal: a task is sent as Python's and Dask's own, its arrays and tables as theirs.
+PACKAGES = ("python", "dask", "distributed", "cloudpickle", "numpy", "pandas")
+RESTART = "Restart the workers (`whitewater cluster stop`, then `start`)"
+# A nanny replaces a worker that died; meanwhile there may be none.
+WATCH_SECONDS, WORKERLESS_SECONDS = 1.0, 30.0
+
+
+@dataclass(frozen=True)
+class Code:
+    """The code that a worker runs, and the folder that relative paths start from."""
+
+    version: str
+    folder: str
+    changed: tuple[str, ...]
+
+
+def refuse_other_code(client: Client, where: str) -> None:
+    """Raise InputError if a worker would not run the code that is here, in this folder, with the same packages."""
+    if different := _different_packages(client):
+        raise InputError(
+            f"the cluster at {where} has other packages than this process: {shorten_list(different)}. Start its "
+            "scheduler and workers in the environment of this one."
+        )
+    for address, code in client.run(code_of_worker, on_error="return").items():
+        worker = f"the worker {address} of the cluster at {where}"
+        if isinstance(code, ModuleNotFoundError):
+            raise InputError(
+                f"{worker} cannot import whitewater ({code}). Start it in the environment of this process."
+            )
+        if isinstance(code, Exception) or code.version != whitewater.__version__:
+            raise InputError(f"{worker} runs another version of whitewater. {RESTART}.")
+        if code.changed:
+            raise InputError(f"{worker} started before {shorten_list(code.changed)} changed. {RESTART}.")
+        if code.folder != str(Path.cwd()):
+            raise InputError(
+                f"{worker} was started in {code.folder}, so that it would not find the files of {Path.cwd()}. Start "
+                "it there."
+            )
+
+
+def code_of_worker() -> Code:
+    """Return what this process, a worker, runs: code that changed since it was imported is other code on the disk."""
+    files = {name: getattr(module, "__file__", None) for name, module in list(sys.modules.items())}
+    changed = sorted(name for name, file in files.items() if file and _changed_since(whitewater.imported, Path(file)))
+    return Code(whitewater.__version__, str(Path.cwd()), tuple(changed))
+
+
+def _changed_since(time: float, path: Path) -> bool:
+    return path.exists() and path.stat().st_mtime > time
+
+
+@contextmanager
+def watched(client: Client, where: str) -> Iterator[None]:
+    """Raise ResourceError if the cluster dies, whatever its death leaves behind where results are waited for."""
+    ended, workerless = Event(), Event()
+    Thread(target=_watch, args=(client, ended, workerless), daemon=True).start()
+    try:
+        yield
+    except WhitewaterError:
+        raise
+    except Exception as error:
+        from distributed import KilledWorker
+
+        remedy = "Look into the logs of the cluster, start it again (`whitewater cluster start`) and run this again."
+        if isinstance(error, KilledWorker):
+            times = error.allowed_failures + 1
+            raise ResourceError(
+                f"a task ended {times} workers of the cluster at {where}, most likely for lack of memory. {remedy}"
+            ) from error
+        if workerless.is_set():
+            raise ResourceError(f"the cluster at {where} has lost all its workers. {remedy}") from error
+        if client.status != "running":
+            raise ResourceError(f"the cluster at {where} ended while the step used it. {remedy}") from error
+        if isinstance(error, CancelledError):
+            raise ResourceError(
+                f"workers of the cluster at {where} ended, and what they held for the step is lost. {remedy}"
+            ) from error
+        raise
+    finally:
+        ended.set()
+
+
+def _watch(client: Client, ended: Event, workerless: Event) -> None:
+    """Close a client whose cluster has had no workers for a while, or it would wait for ever."""
+    seen = time.monotonic()
+    while not ended.wait(WATCH_SECONDS) and client.status == "running":
+        try:
+            workers = client.scheduler_info()["workers"]
+        except Exception:  # the scheduler is gone, which the client finds out itself
+            return
+        if workers:
+            seen = time.monotonic()
+        elif time.monotonic() - seen > WORKERLESS_SECONDS:
+            workerless.set()
+            client.close()
+            return
+
+
+def _different_packages(client: Client) -> list[str]:
+    """Return what differs, such as ``dask 2026.1.0 of tcp://10.0.0.2:4000 (here 2026.7.1)``."""
+    versions: Any = client.get_versions()
+    here = versions["client"]["packages"]
+    others = {"the scheduler": versions["scheduler"], **versions["workers"]}
+    return [
+        f"{name} {found['packages'].get(name)} of {place} (here {here[name]})"
+        for place, found in others.items()
+        for name in PACKAGES
+        if found["packages"].get(name) != here[name]
+    ]
