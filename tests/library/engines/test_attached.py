@@ -95,6 +95,7 @@ def serve(folder: Path) -> Iterator[Served]:
         try:
             yield found
         finally:
+            sys.modules.pop("tasks_of_a_test", None)
             found.end()
 
 
@@ -130,11 +131,11 @@ def test_the_memory_of_workers_of_one_machine_is_refused_together(
     with attach(Cluster(address=served.address)) as client:
         workers = DaskWorkers(client)
         a_task = Device().free_memory() // 6
-        workers.forecast(Device(), a_task=a_task // 2, what="a sum", remedy="")
-        with pytest.raises(ResourceError, match=r"a sum needs about .* GB of memory of .*, but .* Wait\."):
-            workers.forecast(Device(), a_task=2 * a_task, what="a sum", remedy="Wait.")
+        workers.forecast(Device(), a_task=a_task // 2, tasks=9, what="a sum", remedy="")
+        with pytest.raises(ResourceError, match=r"a sum needs about .* GB of memory, but .* Wait\."):
+            workers.forecast(Device(), a_task=2 * a_task, tasks=9, what="a sum", remedy="Wait.")
         with pytest.raises(ResourceError, match="a sum"):
-            workers.forecast(Device(), a_task=1, shared=4 * a_task, what="a sum", remedy="Wait.")
+            workers.forecast(Device(), a_task=1, tasks=9, shared=4 * a_task, what="a sum", remedy="Wait.")
 
 
 def test_workers_that_imported_what_changed_since_are_refused(mortal: Served) -> None:
