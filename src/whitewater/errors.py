@@ -24,6 +24,10 @@ class DeviceError(WhitewaterError):
     """The requested device, or a package it needs, is not usable on this machine."""
 
 
+class PackageError(WhitewaterError):
+    """A package that a step needs is not installed."""
+
+
 class IntegrityError(WhitewaterError):
     """A result failed its own check: rows lost, a checksum that differs, an output that another run owns."""
 

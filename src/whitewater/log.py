@@ -6,12 +6,13 @@ import logging
 import os
 import sys
 import traceback
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
-from whitewater.errors import WhitewaterError
+from whitewater.errors import PackageError, WhitewaterError
 
 
 @contextmanager
@@ -31,17 +32,40 @@ def logged(log: Path | None, *, name: str, package: str = "whitewater") -> Itera
     try:
         yield
     except (Exception, KeyboardInterrupt) as error:
+        told = absent_package(error, needed_by=name) or error
         with suppress(OSError):  # the log may be on the disk that is full
-            if log is not None or not isinstance(error, WhitewaterError):
+            if log is not None or not isinstance(told, WhitewaterError):
                 traceback.print_exc(file=sys.stderr)
             sys.stderr.flush()
-        print(_message(error, log, name=name), file=terminal)
+        print(_message(told, log, name=name), file=terminal)
         raise SystemExit(1) from None
     finally:
         with suppress(OSError):
             sys.stdout.flush()
             sys.stderr.flush()
         terminal.flush()
+
+
+def tell_failed_import(error: BaseException, *, script: Mapping[str, Any]) -> None:
+    """Tell and log what the script of a rule, whose names are given, raises before it runs its step."""
+    application, _, file = script["__file__"].split("/")[-3:]
+    log = script["snakemake"].log
+    with suppress(SystemExit), logged(Path(log[0]) if log else None, name=f"{application} {file.partition('.')[0]}"):
+        raise error
+
+
+def absent_package(error: BaseException, *, needed_by: str) -> PackageError | None:
+    """Return what tells of a failed import that its package is not installed, and None of any other error.
+
+    ``needed_by`` is the name of a step or command, such as ``taxi model``.
+    """
+    package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+    if not package or package in sys.stdlib_module_names or find_spec(package):
+        return None
+    return PackageError(
+        f"{needed_by} needs the package {package!r}, which is not installed for {sys.executable}. In a checkout, "
+        f"`make run` installs it; in an environment of your own: pip install '.[{needed_by.partition(' ')[0]}]'"
+    )
 
 
 def _redirect(log: Path) -> None:

@@ -50,7 +50,9 @@ POLL = 0.005
 # Snakemake runs a copy of a step's script, whose name ends with that of the script.
 SCRIPT = re.compile(r"\.snakemake/scripts/")
 NAMES = "|".join(TINY)
-OURS = re.compile(rf"^(?:(?:Config|Input|Device|Integrity|Resource)Error:|(?:{NAMES}) \w+ failed:)", re.MULTILINE)
+OURS = re.compile(
+    rf"^(?:(?:Config|Input|Device|Package|Integrity|Resource)Error:|(?:{NAMES}) \w+ failed:)", re.MULTILINE
+)
 # What Snakemake says after a message of ours.
 AFTERWARDS = re.compile(r"^(?:RuleException:|\[\w{3} \w{3} +\d+ [\d:]+ \d{4}\]|Shutting down, )", re.MULTILINE)
 # Files that runs keep on purpose: Snakemake's time stamps, and the locks that keep runs apart.

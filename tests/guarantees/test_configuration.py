@@ -167,7 +167,7 @@ def test_a_step_run_by_hand_refuses_wrong_settings_and_clusters_alike(fresh: Clo
 def test_gpu_without_a_gpu_ends_before_the_first_job_with_one_message(finished: Clone) -> None:
     ended = finished.snakemake("--config", "device=gpu", **NO_GPU)
     assert ended.message.startswith("DeviceError: device=gpu, but no usable NVIDIA GPU was found.")
-    for part in ("libcuda.so.1", "cudf", "device=cpu", "envs/gpu.lock", "python -m whitewater doctor"):
+    for part in ("libcuda.so.1", "cudf", "device=cpu", "envs/gpu.lock", "`whitewater doctor`"):
         assert part in ended.message
     assert "rule taxi_" not in ended.terminal
     assert not (finished / "results/taxi/gpu").exists()

@@ -11,6 +11,7 @@ from typing import NoReturn
 import whitewater
 from whitewater.application import Application, applications, in_project, load
 from whitewater.errors import WhitewaterError
+from whitewater.log import absent_package
 from whitewater.process import leave
 
 # What each command does; its module of this folder has a function `main`, and is imported when it is asked for.
@@ -91,4 +92,8 @@ def _of_application(application: Application, arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         print(f"{application.name} {name} was interrupted and left nothing unfinished.", file=sys.stderr)
         return INTERRUPTED
+    except ModuleNotFoundError as error:
+        if told := absent_package(error, needed_by=f"{application.name} {name}"):
+            raise told from error
+        raise
     return status

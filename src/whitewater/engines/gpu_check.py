@@ -20,7 +20,7 @@ def require_device(name: str) -> None:
         raise DeviceError(
             f"device=gpu, but no usable NVIDIA GPU was found. {problem} Remove device=gpu (or set device=cpu) to "
             "compute on the CPU, or run where `nvidia-smi` lists a GPU and envs/gpu.lock is installed; "
-            "`python -m whitewater doctor` checks both."
+            "`whitewater doctor` checks both."
         )
 
 
