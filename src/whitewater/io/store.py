@@ -28,7 +28,6 @@ logger = logging.getLogger(__name__)
 
 # Snakemake leaves this file in a directory that is an output; it is not part of the result.
 TIMESTAMP = ".snakemake_timestamp"
-HASH_BLOCK = 1 << 20
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
@@ -289,11 +288,8 @@ def _files(directory: Path) -> list[Path]:
 
 
 def _digest(path: Path) -> str:
-    digest, buffer = hashlib.sha256(), memoryview(bytearray(HASH_BLOCK))
     with path.open("rb", buffering=0) as file:
-        while size := file.readinto(buffer):
-            digest.update(buffer[:size])
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _combine(directory: Path, files: Sequence[Path], found: Mapping[Path, str]) -> str:
