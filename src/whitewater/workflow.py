@@ -7,6 +7,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -26,17 +27,24 @@ def configuration(workflow: Any, raw: Mapping[str, Any], names: Sequence[str]) -
 
     ``raw`` is as Snakemake merged it. Errors name the file that a key comes from, or the command line.
     """
-    from snakemake.common.configfile import load_configfile
-
     given = workflow.config_settings
     named = [str(path) for path in given.configfiles]
     own = [str(path) for path in workflow.configfiles if str(path) not in named]
-    files = [Source(os.path.relpath(path), load_configfile(path)) for path in own + named]
+    files = [Source(os.path.relpath(path), _values(path)) for path in own + named]
     resolved = resolve(raw, names, sources=[*files, Source("--config", given.config)])
     # Snakemake does not tell its Snakefiles that it makes a report. Its captions say what ran, whatever would run now.
     if any(argument.partition("=")[0] == "--report" for argument in sys.argv):
         return resolve({**raw, **_recorded(resolved, names)}, names)
     return resolved
+
+
+@cache
+def _values(path: str) -> Mapping[str, Any]:
+    """Return what a file of configuration holds, which each application's Snakefile asks for anew."""
+    from snakemake.common.configfile import load_configfile
+
+    values: dict[str, Any] = load_configfile(path)
+    return values
 
 
 def _recorded(config: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
@@ -72,11 +80,19 @@ def shell_prefix(packages: Sequence[str]) -> str:
     return f"export {path}{' '.join(f'{name}={value}' for name, value in ONE_THREAD.items())}; "
 
 
-def step_digest(application: str, step: str) -> str:
-    """Return the digest of the code of a step, for the parameters of its rule; see `whitewater.code_digest`."""
-    package = applications([application])[application].package
-    places = import_module(package).__path__
-    return code_digest(f"{package}.steps.{step}", Path(places[0]).parents[package.count(".")])
+def step_digest(application: str, step: str) -> Callable[[Wildcards], str]:
+    """Return a parameter of a rule: the digest of its step's code, see `whitewater.code_digest`.
+
+    Of steps that are not asked for it is not made: reading all modules takes a second.
+    """
+
+    @cache
+    def digest() -> str:
+        package = applications([application])[application].package
+        places = import_module(package).__path__
+        return code_digest(f"{package}.steps.{step}", Path(places[0]).parents[package.count(".")])
+
+    return lambda wildcards: digest()
 
 
 def watched(names: Callable[[], Iterable[str]]) -> Callable[[Wildcards], list[str]]:
