@@ -5,12 +5,25 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+import traceback
+from collections.abc import Callable
 from contextlib import suppress
 from threading import Thread
 from typing import NoReturn
 
 # What is registered for the end of a process takes milliseconds, unless it waits for what will not come.
 EXIT_SECONDS = 5.0
+
+
+def ended(run: Callable[[], int]) -> int:
+    """Return the status of what runs to its end; what stops it is told."""
+    try:
+        return run()
+    except SystemExit as stopped:  # of an error, which is told already: a task that still runs is not waited for
+        return int(stopped.code or 0)
+    except BaseException:
+        traceback.print_exc()
+        return 1
 
 
 def leave(status: int) -> NoReturn:

@@ -13,7 +13,6 @@ import inspect
 import os
 import re
 import sys
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +25,7 @@ from whitewater.engines.choose import choose
 from whitewater.engines.config import Cluster
 from whitewater.errors import ConfigError
 from whitewater.log import logged
-from whitewater.process import leave
+from whitewater.process import ended, leave
 from whitewater.step import Inputs, Output, Outputs, Run, execute
 
 # Tasks are parallel already; threads of BLAS and OpenMP besides them take turns on the same cores, and sum up
@@ -46,17 +45,6 @@ def main(function: Callable[..., None]) -> NoReturn:
         os.execve(command[0], command, os.environ | ONE_THREAD)  # noqa: S606, a list of ours; before NumPy is imported
     # The step is imported by its name, by which kernels are cached, and tasks found by other processes.
     leave(ended(lambda: _run_job(job, module)))
-
-
-def ended(run: Callable[[], int]) -> int:
-    """Return the status of what runs to its end; what stops it is told."""
-    try:
-        return run()
-    except SystemExit as stopped:  # of an error, which is told already: a task that still runs is not waited for
-        return int(stopped.code or 0)
-    except BaseException:
-        traceback.print_exc()
-        return 1
 
 
 @dataclass(frozen=True)

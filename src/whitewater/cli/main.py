@@ -12,7 +12,7 @@ import whitewater
 from whitewater.application import Application, applications, in_project, load
 from whitewater.errors import WhitewaterError
 from whitewater.log import absent_package
-from whitewater.process import leave
+from whitewater.process import ended, leave
 
 # What each command does; its module of this folder has a function `main`, and is imported when it is asked for.
 COMMANDS = {
@@ -49,8 +49,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run() -> NoReturn:
     """Run the command line and end the process."""
-    from whitewater.script import ended
-
     leave(ended(main))
 
 

@@ -20,7 +20,7 @@ from whitewater.engines.cluster import LOOPBACK
 from whitewater.engines.config import Cluster
 from whitewater.engines.gpu_check import count_gpus
 from whitewater.io.store import write_json
-from whitewater.process import leave
+from whitewater.process import ended, leave
 
 if TYPE_CHECKING:
     from distributed import Client, LocalCluster, Security
@@ -192,6 +192,4 @@ def _main() -> int:
 
 
 if __name__ == "__main__":
-    from whitewater.script import ended
-
     leave(ended(_main))
