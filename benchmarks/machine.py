@@ -49,6 +49,12 @@ def describe_machine() -> Machine:
     )
 
 
+def device_memory_used() -> int | None:
+    """Return the bytes that are in use on the fullest GPU, by whatever process; None where there is none."""
+    found = _lines("nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits")
+    return max((int(line) << 20 for line in found), default=None)
+
+
 def installed_versions(packages: Iterable[str]) -> dict[str, str]:
     """Return the versions of the named packages; those that are not installed are left out."""
     installed = {}

@@ -4,68 +4,85 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from fnmatch import filter as matching
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from threading import Event, Thread
+from typing import Any
 
-from benchmarks.gpu_proof import page
-from benchmarks.gpu_proof.pieces import PIECES
-from benchmarks.gpu_proof.proof import FOUND, NOT_HERE, ROOT, Found, Piece, Proof
-from benchmarks.machine import Revision, describe_machine, installed_versions, revision
+from benchmarks.gpu_proof import applications, large, measured
+from benchmarks.gpu_proof.proof import PAGE, RECORDED, ROOT, Found, NotHereError, Piece, Proof, Work, page
+from benchmarks.machine import Revision, describe_machine, device_memory_used, installed_versions, revision
 from benchmarks.measure import PACKAGES
-from benchmarks.process_tree import Cost, run
+from benchmarks.process_tree import run
 from benchmarks.published.measuring import PACKAGES as PEERS
+from benchmarks.published.row import NAMES
+from benchmarks.results_file import read
 from whitewater.engines.gpu_check import require_device
 from whitewater.errors import ConfigError
 from whitewater.io.store import write_bytes
 from whitewater.log import logged
 
-SECONDS = 480.0
-SAID_LINES = 15
+# The quickest, and those that tell most, first.
+PIECES = {
+    "empty_step": Piece("a step without work, beside the CPU's", measured.empty_step),
+    "tests": Piece("tests/gpu", measured.suite),
+    **{name: Piece(f"{name} from generated data to the report's figures, against the CPU's results",
+                   partial(applications.end_to_end, name)) for name in applications.RULES},
+    "taxi_tips": Piece("tips of 100 million trips", measured.taxi_tips),
+    "pca": Piece("ten components of 100,000 samples x 100,000 variants", large.pca),
+    "rank": Piece("PageRank of a billion edges", large.rank),
+    "recsys_features": Piece("features of 10 million rows of 39 columns", measured.recsys_features),
+    "array_random": Piece("R7 at its published size: 2 TB are drawn",
+                          partial(measured.published, "array_random", scale=1.0)),
+    **{f"{name}-two-gpus": Piece(f"{name} on a cluster of two GPUs", partial(applications.end_to_end, name, workers=2))
+       for name in applications.RULES},
+    **{f"published-{row}": Piece(f"published row {row}, at the size of `make bench`", partial(measured.published, row))
+       for row in NAMES},
+}  # fmt: skip
+FOUND, NOT_HERE, SECONDS, SAID_LINES = "found.json", 3, 480.0, 30
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Show the pieces that are asked for, or write the page; return 1 if a piece failed or was stopped."""
+    """Show the pieces that are asked for, and write their records; return 1 if a piece failed or was stopped."""
     given = _arguments(arguments)
     with logged(None, name="benchmarks gpu_proof"):
-        if given.page:
-            _write_page()
-            return 0
-        pieces = _chosen(given.pieces)
+        names = _chosen(given.pieces)
+        if given.here:
+            return _show_here(PIECES[names[0]], given)
         if given.list:
-            print("\n".join(f"{name:<28} {PIECES[name].title}" for name in pieces))
+            print("\n".join(f"{name:<28} {PIECES[name].title}" for name in names))
             return 0
+        if given.page:
+            return _write_page()
         require_device(given.device)
-        output = given.output or _default_output(given.device, given.scale)
+        # What was only tried out is no record of what runs on a GPU.
+        shown = (given.device, given.scale) == ("gpu", 1)
+        output = given.output or (RECORDED if shown else Path(tempfile.mkdtemp(prefix="gpu-proof-records-")))
         print(f"Records are written to {output}.")
-        status = max([_shown(PIECES[name], output / f"{name}.json", given) for name in pieces])
-        if output == page.RECORDED:
+        status = max([_show(name, output / f"{name}.json", given) for name in names])
+        if output == RECORDED:
             _write_page()
         return status
-
-
-def _write_page() -> None:
-    write_bytes(page.PAGE, page.text(page.RECORDED).encode())
 
 
 def _arguments(arguments: Sequence[str] | None) -> Any:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu_proof", description=__doc__, allow_abbrev=False)
     parser.add_argument("pieces", nargs="*", metavar="PIECE", help="names, or patterns such as 'published-*' (all)")
     parser.add_argument("--list", action="store_true", help="list the pieces, and show none")
-    parser.add_argument("--page", action="store_true", help=f"write {page.PAGE} from the records, and show none")
+    parser.add_argument("--page", action="store_true", help=f"write {PAGE} from the records, and show none")
     parser.add_argument("--device", choices=("cpu", "gpu"), default="gpu", help="cpu only tries the pieces out (gpu)")
     parser.add_argument("--scale", type=float, default=1.0, help="size as a fraction of what is to be shown (1)")
     parser.add_argument("--seconds", type=float, default=SECONDS, help=f"a piece is stopped after them ({SECONDS:g})")
-    parser.add_argument("--output", type=Path, help="folder of the records; by default a new one, for gpu at scale 1 "
-                        f"{page.RECORDED}")  # fmt: skip
-    parser.add_argument("--again", action="store_true", help="also pieces that passed on this commit and machine")
+    parser.add_argument("--output", type=Path, help=f"folder of records ({RECORDED}; of what is tried out a new one)")
+    parser.add_argument("--again", action="store_true", help="also pieces that passed on this commit and hardware")
     parser.add_argument("--commit", help="commit of a copy that is no repository")
+    parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args(arguments)
 
 
@@ -80,82 +97,79 @@ def _chosen(patterns: Sequence[str]) -> list[str]:
     return [name for name in PIECES if not patterns or any(matching([name], each) for each in patterns)]
 
 
-def _default_output(device: str, scale: float) -> Path:
-    return page.RECORDED if (device, scale) == ("gpu", 1) else Path(tempfile.mkdtemp(prefix="gpu-proof-records-"))
+def _write_page() -> int:
+    write_bytes(PAGE, page({name: piece.title for name, piece in PIECES.items()}, RECORDED).encode())
+    return 0
 
 
-def _shown(piece: Piece, path: Path, given: Any) -> int:
-    """Show a piece unless its record is there, and return the exit status."""
-    begun = _begun(piece, given)
-    if path.exists() and not given.again and Proof.read(path).stands_for(begun):
-        print(f"{piece.name}: passed before", flush=True)
+def _show_here(piece: Piece, given: Any) -> int:
+    """Show a piece in this process and folder, and write what is found."""
+    try:
+        piece.show(Work(given.device, given.scale, len(os.sched_getaffinity(0)))).write(Path(FOUND))
+    except NotHereError as error:
+        print(error, file=sys.stderr)
+        return NOT_HERE
+    return 0
+
+
+def _show(name: str, path: Path, given: Any) -> int:
+    """Show a piece in a process and a scratch folder of its own, unless its record is there; return the exit status."""
+    source = Revision(commit=given.commit, changed=False) if given.commit else revision(ROOT)
+    proof = Proof(
+        piece=name, state="stopped", device=given.device, scale=given.scale, limit=given.seconds,
+        started=datetime.now(UTC).isoformat(timespec="seconds"), command=("python", *sys.orig_argv[1:]),
+        machine=describe_machine(), versions=installed_versions((*PACKAGES, *PEERS)), revision=source,
+    )  # fmt: skip
+    if path.exists() and not given.again and read(path, Proof).stands_for(proof):
+        print(f"{name}: passed before", flush=True)
         return 0
-    with tempfile.TemporaryDirectory(prefix="gpu-proof-") as folder:
-        with _device_memory(Path(folder)) as peak:
-            cost = _run(piece, Path(folder), begun)
-        proof = _ended(begun, cost, Path(folder, FOUND), peak_device_bytes=peak())
+    with tempfile.TemporaryDirectory(prefix="gpu-proof-") as folder, _watched_device_memory() as peaks:
+        proof = _run(proof, Path(folder))
+        proof = proof.model_copy(update={"peak_device_bytes": max(peaks, default=None)})
     proof.write(path)
-    print(f"{piece.name}: {proof.state} in {proof.seconds:.0f} s{f': {proof.said}' if proof.said else ''}", flush=True)
+    print(f"{name}: {proof.state} in {proof.seconds:.0f} s{proof.said and f': {proof.said}'}", flush=True)
     return 1 if proof.state in ("failed", "stopped") else 0
 
 
-def _begun(piece: Piece, given: Any) -> Proof:
-    """Return the record of a piece that has not run yet."""
-    source = Revision(commit=given.commit, changed=False) if given.commit else revision(ROOT)
-    return Proof(
-        piece=piece.name, title=piece.title, state="stopped", said="", device=given.device, scale=given.scale,
-        started=datetime.now(UTC).isoformat(timespec="seconds"), command=("python", *sys.orig_argv[1:]), seconds=0,
-        limit=given.seconds, peak_memory_bytes=0, peak_device_bytes=None, machine=describe_machine(),
-        versions=installed_versions((*PACKAGES, *PEERS)), revision=source, found=None,
-    )  # fmt: skip
-
-
-def _run(piece: Piece, folder: Path, begun: Proof) -> Cost:
+def _run(proof: Proof, folder: Path) -> Proof:
+    """Run a piece to its end and return its record; what it printed last is told where it did not pass."""
     paths = [str(ROOT / "src"), str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    command = [sys.executable, "-m", "benchmarks.gpu_proof.one", piece.name, "--device", begun.device,
-               "--scale", str(begun.scale), "--threads", str(begun.machine.cores)]  # fmt: skip
-    return run(command, environment={"PYTHONPATH": os.pathsep.join(paths)}, timeout=begun.limit, folder=folder)
-
-
-def _ended(begun: Proof, cost: Cost, path: Path, *, peak_device_bytes: int | None) -> Proof:
-    """Return the record of a piece whose process has ended; what it printed is told where it failed."""
-    found = Found.read(path) if path.exists() else None
-    printed = "\n".join([*cost.output.splitlines(), *cost.errors.splitlines()][-SAID_LINES:])
-    state: Literal["passed", "failed", "stopped", "not possible here"]
-    if cost.wall_seconds >= begun.limit:
-        state, said = "stopped", f"stopped after {begun.limit:g} s; at last: {printed}"
+    command = [sys.executable, "-m", "benchmarks.gpu_proof", "--here", proof.piece, "--device", proof.device,
+               "--scale", str(proof.scale)]  # fmt: skip
+    environment = {"PYTHONPATH": os.pathsep.join(paths)}
+    cost = run(command, environment=environment, timeout=proof.limit, folder=folder)
+    applications.stop_cluster(folder)
+    found = Found.read(folder / FOUND) if (folder / FOUND).exists() else None
+    said = "\n".join([*cost.output.splitlines(), *cost.errors.splitlines()][-SAID_LINES:])
+    if cost.wall_seconds >= proof.limit:
+        state, said = "stopped", f"stopped after {proof.limit:g} s; at last:\n{said}"
     elif cost.exit_status == NOT_HERE:
-        state, said = "not possible here", printed
+        state = "not possible here"
     elif found is None or cost.exit_status:
-        state, said = "failed", printed
+        state = "failed"
     else:
-        faults = [f"{name}: {fault}" for name, fault in found.checks.items() if fault]
-        state, said = ("failed" if faults else "passed"), "\n".join(faults)
-    return begun.model_copy(
-        update={
-            "state": state, "said": said, "seconds": cost.wall_seconds, "found": found,
-            "peak_memory_bytes": cost.peak_memory_bytes, "peak_device_bytes": peak_device_bytes,
-        }
-    )  # fmt: skip
+        said = "\n".join(f"{name}: {fault}" for name, fault in found.checks.items() if fault)
+        state = "failed" if said else "passed"
+    measured_ = {"seconds": cost.wall_seconds, "peak_memory_bytes": cost.peak_memory_bytes}
+    return proof.model_copy(update={"state": state, "said": said, "found": found, **measured_})
 
 
 @contextmanager
-def _device_memory(folder: Path) -> Iterator[Any]:
-    """Watch the memory of the GPUs meanwhile; yield what returns the most bytes of one, None where there is none."""
-    path, mebibyte = folder / "device-memory.txt", 2**20
-    query = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits", "--loop-ms=100"]
-    with path.open("w") as file:
-        watching = subprocess.Popen(query, stdout=file) if describe_machine().gpus else None
+def _watched_device_memory() -> Iterator[list[int]]:
+    """Ask the driver twice a second meanwhile what is used of the GPUs; yield what the fullest had, nothing without."""
+    used, ended = list(filter(None, [device_memory_used()])), Event()
+
+    def watch() -> None:
+        while used and not ended.wait(0.5):
+            used.append(device_memory_used() or 0)
+
+    watching = Thread(target=watch)
+    watching.start()
     try:
-        yield (
-            lambda: (
-                max((int(line) for line in path.read_text().split() if line.isdigit()), default=0) * mebibyte or None
-            )
-        )
+        yield used
     finally:
-        if watching:
-            watching.kill()
-            watching.wait()
+        ended.set()
+        watching.join()
 
 
 if __name__ == "__main__":

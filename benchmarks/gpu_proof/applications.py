@@ -1,4 +1,4 @@
-"""An application end to end on a device, and on the CPU of the same machine: what both left is compared."""
+"""Applications and steps on a device and on the CPU of the same machine: what both left is compared."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks.gpu_proof.proof import ROOT, Found, Work
+from pydantic import JsonValue
+
+from benchmarks.gpu_proof.proof import ROOT, Found, NotHereError, Work
 from benchmarks.gpu_proof.same import Rule, compare
+from benchmarks.machine import describe_machine
 from benchmarks.process_tree import MeasurementError
 from whitewater.io.store import read_json
 
@@ -64,45 +68,81 @@ SMALL: dict[str, dict[str, Any]] = {
     "pagerank": {"simulate": {"pages": 60, "words": 40, "topics": 3}},
     "recsys": {"simulate": {"rows": 2000, "continuous": 3, "categorical": 4, "largest_cardinality": 50}},
 }
+# Of a cluster that is started for a piece; it has a session of its own, so `stop_cluster` ends it.
+CLUSTER = Path("cluster.json")
 
 
-def show(application: str, work: Work) -> Found:
-    """Run an application on both devices and compare what they left; the seconds of each step are among the figures."""
+def end_to_end(application: str, work: Work, *, workers: int = 0) -> Found:
+    """Run an application on both devices, where ``workers`` are asked for on a cluster of them, and compare all files.
+
+    The seconds of each step are among the figures.
+
+    Raises NotHereError if there are fewer GPUs than workers.
+    """
+    there = len(describe_machine().gpus)
+    if work.device == "gpu" and there < workers:
+        raise NotHereError(f"It needs {workers} GPUs; this machine has {there}.")
     settings = {application: SMALL[application]} if work.scale < 1 else {}
     Path("settings.json").write_text(json.dumps(settings))
-    seconds = {f"{device}: all": _run(application, device, work) for device in ("cpu", work.device)}
-    of_device, of_cpu = (Path("results", application, device) for device in (work.device, "cpu"))
-    steps = {
-        f"{device}: {name}": step["seconds"]
-        for device, folder in {"cpu": of_cpu, work.device: of_device}.items()
-        for name, step in read_json(folder / "manifest.json")["steps"].items()
-    }
-    return Found(checks=compare(of_device, of_cpu, RULES[application]), figures={**seconds, **steps})
+    figures = {"cpu: all": _run(application, work, "device=cpu")}
+    # Tried out on the CPU it needs another name, so that it runs again.
+    name = "tried" if work.device == "cpu" else ""
+    with _cluster(work, workers) as cluster:
+        run = (f"device={work.device}", f"run={{name: '{name}'}}", *cluster)
+        figures["device: all"] = _run(application, work, *run)
+    found, expected = Path("results", name, application, work.device), Path("results", application, "cpu")
+    for place, folder in {"cpu": expected, "device": found}.items():
+        for step, record in read_json(folder / "manifest.json")["steps"].items():
+            figures[f"{place}: {step}"] = record["seconds"]
+    return Found(checks=compare(found, expected, RULES[application]), figures=figures)
 
 
-def _run(application: str, device: str, work: Work) -> float:
+def _run(application: str, work: Work, *configuration: str) -> float:
     start = time.perf_counter()
-    call("snakemake", "--snakefile", ROOT / "Snakefile", "--directory", work.folder, "--cores", work.threads,
-         "--configfile", "settings.json", "--config", f"device={device}", "--", application)  # fmt: skip
+    call("snakemake", "--snakefile", ROOT / "Snakefile", "--directory", ".", "--cores", work.threads,
+         "--configfile", "settings.json", "--config", *configuration, "--", application)  # fmt: skip
     return time.perf_counter() - start
 
 
-def step(application: str, name: str, work: Work, *, device: str, settings: Mapping[str, Any], **paths: Path) -> Any:
-    """Run a step as a user does by hand, and return its record."""
-    record = work.folder / f"{device}-{name}.json"
-    given = [f"--{flag.replace('_', '-')}={path.absolute()}" for flag, path in paths.items()]
-    call("whitewater", application, name, "--device", device, "--threads", work.threads, "--record", record,
-         "--settings", json.dumps(settings), *given)  # fmt: skip
-    return read_json(record)
+@contextmanager
+def _cluster(work: Work, workers: int) -> Iterator[list[str]]:
+    """Start a cluster of so many workers, in the folder of the run, and yield how steps find it; nothing for none."""
+    if not workers:
+        yield []
+        return
+    call("whitewater", "cluster", "start", "--device", work.device, "--workers", workers, "--file", CLUSTER.absolute())
+    yield [f"cluster={{scheduler_file: {CLUSTER.absolute()}}}"]
+    stop_cluster(Path())
 
 
-def call(module: str, *arguments: object) -> None:
-    """Run a module's command; what it prints goes where this process prints.
+def stop_cluster(folder: Path) -> None:
+    """End the cluster that a piece started in a folder, if it still runs."""
+    if (folder / CLUSTER).exists():
+        call("whitewater", "cluster", "stop", "--file", (folder / CLUSTER).absolute())
 
-    Raises MeasurementError if it fails.
-    """
-    # A command of whitewater knows the applications of its working directory.
-    folder = ROOT if module == "whitewater" else None
+
+def step_on_both(
+    application: str, name: str, work: Work, *, inputs: Mapping[str, Path], outputs: Mapping[str, str]
+) -> Found:
+    """Run a step by hand on both devices and compare what it wrote; among the figures is what it recorded."""
+    figures: dict[str, JsonValue] = {}
+    for place, device in {"cpu": "cpu", "device": work.device}.items():
+        paths = {**inputs, **{output: Path(place, file) for output, file in outputs.items()}}
+        record = Path(f"{place}.json").absolute()
+        given = [f"--{flag}={path.absolute()}" for flag, path in {**paths, "record": record}.items()]
+        # Where it is called it finds the applications.
+        command = ("whitewater", application, name, f"--device={device}", f"--threads={work.threads}", *given)
+        call(*command, folder=ROOT)
+        made = read_json(record)
+        facts = {key: value for key, value in made["facts"].items() if isinstance(value, int | float)}
+        peak = made["facts"].get("workers", {}).get("peak_device_memory_bytes")
+        recorded = {"seconds": made["seconds"], **facts, **({"peak_device_memory_bytes": peak} if peak else {})}
+        figures |= {f"{place}: {key}": value for key, value in recorded.items()}
+    return Found(checks=compare(Path("device"), Path("cpu"), RULES[application]), figures=figures)
+
+
+def call(module: str, *arguments: object, folder: Path | None = None) -> None:
+    """Run a module's command; what it prints goes where this process prints. Raises MeasurementError if it fails."""
     ended = subprocess.run([sys.executable, "-m", module, *map(str, arguments)], cwd=folder, check=False)
     if ended.returncode:
         raise MeasurementError(f"`python -m {module} {arguments[0]} ...` ended with status {ended.returncode}.")
