@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from whitewater.engines import Device
+from whitewater.engines.workers import thread_workers
 from whitewater.genotypes.config import Pca
 from whitewater.genotypes.folder import GenotypeFolder, create_genotypes
 from whitewater.genotypes.pca.components import PrincipalComponents, principal_components
@@ -118,9 +119,12 @@ def components_of(
     used: npt.NDArray[np.bool_] | None = None,
     threads: int = 1,
 ) -> PrincipalComponents:
-    """Compute principal components without workers."""
+    """Compute principal components in this process."""
     chosen = np.ones(folder.samples, bool) if used is None else used
-    return principal_components(folder, chosen, settings=settings, device=device, run_tasks=in_turn, threads=threads)
+    with thread_workers(threads) as workers:
+        return principal_components(
+            folder, chosen, settings=settings, device=device, local_device=device, workers=workers
+        )
 
 
 def scaled(dosages: Dosages, *, ploidy: int = 2) -> Floats:

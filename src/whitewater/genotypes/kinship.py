@@ -24,7 +24,6 @@ import numpy as np
 import numpy.typing as npt
 
 from whitewater.engines import Array, Device
-from whitewater.engines.memory import forecast
 from whitewater.errors import ConfigError
 from whitewater.genotypes.decode import SLAB_CELLS, expand_genotypes
 from whitewater.genotypes.folder import GenotypeFolder
@@ -107,7 +106,7 @@ def kinship_of_pairs(
     ResourceError
         If the calls of these variants, and a pair of tiles for each worker, do not fit into memory.
     """
-    _forecast(run, folder, variants=len(rows))
+    _forecast(run, folder, workers, variants=len(rows))
     genotypes, complete = _read_kept(folder, rows, workers)
     work = partial(compare_tiles, complete=complete, threshold=threshold, device=run.device)
     pairs = _pairs_of_tiles(folder.samples)
@@ -150,7 +149,7 @@ def _pairs_of_tiles(samples: int) -> list[tuple[Tile, Tile]]:
     return [*different, *((tile, tile) for tile in tiles)]
 
 
-def _forecast(run: Run[Relatedness], folder: GenotypeFolder, *, variants: int) -> None:
+def _forecast(run: Run[Relatedness], folder: GenotypeFolder, workers: Workers, *, variants: int) -> None:
     """Log how much work there is, and refuse what does not fit into memory."""
     pairs = folder.samples * (folder.samples - 1) // 2
     logger.info(
@@ -159,12 +158,17 @@ def _forecast(run: Run[Relatedness], folder: GenotypeFolder, *, variants: int) -
         variants,
         float(OPERATIONS * pairs * variants),
     )
-    start, stop = cut(folder.samples)[0]
+    tiles = cut(folder.samples)
+    start, stop = tiles[0]
     cells = min(SLAB_CELLS[run.device.name], SLAB_VARIANTS * (stop - start))
     # Five expanded matrices, and those that a product makes for a while.
-    a_worker = BYTES_A_PAIR * (stop - start) ** 2 + 8 * 4 * cells
-    forecast(
-        2 * variants * folder.row_bytes + run.threads * a_worker,
+    workers.forecast(
+        run.device,
+        a_task=BYTES_A_PAIR * (stop - start) ** 2 + 8 * 4 * cells,
+        tasks=len(tiles) * (len(tiles) + 1) // 2,
+        # The calls are here, as they are read and in order; a worker has them, or tiles of them, too.
+        shared=variants * folder.row_bytes,
+        here=variants * folder.row_bytes,
         what=f"kinship of {folder.samples} samples at {variants} variants",
         remedy="Keep fewer variants (lower genomics.ld_prune.r2), or use fewer threads or a machine with more memory.",
     )

@@ -153,7 +153,7 @@ def test_the_operator_and_its_adjoint_belong_to_one_matrix(
     used[:2] = True
     table = rng.normal(size=(variants, 4)).astype(np.float32)
     table[:, 3] = 0
-    genotypes = ScaledGenotypes(folder, table, used, 7, resolve("cpu"), in_turn)
+    genotypes = ScaledGenotypes(folder, table, used, 7, resolve("cpu"), resolve("cpu"), in_turn)
     matrix = np.take_along_axis(table.astype(float), dosages.astype(int) % 4, axis=1)[:, used]
     one, two = rng.normal(size=(2, int(used.sum()), 2))
     forward = np.concatenate([part for _, part in genotypes.transpose_times(one)])

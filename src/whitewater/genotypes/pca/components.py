@@ -6,6 +6,7 @@ import logging
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +37,9 @@ from whitewater.genotypes.pca.scaled import (
     total_variance,
 )
 from whitewater.genotypes.pca.tracy_widom import TracyWidomTest, tracy_widom_test
+
+if TYPE_CHECKING:
+    from whitewater.engines.workers import Workers
 
 logger = logging.getLogger(__name__)
 Floats = npt.NDArray[np.float64]
@@ -88,10 +92,13 @@ def principal_components(
     *,
     settings: Pca,
     device: Device,
-    run_tasks: RunTasks,
-    threads: int,
+    local_device: Device,
+    workers: Workers,
 ) -> PrincipalComponents:
     """Compute the leading principal components of the samples ``used``, bool (samples,).
+
+    Passes over the genotypes are tasks of the workers, on ``device``; what comes between them is done here, on
+    ``local_device``.
 
     Eigenvalues are those of K = X X' / m; a component's sign is that of `oriented`.
 
@@ -99,30 +106,31 @@ def principal_components(
     there is not enough memory.
     """
     _check_samples(folder.path, int(used.sum()), settings.components)
+    run_tasks = partial(workers.map, ordered=True)
     counts = count_used(folder, used, device=device, run_tasks=run_tasks)
     scaled = scaling(counts, settings.scaling)
     _check_variants(folder.path, scaled.varying, settings.components)
     table = scaled_dosages(scaled, ploidy=folder.ploidy)
-    genotypes = ScaledGenotypes(folder, table, used, scaled.varying, device, run_tasks)
+    genotypes = ScaledGenotypes(folder, table, used, scaled.varying, device, local_device, run_tasks)
     total = total_variance(counts, table, varying=scaled.varying)
     del counts
-    spectrum = _decompose(genotypes, settings, total=total, threads=threads)
+    spectrum = _decompose(genotypes, settings, total=total, workers=workers)
     _check_rank(folder.path, spectrum)
     spectrum = replace(spectrum, vectors=oriented(spectrum.vectors))
     significance = _tracy_widom(spectrum.eigenvalues, spectrum.total_of_squares, total=total, genotypes=genotypes)
     return PrincipalComponents(genotypes, scaled, spectrum, significance)
 
 
-def _decompose(genotypes: ScaledGenotypes, settings: Pca, *, total: float, threads: int) -> Spectrum:
+def _decompose(genotypes: ScaledGenotypes, settings: Pca, *, total: float, workers: Workers) -> Spectrum:
     solver = forecast.choose_solver(forecast.size_of(genotypes, settings), settings)
-    forecast.check(genotypes, settings, solver, threads=threads)
+    forecast.check(genotypes, settings, solver, workers=workers)
     if solver == "gram":
         return _exact(genotypes, settings, total=total)
     return _randomized(genotypes, settings, total=total)
 
 
 def _exact(genotypes: ScaledGenotypes, settings: Pca, *, total: float) -> Spectrum:
-    device, size = genotypes.device, settings.components
+    device, size = genotypes.local_device, settings.components
     covariance = genotypes.covariance()
     values, vectors = (device.to_host(each) for each in device.xp.linalg.eigh(covariance))
     converged = np.ones(size, bool)
@@ -133,7 +141,7 @@ def _exact(genotypes: ScaledGenotypes, settings: Pca, *, total: float) -> Spectr
 
 
 def _randomized(genotypes: ScaledGenotypes, settings: Pca, *, total: float) -> Spectrum:
-    device = genotypes.device
+    device = genotypes.local_device
     width = forecast.block_width(settings, genotypes.samples)
     start = device.to_device(start_block(genotypes.used, width=width, seed=settings.seed))
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from whitewater.engines import memory
 from whitewater.genotypes.config import Pca
 from whitewater.genotypes.decode import SLAB_CELLS
 from whitewater.genotypes.folder import PIECE_BYTES
-from whitewater.genotypes.pca.scaled import LEAST_ROWS, ScaledGenotypes
+from whitewater.genotypes.pca.scaled import LEAST_ROWS, MOST_RANGES, ScaledGenotypes
+
+if TYPE_CHECKING:
+    from whitewater.engines.workers import Workers
 
 logger = logging.getLogger(__name__)
 Solver = Literal["gram", "randomized"]
@@ -71,7 +73,7 @@ def choose_solver(size: Size, settings: Pca) -> Solver:
     return "gram" if size.exact_seconds <= max(randomized, EXACT_SECONDS) else "randomized"
 
 
-def check(genotypes: ScaledGenotypes, settings: Pca, solver: Solver, *, threads: int) -> None:
+def check(genotypes: ScaledGenotypes, settings: Pca, solver: Solver, *, workers: Workers) -> None:
     """Log what the decomposition will cost, and refuse it where it will not fit into memory.
 
     Raises ResourceError if there is not enough memory; the message says what would fit.
@@ -91,11 +93,35 @@ def check(genotypes: ScaledGenotypes, settings: Pca, solver: Solver, *, threads:
     }[solver]
     what = f"PCA of {size.samples:,} samples x {genotypes.varying:,} variants by {method}"
     logger.info("%s: %s", what, work)
-    memory.forecast(peak_memory(genotypes, settings, solver, threads=threads), what=what, remedy=remedy)
+    need = memory_need(genotypes, settings, solver, at_once=min(MOST_RANGES, sum(workers.threads)))
+    # Between passes this process computes where the workers do, unless they are elsewhere.
+    shared = need.between_passes if genotypes.local_device.name == "gpu" else 0
+    workers.forecast(
+        genotypes.device,
+        a_task=need.a_task,
+        tasks=MOST_RANGES,
+        shared=shared,
+        here=need.waiting + need.between_passes - shared,
+        what=what,
+        remedy=remedy,
+    )
 
 
-def peak_memory(genotypes: ScaledGenotypes, settings: Pca, solver: Solver, *, threads: int) -> int:
-    """Return about the most bytes that the decomposition and what comes after it hold at once."""
+@dataclass(frozen=True)
+class MemoryNeed:
+    """About the most bytes that are held at once.
+
+    ``a_task`` by a task; ``waiting`` by results on the host that are to be added up, and what is known of the variants;
+    ``between_passes`` by the solver.
+    """
+
+    a_task: int
+    waiting: int
+    between_passes: int
+
+
+def memory_need(genotypes: ScaledGenotypes, settings: Pca, solver: Solver, *, at_once: int) -> MemoryNeed:
+    """Return the memory that the decomposition and what comes after it need, where so many tasks run at once."""
     size, folder = size_of(genotypes, settings), genotypes.folder
     slab = 4 * max(SLAB_CELLS[genotypes.device.name], LEAST_ROWS * size.columns)
     # A piece holds at least what a slab is looked up from: at most one byte for four of its own.
@@ -104,6 +130,7 @@ def peak_memory(genotypes: ScaledGenotypes, settings: Pca, solver: Solver, *, th
     width = size.columns if solver == "gram" else size.width
     result = 8 * width * size.columns
     basis = 2 * 8 * size.samples * size.width * settings.maximum_passes  # the blocks and their products
-    # Each task holds a sum and a product of float32; up to two results a thread wait to be added up.
-    passing = threads * (task + 2 * result) + (2 * threads + 1) * result
-    return variants + passing + (3 * result if solver == "gram" else basis)
+    # Each task holds a sum and a product of float32; up to two results a task wait to be added up.
+    return MemoryNeed(
+        task + 2 * result, variants + (2 * at_once + 1) * result, 3 * result if solver == "gram" else basis
+    )

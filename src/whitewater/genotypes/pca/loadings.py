@@ -63,7 +63,7 @@ def write_loadings(path: Path, found: PrincipalComponents, *, scaling: dict[str,
     rows, size = genotypes.folder.variants, len(spectrum.eigenvalues)
     values = _array(group, "loadings", shape=(rows, size), dtype=np.dtype(np.float32))
     weights = spectrum.vectors / np.sqrt(genotypes.varying * spectrum.eigenvalues)
-    for (start, stop), part in genotypes.transpose_times(genotypes.device.to_device(weights)):
+    for (start, stop), part in genotypes.transpose_times(genotypes.local_device.to_device(weights)):
         values[start:stop] = part
     for name, each in asdict(found.scaling).items():
         _array(group, name, shape=each.shape, dtype=each.dtype)[...] = each

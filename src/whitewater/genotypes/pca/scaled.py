@@ -104,7 +104,8 @@ class ScaledGenotypes:
     # bool (samples,). The rows of the other samples are left out of X; they cost as much time as if they were in it.
     used: npt.NDArray[np.bool_]
     varying: int  # m, the number of variants that are not constant
-    device: Device
+    device: Device  # where tasks compute
+    local_device: Device  # where their results are added up, and blocks are
     run_tasks: RunTasks
 
     @cached_property
@@ -113,12 +114,12 @@ class ScaledGenotypes:
         return int(self.used.sum())
 
     def covariance_times(self, block: Array) -> Array:
-        """Return X X' / m times a block, float64 (samples used, k), on the device: one pass over the genotypes."""
+        """Return X X' / m times a block, float64 (samples used, k), on the local device: a pass over the genotypes."""
         total = self._sum(_covariance_times, width=block.shape[1], block=self._columns(block))
         return self._used_rows(total.T) / self.varying
 
     def covariance(self) -> Array:
-        """Return X X' / m, float64 (samples used, samples used), on the device: one pass over the genotypes."""
+        """Return X X' / m, float64 (samples used, samples used), on the local device: one pass over the genotypes."""
         total = self._sum(_cross_products, width=self._empty.columns)
         return self._used_rows(self._used_rows(total).T) / self.varying
 
@@ -131,8 +132,8 @@ class ScaledGenotypes:
 
     @cached_property
     def _rows(self) -> Array:
-        """The rows of the samples used, on the device."""
-        return self.device.to_device(np.flatnonzero(self.used))
+        """The rows of the samples used, on the local device."""
+        return self.local_device.to_device(np.flatnonzero(self.used))
 
     @cached_property
     def _empty(self) -> Genotypes:
@@ -140,14 +141,14 @@ class ScaledGenotypes:
 
     def _columns(self, block: Array) -> npt.NDArray[np.float32]:
         """Bring rows of the samples used into the order of the columns of a slab, the others 0; on the host."""
-        xp = self.device.xp
+        xp = self.local_device.xp
         rows = xp.zeros((self.folder.samples, block.shape[1]), xp.float32)
         rows[self._rows] = block
-        return self.device.to_host(rows_in_column_order(rows, self._empty, xp))
+        return self.local_device.to_host(rows_in_column_order(rows, self._empty, xp))
 
     def _used_rows(self, columns: Array) -> Array:
-        """Undo `_columns`, for an array of the device."""
-        rows: Array = rows_in_sample_order(columns, self._empty, self.device.xp)[self._rows]
+        """Undo `_columns`, for an array of the local device."""
+        rows: Array = rows_in_sample_order(columns, self._empty, self.local_device.xp)[self._rows]
         return rows
 
     def _ranges(self, result_bytes: int) -> list[Range]:
@@ -163,7 +164,7 @@ class ScaledGenotypes:
         total = next(parts)
         for part in parts:
             total += part
-        return self.device.to_device(total)
+        return self.local_device.to_device(total)
 
 
 def _no_variants(folder: GenotypeFolder) -> Genotypes:

@@ -1,7 +1,6 @@
 """Step `outliers`: samples far from all others are taken out, and the components computed again, as smartpca does."""
 
 import logging
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,8 +35,8 @@ def outliers(run: Run[Outliers], *, packed: Path, samples: Path, selected: Outpu
                 table["used"].to_numpy(bool),
                 settings=settings,
                 device=run.device,
-                run_tasks=partial(workers.map, ordered=True),
-                threads=run.threads,
+                local_device=run.local_device,
+                workers=workers,
             )
             if not _take_out(table, found.scores, limit=run.settings.standard_deviations, number=number):
                 break

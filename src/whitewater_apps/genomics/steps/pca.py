@@ -1,7 +1,6 @@
 """Step `pca`: the principal components of the samples, their eigenvalues and their loadings."""
 
 import logging
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,8 +44,8 @@ def pca(
             table["used"].to_numpy(bool),
             settings=run.settings,
             device=run.device,
-            run_tasks=partial(workers.map, ordered=True),
-            threads=run.threads,
+            local_device=run.local_device,
+            workers=workers,
         )
         write_loadings(loadings, found, scaling=run.settings.scaling.model_dump())
     described = _described(found, run.settings)
