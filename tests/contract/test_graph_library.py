@@ -16,7 +16,7 @@ from tests.contract.device_array import recording
 from tests.contract.signatures import problems, recorded
 from tests.contract.strict_device import cupy_of_devices, on_device, on_host
 from tests.graphs import Graph, random_graph
-from whitewater.engines import Array
+from whitewater.engines import Array, gpu_memory
 from whitewater.errors import ResourceError
 from whitewater.graphs.communities_gpu import gpu_communities
 from whitewater.graphs.edges import Edges
@@ -92,15 +92,13 @@ def module(name: str, **members: Any) -> ModuleType:
 
 
 @pytest.fixture(autouse=True)
-def runtime(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+def libraries(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stand-ins for CuPy, cuDF and cuGraph on a GPU with a gigabyte of free memory."""
-    runtime = SimpleNamespace(memGetInfo=lambda: (10**9, 2 * 10**9))
+    monkeypatch.setattr(gpu_memory, "free_memory", lambda: 10**9)
     cupy = cupy_of_devices()
-    vars(cupy)["cuda"] = SimpleNamespace(runtime=runtime)
     cugraph = module("cugraph", Graph=LibraryGraph, pagerank=pagerank, leiden=communities, louvain=communities)
     for each in (cupy, module("cudf", DataFrame=Frame, Series=Frame), cugraph):
         monkeypatch.setitem(sys.modules, each.__name__, each)
-    return runtime
 
 
 def edges_of(graph: Graph, index: str) -> Edges:
@@ -148,8 +146,10 @@ def test_a_graph_without_edges_has_a_community_for_each_vertex() -> None:
     assert found.tolist() == [0, 1, 2]
 
 
-def test_the_library_is_left_out_where_memory_is_short_and_communities_are_refused(runtime: SimpleNamespace) -> None:
-    runtime.memGetInfo = lambda: (10**4, 10**9)
+def test_the_library_is_left_out_where_memory_is_short_and_communities_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(gpu_memory, "free_memory", lambda: 10**4)
     edges = edges_of(random_graph(VERTICES, 0.05), "int32")
     assert gpu_library_ranks(edges, damping=0.8, restart=None, tolerance=1e-9, iterations=9) is None
     with pytest.raises(ResourceError, match=r"communities\.method to none"):

@@ -7,8 +7,12 @@ import resource
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from whitewater.errors import ResourceError
+
+if TYPE_CHECKING:
+    from whitewater.engines.device import Device
 
 logger = logging.getLogger(__name__)
 PROCESS, GROUPS = Path("/proc/self"), Path("/sys/fs/cgroup")
@@ -34,12 +38,17 @@ def peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-def forecast(needed: int, *, what: str, remedy: str) -> None:
+def forecast(needed: int, *, what: str, remedy: str, device: Device | None = None) -> None:
     """Log how much memory this process will need, and refuse the work when there is less; see `Workers.forecast`.
+
+    The memory is the host's, or that of a ``device``.
 
     Raises ResourceError if ``needed`` bytes are not available.
     """
-    refuse_beyond(available(), needed, what=what, remedy=remedy)
+    if device is None or device.name == "cpu":
+        refuse_beyond(available(), needed, what=what, remedy=remedy)
+    else:
+        refuse_beyond(device.free_memory(), needed, of=device.memory_place(), what=what, remedy=remedy)
 
 
 def refuse_beyond(free: int, needed: int, *, of: str = "", what: str, remedy: str) -> None:

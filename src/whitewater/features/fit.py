@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whitewater.engines import memory
+from whitewater.engines import Device
 from whitewater.errors import InputError
 from whitewater.features.dataset import Dataset, Span, spans
 from whitewater.features.operator import Applying, Fitted, Fitting, Statistic
@@ -76,16 +76,17 @@ def learn(
     """
     if not dataset.rows:
         raise InputError("there are no rows to learn from. Check the source of the data.")
-    _forecast(plan, dataset, run.threads)
+    _forecast(plan, dataset, run.device, workers)
     learnt: list[dict[str, Fitted] | None] = [None] * len(plan.stages)
     while phase := _next_phase(plan, learnt):
         found: dict[tuple[int, str], Fitted] = {}
         lessons = phase
         while lessons:
             logger.info("a pass over the data learns %d statistics", len(lessons))
-            share = memory.available() * memory_share / min(run.threads, len(lessons))
+            # What is learnt is on the host, whatever the device.
+            share = memory_share * workers.room_for_a_task(Device(), tasks=len(lessons))
             material = Material(plan, learnt, dataset, Fitting(run.device, int(share), scratch))
-            results = list(_results(_longest_first(lessons, material), material, run, workers))
+            results = list(_results(_longest_first(lessons, material), material, workers))
             found |= {
                 (lesson.stage, lesson.statistic.name): each for lesson, each in results if isinstance(each, Fitted)
             }
@@ -111,12 +112,12 @@ def _next_phase(plan: Plan, learnt: list[dict[str, Fitted] | None]) -> list[Less
 
 
 def _results(
-    lessons: Sequence[Lesson], material: Material, run: Run[Any], workers: Workers
+    lessons: Sequence[Lesson], material: Material, workers: Workers
 ) -> Iterator[tuple[Lesson, Fitted | Statistic]]:
     """Yield what was learnt: a task is a statistic where they are many, or else a span of one."""
     cut = list(spans(material.dataset.parts(), rows=SPAN_ROWS))
     mapped = partial(workers.map, label="fit", ordered=True, shared={"material": material})
-    if len(lessons) >= run.threads or len(cut) == 1:
+    if len(lessons) >= sum(workers.threads) or len(cut) == 1:
         results = mapped(_observe_and_combine, [(lesson, cut) for lesson in lessons])
         yield from zip(lessons, results, strict=True)
         return
@@ -143,7 +144,7 @@ def _longest_first(lessons: Sequence[Lesson], material: Material) -> list[Lesson
     return sorted(lessons, key=lambda lesson: -sum(sizes[name] for name in material.columns(lesson)))
 
 
-def _forecast(plan: Plan, dataset: Dataset, threads: int) -> None:
+def _forecast(plan: Plan, dataset: Dataset, device: Device, workers: Workers) -> None:
     rows = max(part.rows for part in dataset.parts())
     read = [
         {
@@ -153,8 +154,10 @@ def _forecast(plan: Plan, dataset: Dataset, threads: int) -> None:
         for number, stage in enumerate(plan.stages)
         for share in stage.shares
     ]
-    memory.forecast(
-        min(threads, len(read)) * rows * max(map(len, read), default=0) * ROW_BYTES,
+    workers.forecast(
+        device,
+        a_task=rows * max(map(len, read), default=0) * ROW_BYTES,
+        tasks=len(read),
         what=f"fitting on row groups of up to {rows:,} rows",
         remedy="Make smaller row groups (recsys.fetch.row_group_rows), or take fewer threads.",
     )

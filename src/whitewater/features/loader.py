@@ -35,13 +35,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from whitewater.engines import memory, resolve
+from whitewater.engines import Device, memory
 from whitewater.errors import ConfigError
 from whitewater.features.feature_folder import Values, files_of
 from whitewater.tables.arrow_kinds import empty
 
 if TYPE_CHECKING:
-    from whitewater.engines.device import Array, Device
+    from whitewater.engines.device import Array
     from whitewater.features.feature_folder import FeatureFolder
     from whitewater.features.schema import Field
 
@@ -128,7 +128,7 @@ class Batches:
             raise ConfigError("batch_rows, threads and window_rows must be at least 1, and the seed at least 0.")
         if not 0 <= shard[0] < shard[1]:
             raise ConfigError(f"there is no shard {shard[0]} of {shard[1]}.")
-        self._device = device or resolve("cpu")
+        self._device = device or Device()
         self._matrices = _matrices(_fields(folder, columns))
         self._files, self._groups = files_of(folder)
         self._blocks = _blocks(self._groups[:, 2])
@@ -139,12 +139,19 @@ class Batches:
         self._rows = range(rows * index // shards, rows * (index + 1) // shards)
         # Where the numbers of each row group are, once it was read; no file may change as long as this is used.
         self._places: dict[int, list[list[Values]]] = {}
-        memory.forecast(
-            min(self.rows, (2 * threads + 1) * self._window_rows)
-            * sum(matrix.width * matrix.dtype.itemsize for matrix in self._matrices),
-            what=f"loading batches of {batch_rows:,} rows",
-            remedy="Lower window_rows, batch_rows or threads, or load fewer columns.",
-        )
+        self._forecast()
+
+    def _forecast(self) -> None:
+        row_bytes = sum(matrix.width * matrix.dtype.itemsize for matrix in self._matrices)
+        # A thread reads a window and puts its rows in another order on the host; a device gets it then.
+        windows = {self._device: self._threads + 1, Device(): 2 * self._threads + 1}
+        for device, count in windows.items():
+            memory.forecast(
+                min(self.rows, count * self._window_rows) * row_bytes,
+                what=f"loading batches of {self._batch_rows:,} rows",
+                remedy="Lower window_rows, batch_rows or threads, or load fewer columns.",
+                device=device,
+            )
 
     @property
     def columns(self) -> dict[str, tuple[str, ...]]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from whitewater.engines import memory
+from whitewater.engines.device import Device
 from whitewater.errors import InputError, IntegrityError
 from whitewater.features.categories.hashing import row_hash
 from whitewater.features.dataset import Dataset, Part, as_fitted, as_table, refuse_other_times, type_of
@@ -28,7 +28,7 @@ from whitewater.tables.columns import moved
 from whitewater.tables.parquet.writing import write_columns
 
 if TYPE_CHECKING:
-    from whitewater.engines.device import Array, Device
+    from whitewater.engines.device import Array
     from whitewater.engines.workers import Workers
     from whitewater.step import Run
     from whitewater.tables.columns import Block
@@ -84,16 +84,16 @@ class Transformation:
 
     def tables(self, dataset: Dataset, *, run: Run[Any], workers: Workers, training: bool) -> Iterator[pa.Table]:
         """Yield the results part by part, in order; a few parts are in memory at a time."""
-        shared = self.prepare(dataset, run=run, training=training)
-        parts, at_once = dataset.parts(), 2 * run.threads
+        shared = self.prepare(dataset, run=run, workers=workers, training=training)
+        parts, at_once = dataset.parts(), 2 * sum(workers.threads)
         for first in range(0, len(parts), at_once):
             some = parts[first : first + at_once]
             yield from workers.map(_table, some, label="transform", ordered=True, shared=shared)
 
-    def prepare(self, dataset: Dataset, *, run: Run[Any], training: bool) -> dict[str, Any]:
+    def prepare(self, dataset: Dataset, *, run: Run[Any], workers: Workers, training: bool) -> dict[str, Any]:
         """Check a dataset; return what `part_block` needs besides a part."""
         self.check(dataset.schema, training=training)
-        self._forecast(dataset, run.threads)
+        self._forecast(dataset, run.device, workers)
         return {"transformation": self, "dataset": dataset, "applying": Applying(run.device, training)}
 
     def part_block(self, part: Part, dataset: Dataset, applying: Applying) -> Block:
@@ -121,12 +121,14 @@ class Transformation:
     def _carried(self, schema: Schema) -> list[str]:
         return [name for name in self.carried if name in schema.names]
 
-    def _forecast(self, dataset: Dataset, threads: int) -> None:
+    def _forecast(self, dataset: Dataset, device: Device, workers: Workers) -> None:
         parts = dataset.parts()
         rows = max((part.rows for part in parts), default=0)
         columns = max(len(self.columns(training=True)), len(self.plan.outputs))
-        memory.forecast(
-            min(threads, len(parts)) * rows * columns * ROW_BYTES,
+        workers.forecast(
+            device,
+            a_task=rows * columns * ROW_BYTES,
+            tasks=len(parts),
             what=f"transforming parts of up to {rows:,} rows",
             remedy="Make smaller row groups (recsys.fetch.row_group_rows), or take fewer threads.",
         )
@@ -165,7 +167,7 @@ def write_in_order(
     ``tags`` say what columns that are carried along are for. Raises InputError if the data do not suit the
     transformation, IntegrityError if a row is lost, and ResourceError if a part does not fit into memory.
     """
-    shared = transformation.prepare(dataset, run=run, training=training)
+    shared = transformation.prepare(dataset, run=run, workers=workers, training=training)
     schema = tagged(transformation, dataset, tags or {})
     folder.mkdir(parents=True)
     shared |= {"folder": folder, "schema": schema, "row_group_rows": row_group_rows}
@@ -242,12 +244,15 @@ def write_shuffled(
     does, and IntegrityError if two rows have one number.
     """
     dataset, buckets = Dataset(log.path), max(1, -(-log.rows // BUCKET_ROWS))
-    shared = transformation.prepare(dataset, run=run, training=True)
+    shared = transformation.prepare(dataset, run=run, workers=workers, training=True)
     scratch, schema = folder / "scratch", tagged(transformation, dataset, log.tags)
     scratch.mkdir(parents=True)
     shuffle = Shuffle(ROW_ID, seed, buckets, scratch, schema, row_group_rows)
-    memory.forecast(
-        min(run.threads, buckets) * log.rows // buckets * len(schema.fields) * SHUFFLED_ROW_BYTES,
+    # Rows are sorted on the host, whatever the device.
+    workers.forecast(
+        Device(),
+        a_task=log.rows // buckets * len(schema.fields) * SHUFFLED_ROW_BYTES,
+        tasks=buckets,
         what=f"shuffling {log.rows:,} rows in {buckets} buckets",
         remedy="Take fewer threads.",
     )

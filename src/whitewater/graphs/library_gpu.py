@@ -24,12 +24,11 @@ def gpu_library_ranks(
     ``edges`` are those of all vertices, at least one; ``restart``, float64 (vertices,) on the host, is the
     personalization, if any. It is a result of the library's own tolerance and rounding, for a start.
     """
-    # What the library gives back stays with RMM's pool, which CUDA does not call free; our own edges and vectors of the
-    # vertices, for which there is as much room again, must fit beside it.
-    needed, free = library_bytes(edges) + 2 * edges.nbytes, GpuDevice().free_memory()
+    # Our own edges come after it, when RMM's pool has back what the library took.
+    needed, free = library_bytes(edges), GpuDevice().free_memory()
     if needed > free or len(edges.sources) > MOST_EDGES:
         logger.info(
-            "cuGraph takes %s edges at most, and with our own would need about %.2f GB of GPU memory; %.2f GB are free",
+            "cuGraph takes %s edges at most, and would need about %.2f GB of GPU memory; %.2f GB are free",
             f"{MOST_EDGES:,}",
             needed / 1e9,
             free / 1e9,

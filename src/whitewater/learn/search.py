@@ -150,7 +150,8 @@ def fold_bounds(rows: int, folds: int) -> list[tuple[int, int]]:
 
 def score_fold(task: FoldTask, *, forms: Forms, settings: Search, device: Device) -> FoldScore:
     """Fit a candidate on the rows outside a fold, and score it on those inside."""
-    group, candidate, fold, features, target = task
+    group, candidate, fold, *data = task
+    features, target = map(device.to_device, data)
     first, last = fold_bounds(len(target), settings.folds)[fold]
     inside, observed = features[first:last], target[first:last]
     features, target = (device.xp.concatenate([each[:first], each[last:]]) for each in (features, target))

@@ -88,6 +88,7 @@ def load_matrix(folder: FeatureFolder, names: Sequence[str], device: Device, *, 
         2 * rows * (len(names) + 1) * _CELL.itemsize,
         what=f"a matrix of {rows:,} rows and {len(names)} features",
         remedy="Lower recsys.train.maximum_rows.",
+        device=device,
     )
     xp = device.xp
     X, y = xp.empty((rows, len(names)), _CELL), xp.empty(rows, _CELL)

@@ -52,7 +52,8 @@ def train_service(task: TrainTask, *, which: FeatureSet, settings: Model, device
 
     The scores are those of the models as they are stored.
     """
-    service, chosen, features, target, pickup, later_features, observed, later_pickup = task
+    service, chosen, *data = task
+    features, target, pickup, later_features, observed, later_pickup = map(device.to_device, data)
     ridge, effects = fit_ridge(features, target, chosen[0], forms=which, device=device)
     fitted: Any = fit_forest(features, target, chosen[1], forms=which, settings=settings, device=device)
     forest = ForestModel(forest_as_treelite(fitted, device))

@@ -47,7 +47,7 @@ def test_every_row_group_is_in_one_task(
 ) -> None:
     path = tmp_path_factory.mktemp("plan") / "edges"
     folder = write_edges(path, np.arange(rows), np.arange(rows), group_rows=group_rows)
-    plan = plan_edges(folder, NONE, memory_gb=1, threads=threads, slice_rows=1000)
+    plan = plan_edges(folder, NONE, memory_gb=1, threads=threads, task_bytes=1 << 30, slice_rows=1000)
     found = [group for task in plan.tasks for group in task]
     assert found == folder.row_groups()
     assert len(plan.tasks) <= 4 * threads
@@ -61,14 +61,19 @@ def test_ids_that_lie_close_together_are_coded_as_distances(tmp_path: Path) -> N
         ("extreme", 2**63 - 1, None),
     ):
         write_edges(tmp_path / name, [5, -7], [last, 0])
-        assert plan_edges(open_edges(tmp_path / name), NONE, memory_gb=1, threads=1, slice_rows=1000).span == span
+        assert (
+            plan_edges(
+                open_edges(tmp_path / name), NONE, memory_gb=1, threads=1, task_bytes=1 << 30, slice_rows=1000
+            ).span
+            == span
+        )
 
 
 def test_vertices_without_edges_are_in_the_span(tmp_path: Path) -> None:
     vertices = np.array([-9, 3, 88], np.int64)
     table = pa.table({"vertex": pa.array(vertices)})
     folder = write_edges(tmp_path / "edges", [3], [3], vertices=table)
-    plan = plan_edges(folder, vertices, memory_gb=1, threads=1, slice_rows=1000)
+    plan = plan_edges(folder, vertices, memory_gb=1, threads=1, task_bytes=1 << 30, slice_rows=1000)
     assert plan.span == IdSpan(-9, 98)
 
 

@@ -11,6 +11,7 @@ from whitewater.engines import memory
 from whitewater.graphs.build.keys import CODES, IdSpan
 
 if TYPE_CHECKING:
+    from whitewater.engines import Device
     from whitewater.graphs.edges_folder import EdgesFolder
     from whitewater.graphs.vertex_ids import Ids
     from whitewater.io.folder import RowGroup
@@ -23,9 +24,9 @@ BUCKET_EDGES = 32 << 10
 MOST_BUCKETS = 1 << 10
 # Ids are coded as distances where these are at most so many times the ends of edges, or few anyway.
 SPARSEST, FEW_CODES = 8, 1 << 22
-# What edges take while they are encoded, besides their keys, where ids are numbered as they are met; and a vertex for
-# the arrays of the graph.
-HASHED_BYTES, VERTEX_BYTES = 56, 48
+# What edges take while they are encoded, besides their keys, where ids are numbered as they are met; an edge that a
+# task works on, at most; and a vertex for the arrays of the graph.
+HASHED_BYTES, WORK_BYTES, VERTEX_BYTES = 56, 200, 48
 SMALLEST_PIECE = 1 << 16
 # Slices of the device that are encoded, and merged, at once: what a GPU's memory holds a few times.
 PIECE_SLICES = 16
@@ -107,11 +108,13 @@ class Buckets:
         return ((self.codes - 1) >> self.shift) + 1
 
 
-def plan_edges(folder: EdgesFolder, vertices: Ids, *, memory_gb: float, threads: int, slice_rows: int) -> EdgePlan:
+def plan_edges(
+    folder: EdgesFolder, vertices: Ids, *, memory_gb: float, threads: int, task_bytes: int, slice_rows: int
+) -> EdgePlan:
     """Plan the work on a folder of edges and the ids of its vertices, ascending, as far as they are known.
 
-    ``memory_gb``, in GB, are for edges under way, 0: half of what is available; ``threads`` tasks run at once, and the
-    device likes ``slice_rows``.
+    ``memory_gb``, in GB, are for edges under way on the host, 0: half of what is available; ``threads`` tasks run at
+    once, each of which may take ``task_bytes`` of its device, which likes ``slice_rows``.
     """
     groups = folder.row_groups()
     budget = int(memory_gb * 1e9) if memory_gb else memory.available() // 2
@@ -126,18 +129,18 @@ def plan_edges(folder: EdgesFolder, vertices: Ids, *, memory_gb: float, threads:
         tasks=tuple(tuple(groups[start : start + size]) for start in range(0, len(groups), size)),
         budget=budget,
         threads=threads,
-        most=PIECE_SLICES * slice_rows,
+        most=max(SMALLEST_PIECE, min(PIECE_SLICES * slice_rows, task_bytes // WORK_BYTES)),
     )
 
 
-def check_memory(plan: EdgePlan, *, vertices: int) -> int:
-    """Log how much memory the work will need, refuse it if that is not there, and return it in bytes.
+def check_memory(plan: EdgePlan, device: Device, *, vertices: int) -> int:
+    """Log how much memory of the host the work will need, refuse it if that is not there, and return it in bytes.
 
     Raises ResourceError if there is not enough memory; the message says what can be done.
     """
     edges = min(plan.budget, plan.in_memory_bytes)
     marks = 0 if plan.span is None else plan.span.words * (8 * (plan.threads + 1) + 4)
-    hashed = 0 if plan.span else plan.threads * min(plan.piece_rows, plan.rows) * HASHED_BYTES
+    hashed = 0 if plan.span or device.name == "gpu" else plan.threads * min(plan.piece_rows, plan.rows) * HASHED_BYTES
     needed = edges + marks + hashed + vertices * (VERTEX_BYTES + (8 if plan.weighted else 0))
     memory.forecast(
         needed,

@@ -6,12 +6,14 @@ nor need it be with another version of a library; the trustworthiness is about t
 """
 
 import logging
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from whitewater.engines import Device
 from whitewater.errors import ConfigError, IntegrityError
 from whitewater.io.folder import Files
 from whitewater.io.store import write_json
@@ -44,7 +46,8 @@ def umap(run: Run[Umap], *, pcs: Path, embedding: Output, quality: Output) -> No
     table, settings = PCS.table(pcs).to_pandas(), run.settings
     scores = leading_scores(table, components=settings.components)
     if len(table) > settings.neighbors:
-        places = lay_out(run, scores)
+        with run.workers(small=True) as workers:
+            places = next(workers.map(partial(lay_out, settings=settings, device=run.device), [scores], label="umap"))
         measured = measure(scores, places, neighbors=settings.neighbors, seed=settings.seed)
     else:
         logger.warning("no map is made: %d samples are not more than genomics.umap.neighbors, %d", len(table),
@@ -75,9 +78,8 @@ def leading_scores(table: "pd.DataFrame", *, components: int | None) -> npt.NDAr
     return np.ascontiguousarray(table[[f"PC{number}" for number in range(1, components + 1)]], dtype=np.float32)
 
 
-def lay_out(run: Run[Umap], scores: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+def lay_out(scores: npt.NDArray[np.float32], *, settings: Umap, device: Device) -> npt.NDArray[np.float64]:
     """Return the places of the samples on the map, float64 (samples, 2)."""
-    settings, device = run.settings, run.device
     estimator = estimators.umap(
         device, neighbors=settings.neighbors, minimum_distance=settings.minimum_distance, seed=settings.seed
     )

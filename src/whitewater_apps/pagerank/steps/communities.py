@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from whitewater.engines import Device, memory
+from whitewater.engines import Device
+from whitewater.engines.workers import Workers
 from whitewater.errors import IntegrityError
 from whitewater.graphs.communities import communities_bytes, find_communities
 from whitewater.graphs.components import components
@@ -51,9 +52,9 @@ def communities(run: Run[Communities], *, graph: Path, ranks: Path, vertices: Ou
     """
     folder = open_graph(graph)
     rank = _read_ranks(ranks, folder)
-    needed = _forecast(folder, run.settings)
     find = partial(find_groups, settings=run.settings, device=run.device)
     with run.workers(small=folder.edges < SMALL_EDGES) as workers:
+        needed = _forecast(folder, run.settings, run.device, workers)
         found = next(workers.map(find, [graph.resolve()], label="components and communities"))
     described = _described(found, run.settings)
     _write_vertices(vertices, folder, rank, found)
@@ -130,15 +131,15 @@ def _blocks(folder: GraphFolder) -> Iterator[tuple[int, Edges]]:
     return ((start, edges.between(start, stop)) for start, stop in folder.ranges())
 
 
-def _forecast(folder: GraphFolder, settings: Communities) -> int:
-    """Refuse what will not fit; return about how many bytes are needed."""
+def _forecast(folder: GraphFolder, settings: Communities, device: Device, workers: Workers) -> int:
+    """Refuse what will not fit on the host; return about how many bytes are needed. A GPU is asked by who uses it."""
     needed = COLUMNS * 8 * folder.vertices
     wanted, remedy = "components", "Use a machine with more memory."
     if settings.method != "none":
-        needed += communities_bytes(_edges(folder))
+        needed += 0 if device.name == "gpu" else communities_bytes(_edges(folder))
         wanted, remedy = f"components and {settings.method} communities", "Set communities.method to none."
     what = f"{wanted} of {folder.vertices:,} vertices and {folder.edges:,} edges"
-    memory.forecast(needed, what=what, remedy=remedy)
+    workers.forecast(Device(), a_task=needed, tasks=1, what=what, remedy=remedy)
     return needed
 
 

@@ -102,14 +102,20 @@ def renumber(run: Run[Renumber], *, edges: Path, graph: Output, summary: Output)
     known = np.empty(0, np.int64) if table is None else table["vertex"].to_numpy()
     if not folder.edges and not len(known):
         raise InputError(f"{edges}: no vertices: there are no edges and no table of vertices. Check the source.")
-    plan = plan_edges(
-        folder, known, memory_gb=run.settings.memory_gb, threads=run.threads, slice_rows=run.device.slice_rows
-    )
     graph.mkdir(parents=True, exist_ok=True)
     with (
         TemporaryDirectory(prefix="under-way-", dir=graph) as spool,
-        run.workers(small=plan.entries < SMALL) as workers,
+        run.workers(small=folder.edges << (not folder.directed) < SMALL) as workers,
     ):
+        threads = sum(workers.threads)
+        plan = plan_edges(
+            folder,
+            known,
+            memory_gb=run.settings.memory_gb,
+            threads=threads,
+            task_bytes=workers.room_for_a_task(run.device, tasks=threads),
+            slice_rows=run.device.slice_rows,
+        )
         work = Work(run, plan, workers, Path(spool) if plan.spills else None)
         # The forecast is of what comes on top of the libraries and the workers.
         run.note(memory_before_bytes=memory.peak(), edges_on_disk=plan.spills)
@@ -134,7 +140,7 @@ def _number_vertices(work: Work, known: Ids) -> Numbered:
 def _by_marks(work: Work, span: IdSpan, known: Ids) -> Numbered:
     """Encode ids as distances; the marks of those that occur give the numbers."""
     vertices = min(span.size, 2 * work.plan.rows + len(known))
-    work.run.note(memory_forecast_bytes=check_memory(work.plan, vertices=vertices))
+    work.run.note(memory_forecast_bytes=check_memory(work.plan, work.run.device, vertices=vertices))
     buckets = work.plan.buckets(span.size)
     marks = np.zeros(span.words, np.uint64)
     mark_ids(known, span, marks)
@@ -148,7 +154,7 @@ def _by_marks(work: Work, span: IdSpan, known: Ids) -> Numbered:
 
 def _by_words(work: Work, known: Ids) -> Numbered:
     """Encode the ids of each piece on their own; the union of all ids gives the numbers."""
-    check_memory(work.plan, vertices=len(known))
+    check_memory(work.plan, work.run.device, vertices=len(known))
     words: list[Words] = []
 
     def found() -> Iterator[Ids]:
@@ -160,7 +166,7 @@ def _by_words(work: Work, known: Ids) -> Numbered:
     ids = _union(found())
     if len(ids) > CODES:
         raise ResourceError(f"there are {len(ids):,} vertices, but at most {CODES:,} can be numbered. Leave some out.")
-    work.run.note(memory_forecast_bytes=check_memory(work.plan, vertices=len(ids)))
+    work.run.note(memory_forecast_bytes=check_memory(work.plan, work.run.device, vertices=len(ids)))
     buckets = work.plan.buckets(len(ids))
     pieces = list(work.map(number, range(len(words)), words=words, ids=ids, buckets=buckets, spool=work.spool))
     return Numbered(pieces, buckets, ids, CodeNumbers(np.empty(0, np.uint64), np.empty(0, np.uint32)))

@@ -8,6 +8,7 @@ are enough; the quality is that on the test rows, which are later than both.
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +49,23 @@ def train(run: Run[Train], *, train: Path, valid: Path, test: Path, metrics: Out
     Raises InputError if there are no features, there are no training or test rows, or the former are all of one label;
     ResourceError if the features do not fit into memory.
     """
-    folders = [open_features(path) for path in (train, valid, test)]
+    paths = {"train": train.resolve(), "valid": valid.resolve(), "test": test.resolve()}
+    with run.workers(small=True) as workers:
+        found = next(workers.map(partial(learn, run=run), [list(paths.values())], label="train"))
+    for name, part in found["parts"].items():
+        if part["rows"] < part["of"]:
+            logger.warning(
+                "%s: %d of %d rows are used, evenly drawn (recsys.train.maximum_rows)",
+                paths[name].name, part["rows"], part["of"],
+            )  # fmt: skip
+    write_json(metrics, found)
+    features = sum(map(len, found["groups"].values()))
+    run.note(rows={name: part["rows"] for name, part in found["parts"].items()}, features=features)
+
+
+def learn(paths: Sequence[Path], *, run: Run[Train]) -> dict[str, Any]:
+    """Return the metrics of models of three folders of features: those of training, validation and test rows."""
+    folders = [open_features(path) for path in paths]
     groups = groups_of(folders[0])
     parts = _load(run, folders, [name for names in groups.values() for name in names])
     _refuse_what_tells_nothing(parts)
@@ -60,22 +77,15 @@ def train(run: Run[Train], *, train: Path, valid: Path, test: Path, metrics: Out
     if run.settings.without_each_group and len(others) > 1:
         sets |= {WITHOUT + group: [name for name in engineered if name not in groups[group]] for group in others}
     measured = {field.name for field in folders[0].schema if CATEGORICAL not in field.tags}
-    found = {
+    models = {
         "logistic_regression": _qualities(parts, _only(sets, measured), _fit_regression, run),
         "boosted_trees": _qualities(parts, sets, _fit_trees, run),
     }
-    write_json(metrics, {"parts": _parts(parts), "groups": groups, "models": found})
-    run.note(rows={name: len(getattr(parts, name).y) for name in ("train", "valid", "test")}, features=len(parts.names))
+    return {"parts": _parts(parts), "groups": groups, "models": models}
 
 
 def _load(run: Run[Train], folders: Sequence[FeatureFolder], names: Sequence[str]) -> Parts:
     loaded = [load_matrix(each, names, run.device, maximum_rows=run.settings.maximum_rows) for each in folders]
-    for folder, matrix in zip(folders, loaded, strict=True):
-        if len(matrix.y) < matrix.of:
-            logger.warning(
-                "%s: %d of %d rows are used, evenly drawn (recsys.train.maximum_rows)",
-                folder.path.name, len(matrix.y), matrix.of,
-            )  # fmt: skip
     return Parts(tuple(names), *loaded)
 
 

@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 
-from whitewater.engines import memory
 from whitewater.engines.workers import Workers
 from whitewater.io.store import write_json
 from whitewater.learn.evaluate import CONFIDENCE
@@ -65,12 +64,8 @@ def model(run: Run[Model], *, trips: Path, zones: Path, model: Output) -> None:
     table = read_zones(zones)
     which = FeatureSet(run.settings.features, table.boroughs)
     groups = row_groups(trips)
-    memory.forecast(
-        _expected_memory(groups, which, run.settings, threads=run.threads),
-        what="the tip model",
-        remedy="Set taxi.model.max_rows to fewer trips.",
-    )
     with run.workers() as workers:
+        _forecast(groups, which, run, workers)
         run_tasks: RunTasks = workers.map
         splits = _splits(groups, run, which=which, zones=table, run_tasks=run_tasks)
         reasons = {service: _reason_to_skip(split, run.settings) for service, split in splits.items()}
@@ -93,18 +88,28 @@ def model(run: Run[Model], *, trips: Path, zones: Path, model: Output) -> None:
     run.note(trips={service: split.trips for service, split in splits.items()}, fitted=list(ready))
 
 
-def _expected_memory(groups: Sequence[RowGroup], which: FeatureSet, settings: Model, *, threads: int) -> int:
-    """Return the bytes that the step takes at most, beside what Python and its libraries take."""
+def _forecast(groups: Sequence[RowGroup], which: FeatureSet, run: Run[Model], workers: Workers) -> None:
+    """Refuse what does not fit into memory, beside what Python and its libraries take."""
+    settings = run.settings
     width, columns = len(which.features), len(which.linear_columns())
     rows = [sum(group.rows for group in groups if group.service in (None, service)) for service in services(groups)]
     sampled = [min(each, settings.max_rows) for each in rows]
     largest = max(sampled, default=0)
-    reading = threads * max((group.rows for group in groups), default=0) * _BYTES_A_ROW
-    # Samples lie on the workers, too; while one is drawn, up to three times its rows are held, and then copied.
-    samples = (2 * sum(sampled) + 6 * largest) * (width + 3) * 8
+    reading = max((group.rows for group in groups), default=0) * _BYTES_A_ROW
     # A ridge task holds its features and its columns, and makes a few temporary columns.
-    fitting = threads * largest * (2 * width + columns + 4) * 8
-    return samples + max(reading, fitting)
+    fitting = largest * (2 * width + columns + 4) * 8
+    grid = len(settings.ridge_alphas) + len(settings.forest.trees) * len(settings.forest.depths)
+    row_bytes = (width + 3) * 8
+    workers.forecast(
+        run.device,
+        a_task=max(reading, fitting),
+        tasks=max(len(groups), grid * settings.folds * len(sampled)),
+        shared=sum(sampled) * row_bytes,
+        # While a sample is drawn, up to three times its rows are held, and then copied.
+        here=(sum(sampled) + 6 * largest) * row_bytes,
+        what="the tip model",
+        remedy="Set taxi.model.max_rows to fewer trips.",
+    )
 
 
 def _fitted_metrics(split: Split, found: Sequence[FoldScore], trained: Trained) -> dict[str, Any]:
@@ -180,7 +185,7 @@ def _train(
     """Place features, target and pickup times of both parts on the workers once, then search, fit and test there."""
     placed: dict[Service, tuple[Any, ...]] = {
         service: tuple(
-            workers.place(run.device.to_device(array))
+            workers.place(run.local_device.to_device(array))
             for part in (split.training, split.held_out)
             for array in (part.features, part.target, part.time)
         )
