@@ -20,7 +20,6 @@ from tests.genotype_stores import Sites, write_plink
 from tests.genotype_structures import simulate
 from whitewater.config.base import Section
 from whitewater.engines import Device, resolve
-from whitewater.engines.config import Cluster
 from whitewater.genotypes import folder as genotype_folder
 from whitewater.genotypes import kinship
 from whitewater.genotypes.config import Pca, Relatedness
@@ -119,10 +118,9 @@ def small_blocks() -> Iterator[None]:
 
 def run_steps(device: Device, *, inputs: Inputs, results: Path, client: Client) -> Path:
     """Run the steps one after the other for both ploidies; return the folder of their outputs."""
-    workers = Cluster(kind="attach", address=client.scheduler_info()["address"])
 
     def step(function: Callable[..., None], *, settings: Section, **paths: Path) -> None:
-        function(Run("genomics", function.__name__, device, settings, cluster_settings=workers), **paths)
+        function(Run("genomics", function.__name__, device, settings), **paths)
 
     _run_diploids(step, inputs, results / "diploid")
     _run_triploids(step, inputs, results / "triploid")
