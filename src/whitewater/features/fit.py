@@ -76,7 +76,7 @@ def learn(
     """
     if not dataset.rows:
         raise InputError("there are no rows to learn from. Check the source of the data.")
-    _forecast(plan, dataset, run.device, workers)
+    forecast(plan, dataset, run.device, workers)
     learnt: list[dict[str, Fitted] | None] = [None] * len(plan.stages)
     while phase := _next_phase(plan, learnt):
         found: dict[tuple[int, str], Fitted] = {}
@@ -144,7 +144,8 @@ def _longest_first(lessons: Sequence[Lesson], material: Material) -> list[Lesson
     return sorted(lessons, key=lambda lesson: -sum(sizes[name] for name in material.columns(lesson)))
 
 
-def _forecast(plan: Plan, dataset: Dataset, device: Device, workers: Workers) -> None:
+def forecast(plan: Plan, dataset: Dataset, device: Device, workers: Workers) -> None:
+    """Refuse row groups that do not fit into the memory of the device."""
     rows = max(part.rows for part in dataset.parts())
     read = [
         {

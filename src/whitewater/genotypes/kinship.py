@@ -106,7 +106,7 @@ def kinship_of_pairs(
     ResourceError
         If the calls of these variants, and a pair of tiles for each worker, do not fit into memory.
     """
-    _forecast(run, folder, workers, variants=len(rows))
+    forecast(run, folder, workers, variants=len(rows))
     genotypes, complete = _read_kept(folder, rows, workers)
     work = partial(compare_tiles, complete=complete, threshold=threshold, device=run.device)
     pairs = _pairs_of_tiles(folder.samples)
@@ -149,7 +149,7 @@ def _pairs_of_tiles(samples: int) -> list[tuple[Tile, Tile]]:
     return [*different, *((tile, tile) for tile in tiles)]
 
 
-def _forecast(run: Run[Relatedness], folder: GenotypeFolder, workers: Workers, *, variants: int) -> None:
+def forecast(run: Run[Relatedness], folder: GenotypeFolder, workers: Workers, *, variants: int) -> None:
     """Log how much work there is, and refuse what does not fit into memory."""
     pairs = folder.samples * (folder.samples - 1) // 2
     logger.info(

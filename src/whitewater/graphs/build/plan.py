@@ -11,7 +11,6 @@ from whitewater.engines import memory
 from whitewater.graphs.build.keys import CODES, IdSpan
 
 if TYPE_CHECKING:
-    from whitewater.engines import Device
     from whitewater.graphs.edges_folder import EdgesFolder
     from whitewater.graphs.vertex_ids import Ids
     from whitewater.io.folder import RowGroup
@@ -114,7 +113,7 @@ def plan_edges(
     """Plan the work on a folder of edges and the ids of its vertices, ascending, as far as they are known.
 
     ``memory_gb``, in GB, are for edges under way on the host, 0: half of what is available; ``threads`` tasks run at
-    once, each of which may take ``task_bytes`` of its device, which likes ``slice_rows``.
+    once, each of which may take ``task_bytes``, and the device likes ``slice_rows``.
     """
     groups = folder.row_groups()
     budget = int(memory_gb * 1e9) if memory_gb else memory.available() // 2
@@ -133,14 +132,16 @@ def plan_edges(
     )
 
 
-def check_memory(plan: EdgePlan, device: Device, *, vertices: int) -> int:
+def check_memory(plan: EdgePlan, *, vertices: int, tasks_here: bool) -> int:
     """Log how much memory of the host the work will need, refuse it if that is not there, and return it in bytes.
+
+    ``tasks_here``: tasks take it, too, and not that of a GPU.
 
     Raises ResourceError if there is not enough memory; the message says what can be done.
     """
     edges = min(plan.budget, plan.in_memory_bytes)
     marks = 0 if plan.span is None else plan.span.words * (8 * (plan.threads + 1) + 4)
-    hashed = 0 if plan.span or device.name == "gpu" else plan.threads * min(plan.piece_rows, plan.rows) * HASHED_BYTES
+    hashed = 0 if plan.span or not tasks_here else plan.threads * min(plan.piece_rows, plan.rows) * HASHED_BYTES
     needed = edges + marks + hashed + vertices * (VERTEX_BYTES + (8 if plan.weighted else 0))
     memory.forecast(
         needed,

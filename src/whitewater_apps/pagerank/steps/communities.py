@@ -54,7 +54,7 @@ def communities(run: Run[Communities], *, graph: Path, ranks: Path, vertices: Ou
     rank = _read_ranks(ranks, folder)
     find = partial(find_groups, settings=run.settings, device=run.device)
     with run.workers(small=folder.edges < SMALL_EDGES) as workers:
-        needed = _forecast(folder, run.settings, run.device, workers)
+        needed = forecast(folder, run.settings, run.device, workers)
         found = next(workers.map(find, [graph.resolve()], label="components and communities"))
     described = _described(found, run.settings)
     _write_vertices(vertices, folder, rank, found)
@@ -131,7 +131,7 @@ def _blocks(folder: GraphFolder) -> Iterator[tuple[int, Edges]]:
     return ((start, edges.between(start, stop)) for start, stop in folder.ranges())
 
 
-def _forecast(folder: GraphFolder, settings: Communities, device: Device, workers: Workers) -> int:
+def forecast(folder: GraphFolder, settings: Communities, device: Device, workers: Workers) -> int:
     """Refuse what will not fit on the host; return about how many bytes are needed. A GPU is asked by who uses it."""
     needed = COLUMNS * 8 * folder.vertices
     wanted, remedy = "components", "Use a machine with more memory."

@@ -61,6 +61,10 @@ class Work:
         shared["device"], label = self.run.device, function.__name__
         return self.workers.map(function, tasks, label=label, ordered=ordered, shared=shared)
 
+    def check_memory(self, *, vertices: int) -> int:
+        """Refuse what does not fit, see `whitewater.graphs.build.plan.check_memory`."""
+        return check_memory(self.plan, vertices=vertices, tasks_here=self.run.device.name == "cpu")
+
 
 @dataclass(frozen=True)
 class Numbered:
@@ -140,7 +144,7 @@ def _number_vertices(work: Work, known: Ids) -> Numbered:
 def _by_marks(work: Work, span: IdSpan, known: Ids) -> Numbered:
     """Encode ids as distances; the marks of those that occur give the numbers."""
     vertices = min(span.size, 2 * work.plan.rows + len(known))
-    work.run.note(memory_forecast_bytes=check_memory(work.plan, work.run.device, vertices=vertices))
+    work.run.note(memory_forecast_bytes=work.check_memory(vertices=vertices))
     buckets = work.plan.buckets(span.size)
     marks = np.zeros(span.words, np.uint64)
     mark_ids(known, span, marks)
@@ -154,7 +158,7 @@ def _by_marks(work: Work, span: IdSpan, known: Ids) -> Numbered:
 
 def _by_words(work: Work, known: Ids) -> Numbered:
     """Encode the ids of each piece on their own; the union of all ids gives the numbers."""
-    check_memory(work.plan, work.run.device, vertices=len(known))
+    work.check_memory(vertices=len(known))
     words: list[Words] = []
 
     def found() -> Iterator[Ids]:
@@ -166,7 +170,7 @@ def _by_words(work: Work, known: Ids) -> Numbered:
     ids = _union(found())
     if len(ids) > CODES:
         raise ResourceError(f"there are {len(ids):,} vertices, but at most {CODES:,} can be numbered. Leave some out.")
-    work.run.note(memory_forecast_bytes=check_memory(work.plan, work.run.device, vertices=len(ids)))
+    work.run.note(memory_forecast_bytes=work.check_memory(vertices=len(ids)))
     buckets = work.plan.buckets(len(ids))
     pieces = list(work.map(number, range(len(words)), words=words, ids=ids, buckets=buckets, spool=work.spool))
     return Numbered(pieces, buckets, ids, CodeNumbers(np.empty(0, np.uint64), np.empty(0, np.uint32)))

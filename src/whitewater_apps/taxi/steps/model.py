@@ -65,7 +65,7 @@ def model(run: Run[Model], *, trips: Path, zones: Path, model: Output) -> None:
     which = FeatureSet(run.settings.features, table.boroughs)
     groups = row_groups(trips)
     with run.workers() as workers:
-        _forecast(groups, which, run, workers)
+        forecast(groups, which, run, workers)
         run_tasks: RunTasks = workers.map
         splits = _splits(groups, run, which=which, zones=table, run_tasks=run_tasks)
         reasons = {service: _reason_to_skip(split, run.settings) for service, split in splits.items()}
@@ -88,7 +88,7 @@ def model(run: Run[Model], *, trips: Path, zones: Path, model: Output) -> None:
     run.note(trips={service: split.trips for service, split in splits.items()}, fitted=list(ready))
 
 
-def _forecast(groups: Sequence[RowGroup], which: FeatureSet, run: Run[Model], workers: Workers) -> None:
+def forecast(groups: Sequence[RowGroup], which: FeatureSet, run: Run[Model], workers: Workers) -> None:
     """Refuse what does not fit into memory, beside what Python and its libraries take."""
     settings = run.settings
     width, columns = len(which.features), len(which.linear_columns())
