@@ -98,8 +98,9 @@ class Source:
 
     def _of(self, body: Sequence[ast.stmt]) -> Part:
         imports = [(module, name) for each in _imports(body) for module, name, _ in self._units(each)]
-        text = "\n".join(map(ast.dump, body))
-        return Part(hashlib.sha256(text.encode()).hexdigest(), [*imports, *self._packages()])
+        words: list[str] = []
+        _describe([*body], words)
+        return Part(hashlib.sha256("\n".join(words).encode()).hexdigest(), [*imports, *self._packages()])
 
     def _definition(self, name: str) -> Part:
         """Return a definition, with the statements that define nothing.
@@ -164,6 +165,20 @@ def _source_path(module: str, folder: Path) -> tuple[Path, Path] | None:
             if path.is_file():
                 return path, each
     return None
+
+
+def _describe(tree: Any, words: list[str]) -> None:
+    """Say all of a tree but where it stands in its file; `ast.dump` takes twice as long."""
+    if isinstance(tree, ast.AST):
+        words.append(type(tree).__name__)
+        for name in tree._fields:
+            _describe(getattr(tree, name, None), words)
+    elif isinstance(tree, list):
+        words.append(f"[{len(tree)}")
+        for each in tree:
+            _describe(each, words)
+    else:
+        words.append(repr(tree))
 
 
 def _without_what_is_not_run(body: Sequence[Any], *, lazy: bool) -> list[Any]:
