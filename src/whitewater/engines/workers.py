@@ -35,6 +35,7 @@ logger = logging.getLogger(__name__)
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 PROGRESS_SECONDS = 5.0
+RECOMPUTED_BYTES = 10_000_000
 
 
 class Workers(ABC):
@@ -239,7 +240,12 @@ class DaskWorkers(Workers):
         return found
 
     def place(self, value: Any) -> Any:
-        # In a list, since Dask takes apart a value that is a list or a dictionary.
+        from dask.sizeof import sizeof
+
+        # Where the only worker that held it died, a task runs again, but scattered data are lost. What a task is given
+        # stays with the scheduler, though. Dask takes apart a value that is a list or a dictionary, but no function.
+        if sizeof(value) < RECOMPUTED_BYTES:
+            return self.client.submit(partial(_itself, value), pure=False)
         return self.client.scatter([value], broadcast=True, hash=False)[0]
 
     def hold(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
@@ -269,3 +275,7 @@ class DaskWorkers(Workers):
         addresses = list(self._workers)
         found = self.client.run(function, workers=addresses)
         return [found[address] for address in addresses]
+
+
+def _itself(value: Any) -> Any:
+    return value

@@ -212,3 +212,16 @@ def test_attach_to_a_missing_scheduler_file_says_how_to_start_one(tmp_path: Path
         attach(settings),
     ):
         pass
+
+
+def test_what_was_placed_outlives_the_only_worker_that_held_it() -> None:
+    with opened("processes", threads=1) as workers:
+        placed = workers.place({"divisor": 4})
+        assert list(workers.map(quotient, [(7, placed)], label="before")) == [1]
+        psutil.Process(*workers.call_on_each(os.getpid)).kill()
+        assert list(workers.map(quotient, [(9, placed)], label="after")) == [2]
+
+
+def quotient(task: tuple[int, dict[str, int]]) -> int:
+    number, of = task
+    return number // of["divisor"]
