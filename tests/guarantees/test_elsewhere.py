@@ -46,7 +46,12 @@ def run_module(clone: Clone, snakefile: str, *arguments: str) -> Path:
 def commit(folder: Path) -> None:
     """Put all files of a folder into a repository of git."""
     identity = ("-c", "user.name=test", "-c", "user.email=test@example.org")
-    for command in (("init", "--quiet"), ("add", "--all"), (*identity, "commit", "--quiet", "--message", "all")):
+    commands = (
+        ("init", "--quiet", "--initial-branch=main"),
+        ("add", "--all"),
+        (*identity, "commit", "--quiet", "--message", "all"),
+    )
+    for command in commands:
         subprocess.run(["git", *command], cwd=folder, check=True)
 
 
@@ -98,10 +103,37 @@ def test_a_changed_rule_runs_with_what_it_does_not_name_as_before(fresh: Clone) 
     assert (fresh / quality).exists()
 
 
-def test_a_module_of_a_clone_of_git_runs_with_the_library_that_is_installed(fresh: Clone) -> None:
+@pytest.fixture
+def committed(fresh: Clone) -> Clone:
+    """A clone that is a repository of git, with all that it needs."""
     for linked in ("src", "envs"):
         (fresh / linked).unlink()
         shutil.copytree(ROOT / linked, fresh / linked, ignore=shutil.ignore_patterns("__pycache__"))
     commit(fresh.folder)
-    folder = run_module(fresh, f"git+file://{fresh.folder}/workflows/taxi/Snakefile@HEAD", "--", INPUTS)
+    return fresh
+
+
+def test_a_module_of_a_clone_of_git_runs_with_the_library_that_is_installed(committed: Clone) -> None:
+    folder = run_module(committed, f"git+file://{committed.folder}/workflows/taxi/Snakefile@HEAD", "--", INPUTS)
     assert (folder / INPUTS).exists()
+
+
+def test_a_module_of_github_has_the_applications_that_the_configuration_names(
+    committed: Clone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beside = committed.folder.parent
+    (beside / "hosted/someone").mkdir(parents=True)
+    (beside / "hosted/someone/whitewater").symlink_to(committed.folder)
+    # Git looks for what is on github.com in that folder.
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", f"url.file://{beside}/hosted/.insteadOf")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", "https://github.com/")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(beside / "cache"))
+    monkeypatch.delenv("GITHUB_TOKEN", raising=False)
+    mine = beside / "mine.smk"
+    hosted = 'github("someone/whitewater", path="Snakefile", branch="main")'
+    mine.write_text(MODULE.format(snakefile="").replace('""', hosted).replace("taxi", "all_of_them"))
+    ended = run(committed, "--directory", str(beside), "--snakefile", str(mine), "--dry-run")
+    assert ended.status == 0, ended.terminal
+    assert {"all_of_them_taxi_fetch", "all_of_them_taxi_manifest"} <= ended.jobs
+    assert not any("genomics" in job for job in ended.jobs)
