@@ -12,6 +12,7 @@ sys.path[:] = [*_packages, *(folder for folder in sys.path if folder not in _pac
 from whitewater.application import applications, declared, in_project
 from whitewater.config_files import project_files, read_source
 from whitewater.engines.choose import choose
+from whitewater.engines.config import Cluster
 from whitewater.engines.gpu_check import describe_auto, require_device
 from whitewater.errors import WhitewaterError
 from whitewater.io.local_files import files_in
@@ -117,6 +118,8 @@ onstart:
     if _device_asked_for == "auto":
         print(describe_auto(config["device"]), file=sys.stderr)
     try:
-        require_device(config["device"])
+        require_device(
+            config["device"], attached=Cluster(**config["cluster"]).attached
+        )
     except WhitewaterError as error:
         sys.exit(f"{type(error).__name__}: {error}")

@@ -54,6 +54,13 @@ def read_outputs(manifest: Path) -> list[dict[str, Any]]:
     return outputs
 
 
+def read_performance_reports(manifest: Path) -> dict[str, Path]:
+    """Return Dask's performance report of each step that left one, by the step. Raises InputError as `read_outputs`."""
+    steps: dict[str, Any] = _read(manifest, FORMAT).get("steps", {})
+    reports = {step: each["facts"].get("performance_report") for step, each in steps.items()}
+    return {step: Path(path) for step, path in reports.items() if path}
+
+
 def _read(path: Path, known: int) -> Any:
     found = read_json(path)
     version = found.get("format") if isinstance(found, dict) else None

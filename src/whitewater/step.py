@@ -29,7 +29,7 @@ from whitewater.config.base import Section
 from whitewater.engines import Device, memory
 from whitewater.engines.choose import Engine
 from whitewater.engines.config import Cluster
-from whitewater.engines.workers import Workers, thread_workers
+from whitewater.engines.workers import DaskWorkers, Workers, thread_workers
 from whitewater.io.redaction import without_secrets
 from whitewater.io.store import digests, staged, write_json
 from whitewater.versions import versions
@@ -83,16 +83,20 @@ class Run(Generic[Settings_co]):
             if small and self.local_device == self.device
             else self.device.workers(self.cluster_settings, engine=self.engine, threads=self.threads, large=large)
         ) as workers:
-            with self._performance_report():
+            with self._performance_report(workers):
                 yield workers
             self.note(workers=_placement(workers, self.device))
+            if self.cluster_settings.attached:
+                self.note(device=workers.call_on_each(self.device.describe)[0])
 
     @contextmanager
-    def _performance_report(self) -> Iterator[None]:
-        if self.report is None or not self.cluster_settings.performance_report:
+    def _performance_report(self, workers: Workers) -> Iterator[None]:
+        if self.report is None or not self.cluster_settings.performance_report or not isinstance(workers, DaskWorkers):
             yield
             return
         from distributed import performance_report
+
+        self.note(performance_report=str(self.report))
 
         # mode="inline" carries Bokeh's scripts in the page, which then opens without a network.
         with performance_report(filename=str(self.report), mode="inline"):
@@ -141,15 +145,17 @@ def _like(paths: Paths, staged_paths: Mapping[str, Path]) -> dict[str, Path | di
 
 
 def _describe_run(run: Run[Any], inputs: Paths) -> dict[str, Any]:
+    facts = dict(run.facts)
     return {
         "format": RECORD_FORMAT,
         "application": run.application,
         "step": run.step,
         "engine": run.engine,
-        "device": run.device.describe(),
+        # What workers elsewhere compute with, they say.
+        "device": facts.pop("device", None) or run.local_device.describe(),
         "settings": without_secrets(run.settings.model_dump(mode="json")),
         "inputs": {name: str(path) for name, path in _flat(inputs).items()},
-        "facts": run.facts,
+        "facts": facts,
         "peak_memory_bytes": max(memory.peak(), run.facts.get("workers", {}).get("peak_memory_bytes", 0)),
         "host": socket.gethostname(),
         "threads": run.threads,

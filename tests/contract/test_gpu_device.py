@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import sys
+from itertools import chain
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -12,6 +14,8 @@ import pytest
 from distributed import Client, LocalCluster
 
 from benchmarks.published.dask_cluster import COLLECTIONS, dask_client, frames_of
+from tests.contract.executed import ROOT
+from tests.contract.rapids_kinds import RAPIDS
 from tests.contract.simulated_gpu import numpy_as_cupy
 from whitewater.engines import resolve
 from whitewater.engines.config import Cluster
@@ -117,6 +121,18 @@ def test_packages_without_a_gpu_that_they_can_use_are_an_error(monkeypatch: pyte
         DeviceError, match=r"built for CUDA 13\.2, finds no GPU.* driver lists a device; packages: cudf"
     ):
         GpuDevice.connect()
+
+
+def test_all_that_our_code_for_gpus_imports_is_looked_for() -> None:
+    trees = [ast.parse(path.read_text()) for path in ROOT.rglob("*.py") if path.name != "start.py"]
+    names = {
+        name.partition(".")[0]
+        for node in chain.from_iterable(map(ast.walk, trees))
+        for name in ([each.name for each in node.names] if isinstance(node, ast.Import) else [])
+        + ([node.module or ""] if isinstance(node, ast.ImportFrom) else [])
+    }
+    assert names & {*RAPIDS, "xgboost"} <= {*PACKAGES}
+    assert {"cugraph", "xgboost", "nvforest"} <= names
 
 
 def test_devices_are_equal_and_hash_alike() -> None:

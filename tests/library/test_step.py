@@ -3,9 +3,12 @@
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
+import urllib.request
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,13 +19,13 @@ import pytest
 
 from tests.library.tiny_application import Clean
 from whitewater.cli.main import main
-from whitewater.engines import memory, resolve
+from whitewater.engines import Device, cluster, memory, resolve
 from whitewater.engines.choose import Engine
 from whitewater.engines.config import Cluster
 from whitewater.errors import IntegrityError, ResourceError
 from whitewater.manifest import gather
 from whitewater.script import Parameter, _parser, parameters
-from whitewater.step import Inputs, Output, Outputs, Run, execute
+from whitewater.step import Inputs, Output, Outputs, Run, _describe_run, execute
 
 LAST_ENDED = threading.Event()
 WORKERS = {"count", "threads", "hosts", "peak_memory_bytes", "peak_device_memory_bytes"}
@@ -143,6 +146,49 @@ def test_results_are_the_same_bits_on_workers_of_every_kind() -> None:
 def _product(matrix: npt.NDArray[np.float64], *, block: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     product: npt.NDArray[np.float64] = matrix @ block
     return product
+
+
+def test_a_report_is_asked_of_dask_and_not_of_threads(tmp_path: Path) -> None:
+    settings = Cluster(performance_report=True)
+    run = replace(run_of(cluster=settings), report=tmp_path / "step.dask.html")
+    with run.workers(small=True) as workers:
+        assert workers.call_on_each(os.getpid) == [os.getpid()]
+    assert "performance_report" not in run.facts
+    with run.workers():
+        pass
+    assert run.facts["performance_report"] == str(tmp_path / "step.dask.html")
+    assert (tmp_path / "step.dask.html").exists()
+
+
+def test_the_dashboard_is_served_on_loopback_and_its_address_is_logged(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines: list[str] = []
+    # Pytest's own reading of the log finds nothing once the dashboard is imported.
+    monkeypatch.setattr(cluster.logger, "info", lambda form, *values: lines.append(form % values))
+    with run_of(cluster=Cluster(dashboard=True)).workers():
+        (address,) = re.findall(r"dashboard is at (http://127\.0\.0\.1:\d+/status)", lines[0])
+        with urllib.request.urlopen(address) as page:  # noqa: S310, of ours
+            assert b"Dask" in page.read()
+
+
+class Elsewhere(Device):
+    """A device that is at the workers."""
+
+    def describe(self) -> dict[str, Any]:
+        return {"name": "elsewhere"}
+
+
+def test_the_record_of_an_attached_step_has_the_device_of_the_workers() -> None:
+    from distributed import LocalCluster  # which the steps above do without
+
+    with LocalCluster(
+        n_workers=1, processes=False, host="127.0.0.1", protocol="tcp", dashboard_address="127.0.0.1:0"
+    ) as own:
+        run = replace(run_of(cluster=Cluster(address=own.scheduler_address), engine="dask"), device=Elsewhere())
+        with run.workers() as workers:
+            assert workers.call_on_each(os.getpid) == [os.getpid()]
+    described = _describe_run(run, {})
+    assert described["device"] == {"name": "elsewhere"}
+    assert described["facts"].keys() == {"workers"}
 
 
 def test_a_step_on_threads_does_without_dask(tmp_path: Path) -> None:

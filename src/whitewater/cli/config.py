@@ -77,16 +77,19 @@ The key [`engine`](configuration.md#top-level) says who runs the tasks of a step
 
 - `local`: threads of the step's own process, without Dask, on the CPU only. Where `cluster.kind` is `processes`, or is
   `auto` and there are many pages to parse, they are worker processes, which Dask starts.
-- `dask`: Dask's workers. On the CPU they are threads or processes of this machine, or those of the scheduler that
-  `cluster` names; on GPUs one process for each, see [clusters](clusters.md).
-- `auto`: `dask` with `device: gpu` or `cluster.kind: attach`, else `local`.
+- `dask`: on the CPU Dask's workers: threads or processes of this machine. On a GPU the step's own process, which runs
+  `cluster.gpu_tasks` tasks at a time: of several GPUs it uses one. Where `cluster.address` or `cluster.scheduler_file`
+  is set, on either device the workers of that cluster, one for each of its GPUs, see [clusters](clusters.md).
+- `auto`: `dask` with `device: gpu` and where `cluster` names a scheduler, else `local`.
 
 When the engine changes, the steps of this table run again, and those that follow from them. All other steps compute on
 the host, by the engine of the CPU. The manifest tells the engine of each step, and how many workers it had and where.
 Work that is not worth starting workers, such as a graph of a million edges, stays on threads of the step.
 
 On the CPU both engines have one body today: they run the same tasks, which leave the same bytes. The body on GPUs is
-made of such tasks, too, and not of Dask's collections.
+made of such tasks, too, and not of Dask's collections. A process that uses a GPU takes its memory from CUDA's
+asynchronous pool through RMM, CuPy and cuDF alike, and cuDF spills to the host. Where the GPUs are those of a cluster,
+the step's own process needs none.
 
 | operation | local, CPU | dask, CPU | dask, GPU | local, GPU |
 |---|---|---|---|---|

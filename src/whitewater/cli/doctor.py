@@ -251,7 +251,7 @@ def check_scheduler(settings: Cluster, engine: Engine) -> Check:
     """Connect to the configured scheduler, or listen and connect on the loopback interface as a local one would."""
     if settings.attached:
         return _check_attached_scheduler(settings)
-    if engine == "local" and settings.kind == "threads" and not settings.performance_report:
+    if engine == "local" and settings.kind == "threads" and not (settings.performance_report or settings.dashboard):
         return Check("scheduler port", "skip", "not needed for cluster.kind=threads")
     try:
         with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname(), 5):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whitewater.application import Application, applications, declared, load
-from whitewater.manifest import read_outputs
+from whitewater.manifest import read_outputs, read_performance_reports
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -134,7 +134,8 @@ def _table(place: Path) -> Table:
     table.add_column("size", no_wrap=True, justify="right")
     table.add_column("where", overflow="fold")
     manifest = place / "manifest.json"
-    for each in (*made(read_outputs(manifest), place), Made("manifest", (manifest,))):
+    reports = [Made(step, (path,)) for step, path in read_performance_reports(manifest).items()]
+    for each in (*made(read_outputs(manifest), place), Made("manifest", (manifest,)), *reports):
         if all(path.exists() for path in each.paths):
             counts = [count for count in map(rows, each.paths) if count is not None]
             number = f"{counts[0]:,}" if counts else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from whitewater.engines.choose import Engine
     from whitewater.engines.config import Cluster
 
+logger = logging.getLogger(__name__)
 LOOPBACK = "127.0.0.1"
 CONNECT_SECONDS = 20
 
@@ -28,13 +30,13 @@ def cpu_workers(settings: Cluster, *, engine: Engine, threads: int, large: bool)
 
     Threads start at once and share memory, and the hot primitives release the interpreter lock; processes isolate a
     worker that dies, which Dask's nanny then replaces while its tasks run again. Dask takes most of a second to import
-    and to start, so threads do without it unless it is the engine, or its performance report is asked for.
+    and to start, so threads do without it unless it is the engine, or its dashboard or performance report is wanted.
     """
     processes = settings.kind == "processes" or (settings.kind == "auto" and large)
     if settings.attached:
         with attach(settings) as client:
             yield DaskWorkers(client)
-    elif processes or engine == "dask" or settings.performance_report:
+    elif processes or engine == "dask" or settings.performance_report or settings.dashboard:
         with local_cluster(settings, threads=threads, processes=processes) as client:
             yield DaskWorkers(client)
     else:
@@ -53,7 +55,7 @@ def local_cluster(
     with (
         # Dask looks at the stack of each thread every 10 ms, for its report; threads that share the interpreter's lock
         # with it are a tenth slower.
-        dask.config.set({"distributed.worker.profile.enabled": settings.performance_report}),
+        dask.config.set({"distributed.worker.profile.enabled": settings.performance_report or settings.dashboard}),
         LocalCluster(
             n_workers=threads if processes else 1,
             threads_per_worker=1 if processes else threads,
@@ -62,12 +64,15 @@ def local_cluster(
             # With no address given, scheduler and workers would serve HTTP to all interfaces, dashboard or not.
             dashboard_address=f"{LOOPBACK}:0",
             worker_dashboard_address=f"{LOOPBACK}:0",
-            # The pages of the dashboard, which nobody looks at, take half a second to import.
-            scheduler_kwargs={"dashboard": False},
+            # The pages of the dashboard take half a second to import.
+            scheduler_kwargs={"dashboard": settings.dashboard},
             memory_limit=memory_limit,
         ) as cluster,
         Client(cluster) as client,
     ):
+        if settings.dashboard:
+            port = client.scheduler_info()["services"]["dashboard"]
+            logger.info("Dask's dashboard is at http://%s:%d/status", LOOPBACK, port)
         yield client
 
 

@@ -8,15 +8,17 @@ from whitewater.errors import DeviceError
 from whitewater.versions import versions
 
 
-def require_device(name: str) -> None:
+def require_device(name: str, *, attached: bool = False) -> None:
     """Refuse ``gpu`` where no GPU is usable; called when a run starts, so that dry runs and reports work anywhere.
+
+    Where tasks run on a cluster, ``attached``, each step asks the workers.
 
     Raises
     ------
     DeviceError
         Naming what was looked for, what was found, and what to do.
     """
-    if name == "gpu" and (problem := missing_gpu()):
+    if name == "gpu" and not attached and (problem := missing_gpu()):
         raise DeviceError(
             f"device=gpu, but no usable NVIDIA GPU was found. {problem} Remove device=gpu (or set device=cpu) to "
             "compute on the CPU, or run where `nvidia-smi` lists a GPU and envs/gpu.lock is installed; "

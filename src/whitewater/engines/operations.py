@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class Operation:
     """A step that computes on the device: the libraries and kernels that its bodies are made of.
 
-    ``cpu`` is one body, whose tasks either engine runs; ``gpu`` is Dask's, on one worker process for each GPU.
+    ``cpu`` is one body, whose tasks either engine runs; ``gpu`` is that of GPUs, in the step's process or on a cluster.
     """
 
     cpu: str

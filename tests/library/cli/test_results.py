@@ -72,6 +72,16 @@ def test_results_are_in_the_order_of_the_steps(place: Path, capsys: pytest.Captu
     assert steps == ["clean", "clean", "tips", "model", "plot", "manifest"]
 
 
+def test_performance_reports_of_dask_are_listed(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report = Path("logs/tiny/cpu/tips.dask.html")
+    report.parent.mkdir(parents=True)
+    report.write_bytes(b"x" * 2_000)
+    manifest = json.loads((place / "manifest.json").read_text())
+    manifest["steps"] = {"clean": {"facts": {}}, "tips": {"facts": {"performance_report": str(report)}}}
+    (place / "manifest.json").write_text(json.dumps(manifest))
+    assert "tips 2.0 kB logs/tiny/cpu/tips.dask.html" in shown(capsys)
+
+
 def test_what_is_missing_is_not_made_yet(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (place / "quality.json").unlink()
     (place / "plots" / "tip_fraction_by_hour.svg").unlink()
