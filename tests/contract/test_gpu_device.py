@@ -19,7 +19,7 @@ from tests.contract.rapids_kinds import RAPIDS
 from tests.contract.simulated_gpu import numpy_as_cupy
 from whitewater.engines import resolve
 from whitewater.engines.config import Cluster
-from whitewater.engines.gpu import PACKAGES, GpuDevice
+from whitewater.engines.gpu import PACKAGES, GpuDevice, problem_of_gpu
 from whitewater.engines.gpu_check import missing_gpu
 from whitewater.engines.gpu_cluster import DASK_SETTINGS, gpu_cluster
 from whitewater.engines.gpu_memory import ENVIRONMENT, peak_memory, prepare_memory
@@ -208,7 +208,7 @@ def test_workers_without_a_gpu_are_refused_by_name() -> None:
     with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0") as client:
         workers = client.scheduler_info()
         settings = Cluster(kind="attach", address=workers["address"])
-        with pytest.raises(DeviceError) as refusal, gpu_cluster(settings):
+        with pytest.raises(DeviceError) as refusal, gpu_cluster(settings, problem_of_gpu=problem_of_gpu):
             pass
         assert next(iter(workers["workers"])) in str(refusal.value)
 

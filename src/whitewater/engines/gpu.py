@@ -93,7 +93,7 @@ class GpuDevice(Device):
         if settings.attached:
             from whitewater.engines.gpu_cluster import gpu_cluster
 
-            with gpu_cluster(settings) as cluster:
+            with gpu_cluster(settings, problem_of_gpu=problem_of_gpu) as cluster:
                 yield cluster
             return
         if settings.kind == "processes":
