@@ -31,7 +31,7 @@ LARGEST_SHOWN = 1000
 RANKS = Files(remedy="Run the step pagerank again.")
 # Columns of the table of vertices, and as many again while groups are numbered.
 COLUMNS = 12
-# Edges that are looked at at once for the modularity.
+# Edges that are looked at at once for the modularity, at least.
 PIECE_EDGES = 1 << 20
 
 
@@ -101,7 +101,8 @@ def modularity(edges: Edges, communities: npt.NDArray[np.int64], *, resolution: 
     """
     count = int(communities.max(initial=-1)) + 1
     inside, strength = np.zeros(count), np.zeros(count)
-    for targets, sources, weights in _pieces(edges):
+    # Each piece costs as much as there are communities.
+    for targets, sources, weights in _pieces(edges, size=max(PIECE_EDGES, count // 2)):
         ends, begins = communities[targets], communities[sources]
         same = ends == begins
         inside += np.bincount(ends[same], weights[same], minlength=count)
@@ -112,10 +113,12 @@ def modularity(edges: Edges, communities: npt.NDArray[np.int64], *, resolution: 
     return float(np.sum(inside / total - resolution * (strength / (2 * total)) ** 2))
 
 
-def _pieces(edges: Edges) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]]:
-    """Yield the targets, sources and weights of edges, a piece at a time."""
-    for first in range(0, len(edges.sources), PIECE_EDGES):
-        last = min(first + PIECE_EDGES, len(edges.sources))
+def _pieces(
+    edges: Edges, *, size: int
+) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]]:
+    """Yield the targets, sources and weights of edges, so many at a time."""
+    for first in range(0, len(edges.sources), size):
+        last = min(first + size, len(edges.sources))
         places = edges.offsets[0] + np.arange(first, last)
         targets = np.searchsorted(edges.offsets, places, side="right") - 1
         weights = np.ones(last - first) if edges.weights is None else edges.weights[first:last]

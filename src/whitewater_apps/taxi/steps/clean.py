@@ -82,7 +82,7 @@ def clean(
     _check_zones(tallies, run.settings)
     for data_set in (trips, quarantine):
         remove_unfinished(data_set)
-    _keep_schema(trips, quarantine, run.device)
+    _keep_schema(trips, quarantine, run.local_device)
     summary = summarise(catalogue, tallies, reasons(cleaning.rules(0)))
     check_written(summary, trips=trips, quarantine=quarantine)
     write_json(quality, summary)
