@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from functools import partial, reduce
 from operator import add
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from whitewater.engines import Device
 from whitewater.errors import InputError
 from whitewater.genotypes.folder import GenotypeFolder, open_genotypes
 from whitewater.genotypes.pca.loadings import Loadings, read_loadings
@@ -83,7 +84,7 @@ def _sums_of_range(
     *,
     folder: GenotypeFolder,
     chosen: npt.NDArray[np.intp],
-    device: Any,
+    device: Device,
     loadings: Loadings,
 ) -> Sums:
     def sums_of(start: int) -> Sums:
@@ -117,21 +118,31 @@ def _second(run: Run[Project], loadings: Loadings, *, scratch: Path) -> "pd.Data
             f"of the components, less than project.minimum_matched ({100 * run.settings.minimum_matched:.0f} %): "
             f"{matches.counts}. Check that both name variants alike and count the same genome build, or lower it."
         )
-    tally = source.tally(0, source.variants)
-    work = partial(_sums_of_source, source=source, matches=matches, loadings=loadings, device=run.device, tally=tally)
-    found = reduce(add, map(work, source.ranges()))
+    with run.workers(small=True) as workers:
+        work = partial(_sums_of_source, matches=matches, loadings=loadings, device=run.device)
+        found, tally = next(workers.map(work, [source], label="project the second data set"))
     source.check_ploidy(variants, tally, key=key)
     samples = pd.DataFrame({"sample": list(source.samples), "label": None})
     return _table(run, samples, found, loadings=loadings, data_set="second", reasons=["second data set"] * len(samples))
 
 
-def _sums_of_source(
+def _sums_of_source(source: "Source", *, matches: Matches, loadings: Loadings, device: Device) -> "tuple[Sums, Tally]":
+    """Sum over the variants of a data set, and count its calls."""
+    tally = source.tally(0, source.variants)
+
+    def sums_of(between: tuple[int, int]) -> Sums:
+        return _sums_of_part(between, source=source, matches=matches, loadings=loadings, device=device, tally=tally)
+
+    return reduce(add, map(sums_of, source.ranges())), tally
+
+
+def _sums_of_part(
     between: tuple[int, int],
     *,
     source: "Source",
     matches: Matches,
     loadings: Loadings,
-    device: Any,
+    device: Device,
     tally: "Tally",
 ) -> Sums:
     start, stop = between
