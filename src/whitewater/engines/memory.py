@@ -7,12 +7,9 @@ import resource
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from whitewater.errors import ResourceError
-
-if TYPE_CHECKING:
-    from whitewater.engines.device import Device
 
 logger = logging.getLogger(__name__)
 PROCESS, GROUPS = Path("/proc/self"), Path("/sys/fs/cgroup")
@@ -20,6 +17,15 @@ PROCESS, GROUPS = Path("/proc/self"), Path("/sys/fs/cgroup")
 _VERSIONS = {1: ("memory.limit_in_bytes", "total_rss"), 2: ("memory.max", "anon")}
 # Limits of a process, and the entries of its status that they are on.
 _PROCESS_LIMITS = {"VmSize": resource.RLIMIT_AS, "VmData": resource.RLIMIT_DATA}
+
+
+class HasMemory(Protocol):
+    """What forecasts ask of a `whitewater.engines.Device`, whose workers they are of."""
+
+    @property
+    def name(self) -> str: ...
+    def free_memory(self) -> int: ...
+    def memory_place(self) -> str: ...
 
 
 def available() -> int:
@@ -38,7 +44,7 @@ def peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-def forecast(needed: int, *, what: str, remedy: str, device: Device | None = None) -> None:
+def forecast(needed: int, *, what: str, remedy: str, device: HasMemory | None = None) -> None:
     """Log how much memory this process will need, and refuse the work when there is less; see `Workers.forecast`.
 
     The memory is the host's, or that of a ``device``.
