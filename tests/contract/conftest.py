@@ -6,54 +6,60 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-from distributed import Client
 
 from tests.contract import record
 from tests.contract.device_array import recording
 from tests.contract.executed import ROOT, Line, executed_lines
 from tests.contract.signatures import Call, Describe, recorded
+from tests.contract.site import Results, RunSteps, Site
 from tests.contract.strict_device import StrictDevice, stand_in_for_cupy
+from tests.contract.traffic import Traffic
 from whitewater.engines import Device
+from whitewater.engines.config import Cluster
 
+# Of the strict device's workers, which nobody has to connect to.
+CLUSTER = Cluster(address="tcp://127.0.0.1:1")
 NOT_INSTALLED = "RAPIDS is not installed here; `make test-contract-rapids` installs it and asks it"
-
-
-Results = TypeVar("Results")
-# Runs the steps of an application on a device; they write below a folder that does not exist yet.
-RunSteps = Callable[[Device, Path, Client], Results]
 
 
 @dataclass(frozen=True)
 class Scenario(Generic[Results]):
-    """What the steps made on either device, and what they did on the strict one."""
+    """What the steps made on the CPU, and on the strict device in their process and on workers; what they did there."""
 
     cpu: Results
     strict: Results
+    on_workers: Results
     calls: Mapping[Call, Sequence[str]]
     lines: set[Line]
+    traffic: Mapping[str, Traffic]
+    traffic_on_workers: Mapping[str, Traffic]
 
 
 def scenario_of(run_steps: RunSteps[Results], directory: Path) -> Scenario[Results]:
-    """Run the steps of an application on the strict device, watched, and on the CPU."""
+    """Run the steps of an application on the strict device, watched, as through a cluster, and on the CPU."""
     _forget_what_was_computed_before()
-    with stand_in_for_cupy(), recording() as calls, executed_lines() as lines:
-        strict = results_on(StrictDevice(), run_steps, directory)
-    return Scenario(results_on(Device(), run_steps, directory), strict, calls, lines)
+    here, elsewhere = Site(StrictDevice()), Site(StrictDevice(processes=2), CLUSTER)
+    with stand_in_for_cupy():
+        with recording() as calls, executed_lines() as lines:
+            strict = run_steps(here, directory / "strict")
+        on_workers = run_steps(elsewhere, directory / "on_workers")
+    cpu = run_steps(Site(Device()), directory / "cpu")
+    return Scenario(cpu, strict, on_workers, calls, lines, here.traffic, elsewhere.traffic)
 
 
-def results_on(device: Device, run_steps: RunSteps[Results], directory: Path) -> Results:
-    """Run the steps of an application on a device, in this process; each device writes to a folder of its own."""
-    with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0") as client:
-        return run_steps(device, directory / type(device).__name__, client)
+@pytest.fixture(params=["strict", "on_workers"])
+def found(scenario: Scenario[Any], request: pytest.FixtureRequest) -> Any:
+    """What the steps made on the strict device, in their process or on workers."""
+    return getattr(scenario, request.param)
 
 
 @dataclass(frozen=True)

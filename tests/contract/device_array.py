@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tests.contract.signatures import Call
+from tests.contract.traffic import allocated, downloaded, operated
 
 DTYPES = "biufc"
 # Where our source lies: the application's, and that of benchmarks.
@@ -56,6 +57,8 @@ def recording() -> Iterator[dict[Call, list[str]]]:
 
 def record(name: str, positional: int = 0, keywords: Sequence[str] = (), *, used: bool = False) -> None:
     """Note a call, or the use of a value."""
+    if not used:
+        operated()
     for calls in _RECORDINGS:
         places = calls.setdefault(Call(name, positional, tuple(keywords), used), [])
         place = _place()
@@ -109,6 +112,8 @@ class DeviceArray:
         if on_host.dtype.kind not in DTYPES or on_host.dtype.itemsize > 8 * (1 + (on_host.dtype.kind == "c")):
             raise TypeError(f"CuPy has no dtype {on_host.dtype}")
         self.on_host = on_host
+        if on_host.base is None:
+            allocated(on_host.nbytes)
 
     def __array__(self, *_: object, **__: object) -> NoReturn:
         raise TypeError("implicit copy to the host: use device.to_host")
@@ -130,13 +135,18 @@ class DeviceArray:
         return len(self.on_host)
 
     def __bool__(self) -> bool:
-        return bool(self.on_host)
+        return bool(self._scalar())
 
     def __int__(self) -> int:
-        return int(self.on_host)
+        return int(self._scalar())
 
     def __float__(self) -> float:
-        return float(self.on_host)
+        return float(self._scalar())
+
+    def _scalar(self) -> npt.NDArray[Any]:
+        """Return what is copied to the host as one number."""
+        downloaded(self.on_host.nbytes)
+        return self.on_host
 
     def __repr__(self) -> str:
         return f"DeviceArray({self.on_host!r})"

@@ -13,8 +13,8 @@ import numpy.typing as npt
 import pandas as pd
 import pytest
 import zarr
-from distributed import Client
 
+from tests.contract.site import Site
 from tests.genotype_folders import make_folder
 from tests.genotype_stores import Sites, write_plink
 from tests.genotype_structures import simulate
@@ -116,15 +116,15 @@ def small_blocks() -> Iterator[None]:
         yield
 
 
-def run_steps(device: Device, *, inputs: Inputs, results: Path, client: Client) -> Path:
+def run_steps(site: Site, *, inputs: Inputs, results: Path) -> Path:
     """Run the steps one after the other for both ploidies; return the folder of their outputs."""
 
-    def step(function: Callable[..., None], *, settings: Section, **paths: Path) -> None:
-        function(Run("genomics", function.__name__, device, settings), **paths)
+    def step(function: Callable[..., None], *, settings: Section, case: str = "", **paths: Path) -> None:
+        site.run("genomics", function, settings=settings, case=case, **paths)
 
     _run_diploids(step, inputs, results / "diploid")
     _run_triploids(step, inputs, results / "triploid")
-    np.save(results / EXHAUSTED, exhausted(device).values)
+    np.save(results / EXHAUSTED, exhausted(site.device).values)
     return results
 
 
@@ -197,7 +197,7 @@ def _decompose(step: Callable[..., None], results: Path, name: str, settings: Pc
     folder = results / name
     folder.mkdir()
     outputs = {output: Output(folder / file) for output, file in FILES.items()}
-    step(pca, settings=settings, packed=results / "packed", samples=samples, **outputs)
+    step(pca, settings=settings, case=name, packed=results / "packed", samples=samples, **outputs)
 
 
 def _project(step: Callable[..., None], results: Path, settings: genomics.Project) -> None:

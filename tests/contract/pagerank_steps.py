@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +15,19 @@ import pyarrow as pa
 import pytest
 from distributed import Client
 
+from tests.contract.site import Site
 from tests.graphs import Graph, write_edges
-from whitewater.config.base import Section
-from whitewater.engines import Device
 from whitewater.engines.config import Cluster
 from whitewater.graphs.build import plan as edge_plan
 from whitewater.graphs.config import Pagerank
 from whitewater.graphs.pagerank import power_iteration, solving
 from whitewater.io.store import read_json
-from whitewater.step import Output, Run
+from whitewater.step import Output
 from whitewater_apps.pagerank import config
 from whitewater_apps.pagerank.steps import communities as communities_step
 from whitewater_apps.pagerank.steps import renumber as renumber_step
 from whitewater_apps.pagerank.steps.communities import communities
-from whitewater_apps.pagerank.steps.rank import rank as pagerank
+from whitewater_apps.pagerank.steps.rank import rank
 from whitewater_apps.pagerank.steps.renumber import renumber
 
 Ids = npt.NDArray[np.int64]
@@ -158,23 +157,27 @@ def spread_out() -> Iterator[None]:
         yield
 
 
-def run_steps(device: Device, *, inputs: Path, results: Path, client: Client) -> Path:
+def run_steps(site: Site, *, inputs: Path, results: Path) -> Path:
     """Run the steps one after the other; return the folder of their outputs."""
     for folder in ("graphs", "ranks", "groups"):
         (results / folder).mkdir(parents=True)
     for name, graph in GRAPHS.items():
-        renumber(
-            _run("renumber", device, graph.settings, client),
+        site.run(
+            "pagerank",
+            renumber,
+            settings=graph.settings,
             edges=inputs / graph.edges,
             graph=Output(results / "graphs" / name),
             summary=Output(results / "graphs" / f"{name}.json"),
         )
     Graph(0, np.empty((0, 2), np.int64)).write(results / "graphs" / EMPTY)
     for name, case in RANKS.items():
-        _rank(name, case, device, inputs=inputs, results=results, client=client)
+        _rank(name, case, site, inputs=inputs, results=results)
     for name, grouping in GROUPS.items():
-        communities(
-            _run("communities", device, grouping.settings, client),
+        site.run(
+            "pagerank",
+            communities,
+            settings=grouping.settings,
             graph=results / "graphs" / grouping.graph,
             ranks=results / "ranks" / f"{grouping.ranks}.parquet",
             vertices=Output(results / "groups" / f"{name}.parquet"),
@@ -183,29 +186,30 @@ def run_steps(device: Device, *, inputs: Path, results: Path, client: Client) ->
     return results
 
 
-def _rank(name: str, case: RankCase, device: Device, *, inputs: Path, results: Path, client: Client) -> None:
+def _rank(name: str, case: RankCase, site: Site, *, inputs: Path, results: Path) -> None:
     settings = case.settings
     if settings.personalization:
         settings = settings.model_copy(update={"personalization": str(inputs / settings.personalization)})
-    with _clients(client, case.workers) as workers:
-        pagerank(
-            _run("pagerank", device, settings, workers),
+    with _with_workers(site, case.workers) as at:
+        at.run(
+            "pagerank",
+            rank,
+            settings=settings,
+            case=name,
             graph=results / "graphs" / case.graph,
             ranks=Output(results / "ranks" / f"{name}.parquet"),
             convergence=Output(results / "ranks" / f"{name}.json"),
         )
 
 
-def _clients(client: Client, workers: int) -> AbstractContextManager[Client]:
-    """Return the client that there is, which has one worker, or a new one."""
+@contextmanager
+def _with_workers(site: Site, workers: int) -> Iterator[Site]:
+    """Yield the site itself, where one worker is enough, or with a cluster of several."""
     if workers == 1:
-        return nullcontext(client)
-    return Client(n_workers=workers, threads_per_worker=1, processes=False, dashboard_address=":0")
-
-
-def _run(step: str, device: Device, settings: Section, client: Client) -> Run[Any]:
-    workers = Cluster(kind="attach", address=client.scheduler_info()["address"])
-    return Run("pagerank", step, device, settings, cluster_settings=workers)
+        yield site
+        return
+    with Client(n_workers=workers, threads_per_worker=1, processes=False, dashboard_address=":0") as client:
+        yield replace(site, cluster=Cluster(kind="attach", address=client.scheduler_info()["address"]))
 
 
 def assert_same_graph(found: Path, expected: Path, name: str) -> None:

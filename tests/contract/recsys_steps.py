@@ -13,12 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from distributed import Client
 
+from tests.contract.site import Site
 from tests.recsys_logs import clicks, features, other_features, write_log, write_parts
-from whitewater.config.base import Section
 from whitewater.engines import Device
-from whitewater.engines.config import Cluster
 from whitewater.features import dataset, loader, transform
 from whitewater.features import fit as fitting
 from whitewater.features.categories.values import as_floats
@@ -45,7 +43,7 @@ from whitewater.features.operators import (
 )
 from whitewater.features.workflow import Workflow
 from whitewater.io.store import read_json
-from whitewater.step import Output, Run
+from whitewater.step import Output
 from whitewater.tables.columns import Block, Categories, Column, Lists, Numbers
 from whitewater_apps.recsys import cli
 from whitewater_apps.recsys.config import Drift, Features, Train
@@ -171,10 +169,11 @@ def _little() -> Iterator[None]:
         yield
 
 
-def run_steps(device: Device, *, inputs: Path, results: Path, client: Client) -> Path:
-    """Run steps, on the workers of a client, batches and workflows; return the folder of their outputs."""
+def run_steps(site: Site, *, inputs: Path, results: Path) -> Path:
+    """Run steps, batches and workflows; return the folder of their outputs."""
     results.mkdir(parents=True)
-    _run_steps(device, log=inputs / "log", results=results, client=client)
+    device = site.device
+    _run_steps(site, log=inputs / "log", results=results)
     _load(device, results)
     integers = as_floats(_as_categories(pa.array([2**40, None, -3, 2**40]), device), device)
     np.save(results / "integers.npy", device.to_host(integers))
@@ -183,20 +182,20 @@ def run_steps(device: Device, *, inputs: Path, results: Path, client: Client) ->
     return results
 
 
-def _run_steps(device: Device, *, log: Path, results: Path, client: Client) -> None:
-    fit(
-        _run("fit", device, Fit(features=GROUPS), client), train=log, workflow=Output(results / "workflow"),
+def _run_steps(site: Site, *, log: Path, results: Path) -> None:
+    site.run(
+        "recsys", fit, settings=Fit(features=GROUPS), train=log, workflow=Output(results / "workflow"),
         statistics=Output(results / "statistics.json"),
     )  # fmt: skip
-    features_step(
-        _run("features", device, Features(row_group_rows=100), client), train=log, valid=log, test=log,
+    site.run(
+        "recsys", features_step, settings=Features(row_group_rows=100), train=log, valid=log, test=log,
         workflow=results / "workflow", train_features=Output(results / "train"),
         valid_features=Output(results / "valid"), test_features=Output(results / "test"),
     )  # fmt: skip
-    drift(_run("drift", device, Drift(), client), events=log, drift=Output(results / "drift.json"))
+    site.run("recsys", drift, settings=Drift(), events=log, drift=Output(results / "drift.json"))
     few = Train(trees=5, depth=3).model_copy(update={"maximum_rows": 300})
-    train(
-        _run("train", device, few, client), train=results / "train", valid=results / "valid", test=results / "test",
+    site.run(
+        "recsys", train, settings=few, train=results / "train", valid=results / "valid", test=results / "test",
         metrics=Output(results / "metrics.json"),
     )  # fmt: skip
 
@@ -279,11 +278,6 @@ def _empty_column(type_: pa.DataType, device: Device) -> Column:
     if pa.types.is_string(type_):
         return Categories(xp.zeros(0, "int32"), pa.array([], type_))
     return Numbers(xp.zeros(0, "float64" if pa.types.is_null(type_) else type_.to_pandas_dtype()))
-
-
-def _run(step: str, device: Device, settings: Section, client: Client) -> Run[Any]:
-    workers = Cluster(kind="attach", address=client.scheduler_info()["address"])
-    return Run("recsys", step, device, settings, threads=2, cluster_settings=workers)
 
 
 def assert_same_table(found: Path, expected: Path) -> None:

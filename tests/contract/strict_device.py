@@ -10,10 +10,9 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import numpy as np
 import pyarrow as pa
@@ -24,8 +23,9 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LogisticRegression
 
 from tests.contract.device_array import DeviceArray, Namespace, record
+from tests.contract.traffic import downloaded, on_worker, operated, read, uploaded
 from whitewater.engines import Array, Device
-from whitewater.engines.workers import Threads, Workers
+from whitewater.engines.workers import Threads, Workers, thread_workers
 from whitewater.genotypes import decode, decode_gpu
 from whitewater.genotypes.linkage import pairs_gpu
 from whitewater.genotypes.linkage.pairs import correlated_variants
@@ -57,6 +57,9 @@ CUPY = Namespace("cupy", np)
 class StrictDevice(Device):
     """Arrays of this device are `DeviceArray`; steps may do with them what CuPy, cuDF and cuML can do."""
 
+    # Of a cluster, whose workers the tasks then run on; else they run on threads of this process.
+    processes: int = 0
+
     @property
     def name(self) -> Literal["gpu"]:
         return "gpu"
@@ -73,13 +76,15 @@ class StrictDevice(Device):
     def to_host(self, array: Any) -> Array:
         if not isinstance(array, DeviceArray | np.ndarray):
             raise TypeError(f"device.to_host of {type(array)}")
-        host: Array = array.on_host.copy() if isinstance(array, DeviceArray) else array
-        return host
+        if not isinstance(array, DeviceArray):
+            return cast(Array, array)
+        downloaded(array.on_host.nbytes)
+        return array.on_host.copy()
 
     def to_device(self, array: Any) -> Array:
         if not isinstance(array, DeviceArray | np.ndarray):
             raise TypeError(f"device.to_device of {type(array)}")
-        return cast(Array, array) if isinstance(array, DeviceArray) else on_device(array.copy())
+        return cast(Array, array) if isinstance(array, DeviceArray) else upload(array)
 
     def free_memory(self) -> int:
         return 2**30
@@ -88,49 +93,80 @@ class StrictDevice(Device):
     def workers(
         self, settings: Cluster, *, threads: int, engine: Engine = "dask", large: bool = False
     ) -> Iterator[Workers]:
-        with CPU.workers(settings, threads=threads, large=large) as workers:
-            yield OtherProcess(workers) if isinstance(workers, Threads) else workers
+        if self.processes:
+            with thread_workers(self.processes) as pool:
+                yield OtherProcesses(pool)
+            Held.values.clear()
+            return
+        with CPU.workers(settings, threads=threads) as workers:
+            yield workers
 
     def synchronize(self) -> None:
         record("cupy.cuda.runtime.deviceSynchronize")
 
 
 @dataclass(frozen=True)
-class OtherProcess(Workers):
-    """Threads that are given copies only, and give such, as the processes are that work with GPUs."""
+class OtherProcesses(Workers):
+    """Threads that are given copies only, and give such, as the workers of a cluster are; each stands for a process."""
 
-    of_this_process: Threads
+    pool: Threads
 
     @property
     def threads(self) -> Sequence[int]:
-        return self.of_this_process.threads
+        return [1] * self.pool.count
 
     @property
     def hosts(self) -> Sequence[str]:
-        return self.of_this_process.hosts
+        return [*self.pool.hosts] * self.pool.count
 
     def place(self, value: Any) -> Any:
-        return loads(dumps(value))
+        return Held(at_worker(value))
 
     def hold(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        return self.of_this_process.hold(function, [self.place(each) for each in arguments])
+        with on_worker():
+            return [Held(function(*at_worker(each))) for each in arguments]
 
     def completed(
         self, function: Callable[..., Any], tasks: Sequence[Any], shared: Mapping[str, Any]
     ) -> Iterator[tuple[int, Any]]:
         sent = [dumps((function, task)) for task in tasks]
-        for place, result in self.of_this_process.completed(called_elsewhere, sent, {"shared": self.place(shared)}):
+        for place, result in self.pool.completed(called_elsewhere, sent, {"shared": at_worker(shared)}):
             yield place, loads(result)
 
     def call_on_each(self, function: Callable[[], Any]) -> list[Any]:
-        return self.of_this_process.call_on_each(self.place(function))
+        return [at_worker(function)() for _ in self.threads]
+
+
+class Held:
+    """Stands for a value that workers have, and arrives there as the value itself, as a future of Dask does."""
+
+    values: ClassVar[list[Any]] = []
+
+    def __init__(self, value: Any) -> None:
+        self._number = len(self.values)
+        self.values.append(value)
+
+    def __reduce__(self) -> tuple[Callable[[int], Any], tuple[int]]:
+        return held_value, (self._number,)
+
+
+def held_value(number: int) -> Any:
+    return Held.values[number]
 
 
 def called_elsewhere(sent: bytes, *, shared: Mapping[str, Any]) -> bytes:
     """Return what a task gives, as another process sends it."""
-    function, task = loads(sent)
-    given: bytes = dumps(function(task, **shared))
+    with on_worker():
+        function, task = loads(sent)
+        given: bytes = dumps(function(task, **shared))
     return given
+
+
+def at_worker(value: Any) -> Any:
+    """Return what a worker is given."""
+    sent = dumps(value)
+    with on_worker():
+        return loads(sent)
 
 
 def expand_genotypes(genotypes: Genotypes, table: Array, out: Array) -> None:
@@ -158,13 +194,24 @@ def library_ranks(
     """Stand for `gpu_library_ranks`: a start like any other."""
     if restart is not None and not isinstance(restart, np.ndarray):
         raise TypeError("the restart of library_ranks is on the host")
+    upload_edges(edges)
     return on_device(np.random.default_rng(0).dirichlet(np.ones(edges.targets)))
+
+
+def communities(edges: Edges, *, method: Literal["leiden", "louvain"], resolution: float, seed: int) -> Array:
+    """Stand for `gpu_communities`."""
+    upload_edges(edges)
+    operated()
+    return StrictDevice().to_host(
+        on_device(find_communities(CPU, edges, method=method, resolution=resolution, seed=seed))
+    )
 
 
 class StrictInEdges:
     """Stands for `GpuInEdges`, whose kernels Numba's simulator runs (`test_graph_kernels`)."""
 
     def __init__(self, edges: Edges) -> None:
+        upload_edges(edges)
         self._on_cpu = CpuInEdges(edges, out_degree=np.empty(0), threads=1, keep=False)
 
     def pull(self, shares: Array, out: Array) -> None:
@@ -175,13 +222,17 @@ def strict_row_group_blocks(
     path: Path, row_group: int, columns: Mapping[str, Kind], *, block_rows: int
 ) -> Iterator[RawBlock]:
     """Stand for cuDF's way to read blocks."""
-    for block in blocks_cpu.row_group_blocks(path, row_group, columns, block_rows=block_rows):
+    for number, block in enumerate(blocks_cpu.row_group_blocks(path, row_group, columns, block_rows=block_rows)):
+        for name, column in block.items():
+            array = column.codes if isinstance(column, Encoded) else column
+            read((path, row_group, block_rows, number, name), array.nbytes)
         yield block_on_device(block)
 
 
 def strict_write_parquet(block: Mapping[str, Any], path: Path, kinds: Mapping[str, Kind]) -> None:
     """Stand for cuDF's way to write a block."""
     written = {name: on_host(block[name], DTYPES.get(kind, kind)) for name, kind in kinds.items()}
+    downloaded(sum(each.nbytes for each in written.values()))
     blocks_cpu.write_parquet(written, path, kinds)
 
 
@@ -189,8 +240,13 @@ def strict_read_columns(
     path: Path, row_group: int, names: Sequence[str], *, start: int = 0, rows: int | None = None
 ) -> dict[str, Column]:
     """Stand for cuDF's way to read columns."""
-    columns = columns_cpu.read_columns(path, row_group, names, start=start, rows=rows)
-    return {name: column_on_device(as_cudf_has_it(column)) for name, column in columns.items()}
+    columns = {
+        name: as_cudf_has_it(column)
+        for name, column in columns_cpu.read_columns(path, row_group, names, start=start, rows=rows).items()
+    }
+    for name, column in columns.items():
+        read((path, row_group, start, rows, name), size_of(column))
+    return {name: column_on_device(column) for name, column in columns.items()}
 
 
 class StrictAccumulator(CpuGroupAccumulator):
@@ -363,7 +419,7 @@ def stand_in_for_cupy() -> Iterator[None]:
         patch.setattr(pairs_gpu, "gpu_mark_correlated", mark_correlated)
         patch.setattr(in_edges_gpu, "GpuInEdges", StrictInEdges)
         patch.setattr(library_gpu, "gpu_library_ranks", library_ranks)
-        patch.setattr(communities_gpu, "gpu_communities", partial(find_communities, CPU))
+        patch.setattr(communities_gpu, "gpu_communities", communities)
         # Several slabs of tiny data, and a shorter last one.
         patch.setitem(decode.SLAB_CELLS, "gpu", 997)
         for name, module in {**stand_ins_for_libraries(), **stand_ins_for_gpu_modules()}.items():
@@ -378,7 +434,7 @@ def cupy_of_devices() -> Namespace:
 
     def asarray(array: Any) -> Any:
         record("cupy.asarray", 1)
-        return array if isinstance(array, DeviceArray) else DeviceArray(np.array(array))
+        return array if isinstance(array, DeviceArray) else upload(array)
 
     def asnumpy(array: Any) -> Array:
         record("cupy.asnumpy", 1)
@@ -404,6 +460,20 @@ def on_host(array: Any, *dtypes: str) -> Array:
     return array.on_host
 
 
+def upload_edges(edges: Edges) -> None:
+    """Copy edges to the device, as cuGraph and the kernels need them."""
+    for array in (edges.offsets, edges.sources, edges.weights):
+        if array is not None:
+            upload(array)
+
+
+def upload(array: Any) -> Array:
+    """Return an array of the device that is a copy of one of the host."""
+    copied = np.array(array)
+    uploaded(copied.nbytes)
+    return on_device(copied)
+
+
 def on_device(array: Array) -> Array:
     """Return an array of the device around a NumPy array."""
     return cast(Array, DeviceArray(array))
@@ -412,6 +482,18 @@ def on_device(array: Array) -> Array:
 def column_on_device(column: Column) -> Column:
     """Return a column of arrays of the device."""
     return moved(column, StrictDevice().to_device)
+
+
+def size_of(column: Column) -> int:
+    """Return the bytes of the arrays of a column."""
+    sizes: list[int] = []
+
+    def add(array: Array) -> Array:
+        sizes.append(array.nbytes)
+        return array
+
+    moved(column, add)
+    return sum(sizes)
 
 
 def as_cudf_has_it(column: Column) -> Column:
@@ -433,6 +515,6 @@ def genotypes_on_host(genotypes: Genotypes) -> Genotypes:
 def block_on_device(block: RawBlock) -> RawBlock:
     """Return a block of arrays of the device."""
     return {
-        name: Encoded(on_device(column.codes), column.vocabulary) if isinstance(column, Encoded) else on_device(column)
+        name: Encoded(upload(column.codes), column.vocabulary) if isinstance(column, Encoded) else upload(column)
         for name, column in block.items()
     }

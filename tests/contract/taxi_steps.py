@@ -10,16 +10,13 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-from distributed import Client
 from pyarrow import dataset
 
 from tests.contract.raw_trips import WITHOUT_FAULTS
+from tests.contract.site import Site
 from whitewater.config.base import Section
-from whitewater.engines import Device
-from whitewater.engines.config import Cluster
 from whitewater.io.store import read_json
 from whitewater.learn.config import Forest
-from whitewater.step import Run
 from whitewater_apps.taxi import config as taxi
 from whitewater_apps.taxi.steps.clean import clean
 from whitewater_apps.taxi.steps.model import model
@@ -71,14 +68,12 @@ class Results:
     all_kept: Path
 
 
-def run_steps(device: Device, *, inputs: Path, zones: Path, results: Path, client: Client) -> Results:
+def run_steps(site: Site, *, inputs: Path, zones: Path, results: Path) -> Results:
     """Run standardise, clean, tips, model and predict one after the other, and some of them on unusual inputs, too."""
     results.mkdir()
-    workers = Cluster(kind="attach", address=client.scheduler_info()["address"])
 
     def step(function: Callable[..., None], *, settings: Section | None = None, **paths: Any) -> None:
-        name = function.__name__
-        function(Run("taxi", name, device, settings or SETTINGS[name], cluster_settings=workers), **paths)
+        site.run("taxi", function, settings=settings or SETTINGS[function.__name__], **paths)
 
     made = Results(**{field.name: results / field.name for field in fields(Results)})
     standardised = results / "standardised"

@@ -11,6 +11,13 @@ import pandas as pd
 import pytest
 
 from tests.contract.conftest import Scenario, scenario_of
+from tests.contract.crossings import (
+    BESIDE_TASKS,
+    crossing_faults,
+    steps_beside_tasks,
+    steps_that_compute,
+    steps_with_gpu,
+)
 from tests.contract.executed import handles_arrays, never_run, sources_of, split_by_place
 from tests.contract.genomics_steps import (
     CHILDREN,
@@ -59,13 +66,23 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Scenario[Path]:
     inputs = write_inputs(directory)
     with small_blocks(), pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "umap", SimpleNamespace(UMAP=lambda **_: FirstTwoComponents()))
-        return scenario_of(
-            lambda device, results, client: run_steps(device, inputs=inputs, results=results, client=client), directory
-        )
+        return scenario_of(lambda site, results: run_steps(site, inputs=inputs, results=results), directory)
 
 
 def test_every_call_of_the_steps_is_one_that_rapids_accepts(scenario: Scenario[Path], rapids: Describe) -> None:
     assert problems(scenario.calls, rapids) == []
+
+
+def test_steps_that_ask_for_a_gpu_compute_there_and_no_other_does(scenario: Scenario[Path]) -> None:
+    assert steps_that_compute(scenario.traffic) == steps_with_gpu("genomics")
+
+
+def test_each_byte_crosses_as_often_as_the_table_says(scenario: Scenario[Path]) -> None:
+    assert list(crossing_faults("genomics", scenario.traffic)) == []
+
+
+def test_where_workers_have_gpus_steps_use_none_of_their_own_but_those_of_the_table(scenario: Scenario[Path]) -> None:
+    assert steps_beside_tasks(scenario.traffic_on_workers) == BESIDE_TASKS["genomics"]
 
 
 def test_the_steps_call_into_both_libraries_and_are_seen_to(scenario: Scenario[Path]) -> None:
@@ -85,8 +102,8 @@ def test_modules_of_the_host_know_no_device(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", EXACT)
-def test_the_same_variants_samples_and_relatives_are_found(scenario: Scenario[Path], name: str) -> None:
-    cpu, strict = (pd.read_parquet(each / name) for each in (scenario.cpu, scenario.strict))
+def test_the_same_variants_samples_and_relatives_are_found(scenario: Scenario[Path], found: Path, name: str) -> None:
+    cpu, strict = (pd.read_parquet(each / name) for each in (scenario.cpu, found))
     pd.testing.assert_frame_equal(strict, cpu, check_exact=True)
 
 
@@ -103,15 +120,15 @@ def test_the_data_have_all_that_the_steps_look_for(scenario: Scenario[Path]) -> 
 
 
 @pytest.mark.parametrize("ploidy", ["diploid", "triploid"])
-def test_relatedness_and_packed_calls_are_the_same(scenario: Scenario[Path], ploidy: str) -> None:
-    cpu, strict = (each / ploidy for each in (scenario.cpu, scenario.strict))
+def test_relatedness_and_packed_calls_are_the_same(scenario: Scenario[Path], found: Path, ploidy: str) -> None:
+    cpu, strict = (each / ploidy for each in (scenario.cpu, found))
     assert read_json(strict / "relatedness.json") == read_json(cpu / "relatedness.json")
     assert_same_packed(strict / "packed", cpu / "packed")
 
 
 @pytest.mark.parametrize("name", REPRODUCED)
-def test_components_are_the_same(scenario: Scenario[Path], name: str) -> None:
-    assert_same_components(scenario.strict / name, scenario.cpu / name)
+def test_components_are_the_same(scenario: Scenario[Path], found: Path, name: str) -> None:
+    assert_same_components(found / name, scenario.cpu / name)
 
 
 def test_an_exhausted_space_has_all_eigenvalues(scenario: Scenario[Path]) -> None:
@@ -120,8 +137,8 @@ def test_an_exhausted_space_has_all_eigenvalues(scenario: Scenario[Path]) -> Non
 
 
 @pytest.mark.parametrize("name", [*PLACED, "diploid/umap.parquet"])
-def test_outliers_and_places_of_samples_are_the_same(scenario: Scenario[Path], name: str) -> None:
-    assert_same_table(scenario.strict / name, scenario.cpu / name)
+def test_outliers_and_places_of_samples_are_the_same(scenario: Scenario[Path], found: Path, name: str) -> None:
+    assert_same_table(found / name, scenario.cpu / name)
 
 
 def test_the_map_is_as_good(scenario: Scenario[Path]) -> None:

@@ -7,6 +7,13 @@ from pathlib import Path
 import pytest
 
 from tests.contract.conftest import Scenario, scenario_of
+from tests.contract.crossings import (
+    BESIDE_TASKS,
+    crossing_faults,
+    steps_beside_tasks,
+    steps_that_compute,
+    steps_with_gpu,
+)
 from tests.contract.executed import ROOT, handles_arrays, never_run, sources_of, split_by_place
 from tests.contract.pagerank_steps import (
     GRAPHS,
@@ -51,13 +58,23 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Scenario[Path]:
     directory = tmp_path_factory.mktemp("pagerank")
     inputs = write_inputs(directory)
     with spread_out():
-        return scenario_of(
-            lambda device, results, client: run_steps(device, inputs=inputs, results=results, client=client), directory
-        )
+        return scenario_of(lambda site, results: run_steps(site, inputs=inputs, results=results), directory)
 
 
 def test_every_call_of_the_steps_is_one_that_rapids_accepts(scenario: Scenario[Path], rapids: Describe) -> None:
     assert problems(scenario.calls, rapids) == []
+
+
+def test_steps_that_ask_for_a_gpu_compute_there_and_no_other_does(scenario: Scenario[Path]) -> None:
+    assert steps_that_compute(scenario.traffic) == steps_with_gpu("pagerank")
+
+
+def test_each_byte_crosses_as_often_as_the_table_says(scenario: Scenario[Path]) -> None:
+    assert list(crossing_faults("pagerank", scenario.traffic)) == []
+
+
+def test_where_workers_have_gpus_steps_use_none_of_their_own_but_those_of_the_table(scenario: Scenario[Path]) -> None:
+    assert steps_beside_tasks(scenario.traffic_on_workers) == BESIDE_TASKS["pagerank"]
 
 
 def test_the_steps_call_into_the_array_library_and_are_seen_to(scenario: Scenario[Path]) -> None:
@@ -81,8 +98,8 @@ def test_modules_of_the_host_know_no_device(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-def test_graphs_are_the_same_byte_by_byte(scenario: Scenario[Path], name: str) -> None:
-    assert_same_graph(scenario.strict, scenario.cpu, name)
+def test_graphs_are_the_same_byte_by_byte(scenario: Scenario[Path], found: Path, name: str) -> None:
+    assert_same_graph(found, scenario.cpu, name)
 
 
 def test_the_data_have_all_that_the_steps_look_for(scenario: Scenario[Path]) -> None:
@@ -97,8 +114,8 @@ def test_the_data_have_all_that_the_steps_look_for(scenario: Scenario[Path]) -> 
 
 
 @pytest.mark.parametrize("name", sorted(set(RANKS) - set(LIBRARY)))
-def test_ranks_are_the_same(scenario: Scenario[Path], name: str) -> None:
-    assert_same_ranks(scenario.strict, scenario.cpu, name)
+def test_ranks_are_the_same(scenario: Scenario[Path], found: Path, name: str) -> None:
+    assert_same_ranks(found, scenario.cpu, name)
 
 
 @pytest.mark.parametrize("name", LIBRARY)
@@ -109,8 +126,8 @@ def test_ranks_that_begin_with_those_of_the_library_are_iterated_to_the_same(
 
 
 @pytest.mark.parametrize("name", GROUPS)
-def test_components_degrees_and_communities_are_the_same(scenario: Scenario[Path], name: str) -> None:
-    assert_same_components(scenario.strict, scenario.cpu, name)
+def test_components_degrees_and_communities_are_the_same(scenario: Scenario[Path], found: Path, name: str) -> None:
+    assert_same_components(found, scenario.cpu, name)
 
 
 def test_a_graph_that_does_not_fit_into_the_memory_of_a_gpu_is_refused(

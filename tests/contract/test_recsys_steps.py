@@ -8,6 +8,13 @@ import numpy as np
 import pytest
 
 from tests.contract.conftest import Scenario, scenario_of
+from tests.contract.crossings import (
+    BESIDE_TASKS,
+    crossing_faults,
+    steps_beside_tasks,
+    steps_that_compute,
+    steps_with_gpu,
+)
 from tests.contract.executed import handles_arrays, never_run, sources_of, split_by_place
 from tests.contract.recsys_steps import (
     TABLES,
@@ -53,13 +60,25 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def scenario(inputs: Path) -> Scenario[Path]:
     with spread_out():
         return scenario_of(
-            lambda device, results, client: run_steps(device, inputs=inputs, results=results, client=client),
+            lambda site, results: run_steps(site, inputs=inputs, results=results),
             inputs.parent,
         )
 
 
 def test_every_call_of_the_application_is_one_that_rapids_accepts(scenario: Scenario[Path], rapids: Describe) -> None:
     assert problems(scenario.calls, rapids) == []
+
+
+def test_steps_that_ask_for_a_gpu_compute_there_and_no_other_does(scenario: Scenario[Path]) -> None:
+    assert steps_that_compute(scenario.traffic) == steps_with_gpu("recsys")
+
+
+def test_each_byte_crosses_as_often_as_the_table_says(scenario: Scenario[Path]) -> None:
+    assert list(crossing_faults("recsys", scenario.traffic)) == []
+
+
+def test_where_workers_have_gpus_steps_use_none_of_their_own_but_those_of_the_table(scenario: Scenario[Path]) -> None:
+    assert steps_beside_tasks(scenario.traffic_on_workers) == BESIDE_TASKS["recsys"]
 
 
 def test_the_application_calls_into_the_array_library_and_is_seen_to(scenario: Scenario[Path]) -> None:
@@ -86,13 +105,13 @@ def test_every_operator_is_among_those_that_ran(scenario: Scenario[Path]) -> Non
 
 
 @pytest.mark.parametrize("name", ["train", "valid", "test"])
-def test_features_are_the_same_in_the_same_order(scenario: Scenario[Path], name: str) -> None:
-    assert_same_features(scenario.strict / name, scenario.cpu / name)
+def test_features_are_the_same_in_the_same_order(scenario: Scenario[Path], found: Path, name: str) -> None:
+    assert_same_features(found / name, scenario.cpu / name)
 
 
 @pytest.mark.parametrize("name", ["statistics", "drift", "metrics"])
-def test_what_the_steps_tell_is_the_same(scenario: Scenario[Path], name: str) -> None:
-    assert_same_values(*(read_json(each / f"{name}.json") for each in (scenario.strict, scenario.cpu)))
+def test_what_the_steps_tell_is_the_same(scenario: Scenario[Path], found: Path, name: str) -> None:
+    assert_same_values(*(read_json(each / f"{name}.json") for each in (found, scenario.cpu)))
 
 
 @pytest.mark.parametrize("shuffle", [False, True])
@@ -106,10 +125,10 @@ def test_integers_that_are_categories_are_the_same_numbers(scenario: Scenario[Pa
 
 
 @pytest.mark.parametrize("name", WORKFLOWS)
-def test_workflows_make_the_same_of_all_that_can_be_data(scenario: Scenario[Path], name: str) -> None:
+def test_workflows_make_the_same_of_all_that_can_be_data(scenario: Scenario[Path], found: Path, name: str) -> None:
     for table in TABLES:
-        assert_same_table(*(each / name / f"{table}.parquet" for each in (scenario.strict, scenario.cpu)))
-    assert_same_features(*(each / name / "features" for each in (scenario.strict, scenario.cpu)))
+        assert_same_table(*(each / name / f"{table}.parquet" for each in (found, scenario.cpu)))
+    assert_same_features(*(each / name / "features" for each in (found, scenario.cpu)))
 
 
 @pytest.mark.parametrize("name", WORKFLOWS)

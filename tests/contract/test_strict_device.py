@@ -162,13 +162,28 @@ def test_cupy_changes_in_place_at_indices_by_these_functions() -> None:
 
 def test_tasks_are_given_copies_as_other_processes_are() -> None:
     given = [array()]
-    with DEVICE.workers(Cluster(), threads=1) as workers:
+    with StrictDevice(processes=1).workers(Cluster(), threads=1) as workers:
         [(_, found)] = workers.completed(_same, given, {"beside": given})
         with pytest.raises((TypeError, AttributeError, PicklingError)):
             list(workers.completed(_same, [XP], {"beside": 0}))
     assert isinstance(found[0], DeviceArray)
     assert found[0] is not given[0]
     assert DEVICE.to_host(found[1][0]).tolist() == HOST.tolist()
+
+
+def test_what_workers_have_arrives_there_as_itself_and_nowhere_else() -> None:
+    with StrictDevice(processes=2).workers(Cluster(), threads=1) as workers:
+        placed = workers.place(array())
+        held = workers.hold(_twice, [(placed,), (array(),)])
+        found = dict(workers.completed(_same, held, {"beside": placed}))
+        assert list(workers.threads) == [1, 1]
+        assert not any(hasattr(each, "on_host") for each in (placed, *held))
+    assert [DEVICE.to_host(found[place][0]).tolist() for place in (0, 1)] == [(2 * HOST).tolist()] * 2
+    assert DEVICE.to_host(found[0][1]).tolist() == HOST.tolist()
+
+
+def _twice(values: Any) -> Any:
+    return values + values
 
 
 def _same(task: Any, *, beside: Any) -> tuple[Any, Any]:

@@ -10,6 +10,13 @@ import pandas as pd
 import pytest
 
 from tests.contract.conftest import Scenario, scenario_of
+from tests.contract.crossings import (
+    BESIDE_TASKS,
+    crossing_faults,
+    steps_beside_tasks,
+    steps_that_compute,
+    steps_with_gpu,
+)
 from tests.contract.executed import ROOT, handles_arrays, never_run, split_by_place
 from tests.contract.raw_trips import write_inputs
 from tests.contract.signatures import Describe, problems
@@ -35,13 +42,27 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Scenario[Results]:
     directory = tmp_path_factory.mktemp("taxi")
     inputs, zones = write_inputs(directory)
     return scenario_of(
-        lambda device, results, client: run_steps(device, inputs=inputs, zones=zones, results=results, client=client),
+        lambda site, results: run_steps(site, inputs=inputs, zones=zones, results=results),
         directory,
     )
 
 
 def test_every_call_of_the_steps_is_one_that_rapids_accepts(scenario: Scenario[Results], rapids: Describe) -> None:
     assert problems(scenario.calls, rapids) == []
+
+
+def test_steps_that_ask_for_a_gpu_compute_there_and_no_other_does(scenario: Scenario[Results]) -> None:
+    assert steps_that_compute(scenario.traffic) == steps_with_gpu("taxi")
+
+
+def test_each_byte_crosses_as_often_as_the_table_says(scenario: Scenario[Results]) -> None:
+    assert list(crossing_faults("taxi", scenario.traffic)) == []
+
+
+def test_where_workers_have_gpus_steps_use_none_of_their_own_but_those_of_the_table(
+    scenario: Scenario[Results],
+) -> None:
+    assert steps_beside_tasks(scenario.traffic_on_workers) == BESIDE_TASKS["taxi"]
 
 
 def test_the_steps_call_into_both_libraries_and_are_seen_to(scenario: Scenario[Results]) -> None:
@@ -62,25 +83,25 @@ def test_modules_of_the_host_know_no_device(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["trips", "quarantine", "nothing_kept", "all_kept"])
-def test_the_same_trips_are_kept_and_rejected(scenario: Scenario[Results], name: str) -> None:
-    cpu, strict = read(getattr(scenario.cpu, name)), read(getattr(scenario.strict, name))
+def test_the_same_trips_are_kept_and_rejected(scenario: Scenario[Results], found: Results, name: str) -> None:
+    cpu, strict = read(getattr(scenario.cpu, name)), read(getattr(found, name))
     assert len(cpu) > 500
     pd.testing.assert_frame_equal(strict, cpu)
 
 
-def test_quality_is_the_same(scenario: Scenario[Results]) -> None:
-    assert json.loads(scenario.strict.quality.read_text()) == json.loads(scenario.cpu.quality.read_text())
+def test_quality_is_the_same(scenario: Scenario[Results], found: Results) -> None:
+    assert json.loads(found.quality.read_text()) == json.loads(scenario.cpu.quality.read_text())
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_tips_are_the_same(scenario: Scenario[Results], name: str) -> None:
-    cpu, strict = (pd.read_csv(each.tables / f"{name}.csv") for each in (scenario.cpu, scenario.strict))
+def test_tips_are_the_same(scenario: Scenario[Results], found: Results, name: str) -> None:
+    cpu, strict = (pd.read_csv(each.tables / f"{name}.csv") for each in (scenario.cpu, found))
     pd.testing.assert_frame_equal(strict, cpu, rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["predictions", "predictions_of_one_file"])
-def test_predictions_are_the_same(scenario: Scenario[Results], name: str) -> None:
-    cpu, strict = (pd.read_parquet(getattr(each, name)) for each in (scenario.cpu, scenario.strict))
+def test_predictions_are_the_same(scenario: Scenario[Results], found: Results, name: str) -> None:
+    cpu, strict = (pd.read_parquet(getattr(each, name)) for each in (scenario.cpu, found))
     assert len(cpu) > 500
     pd.testing.assert_frame_equal(strict, cpu, rtol=RTOL, atol=ATOL)
 

@@ -1,0 +1,103 @@
+"""How often each byte crosses between host and device in each step that asks for a GPU: a table that may only improve.
+
+An input byte goes up once, and an output byte comes down once, where the table says so without a reason. Elsewhere it
+has what was measured, why that is, and the issue that changes it: 16 taxi tables, 17 recsys, 18 graphs and genotypes.
+The data are tiny, so that arrays of a fixed size, such as months of a calendar, weigh more here than they do at work.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.contract.traffic import Traffic
+
+ONCE = 1.02
+# How much better than the table a step may be before the table has to follow.
+BETTER = 0.9
+WORKFLOWS = Path(__file__).parents[2] / "workflows"
+
+
+@dataclass(frozen=True)
+class Crossings:
+    """Bytes that go up for each byte of the input, and come down for each of the output, or of the input without one.
+
+    ``input`` are the arrays in the files that a step reads, or the columns that it asks a reader for; ``output`` are
+    those in the files that it writes.
+    """
+
+    up: float = 1.0
+    down: float = 1.0
+    why: str = ""
+
+
+# By application, and by step and its case.
+STEPS = {
+    "taxi": {
+        "standardise": Crossings(2.54, 1.74, "16: CSV is parsed on the host; a calendar and counts of months"),
+        "clean": Crossings(1.13, 1.11, "16: tables of months and zones for each block; counts of faults"),
+        "tips": Crossings(1.0, 2.09, "16: counts of groups for each block"),
+        "model": Crossings(3.24, 42.5, "16: reads the trips for each service; the sample passes through the host"),
+        "predict": Crossings(1.24, 1.0, "16: boroughs of zones and coefficients for each block"),
+    },
+    "genomics": {
+        "ld_prune": Crossings(),
+        "relatedness": Crossings(2.85, 1.82, "18: tiles go up for each pair of tiles, with tables of values"),
+        "outliers": Crossings(10.11, 249.07, "18: codes go up in each pass, with their tables; sums come down"),
+        "pca gram": Crossings(7.17, 1.96, "18: codes go up in each pass, with their tables; sums come down"),
+        "pca randomized": Crossings(22.07, 1.77, "18: codes go up in each pass, with their tables; sums come down"),
+        "project": Crossings(1.29, 12.83, "18: tables for each block; sums of each block come down"),
+        "umap": Crossings(),
+    },
+    "pagerank": {
+        "renumber": Crossings(1.5, 2.39, "18: keys pass through the host between the tasks"),
+        "rank networkx": Crossings(1.0, 1.64, "18: two numbers come down in each iteration"),
+        "rank of_library": Crossings(1.62, 1.88, "18: edges go up for cuGraph, and again; numbers of each iteration"),
+        "communities": Crossings(),
+    },
+    "recsys": {
+        "fit": Crossings(2.03, 1086.07, "17: operators read their columns each; a histogram of 2**20 bins comes down"),
+        "features": Crossings(5.07, 2.59, "17: columns come down for the shuffle, and go up again to be written"),
+        "drift": Crossings(1.85, 1.0, "17: edges of bins go up for each block"),
+        "train": Crossings(),
+    },
+}  # fmt: skip
+# Steps that compute on a GPU of their own process, too, where the workers of a cluster have GPUs: 17 and 18.
+BESIDE_TASKS = {
+    "taxi": {"clean", "model"},
+    "genomics": {"outliers", "pca gram", "pca randomized", "pca hurried", "project", "umap"},
+    "pagerank": set[str](),
+    "recsys": {"train"},
+}
+
+
+def crossing_faults(application: str, traffic: Mapping[str, Traffic]) -> Iterator[str]:
+    """Yield what differs between the table and what was counted."""
+    for step, expected in STEPS[application].items():
+        found = traffic[step]
+        for way, measured, allowed in (
+            ("up", found.up_per_byte, expected.up),
+            ("down", found.down_per_byte, expected.down),
+        ):
+            if measured > ONCE * allowed:
+                yield f"{step}: {measured:.2f} bytes go {way} for each byte, not {allowed}: what crosses again?"
+            elif allowed > ONCE and measured < BETTER * allowed:
+                yield f"{step}: only {measured:.2f} bytes go {way} for each byte: lower {allowed} in STEPS"
+
+
+def steps_with_gpu(application: str) -> set[str]:
+    """Return the rules of a workflow that ask for a GPU."""
+    rules = re.split(r"^ *rule (\w+):", (WORKFLOWS / application / "Snakefile").read_text(), flags=re.MULTILINE)
+    return {name for name, body in zip(rules[1::2], rules[2::2], strict=True) if "gpu=" in body}
+
+
+def steps_that_compute(traffic: Mapping[str, Traffic]) -> set[str]:
+    """Return the steps that allocated on the device and did something there."""
+    return {step.split()[0] for step, each in traffic.items() if each.allocated and each.operations}
+
+
+def steps_beside_tasks(traffic: Mapping[str, Traffic]) -> set[str]:
+    """Return the steps that allocated on a device outside the tasks of their workers."""
+    return {step for step, each in traffic.items() if each.beside_tasks}

@@ -1,0 +1,44 @@
+"""Where the steps of an application run in these tests, and what crossed to the device and back while they did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tests.contract.traffic import Traffic, bytes_of_arrays, counted, flat
+from whitewater.config.base import Section
+from whitewater.engines import Device
+from whitewater.engines.config import Cluster
+from whitewater.step import Run
+
+Results = TypeVar("Results")
+
+
+@dataclass(frozen=True)
+class Site:
+    """A device, and the cluster that steps use it on: by default none, so that tasks run on threads of this process."""
+
+    device: Device
+    cluster: Cluster = field(default_factory=Cluster)
+    threads: int = 1
+    # Of the first run of each step, or of each case of a step that has several.
+    traffic: dict[str, Traffic] = field(default_factory=dict)
+
+    def run(
+        self, application: str, function: Callable[..., None], *, settings: Section, case: str = "", **paths: Any
+    ) -> None:
+        """Run a step, and count what crosses meanwhile."""
+        step = function.__name__
+        run = Run(application, step, self.device, settings, threads=self.threads, cluster_settings=self.cluster)
+        inputs, outputs = ([path for path in flat(paths) if path.exists() == old] for old in (True, False))
+        traffic = Traffic()
+        with counted(traffic):
+            function(run, **paths)
+        traffic.input, traffic.output = (sum(map(bytes_of_arrays, each)) for each in (inputs, outputs))
+        self.traffic.setdefault(" ".join(filter(None, (step, case))), traffic)
+
+
+# Runs the steps of an application; they write below a folder that does not exist yet.
+RunSteps = Callable[[Site, Path], Results]
