@@ -67,7 +67,7 @@ STEPS = {
 # Steps that compute on a GPU of their own process, too, where the workers of a cluster have GPUs: 17 and 18.
 BESIDE_TASKS = {
     "taxi": {"clean", "model"},
-    "genomics": {"outliers", "pca gram", "pca randomized", "pca hurried", "project", "umap"},
+    "genomics": {"project"},
     "pagerank": set[str](),
     "recsys": {"train"},
 }

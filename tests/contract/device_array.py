@@ -183,6 +183,7 @@ class Namespace(ModuleType):
     def __init__(self, name: str, module: ModuleType) -> None:
         super().__init__(name)
         self._module = module
+        self.__file__ = module.__file__  # of every module, rather than what is asked of CuPy
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a module cannot be pickled: ask the device for it where it is used")

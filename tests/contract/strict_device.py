@@ -424,6 +424,10 @@ def stand_in_for_cupy() -> Iterator[None]:
         patch.setitem(decode.SLAB_CELLS, "gpu", 997)
         for name, module in {**stand_ins_for_libraries(), **stand_ins_for_gpu_modules()}.items():
             patch.setitem(sys.modules, name, module)
+            package, _, member = name.rpartition(".")
+            if package in sys.modules:
+                # Where the real one was imported before, `from package import member` would find that.
+                patch.setattr(sys.modules[package], member, module, raising=False)
         patch.setattr(estimators.BoostedTrees, "fit", fit_trees)
         patch.setattr(estimators.BoostedTrees, "predict", predict_by_trees)
         yield
