@@ -66,7 +66,7 @@ STEPS = {
 }  # fmt: skip
 # Steps that compute on a GPU of their own process, too, where the workers of a cluster have GPUs: 17 and 18.
 BESIDE_TASKS = {
-    "taxi": {"clean", "model"},
+    "taxi": {"clean"},
     "genomics": {"project"},
     "pagerank": set[str](),
     "recsys": {"train"},
