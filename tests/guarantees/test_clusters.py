@@ -210,7 +210,7 @@ def test_a_cluster_lives_on_this_machine_alone_until_it_is_stopped(fresh: Clone)
     status = cluster(fresh, "status")
     assert status.status == 0
     assert address in status.terminal
-    assert "1 threads" in status.terminal
+    assert "threads 1" in status.terminal
     assert "of 2.00 GB" in status.terminal
 
     stopped = cluster(fresh, "stop")

@@ -252,7 +252,7 @@ def _of_worker(worker: Mapping[str, Any]) -> str:
         return f"{size / 1e9:.2f} GB"
 
     limit = f" of {gigabytes(worker['memory_limit'])}" if worker["memory_limit"] else ""
-    parts = [f"{worker['nthreads']} threads", f"{gigabytes(worker['metrics']['memory'])}{limit}"]
+    parts = [f"threads {worker['nthreads']}", f"memory {gigabytes(worker['metrics']['memory'])}{limit}"]
     if "gpu" in worker:
         used = gigabytes(worker["metrics"]["gpu"]["memory-used"])
         parts.append(f"{worker['gpu']['name']}: {used} of {gigabytes(worker['gpu']['memory-total'])}")

@@ -118,7 +118,7 @@ def _scheduler(settings: Cluster) -> str:
     if settings.scheduler_file and not Path(settings.scheduler_file).exists():
         raise InputError(
             f"cluster.scheduler_file {settings.scheduler_file} does not exist. Start a cluster, `whitewater cluster "
-            f"start --scheduler-file {settings.scheduler_file}`; see docs/clusters.md."
+            f"start --file {settings.scheduler_file}`; see docs/clusters.md."
         )
     return settings.address or settings.scheduler_file
 
