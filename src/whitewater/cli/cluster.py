@@ -10,6 +10,7 @@ import fcntl
 import ipaddress
 import json
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -69,11 +70,14 @@ def start(given: argparse.Namespace) -> int:
             ) from None
         output.truncate(0)
         asked.file.unlink(missing_ok=True)
-        group = _background(asked, output.fileno())
+        process = _background(asked, output.fileno())
     try:
+        process.wait()  # until it has left the cluster's own process behind
         _wait_until_started(asked.file)
-    except BaseException:
-        _end_group(group)
+    except BaseException as error:
+        _end_group(process.pid)
+        if isinstance(error, KeyboardInterrupt):
+            raise ResourceError("the start was interrupted, and nothing was left running.") from None
         raise
     _say_how_to_use(asked)
     return 0
@@ -180,16 +184,14 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _background(asked: Asked, log: int) -> int:
-    """Start the process of the cluster, which the end of this terminal does not reach; return its process group."""
+def _background(asked: Asked, log: int) -> subprocess.Popen[bytes]:
+    """Start the cluster in a session of its own, which the end of this terminal does not reach."""
     from whitewater.script import ONE_THREAD
 
     command = [sys.executable, "-m", "whitewater.engines.start", asked.model_dump_json()]
-    process = subprocess.Popen(
+    return subprocess.Popen(
         command, env=os.environ | ONE_THREAD, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
     )
-    process.wait()  # until it has left the cluster's own process behind
-    return process.pid
 
 
 def _wait_until_started(file: Path) -> None:
@@ -210,7 +212,7 @@ def _say_how_to_use(asked: Asked) -> None:
     if found["dashboard"]:
         print(f"Dashboard: {found['dashboard']}")
     print("Use them in each run, and start them again when code has changed:")
-    print(f"  snakemake --cores all --config 'cluster={{{settings}}}'")
+    print(f"  snakemake --cores all --config {shlex.quote(f'cluster={{{settings}}}')}")
     print(f"End them: {_command('stop', asked.file)}")
 
 
