@@ -112,7 +112,7 @@ def status(given: argparse.Namespace) -> int:
     """Say where the cluster of a file is, and what each of its workers holds."""
     from distributed import Client
 
-    from whitewater.engines.start import security
+    from whitewater.engines.cluster import security
 
     found = _read(given.file)
     if "pid" in found and found["machine"] == socket.gethostname() and not runs(given.file):

@@ -43,6 +43,8 @@ def refuse_other_code(client: Client, where: str) -> None:
         )
     for address, code in client.run(code_of_worker, on_error="return").items():
         worker = f"the worker {address} of the cluster at {where}"
+        if isinstance(code, OSError):  # it died meanwhile, and does not run anything
+            continue
         if isinstance(code, ModuleNotFoundError):
             raise InputError(
                 f"{worker} cannot import whitewater ({code}). Start it in the environment of this process."

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whitewater.engines.attached import WORKERLESS_SECONDS, refuse_other_code, watched
-from whitewater.engines.config import TLS
 from whitewater.engines.workers import DaskWorkers, Workers, thread_workers
 from whitewater.errors import ConfigError, InputError
 
@@ -91,7 +90,7 @@ def attach(settings: Cluster) -> Iterator[Client]:
             settings.address or None,
             scheduler_file=settings.scheduler_file or None,
             timeout=CONNECT_SECONDS,
-            security=_security(settings),
+            security=security(settings.tls),
         )
     except (OSError, TimeoutError, TypeError, ValueError) as error:
         raise InputError(
@@ -112,8 +111,8 @@ def attach(settings: Cluster) -> Iterator[Client]:
 
 def _scheduler(settings: Cluster) -> str:
     """Return the address or file that the settings name, once the files that they name were found."""
-    for name, path in {name: getattr(settings, name) for name in TLS}.items():
-        if path and not Path(path).exists():
+    for name, path in settings.tls.items():
+        if not Path(path).exists():
             raise ConfigError(f"cluster.{name} = {path!r}: there is no such file.")
     if settings.scheduler_file and not Path(settings.scheduler_file).exists():
         raise InputError(
@@ -123,14 +122,15 @@ def _scheduler(settings: Cluster) -> str:
     return settings.address or settings.scheduler_file
 
 
-def _security(settings: Cluster) -> Security | None:
+def security(tls: Mapping[str, str]) -> Security | None:
+    """Return what admits those only who hold a certificate of the same authority, or None without files of TLS."""
     from distributed import Security
 
-    if not settings.tls_ca_file:
+    if not tls:
         return None
+    roles = ("client", "scheduler", "worker")
     return Security(
+        tls_ca_file=tls["tls_ca_file"],
         require_encryption=True,
-        tls_ca_file=settings.tls_ca_file,
-        tls_client_cert=settings.tls_cert,
-        tls_client_key=settings.tls_key,
+        **{f"tls_{role}_{part}": tls[f"tls_{part}"] for role in roles for part in ("cert", "key")},
     )

@@ -44,6 +44,11 @@ class Cluster(Section):
         """Whether tasks run on a cluster that runs already."""
         return bool(self.address or self.scheduler_file)
 
+    @property
+    def tls(self) -> dict[str, str]:
+        """The files of TLS by their keys; none without TLS."""
+        return {name: path for name in TLS if (path := getattr(self, name))}
+
     @model_validator(mode="after")
     def _settings_agree(self) -> Self:
         if self.address and self.scheduler_file:
@@ -53,10 +58,9 @@ class Cluster(Section):
         if self.attached and self.kind not in ("auto", "attach"):
             named = "address" if self.address else "scheduler_file"
             raise ValueError(f"kind is '{self.kind}', but {named} names a cluster: set kind to auto, or empty {named}")
-        given = [name for name in TLS if getattr(self, name)]
-        missing = [name for name in TLS if not getattr(self, name)]
-        if missing and (given or self.address.startswith("tls://")):
+        missing = [name for name in TLS if name not in self.tls]
+        if missing and (self.tls or self.address.startswith("tls://")):
             raise ValueError(f"TLS needs {', '.join(TLS)}, but {' and '.join(missing)} is empty")
-        if given and (not self.attached or (self.address and not self.address.startswith("tls://"))):
+        if self.tls and (not self.attached or (self.address and not self.address.startswith("tls://"))):
             raise ValueError("files of TLS are for a cluster at a tls:// address, or of a scheduler_file")
         return self

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from whitewater.config.base import Section
-from whitewater.engines.cluster import LOOPBACK
+from whitewater.engines.cluster import LOOPBACK, security
 from whitewater.engines.config import Cluster
 from whitewater.engines.gpu_check import count_gpus
 from whitewater.io.store import write_json
 from whitewater.process import ended, leave
 
 if TYPE_CHECKING:
-    from distributed import Client, LocalCluster, Security
+    from distributed import Client, LocalCluster
 
 WORKERS_SECONDS = 150.0
 
@@ -134,20 +134,6 @@ def gpu_processes(asked: Asked) -> Iterator[LocalCluster]:
         ) as cluster,
     ):
         yield cluster
-
-
-def security(tls: dict[str, str]) -> Security | None:
-    """Return what admits those only who hold a certificate of the same authority, or None without TLS."""
-    from distributed import Security
-
-    if not tls:
-        return None
-    roles = ("client", "scheduler", "worker")
-    return Security(
-        tls_ca_file=tls["tls_ca_file"],
-        require_encryption=True,
-        **{f"tls_{role}_{part}": tls[f"tls_{part}"] for role in roles for part in ("cert", "key")},
-    )
 
 
 @contextmanager
