@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whitewater.engines.attached import WORKERLESS_SECONDS, refuse_other_code, watched
+from whitewater.engines.config import TLS
 from whitewater.engines.workers import DaskWorkers, Workers, thread_workers
 from whitewater.errors import ConfigError, InputError
 
@@ -79,8 +80,8 @@ def local_cluster(
 def attach(settings: Cluster) -> Iterator[Client]:
     """Connect to the cluster that the settings name, and leave it running afterwards.
 
-    Raises ConfigError if a file of TLS is missing; InputError if no scheduler answers, it has no workers, or one of
-    them would not run the code that is here; and ResourceError if the cluster dies while it is used.
+    Raises ConfigError if the address or a file of TLS cannot be used; InputError if no scheduler answers, it has no
+    workers, or one of them would not run the code that is here; and ResourceError if the cluster dies while it is used.
     """
     from distributed import Client
 
@@ -92,7 +93,13 @@ def attach(settings: Cluster) -> Iterator[Client]:
             timeout=CONNECT_SECONDS,
             security=security(settings.tls),
         )
-    except (OSError, TimeoutError, TypeError, ValueError) as error:
+    except ValueError as error:
+        raise ConfigError(f"cluster.address = {settings.address!r}: {error}") from error
+    except TypeError as error:  # a file names a tls:// address
+        raise InputError(
+            f"the cluster at {where} is reached over TLS: set cluster.{', cluster.'.join(TLS)}."
+        ) from error
+    except (OSError, TimeoutError) as error:
         raise InputError(
             f"no Dask scheduler answers at {where} ({type(error).__name__}: {error}). Start a cluster, `whitewater "
             "cluster start`, or empty cluster.address and cluster.scheduler_file; see docs/clusters.md."

@@ -243,6 +243,17 @@ def test_missing_files_of_tls_are_named(tmp_path: Path) -> None:
         pass
 
 
+def test_an_address_of_another_scheme_is_an_error_of_the_configuration() -> None:
+    with pytest.raises(ConfigError, match=r"cluster\.address = 'foo://x': unknown address scheme"):
+        run_all(Cluster(address="foo://x"), abs)
+
+
+def test_a_file_of_a_cluster_with_tls_says_what_is_missing(tmp_path: Path) -> None:
+    (tmp_path / "cluster.json").write_text(json.dumps({"address": "tls://127.0.0.1:1"}))
+    with pytest.raises(InputError, match=r"is reached over TLS: set cluster\.tls_ca_file, cluster\.tls_cert"):
+        run_all(Cluster(scheduler_file=str(tmp_path / "cluster.json")), abs)
+
+
 def test_an_old_scheduler_file_is_an_error_that_says_how_to_start_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
