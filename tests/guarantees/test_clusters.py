@@ -4,6 +4,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from shutil import which
 from urllib.request import urlopen
 
 import psutil
@@ -11,7 +12,6 @@ import pytest
 from distributed import Client, Security
 
 from tests.guarantees.running import Clone, Ended, Running, eventually, leftovers, own_source, sha256
-from whitewater.engines.gpu_check import missing_gpu
 
 FILE = ".whitewater/cluster.json"
 USE = f"cluster={{scheduler_file: {FILE}}}"
@@ -245,7 +245,7 @@ def test_with_certificates_those_get_in_who_have_one(alone: Clone) -> None:
         pytest.param(
             ["--device", "gpu"],
             "no usable NVIDIA GPU was found",
-            marks=pytest.mark.skipif(missing_gpu() is None, reason="there is a GPU here"),
+            marks=pytest.mark.skipif(which("nvidia-smi") is not None, reason="there may be a GPU here"),
         ),
     ],
 )
