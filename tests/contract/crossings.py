@@ -64,8 +64,6 @@ STEPS = {
         "train": Crossings(),
     },
 }  # fmt: skip
-# Steps that compute on a GPU of their own process, too, where the workers of a cluster have GPUs: 16 and 18.
-BESIDE_TASKS = {"taxi": {"clean"}, "genomics": {"project"}, "pagerank": set[str](), "recsys": set[str]()}
 
 
 def crossing_faults(application: str, traffic: Mapping[str, Traffic]) -> Iterator[str]:

@@ -9,7 +9,6 @@ import pytest
 
 from tests.contract.conftest import Scenario, scenario_of
 from tests.contract.crossings import (
-    BESIDE_TASKS,
     crossing_faults,
     steps_beside_tasks,
     steps_that_compute,
@@ -77,8 +76,8 @@ def test_each_byte_crosses_as_often_as_the_table_says(scenario: Scenario[Path]) 
     assert list(crossing_faults("recsys", scenario.traffic)) == []
 
 
-def test_where_workers_have_gpus_steps_use_none_of_their_own_but_those_of_the_table(scenario: Scenario[Path]) -> None:
-    assert steps_beside_tasks(scenario.traffic_on_workers) == BESIDE_TASKS["recsys"]
+def test_where_workers_have_gpus_steps_use_none_of_their_own(scenario: Scenario[Path]) -> None:
+    assert steps_beside_tasks(scenario.traffic_on_workers) == set()
 
 
 def test_the_application_calls_into_the_array_library_and_is_seen_to(scenario: Scenario[Path]) -> None:

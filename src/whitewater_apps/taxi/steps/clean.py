@@ -3,7 +3,7 @@
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -83,7 +83,8 @@ def clean(
     for data_set in (trips, quarantine):
         remove_unfinished(data_set)
     _keep_schema(trips, quarantine, run.local_device)
-    summary = summarise(catalogue, tallies, reasons(cleaning.rules(0)))
+    names = reasons(replace(cleaning, device=run.local_device).rules(0))
+    summary = summarise(catalogue, tallies, names)
     check_written(summary, trips=trips, quarantine=quarantine)
     write_json(quality, summary)
     run.note(**summary["totals"])
