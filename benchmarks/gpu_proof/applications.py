@@ -23,6 +23,8 @@ from whitewater.io.store import read_json
 SUMS, PRODUCTS, FEATURES = 1e-9, 1e-5, 1e-6
 # Scores of models that are fitted by libraries with random numbers of their own.
 AS_GOOD = 0.05
+# Twice `pagerank.rank.tolerance`, within which both are of the exact ranks, and rounding.
+RANKS = 2e-10 + 1e-14
 RULES: dict[str, tuple[Rule, ...]] = {
     "taxi": (
         Rule("standardised", whole="table"),
@@ -45,8 +47,8 @@ RULES: dict[str, tuple[Rule, ...]] = {
         Rule("umap.json", 0.1),
     ),
     "pagerank": (
-        Rule("ranks.parquet", SUMS),
-        Rule("vertices.parquet", SUMS, left_out=("community",)),
+        Rule("ranks.parquet", RANKS, summed=True),
+        Rule("vertices.parquet", RANKS, summed=True, left_out=("community",)),
         Rule("convergence.json", FEATURES, left_out=("iterations", "log", "error_bound", "start")),
         # Components are compared vertex by vertex.
         Rule("communities.json", 0.02, left_out=("count", "largest", "size_counts", "sizes")),
@@ -122,7 +124,13 @@ def stop_cluster(folder: Path) -> None:
 
 
 def step_on_both(
-    application: str, name: str, work: Work, *, inputs: Mapping[str, Path], outputs: Mapping[str, str]
+    application: str,
+    name: str,
+    work: Work,
+    *,
+    inputs: Mapping[str, Path],
+    outputs: Mapping[str, str],
+    settings: Mapping[str, JsonValue],
 ) -> Found:
     """Run a step by hand on both devices and compare what it wrote; among the figures is what it recorded."""
     figures: dict[str, JsonValue] = {}
@@ -132,7 +140,7 @@ def step_on_both(
         given = [f"--{flag}={path.absolute()}" for flag, path in {**paths, "record": record}.items()]
         # Where it is called it finds the applications.
         command = ("whitewater", application, name, f"--device={device}", f"--threads={work.threads}", *given)
-        call(*command, folder=ROOT)
+        call(*command, f"--settings={json.dumps(settings)}", folder=ROOT)
         made = read_json(record)
         facts = {key: value for key, value in made["facts"].items() if isinstance(value, int | float)}
         peak = made["facts"].get("workers", {}).get("peak_device_memory_bytes")

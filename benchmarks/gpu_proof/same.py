@@ -26,6 +26,7 @@ NOT_COMPARED = (".*", "*/.*", "manifest.json", "plots/*")
 class Rule:
     """How outputs whose path matches may differ: floats by ``tolerance``, relative or, below 1, absolute.
 
+    Where they are ``summed`` it bounds the sum of the differences of a column of floats, each of which may be tiny.
     Columns and keys of JSON in ``left_out`` need not be the same, since libraries draw and search differently there.
     A folder that is compared as a ``whole`` holds Parquet of one table, whose rows are in any order, or a Zarr group.
     Where it is not ``compared`` the file must only be there.
@@ -33,6 +34,7 @@ class Rule:
 
     pattern: str
     tolerance: float = 1e-9
+    summed: bool = False
     left_out: tuple[str, ...] = ()
     whole: Literal["table", "group"] | None = None
     compared: bool = True
@@ -77,7 +79,7 @@ def _faults(found: Path, expected: Path, rule: Rule) -> Iterator[str]:
         case "table":
             yield from table_faults(_data_set(found), _data_set(expected), rule)
         case "group":
-            yield from _group_faults(found, expected, rule.tolerance)
+            yield from _group_faults(found, expected, rule)
         case ".parquet":
             yield from table_faults(pq.read_table(found), pq.read_table(expected), rule)
         case ".csv":
@@ -101,27 +103,31 @@ def table_faults(found: pa.Table, expected: pa.Table, rule: Rule = EXACT) -> Ite
     for name in expected.column_names:
         if name not in rule.left_out:
             one, other = (table[name].combine_chunks() for table in (found, expected))
-            yield from (f"{name}: {fault}" for fault in _column_faults(one, other, rule.tolerance))
+            yield from (f"{name}: {fault}" for fault in _column_faults(one, other, rule))
 
 
-def _column_faults(found: Any, expected: Any, tolerance: float) -> Iterator[str]:
+def _column_faults(found: Any, expected: Any, rule: Rule) -> Iterator[str]:
     if pa.types.is_list(expected.type) and found.value_lengths().equals(expected.value_lengths()):
-        yield from _column_faults(found.flatten(), expected.flatten(), tolerance)
+        yield from _column_faults(found.flatten(), expected.flatten(), rule)
     elif pa.types.is_floating(expected.type) and found.is_valid().equals(expected.is_valid()):
         one, other = (each.to_numpy(zero_copy_only=False) for each in (found, expected))
-        yield from array_faults(one, other, tolerance)
+        yield from _array_faults(one, other, rule)
     elif not found.equals(expected):
         yield "values or nulls differ"
 
 
-def array_faults(found: Any, expected: Any, tolerance: float) -> Iterator[str]:
-    """Yield how far arrays of floats are apart, where that is further than the tolerance."""
-    close = np.isclose(found, expected, rtol=tolerance, atol=tolerance, equal_nan=True)
+def _array_faults(found: Any, expected: Any, rule: Rule) -> Iterator[str]:
+    if rule.summed:
+        apart = np.where(np.isnan(found) & np.isnan(expected), 0, np.abs(found - expected))
+        if not apart.sum() <= rule.tolerance:
+            yield f"the differences add up to {apart.sum():.3g}"
+        return
+    close = np.isclose(found, expected, rtol=rule.tolerance, atol=rule.tolerance, equal_nan=True)
     if not close.all():
         yield f"{int((~close).sum())} of {close.size} differ, by up to {np.nanmax(np.abs(found - expected)):.3g}"
 
 
-def _group_faults(found: Path, expected: Path, tolerance: float) -> Iterator[str]:
+def _group_faults(found: Path, expected: Path, rule: Rule) -> Iterator[str]:
     import zarr
 
     groups: list[Any] = [zarr.open_group(path, mode="r") for path in (found, expected)]
@@ -130,7 +136,7 @@ def _group_faults(found: Path, expected: Path, tolerance: float) -> Iterator[str
         if mine.shape != theirs.shape or mine.dtype != theirs.dtype:
             yield f"{name} is {mine.dtype} {mine.shape} instead of {theirs.dtype} {theirs.shape}"
         elif theirs.dtype.kind == "f":
-            yield from (f"{name}: {fault}" for fault in array_faults(mine, theirs, tolerance))
+            yield from (f"{name}: {fault}" for fault in _array_faults(mine, theirs, rule))
         elif not np.array_equal(mine, theirs):
             yield f"{name}: values differ"
 

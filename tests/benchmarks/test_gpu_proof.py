@@ -129,6 +129,8 @@ def test_tables_are_compared_column_by_column(tmp_path: Path, column: tuple[str,
         pq.write_table(table if folder == "cpu" else table.take([2, 0, 1]), tmp_path / folder / "rows" / "a.parquet")
     rules = [Rule("rows", whole="table"), Rule("*", 1e-9)]
     assert compare(tmp_path / "gpu", tmp_path / "cpu", rules) == {"table.parquet": fault, "rows": fault}
+    summed = compare(tmp_path / "gpu", tmp_path / "cpu", [Rule("*", 1e-9, summed=True)])
+    assert bool(summed["table.parquet"]) == bool(fault)
     left_out = [Rule("rows*", compared=False), Rule("*", left_out=(name,))]
     assert set(compare(tmp_path / "gpu", tmp_path / "cpu", left_out).values()) == {""}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from benchmarks.gpu_proof.same import Rule, table_faults
+from benchmarks.measure import differences
 from tests.contract.site import Site
 from tests.recsys_logs import clicks, features, other_features, write_log, write_parts
 from whitewater.engines import Device
@@ -282,21 +284,7 @@ def _empty_column(type_: pa.DataType, device: Device) -> Column:
 
 def assert_same_table(found: Path, expected: Path) -> None:
     """Compare tables: integers, text and where nulls are exactly, floats but for their last digits."""
-    one, other = pq.read_table(found), pq.read_table(expected)
-    assert one.schema.equals(other.schema)
-    for name in other.column_names:
-        _assert_same(one[name].combine_chunks(), other[name].combine_chunks(), name)
-
-
-def _assert_same(found: pa.Array, expected: pa.Array, name: str) -> None:
-    if pa.types.is_list(expected.type):
-        assert found.value_lengths().equals(expected.value_lengths()), name
-        _assert_same(found.flatten(), expected.flatten(), name)
-    elif pa.types.is_floating(expected.type):
-        one, other = (each.to_numpy(zero_copy_only=False) for each in (found, expected))
-        np.testing.assert_allclose(one, other, rtol=TOLERANCE, atol=TOLERANCE, err_msg=name)
-    else:
-        assert found.equals(expected), name
+    assert list(table_faults(pq.read_table(found), pq.read_table(expected), Rule("*", TOLERANCE))) == []
 
 
 def assert_same_features(found: Path, expected: Path) -> None:
@@ -317,15 +305,4 @@ def assert_same_batches(found: Path, expected: Path) -> None:
 
 def assert_same_values(found: Any, expected: Any) -> None:
     """Compare values of JSON: all but floats exactly."""
-    if isinstance(expected, Mapping):
-        assert list(found) == list(expected)
-        for key in expected:
-            assert_same_values(found[key], expected[key])
-    elif isinstance(expected, list):
-        assert len(found) == len(expected)
-        for one, other in zip(found, expected, strict=True):
-            assert_same_values(one, other)
-    elif isinstance(expected, float):
-        assert found == pytest.approx(expected, rel=TOLERANCE, abs=TOLERANCE)
-    else:
-        assert found == expected
+    assert list(differences(found, expected, tolerance=TOLERANCE)) == []
