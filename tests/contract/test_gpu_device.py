@@ -23,7 +23,7 @@ from whitewater.engines.gpu import PACKAGES, GpuDevice, problem_of_gpu
 from whitewater.engines.gpu_check import missing_gpu
 from whitewater.engines.gpu_cluster import DASK_SETTINGS, gpu_cluster
 from whitewater.engines.gpu_memory import ENVIRONMENT, peak_memory, prepare_memory
-from whitewater.engines.workers import Threads
+from whitewater.engines.workers import DaskWorkers, Threads
 from whitewater.errors import ConfigError, DeviceError, ResourceError
 
 without_gpu = pytest.mark.skipif(missing_gpu() is None, reason="there is a GPU here")
@@ -183,6 +183,14 @@ def test_one_gpu_is_used_by_threads_of_this_process(
         assert workers.call_on_each(os.getpid) == [os.getpid()]
     assert "one of the 2 GPUs" in caplog.text
     assert "whitewater cluster start --device gpu" in caplog.text
+
+
+@pytest.mark.usefixtures("rmm", "allocators")
+def test_dasks_report_is_of_threads_of_this_process_too() -> None:
+    with resolve("gpu").workers(Cluster(performance_report=True, gpu_tasks=2), threads=8) as workers:
+        assert isinstance(workers, DaskWorkers)
+        assert list(workers.threads) == [2]
+        assert workers.call_on_each(os.getpid) == [os.getpid()]
 
 
 @pytest.mark.usefixtures("rmm", "allocators")
