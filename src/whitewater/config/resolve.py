@@ -51,7 +51,8 @@ def resolve(raw: Mapping[str, Any], names: Sequence[str], *, sources: Sequence[S
     try:
         choose(resolved, resolved["device"])
     except ConfigError as error:
-        raise ConfigError(f"{_origin(('engine',), sources)}: {error}") from None
+        key = ("engine",) if str(error).startswith("engine") else ("cluster", "kind")
+        raise ConfigError(f"{_origin(key, sources)}: {error}") from None
     return resolved
 
 

@@ -60,7 +60,7 @@ class Cluster(Section):
             raise ValueError(f"kind is '{self.kind}', but {named} names a cluster: set kind to auto, or empty {named}")
         missing = [name for name in TLS if name not in self.tls]
         if missing and (self.tls or self.address.startswith("tls://")):
-            raise ValueError(f"TLS needs {', '.join(TLS)}, but {' and '.join(missing)} is empty")
+            raise ValueError(f"for TLS, {', '.join(TLS)} are needed: {' and '.join(missing)} is empty")
         if self.tls and (not self.attached or (self.address and not self.address.startswith("tls://"))):
             raise ValueError("files of TLS are for a cluster at a tls:// address, or of a scheduler_file")
         return self
