@@ -204,8 +204,8 @@ def _rank(name: str, case: RankCase, site: Site, *, inputs: Path, results: Path)
 
 @contextmanager
 def _with_workers(site: Site, workers: int) -> Iterator[Site]:
-    """Yield the site itself, where one worker is enough, or with a cluster of several."""
-    if workers == 1:
+    """Yield the site itself, where one worker is enough or it has a cluster, or the site with a cluster of several."""
+    if workers == 1 or site.cluster.attached:
         yield site
         return
     with Client(n_workers=workers, threads_per_worker=1, processes=False, dashboard_address=":0") as client:

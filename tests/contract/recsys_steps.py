@@ -173,9 +173,8 @@ def _little() -> Iterator[None]:
 
 def run_steps(site: Site, *, inputs: Path, results: Path) -> Path:
     """Run steps, batches and workflows; return the folder of their outputs."""
-    results.mkdir(parents=True)
     device = site.device
-    _run_steps(site, log=inputs / "log", results=results)
+    run_application(site, log=inputs / "log", results=results)
     _load(device, results)
     integers = as_floats(_as_categories(pa.array([2**40, None, -3, 2**40]), device), device)
     np.save(results / "integers.npy", device.to_host(integers))
@@ -184,7 +183,9 @@ def run_steps(site: Site, *, inputs: Path, results: Path) -> Path:
     return results
 
 
-def _run_steps(site: Site, *, log: Path, results: Path) -> None:
+def run_application(site: Site, *, log: Path, results: Path) -> Path:
+    """Run the steps of the application; return the folder of their outputs."""
+    results.mkdir(parents=True)
     site.run(
         "recsys", fit, settings=Fit(features=GROUPS), train=log, workflow=Output(results / "workflow"),
         statistics=Output(results / "statistics.json"),
@@ -200,6 +201,7 @@ def _run_steps(site: Site, *, log: Path, results: Path) -> None:
         "recsys", train, settings=few, train=results / "train", valid=results / "valid", test=results / "test",
         metrics=Output(results / "metrics.json"),
     )  # fmt: skip
+    return results
 
 
 def _load(device: Device, results: Path) -> None:

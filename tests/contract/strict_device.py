@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 CPU = Device()
 # As `whitewater.tables.blocks` defines the kinds.
-DTYPES: dict[Kind, str] = {"timestamp": "int64", "float64": "float64", "text": "int32"}
+DTYPES: dict[Kind, str] = {"timestamp": "int64", "id": "int64", "float64": "float64", "text": "int32"}
 FLOATS = ("float32", "float64")
 CUPY = Namespace("cupy", np)
 
@@ -377,14 +377,19 @@ FIT, PREDICT = estimators.BoostedTrees.fit, estimators.BoostedTrees.predict
 
 
 def fit_trees(self: Any, X: Array, y: Array, later: tuple[Array, Array]) -> int:
-    """Fit boosted trees as XGBoost does without a GPU, of arrays of the device."""
-    self._parameters["device"] = "cpu"
+    """Fit boosted trees; those for a GPU as XGBoost does without one, of arrays of the device."""
+    if self._parameters["device"] == "cpu":
+        return FIT(self, X, y, later)
     rows, labels = (on_host(each, "float32") for each in later)
-    return FIT(self, on_host(X, "float32"), on_host(y, "float32"), (rows, labels))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(self._parameters, "device", "cpu")
+        return FIT(self, on_host(X, "float32"), on_host(y, "float32"), (rows, labels))
 
 
 def predict_by_trees(self: Any, X: Array) -> Array:
-    """Predict, from arrays of the device and to one."""
+    """Predict; for a GPU from arrays of the device and to one."""
+    if self._parameters["device"] == "cpu":
+        return PREDICT(self, X)
     return on_device(PREDICT(self, on_host(X, "float32")))
 
 

@@ -41,7 +41,7 @@ def both(gpu: Device, tmp_path_factory: pytest.TempPathFactory) -> Both[Path]:
     with small_blocks():
         return on_both(
             gpu,
-            lambda device, results, client: run_steps(device, inputs=inputs, results=results, client=client),
+            lambda site, results: run_steps(site, inputs=inputs, results=results),
             folder,
         )
 

@@ -51,7 +51,7 @@ def both(gpu: Device, tmp_path_factory: pytest.TempPathFactory) -> Both[Path]:
     with spread_out():
         return on_both(
             gpu,
-            lambda device, results, client: run_steps(device, inputs=inputs, results=results, client=client),
+            lambda site, results: run_steps(site, inputs=inputs, results=results),
             folder,
         )
 
@@ -83,7 +83,7 @@ def test_ranks_that_begin_with_those_of_cugraph_are_iterated_to_the_same(both: B
 
 
 @pytest.mark.parametrize("name", LIBRARY)
-def test_cugraphs_ranks_are_a_start_that_saves_iterations(both: Both[Path], name: str) -> None:
+def test_cugraphs_ranks_are_a_start_that_saves_iterations(hardware: Device, both: Both[Path], name: str) -> None:
     one, other = (read_json(each / "ranks" / f"{name}.json")["iterations"] for each in (both.gpu, both.cpu))
     assert one < other / 2
 
@@ -94,7 +94,7 @@ def test_components_and_degrees_are_the_same(both: Both[Path], name: str) -> Non
 
 
 @pytest.mark.parametrize("name", ["leiden", "louvain"])
-def test_communities_are_as_good(both: Both[Path], name: str) -> None:
+def test_communities_are_as_good(hardware: Device, both: Both[Path], name: str) -> None:
     cpu, gpu = (read_json(each / "groups" / f"{name}.json")["communities"] for each in (both.cpu, both.gpu))
     assert cpu["modularity"] > 0.2
     assert gpu["modularity"] > cpu["modularity"] - 0.02
@@ -132,17 +132,19 @@ def test_many_edges_with_the_same_ends_are_merged_to_the_same_bits(gpu: Device, 
 
 
 @pytest.mark.parametrize("library", [False, True])
-def test_ranks_take_the_memory_that_is_forecast(gpu: Device, larger: GraphFolder, library: bool) -> None:
-    problem = Problem(larger.path, Pagerank(library=library), None, gpu, threads=1)
+def test_ranks_take_the_memory_that_is_forecast(hardware: Device, larger: GraphFolder, library: bool) -> None:
+    problem = Problem(larger.path, Pagerank(library=library), None, hardware, threads=1)
     needed = problem.edges.nbytes + VECTORS * 8 * VERTICES
     forecast = max(needed, library_bytes(problem.edges)) if library else needed
     assert forecast / 4 < _peak(solve_alone, problem) < 1.1 * forecast
 
 
 @pytest.mark.parametrize("method", ["leiden", "louvain"])
-def test_communities_take_no_more_memory_than_is_forecast(gpu: Device, larger: GraphFolder, method: Method) -> None:
+def test_communities_take_no_more_memory_than_is_forecast(
+    hardware: Device, larger: GraphFolder, method: Method
+) -> None:
     edges = Edges(larger.indptr, larger.sources, larger.weights)
-    assert _peak(_communities, gpu, larger.path, method) < 1.1 * 2 * library_bytes(edges)
+    assert _peak(_communities, hardware, larger.path, method) < 1.1 * 2 * library_bytes(edges)
 
 
 def _communities(device: Device, path: Path, method: Method) -> None:

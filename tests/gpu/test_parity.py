@@ -28,7 +28,7 @@ def both(gpu: Device, tmp_path_factory: pytest.TempPathFactory) -> Both[Results]
     inputs, zones = write_inputs(folder)
     return on_both(
         gpu,
-        lambda device, results, client: run_steps(device, inputs=inputs, zones=zones, results=results, client=client),
+        lambda site, results: run_steps(site, inputs=inputs, zones=zones, results=results),
         folder,
     )
 
@@ -64,10 +64,10 @@ def test_forests_are_as_good_within_their_intervals(both: Both[Results]) -> None
         assert other["low"] <= mine["high"]
 
 
-def test_this_process_is_the_worker_of_one_gpu_and_says_what_it_allocated(gpu: Device) -> None:
-    with gpu.workers(Cluster(), threads=1) as client:
+def test_this_process_is_the_worker_of_one_gpu_and_says_what_it_allocated(hardware: Device) -> None:
+    with hardware.workers(Cluster(), threads=1) as client:
         assert list(client.threads) == [1]
-        assert list(client.completed(partial(_rows_on, device=gpu), [1_000_000], {})) == [(0, 1_000_000)]
+        assert list(client.completed(partial(_rows_on, device=hardware), [1_000_000], {})) == [(0, 1_000_000)]
         assert max(peak or 0 for peak in client.call_on_each(peak_memory)) >= 8_000_000
 
 

@@ -32,11 +32,9 @@ from tests.contract.published_rows import (
 )
 from whitewater.engines import Device
 from whitewater.engines.config import Cluster
-from whitewater.engines.gpu import GpuDevice
 from whitewater.engines.gpu_cluster import DASK_SETTINGS
-from whitewater.engines.workers import Workers, thread_workers
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("hardware")]
 IN_THIS_PROCESS: dict[str, Any] = {
     "n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": None,
 }  # fmt: skip
@@ -52,15 +50,10 @@ class Both:
 
 @contextmanager
 def in_this_process() -> Iterator[None]:
-    """Work with the GPU in this process: clusters, one for each variant, would take minutes to start.
+    """Let Dask work with the GPU in this process: clusters, one for each variant, would take minutes to start.
 
     And they would not know of the constants that are changed so that the rows are tiny.
     """
-
-    @contextmanager
-    def one_thread(*_: object, **__: object) -> Iterator[Workers]:
-        with thread_workers(1) as workers:
-            yield workers
 
     @contextmanager
     def one_client(*_: object, **__: object) -> Iterator[Client]:
@@ -68,7 +61,6 @@ def in_this_process() -> Iterator[None]:
             yield client
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(GpuDevice, "workers", one_thread)
         patch.setattr(dask_cluster, "gpu_dask_client", one_client)
         yield
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +23,8 @@ from tests.contract.recsys_steps import (
     spread_out,
     write_inputs,
 )
-from tests.gpu.conftest import Both, on_both
+from tests.gpu.conftest import THREADS, Both, on_both
 from whitewater.engines import Device, resolve
-from whitewater.engines.gpu import GpuDevice
-from whitewater.engines.workers import Workers, thread_workers
 from whitewater.errors import IntegrityError
 from whitewater.features.dataset import as_table
 from whitewater.features.operators import Categorify, LogOp, Normalize, TargetEncoding
@@ -42,20 +38,6 @@ pytestmark = pytest.mark.gpu
 ROWS, CODES = 3_000_000, 70_000
 
 
-@contextmanager
-def in_this_process() -> Iterator[None]:
-    """Work with the GPU in this process, as dozens of clusters, one for each call, would take minutes to start."""
-
-    @contextmanager
-    def one_thread(*_: object, **__: object) -> Iterator[Workers]:
-        with thread_workers(1) as workers:
-            yield workers
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(GpuDevice, "workers", one_thread)
-        yield
-
-
 @pytest.fixture(scope="module")
 def inputs(gpu: Device, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_inputs(tmp_path_factory.mktemp("recsys"))
@@ -63,10 +45,10 @@ def inputs(gpu: Device, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def both(gpu: Device, inputs: Path) -> Both[Path]:
-    with spread_out(), in_this_process():
+    with spread_out():
         return on_both(
             gpu,
-            lambda device, results, client: run_steps(device, inputs=inputs, results=results, client=client),
+            lambda site, results: run_steps(site, inputs=inputs, results=results),
             inputs.parent,
         )
 
@@ -105,7 +87,7 @@ def test_workflows_make_the_same_of_all_that_can_be_data(both: Both[Path], name:
 def test_what_one_device_learnt_the_other_serves(
     gpu: Device, both: Both[Path], inputs: Path, tmp_path: Path, name: str
 ) -> None:
-    with spread_out(), in_this_process():
+    with spread_out():
         for device, learnt in ((resolve("cpu"), both.gpu), (gpu, both.cpu)):
             folder = tmp_path / device.name
             serve(learnt / name / "workflow", device, WORKFLOWS[name], inputs=inputs, folder=folder)
@@ -113,13 +95,14 @@ def test_what_one_device_learnt_the_other_serves(
                 assert_same_table(path, both.cpu / name / path.name)
 
 
-def test_workers_that_have_a_gpu_each_learn_the_same(gpu: Device) -> None:
+def test_tasks_at_once_on_a_gpu_learn_the_same(gpu: Device) -> None:
     table = data()
     numbers = ["I2"] >> LogOp() >> Normalize()
     encoded = ["C1", ["C1", "C2"]] >> TargetEncoding(target="label")
     ids = ["C1", "C3"] >> Categorify(freq_threshold=2)
     made, expected = (
-        Workflow(numbers + encoded + ids).fit_transform(table, device=device) for device in (gpu, resolve("cpu"))
+        Workflow(numbers + encoded + ids).fit_transform(table, threads=THREADS, device=device)
+        for device in (gpu, resolve("cpu"))
     )
     assert made.schema.equals(expected.schema)
     for name in ("C1", "C3"):

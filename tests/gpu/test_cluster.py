@@ -1,0 +1,128 @@
+"""The steps give the CPU's results on the workers of `whitewater cluster start --device gpu`, one for each GPU."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from tests.contract import genomics_steps, pagerank_steps, recsys_steps, taxi_steps
+from tests.contract.conftest import CLUSTER
+from tests.contract.raw_trips import write_inputs
+from tests.contract.site import Site
+from tests.contract.strict_device import StrictDevice
+from whitewater.engines import Device, resolve
+from whitewater.engines.config import Cluster
+
+pytestmark = pytest.mark.gpu
+ROOT = Path(__file__).parents[2]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(
+    filter(None, [str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH")])
+)}  # fmt: skip
+COMMAND = [sys.executable, "-m", "whitewater", "cluster"]
+# In a process that computes nothing itself, whose tasks run at workers; asks the driver whether it has a context.
+NO_CONTEXT = """
+import ctypes, sys
+from whitewater.engines import resolve
+from whitewater.engines.config import Cluster
+
+device, driver, made = resolve("gpu", attached=True), ctypes.CDLL("libcuda.so.1"), ctypes.c_int()
+with device.workers(Cluster(scheduler_file=sys.argv[1]), threads=1) as workers:
+    assert all(peak is not None for peak in workers.call_on_each(device.peak_memory))
+assert driver.cuInit(0) == 0
+assert driver.cuDevicePrimaryCtxGetState(0, ctypes.byref(ctypes.c_uint()), ctypes.byref(made)) == 0
+assert not made.value, "the step's own process has a context, too"
+"""
+
+
+@pytest.fixture(scope="module", params=[1, 2], ids=["one_worker", "two_workers"])
+def site(gpu: Device, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """The workers of a cluster that the command started, in processes of their own."""
+    workers: int = request.param
+    if isinstance(gpu, StrictDevice):
+        yield Site(StrictDevice(processes=workers), CLUSTER)
+        return
+    if workers > (count := gpu.describe()["count"]):
+        pytest.skip(f"{workers} workers need as many GPUs, and there is {count}")
+    file = tmp_path_factory.mktemp("cluster") / "cluster.json"
+    of_file = ["--file", str(file)]
+    subprocess.run(
+        [*COMMAND, "start", "--device", "gpu", "--workers", str(workers), *of_file], check=True, env=ENVIRONMENT
+    )
+    try:
+        yield Site(resolve("gpu", attached=True), Cluster(scheduler_file=str(file)))
+    finally:
+        subprocess.run([*COMMAND, "stop", *of_file], check=True, env=ENVIRONMENT)
+
+
+def test_each_worker_is_a_process_of_its_own_that_counts_its_memory(hardware: Device, site: Site) -> None:
+    with site.device.workers(site.cluster, threads=1) as workers:
+        processes = workers.call_on_each(os.getpid)
+        assert len({*processes, os.getpid()}) == len(workers.threads) + 1
+        assert len(set(workers.call_on_each(site.device.memory_place))) == len(workers.threads)
+        assert None not in workers.call_on_each(site.device.peak_memory)
+
+
+def test_a_process_whose_tasks_run_at_workers_makes_no_context(hardware: Device, site: Site) -> None:
+    command = [sys.executable, "-c", NO_CONTEXT, site.cluster.scheduler_file]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, env=ENVIRONMENT)
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_taxi(site: Site, tmp_path: Path) -> None:
+    inputs, zones = write_inputs(tmp_path)
+    cpu, gpu = (
+        taxi_steps.run_steps(each, inputs=inputs, zones=zones, results=tmp_path / each.device.name)
+        for each in (Site(resolve("cpu")), site)
+    )
+    for name in ("trips", "quarantine", "nothing_kept", "all_kept"):
+        pd.testing.assert_frame_equal(taxi_steps.read(getattr(gpu, name)), taxi_steps.read(getattr(cpu, name)))
+    for name in taxi_steps.TABLES:
+        one, other = (pd.read_csv(each.tables / f"{name}.csv") for each in (gpu, cpu))
+        pd.testing.assert_frame_equal(one, other, rtol=1e-9)
+
+
+def test_genomics(site: Site, tmp_path: Path) -> None:
+    inputs = genomics_steps.write_inputs(tmp_path)
+    with genomics_steps.small_blocks():
+        cpu, gpu = (
+            genomics_steps.run_steps(each, inputs=inputs, results=tmp_path / each.device.name)
+            for each in (Site(resolve("cpu")), site)
+        )
+    for name in genomics_steps.EXACT:
+        pd.testing.assert_frame_equal(pd.read_parquet(gpu / name), pd.read_parquet(cpu / name), check_exact=True)
+    for name in genomics_steps.REPRODUCED:
+        genomics_steps.assert_same_components(gpu / name, cpu / name)
+    for name in genomics_steps.PLACED:
+        genomics_steps.assert_same_table(gpu / name, cpu / name)
+
+
+def test_pagerank(site: Site, tmp_path: Path) -> None:
+    inputs = pagerank_steps.write_inputs(tmp_path)
+    with pagerank_steps.spread_out():
+        cpu, gpu = (
+            pagerank_steps.run_steps(each, inputs=inputs, results=tmp_path / each.device.name)
+            for each in (Site(resolve("cpu")), site)
+        )
+    for name in pagerank_steps.GRAPHS:
+        pagerank_steps.assert_same_graph(gpu, cpu, name)
+    for name in set(pagerank_steps.RANKS) - set(pagerank_steps.LIBRARY):
+        pagerank_steps.assert_same_ranks(gpu, cpu, name)
+    for name in pagerank_steps.GROUPS:
+        pagerank_steps.assert_same_components(gpu, cpu, name)
+
+
+def test_recsys(site: Site, tmp_path: Path) -> None:
+    inputs = recsys_steps.write_inputs(tmp_path)
+    with recsys_steps.spread_out():
+        cpu, gpu = (
+            recsys_steps.run_application(each, log=inputs / "log", results=tmp_path / each.device.name)
+            for each in (Site(resolve("cpu")), site)
+        )
+    for name in ("train", "valid", "test"):
+        recsys_steps.assert_same_features(gpu / name, cpu / name)
