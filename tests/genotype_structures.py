@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from whitewater.engines import Device
-from whitewater.engines.workers import thread_workers
+from whitewater.engines.workers import Threads
 from whitewater.genotypes.config import Pca
 from whitewater.genotypes.folder import GenotypeFolder, create_genotypes
 from whitewater.genotypes.pca.components import PrincipalComponents, principal_components
@@ -121,10 +121,9 @@ def components_of(
 ) -> PrincipalComponents:
     """Compute principal components in this process."""
     chosen = np.ones(folder.samples, bool) if used is None else used
-    with thread_workers(threads) as workers:
-        return principal_components(
-            folder, chosen, settings=settings, device=device, local_device=device, workers=workers
-        )
+    # The pool ends with the process: loadings are computed when they are asked for.
+    workers = Threads(ThreadPoolExecutor(threads), threads)
+    return principal_components(folder, chosen, settings=settings, device=device, local_device=device, workers=workers)
 
 
 def scaled(dosages: Dosages, *, ploidy: int = 2) -> Floats:
