@@ -1,6 +1,7 @@
 """Simulated genotypes of known structure, folders of them, and their exact principal components."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
