@@ -51,6 +51,7 @@ except WhitewaterError as error:
 shell.prefix(shell_prefix(_packages))
 
 
+# So that a module may change a rule of ours: see there.
 rules = RulesByPath(rules)
 
 

@@ -17,10 +17,20 @@ from pathlib import Path
 from typing import Any
 
 from whitewater.config.base import Section
-from whitewater.engines.operations import Operation
 from whitewater.errors import ConfigError
 
 GROUP = "whitewater.applications"
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A step that computes on the device: the libraries and kernels that its bodies are made of.
+
+    ``cpu`` is one body, whose tasks either engine runs; ``gpu`` is that of GPUs, in the step's process or on a cluster.
+    """
+
+    cpu: str
+    gpu: str
 
 
 @dataclass(frozen=True)

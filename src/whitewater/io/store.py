@@ -16,7 +16,7 @@ import logging
 import os
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -112,6 +112,20 @@ def write_bytes(path: Path, data: bytes) -> None:
             put_in_place(beside, path)
     finally:
         _remove(beside)
+
+
+def write_whole(path: Path, write: Callable[[Path], None]) -> None:
+    """Write a file beside its place and rename it, so that a task that runs twice cannot leave a torn one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    staging = path.with_name(f".{path.name}.{os.getpid()}")
+    write(staging)
+    staging.replace(path)
+
+
+def remove_unfinished(data_set: Path) -> None:
+    """Remove the hidden files that `write_whole` left where a worker was killed."""
+    for path in data_set.rglob(".*"):
+        path.unlink()
 
 
 def read_json(path: Path) -> Any:

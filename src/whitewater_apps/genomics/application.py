@@ -1,7 +1,6 @@
 """The genomics application, as its entry point declares it."""
 
-from whitewater.application import Application
-from whitewater.engines.operations import Operation
+from whitewater.application import Application, Operation
 from whitewater_apps.genomics.config import Genomics
 
 GENOMICS = Application(
@@ -28,7 +27,7 @@ GENOMICS = Application(
         "outliers": Operation(cpu="NumPy, Numba", gpu="CuPy, CUDA by Numba"),
         "pca": Operation(cpu="NumPy, Numba", gpu="CuPy, CUDA by Numba"),
         "project": Operation(cpu="NumPy, Numba", gpu="CuPy, CUDA by Numba"),
-        "umap": Operation(cpu="umap-learn, in the step's process", gpu="cuML, in the step's process"),
+        "umap": Operation(cpu="umap-learn, in the step's process", gpu="cuML, on one GPU"),
     },
     headline="whitewater_apps.genomics.headline:headline",
     check="whitewater_apps.genomics.check:check",

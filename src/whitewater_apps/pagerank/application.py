@@ -1,7 +1,6 @@
 """The pagerank application, as its entry point declares it."""
 
-from whitewater.application import Application
-from whitewater.engines.operations import Operation
+from whitewater.application import Application, Operation
 from whitewater_apps.pagerank.config import PageRank
 
 PAGERANK = Application(

@@ -1,7 +1,6 @@
 """The recsys application, as its entry point declares it."""
 
-from whitewater.application import Application
-from whitewater.engines.operations import Operation
+from whitewater.application import Application, Operation
 from whitewater_apps.recsys.config import Recsys
 
 RECSYS = Application(
@@ -23,9 +22,7 @@ RECSYS = Application(
         "fit": Operation(cpu="NumPy, pyarrow, Numba", gpu="CuPy, cuDF"),
         "features": Operation(cpu="NumPy, pyarrow, Numba", gpu="CuPy, cuDF"),
         "drift": Operation(cpu="NumPy, pyarrow, Numba", gpu="CuPy, cuDF"),
-        "train": Operation(
-            cpu="scikit-learn, XGBoost, in the step's process", gpu="cuML, XGBoost, in the step's process"
-        ),
+        "train": Operation(cpu="scikit-learn, XGBoost, in the step's process", gpu="cuML, XGBoost, on one GPU"),
     },
     commands={"transform": "whitewater_apps.recsys.cli:main"},
     headline="whitewater_apps.recsys.headline:headline",

@@ -1,7 +1,6 @@
 """The taxi application, as its entry point declares it."""
 
-from whitewater.application import Application
-from whitewater.engines.operations import Operation
+from whitewater.application import Application, Operation
 from whitewater_apps.taxi.config import Taxi
 
 TAXI = Application(

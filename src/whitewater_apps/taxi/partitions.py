@@ -5,8 +5,7 @@ The quarantine holds every column as standardised, all reasons, the file, and th
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from whitewater.engines import Array, Device
+from whitewater.io.store import write_whole
 from whitewater.tables.blocks import NULL_INTEGER, NULL_TIMESTAMP, Block, Kind
 from whitewater.tables.calendar import FIRST_YEAR, month_index
 from whitewater_apps.taxi.rules import MALFORMED
@@ -43,27 +43,6 @@ def directory(service: int, month: int) -> str:
     if month == NULL_INTEGER:
         return f"service={name}/{UNKNOWN}"
     return f"service={name}/year={FIRST_YEAR + month // 12}/month={month % 12 + 1}"
-
-
-def write_whole(path: Path, write: Callable[[Path], None]) -> None:
-    """Write a file beside its place and rename it, so that a task that runs twice cannot leave a torn one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    staging = path.with_name(f".{path.name}.{os.getpid()}")
-    write(staging)
-    staging.replace(path)
-
-
-def remove_unfinished(data_set: Path) -> None:
-    """Remove the hidden files that `write_whole` left where a worker was killed."""
-    for path in data_set.rglob(".*"):
-        path.unlink()
-
-
-def rows_on_disk(data_set: Path) -> int:
-    """Count the rows of a data set by the footers of its files."""
-    import pyarrow.parquet as pq
-
-    return sum(pq.read_metadata(path).num_rows for path in data_set.rglob("*.parquet"))
 
 
 def write_rejected(

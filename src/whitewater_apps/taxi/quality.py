@@ -11,7 +11,7 @@ from typing import Any
 from whitewater.errors import IntegrityError
 from whitewater.tables.blocks import NULL_INTEGER
 from whitewater.tables.calendar import month_name
-from whitewater_apps.taxi.partitions import rows_on_disk
+from whitewater.tables.parquet.opening import rows_on_disk
 from whitewater_apps.taxi.schema import SERVICES
 
 

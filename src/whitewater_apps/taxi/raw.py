@@ -10,11 +10,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from whitewater.engines import Array, Device
+from whitewater.engines import Device
 from whitewater.errors import InputError
 from whitewater.io.text_files import GZIP, line_blocks, open_text, ranges
 from whitewater.tables.arrow_kinds import from_arrow
-from whitewater.tables.blocks import Encoded, Parsed, RawBlock
+from whitewater.tables.blocks import Encoded, Parsed, RawBlock, moved
 from whitewater.tables.csv_text import parse_lines
 from whitewater.tables.parquet.blocks import row_group_blocks
 from whitewater_apps.taxi.schema import ALIASES, NOT_CARRIED, Era, recognise
@@ -105,13 +105,7 @@ def blocks(unit: Unit, device: Device, *, block_rows: int) -> Iterator[Parsed]:
     size = block_rows * BYTES_A_ROW if unit.stop is None else unit.stop - unit.start
     for text in line_blocks(file.path, unit.start, unit.stop, block=size):
         parsed = parse_lines(text, file.fields, columns)
-        yield replace(parsed, block={name: _moved(values, device) for name, values in parsed.block.items()})
-
-
-def _moved(values: Array | Encoded, device: Device) -> Array | Encoded:
-    if isinstance(values, Encoded):
-        return Encoded(device.to_device(values.codes), values.vocabulary)
-    return device.to_device(values)
+        yield replace(parsed, block={name: moved(values, device) for name, values in parsed.block.items()})
 
 
 def fault_of(line: str, file: RawFile) -> str:

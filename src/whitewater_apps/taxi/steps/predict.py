@@ -9,7 +9,7 @@ from typing import Any
 
 from whitewater.engines import Array, Device
 from whitewater.errors import InputError
-from whitewater.io.store import write_json
+from whitewater.io.store import write_json, write_whole
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater.tables.blocks import Block, Kind
@@ -18,7 +18,6 @@ from whitewater_apps.taxi.artefact import TipModel, load
 from whitewater_apps.taxi.blocks import RowGroup, blocks, row_groups
 from whitewater_apps.taxi.config import Predict
 from whitewater_apps.taxi.features import columns_read, feature_matrix, known_tip_fraction
-from whitewater_apps.taxi.partitions import write_whole
 from whitewater_apps.taxi.schema import KINDS, SERVICES, Service
 from whitewater_apps.taxi.zones import Zones, read_zones
 
