@@ -51,7 +51,7 @@ except WhitewaterError as error:
 shell.prefix(shell_prefix(_packages))
 
 
-# So that a module may change a rule of ours: see there.
+# With it a module may change what is ours, see its docstring.
 rules = RulesByPath(rules)
 
 
