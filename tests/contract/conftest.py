@@ -10,11 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Generic
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+from distributed import LocalCluster
 
 from tests.contract import record
 from tests.contract.device_array import recording
@@ -25,6 +27,7 @@ from tests.contract.strict_device import StrictDevice, stand_in_for_cupy
 from tests.contract.traffic import Traffic
 from whitewater.engines import Device
 from whitewater.engines.config import Cluster
+from whitewater.engines.gpu_memory import ENVIRONMENT
 
 # Of the strict device's workers, which nobody has to connect to.
 CLUSTER = Cluster(address="tcp://127.0.0.1:1")
@@ -102,3 +105,20 @@ def rapids(request: pytest.FixtureRequest) -> Describe:
     if find_spec("cudf") is None:
         pytest.skip(NOT_INSTALLED)
     return record.describe
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """A stand-in for dask_cuda: a mapping that fills with what is asked of its cluster."""
+    settings_asked: dict[str, Any] = {}
+
+    def local_cuda_cluster(**settings: Any) -> LocalCluster:
+        settings_asked.update(settings)
+        return LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0")
+
+    stand_in = ModuleType("dask_cuda")
+    vars(stand_in)["LocalCUDACluster"] = local_cuda_cluster
+    monkeypatch.setitem(sys.modules, "dask_cuda", stand_in)
+    for name in ENVIRONMENT:
+        monkeypatch.setenv(name, "")
+    return settings_asked

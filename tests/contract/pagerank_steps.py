@@ -208,7 +208,7 @@ def _with_workers(site: Site, workers: int) -> Iterator[Site]:
     if workers == 1 or site.cluster.attached:
         yield site
         return
-    with Client(n_workers=workers, threads_per_worker=1, processes=False, dashboard_address=":0") as client:
+    with Client(n_workers=workers, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0") as client:
         yield replace(site, cluster=Cluster(kind="attach", address=client.scheduler_info()["address"]))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import dask
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client
 
 from benchmarks.published.dask_cluster import COLLECTIONS, dask_client, frames_of
 from tests.contract.executed import ROOT
@@ -213,25 +213,12 @@ def test_processes_are_refused_on_a_gpu() -> None:
 
 @without_gpu
 def test_workers_without_a_gpu_are_refused_by_name() -> None:
-    with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0") as client:
+    with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0") as client:
         workers = client.scheduler_info()
         settings = Cluster(kind="attach", address=workers["address"])
         with pytest.raises(DeviceError) as refusal, gpu_cluster(settings, problem_of_gpu=problem_of_gpu):
             pass
         assert next(iter(workers["workers"])) in str(refusal.value)
-
-
-@pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """A stand-in for dask_cuda: a mapping that fills with what is asked of its cluster."""
-    settings_asked: dict[str, Any] = {}
-
-    def local_cuda_cluster(**settings: Any) -> LocalCluster:
-        settings_asked.update(settings)
-        return LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0")
-
-    monkeypatch.setitem(sys.modules, "dask_cuda", module("dask_cuda", LocalCUDACluster=local_cuda_cluster))
-    return settings_asked
 
 
 @pytest.mark.usefixtures("rmm", "allocators")

@@ -3,33 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-import pytest
-from distributed import Client, LocalCluster
+from distributed import Client
 
 from whitewater.engines.gpu_memory import ENVIRONMENT
 from whitewater.engines.start import Asked, gpu_processes
-
-
-@pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """A stand-in for dask_cuda: a mapping that fills with what is asked of its cluster."""
-    settings_asked: dict[str, Any] = {}
-
-    def local_cuda_cluster(**settings: Any) -> LocalCluster:
-        settings_asked.update(settings)
-        return LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0")
-
-    stand_in = ModuleType("dask_cuda")
-    vars(stand_in)["LocalCUDACluster"] = local_cuda_cluster
-    monkeypatch.setitem(sys.modules, "dask_cuda", stand_in)
-    for name in ENVIRONMENT:
-        monkeypatch.setenv(name, "")
-    return settings_asked
 
 
 def test_workers_take_memory_from_one_pool_spill_at_the_limit_and_listen_on_loopback(asked: dict[str, Any]) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -14,7 +15,7 @@ import pytest
 from tests.contract import genomics_steps, pagerank_steps, recsys_steps, taxi_steps
 from tests.contract.conftest import CLUSTER
 from tests.contract.raw_trips import write_inputs
-from tests.contract.site import Site
+from tests.contract.site import Results, Site
 from tests.contract.strict_device import StrictDevice
 from whitewater.engines import Device, resolve
 from whitewater.engines.config import Cluster
@@ -60,6 +61,12 @@ def site(gpu: Device, request: pytest.FixtureRequest, tmp_path_factory: pytest.T
         subprocess.run([*COMMAND, "stop", *of_file], check=True, env=ENVIRONMENT)
 
 
+def beside_the_cpu(site: Site, folder: Path, run_steps: Callable[..., Results]) -> tuple[Results, Results]:
+    """Run the steps of an application on the CPU, and on the workers."""
+    cpu, gpu = (run_steps(each, results=folder / each.device.name) for each in (Site(resolve("cpu")), site))
+    return cpu, gpu
+
+
 def test_each_worker_is_a_process_of_its_own_that_counts_its_memory(hardware: Device, site: Site) -> None:
     with site.device.workers(site.cluster, threads=1) as workers:
         processes = workers.call_on_each(os.getpid)
@@ -76,10 +83,7 @@ def test_a_process_whose_tasks_run_at_workers_makes_no_context(hardware: Device,
 
 def test_taxi(site: Site, tmp_path: Path) -> None:
     inputs, zones = write_inputs(tmp_path)
-    cpu, gpu = (
-        taxi_steps.run_steps(each, inputs=inputs, zones=zones, results=tmp_path / each.device.name)
-        for each in (Site(resolve("cpu")), site)
-    )
+    cpu, gpu = beside_the_cpu(site, tmp_path, partial(taxi_steps.run_steps, inputs=inputs, zones=zones))
     for name in ("trips", "quarantine", "nothing_kept", "all_kept"):
         pd.testing.assert_frame_equal(taxi_steps.read(getattr(gpu, name)), taxi_steps.read(getattr(cpu, name)))
     for name in taxi_steps.TABLES:
@@ -90,10 +94,7 @@ def test_taxi(site: Site, tmp_path: Path) -> None:
 def test_genomics(site: Site, tmp_path: Path) -> None:
     inputs = genomics_steps.write_inputs(tmp_path)
     with genomics_steps.small_blocks():
-        cpu, gpu = (
-            genomics_steps.run_steps(each, inputs=inputs, results=tmp_path / each.device.name)
-            for each in (Site(resolve("cpu")), site)
-        )
+        cpu, gpu = beside_the_cpu(site, tmp_path, partial(genomics_steps.run_steps, inputs=inputs))
     for name in genomics_steps.EXACT:
         pd.testing.assert_frame_equal(pd.read_parquet(gpu / name), pd.read_parquet(cpu / name), check_exact=True)
     for name in genomics_steps.REPRODUCED:
@@ -105,10 +106,7 @@ def test_genomics(site: Site, tmp_path: Path) -> None:
 def test_pagerank(site: Site, tmp_path: Path) -> None:
     inputs = pagerank_steps.write_inputs(tmp_path)
     with pagerank_steps.spread_out():
-        cpu, gpu = (
-            pagerank_steps.run_steps(each, inputs=inputs, results=tmp_path / each.device.name)
-            for each in (Site(resolve("cpu")), site)
-        )
+        cpu, gpu = beside_the_cpu(site, tmp_path, partial(pagerank_steps.run_steps, inputs=inputs))
     for name in pagerank_steps.GRAPHS:
         pagerank_steps.assert_same_graph(gpu, cpu, name)
     for name in set(pagerank_steps.RANKS) - set(pagerank_steps.LIBRARY):
@@ -120,9 +118,6 @@ def test_pagerank(site: Site, tmp_path: Path) -> None:
 def test_recsys(site: Site, tmp_path: Path) -> None:
     inputs = recsys_steps.write_inputs(tmp_path)
     with recsys_steps.spread_out():
-        cpu, gpu = (
-            recsys_steps.run_application(each, log=inputs / "log", results=tmp_path / each.device.name)
-            for each in (Site(resolve("cpu")), site)
-        )
+        cpu, gpu = beside_the_cpu(site, tmp_path, partial(recsys_steps.run_application, log=inputs / "log"))
     for name in ("train", "valid", "test"):
         recsys_steps.assert_same_features(gpu / name, cpu / name)
