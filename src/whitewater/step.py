@@ -83,11 +83,22 @@ class Run(Generic[Settings_co]):
             if small and self.local_device == self.device
             else self.device.workers(self.cluster_settings, engine=self.engine, threads=self.threads, large=large)
         ) as workers:
-            with self._performance_report(workers):
+            with self._backend(), self._performance_report(workers):
                 yield workers
             self.note(workers=_placement(workers, self.device))
             if self.cluster_settings.attached:
                 self.note(device=workers.call_on_each(self.device.describe)[0])
+
+    @contextmanager
+    def _backend(self) -> Iterator[None]:
+        """Let Dask DataFrame make frames of the device's library."""
+        if self.engine != "dask":
+            yield
+            return
+        import dask
+
+        with dask.config.set({"dataframe.backend": self.device.frames}):
+            yield
 
     @contextmanager
     def _performance_report(self, workers: Workers) -> Iterator[None]:
@@ -116,6 +127,7 @@ def execute(
     final = _flat(outputs)
     everything = {**final, "record": record} if record else final
     owner = next(iter(everything.values())).parent / f".{run.application}-{run.step}.owner"
+    os.environ["POLARS_MAX_THREADS"] = str(run.threads)  # which counts when Polars is imported, for the first time
     with staged(everything, owner=owner) as paths:
         function(run, **inputs, **_like(outputs, paths))
         if record:

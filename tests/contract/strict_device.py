@@ -133,6 +133,9 @@ class OtherProcesses(Workers):
         for place, result in self.pool.completed(called_elsewhere, sent, {"shared": at_worker(shared)}):
             yield place, loads(result)
 
+    def compute(self, *collections: Any) -> tuple[Any, ...]:
+        return self.pool.compute(*collections)
+
     def call_on_each(self, function: Callable[[], Any]) -> list[Any]:
         return [at_worker(function)() for _ in self.threads]
 

@@ -44,6 +44,16 @@ class Device:
         return numpy
 
     @property
+    def frames(self) -> Literal["pandas", "cudf"]:
+        """The library of data frames, which is Dask's option ``dataframe.backend`` while a step runs."""
+        return "pandas"
+
+    @property
+    def partition_rows(self) -> int:
+        """Rows of a partition of a table, about: results do not depend on it."""
+        return 2**20
+
+    @property
     def slice_rows(self) -> int:
         """Rows that a step works on at once: those that fit the cache of a core, or that fill a GPU."""
         # 128 Ki rows of a dozen columns stay in the cache of a core: array expressions are about 3 times faster.

@@ -67,6 +67,15 @@ class GpuDevice(Device):
         return module
 
     @property
+    def frames(self) -> Literal["cudf"]:
+        return "cudf"
+
+    @property
+    def partition_rows(self) -> int:
+        # A dozen columns of them are 1.5 GB, and a step needs about three times that.
+        return 2**24
+
+    @property
     def slice_rows(self) -> int:
         # Starting a kernel costs microseconds, so slices are as long as memory allows: 16 Mi float64 are 128 MiB.
         return 2**24

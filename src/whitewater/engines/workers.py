@@ -72,6 +72,10 @@ class Workers(ABC):
         """
 
     @abstractmethod
+    def compute(self, *collections: Any) -> tuple[Any, ...]:
+        """Compute Dask collections together, so that what they share is computed once; return their results here."""
+
+    @abstractmethod
     def call_on_each(self, function: Callable[[], Result]) -> list[Result]:
         """Call a function on every worker; return its results in the order of `threads`."""
 
@@ -199,6 +203,12 @@ class Threads(Workers):
             for future in futures.values():
                 future.cancel()
 
+    def compute(self, *collections: Any) -> tuple[Any, ...]:
+        from dask.base import compute
+
+        results: tuple[Any, ...] = compute(*collections, scheduler="threads", pool=self.pool)
+        return results
+
     def call_on_each(self, function: Callable[[], Result]) -> list[Result]:
         return [function()]
 
@@ -277,6 +287,10 @@ class DaskWorkers(Workers):
             place = places[future.key]
             future.release()
             yield place, result
+
+    def compute(self, *collections: Any) -> tuple[Any, ...]:
+        results: tuple[Any, ...] = self.client.gather(self.client.compute(collections, resources=self.resources))
+        return tuple(results)
 
     def call_on_each(self, function: Callable[[], Result]) -> list[Result]:
         addresses = list(self._workers)
