@@ -1,41 +1,41 @@
 """Write every lock and conda file of this folder: ``make lock``, or ``make lock UPGRADE=1`` for the newest versions.
 
 All locks are compiled against one resolution of everything, so that a package has the same version in each of them.
-The conda files repeat the versions of what an application imports; what those packages need in turn is left to conda.
+The conda files follow the versions of what an application imports; what those packages need in turn is left to conda.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import os
 import re
 import subprocess
 import tempfile
+import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
 FOLDER = Path(__file__).resolve().parent
-LOCKS = ("bootstrap", "base", "cpu", "dev", "bench", "gpu")
+LOCKS = ("bootstrap", "cpu", "dev", "bench", "gpu")
 PYTHON = "3.11"  # the oldest supported; the locks are universal and carry markers for the newer ones
 
-# bioconda publishes cyvcf2; `nodefaults` keeps out the channel whose license companies must buy.
-CONDA_CHANNELS = {
-    "base": ["conda-forge", "nodefaults"],
-    "cpu": ["conda-forge", "bioconda", "nodefaults"],
-    "gpu": ["rapidsai", "conda-forge", "bioconda", "nvidia", "nodefaults"],
+# Where conda has each package, under which name, and the recipe that says so; without a channel it comes from PyPI.
+with (FOLDER / "channels.csv").open() as _file:
+    PUBLISHED = {row["package"]: row for row in csv.DictReader(_file)}
+CHANNELS = ("rapidsai", "conda-forge", "bioconda")  # the first that has a package is asked alone
+# What of the extra `gpu` the steps of an application import.
+RAPIDS = {
+    "genomics": {"cuml-cu13", "cupy-cuda13x", "rmm-cu13"},
+    "pagerank": {"cudf-cu13", "cugraph-cu13", "cupy-cuda13x", "rmm-cu13"},
+    "recsys": {"cudf-cu13", "cuml-cu13", "cupy-cuda13x", "rmm-cu13"},
+    "taxi": {"cudf-cu13", "cuml-cu13", "cupy-cuda13x", "rmm-cu13"},
 }
-# Names that differ; conda-forge's `dask` and `matplotlib` are bundles of much more than the packages of those names.
-CONDA_NAMES = {
-    "cupy-cuda13x": "cupy",
-    "dask": "dask-core",
-    "matplotlib": "matplotlib-base",
-    "xgboost": "py-xgboost",
-    "xgboost-cpu": "py-xgboost-cpu",
-    "xxhash": "python-xxhash",
-}
-# What no conda channel is known to publish; conda files install it with pip.
-ONLY_ON_PYPI = frozenset({"ada-url", "fastwarc"})
-# Snakemake starts the jobs of a conda environment from outside it, and another channel publishes it.
-NOT_IN_CONDA = frozenset({"pygments", "snakemake"})
+# Snakemake starts the jobs of a conda environment from outside it.
+NOT_IN_CONDA = {"pygments", "snakemake"}
 
 
 def compile_requirements(sources: list[str], target: Path, *options: str) -> None:
@@ -72,46 +72,57 @@ def locked_together(scratch: Path, *, upgrade: bool) -> Path:
     return union
 
 
-def requested(source: Path) -> list[str]:
-    """Return the names of the packages that a requirements file asks for, those of the files it includes among them."""
-    names: list[str] = []
-    for line in source.read_text().splitlines():
-        if line.startswith("-r "):
-            names += requested(source.with_name(line.removeprefix("-r ")))
-        elif line:
-            names.append(re.split(r"[^A-Za-z0-9._-]", line)[0].lower())
-    return names
+def names(requirements: Iterable[str]) -> set[str]:
+    """Return the names of the packages that requirements ask for."""
+    return {canonicalize_name(Requirement(line).name) for line in requirements}
 
 
-def versions_for_conda(name: str, scratch: Path) -> dict[str, str]:
+def conda_packages() -> dict[str, set[str]]:
+    """Return what each conda file holds: what light rules import, and what each application does on either device."""
+    project = tomllib.loads((FOLDER.parent / "pyproject.toml").read_text())["project"]
+    every = names(project["dependencies"]) - NOT_IN_CONDA
+    extras = {name: names(lines) for name, lines in project["optional-dependencies"].items()}
+    files = {"base": names((FOLDER / "base.in").read_text().splitlines()) - NOT_IN_CONDA}
+    for application, rapids in RAPIDS.items():
+        files[f"{application}-cpu"] = every | extras[application]
+        files[f"{application}-gpu"] = every | extras[application] | rapids
+    # The benchmarks compare all applications, and start GPU clusters.
+    files["benchmarks-cpu"] = every.union(*(extras[application] for application in RAPIDS))
+    files["benchmarks-gpu"] = files["benchmarks-cpu"] | extras["gpu"]
+    return files
+
+
+def locked_versions(lock: str) -> dict[str, str]:
     """Return the version of each package of a lock on Linux and the one Python that the conda files name."""
-    plain = scratch / f"{name}.txt"
-    platform = ["--python-platform", "x86_64-manylinux_2_28", "--no-header"]
-    compile_requirements([f"{name}.in"], plain, *platform, "--constraints", f"{name}.lock")
-    return dict(line.split("==") for line in plain.read_text().splitlines())
+    linux = {"sys_platform": "linux", "platform_machine": "x86_64", "python_full_version": f"{PYTHON}.0"}
+    environment = {**linux, "python_version": PYTHON, "platform_python_implementation": "CPython"}
+    found = map(Requirement, re.findall(r"(?m)^(\w[^\\\n]*)", (FOLDER / f"{lock}.lock").read_text()))
+    return {
+        each.name.removesuffix("-cpu"): str(each.specifier).removeprefix("==")
+        for each in found
+        if each.marker is None or each.marker.evaluate(environment)
+    }
 
 
-def write_conda_file(name: str, scratch: Path) -> None:
-    """Write a conda file such as ``cpu.yaml`` at the versions of the lock beside it."""
-    versions = versions_for_conda(name, scratch)
-    # A requirement with a marker of another platform is in no resolution for this one.
-    wanted = sorted(set(requested(FOLDER / f"{name}.in")) & set(versions) - NOT_IN_CONDA)
-    packages = [
-        f"{CONDA_NAMES.get(package, package.removesuffix('-cu13'))}={versions[package]}"
-        for package in wanted
-        if package not in ONLY_ON_PYPI
-    ]
-    from_pypi = [f"{package}=={versions[package]}" for package in wanted if package in ONLY_ON_PYPI]
+def write_conda_file(name: str, packages: set[str], versions: dict[str, str]) -> None:
+    """Write a conda file such as ``taxi-cpu.yaml``: release lines, since a channel may lack one patch release."""
+    published = {package: PUBLISHED[package] for package in sorted(packages)}
+    channels = {row["channel"] for row in published.values()}
+    from_conda = sorted(
+        f"{row['conda']}={'.'.join(versions[package].split('.')[:2])}"
+        for package, row in published.items()
+        if row["conda"]
+    )
+    from_pypi = [f"{package}=={versions[package]}" for package, row in published.items() if not row["conda"]]
     lines = [
-        f"# Written by `make lock` from {name}.in at the versions of {name}.lock.",
+        "# Written by `make lock`.",
         "channels:",
-        *(f"  - {channel}" for channel in CONDA_CHANNELS[name]),
+        *(f"  - {channel}" for channel in CHANNELS if channel in channels),
+        "  - nodefaults",  # not the channel whose license companies must buy
         "dependencies:",
-        *(f"  - {package}" for package in [f"python={PYTHON}", *packages]),
-        *(["  - cuda-version=13"] if name == "gpu" else []),
-        "  - pip",
-        "  - pip:",
-        *(f"      - {package}" for package in from_pypi),
+        *(f"  - {package}" for package in [f"python={PYTHON}", *from_conda]),
+        *(["  - cuda-version=13"] if "rapidsai" in channels else []),
+        *(["  - pip", "  - pip:", *(f"      - {package}" for package in from_pypi)] if from_pypi else []),
     ]
     (FOLDER / f"{name}.yaml").write_text("\n".join(lines) + "\n")
 
@@ -126,8 +137,8 @@ def main() -> None:
         union = locked_together(scratch, upgrade=upgrade)
         for name in LOCKS:
             write_lock(name, "--upgrade", "--constraints", str(union))
-        for name in CONDA_CHANNELS:
-            write_conda_file(name, scratch)
+    for name, packages in conda_packages().items():
+        write_conda_file(name, packages, locked_versions("gpu" if name.endswith("-gpu") else "cpu"))
 
 
 if __name__ == "__main__":
