@@ -107,7 +107,7 @@ test-contract-rapids: .venv-rapids/.gpu .venv-rapids/.dev ## Check the GPU code 
 
 define install
 @echo "Installing $< into $* ..."
-@$*/bin/uv pip install --quiet --compile-bytecode --python $*/bin/python --require-hashes --requirement $<
+@$*/bin/uv pip install --quiet --compile-bytecode --python $*/bin/python --excludes envs/excluded.in --require-hashes --requirement $<
 @$*/bin/uv pip install --quiet --python $*/bin/python --offline --no-deps --no-build-isolation --editable .
 @touch $@
 endef

@@ -25,7 +25,11 @@ from tests.contract.traffic import allocated, downloaded, operated
 
 DTYPES = "biufc"
 # Where our source lies: the application's, and that of benchmarks.
-SOURCES = (f"{Path('src') / 'whitewater'}/", f"{Path(__file__).parents[2] / 'benchmarks'}/")
+SOURCES = (
+    f"{Path('src') / 'whitewater'}/",
+    f"{Path('src') / 'whitewater_apps'}/",
+    f"{Path(__file__).parents[2] / 'benchmarks'}/",
+)
 DASK = f"{Path('site-packages') / 'dask'}/"
 # The universal functions with a method ``at``, and the dtypes that it takes.
 _EXTREMES = ("int32", "uint32", "uint64", "float32", "float64")

@@ -34,7 +34,9 @@ NAMESPACES = {
     "cudf.DataFrame": "cudf:DataFrame",
     "cudf.DataFrame.groupby": "cudf.core.groupby.groupby:DataFrameGroupBy",
     "cudf.Series": "cudf:Series",
+    "cudf.Series.groupby": "cudf.core.groupby.groupby:SeriesGroupBy",
     "cudf.Series.dt": "cudf.core.series:DatetimeProperties",
+    "cudf.core.series.TimedeltaProperties": "cudf.core.series:TimedeltaProperties",
     "cudf.Series.list": "cudf.core.accessors.lists:ListMethods",
     "cudf.Series.str": "cudf.core.accessors.string:StringMethods",
     "cudf.Series.cat": "cudf.core.accessors.categorical:CategoricalAccessor",
@@ -84,6 +86,15 @@ FORWARDS = {
     "cudf.DataFrame.to_parquet": "cudf.io.parquet:to_parquet",
     "dask_cuda.LocalCUDACluster": "distributed:LocalCluster",
 }
+COMPARISONS = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
+_ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor")
+# What frames are asked by Python's operators, and by functions of Python and NumPy that take any object.
+OPERATORS = (
+    *COMPARISONS,
+    *(f"__{prefix}{name}__" for name in _ARITHMETIC for prefix in ("", "r")),
+    *(f"__{name}__" for name in ("neg", "invert", "abs", "getitem", "setitem", "iter", "contains", "len", "bool")),
+    *(f"__{name}__" for name in ("float", "int", "array", "array_ufunc")),
+)
 # What a fitted estimator has, as its documentation lists it: "    coef_ : array, shape (n_features)".
 _ATTRIBUTE = re.compile(r"^\s*(\w+_)\s*:", re.MULTILINE)
 _PUBLIC = re.compile(r"[^_]")
@@ -92,6 +103,8 @@ _PUBLIC = re.compile(r"[^_]")
 _USED = {
     "pynvml": re.compile("nvml[A-Z]"),
     "cupy.ndarray": re.compile(r"__[a-z]|[^_]"),
+    **dict.fromkeys(("cudf.DataFrame", "cudf.Series", "cudf.Index"), re.compile(rf"({'|'.join(OPERATORS)})$|[^_]")),
+    **dict.fromkeys(("cudf.DataFrame.groupby", "cudf.Series.groupby"), re.compile("__getitem__$|[^_]")),
     "cugraph": re.compile(r"(Graph|pagerank|leiden|louvain)$"),
     "cugraph.Graph": re.compile(r"from_cudf_edgelist$"),
     "dask_cudf.DataFrame": re.compile(r"(groupby|merge|persist|to_delayed)$"),

@@ -8,53 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.contract.executed import ROOT
-from tests.contract.signatures import Call, Describe, problems
+from tests.contract.gaps import known_gaps
+from tests.contract.signatures import Describe, problems
 from tests.contract.source_calls import Findings, find_calls, uses_rapids
 
 MODULES = sorted(path for path in ROOT.rglob("*.py") if uses_rapids(ast.parse(path.read_text())))
-# Arguments with which a call binds and fails all the same, or gives something else than on the CPU.
-REFUSED = {
-    ("cudf.DataFrame.groupby", "as_index"): "other values than True are refused by dask_cudf",
-    ("cudf.DataFrame.merge", "indicator"): "not implemented",
-    ("cudf.DataFrame.merge", "validate"): "not implemented",
-    ("cudf.DataFrame.sample", "random_state"): "CuPy's random streams are not NumPy's",
-    ("cudf.DataFrame.sort_values", "key"): "not implemented",
-    ("cudf.to_datetime", "errors"): "implemented for scalars only",
-    ("dask_cuda.LocalCUDACluster", "rmm_pool_size"): "contradicts rmm_async",
-}
-# Arguments without which a call gives something else than on the CPU, or fails.
-REQUIRED = {
-    ("cudf.DataFrame.groupby", "sort"): "groups come in no order by default",
-    ("cudf.DataFrame.merge", "how"): "rows come in no order: sort them by a unique key afterwards",
-    ("cudf.read_csv", "dtype"): "types are guessed otherwise than by pandas",
-    ("cudf.read_csv", "names"): "the header is not the file's own",
-    (
-        "cudf.read_parquet",
-        "dataset_kwargs",
-    ): "names of directories are read as columns, and Hive's null among them fails",
-    ("cudf.read_parquet", "use_pandas_metadata"): "an index is read that was not asked for",
-    ("cudf.DataFrame.to_parquet", "index"): "an index would become a column",
-    ("cudf.DataFrame.to_parquet", "force_nullable_schema"): "columns are required in files that have no null of them",
-    ("dask_cuda.LocalCUDACluster", "host"): "workers would listen on all interfaces",
-}
-ABSENT = {
-    "cudf.DataFrame.hash_values": "other hashes than pandas'",
-    "cudf.Series.hash_values": "other hashes than pandas'",
-}
-
-
-def known_gaps(calls: dict[Call, list[str]]) -> list[str]:
-    """Return the calls that bind, and yet fail or give something else than on the CPU."""
-    found = []
-    for call, places in calls.items():
-        if call.used:
-            continue
-        found += [f"{places}: {call}: {reason}" for (name, keyword), reason in REFUSED.items()
-                  if call.name == name and keyword in call.keywords]  # fmt: skip
-        found += [f"{places}: {call} without {keyword}: {reason}" for (name, keyword), reason in REQUIRED.items()
-                  if call.name == name and keyword not in call.keywords]  # fmt: skip
-        found += [f"{places}: {call}: {reason}" for name, reason in ABSENT.items() if call.name == name]
-    return found
 
 
 def findings(body: str) -> Findings:

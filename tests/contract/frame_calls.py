@@ -1,0 +1,188 @@
+"""Records what our source asks of data frames while it runs on pandas, by the names that cuDF has for it.
+
+`frames_as_cudf` watches pandas: frames, columns, groups, accessors, and the module that ``import_module("pandas")``
+gives. A call is recorded with its arguments if a module of ours makes it, looking one frame up; what Dask and pandas
+ask of pandas is theirs to answer for. What ``to_backend("pandas")`` gives is the host's whatever the backend, and is
+not recorded. Two things are done as cuDF does them: a comparison with a null is null, and groups and the rows of joins
+come in another order, so that a result which relies on pandas' way differs.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from inspect import isroutine
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from pandas.core.arrays.categorical import CategoricalAccessor
+from pandas.core.groupby import DataFrameGroupBy, GroupBy, SeriesGroupBy
+from pandas.core.indexes.accessors import DatetimeProperties, TimedeltaProperties
+from pandas.core.strings.accessor import StringMethods
+
+from tests.contract.device_array import record, recording
+from tests.contract.record import COMPARISONS, OPERATORS
+from tests.contract.signatures import Call
+
+SOURCE = str(Path(__file__).parents[2] / "src")
+# Classes of pandas, and the namespace of `tests.contract.record` that has what cuDF's have.
+CLASSES: dict[type, str] = {
+    pd.DataFrame: "cudf.DataFrame",
+    pd.Series: "cudf.Series",
+    pd.Index: "cudf.Index",
+    DataFrameGroupBy: "cudf.DataFrame.groupby",
+    SeriesGroupBy: "cudf.Series.groupby",
+    StringMethods: "cudf.Series.str",
+    DatetimeProperties: "cudf.Series.dt",
+    TimedeltaProperties: "cudf.core.series.TimedeltaProperties",
+    CategoricalAccessor: "cudf.Series.cat",
+}
+# Keywords of these are names of columns.
+NAMES_COLUMNS = frozenset({"cudf.DataFrame.assign", "cudf.DataFrame.groupby.agg"})
+GROUPED = frozenset({"cudf.DataFrame.groupby", "cudf.Series.groupby"})
+# Of these, cuDF gives null where an operand is; pandas gives False, and combines nulls by the logic of three values.
+NULL_OF_NULL = frozenset({*COMPARISONS, "__and__", "__or__", "__xor__"})
+
+
+class HostFrame(pd.DataFrame):
+    """A frame of the host."""
+
+    @property
+    def _constructor(self) -> Any:
+        return HostFrame
+
+    @property
+    def _constructor_sliced(self) -> Any:
+        return HostSeries
+
+
+class HostSeries(pd.Series):
+    """A column of the host."""
+
+    @property
+    def _constructor(self) -> Any:
+        return HostSeries
+
+    @property
+    def _constructor_expanddim(self) -> Any:
+        return HostFrame
+
+
+@contextmanager
+def frames_as_cudf() -> Iterator[dict[Call, list[str]]]:
+    """Yield a mapping that fills with the calls that our source makes of frames meanwhile, and the lines that do."""
+    with pytest.MonkeyPatch.context() as patch, recording() as calls:
+        for watched, namespace in CLASSES.items():
+            plain: Any = watched.__getattribute__
+            patch.setattr(watched, "__getattribute__", _attribute(plain, namespace), raising=False)
+            for name in (each for each in OPERATORS if hasattr(watched, each)):
+                patch.setattr(watched, name, _operator(getattr(watched, name), f"{namespace}.{name}"), raising=False)
+        for made in (pd.DataFrame, pd.Series):
+            patch.setattr(made, "__init__", _operator(made.__init__, f"cudf.{made.__name__}"))
+        patch.setitem(sys.modules, "pandas", Backend("pandas"))
+        for collection in (dd.DataFrame, dd.Series):
+            patch.setattr(collection, "to_backend", _to_backend, raising=False)
+        yield calls
+
+
+class Backend(ModuleType):
+    """pandas as the library of frames that our source gets by its name."""
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(pd, name)
+        if name.startswith("_") or not is_ours(sys._getframe(1).f_code.co_filename):
+            return value
+        # Constructors tell of themselves.
+        return value if value in CLASSES else _asked(f"cudf.{name}", value, self)
+
+
+@cache
+def is_ours(file: str) -> bool:
+    """Tell whether a file is of our source."""
+    return file.startswith(SOURCE)
+
+
+def _attribute(plain: Callable[[Any, str], Any], namespace: str) -> Callable[[Any, str], Any]:
+    """Return what gets an attribute of an object, and records it where our source asks."""
+
+    def attribute(self: Any, name: str) -> Any:
+        value = plain(self, name)
+        if name.startswith("_") or not is_ours(sys._getframe(1).f_code.co_filename) or is_on_host(self):
+            return value
+        if isinstance(self, pd.DataFrame) and (name == "columns" or name in plain(self, "columns")):
+            return value.tolist() if name == "columns" else value
+        return _asked(f"{namespace}.{name}", value, self)
+
+    return attribute
+
+
+def _asked(name: str, value: Any, owner: Any) -> Any:
+    """Record an attribute, or return what calls it and records the call."""
+    if not isroutine(value):
+        record(name, used=True)
+        return value
+
+    def called(*arguments: Any, **keywords: Any) -> Any:
+        record(name, len(arguments), () if name in NAMES_COLUMNS else tuple(keywords))
+        if name in GROUPED:
+            keywords.setdefault("sort", False)
+        return as_cudf(name, value(*arguments, **keywords), (owner, *arguments))
+
+    return called
+
+
+def _operator(plain: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """Return what does an operator of an object, and records it where our source has it."""
+
+    def operate(self: Any, *arguments: Any, **keywords: Any) -> Any:
+        found = plain(self, *arguments, **keywords)
+        if not is_ours(sys._getframe(1).f_code.co_filename) or is_on_host(self):
+            return found
+        record(name, len(arguments), tuple(keywords))
+        return as_cudf(name, found, (self, *arguments))
+
+    return operate
+
+
+def as_cudf(name: str, found: Any, operands: tuple[Any, ...]) -> Any:
+    """Return what pandas gave as cuDF gives it: null where nulls are compared or combined, rows in no order."""
+    namespace, _, operation = name.rpartition(".")
+    if namespace == "cudf.Series" and operation in NULL_OF_NULL:
+        missing = np.logical_or.reduce([each.isna().to_numpy() for each in operands if isinstance(each, pd.Series)])
+        return found.astype("boolean").mask(missing) if missing.any() and found.dtype.kind == "b" else found
+    if name == "cudf.Series.fillna" and found.dtype == "boolean":
+        return found.astype(bool)
+    if name == "cudf.DataFrame.merge":
+        return in_another_order(found).reset_index(drop=True)
+    groups = operands[0]
+    if isinstance(groups, GroupBy) and not groups.sort and isinstance(found, pd.DataFrame | pd.Series):
+        return in_another_order(found) if len(found) == groups.ngroups else found
+    return found
+
+
+def in_another_order(table: Any) -> Any:
+    """Return a table, or column, whose rows are in no order."""
+    return table.take(np.random.default_rng(len(table)).permutation(len(table)))
+
+
+def is_on_host(value: Any) -> bool:
+    """Tell whether an object, or what it is an accessor or the groups of, is the host's."""
+    within = object.__getattribute__(value, "__dict__")
+    owner = next((within[name] for name in ("obj", "_parent", "_orig") if name in within), value)
+    return type(owner) in (HostFrame, HostSeries)
+
+
+def _to_backend(self: Any, backend: str | None = None) -> Any:
+    """Stand for the method of Dask's collections: what is asked of pandas is the host's."""
+    return self.map_partitions(_on_host, meta=_on_host(self._meta)) if backend == "pandas" else self
+
+
+def _on_host(frame: Any) -> Any:
+    return HostFrame(frame) if isinstance(frame, pd.DataFrame) else HostSeries(frame)
