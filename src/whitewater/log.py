@@ -13,6 +13,10 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from whitewater.errors import PackageError, WhitewaterError
+from whitewater.terminal import FAILED, SHORT, clear_line
+
+# Attribute of a record that tells how far a step is.
+PROGRESS = "progress"
 
 
 @contextmanager
@@ -28,7 +32,8 @@ def logged(log: Path | None, *, name: str, package: str = "whitewater") -> Itera
     terminal = os.fdopen(os.dup(2), "w", buffering=1, errors="backslashreplace")
     if log is not None:
         _redirect(log)
-    _configure(name, [sys.stderr, *([terminal] if log else [])], {"whitewater", package})
+    short = log is not None and SHORT in os.environ
+    _configure(name, sys.stderr, terminal if log else None, {"whitewater", package}, short=short)
     try:
         yield
     except (Exception, KeyboardInterrupt) as error:
@@ -36,8 +41,11 @@ def logged(log: Path | None, *, name: str, package: str = "whitewater") -> Itera
         with suppress(OSError):  # the log may be on the disk that is full
             if log is not None or not isinstance(told, WhitewaterError):
                 traceback.print_exc(file=sys.stderr)
+            if log is not None:
+                print(f"{FAILED}\n{_message(told, log, name=name)}", file=sys.stderr)
             sys.stderr.flush()
-        print(_message(told, log, name=name), file=terminal)
+        if not short:
+            print(_message(told, log, name=name), file=terminal)
         raise SystemExit(1) from None
     finally:
         with suppress(OSError):
@@ -78,16 +86,31 @@ def _redirect(log: Path) -> None:
     os.close(target)
 
 
-def _configure(name: str, streams: list[TextIO], packages: Collection[str]) -> None:
-    form = logging.Formatter(f"%(asctime)s {name}: %(message)s", datefmt="%H:%M:%S")
-    handlers = [logging.StreamHandler(stream) for stream in streams]
+def _configure(
+    name: str, log: TextIO, terminal: TextIO | None, packages: Collection[str], *, short: bool = False
+) -> None:
+    handlers: list[logging.Handler] = [logging.StreamHandler(log)]
+    if terminal:
+        handlers.append(ShortHandler(terminal) if short else logging.StreamHandler(terminal))
     for handler in handlers:
-        handler.setFormatter(form)
+        handler.setFormatter(logging.Formatter(f"%(asctime)s {name}: %(message)s", datefmt="%H:%M:%S"))
     for package in packages:
         logger = logging.getLogger(package)
         logger.handlers[:] = handlers
         logger.setLevel(logging.INFO)
         logger.propagate = False
+
+
+class ShortHandler(logging.StreamHandler[TextIO]):
+    """Shows warnings, and progress in one line that changes; where the output is no terminal, in a line each."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show a record that is one of them."""
+        progress = hasattr(record, PROGRESS)
+        if progress or record.levelno >= logging.WARNING:
+            end = "" if progress and self.stream.isatty() else "\n"
+            self.stream.write(f"{clear_line(self.stream)}{self.format(record)}{end}")
+            self.flush()
 
 
 def _message(error: BaseException, log: Path | None, *, name: str) -> str:

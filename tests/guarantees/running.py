@@ -164,7 +164,10 @@ class Clone:
         return name
 
     def start(self, *command: str, **variables: str) -> Running:
-        """Start a command with the environment's programs first on the PATH, as after `source .venv/bin/activate`."""
+        """Start a command with the environment's programs first on the PATH, as after `source .venv/bin/activate`.
+
+        Snakemake shows all it has to say, unless V is empty.
+        """
         here = {name: value for name, value in os.environ.items() if name not in NOT_PASSED_ON}
         path = f"{Path(sys.executable).parent}{os.pathsep}{here['PATH']}"
         terminal = self.folder / f"terminal-{len(self.started)}.txt"
@@ -172,7 +175,7 @@ class Clone:
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
         with terminal.open("wb") as output:
             process = subprocess.Popen(
-                command, cwd=self.folder, env={**here, "PATH": path, **variables}, stdin=subprocess.DEVNULL,
+                command, cwd=self.folder, env={**here, "PATH": path, "V": "1", **variables}, stdin=subprocess.DEVNULL,
                 stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
         signal.signal(signal.SIGINT, before)

@@ -57,7 +57,8 @@ def start(environment: Path, command: Sequence[str], folder: Path) -> subprocess
 def test_it_holds_both_packages_with_their_types_and_nothing_else(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     information = f"whitewater-{whitewater.__version__}.dist-info"
-    assert {name.partition("/")[0] for name in names} == {"whitewater", "whitewater_apps", information}
+    packages = {"whitewater", "whitewater_apps", "snakemake_logger_plugin_whitewater"}
+    assert {name.partition("/")[0] for name in names} == {*packages, information}
     assert {"whitewater/py.typed", "whitewater_apps/py.typed"} <= set(names)
     assert [name for name in names if "__pycache__" in name] == []
 

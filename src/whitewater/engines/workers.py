@@ -143,7 +143,9 @@ class Workers(ABC):
             if time.monotonic() - said > PROGRESS_SECONDS:
                 said = time.monotonic()
                 rate = done / (said - started)
-                logger.info("%s: %d of %d, about %.0f s to go", label, done, len(tasks), (len(tasks) - done) / rate)
+                # The first tasks load and compile, too: nothing can be told from them alone.
+                left = f", about {(len(tasks) - done) / rate:.0f} s to go" if done > 2 * sum(self.threads) else ""
+                logger.info("%s: %d of %d%s", label, done, len(tasks), left, extra={"progress": True})
 
 
 def _memory(device: memory.HasMemory) -> tuple[str, int]:

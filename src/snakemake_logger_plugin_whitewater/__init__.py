@@ -1,0 +1,134 @@
+"""What a run shows on the terminal: one line a step, warnings, and the error last.
+
+Snakemake finds the plugin by the name of this package, and ``--logger whitewater``, which profiles/default sets, takes
+it. Snakemake's own words go to its log; with ``V=1`` in the environment, or in a dry run, they are shown instead.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from snakemake.logging import ColorizingTextHandler, DefaultFilter, DefaultFormatter
+from snakemake_interface_logger_plugins.base import LogHandlerBase
+from snakemake_interface_logger_plugins.common import LogEvent
+
+from whitewater.terminal import SHORT, clear_line, failure_in
+
+# What Snakemake says after a job has failed; the job's own message is shown last instead.
+FOLLOWS_FAILURE = ("Exiting because a job execution failed", "WorkflowError:\nAt least one job did not complete")
+
+
+class LogHandler(LogHandlerBase):
+    """Shows each step when it is done, and at the end what went wrong."""
+
+    def __post_init__(self) -> None:
+        self.began: dict[int, tuple[str, float]] = {}  # the name and the start of jobs that run
+        self.errors: list[str] = []
+        self.failed: list[dict[str, Any]] = []
+        self._of_event: dict[LogEvent, Callable[[dict[str, Any]], None]] = {
+            LogEvent.RUN_INFO: self._count,
+            LogEvent.JOB_INFO: self._start,
+            LogEvent.JOB_FINISHED: self._finish,
+            LogEvent.JOB_ERROR: self.failed.append,
+        }
+        self.verbose = self._shows_everything()
+        if self.verbose is None:
+            os.environ[SHORT] = "1"  # jobs inherit it: they leave their messages to this process
+
+    def _shows_everything(self) -> ColorizingTextHandler | None:
+        """Return Snakemake's own handler where its words are wanted."""
+        common = self.common_settings
+        if not (common.dryrun or common.verbose or common.debug_dag or os.environ.get("V", "") not in ("", "0")):
+            return None
+        handler = ColorizingTextHandler(common.nocolor, sys.stdout if common.stdout else sys.stderr)
+        handler.setFormatter(DefaultFormatter(common.quiet, common.show_failed_logs))
+        handler.addFilter(
+            DefaultFilter(common.quiet, common.debug_dag, common.verbose, common.dryrun, common.printshellcmds)
+        )
+        return handler
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show a record, or keep it for the end."""
+        if self.verbose is not None:
+            self.verbose.handle(record)
+            return
+        event, message = getattr(record, "event", None), str(record.msg or "")
+        if event in self._of_event:
+            self._of_event[event](record.__dict__)
+        elif record.levelno >= logging.ERROR:
+            if not message.startswith(FOLLOWS_FAILURE):
+                self.errors.append(message)
+        elif record.levelno >= logging.WARNING or message.startswith("Nothing to be done"):
+            self._show(message)
+
+    def close(self) -> None:
+        """Show what went wrong, so that it stands last."""
+        # Of a job that was killed only Snakemake can tell; else what it says of failed jobs is in its log.
+        by_snakemake = "\n".join(dict.fromkeys(self.errors))
+        for message in dict.fromkeys(_failure(each, by_snakemake) for each in self.failed) or self.errors:
+            self._show(f"\n{message}")
+        self.errors, self.failed = [], []
+        super().close()
+
+    def _start(self, fields: dict[str, Any]) -> None:
+        # A rule without a log is a target, which only collects files.
+        if fields["log"]:
+            self.began[fields["jobid"]] = _name(fields["rule_name"]), time.monotonic()
+            if sys.stderr.isatty():
+                self._show(f"{_name(fields['rule_name'])} ...", end="")
+
+    def _finish(self, fields: dict[str, Any]) -> None:
+        if begun := self.began.pop(fields["job_id"], None):
+            name, start = begun
+            self._show(f"{time.strftime('%H:%M:%S')} {name:30}{time.monotonic() - start:8.1f} s")
+
+    def _count(self, fields: dict[str, Any]) -> None:
+        if jobs := (fields.get("stats") or {}).get("total"):
+            self._show(f"{jobs} jobs to run")
+
+    @staticmethod
+    def _show(text: str, end: str = "\n") -> None:
+        print(f"{clear_line(sys.stderr)}{text}", end=end, file=sys.stderr, flush=True)
+
+    @property
+    def writes_to_stream(self) -> bool:
+        """It does."""
+        return True
+
+    @property
+    def writes_to_file(self) -> bool:
+        """It does not; Snakemake writes its own log beside it."""
+        return False
+
+    @property
+    def has_filter(self) -> bool:
+        """What is shown is decided here."""
+        return True
+
+    @property
+    def has_formatter(self) -> bool:
+        """How it looks, too."""
+        return True
+
+    @property
+    def needs_rulegraph(self) -> bool:
+        """It needs none."""
+        return False
+
+
+def _name(rule: str) -> str:
+    """Return the application and the step that a rule is named after."""
+    return rule.replace("_", " ", 1)
+
+
+def _failure(fields: dict[str, Any], by_snakemake: str) -> str:
+    """Return why a job has failed, which is the end of its log, and where that is."""
+    name, logs = _name(fields["rule_name"]), [Path(log) for log in fields["log"]]
+    told = next((message for log in logs if (message := failure_in(log))), by_snakemake)
+    return f"{told}\n{name} has failed; its log: {', '.join(map(str, logs)) or 'none'}"
