@@ -25,6 +25,8 @@ METADATA = {
 }
 # What differs from machine to machine or from run to run: paths of two parts and more, and memory addresses.
 TELLTALE = re.compile(r"(?<![\w.<:/])/[\w.-]+/[\w.-]+|\b[A-Z]:\\\w|\b0x[0-9a-f]{6,}")
+# Ports are whatever is free.
+PORT = re.compile(r"(?<=127\.0\.0\.1:)\d+")
 NOTEBOOK: Any = nbformat  # its functions have no types
 CELL_SECONDS = 120
 # The one word that a reader with a GPU changes, and a stand-in for that GPU: its arrays refuse what CuPy's refuse. Its
@@ -46,6 +48,8 @@ class Gpu(StrictDevice):
 
 {cell}
 """
+# Where frames are the GPU's, not arrays, there is no such stand-in: why that is right all the same.
+ON_FRAMES = {"taxi": "tests/contract/test_tutorial.py binds what its function asks of frames in cuDF"}
 MOST_BYTES = 500_000
 
 
@@ -116,7 +120,7 @@ def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
 def texts(cell: NotebookNode) -> list[dict[str, Any]]:
     """Return what a cell printed and showed; of a picture only that there is one: its bytes depend on the machine."""
     return [
-        {kind: "picture" if kind.startswith("image/") else text for kind, text in output.data.items()}
+        {kind: "picture" if kind.startswith("image/") else PORT.sub("PORT", text) for kind, text in output.data.items()}
         if "data" in output
         else {key: output[key] for key in ("name", "text", "ename", "evalue") if key in output}
         for output in cell.outputs
@@ -178,6 +182,8 @@ def test_its_committed_outputs_are_those_of_a_run(tutorial: Tutorial) -> None:
 
 
 def test_one_word_makes_it_compute_the_same_with_the_arrays_of_a_gpu(tutorial: Tutorial, tmp_path: Path) -> None:
+    if tutorial.path.stem in ON_FRAMES:
+        pytest.skip(ON_FRAMES[tutorial.path.stem])
     changed: NotebookNode = NOTEBOOK.from_dict(tutorial.committed)
     (chooses,) = [cell for cell in code_cells(changed) if ON_CPU in cell.source]
     chooses.source = STAND_IN.format(root=str(ROOT), cell=chooses.source.replace(ON_CPU, "Gpu()"))
