@@ -39,8 +39,8 @@ STEPS = {
         "standardise": Crossings(2.54, 1.74, "16: CSV is parsed on the host; a calendar and counts of months"),
         "clean": Crossings(1.13, 1.11, "16: tables of months and zones for each block; counts of faults"),
         "tips": Crossings(1.0, 2.09, "16: counts of groups for each block"),
-        "model": Crossings(3.24, 42.5, "16: reads the trips for each service; the sample passes through the host"),
-        "predict": Crossings(1.24, 1.0, "16: boroughs of zones and coefficients for each block"),
+        "model": Crossings(1.53, 42.5, "16: columns of float64; the sample passes through the host"),
+        "predict": Crossings(),
     },
     "genomics": {
         "ld_prune": Crossings(),

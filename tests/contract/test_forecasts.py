@@ -31,10 +31,10 @@ from whitewater.graphs.graph_folder import open_graph
 from whitewater.step import Run
 from whitewater_apps.pagerank.config import Communities
 from whitewater_apps.pagerank.steps import communities
-from whitewater_apps.taxi.blocks import RowGroup
 from whitewater_apps.taxi.config import Model
 from whitewater_apps.taxi.features import FeatureSet
 from whitewater_apps.taxi.steps import model
+from whitewater_apps.taxi.trip_files import RowGroup
 
 CPU, CORES, GPU_TASKS = Device(), 64, 4
 GENOTYPES = GenotypeFolder(Path("genotypes"), "two_bit", 2, variants=200_000, samples=100_000)
@@ -61,7 +61,7 @@ def run_on(device: Device, settings: Section) -> Run[Section]:
 
 def taxi_model(device: Device, workers: Workers, _: Path) -> None:
     settings = Model()
-    groups = [RowGroup(Path("trips"), number, 10**6, frozenset(), "yellow") for number in range(200)]
+    groups = [RowGroup(number, Path("trips"), number, 0, 10**6, frozenset(), "yellow") for number in range(200)]
     model.forecast(groups, FeatureSet(settings.features, ("Queens",)), run_on(device, settings), workers)  # type: ignore[arg-type]
 
 

@@ -25,11 +25,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from whitewater.engines import Array, Device
-from whitewater.tables.blocks import Block, Kind
-from whitewater.tables.calendar import hour_of_week
-from whitewater_apps.taxi.blocks import column, quantity, tip_is_recorded
-from whitewater_apps.taxi.schema import KINDS
+from whitewater_apps.taxi.schema import CARD, Service
 from whitewater_apps.taxi.zones import Zones
+
+# Columns of trips by name, as arrays of the device: float64 (trips,), NaN for null; times in microseconds since
+# 1970-01-01, local time, which float64 holds exactly up to the year 2255.
+Columns = Mapping[str, Array]
+HOUR, DAY = 3_600_000_000, 86_400_000_000
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 RATES = ("standard", "JFK", "Newark", "Nassau or Westchester", "negotiated", "group")
@@ -90,46 +92,52 @@ class FeatureSet:
         return result
 
 
-def columns_read(features: Sequence[str]) -> dict[str, Kind]:
-    """Return the columns of the schema that the features are made of, and the kind of each."""
-    return {name: KINDS[name] for feature in features for name in _READ.get(feature, (feature,))}
+def columns_read(features: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns of the schema that the features are made of."""
+    return tuple(dict.fromkeys(name for feature in features for name in _READ.get(feature, (feature,))))
 
 
-def known_tip_fraction(block: Block, device: Device) -> Array:
-    """Return tip / fare as float64, NaN where no model can learn from it: no recorded tip, or a fare not above 0."""
-    xp = device.xp
-    fraction = quantity("tip_fraction", block, device)
-    known = tip_is_recorded(block, device) & xp.isfinite(fraction)
-    result: Array = xp.where(known, fraction, float("nan"))
-    return result
+def known_tip_fraction(trips: Columns, service: Service, device: Device) -> Array:
+    """Return tip / fare as float64, NaN where no model can learn from it: no recorded tip, or a fare not above 0.
+
+    Tips are recorded of trips that were paid by card, and of all of fhvhv, which are paid in the app. Cash tips are not
+    recorded: their `tip_amount` of 0 means missing, not zero.
+    """
+    fraction = _ratio(trips["tip_amount"], trips["fare_amount"], device)
+    known = device.xp.isfinite(fraction)
+    if service != "fhvhv":
+        known &= trips["payment_type"] == CARD
+    return _where(known, fraction, device)
 
 
-def feature_matrix(block: Block, which: FeatureSet, zones: Zones, device: Device) -> Array:
-    """Return the features of the trips of a block: float64 (trips, features), NaN for null and what is not finite.
+def feature_matrix(trips: Columns, which: FeatureSet, zones: Zones, device: Device) -> Array:
+    """Return the features of trips: float64 (trips, features), NaN for null and what is not finite.
 
-    A column that the block lacks is null throughout. ``zones`` may name its boroughs in another order, or others.
+    ``zones`` may name its boroughs in another order than ``which``, or others.
     """
     xp = device.xp
-    matrix: Array = xp.empty((len(block["pickup_datetime"]), len(which.features)), xp.float64)
+    matrix: Array = xp.empty((len(trips["pickup_datetime"]), len(which.features)), xp.float64)
     for position, feature in enumerate(which.features):
-        values = _values(feature, block, which, zones, device)
-        matrix[:, position] = xp.where(xp.isfinite(values), values, float("nan"))
+        values = _values(feature, trips, which, zones, device)
+        matrix[:, position] = _where(xp.isfinite(values), values, device)
     return matrix
 
 
-def _values(feature: str, block: Block, which: FeatureSet, zones: Zones, device: Device) -> Array:
-    if feature in ("hour", "weekday"):
-        hours = hour_of_week(block["pickup_datetime"], device)
-        return _known(hours % 24 if feature == "hour" else hours // 24, hours >= 0, device)
+def _values(feature: str, trips: Columns, which: FeatureSet, zones: Zones, device: Device) -> Array:
+    pickup = trips["pickup_datetime"]
+    if feature == "hour":
+        hours: Array = device.xp.floor(pickup / HOUR)
+        return hours % 24
+    if feature == "weekday":
+        days: Array = device.xp.floor(pickup / DAY)
+        return (days + 3) % 7  # 1970-01-01 was a Thursday
+    if feature in ("duration", "speed"):
+        seconds = (trips["dropoff_datetime"] - pickup) / 1e6
+        return seconds / 60 if feature == "duration" else _ratio(trips["trip_distance"], seconds / 3600, device)
     if feature.endswith("_borough"):
-        locations = column(feature.replace("_borough", "_location_id"), block, device)
-        return _boroughs(locations, which, zones, device)
-    values = quantity(feature, block, device)
-    if feature == "duration":
-        return values / 60
-    if feature == "rate_code":
-        return _known(values, (values >= 1) & (values <= len(RATES)), device)
-    return values
+        return _boroughs(trips[feature.replace("_borough", "_location_id")], which, zones, device)
+    values = trips[feature]
+    return _where((values >= 1) & (values <= len(RATES)), values, device) if feature == "rate_code" else values
 
 
 def _boroughs(locations: Array, which: FeatureSet, zones: Zones, device: Device) -> Array:
@@ -139,11 +147,18 @@ def _boroughs(locations: Array, which: FeatureSet, zones: Zones, device: Device)
     # Code -1, a location that the table lacks, takes the last entry.
     of_location = device.to_device(np.array(of_code)[zones.borough_codes])
     within = (locations >= 0) & (locations < len(of_location))
-    return _known(of_location[device.xp.where(within, locations, 0)], within, device)
+    return _where(within, of_location[device.xp.where(within, locations, 0.0).astype(np.int64)], device)
 
 
-def _known(values: Array, known: Array, device: Device) -> Array:
-    result: Array = device.xp.where(known, values.astype(device.xp.float64), float("nan"))
+def _ratio(numerator: Array, denominator: Array, device: Device) -> Array:
+    """Return the quotient, NaN where the denominator is not above 0."""
+    known = denominator > 0
+    return _where(known, numerator / device.xp.where(known, denominator, 1.0), device)
+
+
+def _where(known: Array, values: Array, device: Device) -> Array:
+    """Return the values that are known, NaN for the others."""
+    result: Array = device.xp.where(known, values, float("nan"))
     return result
 
 

@@ -9,9 +9,8 @@ from whitewater.engines import Array, Device
 from whitewater.learn.estimators import forest_as_treelite
 from whitewater.learn.evaluate import evaluate
 from whitewater.learn.search import Chosen, ForestModel, LinearModel, fit_forest, fit_ridge
-from whitewater.tables.calendar import hour_of_week
 from whitewater_apps.taxi.config import Model
-from whitewater_apps.taxi.features import FeatureSet
+from whitewater_apps.taxi.features import HOUR, FeatureSet
 from whitewater_apps.taxi.schema import Service
 
 # The baseline: the mean of the hour.
@@ -78,11 +77,14 @@ def train_service(task: TrainTask, *, which: FeatureSet, settings: Model, device
 
 
 def hour_mean_prediction(target: Array, pickup: Array, held_out_pickup: Array, device: Device) -> Array:
-    """Return the mean of the training trips of the same hour of pickup; of all, where an hour has none."""
+    """Return the mean of the training trips of the same hour of pickup; of all, where an hour has none.
+
+    Times are int64 microseconds.
+    """
     xp = device.xp
-    hours = hour_of_week(pickup, device) % 24
+    hours = pickup // HOUR % 24
     trips = xp.bincount(hours, minlength=24)
     total = xp.bincount(hours, weights=target, minlength=24)
     means = xp.where(trips > 0, total / xp.maximum(trips, 1), target.mean())
-    prediction: Array = means[hour_of_week(held_out_pickup, device) % 24]
+    prediction: Array = means[held_out_pickup // HOUR % 24]
     return prediction

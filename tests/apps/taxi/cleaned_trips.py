@@ -1,15 +1,26 @@
 """Cleaned trips with a known rule of tipping, for tests of the tip model."""
 
-from collections.abc import Iterator
+import random
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import dask
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from whitewater.engines import Device
+from whitewater.engines.choose import Engine
+from whitewater.engines.workers import thread_workers
+from whitewater.learn.sample import Sample
+from whitewater_apps.taxi.features import FeatureSet
+from whitewater_apps.taxi.operations import operations
+from whitewater_apps.taxi.sample import Sampling, draw
+from whitewater_apps.taxi.schema import Service
+from whitewater_apps.taxi.trip_files import RowGroup, row_groups
 from whitewater_apps.taxi.zones import Zones
 
 BOROUGHS = ("Bronx", "Brooklyn", "EWR", "Manhattan", "Queens", "Staten Island")
@@ -102,3 +113,19 @@ def split(frame: pd.DataFrame, parts: int) -> Iterator[pd.DataFrame]:
     bounds = [len(frame) * part // parts for part in range(parts + 1)]
     for first, last in pairwise(bounds):
         yield frame.iloc[first:last]
+
+
+def read_samples(groups: Sequence[RowGroup], sampling: Sampling, *, engine: Engine = "local") -> list[Sample]:
+    """Return samples of row groups that are read in another order."""
+    shuffled = random.Random(3).sample(groups, len(groups))
+    with dask.config.set({"dataframe.backend": "pandas"}), thread_workers(2) as workers:
+        return list(operations(engine).sample(shuffled, sampling, device=Device(), workers=workers))
+
+
+def drawn(path: Path, rows: int, *, which: FeatureSet, service: Service = "yellow", engine: Engine = "local") -> Sample:
+    """Draw trips of a service from a data set."""
+
+    def read(groups: Sequence[RowGroup], sampling: Sampling) -> list[Sample]:
+        return read_samples(groups, sampling, engine=engine)
+
+    return draw(row_groups(path), service, which=which, zones=zones(), max_rows=rows, read=read)

@@ -11,8 +11,9 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from tests.apps.taxi.cleaned_trips import BOROUGHS, trips, write, write_parts, zones
+from tests.apps.taxi.cleaned_trips import BOROUGHS, drawn, trips, write, write_parts, zones
 from whitewater.engines import Array, resolve
+from whitewater.engines.choose import Engine
 from whitewater.errors import InputError, IntegrityError
 from whitewater.learn.config import Forest
 from whitewater.learn.estimators import forest_as_treelite
@@ -20,11 +21,9 @@ from whitewater.learn.sample import Sample
 from whitewater.learn.search import ForestCandidate, ForestModel, RidgeCandidate, fit_forest, fit_ridge
 from whitewater.step import Output, Run
 from whitewater_apps.taxi.artefact import TipModel, load, save
-from whitewater_apps.taxi.blocks import row_groups
 from whitewater_apps.taxi.config import Model, Predict
 from whitewater_apps.taxi.features import FeatureSet
 from whitewater_apps.taxi.fit import ServiceModel
-from whitewater_apps.taxi.sample import draw
 from whitewater_apps.taxi.steps.predict import predict
 from whitewater_apps.taxi.zones import zones_csv
 
@@ -36,16 +35,7 @@ FRAME = trips(2_000)
 
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory: pytest.TempPathFactory) -> Sample:
-    groups = row_groups(write_parts(FRAME, tmp_path_factory.mktemp("trips"), service="yellow"))
-    return draw(
-        groups,
-        "yellow",
-        which=WHICH,
-        zones=zones(),
-        device=DEVICE,
-        max_rows=10_000,
-        run_tasks=lambda function, tasks, label: map(function, tasks),
-    )
+    return drawn(write_parts(FRAME, tmp_path_factory.mktemp("trips"), service="yellow"), 10_000, which=WHICH)
 
 
 @pytest.fixture(scope="module")
@@ -101,9 +91,9 @@ def test_a_model_of_the_first_format_is_refused_with_the_step_that_fits_it_again
         load(tmp_path)
 
 
-def run_predict(folder: Path, trips_path: Path, model: Path, name: str) -> pd.DataFrame:
+def run_predict(folder: Path, trips_path: Path, model: Path, name: str, engine: Engine = "local") -> pd.DataFrame:
     (folder / "zones.csv").write_text(zones_csv(zones()))
-    run = Run("taxi", "predict", DEVICE, Predict(), threads=2)
+    run = Run("taxi", "predict", DEVICE, Predict(), threads=2, engine=engine)
     predict(run, trips=trips_path, zones=folder / "zones.csv", model=model, predictions=Output(folder / name))
     return pd.read_parquet(folder / name)
 
@@ -133,6 +123,29 @@ def test_one_file_of_all_services_gives_the_same_predictions_as_partitions(store
     first = run_predict(tmp_path, tmp_path / "trips", stored, "first")
     second = run_predict(tmp_path, whole, stored, "second")
     pd.testing.assert_frame_equal(first, second)
+
+
+def test_both_engines_write_the_same_bytes(stored: Path, tmp_path: Path) -> None:
+    frame = pd.concat([FRAME.assign(service="yellow"), trips(500, seed=1).assign(service="green")])
+    mixed = write(frame.sample(frac=1, random_state=0), tmp_path / "all.parquet", row_group_size=999)
+    for engine in ("local", "dask"):
+        run_predict(tmp_path, mixed, stored, engine, engine)
+    files = [file.relative_to(tmp_path / "local") for file in sorted((tmp_path / "local").rglob("*.*"))]
+    assert len(files) == 1 + 2 * 3
+    for file in files:
+        assert (tmp_path / "local" / file).read_bytes() == (tmp_path / "dask" / file).read_bytes()
+
+
+@pytest.mark.parametrize("engine", ["local", "dask"])
+def test_trips_that_cannot_be_read_are_refused_by_the_name_of_their_file(
+    stored: Path, tmp_path: Path, engine: Engine
+) -> None:
+    path = next(write_parts(FRAME, tmp_path / "trips", service="yellow").rglob("*.parquet"))
+    data = bytearray(path.read_bytes())
+    data[4:4000] = bytes(3996)
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=r"part-0\.parquet cannot be read"):
+        run_predict(tmp_path, path.parents[3], stored, "predictions", engine)
 
 
 def test_no_trips_are_refused(stored: Path, tmp_path: Path) -> None:

@@ -1,37 +1,36 @@
 """What the tip model sees of a trip: derived independently with pandas, the same in any block, and never the tip."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from tests.apps.taxi.cleaned_trips import BOROUGHS, trips, write_parts, zones
+from tests.apps.taxi.cleaned_trips import BOROUGHS, trips, zones
 from whitewater.config.resolve import resolve as resolve_config
 from whitewater.engines import resolve
 from whitewater.errors import ConfigError
-from whitewater.tables.blocks import Block
-from whitewater_apps.taxi.blocks import blocks, row_groups
 from whitewater_apps.taxi.config import Model
 from whitewater_apps.taxi.features import (
+    Columns,
     FeatureSet,
     columns_read,
     feature_matrix,
     known_tip_fraction,
 )
-from whitewater_apps.taxi.schema import KINDS
 
 DEVICE = resolve("cpu")
 FEATURES = (*Model().features, "congestion_surcharge", "airport_fee")
 WHICH = FeatureSet(FEATURES, BOROUGHS)
+EPOCH, MICROSECOND = pd.Timestamp("1970-01-01"), pd.Timedelta(1, "us")
 
 
-def block_of(frame: pd.DataFrame, folder: Path, *, service: str = "yellow") -> Block:
-    group = row_groups(write_parts(frame, folder, service=service))[0]
+def columns_of(frame: pd.DataFrame) -> Columns:
     names = (*columns_read(FEATURES), "payment_type", "tip_amount", "total_amount")
-    return next(blocks(group, {name: KINDS[name] for name in names}, DEVICE))
+    times = frame.columns[frame.dtypes == "datetime64[us]"]
+    numbers = frame.assign(**{name: (frame[name] - EPOCH) / MICROSECOND for name in times})
+    return {name: numbers[name].to_numpy(float) for name in names}
 
 
 def oracle(frame: pd.DataFrame) -> pd.DataFrame:
@@ -51,36 +50,36 @@ def oracle(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(derived)[list(FEATURES)].astype(float)
 
 
-def test_each_feature_is_what_pandas_derives_and_null_is_nan(tmp_path: Path) -> None:
+def test_each_feature_is_what_pandas_derives_and_null_is_nan() -> None:
     frame = trips(2_000)
     frame["trip_distance"] = frame["trip_distance"].where(frame.index % 50 != 0)
     frame["dropoff_datetime"] = frame["dropoff_datetime"].where(frame.index % 70 != 0)
-    matrix = feature_matrix(block_of(frame, tmp_path), WHICH, zones(), DEVICE)
+    matrix = feature_matrix(columns_of(frame), WHICH, zones(), DEVICE)
     expected = oracle(frame)
     assert expected.isna().any().sum() >= 8
     np.testing.assert_allclose(matrix, expected.to_numpy(), rtol=1e-12, equal_nan=True)
 
 
-def test_boroughs_are_known_by_name_whatever_their_order_in_the_zone_table(tmp_path: Path) -> None:
-    block, table = block_of(trips(500), tmp_path), zones()
+def test_boroughs_are_known_by_name_whatever_their_order_in_the_zone_table() -> None:
+    columns, table = columns_of(trips(500)), zones()
     reversed_codes = np.where(table.borough_codes >= 0, 5 - table.borough_codes, -1).astype(np.int8)
     other = replace(table, boroughs=table.boroughs[::-1], borough_codes=reversed_codes)
     np.testing.assert_array_equal(
-        feature_matrix(block, WHICH, table, DEVICE), feature_matrix(block, WHICH, other, DEVICE)
+        feature_matrix(columns, WHICH, table, DEVICE), feature_matrix(columns, WHICH, other, DEVICE)
     )
 
 
-def test_a_borough_that_the_model_does_not_know_is_null(tmp_path: Path) -> None:
+def test_a_borough_that_the_model_does_not_know_is_null() -> None:
     which = FeatureSet(("pickup_borough",), ("Queens",))
-    matrix = feature_matrix(block_of(trips(500), tmp_path), which, zones(), DEVICE)
+    matrix = feature_matrix(columns_of(trips(500)), which, zones(), DEVICE)
     assert set(matrix[~np.isnan(matrix)]) == {0.0}
 
 
-def test_linear_models_see_one_hot_levels_signed_logarithms_and_nulls(tmp_path: Path) -> None:
+def test_linear_models_see_one_hot_levels_signed_logarithms_and_nulls() -> None:
     frame = trips(2_000)
     frame.loc[::9, "extra"] = -1.5
     values = oracle(frame)
-    matrix = feature_matrix(block_of(frame, tmp_path), WHICH, zones(), DEVICE)
+    matrix = feature_matrix(columns_of(frame), WHICH, zones(), DEVICE)
     columns = pd.DataFrame(WHICH.linear(matrix, DEVICE), columns=list(WHICH.linear_columns()))
     assert np.isfinite(columns.to_numpy()).all()
     np.testing.assert_array_equal(columns["hour 07"], values["hour"] == 7)
@@ -94,20 +93,20 @@ def test_linear_models_see_one_hot_levels_signed_logarithms_and_nulls(tmp_path: 
     assert (hours.sum(axis=1) == 1).all()
 
 
-def test_forests_see_the_values_and_minus_one_for_null(tmp_path: Path) -> None:
+def test_forests_see_the_values_and_minus_one_for_null() -> None:
     frame = trips(500)
-    rows = WHICH.tree(feature_matrix(block_of(frame, tmp_path), WHICH, zones(), DEVICE), DEVICE)
+    rows = WHICH.tree(feature_matrix(columns_of(frame), WHICH, zones(), DEVICE), DEVICE)
     assert rows.dtype == np.float32
     assert rows.flags.c_contiguous
     np.testing.assert_array_equal(rows, oracle(frame).fillna(-1).to_numpy(np.float32))
 
 
-def test_the_features_of_a_trip_do_not_depend_on_its_block(tmp_path: Path) -> None:
-    block = block_of(trips(100), tmp_path)
-    together = WHICH.linear(feature_matrix(block, WHICH, zones(), DEVICE), DEVICE)
+def test_the_features_of_a_trip_do_not_depend_on_its_partition() -> None:
+    columns = columns_of(trips(100))
+    together = WHICH.linear(feature_matrix(columns, WHICH, zones(), DEVICE), DEVICE)
     alone = [
         WHICH.linear(
-            feature_matrix({name: values[row : row + 1] for name, values in block.items()}, WHICH, zones(), DEVICE),
+            feature_matrix({name: values[row : row + 1] for name, values in columns.items()}, WHICH, zones(), DEVICE),
             DEVICE,
         )[0]
         for row in range(100)
@@ -115,11 +114,10 @@ def test_the_features_of_a_trip_do_not_depend_on_its_block(tmp_path: Path) -> No
     np.testing.assert_array_equal(together, np.array(alone))
 
 
-def test_no_feature_contains_the_tip(tmp_path: Path) -> None:
+def test_no_feature_contains_the_tip() -> None:
     frame = trips(500)
     other = frame.assign(tip_amount=frame["tip_amount"] * 3 + 1, total_amount=0.0)
-    one, two = (feature_matrix(block_of(each, tmp_path / name), WHICH, zones(), DEVICE) for name, each in
-                (("one", frame), ("two", other)))  # fmt: skip
+    one, two = (feature_matrix(columns_of(each), WHICH, zones(), DEVICE) for each in (frame, other))
     np.testing.assert_array_equal(one, two)
 
 
@@ -134,14 +132,14 @@ def test_a_feature_named_twice_is_refused() -> None:
         resolve_config({"taxi": {"model": {"features": ["hour", "hour"]}}}, ["taxi"])
 
 
-def test_the_tip_fraction_is_known_for_card_trips_with_a_fare_and_for_all_app_trips(tmp_path: Path) -> None:
+def test_the_tip_fraction_is_known_for_card_trips_with_a_fare_and_for_all_app_trips() -> None:
     frame = trips(6).assign(
         payment_type=[1, 2, 1, 1, 1, np.nan],
         fare_amount=[10.0, 10.0, 0.0, -5.0, 10.0, 10.0],
         tip_amount=[2.0, 0.0, 1.0, 1.0, np.nan, 3.0],
     )
-    taxi = known_tip_fraction(block_of(frame, tmp_path / "taxi"), DEVICE)
-    app = known_tip_fraction(block_of(frame, tmp_path / "app", service="fhvhv"), DEVICE)
+    taxi = known_tip_fraction(columns_of(frame), "yellow", DEVICE)
+    app = known_tip_fraction(columns_of(frame), "fhvhv", DEVICE)
     nan = np.nan
     np.testing.assert_allclose(taxi, [0.2, nan, nan, nan, nan, nan])
     np.testing.assert_allclose(app, [0.2, 0.0, nan, nan, nan, 0.3])

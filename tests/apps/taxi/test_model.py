@@ -14,7 +14,7 @@ from sklearn.model_selection import PredefinedSplit, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from tests.apps.taxi.cleaned_trips import BOROUGHS, trips, write_parts, zones
+from tests.apps.taxi.cleaned_trips import BOROUGHS, drawn, trips, write_parts, zones
 from whitewater.engines import Array, resolve
 from whitewater.errors import ResourceError
 from whitewater.learn.config import Forest
@@ -31,11 +31,9 @@ from whitewater.learn.search import (
     search,
 )
 from whitewater.step import Output, Run
-from whitewater_apps.taxi.blocks import row_groups
 from whitewater_apps.taxi.config import Model
 from whitewater_apps.taxi.features import FeatureSet
 from whitewater_apps.taxi.fit import REFERENCE, hour_mean_prediction
-from whitewater_apps.taxi.sample import draw
 from whitewater_apps.taxi.steps.model import model, split_by_time
 from whitewater_apps.taxi.zones import zones_csv
 
@@ -53,8 +51,7 @@ def here(function: Callable[[Task], Result], tasks: Sequence[Task], *, label: st
 
 
 def sample_of(folder: Path, rows: int = 3_000) -> Sample:
-    groups = row_groups(write_parts(trips(rows), folder, service="yellow"))
-    return draw(groups, "yellow", which=WHICH, zones=zones(), device=DEVICE, max_rows=2_000, run_tasks=here)
+    return drawn(write_parts(trips(rows), folder, service="yellow"), 2_000, which=WHICH)
 
 
 def run_model(folder: Path, *, threads: int = 2, **settings: Any) -> Path:

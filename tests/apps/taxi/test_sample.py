@@ -1,10 +1,9 @@
 """The sample is the trips of the smallest hash: a property of the data, not of files, partitions or row order."""
 
-import random
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -13,30 +12,18 @@ import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.apps.taxi.cleaned_trips import BOROUGHS, trips, write, write_parts, zones
-from whitewater.engines import resolve
+from tests.apps.taxi import cleaned_trips
+from tests.apps.taxi.cleaned_trips import BOROUGHS, read_samples, trips, write, write_parts, zones
+from whitewater.engines.choose import Engine
 from whitewater.errors import InputError
 from whitewater.learn.sample import Sample
-from whitewater_apps.taxi.blocks import row_groups
 from whitewater_apps.taxi.features import FeatureSet
-from whitewater_apps.taxi.sample import draw
-from whitewater_apps.taxi.schema import Service
+from whitewater_apps.taxi.sample import Sampling, draw
+from whitewater_apps.taxi.trip_files import RowGroup, row_groups
 
-DEVICE = resolve("cpu")
 WHICH = FeatureSet(("hour", "fare_amount", "passenger_count", "pickup_borough"), BOROUGHS)
 FRAME = trips(3_000)
-Task = TypeVar("Task")
-Result = TypeVar("Result")
-
-
-def in_any_order(function: Callable[[Task], Result], tasks: Sequence[Task], *, label: str) -> Iterator[Result]:
-    return map(function, random.Random(3).sample(list(tasks), len(tasks)))
-
-
-def drawn(path: Path, rows: int, *, service: Service = "yellow") -> Sample:
-    return draw(
-        row_groups(path), service, which=WHICH, zones=zones(), device=DEVICE, max_rows=rows, run_tasks=in_any_order
-    )
+drawn = partial(cleaned_trips.drawn, which=WHICH)
 
 
 def assert_same(one: Sample, two: Sample) -> None:
@@ -62,9 +49,10 @@ def smallest_hashes(frame: pd.DataFrame, rows: int) -> list[int]:
     return sorted(xxhash.xxh64_intdigest(row.astype("<i8").tobytes()) for row in hashed.to_numpy())[:rows]
 
 
+@pytest.mark.parametrize("engine", ["local", "dask"])
 @pytest.mark.parametrize("rows", [100, 500, 10_000])
-def test_sample_is_the_trips_of_the_smallest_reference_hash(tmp_path: Path, rows: int) -> None:
-    sample = drawn(write_parts(FRAME, tmp_path, service="yellow"), rows)
+def test_sample_is_the_trips_of_the_smallest_reference_hash(tmp_path: Path, rows: int, engine: Engine) -> None:
+    sample = drawn(write_parts(FRAME, tmp_path, service="yellow"), rows, engine=engine)
     assert sample.hashes.tolist() == smallest_hashes(FRAME, rows)
     assert sample.eligible == (FRAME["payment_type"] == 1).sum()
 
@@ -78,7 +66,8 @@ def test_sample_does_not_depend_on_partitions_row_groups_or_row_order(parts: int
         for number, piece in enumerate(np.array_split(np.arange(len(shuffled)), parts)):
             target = Path(name) / "parts" / "service=yellow" / f"{number}.parquet"
             write(shuffled.iloc[piece], target, row_group_size=group)
-        assert_same(drawn(Path(name) / "parts", 300), expected)
+        for engine in ("local", "dask"):
+            assert_same(drawn(Path(name) / "parts", 300, engine=engine), expected)
 
 
 def test_few_recorded_tips_still_fill_the_sample(tmp_path: Path) -> None:
@@ -102,13 +91,12 @@ def test_memory_is_bounded_by_the_sample_not_by_the_trips(tmp_path: Path) -> Non
     folder = write_parts(trips(30_000), tmp_path, service="yellow", parts=10)
     sizes = []
 
-    def watched(function: Callable[[Task], Result], tasks: Sequence[Task], *, label: str) -> Iterator[Result]:
-        for result in map(function, tasks):
-            assert isinstance(result, Sample)
-            sizes.append(len(result))
-            yield result
+    def watched(groups: Sequence[RowGroup], sampling: Sampling) -> Iterator[Sample]:
+        for sample in read_samples(groups, sampling):
+            sizes.append(len(sample))
+            yield sample
 
-    draw(row_groups(folder), "yellow", which=WHICH, zones=zones(), device=DEVICE, max_rows=100, run_tasks=watched)
+    draw(row_groups(folder), "yellow", which=WHICH, zones=zones(), max_rows=100, read=watched)
     assert sum(sizes) < 400
 
 
@@ -123,9 +111,10 @@ def test_one_file_with_a_column_of_services_gives_the_same_sample_as_partitions(
     green = trips(1_000, seed=1)
     both = pd.concat([FRAME.assign(service="yellow"), green.assign(service="green")]).sample(frac=1, random_state=2)
     whole = write(both, tmp_path / "trips.parquet")
-    assert_same(drawn(whole, 300), drawn(write_parts(FRAME, tmp_path / "parts", service="yellow"), 300))
-    parts = write_parts(green, tmp_path / "green", service="green")
-    assert_same(drawn(whole, 9, service="green"), drawn(parts, 9, service="green"))
+    parts = write_parts(green, write_parts(FRAME, tmp_path / "parts", service="yellow"), service="green")
+    for engine in ("local", "dask"):
+        assert_same(drawn(whole, 300, engine=engine), drawn(parts, 300))
+        assert_same(drawn(whole, 9, service="green", engine=engine), drawn(parts, 9, service="green"))
 
 
 @pytest.mark.parametrize(

@@ -26,16 +26,17 @@ from whitewater.engines.workers import Workers
 from whitewater.io.store import write_json
 from whitewater.learn.evaluate import CONFIDENCE
 from whitewater.learn.sample import Sample
-from whitewater.learn.search import FoldScore, RunTasks, choose, report, search
+from whitewater.learn.search import FoldScore, choose, report, search
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.taxi.artefact import TARGET, TipModel, save
-from whitewater_apps.taxi.blocks import RowGroup, row_groups, services
 from whitewater_apps.taxi.config import Model
 from whitewater_apps.taxi.features import FeatureSet
 from whitewater_apps.taxi.fit import Trained, train_service
+from whitewater_apps.taxi.operations import operations
 from whitewater_apps.taxi.sample import RULE, draw
 from whitewater_apps.taxi.schema import Service
+from whitewater_apps.taxi.trip_files import RowGroup, row_groups, services
 from whitewater_apps.taxi.zones import Zones, read_zones
 
 logger = logging.getLogger(__name__)
@@ -66,11 +67,10 @@ def model(run: Run[Model], *, trips: Path, zones: Path, model: Output) -> None:
     groups = row_groups(trips)
     with run.workers() as workers:
         forecast(groups, which, run, workers)
-        run_tasks: RunTasks = workers.map
-        splits = _splits(groups, run, which=which, zones=table, run_tasks=run_tasks)
+        splits = _splits(groups, run, which=which, zones=table, workers=workers)
         reasons = {service: _reason_to_skip(split, run.settings) for service, split in splits.items()}
         ready = {service: splits[service] for service, reason in reasons.items() if reason is None}
-        found, trained = _train(ready, run, which=which, workers=workers, run_tasks=run_tasks)
+        found, trained = _train(ready, run, which=which, workers=workers)
     model.mkdir()
     save(TipModel(which, {service: trained[service].model for service in ready}), model)
     metrics: dict[str, dict[str, Any]] = {}
@@ -167,20 +167,21 @@ def _reason_to_skip(split: Split, settings: Model) -> str | None:
 
 
 def _splits(
-    groups: Sequence[RowGroup], run: Run[Model], *, which: FeatureSet, zones: Zones, run_tasks: RunTasks
+    groups: Sequence[RowGroup], run: Run[Model], *, which: FeatureSet, zones: Zones, workers: Workers
 ) -> dict[Service, Split]:
     """Draw the trips of each service, and split them by time."""
     limit, splits = run.settings.max_rows, {}
+    read = partial(operations(run.engine).sample, device=run.device, workers=workers)
     logger.info("at most %d trips of each service are used: %s", limit, RULE)
     for service in services(groups):
-        sample = draw(groups, service, which=which, zones=zones, device=run.device, max_rows=limit, run_tasks=run_tasks)
+        sample = draw(groups, service, which=which, zones=zones, max_rows=limit, read=read)
         logger.info("%s: %d of %d eligible trips are used", service, len(sample), sample.eligible)
         splits[service] = split_by_time(sample, run.settings.test_fraction)
     return splits
 
 
 def _train(
-    splits: Mapping[Service, Split], run: Run[Model], *, which: FeatureSet, workers: Workers, run_tasks: RunTasks
+    splits: Mapping[Service, Split], run: Run[Model], *, which: FeatureSet, workers: Workers
 ) -> tuple[dict[str, list[FoldScore]], dict[Service, Trained]]:
     """Place features, target and pickup times of both parts on the workers once, then search, fit and test there."""
     placed: dict[Service, tuple[Any, ...]] = {
@@ -195,10 +196,10 @@ def _train(
         service: (features, target) for service, (features, target, *_) in placed.items()
     }
     settings, device = run.settings, run.device
-    found = search(training, forms=which, settings=settings, device=device, run_tasks=run_tasks)
+    found = search(training, forms=which, settings=settings, device=device, run_tasks=workers.map)
     tasks = [(service, choose(found[service]), *data) for service, data in placed.items()]
     work = partial(train_service, which=which, settings=settings, device=device)
-    trained = {each.service: each for each in run_tasks(work, tasks, label="train")}
+    trained = {each.service: each for each in workers.map(work, tasks, label="train")}
     return found, {service: trained[service] for service in placed}
 
 

@@ -22,9 +22,10 @@ from whitewater.tables.calendar import HOURS_OF_WEEK, MONTHS, hour_of_week, mont
 from whitewater.tables.elementwise import ratio
 from whitewater.tables.group_statistics import group_accumulator, medians
 from whitewater.tables.group_statistics_cpu import LIMIT
-from whitewater_apps.taxi.blocks import RowGroup, blocks, column, row_groups, tip_is_recorded
+from whitewater_apps.taxi.blocks import blocks, column, tip_is_recorded
 from whitewater_apps.taxi.config import Tips
 from whitewater_apps.taxi.schema import PAYMENT_NAMES, SERVICES, Service
+from whitewater_apps.taxi.trip_files import RowGroup, row_groups
 from whitewater_apps.taxi.zones import LOCATIONS, Zones, read_zones
 
 if TYPE_CHECKING:

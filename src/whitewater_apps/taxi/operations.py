@@ -1,0 +1,41 @@
+"""The operations on tables of trips, whichever engine runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from whitewater.engines import Device
+from whitewater.learn.sample import Sample
+from whitewater_apps.taxi.prediction import Counts, Prediction
+from whitewater_apps.taxi.sample import Sampling
+from whitewater_apps.taxi.trip_files import RowGroup
+
+if TYPE_CHECKING:
+    from whitewater.engines.choose import Engine
+    from whitewater.engines.workers import Workers
+
+
+class Operations(Protocol):
+    """What each of the modules ``with_polars`` and ``with_dask`` provides."""
+
+    def sample(
+        self, groups: Sequence[RowGroup], sampling: Sampling, *, device: Device, workers: Workers
+    ) -> Iterable[Sample]:
+        """Return samples of the trips of row groups, in any order; see `Sampling`."""
+
+    def predict(
+        self, groups: Sequence[RowGroup], prediction: Prediction, *, device: Device, workers: Workers
+    ) -> Iterable[Sequence[Counts]]:
+        """Write files of predictions, in the order of the trips; return what is in each."""
+
+
+def operations(engine: Engine) -> Operations:
+    """Return the module of an engine, imported only here because each takes time to load."""
+    if engine == "local":
+        from whitewater_apps.taxi import with_polars
+
+        return with_polars
+    from whitewater_apps.taxi import with_dask
+
+    return with_dask

@@ -1,0 +1,66 @@
+"""The tip fractions that a stored model expects of trips, and the files that they are written to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from whitewater.engines import Array, Device
+from whitewater_apps.taxi.artefact import TipModel
+from whitewater_apps.taxi.features import Columns, columns_read, feature_matrix, known_tip_fraction
+from whitewater_apps.taxi.schema import Service
+from whitewater_apps.taxi.trip_files import RowGroup
+from whitewater_apps.taxi.zones import Zones
+
+FILE_ROWS = 250_000
+PREDICTED = pa.schema(
+    {"pickup_datetime": pa.timestamp("us"), **dict.fromkeys(("observed", "ridge", "forest"), pa.float64())}
+)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """The trips of a service in a file, and those of them that both models predict."""
+
+    service: Service
+    trips: int
+    predicted: int
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A model, and the directory that its predictions are written to: at most `FILE_ROWS` trips a file."""
+
+    model: TipModel
+    zones: Zones
+    directory: Path
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of trips that are read."""
+        others = ("pickup_datetime", "payment_type", "fare_amount", "tip_amount")
+        return tuple(dict.fromkeys((*columns_read(self.model.which.features), *others)))
+
+    def file(self, group: RowGroup, start: int, service: Service) -> Path:
+        """Return the path of the file for trips of one service, from row ``start`` of a row group on."""
+        name = f"part-{group.number:05d}-{start // FILE_ROWS:03d}.parquet"
+        return self.directory / f"service={service}" / name
+
+    def of(self, trips: Columns, service: Service, device: Device) -> dict[str, Array]:
+        """Return the observed and the predicted tip fraction of trips of one service, NaN where they are unknown."""
+        which, known = self.model.which, self.model.services.get(service)
+        features = feature_matrix(trips, which, self.zones, device)
+        unknown: Array = device.xp.full(len(features), float("nan"))
+        return {
+            "observed": known_tip_fraction(trips, service, device),
+            "ridge": known.ridge.predict(features, which, device) if known else unknown,
+            "forest": known.forest.predict(features, which, device) if known else unknown,
+        }
+
+
+def count(fractions: dict[str, Array], service: Service, device: Device) -> Counts:
+    """Count trips, and those of them that both models predict."""
+    finite = device.xp.isfinite(fractions["ridge"]) & device.xp.isfinite(fractions["forest"])
+    return Counts(service, len(finite), int(finite.sum()))
