@@ -37,7 +37,7 @@ PYTEST := python -m pytest --numprocesses auto --dist worksteal
 # Certificates of the machine, which a company's proxy may have added to, rather than those that uv brings.
 export UV_SYSTEM_CERTS ?= 1
 
-.PHONY: help run test test-slow test-newer lint bench bench-guard gpu-proof clean clean-downloads lock test-contract-rapids
+.PHONY: help run test test-slow test-newer test-image test-conda docs lint bench bench-guard gpu-proof clean clean-downloads lock test-contract-rapids
 
 help: ## List the targets
 	@grep --extended-regexp '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | while IFS=$$'\t' read -r target text; do \
@@ -64,6 +64,20 @@ test-newer: ## The tests with the newer packages that Python 3.12 and later get,
 		$(MAKE) --no-print-directory PYTHON="$$python" .venv-newer/.dev; \
 		$(call in,.venv-newer) $(PYTEST) -m "not slow"; exit; fi; done; \
 	echo "Not tested with newer packages: neither python3.13 nor python3.12 is on the PATH."
+
+test-image: ## Build the image for CPUs and run taxi in it (needs Docker)
+	docker build --target cpu --tag whitewater:cpu .
+	mkdir --parents results/image
+	docker run --rm --user "$$(id -u):$$(id -g)" --volume "$(CURDIR)/results/image:/work" whitewater:cpu taxi
+
+# GitHub's machines name conda's folder by CONDA. An environment for GPUs is solved as if their driver were there.
+test-conda: .venv/.dev ## Solve the conda environments and run taxi in its own (needs conda)
+	export PATH="$$PATH$${CONDA:+:$$CONDA/bin}"; for file in envs/*.yaml; do \
+		CONDA_OVERRIDE_CUDA=13.0 conda env create --dry-run --name solved --file "$$file"; done; \
+	$(DEV) snakemake --cores "$(CORES)" --sdm conda -- taxi
+
+docs: .venv/.dev ## Check what documents name: links, commands, settings
+	$(DEV) python -m pytest tests/workflows/test_documents.py
 
 lint: .venv/.dev ## Check style, types and workflows
 	$(DEV) ruff check
