@@ -17,15 +17,16 @@ import numpy as np
 from benchmarks.taxi.variant import CARD, MAXIMUM_FARE, MAXIMUM_HOURS, MAXIMUM_MILES, Answer, Work, answer, main
 from whitewater.engines import Array, Device
 from whitewater.process import leave
-from whitewater.tables.blocks import Block, GroupStatistics, slices
+from whitewater.tables.blocks import NULL_TIMESTAMP, Block, GroupStatistics, slices
 from whitewater.tables.calendar import HOURS_OF_WEEK, hour_of_week
 from whitewater.tables.elementwise import ratio
 from whitewater.tables.group_statistics import group_accumulator
 from whitewater.tables.group_statistics_cpu import GroupAccumulator
 from whitewater.tables.parquet.blocks import write_parquet
+from whitewater_apps.taxi.blocks import quantity
 from whitewater_apps.taxi.config import Clean, Range, Ranges, Tips
 from whitewater_apps.taxi.raw import Unit, blocks, open_raw, units
-from whitewater_apps.taxi.rules import broken, rules
+from whitewater_apps.taxi.rules import rules
 from whitewater_apps.taxi.schema import KINDS
 from whitewater_apps.taxi.steps.standardise import standardise_block
 from whitewater_apps.taxi.zones import LOCATIONS, Zones, read_zones
@@ -90,16 +91,26 @@ def _units(path: Path, *, projected: bool) -> list[Unit]:
 
 def _aggregate(share: Sequence[tuple[int, Unit]], over: Pass) -> Groups:
     groups = group_accumulator(over.device, [HOURS_OF_WEEK * ZONES], medians=False)
-    every = rules(CLEAN, over.zones, over.device, usual_months={})
     for number, unit in share:
         for part, parsed in enumerate(blocks(unit, over.device, block_rows=BLOCK_ROWS)):
             block = standardise_block(parsed.block, unit.file.era, over.device)
-            kept = broken(block, every, over.device) == 0
+            kept = _kept(block, over)
             if over.output is not None:
                 _write(block, kept, over.output / f"{number:04d}-{part:04d}.parquet", over.device)
             for each in slices({**block, "kept": kept}, over.device):
                 _count(groups, each, over.device)
     return groups.result()
+
+
+def _kept(block: Block, over: Pass) -> Array:
+    kept: Array = block["issues"] == 0
+    for rule in rules(CLEAN, over.zones, []):
+        if rule.test == "missing":
+            value = block[rule.quantity]
+            kept &= ~over.device.xp.isnan(value) & (value != NULL_TIMESTAMP)
+        elif callable(rule.test):
+            kept &= ~rule.test(quantity(rule.quantity, block, over.device), rule.operand)
+    return kept
 
 
 def _write(block: Block, kept: Array, path: Path, device: Device) -> None:

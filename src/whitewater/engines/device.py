@@ -51,7 +51,7 @@ class Device:
     @property
     def partition_rows(self) -> int:
         """Rows of a partition of a table, about: results do not depend on it."""
-        return 2**20
+        return 2**19
 
     @property
     def slice_rows(self) -> int:

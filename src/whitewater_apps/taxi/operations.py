@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from whitewater.engines import Device
 from whitewater.learn.sample import Sample
+from whitewater.tables.partitions import Partition
+from whitewater.tables.rules import Rule
+from whitewater_apps.taxi.partitions import DataSets
 from whitewater_apps.taxi.prediction import Counts, Prediction
+from whitewater_apps.taxi.quality import Tally
 from whitewater_apps.taxi.sample import Sampling
 from whitewater_apps.taxi.trip_files import RowGroup
 
@@ -18,6 +22,14 @@ if TYPE_CHECKING:
 
 class Operations(Protocol):
     """What each of the modules ``with_polars`` and ``with_dask`` provides."""
+
+    def clean(
+        self, partitions: Sequence[Partition], rules: Sequence[Rule], *, into: DataSets, workers: Workers
+    ) -> Tally:
+        """Write kept trips, and rejected ones with all their reasons, by service and month of pickup; count both.
+
+        Each partition leaves one file, named as its first part, in each directory that it has rows for.
+        """
 
     def sample(
         self, groups: Sequence[RowGroup], sampling: Sampling, *, device: Device, workers: Workers

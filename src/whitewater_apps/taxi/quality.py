@@ -3,42 +3,41 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from whitewater.errors import IntegrityError
-from whitewater.tables.blocks import NULL_INTEGER
-from whitewater.tables.calendar import month_name
-from whitewater.tables.parquet.opening import rows_on_disk
+from whitewater.tables.conservation import count_reasons, funnel
+from whitewater_apps.taxi.partitions import month_name
+from whitewater_apps.taxi.rules import UNREADABLE
 from whitewater_apps.taxi.schema import SERVICES
+from whitewater_apps.taxi.zones import Zones
 
-
-@dataclass(frozen=True)
-class Ids:
-    """Location ids of one end of trips: how many are given and missing, and by id those that the table lacks."""
-
-    given: int = 0
-    missing: int = 0
-    unknown: Counter[int] = field(default_factory=Counter)
-
-    def __add__(self, other: Ids) -> Ids:
-        return Ids(self.given + other.given, self.missing + other.missing, self.unknown + other.unknown)
+Rows = Counter[tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
 class Tally:
-    """Rows of a part by (service, month, mask); bit *i* of the mask is set where reason *i* holds, and 0 means kept."""
+    """Rows by file, service, month of pickup (`whitewater_apps.taxi.partitions`) and mask of broken rules.
 
-    file: int
-    rows: Counter[tuple[int, int, int]]
-    pickup: Ids = Ids()
-    dropoff: Ids = Ids()
+    ``pickups`` and ``dropoffs`` count them by file and location id. A service or a location that is null is None.
+    """
+
+    rows: Rows = field(default_factory=Counter)
+    pickups: Rows = field(default_factory=Counter)
+    dropoffs: Rows = field(default_factory=Counter)
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(self.rows + other.rows, self.pickups + other.pickups, self.dropoffs + other.dropoffs)
+
+    def places(self, *, kept: bool) -> list[tuple[int, int]]:
+        """Return service and month of the rows that were kept, or of the others; a service of None is as the first."""
+        return sorted({(service or 0, month or 0) for _, service, month, mask in self.rows if (mask == 0) == kept})
 
 
 def summarise(
-    catalogue: Sequence[Mapping[str, Any]], tallies: Sequence[Tally], reasons: Sequence[str]
+    catalogue: Sequence[Mapping[str, Any]], counts: Tally, reasons: Sequence[str], zones: Zones
 ) -> dict[str, Any]:
     """Return the content of `quality.json`.
 
@@ -46,79 +45,54 @@ def summarise(
 
     Raises IntegrityError if a file's rows are not all accounted for.
     """
-    files = [_file(entry, [tally for tally in tallies if tally.file == entry["file"]], reasons) for entry in catalogue]
-    rows = sum((tally.rows for tally in tallies), Counter())
+    by_file: dict[int, Counter[int]] = defaultdict(Counter)
     by_month: dict[tuple[int, int], Counter[int]] = defaultdict(Counter)
-    for (service, month, mask), count in rows.items():
-        by_month[service, month][mask] += count
-    totals = {key: sum(file[key] for file in files) for key in ("rows_in", "rows_out", "quarantined")}
+    for (file, service, month, mask), rows in counts.rows.items():
+        by_file[file][mask] += rows
+        by_month[-1 if service is None else service, month][mask] += rows
+    files = [_file(entry, by_file[entry["file"]], counts, reasons, zones) for entry in catalogue]
     return {
-        "totals": totals,
-        "funnel": _funnel(_masks(rows), reasons),
+        "totals": {key: sum(file[key] for file in files) for key in ("rows_in", "rows_out", "quarantined")},
+        "funnel": funnel(sum(by_file.values(), Counter()), reasons, rare=UNREADABLE),
         "by_month": [
-            {
-                "service": SERVICES[max(service, 0)],
-                "month": None if month == NULL_INTEGER else month_name(month),
-                **_counts(masks, reasons),
-            }
+            {"service": SERVICES[max(service, 0)], "month": month_name(month), **count_reasons(masks, reasons)}
             for (service, month), masks in sorted(by_month.items())
         ],
         "files": files,
     }
 
 
-def check_written(summary: Mapping[str, Any], *, trips: Path, quarantine: Path) -> None:
-    """Compare the rows that lie on disk with those that were counted.
-
-    Raises IntegrityError if a row is missing or there twice.
-    """
-    for data_set, expected in ((trips, summary["totals"]["rows_out"]), (quarantine, summary["totals"]["quarantined"])):
-        found = rows_on_disk(data_set)
-        if found != expected:
-            raise IntegrityError(f"{data_set} holds {found} rows where {expected} were written. Run the step again; "
-                                 "if this stays, a disk or file system loses data.")  # fmt: skip
+def unknown_zones(locations: Iterable[tuple[int | None, int]], zones: Zones) -> Counter[int]:
+    """Count the trips of each location id that the table of zones lacks; ``locations`` are ids and their trips."""
+    unknown: Counter[int] = Counter()
+    for location, trips in locations:
+        if location is not None and zones.borough_codes[location] < 0:
+            unknown[location] += trips
+    return unknown
 
 
-def _file(entry: Mapping[str, Any], tallies: Sequence[Tally], reasons: Sequence[str]) -> dict[str, Any]:
-    counts = _counts(_masks(sum((tally.rows for tally in tallies), Counter())), reasons)
-    if counts["rows_in"] != entry["rows"]:
-        raise IntegrityError(f"{entry['path']}: {entry['rows']} rows were standardised, but {counts['rows_in']} were "
+def _file(
+    entry: Mapping[str, Any], masks: Counter[int], counts: Tally, reasons: Sequence[str], zones: Zones
+) -> dict[str, Any]:
+    found = count_reasons(masks, reasons)
+    if found["rows_in"] != entry["rows"]:
+        raise IntegrityError(f"{entry['path']}: {entry['rows']} rows were standardised, but {found['rows_in']} were "
                              "cleaned. Run the steps `standardise` and `clean` again.")  # fmt: skip
-    pickup, dropoff = (sum((getattr(tally, end) for tally in tallies), Ids()) for end in ("pickup", "dropoff"))
+    pickups, dropoffs = (_of_file(each, entry["file"]) for each in (counts.pickups, counts.dropoffs))
     return {
         **{name: entry[name] for name in ("path", "origin", "service", "malformed", "columns_not_carried")},
-        **counts,
-        "quarantined": counts["rows_in"] - counts["rows_out"],
-        "without_pickup_zone": pickup.missing,
-        "without_dropoff_zone": dropoff.missing,
-        "unknown_pickup_zones": {str(location): trips for location, trips in sorted(pickup.unknown.items())},
-        "unknown_dropoff_zones": {str(location): trips for location, trips in sorted(dropoff.unknown.items())},
+        **found,
+        "quarantined": found["rows_in"] - found["rows_out"],
+        "without_pickup_zone": pickups[None],
+        "without_dropoff_zone": dropoffs[None],
+        "unknown_pickup_zones": _by_id(unknown_zones(pickups.items(), zones)),
+        "unknown_dropoff_zones": _by_id(unknown_zones(dropoffs.items(), zones)),
     }
 
 
-def _masks(rows: Mapping[tuple[int, int, int], int]) -> Counter[int]:
-    masks: Counter[int] = Counter()
-    for (*_, mask), count in rows.items():
-        masks[mask] += count
-    return masks
+def _by_id(trips: Counter[int]) -> dict[str, int]:
+    return {str(location): trips[location] for location in sorted(trips)}
 
 
-def _counts(masks: Counter[int], reasons: Sequence[str]) -> dict[str, Any]:
-    """Return the rows read and kept, and the rejected ones by reason."""
-    held = {reason: sum(masks[mask] for mask in masks if mask >> bit & 1) for bit, reason in enumerate(reasons)}
-    by_reason = {reason: rows for reason, rows in held.items() if rows}
-    return {"rows_in": masks.total(), "rows_out": masks[0], "by_reason": by_reason}
-
-
-def _funnel(masks: Counter[int], reasons: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the rows left after each rule in turn."""
-    first: Counter[int] = Counter()
-    for mask, rows in masks.items():
-        first[(mask & -mask).bit_length() - 1] += rows
-    left = masks.total()
-    funnel: list[dict[str, Any]] = [{"rule": "read", "rows": left}]
-    for bit, reason in enumerate(reasons):
-        left -= first[bit]
-        if first[bit] or not (reason.startswith("unreadable_") or reason.endswith("_nan")):
-            funnel.append({"rule": reason, "rows": left})
-    return funnel
+def _of_file(counts: Rows, file: int) -> Counter[int | None]:
+    return Counter({location: trips for (of, location), trips in counts.items() if of == file})

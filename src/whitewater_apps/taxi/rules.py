@@ -1,132 +1,100 @@
-"""The cleaning rules: each names a reason and tells which trips of a block break it."""
+"""The cleaning rules of trips, as data, in the order in which the funnel of `quality.json` lists them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from whitewater.engines import Array, Device
 from whitewater.errors import InputError
-from whitewater.tables.blocks import NULL_TIMESTAMP, Block, slices
-from whitewater.tables.calendar import month_index
-from whitewater.tables.elementwise import Bounds, mark_outside
-from whitewater_apps.taxi.blocks import column, quantity
-from whitewater_apps.taxi.config import Clean, Range
-from whitewater_apps.taxi.schema import ISSUES, STRAY_MONTH
+from whitewater.tables.quarantine import MALFORMED
+from whitewater.tables.rules import Rule
+from whitewater_apps.taxi.config import Clean
+from whitewater_apps.taxi.partitions import month_number
+from whitewater_apps.taxi.schema import ISSUES, SERVICES, STRAY_MONTH
 from whitewater_apps.taxi.zones import Zones
 
-MALFORMED = "malformed_line"
+# The bits of column `issues`, in their order.
+UNREADABLE = tuple(f"unreadable_{name}" for name in ISSUES)
+# Bits of the mask of a trip where those of `issues`, and those of the rules, begin; bit 0 is that of malformed lines.
+ISSUES_BIT, RULES_BIT = 1, 1 + len(UNREADABLE)
+# What a value that breaks a bound compares as, in the order of the funnel.
+BROKEN = {"above": operator.le, "at_least": operator.lt, "below": operator.ge, "at_most": operator.gt}
+MAIN_SHARE, NEAR_MONTHS = 0.9, 12
 
 
-@dataclass(frozen=True)
-class Rule:
-    """Reasons to reject a trip: ``mark(block, mask, bit)`` sets bit ``bit + i`` of the mask where reason *i* holds."""
+def rules(settings: Clean, zones: Zones, catalogue: Sequence[Mapping[str, Any]]) -> tuple[Rule, ...]:
+    """Return the rules for the files of a catalogue, that of `standardise`.
 
-    reasons: tuple[str, ...]
-    mark: Callable[[Block, Array, int], None]
-
-
-def rules(settings: Clean, zones: Zones, device: Device, *, usual_months: Mapping[int, Array]) -> tuple[Rule, ...]:
-    """Return the rules in the order in which the funnel of `quality.json` lists them.
-
-    ``usual_months`` are, by code of service, bool (months + 1,): true where the month of pickup is not stray; the last
-    entry stands for dates that no month is known of. Empty when the rule is off.
+    Raises InputError if a borough is excluded in which the table has no zone.
     """
     return (
-        # The bits of `issues` are those of its columns, in the same order.
-        Rule(
-            tuple(f"unreadable_{name}" for name in ISSUES), lambda block, mask, bit: _mark(block["issues"], mask, bit)
-        ),
-        *_required(settings, device),
-        *_usual_month(usual_months, device),
-        *_boroughs(settings, zones, device),
-        *_ranges(settings, device),
+        *(Rule(f"missing_{name}", name, "missing") for name in settings.required),
+        *_stray_month(settings, catalogue),
+        *_boroughs("pickup", settings.exclude_pickup_boroughs, zones),
+        *_boroughs("dropoff", settings.exclude_dropoff_boroughs, zones),
+        *_ranges(settings),
     )
 
 
-def reasons(every: Sequence[Rule]) -> tuple[str, ...]:
-    """Return the reasons by the bit that `broken` sets; bit 0 is that of malformed lines, which no rule sees."""
-    return (MALFORMED, *(reason for rule in every for reason in rule.reasons))
+def reasons(every: Iterable[Rule]) -> tuple[str, ...]:
+    """Return the reasons by their bit in the mask of a trip."""
+    return (MALFORMED, *UNREADABLE, *(rule.reason for rule in every))
 
 
-def broken(block: Block, every: Sequence[Rule], device: Device) -> Array:
-    """Return an int64 bit mask for each trip, the bits those of `reasons`; 0 means that the trip is kept.
+def file_month(file: Any, service: Any, month: Any) -> Any:
+    """Return one integer for a file, a service and a month of it; of integers, or of columns of any engine."""
+    return (file * len(SERVICES) + service) * 2**16 + month
 
-    Works on slices that fit the device's cache, because each rule reads its columns once more.
+
+def usual_months(entry: Mapping[str, Any], minimum_share: float) -> list[int]:
+    """Return, as `file_month`, the months that are not stray in a file of the catalogue.
+
+    A month is usual that holds ``minimum_share`` of a file's trips and is at most `NEAR_MONTHS` from one of the main
+    months: the fewest that hold `MAIN_SHARE` of them together. Among few trips a single one is no small share, but
+    that its clock was wrong is still seen.
     """
-    mask: Array = device.xp.zeros(len(block["service"]), device.xp.int64)
-    for part in slices({**block, "mask": mask}, device):
-        bit = 1
-        for rule in every:
-            rule.mark(part, part["mask"], bit)
-            bit += len(rule.reasons)
-    return mask
+    usual: list[int] = []
+    for service, named in entry["months"].items():
+        counts = {month_number(*map(int, name.split("-"))): rows for name, rows in named.items()}
+        total, main, held = sum(counts.values()), [], 0
+        for month in sorted(counts, key=lambda month: -counts[month]):
+            if held < MAIN_SHARE * total:
+                main.append(month)
+            held += counts[month]
+        usual += [
+            file_month(entry["file"], SERVICES.index(service), month)
+            for month, rows in counts.items()
+            if rows >= minimum_share * total and any(abs(month - other) <= NEAR_MONTHS for other in main)
+        ]
+    return usual
 
 
-def _required(settings: Clean, device: Device) -> list[Rule]:
-    def missing(name: str) -> Callable[[Block], Array]:
-        if name.endswith("_datetime"):
-            return lambda block: column(name, block, device) == NULL_TIMESTAMP
-        return lambda block: device.xp.isnan(column(name, block, device))
-
-    return [_rule(f"missing_{name}", missing(name)) for name in settings.required]
+def _stray_month(settings: Clean, catalogue: Sequence[Mapping[str, Any]]) -> list[Rule]:
+    share = settings.minimum_month_share
+    usual = tuple(month for entry in catalogue for month in usual_months(entry, share))
+    return [Rule(STRAY_MONTH, "file_month", "not in", usual)] if share > 0 else []
 
 
-def _usual_month(usual: Mapping[int, Array], device: Device) -> list[Rule]:
-    if not usual:
-        return []
-
-    def stray(block: Block) -> Array:
-        month = month_index(block["pickup_datetime"], device)
-        known = block["pickup_datetime"] != NULL_TIMESTAMP
-        result: Array = device.xp.zeros(len(month), bool)
-        for service, months in usual.items():
-            # Index -1, no month, takes the last entry.
-            result |= (block["service"] == service) & ~months[month] & known
-        return result
-
-    return [_rule(STRAY_MONTH, stray)]
-
-
-def _boroughs(settings: Clean, zones: Zones, device: Device) -> list[Rule]:
-    def inside(location: str, borough: str) -> Callable[[Block], Array]:
+def _boroughs(end: str, boroughs: Sequence[str], zones: Zones) -> list[Rule]:
+    for borough in boroughs:
         if borough not in zones.boroughs:
-            raise InputError(f"taxi.clean excludes {location.partition('_')[0]}s in {borough}, but the table of zones "
-                             "has no zone there. Name the right table in taxi.fetch.files.zones.")  # fmt: skip
-        excluded = device.to_device(np.append(zones.within(borough), False))
-        # Location -1, null, takes the last entry.
-        return lambda block: excluded[column(location, block, device)]
-
-    pairs = (
-        ("pickup", settings.exclude_pickup_boroughs),
-        ("dropoff", settings.exclude_dropoff_boroughs),
-    )
+            raise InputError(f"taxi.clean excludes {end}s in {borough}, but the table of zones has no zone there. "
+                             "Name the right table in taxi.fetch.files.zones.")  # fmt: skip
     return [
-        _rule(f"{end}_in_{borough}", inside(f"{end}_location_id", borough)) for end, each in pairs for borough in each
+        Rule(f"{end}_in_{each}", f"{end}_location_id", "in", tuple(np.flatnonzero(zones.within(each)).tolist()))
+        for each in boroughs
     ]
 
 
-def _ranges(settings: Clean, device: Device) -> list[Rule]:
-    given = {name: getattr(settings.ranges, name) for name in type(settings.ranges).model_fields}
-    return [_range(name, limits, device) for name, limits in given.items() if limits is not None]
-
-
-def _range(name: str, limits: Range, device: Device) -> Rule:
-    """Return the rule of a quantity's bounds; a null is NaN, which breaks none."""
-    given = limits.model_dump(exclude_none=True)
-    bounds = Bounds(**given)
-    # A bound that is not given breaks nothing; its reason is never used.
-    names = tuple(f"{name}_not_{kind}_{given.get(kind, float('nan')):g}" for kind in Bounds._fields)
-    return Rule(names, lambda block, mask, bit: mark_outside(quantity(name, block, device), bounds, mask, bit, device))
-
-
-def _rule(reason: str, breaks: Callable[[Block], Array]) -> Rule:
-    """Return a rule with one reason, from where it is broken."""
-    return Rule((reason,), lambda block, mask, bit: _mark(breaks(block), mask, bit))
-
-
-def _mark(bits: Array, mask: Array, bit: int) -> None:
-    if bool(bits.any()):
-        mask |= bits.astype("int64") << bit
+def _ranges(settings: Clean) -> list[Rule]:
+    """Return a rule for each bound that is given."""
+    given = settings.ranges.model_dump(exclude_none=True)
+    return [
+        Rule(f"{quantity}_not_{bound}_{bounds[bound]:g}", quantity, broken, bounds[bound])
+        for quantity, bounds in given.items()
+        for bound, broken in BROKEN.items()
+        if bound in bounds
+    ]

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import dask
 import pyarrow as pa
@@ -19,13 +18,103 @@ from whitewater.engines import Array, Device
 from whitewater.engines.workers import Workers
 from whitewater.io.store import write_whole
 from whitewater.learn.sample import Sample
-from whitewater.tables.partitions import write_table
+from whitewater.tables import with_dask as tables
+from whitewater.tables.partitions import Partition, write_table
+from whitewater.tables.quarantine import write_rejected
+from whitewater.tables.rules import Rule
+from whitewater.tables.with_dask import Frame, Series
 from whitewater_apps.taxi.features import Columns
+from whitewater_apps.taxi.partitions import (
+    FIRST_YEAR,
+    LAST_YEAR,
+    STANDARDISED,
+    TRIP_SCHEMA,
+    UNKNOWN_MONTH,
+    DataSets,
+    directory,
+)
 from whitewater_apps.taxi.prediction import FILE_ROWS, PREDICTED, Counts, Prediction, count
+from whitewater_apps.taxi.quality import Tally
+from whitewater_apps.taxi.rules import ISSUES_BIT, RULES_BIT, file_month
 from whitewater_apps.taxi.sample import Sampling
 from whitewater_apps.taxi.trip_files import TRIPS, RowGroup, services
 
-Frame = Any  # a DataFrame of pandas or cuDF
+
+def clean(partitions: Sequence[Partition], rules: Sequence[Rule], *, into: DataSets, workers: Workers) -> Tally:
+    """Write kept trips, and rejected ones with all their reasons; see `operations.Operations`."""
+    if not partitions:
+        return Tally()
+    trips = tables.read(partitions, STANDARDISED).map_partitions(_flag, rules)
+    write = delayed(partial(_write_cleaned, into=into))
+    names = [partition[0].path.name for partition in partitions]
+    written = [write(frame, name) for frame, name in zip(trips.to_delayed(), names, strict=True)]
+    return sum(workers.compute(*written), Tally())
+
+
+def _flag(trips: Frame, rules: Sequence[Rule]) -> Frame:
+    """Return the trips with the month of pickup and the mask of the reasons to reject each."""
+    return trips.assign(month=month(trips["pickup_datetime"]), mask=broken(trips, rules))
+
+
+def _write_cleaned(trips: Frame, name: str, *, into: DataSets) -> Tally:
+    counts = Tally(
+        tables.count_rows(trips, "file", "service", "month", "mask"),
+        tables.count_rows(trips, "file", "pickup_location_id"),
+        tables.count_rows(trips, "file", "dropoff_location_id"),
+    )
+    kept = trips["mask"] == 0
+    for service, number in counts.places(kept=True):
+        tables.write_frame(
+            trips[kept & _is_at(trips, service, number)], into.trips / directory(service, number) / name, TRIP_SCHEMA
+        )
+    bad = trips[~kept]
+    for service, number in counts.places(kept=False):
+        rows = bad[_is_at(bad, service, number)]
+        write_rejected(
+            tables.to_arrow(rows, TRIP_SCHEMA),
+            rows["mask"].to_numpy(),
+            rows["file"].to_numpy(),
+            into.quarantine / directory(service, number) / name,
+            reasons=into.reasons,
+            origins=into.origins,
+        )
+    return counts
+
+
+def broken(trips: Frame, rules: Sequence[Rule]) -> Series:
+    """Return an int64 mask of the reasons to reject each trip; its bits are those of `rules.reasons`."""
+    return trips["issues"].astype("int64") * (1 << ISSUES_BIT) + tables.broken(rules, partial(quantity, trips)) * (
+        1 << RULES_BIT
+    )
+
+
+def quantity(trips: Frame, name: str) -> Series:
+    """Return a column, or a quantity that follows from columns; null where it is not known."""
+    if name == "duration":  # seconds
+        return (trips["dropoff_datetime"] - trips["pickup_datetime"]).dt.total_seconds()
+    if name == "speed":  # miles an hour
+        return _ratio(trips["trip_distance"], quantity(trips, "duration") / 3600)
+    if name == "tip_fraction":
+        return _ratio(trips["tip_amount"], trips["fare_amount"])
+    if name == "file_month":
+        pickup = trips["pickup_datetime"]
+        return file_month(trips["file"], trips["service"], month(pickup)).where(pickup.notna())
+    return trips[name]
+
+
+def month(time: Series) -> Series:
+    """Return the number of the month, see `whitewater_apps.taxi.partitions`, as int32."""
+    year, of_year = (part.fillna(0).astype("int32") for part in (time.dt.year, time.dt.month))
+    return (year * 12 + of_year - 1).where((year >= FIRST_YEAR) & (year <= LAST_YEAR), UNKNOWN_MONTH)
+
+
+def _ratio(numerator: Series, denominator: Series) -> Series:
+    """Return the quotient, null where the denominator is not above 0."""
+    return (numerator / denominator).where((denominator > 0).fillna(False))
+
+
+def _is_at(trips: Frame, service: int, number: int) -> Series:
+    return (trips["service"].fillna(0) == service) & (trips["month"] == number)
 
 
 def sample(groups: Sequence[RowGroup], sampling: Sampling, *, device: Device, workers: Workers) -> Iterable[Sample]:

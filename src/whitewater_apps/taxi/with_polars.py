@@ -12,11 +12,101 @@ from whitewater.engines import Device
 from whitewater.engines.workers import Workers
 from whitewater.errors import InputError
 from whitewater.learn.sample import Sample
-from whitewater.tables.partitions import write_table
+from whitewater.tables import with_polars as tables
+from whitewater.tables.partitions import Partition, write_table
+from whitewater.tables.quarantine import write_rejected
+from whitewater.tables.rules import Rule
 from whitewater_apps.taxi.features import Columns
+from whitewater_apps.taxi.partitions import (
+    FIRST_YEAR,
+    LAST_YEAR,
+    STANDARDISED,
+    TRIP_SCHEMA,
+    UNKNOWN_MONTH,
+    DataSets,
+    directory,
+)
 from whitewater_apps.taxi.prediction import FILE_ROWS, Counts, Prediction, count
+from whitewater_apps.taxi.quality import Tally
+from whitewater_apps.taxi.rules import ISSUES_BIT, RULES_BIT, file_month
 from whitewater_apps.taxi.sample import Sampling
 from whitewater_apps.taxi.trip_files import TRIPS, RowGroup, services
+
+PICKUP, DROPOFF, SERVICE = pl.col("pickup_datetime"), pl.col("dropoff_datetime"), pl.col("service")
+
+
+def clean(partitions: Sequence[Partition], rules: Sequence[Rule], *, into: DataSets, workers: Workers) -> Tally:
+    """Write kept trips, and rejected ones with all their reasons; see `operations.Operations`."""
+    work = partial(_clean_partition, rules=rules, into=into)
+    return sum(workers.map(work, partitions, label="clean"), Tally())
+
+
+def _clean_partition(partition: Partition, *, rules: Sequence[Rule], into: DataSets) -> Tally:
+    read = tables.scan(partition, STANDARDISED).with_columns(month=month(PICKUP), kept=kept(rules))
+    trips = read.collect().lazy()  # in memory: all that follows asks for it
+    good = trips.filter("kept").with_columns(mask=pl.lit(0, pl.Int64))
+    bad = trips.filter(~pl.col("kept")).with_columns(mask=broken(rules)).collect().lazy()
+    counts = Tally(
+        tables.count_rows(good, "file", "service", "month", "mask")
+        + tables.count_rows(bad, "file", "service", "month", "mask"),
+        tables.count_rows(trips, "file", "pickup_location_id"),
+        tables.count_rows(trips, "file", "dropoff_location_id"),
+    )
+    name = partition[0].path.name
+    for place in counts.places(kept=True):
+        rows = good.filter(_is_at(*place)).select(TRIP_SCHEMA.names).collect()
+        write_table(rows.to_arrow().cast(TRIP_SCHEMA), into.trips / directory(*place) / name)
+    for place in counts.places(kept=False):
+        rows = bad.filter(_is_at(*place)).collect()
+        write_rejected(
+            rows.select(TRIP_SCHEMA.names).to_arrow().cast(TRIP_SCHEMA),
+            rows["mask"].to_numpy(),
+            rows["file"].to_numpy(),
+            into.quarantine / directory(*place) / name,
+            reasons=into.reasons,
+            origins=into.origins,
+        )
+    return counts
+
+
+def broken(rules: Sequence[Rule]) -> pl.Expr:
+    """Return an int64 mask of the reasons to reject each trip; its bits are those of `rules.reasons`."""
+    return pl.col("issues").cast(pl.Int64) * (1 << ISSUES_BIT) + tables.broken(rules, quantity) * (1 << RULES_BIT)
+
+
+def kept(rules: Sequence[Rule]) -> pl.Expr:
+    """Return whether there is no reason to reject each trip; faster than a mask."""
+    return (pl.col("issues") == 0) & tables.kept(rules, quantity)
+
+
+def quantity(name: str) -> pl.Expr:
+    """Return a column, or a quantity that follows from columns; null where it is not known."""
+    if name == "duration":  # seconds
+        return (DROPOFF - PICKUP).dt.total_microseconds() / 1_000_000
+    if name == "speed":  # miles an hour
+        return _ratio(pl.col("trip_distance"), quantity("duration") / 3600)
+    if name == "tip_fraction":
+        return _ratio(pl.col("tip_amount"), pl.col("fare_amount"))
+    if name == "file_month":
+        of_file: pl.Expr = file_month(pl.col("file"), SERVICE, month(PICKUP))
+        return pl.when(PICKUP.is_not_null()).then(of_file)
+    return pl.col(name)
+
+
+def month(time: pl.Expr) -> pl.Expr:
+    """Return the number of the month, see `whitewater_apps.taxi.partitions`, as int32."""
+    year, of_year = time.dt.year(), time.dt.month().cast(pl.Int32)
+    known = year.is_between(FIRST_YEAR, LAST_YEAR)
+    return pl.when(known).then(year * 12 + of_year - 1).otherwise(UNKNOWN_MONTH)
+
+
+def _ratio(numerator: pl.Expr, denominator: pl.Expr) -> pl.Expr:
+    """Return the quotient, null where the denominator is not above 0, or both are infinite."""
+    return pl.when(denominator > 0).then(numerator / denominator).fill_nan(None)
+
+
+def _is_at(service: int, number: int) -> pl.Expr:
+    return (SERVICE.fill_null(0) == service) & (pl.col("month") == number)
 
 
 def sample(groups: Sequence[RowGroup], sampling: Sampling, *, device: Device, workers: Workers) -> Iterable[Sample]:

@@ -1,0 +1,26 @@
+"""Cleaning rules as data: a reason, a quantity, and the test that a rejected row meets.
+
+Each engine renders them on its own frames: `whitewater.tables.with_polars` and `whitewater.tables.with_dask`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Test = Callable[[Any, Any], Any] | Literal["missing", "in", "not in"]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Reject the rows whose ``quantity``, a column or what is derived from columns, meets a test.
+
+    ``test`` is a comparison of Python's module `operator` with the number ``operand``, or ``in`` or ``not in`` the
+    tuple of integers ``operand``: a null meets none of these. ``missing`` rejects nulls.
+    """
+
+    reason: str
+    quantity: str
+    test: Test
+    operand: Any = None

@@ -1,0 +1,100 @@
+"""What applications do with partitions of Dask's tables, frames of pandas or cuDF, in what both have in common."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from math import isnan
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import dask
+import dask.dataframe as dd
+import pyarrow as pa
+
+from whitewater.io.store import write_whole
+from whitewater.tables.partitions import COMPRESSION, Partition, write_table
+from whitewater.tables.rules import Rule
+
+Frame = Any  # a DataFrame of pandas or cuDF
+Series = Any
+
+
+def library(backend: str) -> ModuleType:
+    """Return the library of Dask's option ``dataframe.backend``.
+
+    Dask does not bring the option to other processes: what runs there is given it as an argument.
+    """
+    if backend == "cudf":
+        import cudf
+
+        frames: ModuleType = cudf
+        return frames
+    import pandas as pd
+
+    return pd
+
+
+def read(partitions: Sequence[Partition], schema: pa.Schema) -> dd.DataFrame:
+    """Return the rows of partitions, and the number of the file that each came from as int64 ``file``.
+
+    A column of the schema that the parts of a partition lack is null.
+    """
+    backend = dask.config.get("dataframe.backend")
+    empty = library(backend).DataFrame(schema.empty_table().to_pandas()).assign(file=0)
+    rows: dd.DataFrame = dd.from_map(_read_partition, partitions, empty=empty, backend=backend, meta=empty)
+    return rows
+
+
+def broken(rules: Sequence[Rule], quantity: Callable[[str], Series]) -> Series:
+    """Return an int64 mask of the rules that each row breaks, bit *i* being that of ``rules[i]``."""
+    # A comparison with a null is False in pandas and null in cuDF: a null breaks no rule.
+    return sum(_breaks(rule, quantity).fillna(False).astype("int64") * (1 << bit) for bit, rule in enumerate(rules))
+
+
+def _breaks(rule: Rule, quantity: Callable[[str], Series]) -> Series:
+    value = quantity(rule.quantity)
+    if rule.test == "missing":
+        return value.isna()
+    if rule.test == "in":
+        return value.isin(rule.operand)
+    if rule.test == "not in":
+        return value.notna() & ~value.isin(rule.operand)
+    return rule.test(value, rule.operand)
+
+
+def count_rows(frame: Frame, *keys: str) -> Counter[tuple[int | None, ...]]:
+    """Count the rows of each combination of integers in the key columns, None for null."""
+    counts = to_pandas(frame.groupby(list(keys), dropna=False).size().reset_index())
+    return Counter({
+        tuple(None if isnan(key) else int(key) for key in row): int(rows) for *row, rows in counts.to_numpy().tolist()
+    })  # fmt: skip
+
+
+def to_pandas(frame: Frame) -> Frame:
+    """Return a frame of the host."""
+    return frame.to_pandas() if hasattr(frame, "to_pandas") else frame
+
+
+def to_arrow(frame: Frame, schema: pa.Schema) -> pa.Table:
+    """Return the columns of a schema as a table of the host, NaN as null."""
+    if hasattr(frame, "to_arrow"):
+        return frame[schema.names].to_arrow(preserve_index=False).cast(schema)
+    return pa.Table.from_pandas(frame, schema, preserve_index=False)
+
+
+def write_frame(frame: Frame, path: Path, schema: pa.Schema) -> None:
+    """Write the columns of a schema as a Parquet file; a GPU encodes what it holds."""
+    if not hasattr(frame, "to_arrow"):
+        write_table(to_arrow(frame, schema), path)
+        return
+    rows = frame[schema.names].astype({field.name: field.type.to_pandas_dtype() for field in schema})
+    write_whole(path, lambda staging: rows.to_parquet(staging, index=False, compression=COMPRESSION))
+
+
+def _read_partition(partition: Partition, *, empty: Frame, backend: str) -> Frame:
+    frames = library(backend)
+    parts = [frames.read_parquet(part.path).assign(file=part.file) for part in partition]
+    # The table without rows gives those columns a type that the parts lack.
+    return frames.concat([empty, *parts], ignore_index=True)

@@ -1,0 +1,54 @@
+"""What applications do with tables, in Polars."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+import polars as pl
+import pyarrow as pa
+
+from whitewater.tables.partitions import Partition
+from whitewater.tables.rules import Rule
+
+Quantity = Callable[[str], pl.Expr]
+
+
+def scan(partition: Partition, schema: pa.Schema) -> pl.LazyFrame:
+    """Scan the parts of a partition, and add the number of the file that each row came from as int64 ``file``.
+
+    A column of the schema that all the parts lack is one null for the whole partition, which costs nothing.
+    """
+    parts = [pl.scan_parquet(part.path).with_columns(file=pl.lit(part.file, pl.Int64)) for part in partition]
+    rows = pl.concat(parts, how="diagonal")
+    types, present = pl.DataFrame(schema.empty_table()).schema, rows.collect_schema()
+    return rows.with_columns(pl.lit(None, type_).alias(name) for name, type_ in types.items() if name not in present)
+
+
+def broken(rules: Sequence[Rule], quantity: Quantity) -> pl.Expr:
+    """Return an int64 mask of the rules that each row breaks, bit *i* being that of ``rules[i]``."""
+    # Where a test is null, it is of a null, which breaks no rule; the sum leaves it out.
+    bits = (_breaks(rule, quantity).cast(pl.Int64) * (1 << bit) for bit, rule in enumerate(rules))
+    return pl.sum_horizontal(pl.lit(0, pl.Int64), *bits)
+
+
+def kept(rules: Iterable[Rule], quantity: Quantity) -> pl.Expr:
+    """Return whether each row breaks no rule: faster than ``broken(...) == 0``, for no mask is made."""
+    return ~pl.any_horizontal(pl.lit(False), *(_breaks(rule, quantity).fill_null(False) for rule in rules))
+
+
+def _breaks(rule: Rule, quantity: Quantity) -> pl.Expr:
+    value = quantity(rule.quantity)
+    if rule.test == "missing":
+        return value.is_null()
+    if rule.test == "in":
+        return value.is_in(rule.operand)
+    if rule.test == "not in":
+        return ~value.is_in(rule.operand)
+    meets: pl.Expr = rule.test(value, rule.operand)
+    return meets
+
+
+def count_rows(rows: pl.LazyFrame, *keys: str) -> Counter[tuple[int | None, ...]]:
+    """Count the rows of each combination of integers in the key columns, None for null."""
+    return Counter({tuple(key): count for *key, count in rows.group_by(keys).len().collect().iter_rows()})
