@@ -12,7 +12,9 @@ from typing import Any
 import dask
 import dask.dataframe as dd
 import pyarrow as pa
+import pyarrow.parquet as pq
 
+from whitewater.engines import Array, Device
 from whitewater.io.store import write_whole
 from whitewater.tables.partitions import COMPRESSION, Partition, write_table
 from whitewater.tables.rules import Rule
@@ -98,3 +100,26 @@ def _read_partition(partition: Partition, *, empty: Frame, backend: str) -> Fram
     parts = [frames.read_parquet(part.path).assign(file=part.file) for part in partition]
     # The table without rows gives those columns a type that the parts lack.
     return frames.concat([empty, *parts], ignore_index=True)
+
+
+def read_row_group(path: Path, index: int, columns: Sequence[str], *, backend: str) -> Frame:
+    """Read columns of a row group of a Parquet file."""
+    if backend == "cudf":
+        options = {"use_pandas_metadata": False, "dataset_kwargs": {"partitioning": None}}
+        return library(backend).read_parquet(path, columns=columns, row_groups=[index], **options)
+    with pq.ParquetFile(path) as file:
+        return file.read_row_group(index, columns, use_threads=False).to_pandas(ignore_metadata=True)
+
+
+def to_arrays(rows: Frame, names: Sequence[str], device: Device) -> dict[str, Array]:
+    """Return columns as arrays of float64, NaN for null; times are microseconds. One that the rows lack is all null."""
+    null = device.xp.full(len(rows), float("nan"))
+    return {name: _as_float(rows[name]) if name in rows.columns else null for name in names}
+
+
+def _as_float(column: Series) -> Array:
+    if column.dtype.kind == "M":
+        # pandas has a number for a time that is missing.
+        column = column.astype("datetime64[us]").astype("int64").where(column.notna())
+    values: Array = column.astype("float64").fillna(float("nan")).values  # noqa: PD011 (of the device)
+    return values

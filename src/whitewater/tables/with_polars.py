@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 import polars as pl
+import polars.selectors as cs
 import pyarrow as pa
 
+from whitewater.engines import Array, Device
 from whitewater.tables.partitions import Partition
 from whitewater.tables.rules import Rule
 
@@ -52,3 +54,10 @@ def _breaks(rule: Rule, quantity: Quantity) -> pl.Expr:
 def count_rows(rows: pl.LazyFrame, *keys: str) -> Counter[tuple[int | None, ...]]:
     """Count the rows of each combination of integers in the key columns, None for null."""
     return Counter({tuple(key): count for *key, count in rows.group_by(keys).len().collect().iter_rows()})
+
+
+def to_arrays(rows: pl.DataFrame, names: Sequence[str], device: Device) -> dict[str, Array]:
+    """Return columns as arrays of float64, NaN for null; times are microseconds. One that the rows lack is all null."""
+    present = rows.select(cs.by_name(names, require_all=False)).with_columns(cs.temporal().dt.timestamp("us"))
+    numbers, null = present.cast(pl.Float64), device.xp.full(len(rows), float("nan"))
+    return {name: device.to_device(numbers[name].to_numpy()) if name in numbers.columns else null for name in names}

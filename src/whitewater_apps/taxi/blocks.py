@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import cast
 
-import numpy as np
-
 from whitewater.engines import Array, Device
-from whitewater.tables.blocks import Block, Encoded, Kind, as_float, column_or_null
+from whitewater.tables.blocks import Block, Kind, as_float, column_or_null
 from whitewater.tables.elementwise import ratio, seconds
 from whitewater.tables.parquet.blocks import row_group_blocks
-from whitewater_apps.taxi.schema import CARD, KINDS, SERVICES, Service
+from whitewater_apps.taxi.schema import CARD, KINDS, SERVICES
 from whitewater_apps.taxi.trip_files import RowGroup
 
 BLOCK_ROWS = 250_000
@@ -20,22 +18,11 @@ BLOCK_ROWS = 250_000
 def blocks(group: RowGroup, columns: Mapping[str, Kind], device: Device) -> Iterator[Block]:
     """Read the given columns of the schema that the file has, and the code of the service as int8."""
     present = {name: kind for name, kind in columns.items() if name in group.names}
-    read = present if group.service else {**present, "service": "text"}
-    for raw in row_group_blocks(device, group.path, group.index, read, block_rows=BLOCK_ROWS):
-        named = raw.pop("service", None)
+    for raw in row_group_blocks(device, group.path, group.index, present, block_rows=BLOCK_ROWS):
         block = cast(Block, raw)
-        block["service"] = _codes(named, group, len(next(iter(block.values()))), device)
+        code = SERVICES.index(group.service)
+        block["service"] = device.xp.full(len(next(iter(block.values()))), code, device.xp.int8)
         yield block
-
-
-def _codes(named: Array | Encoded | None, group: RowGroup, rows: int, device: Device) -> Array:
-    xp = device.xp
-    if not isinstance(named, Encoded):
-        code: Array = xp.full(rows, SERVICES.index(group.service or "yellow"), xp.int8)
-        return code
-    order = [SERVICES.index(cast(Service, name)) for name in named.vocabulary]
-    codes: Array = device.to_device(np.array(order or [0], np.int8))[named.codes]
-    return codes
 
 
 def column(name: str, block: Block, device: Device) -> Array:

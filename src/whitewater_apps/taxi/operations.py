@@ -38,8 +38,8 @@ class Operations(Protocol):
 
     def predict(
         self, groups: Sequence[RowGroup], prediction: Prediction, *, device: Device, workers: Workers
-    ) -> Iterable[Sequence[Counts]]:
-        """Write files of predictions, in the order of the trips; return what is in each."""
+    ) -> Iterable[Counts]:
+        """Write files of predictions, in the order of the trips; count them by row group."""
 
 
 def operations(engine: Engine) -> Operations:

@@ -22,7 +22,7 @@ PREDICTED = pa.schema(
 
 @dataclass(frozen=True)
 class Counts:
-    """The trips of a service in a file, and those of them that both models predict."""
+    """The trips of a service in a row group, and those of them that both models predict."""
 
     service: Service
     trips: int
@@ -43,24 +43,20 @@ class Prediction:
         others = ("pickup_datetime", "payment_type", "fare_amount", "tip_amount")
         return tuple(dict.fromkeys((*columns_read(self.model.which.features), *others)))
 
-    def file(self, group: RowGroup, start: int, service: Service) -> Path:
-        """Return the path of the file for trips of one service, from row ``start`` of a row group on."""
+    def file(self, group: RowGroup, start: int) -> Path:
+        """Return the path of the file for a row group's trips from number ``start`` on."""
         name = f"part-{group.number:05d}-{start // FILE_ROWS:03d}.parquet"
-        return self.directory / f"service={service}" / name
+        return self.directory / f"service={group.service}" / name
 
-    def of(self, trips: Columns, service: Service, device: Device) -> dict[str, Array]:
-        """Return the observed and the predicted tip fraction of trips of one service, NaN where they are unknown."""
+    def of(self, trips: Columns, service: Service, device: Device) -> tuple[dict[str, Array], int]:
+        """Return the observed and the predicted tip fraction of trips of one service, NaN where they are unknown.
+
+        Besides, return the number of trips that both models predict.
+        """
         which, known = self.model.which, self.model.services.get(service)
         features = feature_matrix(trips, which, self.zones, device)
         unknown: Array = device.xp.full(len(features), float("nan"))
-        return {
-            "observed": known_tip_fraction(trips, service, device),
-            "ridge": known.ridge.predict(features, which, device) if known else unknown,
-            "forest": known.forest.predict(features, which, device) if known else unknown,
-        }
-
-
-def count(fractions: dict[str, Array], service: Service, device: Device) -> Counts:
-    """Count trips, and those of them that both models predict."""
-    finite = device.xp.isfinite(fractions["ridge"]) & device.xp.isfinite(fractions["forest"])
-    return Counts(service, len(finite), int(finite.sum()))
+        ridge = known.ridge.predict(features, which, device) if known else unknown
+        forest = known.forest.predict(features, which, device) if known else unknown
+        predicted = int((device.xp.isfinite(ridge) & device.xp.isfinite(forest)).sum())
+        return {"observed": known_tip_fraction(trips, service, device), "ridge": ridge, "forest": forest}, predicted

@@ -77,7 +77,7 @@ def draw(
     groups: Sequence[RowGroup], service: Service, *, which: FeatureSet, zones: Zones, max_rows: int, read: Read
 ) -> Sample:
     """Return the ``max_rows`` trips of a service that have the smallest hash, see `whitewater.learn.sample`."""
-    own = [group for group in groups if group.service in (None, service)]
+    own = [group for group in groups if group.service == service]
     sampling = partial(Sampling, service, which, zones, limit=max_rows)
     return draw_smallest(
         lambda share: read(own, sampling(share=share)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,18 +19,18 @@ REQUIRED = ("pickup_datetime", "dropoff_datetime", "fare_amount", "tip_amount")
 
 @dataclass(frozen=True)
 class RowGroup:
-    """A row group, the ``number``-th of all and of place ``index`` in its Parquet file of trips.
+    """The trips of a service in row group ``index`` of a Parquet file, the ``number``-th row group of all.
 
-    ``service`` is None where column ``service`` names that of each trip.
+    ``names`` are the columns of the file; ``service`` is among them where it tells the service of each trip.
     """
 
-    number: int
     path: Path
     index: int
+    number: int
     first_row: int
     rows: int
     names: frozenset[str]
-    service: Service | None
+    service: Service
 
 
 def row_groups(trips: Path) -> list[RowGroup]:
@@ -47,52 +47,46 @@ def row_groups(trips: Path) -> list[RowGroup]:
             f"{trips} holds no Parquet file of trips. Give the directory `trips` that the step clean wrote."
         )
     found: list[RowGroup] = []
+    number = 0
     for path in files:
         metadata = TRIPS.footer(path)
-        names = frozenset(metadata.schema.to_arrow_schema().names)
-        service, first_row = _service(path, names), 0
+        services, names = _services(path, frozenset(metadata.schema.to_arrow_schema().names))
+        first_row = 0
         for index in range(metadata.num_row_groups):
             rows = metadata.row_group(index).num_rows
-            if rows:
-                found.append(RowGroup(len(found), path, index, first_row, rows, names, service))
-            first_row += rows
+            found += [RowGroup(path, index, number, first_row, rows, names, each) for each in services if rows]
+            number, first_row = number + bool(rows), first_row + rows
     return found
 
 
-def services(groups: Sequence[RowGroup]) -> list[Service]:
-    """Return the services that the row groups may hold trips of."""
-    named = {group.service for group in groups}
-    return [service for service in SERVICES if service in named or None in named]
+def services(groups: Iterable[RowGroup]) -> list[Service]:
+    """Return the services that there are trips of."""
+    found = {group.service for group in groups}
+    return [service for service in SERVICES if service in found]
 
 
-def _service(path: Path, names: frozenset[str]) -> Service | None:
+def _services(path: Path, names: frozenset[str]) -> tuple[list[Service], frozenset[str]]:
+    """Return the services of the trips in a file, and its columns; ``service`` only if that is what tells them."""
     missing = [name for name in REQUIRED if name not in names]
     if missing:
         raise InputError(
             f"{path}: not a file of cleaned trips: no column {', '.join(missing)}. Run standardise and clean."
         )
-    named = [part.removeprefix("service=") for part in path.parts if part.startswith("service=")]
-    if named:
-        return _known(named[-1], path)
-    if "service" not in names:
+    of_path = [part.removeprefix("service=") for part in path.parts if part.startswith("service=")][-1:]
+    if not of_path and "service" not in names:
         raise InputError(f"{path}: the service of the trips is not known. Put the file below a directory such as "
                          "service=yellow, or add a column service.")  # fmt: skip
-    for name in _names_in(path):
+    found = of_path or _names_in(path)
+    for name in found:
         if not name:
             raise InputError(f"{path}: a trip has no service. Fill the column service, or leave the trip out.")
-        _known(name, path)
-    return None
+        if name not in SERVICES:
+            raise InputError(f"{path}: service {name!r} is not known. Use one of {', '.join(SERVICES)}.")
+    return [service for service in SERVICES if service in found], names - {"service"} if of_path else names
 
 
-def _names_in(path: Path) -> set[str | None]:
-    """Return the distinct texts of column ``service``."""
+def _names_in(path: Path) -> Collection[str | None]:
+    """Return the distinct texts of column ``service``, read a batch at a time."""
     with TRIPS.explained(path), pq.ParquetFile(path, read_dictionary=["service"]) as file:
         batches = file.iter_batches(columns=["service"])
         return {name for batch in batches for name in batch.column(0).unique().cast(pa.string()).to_pylist()}
-
-
-def _known(name: str, path: Path) -> Service:
-    for service in SERVICES:
-        if service == name:
-            return service
-    raise InputError(f"{path}: service {name!r} is not known. Use one of {', '.join(SERVICES)}.")

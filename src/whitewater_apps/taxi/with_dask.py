@@ -7,23 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from pathlib import Path
 
-import dask
-import pyarrow as pa
-import pyarrow.parquet as pq
 from dask.delayed import delayed
 
-from whitewater.engines import Array, Device
+from whitewater.engines import Device
 from whitewater.engines.workers import Workers
-from whitewater.io.store import write_whole
 from whitewater.learn.sample import Sample
 from whitewater.tables import with_dask as tables
-from whitewater.tables.partitions import Partition, write_table
+from whitewater.tables.partitions import Partition
 from whitewater.tables.quarantine import write_rejected
 from whitewater.tables.rules import Rule
 from whitewater.tables.with_dask import Frame, Series
-from whitewater_apps.taxi.features import Columns
 from whitewater_apps.taxi.partitions import (
     FIRST_YEAR,
     LAST_YEAR,
@@ -33,11 +27,11 @@ from whitewater_apps.taxi.partitions import (
     DataSets,
     directory,
 )
-from whitewater_apps.taxi.prediction import FILE_ROWS, PREDICTED, Counts, Prediction, count
+from whitewater_apps.taxi.prediction import FILE_ROWS, PREDICTED, Counts, Prediction
 from whitewater_apps.taxi.quality import Tally
 from whitewater_apps.taxi.rules import ISSUES_BIT, RULES_BIT, file_month
 from whitewater_apps.taxi.sample import Sampling
-from whitewater_apps.taxi.trip_files import TRIPS, RowGroup, services
+from whitewater_apps.taxi.trip_files import TRIPS, RowGroup
 
 
 def clean(partitions: Sequence[Partition], rules: Sequence[Rule], *, into: DataSets, workers: Workers) -> Tally:
@@ -119,85 +113,38 @@ def _is_at(trips: Frame, service: int, number: int) -> Series:
 
 def sample(groups: Sequence[RowGroup], sampling: Sampling, *, device: Device, workers: Workers) -> Iterable[Sample]:
     """Return samples of the trips of row groups; see `Operations.sample`."""
-    work = delayed(partial(_sample_row_group, sampling=sampling, device=device, backend=_backend()))
+    work = delayed(partial(_sample_row_group, sampling=sampling, device=device))
     return workers.compute(*map(work, groups))
 
 
-def _sample_row_group(group: RowGroup, *, sampling: Sampling, device: Device, backend: str) -> Sample:
-    trips = _of_service(_read(group, sampling.columns, backend), sampling.service, group)
-    slices = (trips.iloc[start : start + device.slice_rows] for start in range(0, len(trips), device.slice_rows))
-    return sampling.join(sampling.take(_numbers(rows, sampling.columns, device), device) for rows in slices)
+def _sample_row_group(group: RowGroup, *, sampling: Sampling, device: Device) -> Sample:
+    trips, size = _read(group, sampling.columns, device.frames), device.slice_rows
+    slices = (trips.iloc[start : start + size] for start in range(0, len(trips), size))
+    return sampling.join(sampling.take(tables.to_arrays(rows, sampling.columns, device), device) for rows in slices)
 
 
 def predict(
     groups: Sequence[RowGroup], prediction: Prediction, *, device: Device, workers: Workers
-) -> Iterable[list[Counts]]:
+) -> Iterable[Counts]:
     """Write files of predictions; see `Operations.predict`."""
-    work, placed = delayed(partial(_predict_row_group, device=device, backend=_backend())), workers.place(prediction)
+    work, placed = delayed(partial(_predict_row_group, device=device)), workers.place(prediction)
     return workers.compute(*(work(group, placed) for group in groups))
 
 
-def _predict_row_group(group: RowGroup, prediction: Prediction, *, device: Device, backend: str) -> list[Counts]:
-    trips, counts = _read(group, prediction.columns, backend), []
-    for start in range(0, group.rows, FILE_ROWS):
-        for service in services([group]):
-            rows = _of_service(trips.iloc[start : start + FILE_ROWS], service, group)
-            if len(rows):
-                fractions = prediction.of(_numbers(rows, prediction.columns, device), service, device)
-                counts.append(count(fractions, service, device))
-                path = prediction.file(group, start, service)
-                _write(rows[["pickup_datetime"]], fractions, path, backend=backend)
-    return counts
-
-
-def _backend() -> str:
-    """Return the library of data frames; Dask's option does not reach the processes of workers."""
-    backend: str = dask.config.get("dataframe.backend")
-    return backend
+def _predict_row_group(group: RowGroup, prediction: Prediction, *, device: Device) -> Counts:
+    trips, predicted = _read(group, prediction.columns, device.frames), 0
+    for start in range(0, len(trips), FILE_ROWS):
+        rows = trips.iloc[start : start + FILE_ROWS]
+        arrays = tables.to_arrays(rows, prediction.columns, device)
+        fractions, known = prediction.of(arrays, group.service, device)
+        tables.write_frame(rows[["pickup_datetime"]].assign(**fractions), prediction.file(group, start), PREDICTED)
+        predicted += known
+    return Counts(group.service, len(trips), predicted)
 
 
 def _read(group: RowGroup, names: Sequence[str], backend: str) -> Frame:
-    """Return those of the columns that a row group has, and the service where it is told of each trip."""
-    columns = [name for name in (*names, "service") if name in group.names]
+    """Return those of the columns that the file has."""
     with TRIPS.explained(group.path):
-        if backend == "cudf":
-            import cudf
-
-            return cudf.read_parquet(
-                group.path,
-                columns=columns,
-                row_groups=[group.index],
-                use_pandas_metadata=False,
-                dataset_kwargs={"partitioning": None},
-            )
-        with pq.ParquetFile(group.path) as file:
-            table = file.read_row_group(group.index, columns, use_threads=False)
-        return table.to_pandas(ignore_metadata=True)
-
-
-def _of_service(trips: Frame, service: str, group: RowGroup) -> Frame:
-    return trips if group.service else trips[trips["service"] == service]
-
-
-def _numbers(trips: Frame, names: Sequence[str], device: Device) -> Columns:
-    """Return columns as arrays; one that the era lacks is null throughout."""
-    null = device.xp.full(len(trips), float("nan"))
-    return {name: _as_float(trips[name]) if name in trips.columns else null for name in names}
-
-
-def _as_float(column: Frame) -> Array:
-    """Return a column as float64 with NaN for null; times are microseconds."""
-    if column.dtype.kind == "M":
-        # pandas has a number for a time that is missing.
-        column = column.astype("datetime64[us]").astype("int64").where(column.notna())
-    values: Array = column.astype("float64").fillna(float("nan")).values
-    return values
-
-
-def _write(times: Frame, fractions: dict[str, Array], path: Path, *, backend: str) -> None:
-    predicted = times.astype("datetime64[us]").assign(**fractions)
-    if backend == "cudf":
-        # Columns that have no null are required ones otherwise.
-        write_whole(path, partial(predicted.to_parquet, index=False, force_nullable_schema=True))
-    else:
-        write_table(pa.Table.from_pandas(predicted, PREDICTED, preserve_index=False), path)
+        columns = [name for name in (*names, "service") if name in group.names]
+        trips = tables.read_row_group(group.path, group.index, columns, backend=backend)
+    return trips[trips["service"] == group.service] if "service" in columns else trips

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 import polars as pl
-import polars.selectors as cs
 
 from whitewater.engines import Device
 from whitewater.engines.workers import Workers
@@ -16,7 +15,6 @@ from whitewater.tables import with_polars as tables
 from whitewater.tables.partitions import Partition, write_table
 from whitewater.tables.quarantine import write_rejected
 from whitewater.tables.rules import Rule
-from whitewater_apps.taxi.features import Columns
 from whitewater_apps.taxi.partitions import (
     FIRST_YEAR,
     LAST_YEAR,
@@ -26,11 +24,11 @@ from whitewater_apps.taxi.partitions import (
     DataSets,
     directory,
 )
-from whitewater_apps.taxi.prediction import FILE_ROWS, Counts, Prediction, count
+from whitewater_apps.taxi.prediction import FILE_ROWS, PREDICTED, Counts, Prediction
 from whitewater_apps.taxi.quality import Tally
 from whitewater_apps.taxi.rules import ISSUES_BIT, RULES_BIT, file_month
 from whitewater_apps.taxi.sample import Sampling
-from whitewater_apps.taxi.trip_files import TRIPS, RowGroup, services
+from whitewater_apps.taxi.trip_files import TRIPS, RowGroup
 
 PICKUP, DROPOFF, SERVICE = pl.col("pickup_datetime"), pl.col("dropoff_datetime"), pl.col("service")
 
@@ -116,50 +114,36 @@ def sample(groups: Sequence[RowGroup], sampling: Sampling, *, device: Device, wo
 
 
 def _sample_row_group(group: RowGroup, *, sampling: Sampling, device: Device) -> Sample:
-    trips = _of_service(_read(group, sampling.columns), sampling.service, group)
-    slices = trips.iter_slices(device.slice_rows)
-    return sampling.join(sampling.take(_numbers(rows, sampling.columns, device), device) for rows in slices)
+    slices = _read(group, sampling.columns).iter_slices(device.slice_rows)
+    return sampling.join(sampling.take(tables.to_arrays(rows, sampling.columns, device), device) for rows in slices)
 
 
 def predict(
     groups: Sequence[RowGroup], prediction: Prediction, *, device: Device, workers: Workers
-) -> Iterable[list[Counts]]:
+) -> Iterable[Counts]:
     """Write files of predictions; see `Operations.predict`."""
     work = partial(_predict_row_group, device=device)
     return workers.map(work, groups, label="predict", shared={"prediction": prediction})
 
 
-def _predict_row_group(group: RowGroup, *, prediction: Prediction, device: Device) -> list[Counts]:
-    trips, counts = _read(group, prediction.columns), []
-    for start in range(0, group.rows, FILE_ROWS):
-        for service in services([group]):
-            rows = _of_service(trips[start : start + FILE_ROWS], service, group)
-            if len(rows):
-                fractions = prediction.of(_numbers(rows, prediction.columns, device), service, device)
-                counts.append(count(fractions, service, device))
-                times = rows.select(pl.col("pickup_datetime").cast(pl.Datetime("us")))
-                on_host = {name: device.to_host(values) for name, values in fractions.items()}
-                table = times.hstack(pl.DataFrame(on_host, nan_to_null=True)).to_arrow()
-                write_table(table, prediction.file(group, start, service))
-    return counts
+def _predict_row_group(group: RowGroup, *, prediction: Prediction, device: Device) -> Counts:
+    trips, predicted = _read(group, prediction.columns), 0
+    for start in range(0, len(trips), FILE_ROWS):
+        rows = trips[start : start + FILE_ROWS]
+        arrays = tables.to_arrays(rows, prediction.columns, device)
+        fractions, known = prediction.of(arrays, group.service, device)
+        columns = pl.DataFrame({name: device.to_host(each) for name, each in fractions.items()}, nan_to_null=True)
+        table = rows.select("pickup_datetime").hstack(columns).to_arrow().cast(PREDICTED)
+        write_table(table, prediction.file(group, start))
+        predicted += known
+    return Counts(group.service, len(trips), predicted)
 
 
 def _read(group: RowGroup, names: Sequence[str]) -> pl.DataFrame:
-    """Return those of the columns that a row group has, and the service where it is told of each trip."""
-    columns = [name for name in (*names, "service") if name in group.names]
+    """Return those of the columns that the file has."""
+    rows = pl.scan_parquet(group.path, glob=False, hive_partitioning=False).slice(group.first_row, group.rows)
+    trips = rows.filter(pl.col("service") == group.service) if "service" in group.names else rows
     try:
-        return pl.scan_parquet(group.path).select(columns).slice(group.first_row, group.rows).collect()
+        return trips.select(name for name in names if name in group.names).collect()
     except (OSError, pl.exceptions.PolarsError) as error:
         raise InputError(f"{group.path} cannot be read: {error}. {TRIPS.remedy}") from error
-
-
-def _of_service(trips: pl.DataFrame, service: str, group: RowGroup) -> pl.DataFrame:
-    return trips if group.service else trips.filter(pl.col("service") == service)
-
-
-def _numbers(trips: pl.DataFrame, names: Sequence[str], device: Device) -> Columns:
-    """Return columns as arrays; one that the era lacks is null throughout."""
-    present = trips.select(cs.by_name(*names, require_all=False))
-    numbers = present.with_columns(cs.temporal().dt.timestamp("us")).cast(pl.Float64)
-    null = device.xp.full(len(trips), float("nan"))
-    return {name: device.to_device(numbers[name].to_numpy()) if name in numbers.columns else null for name in names}

@@ -92,7 +92,7 @@ def forecast(groups: Sequence[RowGroup], which: FeatureSet, run: Run[Model], wor
     """Refuse what does not fit into memory, beside what Python and its libraries take."""
     settings = run.settings
     width, columns = len(which.features), len(which.linear_columns())
-    rows = [sum(group.rows for group in groups if group.service in (None, service)) for service in services(groups)]
+    rows = [sum(group.rows for group in groups if group.service == service) for service in services(groups)]
     sampled = [min(each, settings.max_rows) for each in rows]
     largest = max(sampled, default=0)
     reading = max((group.rows for group in groups), default=0) * _BYTES_A_ROW

@@ -41,10 +41,9 @@ def predict(run: Run[Predict], *, trips: Path, zones: Path, model: Path, predict
     predicted: Counter[Service] = Counter()
     with run.workers() as workers:
         predict_groups = operations(run.engine).predict
-        for counts in predict_groups(groups, prediction, device=run.device, workers=workers):
-            for each in counts:
-                trips_of[each.service] += each.trips
-                predicted[each.service] += each.predicted
+        for each in predict_groups(groups, prediction, device=run.device, workers=workers):
+            trips_of[each.service] += each.trips
+            predicted[each.service] += each.predicted
     summary = summarise(trips_of, predicted, stored)
     _check(summary, trips=trips, model=model)
     write_json(predictions / SUMMARY, summary)
