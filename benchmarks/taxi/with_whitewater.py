@@ -19,12 +19,13 @@ from whitewater.engines import Array, Device
 from whitewater.process import leave
 from whitewater.tables.blocks import NULL_TIMESTAMP, Block, GroupStatistics, slices
 from whitewater.tables.calendar import HOURS_OF_WEEK, hour_of_week
+from whitewater.tables.config import Range
 from whitewater.tables.elementwise import ratio
 from whitewater.tables.group_statistics import group_accumulator
 from whitewater.tables.group_statistics_cpu import GroupAccumulator
 from whitewater.tables.parquet.blocks import write_parquet
 from whitewater_apps.taxi.blocks import quantity
-from whitewater_apps.taxi.config import Clean, Range, Ranges, Tips
+from whitewater_apps.taxi.config import Clean, Ranges, Tips
 from whitewater_apps.taxi.raw import Unit, blocks, open_raw, units
 from whitewater_apps.taxi.rules import rules
 from whitewater_apps.taxi.schema import KINDS

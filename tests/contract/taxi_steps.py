@@ -17,6 +17,7 @@ from tests.contract.site import Site
 from whitewater.config.base import Section
 from whitewater.io.store import read_json
 from whitewater.learn.config import Forest
+from whitewater.tables.config import Range
 from whitewater_apps.taxi import config as taxi
 from whitewater_apps.taxi.steps.clean import clean
 from whitewater_apps.taxi.steps.model import model
@@ -24,12 +25,12 @@ from whitewater_apps.taxi.steps.predict import predict
 from whitewater_apps.taxi.steps.standardise import standardise
 from whitewater_apps.taxi.steps.tips import tips
 
-BOUNDS = taxi.Range(above=0, below=300)
+BOUNDS = Range(above=0, below=300)
 SETTINGS: dict[str, Any] = {
     "standardise": taxi.Standardise(block_rows=1000),
     "clean": taxi.Clean(
         required=("pickup_datetime", "fare_amount"),
-        ranges=taxi.Ranges(speed=BOUNDS, passenger_count=taxi.Range(at_least=0, at_most=9)),
+        ranges=taxi.Ranges(speed=BOUNDS, passenger_count=Range(at_least=0, at_most=9)),
         exclude_pickup_boroughs=("EWR",),
         exclude_dropoff_boroughs=("Staten Island",),
         minimum_month_share=0.01,
@@ -49,7 +50,7 @@ SETTINGS: dict[str, Any] = {
 }
 OFF: dict[str, Any] = {"minimum_month_share": 0, "max_unknown_zone_fraction": 1}
 KEEP_ALL = taxi.Clean(required=(), ranges=taxi.Ranges(**dict.fromkeys(taxi.Ranges.model_fields)), **OFF)
-REFUSE_ALL = taxi.Clean(ranges=taxi.Ranges(fare_amount=taxi.Range(above=1e6)), **OFF)
+REFUSE_ALL = taxi.Clean(ranges=taxi.Ranges(fare_amount=Range(above=1e6)), **OFF)
 TABLES = ("hour", "weekday_hour", "month", "payment_type", "passenger_count", "borough", "zone")
 
 

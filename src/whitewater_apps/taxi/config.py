@@ -1,38 +1,22 @@
 """Configuration of the taxi application: one section for each step, which gets exactly its section."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from whitewater.config.base import Section, Sourced
 from whitewater.learn.config import Search
+from whitewater.tables.config import Range
 
 Service = Literal["yellow", "green", "fhvhv"]
 Month = Annotated[str, Field(pattern=r"^20\d\d-(0[1-9]|1[0-2])$")]
 Borough = Literal["Bronx", "Brooklyn", "EWR", "Manhattan", "Queens", "Staten Island", "Unknown", "N/A"]
 RequiredColumn = Literal["pickup_datetime", "dropoff_datetime", "fare_amount", "tip_amount", "trip_distance"]
 Feature = Literal[
-    "hour",
-    "weekday",
-    "passenger_count",
-    "trip_distance",
-    "duration",
-    "speed",
-    "fare_amount",
-    "extra",
-    "tolls_amount",
-    "congestion_surcharge",
-    "airport_fee",
-    "rate_code",
-    "pickup_borough",
-    "dropoff_borough",
-]
-
-
-# Bounds of a `Range`: on each side there is one at most.
-LOWER, UPPER = ("above", "at_least"), ("below", "at_most")
-SAME_SIDE = {"above": "at_least", "at_least": "above", "below": "at_most", "at_most": "below"}
+    "hour", "weekday", "passenger_count", "trip_distance", "duration", "speed", "fare_amount", "extra", "tolls_amount",
+    "congestion_surcharge", "airport_fee", "rate_code", "pickup_borough", "dropoff_borough",
+]  # fmt: skip
 
 
 class Generated(Section):
@@ -92,44 +76,6 @@ class Standardise(Section):
     max_malformed_fraction: float = Field(
         0.01, ge=0, le=1, description="Share of rows that cannot be parsed above which a file is refused."
     )
-
-
-class Range(Section):
-    """Bounds of a quantity, one on each side at most; a null passes."""
-
-    above: float | None = Field(None, description="Values must be greater.")
-    at_least: float | None = Field(None, description="Values must be greater or equal.")
-    below: float | None = Field(None, description="Values must be less.")
-    at_most: float | None = Field(None, description="Values must be less or equal.")
-
-    @classmethod
-    def over_default(cls, given: Mapping[str, Any], default: Mapping[str, Any]) -> dict[str, Any]:
-        """Leave out a default bound, which config/taxi.yaml also states, whose side has another one."""
-        yielding = {
-            bound
-            for bound, value in default.items()
-            if given.get(SAME_SIDE[bound]) is not None and given.get(bound, value) == value
-        }
-        return {bound: value for bound, value in {**default, **given}.items() if bound not in yielding}
-
-    @model_validator(mode="after")
-    def _some_value_is_within(self) -> Self:
-        bounds = self.model_dump(exclude_none=True)
-        for bound, other in SAME_SIDE.items():
-            if bound in bounds and other in bounds:
-                raise ValueError(f"{bound} and {other} are both given: set one of them to null")
-        low, high = (next((key for key in keys if key in bounds), "") for keys in (LOWER, UPPER))
-        strict = low == "above" or high == "below"
-        if low and high and (bounds[low] > bounds[high] or (strict and bounds[low] == bounds[high])):
-            raise ValueError(
-                f"no value is {_in_words(low)} {bounds[low]:g} and {_in_words(high)} {bounds[high]:g}: change one of "
-                "them, or remove it with null (a bound that is not given keeps its default)"
-            )
-        return self
-
-
-def _in_words(bound: str) -> str:
-    return bound.replace("_", " ")
 
 
 class Ranges(Section):
@@ -198,22 +144,12 @@ class Model(Search):
 
     features: tuple[Annotated[Feature, BeforeValidator(_without_tip)], ...] = Field(
         (
-            "hour",
-            "weekday",
-            "passenger_count",
-            "trip_distance",
-            "duration",
-            "speed",
-            "fare_amount",
-            "extra",
-            "tolls_amount",
-            "rate_code",
-            "pickup_borough",
-            "dropoff_borough",
+            "hour", "weekday", "passenger_count", "trip_distance", "duration", "speed", "fare_amount", "extra",
+            "tolls_amount", "rate_code", "pickup_borough", "dropoff_borough",
         ),
         min_length=1,
         description="Columns that predict. Columns that contain the tip, such as total_amount, are refused.",
-    )
+    )  # fmt: skip
     max_rows: int = Field(
         200_000, ge=100, description="Trips of each service used at most, sampled by a hash of the row."
     )
