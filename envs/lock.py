@@ -106,6 +106,10 @@ def locked_versions(lock: str) -> dict[str, str]:
 
 def write_conda_file(name: str, packages: set[str], versions: dict[str, str]) -> None:
     """Write a conda file such as ``taxi-cpu.yaml``: release lines, since a channel may lack one patch release."""
+    if missing := packages - PUBLISHED.keys():
+        raise SystemExit(
+            f"envs/channels.csv lacks {', '.join(sorted(missing))}: add the channel, name and recipe of each"
+        )
     published = {package: PUBLISHED[package] for package in sorted(packages)}
     channels = {row["channel"] for row in published.values()}
     from_conda = sorted(
