@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from whitewater.engines import Array
 from whitewater.io.store import write_whole
 
 # Of 1M trips of 28 columns Snappy takes 0.24 s and makes 19 MB; Zstandard, level 1, 0.28 s and 15 MB, and 15 % more to
@@ -26,20 +28,46 @@ class Part:
     rows: int
 
 
-Partition = tuple[Part, ...]
+@dataclass(frozen=True)
+class Partition:
+    """Parts that are read together, in their order.
+
+    ``repeats`` is the NumPy file, of `whitewater.tables.duplicates`, with the positions of rows that repeat an earlier
+    one; None where they were not looked for.
+    """
+
+    parts: tuple[Part, ...]
+    repeats: Path | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the first part, for what is written of the partition."""
+        return self.parts[0].path.name
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return sum(part.rows for part in self.parts)
+
+    def duplicates(self) -> Array:
+        """Return which rows repeat an earlier one, bool (rows,)."""
+        repeats = np.zeros(self.rows, bool)
+        if self.repeats:
+            repeats[np.load(self.repeats)] = True
+        return repeats
 
 
 def group_parts(parts: Iterable[Part], *, rows: int) -> list[Partition]:
     """Group parts, in their order, into partitions of at most ``rows`` rows; a larger part stands alone."""
-    partitions: list[Partition] = []
+    groups: list[list[Part]] = []
     room = 0
     for part in parts:
         if part.rows > room:
-            partitions.append(())
+            groups.append([])
             room = rows
-        partitions[-1] += (part,)
+        groups[-1].append(part)
         room -= part.rows
-    return partitions
+    return [Partition(tuple(group)) for group in groups]
 
 
 def write_table(table: pa.Table, path: Path, *, compression: str = COMPRESSION) -> None:

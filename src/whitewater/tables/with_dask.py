@@ -11,6 +11,8 @@ from typing import Any
 
 import dask
 import dask.dataframe as dd
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -33,20 +35,42 @@ def library(backend: str) -> ModuleType:
 
         frames: ModuleType = cudf
         return frames
-    import pandas as pd
-
     return pd
 
 
 def read(partitions: Sequence[Partition], schema: pa.Schema) -> dd.DataFrame:
-    """Return the rows of partitions, and the number of the file that each came from as int64 ``file``.
+    """Return the rows of partitions, and for each its ``file``, int64, and whether it is a ``duplicate``, bool.
 
     A column of the schema that the parts of a partition lack is null.
     """
     backend = dask.config.get("dataframe.backend")
-    empty = library(backend).DataFrame(schema.empty_table().to_pandas()).assign(file=0)
-    rows: dd.DataFrame = dd.from_map(_read_partition, partitions, empty=empty, backend=backend, meta=empty)
+    meta = read_partition(Partition(()), schema=schema, backend=backend)
+    rows: dd.DataFrame = dd.from_map(read_partition, partitions, schema=schema, backend=backend, meta=meta)
     return rows
+
+
+def read_partition(partition: Partition, *, schema: pa.Schema, backend: str) -> Frame:
+    """Read a partition; see `read`."""
+    frames = library(backend)
+    # The table without rows gives those columns a type that the parts lack.
+    empty = frames.DataFrame(schema.empty_table().to_pandas()).assign(file=0)
+    parts = [frames.read_parquet(part.path).assign(file=part.file) for part in partition.parts]
+    rows = frames.concat([empty, *parts], ignore_index=True)
+    return rows.assign(duplicate=frames.Series(partition.duplicates()))
+
+
+def hash_rows(partition: Partition, columns: Sequence[str], *, backend: str) -> Array:
+    """Return a uint64 of the file and some columns of each row, the same for equal ones."""
+    rows = read_partition(partition, schema=pa.schema([]), backend=backend)[["file", *columns]]
+    cudf = backend == "cudf"
+    hashes = rows.hash_values(method="xxhash64") if cudf else pd.util.hash_pandas_object(rows, index=False)
+    return np.asarray(hashes.to_numpy())
+
+
+def take_rows(partition: Partition, rows: Array, *, schema: pa.Schema, backend: str) -> pa.Table:
+    """Return the columns of a schema, and ``file``, of the rows at the given positions."""
+    taken = read_partition(partition, schema=schema, backend=backend).iloc[rows]
+    return to_arrow(taken, schema.append(pa.field("file", pa.int64())))
 
 
 def broken(rules: Sequence[Rule], quantity: Callable[[str], Series]) -> Series:
@@ -93,13 +117,6 @@ def write_frame(frame: Frame, path: Path, schema: pa.Schema) -> None:
         return
     rows = frame[schema.names].astype({field.name: field.type.to_pandas_dtype() for field in schema})
     write_whole(path, lambda staging: rows.to_parquet(staging, index=False, compression=COMPRESSION))
-
-
-def _read_partition(partition: Partition, *, empty: Frame, backend: str) -> Frame:
-    frames = library(backend)
-    parts = [frames.read_parquet(part.path).assign(file=part.file) for part in partition]
-    # The table without rows gives those columns a type that the parts lack.
-    return frames.concat([empty, *parts], ignore_index=True)
 
 
 def read_row_group(path: Path, index: int, columns: Sequence[str], *, backend: str) -> Frame:

@@ -17,14 +17,26 @@ Quantity = Callable[[str], pl.Expr]
 
 
 def scan(partition: Partition, schema: pa.Schema) -> pl.LazyFrame:
-    """Scan the parts of a partition, and add the number of the file that each row came from as int64 ``file``.
+    """Scan the parts of a partition, and add for each row its ``file``, int64, and whether it is a ``duplicate``, bool.
 
     A column of the schema that all the parts lack is one null for the whole partition, which costs nothing.
     """
-    parts = [pl.scan_parquet(part.path).with_columns(file=pl.lit(part.file, pl.Int64)) for part in partition]
+    parts = [pl.scan_parquet(part.path).with_columns(file=pl.lit(part.file, pl.Int64)) for part in partition.parts]
     rows = pl.concat(parts, how="diagonal")
     types, present = pl.DataFrame(schema.empty_table()).schema, rows.collect_schema()
-    return rows.with_columns(pl.lit(None, type_).alias(name) for name, type_ in types.items() if name not in present)
+    lacking = [pl.lit(None, type_).alias(name) for name, type_ in types.items() if name not in present]
+    return rows.with_columns(*lacking, duplicate=pl.lit(pl.Series(partition.duplicates())))
+
+
+def hash_rows(partition: Partition, columns: Sequence[str]) -> Array:
+    """Return a uint64 of the file and some columns of each row, the same for equal ones."""
+    return scan(partition, pa.schema([])).select("file", *columns).collect().hash_rows().to_numpy()
+
+
+def take_rows(partition: Partition, rows: Array, *, schema: pa.Schema) -> pa.Table:
+    """Return the columns of a schema, and ``file``, of the rows at the given positions."""
+    taken = scan(partition, schema).select(*schema.names, "file").collect()[rows]
+    return taken.to_arrow().cast(schema.append(pa.field("file", pa.int64())))
 
 
 def broken(rules: Sequence[Rule], quantity: Quantity) -> pl.Expr:

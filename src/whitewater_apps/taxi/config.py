@@ -113,6 +113,11 @@ class Clean(Section):
         "more than a year from the months that hold nine tenths of them (a clock that was wrong); 0 switches the rule "
         "off.",
     )
+    duplicates: Literal["keep", "quarantine"] = Field(
+        "keep",
+        description="What to do with trips that equal an earlier one of the same file in every column: `keep` them, or "
+        "send them to `quarantine`, which reads all trips once more.",
+    )
     max_unknown_zone_fraction: float = Field(
         0.05,
         ge=0,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from whitewater.engines import Device
@@ -30,6 +31,9 @@ class Operations(Protocol):
 
         Each partition leaves one file, named as its first part, in each directory that it has rows for.
         """
+
+    def mark_duplicates(self, partitions: Sequence[Partition], *, folder: Path, workers: Workers) -> list[Partition]:
+        """Return partitions that name, in files in a folder, which trips repeat an earlier one of their raw file."""
 
     def sample(
         self, groups: Sequence[RowGroup], sampling: Sampling, *, device: Device, workers: Workers

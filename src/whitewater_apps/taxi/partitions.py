@@ -19,6 +19,8 @@ UNKNOWN_MONTH = 0
 _TYPES = {name: pa.timestamp("us") if kind == "timestamp" else pa.type_for_alias(kind) for name, kind in KINDS.items()}
 # Of the parts that `standardise` writes, but for the columns that an era lacks; bit i of `issues`: schema.ISSUES[i].
 STANDARDISED = pa.schema({**_TYPES, "issues": pa.int32()})
+# Columns that every era has, and that are seldom equal.
+EVERY_ERA = ("pickup_datetime", "dropoff_datetime", "fare_amount", "tip_amount")
 # Of the files of kept trips; their service is in the path.
 TRIP_SCHEMA = pa.schema({name: type_ for name, type_ in _TYPES.items() if name != "service"})
 

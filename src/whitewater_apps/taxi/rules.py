@@ -36,6 +36,7 @@ def rules(settings: Clean, zones: Zones, catalogue: Sequence[Mapping[str, Any]])
         *_boroughs("pickup", settings.exclude_pickup_boroughs, zones),
         *_boroughs("dropoff", settings.exclude_dropoff_boroughs, zones),
         *_ranges(settings),
+        *([Rule("duplicate", "duplicate", operator.eq, True)] if settings.duplicates == "quarantine" else ()),
     )
 
 

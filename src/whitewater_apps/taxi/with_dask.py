@@ -7,18 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
+from pathlib import Path
 
+import dask
 from dask.delayed import delayed
 
 from whitewater.engines import Device
 from whitewater.engines.workers import Workers
 from whitewater.learn.sample import Sample
+from whitewater.tables import duplicates
 from whitewater.tables import with_dask as tables
 from whitewater.tables.partitions import Partition
 from whitewater.tables.quarantine import write_rejected
 from whitewater.tables.rules import Rule
 from whitewater.tables.with_dask import Frame, Series
 from whitewater_apps.taxi.partitions import (
+    EVERY_ERA,
     FIRST_YEAR,
     LAST_YEAR,
     STANDARDISED,
@@ -40,7 +44,7 @@ def clean(partitions: Sequence[Partition], rules: Sequence[Rule], *, into: DataS
         return Tally()
     trips = tables.read(partitions, STANDARDISED).map_partitions(_flag, rules)
     write = delayed(partial(_write_cleaned, into=into))
-    names = [partition[0].path.name for partition in partitions]
+    names = [partition.name for partition in partitions]
     written = [write(frame, name) for frame, name in zip(trips.to_delayed(), names, strict=True)]
     return sum(workers.compute(*written), Tally())
 
@@ -73,6 +77,14 @@ def _write_cleaned(trips: Frame, name: str, *, into: DataSets) -> Tally:
             origins=into.origins,
         )
     return counts
+
+
+def mark_duplicates(partitions: Sequence[Partition], *, folder: Path, workers: Workers) -> list[Partition]:
+    """Return partitions that name their duplicates; see `operations.Operations`."""
+    backend = dask.config.get("dataframe.backend")
+    hash_rows = partial(tables.hash_rows, columns=EVERY_ERA, backend=backend)
+    take_rows = partial(tables.take_rows, schema=STANDARDISED, backend=backend)
+    return duplicates.mark_duplicates(partitions, duplicates.Search(hash_rows, take_rows, folder), workers)
 
 
 def broken(trips: Frame, rules: Sequence[Rule]) -> Series:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
+from pathlib import Path
 
 import polars as pl
 
@@ -11,11 +12,13 @@ from whitewater.engines import Device
 from whitewater.engines.workers import Workers
 from whitewater.errors import InputError
 from whitewater.learn.sample import Sample
+from whitewater.tables import duplicates
 from whitewater.tables import with_polars as tables
 from whitewater.tables.partitions import Partition, write_table
 from whitewater.tables.quarantine import write_rejected
 from whitewater.tables.rules import Rule
 from whitewater_apps.taxi.partitions import (
+    EVERY_ERA,
     FIRST_YEAR,
     LAST_YEAR,
     STANDARDISED,
@@ -50,7 +53,7 @@ def _clean_partition(partition: Partition, *, rules: Sequence[Rule], into: DataS
         tables.count_rows(trips, "file", "pickup_location_id"),
         tables.count_rows(trips, "file", "dropoff_location_id"),
     )
-    name = partition[0].path.name
+    name = partition.name
     for place in counts.places(kept=True):
         rows = good.filter(_is_at(*place)).select(TRIP_SCHEMA.names).collect()
         write_table(rows.to_arrow().cast(TRIP_SCHEMA), into.trips / directory(*place) / name)
@@ -65,6 +68,13 @@ def _clean_partition(partition: Partition, *, rules: Sequence[Rule], into: DataS
             origins=into.origins,
         )
     return counts
+
+
+def mark_duplicates(partitions: Sequence[Partition], *, folder: Path, workers: Workers) -> list[Partition]:
+    """Return partitions that name their duplicates; see `operations.Operations`."""
+    hash_rows = partial(tables.hash_rows, columns=EVERY_ERA)
+    take_rows = partial(tables.take_rows, schema=STANDARDISED)
+    return duplicates.mark_duplicates(partitions, duplicates.Search(hash_rows, take_rows, folder), workers)
 
 
 def broken(rules: Sequence[Rule]) -> pl.Expr:

@@ -2,15 +2,21 @@
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
 from tests.apps.taxi.pipeline import Results, run_taxi
+from tests.guarantees.running import contents
 from tests.oracle import sql
 from tests.raw_files import TRIP, write_csv, write_parquet, write_zones, yellow_frame
 from tests.real_data import needs_real_data, real_data
-from whitewater.engines import resolve
+from whitewater.engines import Device, resolve
+from whitewater.engines.choose import Engine
+from whitewater.step import Output, Run
+from whitewater_apps.taxi.config import Clean
+from whitewater_apps.taxi.steps.clean import clean
 
 DEVICE = resolve("cpu")
 PUBLISHED = {
@@ -117,6 +123,56 @@ def test_nothing_to_keep_is_a_valid_result(tmp_path: Path) -> None:
     )
     assert results.quality["totals"] == {"rows_in": 3, "rows_out": 0, "quarantined": 3}
     assert len(results.table("hour")) == 0
+
+
+ENGINES: tuple[Engine, ...] = ("local", "dask")
+
+
+def clean_again(month: Results, folder: Path, *, engine: Engine, partition_rows: int, **settings: Any) -> Results:
+    """Clean the standardised trips of a month once more, by an engine in partitions of a size."""
+    folder.mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Device, "partition_rows", partition_rows)
+        clean(
+            Run("taxi", "clean", DEVICE, Clean(**{"minimum_month_share": 0.4, **settings}), engine=engine),
+            standardised=month.folder / "standardised",
+            zones=month.folder / "zones.csv",
+            trips=Output(folder / "trips"),
+            quarantine=Output(folder / "quarantine"),
+            quality=Output(folder / "quality.json"),
+        )
+    return Results(folder)
+
+
+@pytest.mark.parametrize("partition_rows", [2**20, 100])
+def test_engines_leave_the_same_bytes_and_partitions_the_same_trips(
+    month: Results, tmp_path: Path, partition_rows: int
+) -> None:
+    ours, dask = (
+        clean_again(month, tmp_path / engine, engine=engine, partition_rows=partition_rows) for engine in ENGINES
+    )
+    assert contents(ours.folder) == contents(dask.folder)
+    assert ours.quality == month.quality
+    key = ["pickup_datetime", "dropoff_datetime", "fare_amount", "trip_distance"]
+    for data_set in ("trips", "quarantine"):
+        same, before = (getattr(each, data_set)().sort_values(key, ignore_index=True) for each in (ours, month))
+        pd.testing.assert_frame_equal(same, before)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_duplicates_are_quarantined_on_request(tmp_path: Path, engine: Engine) -> None:
+    torn, other = TRIP.replace(",10.0,", ",-10.0,"), TRIP.replace("08:00", "08:01")
+    files = [
+        write_csv(tmp_path / "first.csv", [TRIP, other, TRIP, torn, torn, TRIP]),
+        write_csv(tmp_path / "second.csv", [TRIP]),
+    ]
+    before = run_taxi(files, zones=write_zones(tmp_path / "zones.csv"), folder=tmp_path, device=DEVICE, upto="clean")
+    assert "duplicate" not in [stage["rule"] for stage in before.quality["funnel"]]
+    after = clean_again(before, tmp_path / "again", engine=engine, partition_rows=100, duplicates="quarantine")
+    assert [file["by_reason"].get("duplicate", 0) for file in after.quality["files"]] == [3, 0]
+    assert after.quality["funnel"][-1] == {"rule": "duplicate", "rows": 3}
+    reasons = Counter(tuple(each) for each in after.quarantine()["reasons"])
+    assert reasons == {("duplicate",): 2, ("fare_amount_not_above_0",): 1, ("fare_amount_not_above_0", "duplicate"): 1}
 
 
 @needs_real_data

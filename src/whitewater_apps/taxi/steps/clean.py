@@ -4,6 +4,7 @@ import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
@@ -38,8 +39,11 @@ def clean(
     trips.mkdir()
     quarantine.mkdir()
     partitions = group_parts(parts(standardised, catalogue), rows=run.device.partition_rows)
-    with run.workers() as workers:
-        counts = operations(run.engine).clean(partitions, every, into=into, workers=workers)
+    engine = operations(run.engine)
+    with run.workers() as workers, TemporaryDirectory(dir=quarantine, prefix=".duplicates-") as folder:
+        if run.settings.duplicates == "quarantine":
+            partitions = engine.mark_duplicates(partitions, folder=Path(folder), workers=workers)
+        counts = engine.clean(partitions, every, into=into, workers=workers)
     counts += quarantine_lines(standardised, catalogue, quarantine)
     _check_zones(counts, table, run.settings)
     for data_set in (trips, quarantine):

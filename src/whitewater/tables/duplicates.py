@@ -1,0 +1,112 @@
+"""Rows that repeat an earlier row of their file: found exactly, in bounded memory, whichever engine reads them.
+
+Rows whose hashes of a few columns agree are compared in all their columns. Hashes and such rows lie on disk; memory
+holds about `HASHES` hashes, or `ROWS` rows, at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from whitewater.engines import Array
+from whitewater.engines.workers import Workers
+from whitewater.tables.partitions import Partition
+
+HASHES, ROWS = 2**24, 2**20
+HASH, PLACE = "hash of the row", "place of the row"
+
+
+@dataclass(frozen=True)
+class Search:
+    """How an engine reads a partition, and the folder of what is found; both functions are called by workers.
+
+    ``hash_rows`` returns a uint64 for each row that is the same for equal rows; ``take_rows`` returns all columns of
+    rows at the given positions, and the file of each.
+    """
+
+    hash_rows: Callable[[Partition], Array]
+    take_rows: Callable[[Partition, Array], pa.Table]
+    folder: Path
+
+
+def mark_duplicates(partitions: Sequence[Partition], search: Search, workers: Workers) -> list[Partition]:
+    """Return partitions that name where each has rows that repeat an earlier row of the same file.
+
+    Rows repeat each other when they have the same bits in every column, nulls included; the first one counts as none.
+    """
+    if not partitions:
+        return []
+    numbered = [*enumerate(partitions)]
+    each = [search.folder / f"{number}.npy" for number, _ in numbered]
+    list(workers.map(partial(_write_hashes, search=search), numbered, label="hashes"))
+    np.save(search.folder / "repeated.npy", _repeated([np.load(path, mmap_mode="r") for path in each]))
+    list(workers.map(partial(_write_candidates, search=search), numbered, label="candidates"))
+    for places in _later_rows(search.folder):
+        for number in np.unique(places >> 32):
+            rows = places[places >> 32 == number] & 0xFFFFFFFF
+            np.save(each[number], np.append(np.load(each[number]), rows))
+    return [replace(partition, repeats=path) for partition, path in zip(partitions, each, strict=True)]
+
+
+def _write_hashes(task: tuple[int, Partition], *, search: Search) -> None:
+    number, partition = task
+    np.save(search.folder / f"{number}.npy", search.hash_rows(partition))
+
+
+def _repeated(hashes: Sequence[Array]) -> Array:
+    """Return the hashes that are there more than once, ascending."""
+    found: list[Array] = [np.zeros(0, np.uint64)]
+    for low, high in _ranges(sum(map(len, hashes))):
+        near = np.sort(np.concatenate([each[(low <= each) & (each <= high)] for each in hashes]))
+        found.append(np.unique(near[1:][near[1:] == near[:-1]]))
+    return np.concatenate(found)
+
+
+def _ranges(count: int) -> Iterator[tuple[np.uint64, np.uint64]]:
+    """Cut the hashes into ranges, bounds included, of about `HASHES` of ``count`` hashes."""
+    bounds = [2**64 * number // (count // HASHES + 1) for number in range(count // HASHES + 2)]
+    for low, high in pairwise(bounds):
+        yield np.uint64(low), np.uint64(high - 1)
+
+
+def _write_candidates(task: tuple[int, Partition], *, search: Search) -> None:
+    """Write the rows whose hash is repeated, of equal ones the first; those after it are known to be duplicates."""
+    number, partition = task
+    path = search.folder / f"{number}.npy"
+    hashes, repeated = np.load(path), np.load(search.folder / "repeated.npy", mmap_mode="r")
+    position = np.searchsorted(repeated, hashes)
+    known = position < len(repeated)
+    known[known] = repeated[position[known]] == hashes[known]
+    rows = np.flatnonzero(known)
+    table = search.take_rows(partition, rows)
+    first = _first_places(table.append_column(PLACE, pa.array(rows)))
+    np.save(path, np.setdiff1d(rows, first))
+    places = pa.array(number << 32 | first)
+    candidates = table.take(pa.array(np.searchsorted(rows, first))).append_column(PLACE, places)
+    keyed = candidates.append_column(HASH, pa.array(hashes[first])).sort_by(HASH)
+    pq.write_table(keyed, search.folder / f"{number}.parquet", row_group_size=ROWS // 16)
+
+
+def _later_rows(folder: Path) -> Iterator[Array]:
+    """Yield the places, partition << 32 | row, of candidates that are equal to one at an earlier place."""
+    files = sorted(folder.glob("*.parquet"))
+    hashes = np.sort(pq.read_table(files, columns=[HASH])[HASH].to_numpy())
+    bounds = [*np.unique(hashes[::ROWS]), None]
+    for low, high in pairwise(bounds):
+        below = [] if high is None else [(HASH, "<", high)]
+        near = pq.read_table(files, filters=[(HASH, ">=", low), *below]).drop_columns([HASH])
+        yield np.setdiff1d(near[PLACE].to_numpy(), _first_places(near))
+
+
+def _first_places(table: pa.Table) -> Array:
+    """Return the least place of each set of rows that are equal in all other columns, ascending."""
+    columns = [name for name in table.column_names if name != PLACE]
+    return np.sort(table.group_by(columns).aggregate([(PLACE, "min")])[f"{PLACE}_min"].to_numpy())

@@ -1,0 +1,33 @@
+"""Counts by mask become reasons and a funnel, and the rows on disk must be those that were counted."""
+
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from whitewater.errors import IntegrityError
+from whitewater.tables.conservation import check_written, count_reasons, funnel
+from whitewater.tables.partitions import write_table
+
+REASONS = ("torn", "rare", "short", "dear")
+MASKS = Counter({0b0000: 90, 0b1000: 5, 0b1100: 3, 0b0001: 2})
+
+
+def test_a_row_counts_under_each_of_its_reasons() -> None:
+    counts = count_reasons(MASKS, REASONS)
+    assert counts == {"rows_in": 100, "rows_out": 90, "by_reason": {"torn": 2, "short": 3, "dear": 8}}
+
+
+def test_a_row_leaves_the_funnel_at_its_first_reason_and_rare_ones_are_listed_where_they_are_met() -> None:
+    stages = [("read", 100), ("torn", 98), ("short", 95), ("dear", 90)]
+    assert [(each["rule"], each["rows"]) for each in funnel(MASKS, REASONS, rare={"rare"})] == stages
+    assert [each["rule"] for each in funnel(MASKS, REASONS)] == ["read", *REASONS]
+
+
+def test_a_row_that_is_missing_on_disk_is_an_error(tmp_path: Path) -> None:
+    write_table(pa.table({"a": [1, 2]}), tmp_path / "year=1" / "a.parquet")
+    write_table(pa.table({"a": [3]}), tmp_path / "year=2" / "b.parquet")
+    check_written(tmp_path, 3)
+    with pytest.raises(IntegrityError, match="holds 3 rows where 4 were written"):
+        check_written(tmp_path, 4)

@@ -1,0 +1,101 @@
+"""Duplicates of a file are found exactly, for any partitioning, in either engine, in pieces of bounded size."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from whitewater.engines.workers import Workers, thread_workers
+from whitewater.tables import duplicates, with_dask, with_polars
+from whitewater.tables.duplicates import Search, mark_duplicates
+from whitewater.tables.partitions import Part, Partition, group_parts
+
+SCHEMA = pa.schema({"time": pa.timestamp("us"), "fare": pa.float64(), "zone": pa.int16(), "flag": pa.int8()})
+KEY = ("time", "fare")
+ENGINES: dict[str, dict[str, Any]] = {
+    "polars": {
+        "hash_rows": partial(with_polars.hash_rows, columns=KEY),
+        "take_rows": partial(with_polars.take_rows, schema=SCHEMA),
+    },
+    "pandas": {
+        "hash_rows": partial(with_dask.hash_rows, columns=KEY, backend="pandas"),
+        "take_rows": partial(with_dask.take_rows, schema=SCHEMA, backend="pandas"),
+    },
+}
+
+
+@pytest.fixture
+def workers() -> Iterator[Workers]:
+    with thread_workers(2) as found:
+        yield found
+
+
+def write_parts(folder: Path, *, rows_a_part: int) -> list[Part]:
+    """Write two files of trips of which many are equal in their key, and some in all columns; the second lacks one."""
+    random = np.random.default_rng(1)
+    parts = []
+    for file in range(2):
+        rows = 300
+        time = random.integers(0, 6, rows).astype("datetime64[s]").astype("datetime64[us]")
+        columns = {
+            "time": pa.array(time, mask=random.random(rows) < 0.1),
+            "fare": pa.array(random.choice([1.5, 2.5, -0.0, 0.0], rows), mask=random.random(rows) < 0.1),
+            "zone": pa.array(random.integers(1, 4, rows), pa.int16(), mask=random.random(rows) < 0.2),
+            "flag": pa.array(random.integers(0, 2, rows), pa.int8()),
+        }
+        table = pa.table(columns).drop_columns(["flag"] if file else [])
+        for start in range(0, rows, rows_a_part):
+            path = folder / f"part-{file}-{start:03d}.parquet"
+            piece = table.slice(start, rows_a_part)
+            pq.write_table(piece, path)
+            parts.append(Part(path, file, len(piece)))
+    return parts
+
+
+def expected(parts: Sequence[Part]) -> list[bool]:
+    """Return which rows equal an earlier one of their file, by pandas, with the bits of numbers as what is compared."""
+    tables = [pq.read_table(part.path).to_pandas().assign(file=part.file) for part in parts]
+    rows = pd.concat(tables, ignore_index=True)
+    rows["fare"] = rows["fare"].to_numpy().view("int64")
+    return list(rows.duplicated())
+
+
+def found(partitions: Sequence[Partition], engine: str, folder: Path, workers: Workers) -> list[bool]:
+    folder.mkdir()
+    marked = mark_duplicates(partitions, Search(**ENGINES[engine], folder=folder), workers)
+    return list(np.concatenate([partition.duplicates() for partition in marked]))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("rows", [10_000, 250, 40])
+def test_they_are_those_of_pandas_for_any_partitioning(
+    tmp_path: Path, engine: str, rows: int, workers: Workers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(duplicates, "HASHES", 100)
+    monkeypatch.setattr(duplicates, "ROWS", 16)
+    parts = write_parts(tmp_path, rows_a_part=40)
+    right = expected(parts)
+    assert 100 < sum(right) < 500
+    assert found(group_parts(parts, rows=rows), engine, tmp_path / "found", workers) == right
+
+
+def test_rows_of_one_hash_are_told_apart_by_content(tmp_path: Path, workers: Workers) -> None:
+    parts = write_parts(tmp_path, rows_a_part=100)
+    search = Search(lambda each: np.ones(each.rows, np.uint64), ENGINES["polars"]["take_rows"], tmp_path / "found")
+    search.folder.mkdir()
+    marked = mark_duplicates(group_parts(parts, rows=100), search, workers)
+    assert np.concatenate([each.duplicates() for each in marked]).tolist() == expected(parts)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_none_are_found_where_there_are_none(tmp_path: Path, engine: str, workers: Workers) -> None:
+    pq.write_table(pa.table({"time": pa.array([1, 2], pa.timestamp("us")), "fare": [1.0, 1.0]}), tmp_path / "a.parquet")
+    partitions = group_parts([Part(tmp_path / "a.parquet", 0, 2)], rows=10)
+    assert found(partitions, engine, tmp_path / "found", workers) == [False, False]
+    assert mark_duplicates([], Search(**ENGINES[engine], folder=tmp_path), workers) == []
