@@ -55,7 +55,7 @@ run: $(ENVIRONMENT) ## Run all applications on small generated data, or yours: m
 test: lint ## Lint, then the tests, but for the slow ones
 	$(DEV) $(PYTEST) -m "not slow"
 
-test-slow: .venv/.dev ## The slow tests: notebooks, kills, clusters, one fault after another; CI runs them too
+test-slow: .venv/.dev .venv/.slurm ## The slow tests: notebooks, kills, clusters, one fault after another; CI runs them too
 	$(DEV) $(PYTEST) -m slow
 
 # The locks hold two sets of packages: zarr, SciPy, XGBoost and others dropped Python 3.11.
@@ -135,5 +135,9 @@ endef
 		--reinstall-package xgboost --requirement envs/gpu.lock
 %/.bench: envs/bench.lock pyproject.toml %/.uv
 	$(install)
+# Apart from the others, because Snakemake imports each plugin whenever it starts, and this one imports pandas.
+%/.slurm: envs/slurm.lock %/.uv
+	@$*/bin/uv pip install --quiet --python $*/bin/python --require-hashes --no-deps --target $*/slurm --requirement $<
+	@touch $@
 %/.gpu: envs/gpu.lock pyproject.toml %/.uv
 	$(install)

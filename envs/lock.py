@@ -21,6 +21,8 @@ from packaging.utils import canonicalize_name
 
 FOLDER = Path(__file__).resolve().parent
 LOCKS = ("bootstrap", "cpu", "dev", "bench", "gpu")
+# What its packages need is in each of the others, beside which it is installed.
+BESIDE = "slurm"
 PYTHON = "3.11"  # the oldest supported; the locks are universal and carry markers for the newer ones
 
 # Where conda has each package, under which name, and the recipe that says so; without a channel it comes from PyPI.
@@ -135,12 +137,13 @@ def main() -> None:
     """Write all locks, then the conda files."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--upgrade", action="store_true", help="move to the newest versions that the .in files allow")
-    upgrade = parser.parse_args().upgrade
+    upgrade: bool = parser.parse_args().upgrade
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)
         union = locked_together(scratch, upgrade=upgrade)
         for name in LOCKS:
             write_lock(name, "--upgrade", "--constraints", str(union))
+        write_lock(BESIDE, "--no-deps", *(["--upgrade"] if upgrade else []))
     for name, packages in conda_packages().items():
         write_conda_file(name, packages, locked_versions("gpu" if name.endswith("-gpu") else "cpu"))
 

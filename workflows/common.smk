@@ -19,7 +19,9 @@ from whitewater.io.local_files import files_in
 from whitewater.io.remote import local_path
 from whitewater.workflow import (
     RulesByPath,
+    by_input,
     configuration,
+    cores_by_input,
     shell_prefix,
     state,
     step_digest,
@@ -71,6 +73,11 @@ def engine(wildcards):
     return choose(config, wildcards.device)
 
 
+def workers(wildcards, input):
+    """Return the cores of a job: few for little input, so that other jobs run beside it."""
+    return cores_by_input(input, most=workflow.cores)
+
+
 def gpus(wildcards):
     """Return the GPUs of a job."""
     return int(wildcards.device == "gpu")
@@ -119,8 +126,11 @@ onstart:
     if _device_asked_for == "auto":
         print(describe_auto(config["device"]), file=sys.stderr)
     try:
+        # Where jobs go elsewhere, so does the GPU: each step asks for it.
         require_device(
-            config["device"], attached=Cluster(**config["cluster"]).attached
+            config["device"],
+            attached=Cluster(**config["cluster"]).attached
+            or workflow.non_local_exec,
         )
     except WhitewaterError as error:
         sys.exit(f"{type(error).__name__}: {error}")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -15,11 +17,14 @@ from typing import Any
 from whitewater.application import applications
 from whitewater.code_digest import code_digest
 from whitewater.config.resolve import Source, resolve
+from whitewater.errors import InputError
 from whitewater.io.local_files import files_of, state_of
 from whitewater.io.store import read_json
 from whitewater.script import ONE_THREAD
 
 Wildcards = Any
+# A core for so many bytes that a job reads: small jobs run beside each other.
+BYTES_PER_CORE = 32e6
 
 
 def configuration(workflow: Any, raw: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
@@ -93,6 +98,45 @@ def step_digest(application: str, step: str) -> Callable[[Wildcards], str]:
         return code_digest(f"{package}.steps.{step}", Path(places[0]).parents[package.count(".")])
 
     return lambda wildcards: digest()
+
+
+def by_input(least: int, *, per_core: int = 0, per_gb: int = 0) -> Callable[[Wildcards, Any, int, int], int]:
+    """Return a resource of a rule: ``least``, and more for each core of a job and each GB that it reads.
+
+    Times the attempt: a job that was killed for want of memory or time asks for twice as much when it is tried again.
+    """
+
+    def resource(wildcards: Wildcards, input: Any, threads: int, attempt: int) -> int:
+        gigabytes = bytes_read(input) / 1e9 if per_gb else 0.0
+        return attempt * math.ceil(least + per_core * threads + per_gb * gigabytes)
+
+    return resource
+
+
+def cores_by_input(paths: Any, *, most: int) -> int:
+    """Return the cores of a job, by what it reads; ``most`` before that is there, and of a job that reads no files."""
+    try:
+        return max(1, min(most, math.ceil(bytes_read(paths) / BYTES_PER_CORE))) if paths else most
+    except FileNotFoundError:
+        return most
+
+
+def bytes_read(paths: Any) -> int:
+    """Return the bytes of Snakemake's ``input``: files, folders, and what a file by the name ``inputs`` lists.
+
+    Raises FileNotFoundError, with the path as Snakemake knows it, if an input is not there yet: it asks again later.
+    """
+    total = sum(map(_size, paths))
+    with suppress(InputError):  # the step says what is wrong with it
+        if listed := dict(paths.items()).get("inputs"):
+            total += sum(each.get("bytes", 0) for each in read_json(Path(listed))["files"])
+    return total
+
+
+def _size(path: str) -> int:
+    if not os.path.isdir(path):  # noqa: PTH112, of paths the error would not have the text
+        return os.stat(path).st_size  # noqa: PTH116
+    return sum(each.stat().st_size for each in Path(path).rglob("*") if each.is_file())
 
 
 def watched(names: Callable[[], Iterable[str]]) -> Callable[[Wildcards], list[str]]:

@@ -114,7 +114,11 @@ def test_a_lock_asks_for_what_is_declared(lock: str, extras: list[str]) -> None:
     assert asked == declared(*extras)
 
 
-@pytest.mark.parametrize("lock", ["bootstrap", "dev", "gpu"])
+def test_the_lock_beside_the_others_asks_for_the_plugin_and_its_other_half() -> None:
+    assert requested("slurm") == declared("slurm") - declared() | {"snakemake-executor-plugin-slurm-jobstep"}
+
+
+@pytest.mark.parametrize("lock", ["bootstrap", "dev", "gpu", "slurm"])
 def test_locked_versions_are_not_below_the_declared_bounds(lock: str) -> None:
     text = (ROOT / "envs" / f"{lock}.lock").read_text()
     bounds = {name_of(each): each for each in map(Requirement, everything())}
@@ -131,7 +135,7 @@ def test_every_requirement_has_a_lower_bound() -> None:
 
 
 def test_there_is_an_extra_for_each_application() -> None:
-    assert PROJECT["optional-dependencies"].keys() == {*APPLICATIONS, "gpu", "dev"}
+    assert PROJECT["optional-dependencies"].keys() == {*APPLICATIONS, "gpu", "slurm", "dev"}
 
 
 def test_the_version_is_written_once_and_cited_as_it_is() -> None:

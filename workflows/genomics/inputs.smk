@@ -39,12 +39,10 @@ def second_set(in_store=files_in):
     return of_source(lookup("genomics/project/second", within=config), in_store)
 
 
-def workers(wildcards):
-    """Return the cores of a step: one for a small simulation, so that other applications run beside it, else all."""
-    simulated = lookup("genomics/simulate", within=config)
-    samples = sum(simulated["samples_by_population"].values())
-    bases = simulated["chromosomes"] * simulated["chromosome_length"]
-    return 1 if GENERATED and samples * bases <= 5e10 else workflow.cores
+def ingest_workers(wildcards, input):
+    """Return the cores of `ingest`: all for a store, whose size the files that are watched do not tell."""
+    of_chunks = lookup("genomics/ingest/source", within=config) in {"vcz", "malariagen"}
+    return workflow.cores if of_chunks else workers(wildcards, input)
 
 
 source_files = watched(partial(named_files, of_store))

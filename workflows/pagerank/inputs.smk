@@ -31,13 +31,6 @@ def judgments(wildcards):
     return str(local_path(own) or own) if own else simulated
 
 
-def workers(wildcards):
-    """Return the cores of a step: one for a small simulated web, so that other applications run beside it, else all."""
-    simulated = lookup("pagerank/simulate", within=config)
-    small = simulated["pages"] * simulated["words"] <= 1e6
-    return 1 if GENERATED and small else workflow.cores
-
-
 source_files = watched(named_files)
 # Settings of a simulation stand for its files, which are not there when it fails.
 source = state(

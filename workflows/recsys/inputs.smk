@@ -30,12 +30,6 @@ def named_tables():
     ]
 
 
-def workers(wildcards):
-    """Return the cores of a step: one for a small simulated log, so that other applications run beside it, else all."""
-    small = lookup("recsys/simulate/rows", within=config) <= 100_000
-    return 1 if GENERATED and small else workflow.cores
-
-
 source_files = watched(named_files)
 # Settings of a simulation stand for its files, which are not there when it fails.
 source = state(
