@@ -12,6 +12,7 @@ import platform
 import re
 import shutil
 import socket
+import ssl
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from whitewater.application import Application, applications, in_project, load
 from whitewater.cli.check import Check
+from whitewater.cli.profile import check_profile, read_profile, runs_elsewhere
 from whitewater.config_files import configured
 from whitewater.engines import memory
 from whitewater.engines.choose import Engine, choose
@@ -38,15 +40,18 @@ OLDEST_PYTHON = (3, 11)
 FOLDERS = ("results", "data", "logs")
 LEAST_MEMORY = 1_000_000_000  # on generated data no step took more than 0.6; others run beside it
 LEAST_DISK = 1_000_000_000
+TLS_FIX = "Name the PEM files that the cluster was started with; docs/clusters.md makes new ones."
 CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 
-def run(config: Mapping[str, Any], *, root: Path) -> list[Check]:
+def run(config: Mapping[str, Any], *, root: Path, profile: Path | None = None) -> list[Check]:
     """Try everything that a run with this configuration will need.
 
-    ``root`` is the folder that runs start in, with ``envs/`` in it.
+    ``root`` is the folder that runs start in, with ``envs/`` in it; ``profile`` is that of Snakemake's options.
     """
     device = config["device"]
+    options = read_profile(profile) if profile else {}
+    cluster = Cluster.model_validate(config["cluster"])
     return [
         check_python(),
         check_packages(root / "envs" / f"{device}.lock"),
@@ -54,8 +59,10 @@ def run(config: Mapping[str, Any], *, root: Path) -> list[Check]:
         check_memory(),
         check_disk(root),
         *(check_write_access(root / folder) for folder in FOLDERS),
-        check_gpu(needed=device == "gpu"),
-        check_scheduler(Cluster.model_validate(config["cluster"]), choose(config, device)),
+        check_gpu(needed=device == "gpu" and not cluster.attached and not runs_elsewhere(options)),
+        *(check_profile(profile, options, device=device) if profile else ()),
+        *([check_tls(cluster.tls)] if cluster.tls else ()),
+        check_scheduler(cluster, choose(config, device)),
         *(
             check_sources(application, config[name], downloads=root / "data" / name)
             for name, application in applications([name for name in in_project(root) if name in config]).items()
@@ -229,7 +236,7 @@ def check_gpu(*, needed: bool) -> Check:
     if problem is None:
         return Check("GPU and driver", "ok", ", ".join(_gpu_names()))
     if not needed:
-        return Check("GPU and driver", "skip", "absent, not needed for device=cpu")
+        return Check("GPU and driver", "skip", "absent, and not needed here")
     fix = "Install the NVIDIA driver and the packages of envs/gpu.lock, or use --config device=cpu."
     return Check("GPU and driver", "fail", problem, fix)
 
@@ -245,6 +252,28 @@ def _gpu_names() -> list[str]:
         driver.cuDeviceGetName(name, len(name), device)
         names.append(name.value.decode())
     return names
+
+
+def check_tls(tls: Mapping[str, str]) -> Check:
+    """Read the files of TLS, by their keys in `cluster`, as a connection would."""
+    for name, file in tls.items():
+        if problem := _unreadable(file):
+            return Check("files of TLS", "fail", f"cluster.{name}, {file}: {problem}", TLS_FIX)
+    try:
+        context = ssl.create_default_context(cafile=tls["tls_ca_file"])
+        context.load_cert_chain(tls["tls_cert"], tls["tls_key"])
+    except ssl.SSLError as error:
+        found = f"{', '.join(tls.values())}: {error.reason or error}"
+        return Check("files of TLS", "fail", f"not the certificates and key of a cluster, {found}", TLS_FIX)
+    return Check("files of TLS", "ok", ", ".join(tls.values()))
+
+
+def _unreadable(file: str) -> str | None:
+    try:
+        Path(file).read_bytes()
+    except OSError as error:
+        return error.strerror
+    return None
 
 
 def check_scheduler(settings: Cluster, engine: Engine) -> Check:
@@ -280,7 +309,8 @@ def main(arguments: list[str]) -> int:
     # The lines tell what went wrong: clients of buckets would log it, too, with tracebacks.
     logging.getLogger().addHandler(logging.NullHandler())
     try:
-        checks = run(configured(root, options.configfile, device=options.device), root=root)
+        profile = options.workflow_profile or next((path for path in [Path("profiles/default")] if path.exists()), None)
+        checks = run(configured(root, options.configfile, device=options.device), root=root, profile=profile)
     except ConfigError as error:
         checks = [Check("configuration", "fail", str(error), "Correct these keys; docs/configuration.md lists all.")]
     if options.json:
@@ -297,6 +327,7 @@ def _parser() -> argparse.ArgumentParser:
         "--device", choices=["cpu", "gpu", "auto"], help="check for this device, not the configured one"
     )
     parser.add_argument("--configfile", type=Path, nargs="+", default=[], help="as Snakemake's: over those in config/")
+    parser.add_argument("--workflow-profile", type=Path, help="as Snakemake's, such as profiles/slurm")
     return parser
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy
 import pytest
+from distributed import Security
 
 from tests.library.tiny_application import TINY
 from whitewater.cli import doctor
@@ -139,6 +140,35 @@ def test_scheduler_to_attach_to_that_answers_passes() -> None:
         check = doctor.check_scheduler(Cluster(kind="attach", address=here.scheduler_address), "dask")
     assert check.status == "ok"
     assert "workers: 1" in check.found
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """A cluster's certificate, which is its own authority, and its key; and another key."""
+    folder = tmp_path_factory.mktemp("certificates")
+    for number in (1, 2):
+        made = Security.temporary()
+        (folder / f"cert{number}.pem").write_text(made.tls_ca_file)
+        (folder / f"key{number}.pem").write_text(made.tls_client_key)
+    (folder / "text.pem").write_text("no certificate")
+    return {path.stem: str(path) for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("cert", "key", "status", "found"),
+    [
+        ("cert1", "key1", "ok", "cert1.pem"),
+        ("cert1", "key2", "fail", "MISMATCH"),
+        ("text", "key1", "fail", "not the certificates"),
+        ("cert1", "absent", "fail", "cluster.tls_key, absent.pem: No such file"),
+        ("folder", "key1", "fail", "cluster.tls_cert, .: Is a directory"),
+    ],
+)
+def test_files_of_tls_are_read(certificates: dict[str, str], cert: str, key: str, status: str, found: str) -> None:
+    files = certificates | {"absent": "absent.pem", "folder": "."}
+    check = doctor.check_tls({"tls_ca_file": files["cert1"], "tls_cert": files[cert], "tls_key": files[key]})
+    assert (check.status, found in check.found) == (status, True), check.found
+    assert status == "ok" or "docs/clusters.md" in check.fix
 
 
 def test_json_is_a_list_of_checks_and_the_status_counts_failures(

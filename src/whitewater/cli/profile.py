@@ -1,0 +1,93 @@
+"""What a profile of Snakemake asks of this machine: a plugin, SLURM, conda, Apptainer. `whitewater doctor` tries it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from whitewater.cli.check import Check
+from whitewater.config_files import read_source
+
+BUILT_IN = ("local", "dryrun", "touch")
+SLURM_COMMANDS = ("sbatch", "srun", "squeue", "scontrol", "sinfo", "scancel")
+ANSWER_SECONDS = 20
+# What installs the command of each way to deploy software.
+DEPLOYMENT = {"conda": "Miniforge", "apptainer": "Apptainer"}
+
+
+def read_profile(folder: Path) -> Mapping[str, Any]:
+    """Return the options of a profile by their long names.
+
+    Raises ConfigError if there is none, or it is not YAML.
+    """
+    values = read_source(folder / "config.yaml").values
+    return {name.replace("_", "-"): value for name, value in values.items()}
+
+
+def runs_elsewhere(options: Mapping[str, Any]) -> bool:
+    """Return whether jobs run on other machines than this one."""
+    return options.get("executor", "local") not in BUILT_IN
+
+
+def check_profile(folder: Path, options: Mapping[str, Any], *, device: str) -> Iterator[Check]:
+    """Try what a profile asks for."""
+    if runs_elsewhere(options):
+        yield check_plugin(str(options["executor"]))
+    if options.get("executor") == "slurm":
+        yield check_slurm(device=device)
+    asked = options.get("software-deployment-method", options.get("sdm", []))
+    for method in [asked] if isinstance(asked, str) else asked:
+        if method in DEPLOYMENT:
+            file = folder / "config.yaml"
+            yield check_command(method, fix=f"Install {DEPLOYMENT[method]}, or remove `{method}` from {file}.")
+
+
+def check_plugin(executor: str) -> Check:
+    """Look for the plugin of Snakemake that takes jobs elsewhere."""
+    package = f"snakemake-executor-plugin-{executor}"
+    if find_spec(package.replace("-", "_")):
+        return Check("executor plugin", "ok", package)
+    fix = (
+        f"Install it beside Snakemake: pip install {package}; envs/dev.lock has the version that was tried with SLURM."
+    )
+    return Check("executor plugin", "fail", f"{package} is not installed", fix)
+
+
+def check_slurm(*, device: str) -> Check:
+    """Ask SLURM for its partitions, and on a GPU run for GPUs in them."""
+    if missing := [name for name in SLURM_COMMANDS if shutil.which(name) is None]:
+        fix = "Start runs on a login node of the cluster, where SLURM's commands are on the PATH."
+        return Check("SLURM", "fail", f"not on the PATH: {', '.join(missing)}", fix)
+    try:
+        said = subprocess.run(
+            ["sinfo", "--noheader", "--format=%P %a %D %G"],
+            capture_output=True, text=True, timeout=ANSWER_SECONDS, check=True,
+        ).stdout  # fmt: skip
+    except subprocess.TimeoutExpired:
+        fix = "See whether its controller runs: scontrol ping"
+        return Check("SLURM", "fail", f"sinfo did not answer within {ANSWER_SECONDS} s", fix)
+    except subprocess.CalledProcessError as error:
+        last = error.stderr.strip().rpartition("\n")[2]
+        return Check("SLURM", "fail", last, "See whether its controller runs: scontrol ping")
+    up = [fields for fields in map(str.split, said.splitlines()) if fields[1] == "up"]
+    if not up:
+        return Check("SLURM", "fail", "no partition is up", "See why: sinfo --list-reasons")
+    if device == "gpu" and not any("gpu" in fields[3] for fields in up):
+        fix = "Ask for a partition that has some, `default-resources: slurm_partition=...`, or set device to cpu."
+        return Check("SLURM", "fail", "no partition that is up has GPUs", fix)
+    return Check("SLURM", "ok", ", ".join(f"{name}: {nodes} nodes" for name, _, nodes, _ in up))
+
+
+def check_command(name: str, *, fix: str) -> Check:
+    """Start a command that the profile asks for."""
+    path = shutil.which(name)
+    if path is None:
+        return Check(name, "fail", "not on the PATH", fix)
+    said = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
+    if said.returncode:
+        return Check(name, "fail", f"{path} --version fails: {said.stderr.strip()}", fix)
+    return Check(name, "ok", said.stdout.strip())
