@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -289,6 +290,18 @@ def leftovers(clone: Clone) -> list[str]:
     """Return the hidden files and directories that a run should have removed: unfinished outputs, signs of life."""
     found = [path for top in ("data", "logs", "results") for path in (clone / top).rglob(".*")]
     return sorted(str(path.relative_to(clone.folder)) for path in found if not KEPT.fullmatch(path.name))
+
+
+def of_documentation(heading: str) -> list[str]:
+    """Return the commands below a heading of docs/clusters.md, in which lines that end with a backslash go on."""
+    section = (ROOT / "docs/clusters.md").read_text().split(f"## {heading}\n")[1].split("\n## ")[0]
+    return re.findall(r"^    (?! )(.*)$", section.replace("\\\n        ", ""), re.MULTILINE)
+
+
+def make_certificate(clone: Clone) -> None:
+    """Make a certificate and its key as docs/clusters.md says."""
+    for command in of_documentation("Several machines")[:2]:
+        subprocess.run(shlex.split(command), cwd=clone.folder, check=True, capture_output=True)
 
 
 def listed(*paths: Path) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """A cluster that was started once serves the steps of all applications, and changes none of their results."""
 
 import os
+import shlex
 import sys
 import time
 from collections.abc import Iterator
@@ -9,9 +10,19 @@ from urllib.request import urlopen
 
 import psutil
 import pytest
-from distributed import Client, Security
+from distributed import Client
 
-from tests.guarantees.running import Clone, Ended, Running, eventually, leftovers, own_source, sha256
+from tests.guarantees.running import (
+    Clone,
+    Ended,
+    Running,
+    eventually,
+    leftovers,
+    make_certificate,
+    of_documentation,
+    own_source,
+    sha256,
+)  # fmt: skip
 
 FILE = ".whitewater/cluster.json"
 USE = f"cluster={{scheduler_file: {FILE}}}"
@@ -223,15 +234,19 @@ def test_a_cluster_lives_on_this_machine_alone_until_it_is_stopped(fresh: Clone)
 
 
 @pytest.mark.slow
-def test_with_certificates_those_get_in_who_have_one(alone: Clone) -> None:
-    made = Security.temporary()
-    (alone / "cert.pem").write_text(made.tls_ca_file)
-    (alone / "key.pem").write_text(made.tls_client_key)
-    start(alone, "--workers", "1", "--tls-ca-file", "cert.pem", "--tls-cert", "cert.pem", "--tls-key", "key.pem")
-    assert alone.json(FILE)["address"].startswith("tls://")
-    assert cluster(alone, "status").status == 0
+def test_with_certificates_a_worker_joins_from_another_address_and_those_get_in_who_have_one(alone: Clone) -> None:
+    make_certificate(alone)
+    *_, first, second = of_documentation("Several machines")
+    first, second = first.replace("10.0.0.1", "127.0.0.1"), second.replace("10.0.0.2", "127.0.0.2")
+    ended = alone.start(*shlex.split(first.replace("--workers 4", "--workers 1"))).ended()
+    assert ended.status == 0, ended.terminal
+    alone.start(*shlex.split(second.replace("--nworkers 4", "--nworkers 1")))
+    eventually(lambda: "workers    2" in cluster(alone, "status").terminal, what="the second worker")
+    assert alone.json(FILE)["address"].startswith("tls://127.0.0.1:")
+    assert "tls://127.0.0.2:" in cluster(alone, "status").terminal
     ended = tips(alone, tls_ca_file="cert.pem", tls_cert="cert.pem", tls_key="key.pem")
     assert ended.status == 0, ended.terminal
+    assert alone.json("logs/tips.json")["facts"]["workers"]["count"] == 2
     assert tips(alone).message.startswith("InputError: ")
 
 
