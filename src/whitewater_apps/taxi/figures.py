@@ -37,16 +37,12 @@ HOURS = np.arange(24)
 _WITHIN_SCALE = 0.98
 NO_ZONE = "no zone known"
 _BOROUGHS = {
-    look.name: look
-    for look in (
-        Look("Manhattan", style.BLUE, "o"),
-        Look("Brooklyn", style.VERMILION, "s"),
-        Look("Queens", style.GREEN, "^"),
-        Look("Bronx", style.PURPLE, "D"),
-        Look("Staten Island", style.SKY_BLUE, "v"),
-        Look("EWR", style.ORANGE, "P"),
+    name: Look(name, color, mark)
+    for name, color, mark in (
+        ("Manhattan", style.BLUE, "o"), ("Brooklyn", style.VERMILION, "s"), ("Queens", style.GREEN, "^"),
+        ("Bronx", style.PURPLE, "D"), ("Staten Island", style.SKY_BLUE, "v"), ("EWR", style.ORANGE, "P"),
     )
-}
+}  # fmt: skip
 _OTHER_BOROUGH = Look("other", style.GREY, "X")
 _LONGEST_NAME = 30
 _ROW = 0.235
@@ -193,12 +189,11 @@ def tip_fraction_by_borough(table: pd.DataFrame, *, minimum_trips: int) -> Figur
     ``table`` is `tips_by_borough`: a row for each service and borough; a null borough is that of trips without a zone.
     Boroughs with fewer than ``minimum_trips`` trips with a recorded tip are left out.
     """
-    services = _single_services(table.assign(borough=table["borough"].fillna(NO_ZONE)))
-    few = any((rows["trips"] < minimum_trips).any() for rows in services.values())
+    borough = table["borough"].fillna(NO_ZONE)
+    places = table.assign(borough=borough, label=borough)
+    few = any((rows["trips"] < minimum_trips).any() for rows in _single_services(places).values())
     notes = [f"Left out: boroughs with fewer than {minimum_trips} such trips."] if few else []
-    ranked = {service: _ranked(rows, minimum_trips) for service, rows in services.items()}
-    labels = {service: rows["borough"].tolist() for service, rows in ranked.items()}
-    return _rankings(table, ranked, labels, services, what="borough", notes=notes, minimum_trips=minimum_trips)
+    return _rankings(table, places, what="borough", notes=notes, minimum_trips=minimum_trips)
 
 
 @style.styled
@@ -209,21 +204,13 @@ def tip_fraction_by_zone(table: pd.DataFrame, *, zones: int, minimum_trips: int)
     zone. So many ``zones`` are shown for each service; those with fewer than ``minimum_trips`` trips with a recorded
     tip are left out.
     """
-    named = table.assign(borough=table["borough"].fillna(NO_ZONE))
-    known = _single_services(named[table["location_id"].notna()])
-    ranked = {service: _ranked(rows, minimum_trips) for service, rows in known.items()}
+    known = table[table["location_id"].notna()]
+    places = known.assign(borough=known["borough"].fillna(NO_ZONE), label=_zone_names(known))
     notes = [
         f"At most {zones} zones of each service: the largest means of those with at least {minimum_trips} such trips."
     ]
     notes += _without(table, "location_id", "zone")
-    shown = {service: rows.head(zones) for service, rows in ranked.items()}
-    labels = {service: _zone_names(rows) for service, rows in shown.items()}
-    return _rankings(table, shown, labels, known, what="taxi zone", notes=notes, minimum_trips=minimum_trips)
-
-
-def _ranked(rows: pd.DataFrame, minimum_trips: int) -> pd.DataFrame:
-    """Return the rows with enough trips, the largest mean first; ties keep the order of the table."""
-    return rows[rows["trips"] >= minimum_trips].sort_values("mean", ascending=False, kind="stable")
+    return _rankings(table, places, what="taxi zone", notes=notes, minimum_trips=minimum_trips, most=zones)
 
 
 def _zone_names(rows: pd.DataFrame) -> list[str]:
@@ -234,17 +221,24 @@ def _zone_names(rows: pd.DataFrame) -> list[str]:
 
 def _rankings(
     table: pd.DataFrame,
-    ranked: Mapping[str, pd.DataFrame],
-    labels: Mapping[str, Sequence[str]],
-    everything: Mapping[str, pd.DataFrame],
+    places: pd.DataFrame,
     *,
     what: str,
     notes: Sequence[str],
     minimum_trips: int,
+    most: int | None = None,
 ) -> Figure:
-    """Draw a ranking for each service that has any, side by side; of zones with a legend of their boroughs."""
-    title = f"Tips by {what} of pickup"
-    ranked = {service: rows for service, rows in ranked.items() if len(rows)}
+    """Draw the ``most`` places with the largest means of each service, side by side; zones with a legend of boroughs.
+
+    ``places`` are the rows of ``table`` that have a place, and its ``label``.
+    """
+    title, services = f"Tips by {what} of pickup", _single_services(places)
+    ranked = {
+        # Ties keep the order of the table.
+        service: rows[rows["trips"] >= minimum_trips].sort_values("mean", ascending=False, kind="stable").iloc[:most]
+        for service, rows in services.items()
+        if (rows["trips"] >= minimum_trips).any()
+    }
     if not ranked:
         few = f"No place of pickup is known of {minimum_trips} or more trips with a recorded tip."
         return style.explained(title, few if _single_services(table) else NOTHING)
@@ -253,14 +247,14 @@ def _rankings(
     width, height = 9.0 if len(ranked) == 1 else 5.2 * len(ranked), 1.2 + _ROW * max(rows, 4) + 0.35 * legend
     figure, body = style.titled(width, height, title=title, subtitle=subtitle, notes=notes)
     panels = body.subplots(1, len(ranked), squeeze=False)[0]
-    for axes, (service, places) in zip(panels, ranked.items(), strict=True):
-        mean = _overall_mean(everything[service])
+    for axes, (service, best) in zip(panels, ranked.items(), strict=True):
+        mean = _overall_mean(services[service])
         axes.axvline(mean, color=style.GREY, linestyle="--", linewidth=1)
-        sample = f"mean {style.percent(mean)}, {_sample_size(everything[service])}"
+        sample = f"mean {style.percent(mean)}, {_sample_size(services[service])}"
         axes.set_title(f"{LOOKS[service].name}\n{sample}", pad=16)
-        _draw_ranking(axes, places, labels[service], rows=rows)
+        _draw_ranking(axes, best, rows=rows)
     if legend:
-        shown = {borough for places in ranked.values() for borough in places["borough"]}
+        shown = {borough for best in ranked.values() for borough in best["borough"]}
         entries = [look.entry() for borough, look in _BOROUGHS.items() if borough in shown]
         if others := sorted(shown - set(_BOROUGHS)):
             entries.append(_OTHER_BOROUGH.entry(label=", ".join(others)))
@@ -268,7 +262,7 @@ def _rankings(
     return figure
 
 
-def _draw_ranking(axes: Axes, places: pd.DataFrame, labels: Sequence[str], *, rows: int) -> None:
+def _draw_ranking(axes: Axes, places: pd.DataFrame, *, rows: int) -> None:
     position = np.arange(len(places))
     for borough in places["borough"].unique():
         look, here = _BOROUGHS.get(borough, _OTHER_BOROUGH), (places["borough"] == borough).to_numpy()
@@ -278,7 +272,7 @@ def _draw_ranking(axes: Axes, places: pd.DataFrame, labels: Sequence[str], *, ro
     for where, trips in enumerate(places["trips"].tolist()):
         shapes.write_at_right(axes, style.count(int(trips)), where)
     shapes.write_beside(axes, "trips", (1, 1), (4, 2), coords="axes fraction")
-    axes.set_yticks(position, list(map(style.drawable, labels)))
+    axes.set_yticks(position, list(map(style.drawable, places["label"])))
     axes.set(ylim=(rows - 0.4, -0.6), xlabel=MEASURE)
     axes.grid(visible=False, axis="y")
     shapes.in_percent(axes.xaxis)
