@@ -8,8 +8,8 @@ change a result.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,14 +17,16 @@ from typing import TYPE_CHECKING, Any
 from whitewater.engines import Device
 from whitewater.errors import InputError
 from whitewater.features.dataset import Dataset, Span, spans
-from whitewater.features.operator import Applying, Fitted, Fitting, Statistic
-from whitewater.features.plan import Learnt, Origin, Plan, evaluate
+from whitewater.features.lessons import Lesson, Material
+from whitewater.features.operator import Fitted, Fitting, Statistic
+from whitewater.features.plan import Plan
 
 if TYPE_CHECKING:
+    from whitewater.engines.choose import Engine
     from whitewater.engines.workers import Workers
     from whitewater.step import Run
-    from whitewater.tables.columns import Block
 
+Results = Callable[["Sequence[Lesson]", "Material", "Workers"], "Iterable[tuple[Lesson, Fitted | Statistic]]"]
 logger = logging.getLogger(__name__)
 # Rows of a span: enough for a statistic to be worth its combination with the next one's.
 SPAN_ROWS = 1 << 22
@@ -32,50 +34,24 @@ SPAN_ROWS = 1 << 22
 ROW_BYTES = 24
 
 
-@dataclass(frozen=True)
-class Lesson:
-    """A statistic to learn for a stage."""
-
-    stage: int
-    statistic: Statistic
-
-
-@dataclass(frozen=True)
-class Material:
-    """What the lessons of a pass have in common."""
-
-    plan: Plan
-    learnt: Learnt
-    dataset: Dataset
-    fitting: Fitting
-
-    def columns(self, lesson: Lesson) -> list[str]:
-        """Return the columns of the data that a lesson reads."""
-        return self.plan.data_columns(self.wanted(lesson), training=True)
-
-    def wanted(self, lesson: Lesson) -> dict[str, Origin]:
-        """Return the columns that a lesson observes, and where each comes from."""
-        origins = self.plan.stages[lesson.stage].origins
-        return {name: origins.get(name) for name in lesson.statistic.columns}
-
-    def blocks(self, lesson: Lesson, span: Span) -> Iterator[Block]:
-        """Yield what a lesson observes; columns that operators make are made as they are in training."""
-        applying = Applying(self.fitting.device, training=True)
-        for part in span:
-            read = partial(self.dataset.read, part, device=applying.device)
-            yield evaluate(self.plan, self.learnt, read, self.wanted(lesson), applying)
-
-
 def learn(
-    plan: Plan, dataset: Dataset, *, run: Run[Any], workers: Workers, scratch: Path, memory_share: float
+    plan: Plan,
+    dataset: Dataset,
+    *,
+    run: Run[Any],
+    workers: Workers,
+    scratch: Path,
+    memory_share: float,
 ) -> tuple[Plan, tuple[Mapping[str, Fitted], ...]]:
     """Fit all stages; return the plan with what is known of its columns now, and what each stage learnt.
 
     What is learnt at a time may take ``memory_share`` of the available memory; for more there is the folder
-    ``scratch``. Raises InputError if there are no rows, and ResourceError if blocks do not fit into memory.
+    ``scratch``. Raises InputError if there are no rows, ResourceError if blocks do not fit into memory, and ConfigError
+    if an operator has no body for the engine.
     """
     if not dataset.rows:
         raise InputError("there are no rows to learn from. Check the source of the data.")
+    observed = _bodies(run.engine, plan)
     forecast(plan, dataset, run.device, workers)
     learnt: list[dict[str, Fitted] | None] = [None] * len(plan.stages)
     while phase := _next_phase(plan, learnt):
@@ -86,7 +62,7 @@ def learn(
             # What is learnt is on the host, whatever the device.
             share = memory_share * workers.room_for_a_task(Device(), tasks=len(lessons))
             material = Material(plan, learnt, dataset, Fitting(run.device, int(share), scratch))
-            results = list(_results(_longest_first(lessons, material), material, workers))
+            results = list(observed(_longest_first(lessons, material), material, workers))
             found |= {
                 (lesson.stage, lesson.statistic.name): each for lesson, each in results if isinstance(each, Fitted)
             }
@@ -97,6 +73,16 @@ def learn(
             learnt[stage] = {name: found[stage, name] for name in names}
         plan = plan.described(learnt)
     return plan, tuple(each or {} for each in learnt)
+
+
+def _bodies(engine: Engine, plan: Plan) -> Results:
+    """Return what learns by the engine, which refuses operators that it has no bodies of."""
+    if engine == "local":
+        return _results
+    from whitewater.features import with_dask
+
+    with_dask.refuse(plan)
+    return with_dask.learn
 
 
 def _next_phase(plan: Plan, learnt: list[dict[str, Fitted] | None]) -> list[Lesson]:

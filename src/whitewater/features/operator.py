@@ -28,7 +28,9 @@ from whitewater.errors import ConfigError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from whitewater.engines.choose import Engine
     from whitewater.engines.device import Device
+    from whitewater.features.frames import Frame, Series
     from whitewater.features.schema import Field
     from whitewater.tables.columns import Block
 
@@ -132,6 +134,7 @@ class Applying:
 
     device: Device
     training: bool = False
+    engine: Engine = "local"
 
 
 class Fitted:
@@ -160,6 +163,18 @@ class Statistic(ABC):
     @abstractmethod
     def combine(self, parts: Sequence[Any], fitting: Fitting) -> Fitted | Statistic:
         """Return what was learnt from all parts, which come in the order of the data, or what needs another pass."""
+
+
+class FromCells(ABC):
+    """A statistic that the engine dask learns from sums of integers: no order or partition of the rows changes them."""
+
+    @abstractmethod
+    def cells(self, frame: Frame, device: Device) -> Frame:
+        """Return keys of a frame's rows, columns named ``key_...``, and what of them is summed: integers."""
+
+    @abstractmethod
+    def learn(self, cells: pa.Table) -> Fitted:
+        """Return what was learnt, from the sums of all rows by their keys, in any order."""
 
 
 class Operator(Section, ABC):
@@ -210,6 +225,15 @@ class Operator(Section, ABC):
 
         ``inputs`` are all that the operator was given or, where none is mixed with others, some of them.
         """
+
+    def transform_frame(
+        self, inputs: Inputs, frame: Frame, fitted: Mapping[str, Fitted], applying: Applying
+    ) -> Mapping[str, Series]:
+        """Return `transform` for a frame of pandas or cuDF, by what both have: the body of the engine dask.
+
+        An operator that has none is refused there, as all are that are given lists.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no body for frames")
 
     @abstractmethod
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:

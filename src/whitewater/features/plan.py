@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from whitewater.errors import ConfigError, IntegrityError
 from whitewater.features.operator import Applied, Inputs, Joined, Node, Operator, Picked, Source
@@ -19,7 +19,8 @@ Origin = int | None
 """Where a column comes from: the number of the stage that makes it, or None for the data."""
 Learnt = Sequence[Mapping[str, "Fitted"] | None]
 """What each stage of a plan learnt, by names of statistics; None where it is not fitted yet."""
-Read = Callable[[Sequence[str]], "Block"]
+Read = Callable[[Sequence[str]], Mapping[str, Any]]
+Transform = Callable[[Operator, Inputs, Any, Mapping[str, "Fitted"], "Applying"], Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -319,11 +320,26 @@ def _refuse_repeated(names: Sequence[str], *, what: str) -> None:
         raise ConfigError(f"{what} more than one column called {', '.join(repeated)}. Give it each column once.")
 
 
-def evaluate(plan: Plan, learnt: Learnt, read: Read, wanted: Mapping[str, Origin], applying: Applying) -> Block:
+def _transform(
+    operator: Operator, inputs: Inputs, given: Block, fitted: Mapping[str, Fitted], applying: Applying
+) -> Block:
+    return operator.transform(inputs, given, fitted, applying)
+
+
+def evaluate(
+    plan: Plan,
+    learnt: Learnt,
+    read: Read,
+    wanted: Mapping[str, Origin],
+    applying: Applying,
+    *,
+    transform: Transform = _transform,
+) -> Any:
     """Return columns that the data has or a stage makes, of some rows.
 
     Columns are made one after the other, and each is let go after its last use, so that few are there at a time besides
     the results. ``read`` returns columns of the data by their names, ``wanted`` tells where each column comes from.
+    Columns are those of a block, or, with a ``transform`` for them, of a frame.
     Raises IntegrityError if a stage makes other columns, or of other rows, than it says.
     """
     made: dict[tuple[Origin, str], Column] = {}
@@ -339,7 +355,7 @@ def evaluate(plan: Plan, learnt: Learnt, read: Read, wanted: Mapping[str, Origin
         for key in [key for key in made if key not in kept and last[key] <= place]:
             del made[key]
         stage = plan.stages[number]
-        columns = stage.operator.transform(share.inputs, given, learnt[number] or {}, applying)
+        columns = transform(stage.operator, share.inputs, given, learnt[number] or {}, applying)
         _check(stage, share, given, columns)
         made |= {(number, name): each for name, each in columns.items() if (number, name) in used}
         del given, columns

@@ -28,8 +28,11 @@ from whitewater.tables.columns import moved
 from whitewater.tables.parquet.writing import write_columns
 
 if TYPE_CHECKING:
+    import dask.dataframe as dd
+
     from whitewater.engines.device import Array
     from whitewater.engines.workers import Workers
+    from whitewater.features.with_dask import Results
     from whitewater.step import Run
     from whitewater.tables.columns import Block
 
@@ -93,11 +96,16 @@ class Transformation:
     def prepare(self, dataset: Dataset, *, run: Run[Any], workers: Workers, training: bool) -> dict[str, Any]:
         """Check a dataset; return what `part_block` needs besides a part."""
         self.check(dataset.schema, training=training)
+        applying = Applying(run.device, training, run.engine)
+        if run.engine == "dask":
+            self._by_frames(dataset, applying)  # which refuses operators without bodies
         self._forecast(dataset, run.device, workers)
-        return {"transformation": self, "dataset": dataset, "applying": Applying(run.device, training)}
+        return {"transformation": self, "dataset": dataset, "applying": applying}
 
     def part_block(self, part: Part, dataset: Dataset, applying: Applying) -> Block:
         """Return the results for a part of a dataset."""
+        if applying.engine == "dask":
+            return self._by_frames(dataset, applying).of_part(part, dataset)
         carried = self._carried(dataset.schema)
         types = {name: dataset.schema[name].type for name in carried}
         types |= {name: self.plan.schema[name].type for name in self.columns(training=applying.training)}
@@ -106,6 +114,22 @@ class Transformation:
             return self._given(dataset.read(part, names, applying.device), types, applying)
 
         return self._evaluate(read, carried, applying)
+
+    def frames(self, dataset: Dataset, applying: Applying) -> dd.DataFrame:
+        """Return the results as a Dask DataFrame, of pandas or cuDF, in the order of the rows."""
+        self.check(dataset.schema, training=applying.training)
+        return self._by_frames(dataset, applying).of_dataset(dataset)
+
+    def _by_frames(self, dataset: Dataset, applying: Applying) -> Results:
+        from whitewater.features import with_dask
+
+        with_dask.refuse(self.plan)
+        own, carried = self.columns(training=applying.training), self._carried(dataset.schema)
+        given = [self.plan.schema[name] for name in own]
+        given += [dataset.schema[name] for name in carried if name not in own]
+        return with_dask.Results(
+            self.plan, self.learnt, tuple(given), self.fields(dataset.schema), self.seconds, applying
+        )
 
     def _given(self, block: Block, types: Mapping[str, pa.DataType], applying: Applying) -> Block:
         """Return columns as they were when the workflow was fitted. Raises InputError if they cannot be."""
@@ -116,7 +140,9 @@ class Transformation:
         return found
 
     def _evaluate(self, read: Read, carried: Sequence[str], applying: Applying) -> Block:
-        return evaluate(self.plan, self.learnt, read, {**self.plan.outputs, **dict.fromkeys(carried)}, applying)
+        wanted = {**self.plan.outputs, **dict.fromkeys(carried)}
+        made: Block = evaluate(self.plan, self.learnt, read, wanted, applying)
+        return made
 
     def _carried(self, schema: Schema) -> list[str]:
         return [name for name in self.carried if name in schema.names]

@@ -18,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Self
 
-from whitewater.engines import resolve
+from whitewater.engines import Device, resolve
 from whitewater.errors import ConfigError
 from whitewater.features.config import Fit
 from whitewater.features.dataset import Dataset
@@ -35,7 +35,7 @@ from whitewater.tables.columns import Categories, Lists, Numbers
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from whitewater.engines.device import Device
+    from whitewater.engines.choose import Engine
     from whitewater.engines.workers import Workers
 
 
@@ -45,8 +45,8 @@ class Workflow:
     ``features`` are a graph, or names of columns of the data. ``carry`` are columns of the data that go along unchanged
     where the data have them, such as the label, which serving lacks.
 
-    Results do not depend on ``threads`` (by default all cores), nor on ``device`` (by default the CPU) but for the last
-    digits of floats.
+    Results do not depend on ``threads`` (by default all cores), nor on ``device`` (by default the CPU) and ``engine``
+    (by default the kernels for one machine, else Dask DataFrame) but for the last digits of floats.
     """
 
     def __init__(self, features: Node | Selection, *, carry: Sequence[str] = ()) -> None:
@@ -71,14 +71,16 @@ class Workflow:
         """The columns of the results, without those that are carried along."""
         return Schema(self.fitted.plan.output_fields())
 
-    def fit(self, dataset: Any, *, threads: int | None = None, device: Device | None = None) -> Self:
+    def fit(
+        self, dataset: Any, *, threads: int | None = None, device: Device | None = None, engine: Engine = "local"
+    ) -> Self:
         """Learn from a dataset, or from what can be one.
 
-        Raises ConfigError if the features cannot be made of these columns; InputError if there are no rows, or a file
-        is damaged; ResourceError if row groups, or what is learnt, do not fit into memory.
+        Raises ConfigError if the features cannot be made of these columns, or by this engine; InputError if there are
+        no rows, or a file is damaged; ResourceError if row groups, or what is learnt, do not fit into memory.
         """
-        run = _run("fit", threads, device)
-        with run.workers() as workers, TemporaryDirectory(prefix="whitewater-") as scratch:
+        run = _run("fit", threads, device, engine)
+        with run.workers(small=run.device == Device()) as workers, TemporaryDirectory(prefix="whitewater-") as scratch:
             self.fit_on(as_dataset(dataset), run=run, workers=workers, scratch=Path(scratch))
         return self
 
@@ -102,7 +104,13 @@ class Workflow:
         self._fitted = Transformation(plan, learnt, self._carried, dataset.seconds)
 
     def transform(
-        self, data: Any, *, training: bool = False, threads: int | None = None, device: Device | None = None
+        self,
+        data: Any,
+        *,
+        training: bool = False,
+        threads: int | None = None,
+        device: Device | None = None,
+        engine: Engine = "local",
     ) -> Any:
         """Make the features of data: a dataset or what can be one, whose results are a table of Arrow, or a block.
 
@@ -114,8 +122,8 @@ class Workflow:
             return self.fitted.block(data, Applying(device or resolve("cpu"), training))
         import pyarrow as pa
 
-        run, dataset = _run("transform", threads, device), as_dataset(data)
-        with run.workers() as workers:
+        run, dataset = _run("transform", threads, device, engine), as_dataset(data)
+        with run.workers(small=run.device == Device()) as workers:
             tables = list(self.fitted.tables(dataset, run=run, workers=workers, training=training))
         if tables:
             return pa.concat_tables(tables)
@@ -182,7 +190,8 @@ def _is_block(data: Any) -> bool:
     return isinstance(data, Mapping) and all(isinstance(each, (Numbers, Categories, Lists)) for each in data.values())
 
 
-def _run(step: str, threads: int | None, device: Device | None) -> Run[Fit]:
+def _run(step: str, threads: int | None, device: Device | None, engine: Engine = "local") -> Run[Fit]:
     if threads is not None and threads < 1:
         raise ConfigError(f"threads is {threads}; give 1 or more, or None for all cores.")
-    return Run("features", step, device or resolve("cpu"), Fit(), threads or len(os.sched_getaffinity(0)))
+    threads = threads or len(os.sched_getaffinity(0))
+    return Run("features", step, device or resolve("cpu"), Fit(), threads, engine=engine)

@@ -12,16 +12,21 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from whitewater.engines import Device, resolve
-from whitewater.features.operators.moments import Moments, grouped_moments, moments_of
+from whitewater.features.operators.moments import Moments, grouped_moments
 
 CPU = resolve("cpu")
 Floats = npt.NDArray[np.float64]
 
 
+def moments_of(values: Floats, device: Device = CPU) -> Moments:
+    """Return the moments of one group."""
+    return grouped_moments(device.to_device(np.zeros(len(values), np.int32)), device.to_device(values), 1, device)
+
+
 def merged(values: Floats, cuts: list[int], device: Device = CPU) -> Moments:
     """Return the moments of values in parts."""
     parts = np.split(values, sorted(cut % (len(values) + 1) for cut in cuts))
-    return reduce(Moments.merged, (moments_of(device.to_device(part), device) for part in parts), Moments.none())
+    return reduce(Moments.merged, (moments_of(part, device) for part in parts), Moments.none())
 
 
 def exact(values: Floats) -> tuple[Fraction, float]:
@@ -55,13 +60,11 @@ def test_moments_do_not_depend_on_the_parts_nor_on_the_offset(
 def test_equal_values_have_no_variance_at_all(value: float, rows: int, cuts: list[int]) -> None:
     values = np.full(rows, value)
     assert merged(values, cuts).variance()[0] == 0
-    groups = np.zeros(rows, np.int32)
-    assert grouped_moments(groups, values, 1, CPU).merged(moments_of(values, CPU)).variance()[0] == 0
 
 
 def test_no_values_are_no_moments_and_change_none() -> None:
-    none = moments_of(np.array([np.nan, np.nan]), CPU)
-    some = moments_of(np.array([1.0, np.nan, 3.0]), CPU)
+    none = moments_of(np.array([np.nan, np.nan]))
+    some = moments_of(np.array([1.0, np.nan, 3.0]))
     assert np.isnan(none.variance()[0])
     for both in (none.merged(some), some.merged(none)):
         assert (both.count[0], both.mean[0], both.variance()[0]) == (2, 2.0, 1.0)
@@ -69,7 +72,7 @@ def test_no_values_are_no_moments_and_change_none() -> None:
 
 
 def test_infinite_values_show_in_the_extremes_only() -> None:
-    found = moments_of(np.array([1.0, np.inf, 3.0, -np.inf]), CPU)
+    found = moments_of(np.array([1.0, np.inf, 3.0, -np.inf]))
     assert (found.count[0], found.mean[0], found.deviation[0]) == (2, 2.0, 2.0)
     assert (found.minimum[0], found.maximum[0]) == (-np.inf, np.inf)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -146,7 +147,7 @@ def test_a_table_of_another_form_is_refused(tmp_path: Path) -> None:
     past = learnt(PastMean(target="clicked"), log_of(50, seed=10, days=5), ("city",), scratch=tmp_path)
     fitted = past.fitted["city"]
     table = fitted.tables()["categories"]
-    emptied = table.set_column(2, "periods", table["periods"].combine_chunks().take([1, 0, *range(2, len(table))]))
-    for changed in (table.drop_columns(["sums"]), table.drop_columns(["null_rows"]), emptied):
+    shortened = table.set_column(2, "periods", pc.list_slice(table["periods"].combine_chunks(), 1))
+    for changed in (table.drop_columns(["sums"]), table.drop_columns(["null_rows"]), shortened):
         with pytest.raises(IntegrityError, match="Fit again"):
             past.operator.restore(("city",), fitted.facts(), {"categories": changed})

@@ -12,23 +12,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from whitewater.engines.device import Device
 from whitewater.errors import ConfigError, IntegrityError
 from whitewater.features.categories.byte_strings import ByteStrings
 from whitewater.features.categories.ids import category_type, is_list, scalar
 from whitewater.features.categories.kernels import HEAD_BYTES, write_parts
 from whitewater.features.categories.values import CategoryCounter, CategoryTable, as_categories
+from whitewater.features.frames import any_known, frame_of, is_integer, keys_of, look_up
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
-from whitewater.tables.categories import factorize
+from whitewater.tables.arrow_columns import column_of
+from whitewater.tables.categories import count_codes, factorize
 from whitewater.tables.columns import Categories
 
 if TYPE_CHECKING:
-    from whitewater.engines.device import Array, Device
+    from whitewater.engines.device import Array
+    from whitewater.features.frames import Frame, Series
     from whitewater.features.operator import Row
     from whitewater.features.schema import Field
     from whitewater.tables.columns import Block
@@ -111,6 +116,43 @@ class Grouping:
         return cls(of[0] if len(of) == 1 else tuple(of), tuple(known[kind] for kind in kinds))
 
 
+class CategoryFrame:
+    """Finds the rows of frames among distinct categories, an Arrow array of string, binary or int64 without nulls.
+
+    It is made when a frame is first looked up; another process makes its own.
+    """
+
+    def __init__(self, values: pa.Array) -> None:
+        self.values = values
+        self._lock = Lock()
+        self._made: Frame = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CategoryFrame, (self.values,)
+
+    def places(self, keys: Frame, device: Device) -> Series:
+        """Return the position of each row's keys among the values, null where they are none of them."""
+        with self._lock:
+            if self._made is None:
+                self._made = frame_of(pa.table(self._columns(keys)), type(keys))
+        return look_up(keys, self._made, device=device)
+
+    def _columns(self, keys: Frame) -> dict[str, Any]:
+        names = list(keys.columns)
+        parts = [self.values] if len(names) == 1 else split(self.values, len(names))
+        columns = dict(zip(names, parts, strict=True))
+        for name, part in columns.items():
+            if part.null_count == len(part):  # of any type
+                columns[name] = pa.nulls(len(part), pa.int64() if is_integer(keys[name]) else pa.string())
+        return {**columns, "number": np.arange(len(self.values))}
+
+
+def categories_of_keys(keys: pa.Table, count: int) -> Categories:
+    """Return the categories of rows of ``count`` keys, as `whitewater.features.frames.keys_of` names them."""
+    columns = [as_categories(column_of(keys[f"key_{place}"]), Device()) for place in range(count)]
+    return columns[0] if count == 1 else combine(columns, Device())
+
+
 @dataclass(frozen=True)
 class Grouped:
     """Rows by group: row *i* is in ``groups[codes[i]]``.
@@ -147,9 +189,15 @@ class Groups:
 
     def add(self, column: Categories, device: Device) -> Grouped:
         """Return the rows by group."""
-        codes, groups = self._distinct(self.number(column.dictionary))
+        # A dictionary may have values that no row has.
+        there = np.flatnonzero(device.to_host(count_codes(column.codes, len(column.dictionary), device)))
+        values = column.dictionary
+        codes, groups = self._distinct(
+            self.number(values if len(there) == len(values) else values.take(to_arrow(there)))
+        )
         # The code of null, -1, takes the last one.
-        of_code = np.append(codes + 1, NULL_GROUP).astype(np.int32)
+        of_code = np.full(len(values) + 1, NULL_GROUP, np.int32)
+        of_code[there] = codes + 1
         return Grouped(device.xp.take(device.to_device(of_code), column.codes), np.concatenate(([NULL_GROUP], groups)))
 
     def _distinct(self, numbers: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -184,6 +232,7 @@ class GroupTable:
         self.unseen = len(values) + 1
         self.values = values
         self._table = CategoryTable(values)
+        self._frame = CategoryFrame(values)
 
     def __len__(self) -> int:
         """How many categories there are, without null."""
@@ -193,6 +242,13 @@ class GroupTable:
         """Return the groups, int64, of the entries of a dictionary, and then of null, so that code -1 takes that."""
         found = self._table.look_up(dictionary)
         return np.append(np.where(found < 0, self.unseen, found + 1), NULL_GROUP)
+
+    def groups_of_frame(self, frame: Frame, device: Device) -> Array:
+        """Return the group of each row of a frame, int64 (rows,), on the device."""
+        keys = keys_of(frame, self.grouping.columns)
+        places = self._frame.places(keys, device)
+        found: Array = (places + 1).fillna(self.unseen).astype("int64").where(any_known(keys), NULL_GROUP).values
+        return found
 
     def group_of_row(self) -> Callable[[Row], int]:
         """Return what tells the group of one row."""
@@ -280,6 +336,26 @@ def combine(columns: Sequence[Categories], device: Device) -> Categories:
     codes = xp.where(some, key, -1).astype(np.int32)
     dictionaries = [column.dictionary for column in columns]
     return Categories(codes, _joined(dictionaries, [device.to_host(place) for place in places]))
+
+
+def split(combinations: pa.Array, count: int) -> list[pa.Array]:
+    """Return the values of the so many columns of which binary combinations are, of string or int64."""
+    data, offsets = ByteStrings.of(combinations).spans
+    places, columns = offsets[:-1].copy(), []
+    for _ in range(count):
+        kinds = data[places]
+        some = np.flatnonzero(kinds != _NULL)
+        begins = places[some] + HEAD_BYTES
+        sizes = np.zeros(len(some), np.int64)
+        for byte in range(_LENGTH_BYTES):
+            sizes += data[begins - _LENGTH_BYTES + byte].astype(np.int64) << (8 * byte)
+        ends = np.append(0, np.cumsum(sizes))
+        source = np.arange(ends[-1]) + np.repeat(begins - ends[:-1], sizes)
+        values = ByteStrings(data[source], ends).as_arrow(pa.int64() if (kinds == _INTEGER).any() else pa.string())
+        columns.append(values.take(pa.array(np.cumsum(kinds != _NULL) - 1, mask=kinds == _NULL)))
+        places += 1
+        places[some] = begins + sizes
+    return columns
 
 
 def _joined(dictionaries: Sequence[pa.Array], places: Sequence[Array]) -> pa.Array:

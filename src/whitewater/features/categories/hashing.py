@@ -18,6 +18,7 @@ import xxhash
 from whitewater.engines.kernel import uint64
 from whitewater.features.categories.byte_strings import ByteStrings
 from whitewater.features.categories.values import as_integers
+from whitewater.features.frames import Text
 from whitewater.tables.columns import Categories, Column
 from whitewater.tables.hashing import FACTOR_1, FACTOR_2, hash_int64, mixed
 
@@ -73,7 +74,7 @@ def row_hash_one(values: Sequence[str | int | bytes | None], seed: int) -> int:
     return state
 
 
-def row_hash(columns: Sequence[Column], seed: int, device: Device) -> Array:
+def row_hash(columns: Sequence[Column | Text], seed: int, device: Device) -> Array:
     """Return a hash of each row, which depends on the values, their order and the seed, and on nothing else.
 
     Hashes are uint64 (rows,), on the device. Columns are of categories or integers; an integer is the same in either,
@@ -81,7 +82,7 @@ def row_hash(columns: Sequence[Column], seed: int, device: Device) -> Array:
 
     Raises ConfigError if a column is of floats or lists.
     """
-    hashes = [_value_hashes(column, seed, device) for column in columns]
+    hashes = [value_hashes(column, seed, device) for column in columns]
     rows, xp = len(columns[0]), device.xp
     found: Array = xp.empty(rows, np.uint64)
     for start in range(0, rows, device.slice_rows):
@@ -93,9 +94,12 @@ def row_hash(columns: Sequence[Column], seed: int, device: Device) -> Array:
     return found
 
 
-def _value_hashes(column: Column, seed: int, device: Device) -> Callable[[int, int], Array]:
+def value_hashes(column: Column | Text, seed: int, device: Device) -> Callable[[int, int], Array]:
     """Return a function from a slice of rows to the hashes of their values."""
     xp, null = device.xp, np.uint64(_null(seed))
+    if isinstance(column, Text):
+        of_rows = column.hashes(seed, int(null))
+        return lambda start, stop: of_rows[start:stop]
     if isinstance(column, Categories):
         table = device.to_device(np.append(hash_values(column.dictionary, seed), null))
         return lambda start, stop: xp.take(table, column.codes[start:stop])

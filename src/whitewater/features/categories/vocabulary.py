@@ -23,6 +23,7 @@ import pyarrow as pa
 from whitewater.engines import memory
 from whitewater.errors import InputError, IntegrityError
 from whitewater.features.categories.byte_strings import LARGE
+from whitewater.features.categories.groups import CategoryFrame
 from whitewater.features.categories.hashing import hash_value, hash_values
 from whitewater.features.categories.values import CategoryTable
 from whitewater.features.operator import Fitted
@@ -67,7 +68,7 @@ class Vocabulary(Fitted):
     def __init__(self, about: VocabularyFacts, values: pa.Array, counts: Integers) -> None:
         self.about, self.values, self.counts = about, values, counts
         self.kind = _KINDS[about.kind]
-        self._table = CategoryTable(values)
+        self._table, self.frame = CategoryTable(values), CategoryFrame(values)
 
     def facts(self) -> dict[str, Any]:
         own = {each.name: getattr(self.about, each.name) for each in fields(self.about)}

@@ -19,29 +19,36 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from whitewater.engines.device import Device
 from whitewater.errors import IntegrityError, ResourceError
 from whitewater.features.categories.groups import (
     Grouped,
     Grouping,
     Groups,
     GroupTable,
+    categories_of_keys,
     enlarge,
     name_of,
     read_categories,
     read_numbers,
     table_of,
 )
-from whitewater.features.operator import Fitted, Operator, Statistic
+from whitewater.features.categories.hashing import hash_values
+from whitewater.features.frames import column_of, keys_of, series_of
+from whitewater.features.operator import Fitted, FromCells, Operator, Statistic
 from whitewater.features.operators.by_column import number_fields
 from whitewater.features.schema import Field
+from whitewater.tables.arrow_arrays import to_arrow
 from whitewater.tables.columns import Numbers
 
 if TYPE_CHECKING:
-    from whitewater.engines.device import Array, Device
+    from whitewater.engines.device import Array
+    from whitewater.features.frames import Frame, Series
     from whitewater.features.operator import Applying, Fitting, Inputs, Row, RowFunction, Value
-    from whitewater.tables.columns import Block, Categories
+    from whitewater.tables.columns import Block
 
 logger = logging.getLogger(__name__)
+Integers = npt.NDArray[np.int64]
 # Tables up to this size wait in memory: those of a thousand parts of the data are 4 GB.
 WAITING_BYTES = 1 << 22
 # The memory by this is for the table of a part while it is gathered: tables grow by doubling, and are then copied.
@@ -60,12 +67,20 @@ class ByCategory(Operator):
         """Return the columns that come out for the column or combination of that name, and their types."""
 
     @abstractmethod
-    def gathering(self, grouping: Grouping) -> Gathering:
+    def gathering(self, grouping: Grouping) -> GatheringOfRows:
         """Return an empty table of what is learnt."""
 
     @abstractmethod
     def learnt(self, grouping: Grouping, table: pa.Table) -> LearntByCategory:
         """Return what was learnt, from the table of all of the data."""
+
+    @abstractmethod
+    def cells(self, block: Block, exponents: Sequence[int], device: Device) -> dict[str, Any]:
+        """Return what besides its category is a key of each row, and what is summed: `FromCells.cells`.
+
+        ``block`` has the dependencies; numbers are summed as `whitewater.features.frames.halves`, times 2 to the power
+        of their exponents.
+        """
 
     def of_rows(self, block: Block, applying: Applying) -> Array | None:
         """Return what besides its categories must be known of each row, integers (rows,) on the device."""
@@ -103,8 +118,22 @@ class ByCategory(Operator):
         for name in map(name_of, inputs):
             learnt = cast("LearntByCategory", fitted[name])
             categories = learnt.lookup.grouping.categories(block, applying.device)
-            numbers = learnt.numbers(categories, of_rows, applying)
+            groups = learnt.lookup.groups(categories.dictionary)
+            numbers = learnt.numbers(categories.codes, groups, of_rows, applying)
             made |= zip(self.columns_of(name), map(Numbers, numbers), strict=True)
+        return made
+
+    def transform_frame(
+        self, inputs: Inputs, frame: Frame, fitted: Mapping[str, Fitted], applying: Applying
+    ) -> dict[str, Series]:
+        others = self.dependencies(fitting=False, training=applying.training)
+        of_rows = self.of_rows({name: column_of(frame[name]) for name in others}, applying)
+        made: dict[str, Series] = {}
+        for name in map(name_of, inputs):
+            learnt = cast("LearntByCategory", fitted[name])
+            groups = learnt.lookup.groups_of_frame(frame, applying.device)
+            numbers = learnt.numbers(groups, None, of_rows, applying)
+            made |= zip(self.columns_of(name), (series_of(Numbers(each), frame) for each in numbers), strict=True)
         return made
 
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
@@ -172,12 +201,22 @@ class GatheringOfRows(Gathering):
         self.grow()
         self.add_rows(here, block, device)
 
+    def add_cells(self, cells: pa.Table, exponents: Sequence[int]) -> None:
+        """Add the sums by key of what `GroupStatistic.cells` gave."""
+        here = self.groups.add(categories_of_keys(cells, len(self._grouping.columns)), Device())
+        self.grow()
+        self.add_sums(here.groups[here.codes], cells, exponents)
+
+    @abstractmethod
+    def add_sums(self, groups: Integers, cells: pa.Table, exponents: Sequence[int]) -> None:
+        """Add the sums of `ByCategory.cells`, each of a group."""
+
     @abstractmethod
     def add_rows(self, here: Grouped, block: Block, device: Device) -> None:
         """Add the rows of a block, which are in these groups."""
 
 
-class CategoryStatistic(Statistic):
+class CategoryStatistic(Statistic, FromCells):
     """What is learnt of categories, from the tables of the parts of the data."""
 
     @abstractmethod
@@ -230,12 +269,27 @@ class GroupStatistic(CategoryStatistic):
 
     grouping: Grouping
     operator: ByCategory
+    # Of each of the operator's numbers, the power of 2 by which it is multiplied to be summed as `halves`.
+    exponents: tuple[int, ...] = ()
 
-    def gathering(self) -> Gathering:
+    def gathering(self) -> GatheringOfRows:
         return self.operator.gathering(self.grouping)
 
     def learnt(self, table: pa.Table) -> Fitted:
-        return self.operator.learnt(self.grouping, table)
+        return self.operator.learnt(self.grouping, _in_order(table))
+
+    def cells(self, frame: Frame, device: Device) -> Frame:
+        sums = self.operator.cells({name: column_of(frame[name]) for name in self._others}, self.exponents, device)
+        return keys_of(frame, self.grouping.columns).assign(**sums)
+
+    def learn(self, cells: pa.Table) -> Fitted:
+        gathering = self.gathering()
+        gathering.add_cells(cells, self.exponents)
+        return self.learnt(gathering.table())
+
+    @property
+    def _others(self) -> tuple[str, ...]:
+        return self.operator.dependencies(fitting=True, training=True)
 
     def refuse(self, gathering: Gathering, fitting: Fitting, *, merged: float) -> None:
         raise ResourceError(
@@ -259,12 +313,23 @@ class LearntByCategory(Fitted):
         return {TABLE: self._table}
 
     @abstractmethod
-    def numbers(self, categories: Categories, of_rows: Array | None, applying: Applying) -> Sequence[Array]:
-        """Return the numbers of rows, arrays (rows,) on the device."""
+    def numbers(
+        self, codes: Array, groups: Integers | None, of_rows: Array | None, applying: Applying
+    ) -> Sequence[Array]:
+        """Return the numbers of rows, arrays (rows,) on the device.
+
+        A row's group is ``groups[code]``, that of null being the last one; or the code itself, where these are None.
+        """
 
     @abstractmethod
     def numbers_of_row(self) -> Callable[[Row], Sequence[Value]]:
         """Return `numbers` of one row, in serving; null is None."""
+
+
+def _in_order(table: pa.Table) -> pa.Table:
+    """Return a table of groups, null first, in an order that depends on its categories only: that of their hashes."""
+    values = read_categories(table)
+    return table.take(to_arrow(np.append(0, 1 + np.argsort(hash_values(values, 0)))))
 
 
 def spread(numbers: Any, codes: Array, device: Device) -> Array:

@@ -17,11 +17,13 @@ import pyarrow as pa
 
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.features.categories.values import as_floats
+from whitewater.features.frames import column_of, series_of
 from whitewater.features.operator import Applying, Fitted, Operator, Row, RowFunction
 from whitewater.tables.columns import Numbers
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device
+    from whitewater.features.frames import Frame, Series
     from whitewater.features.operator import Inputs
     from whitewater.features.schema import Field
     from whitewater.tables.columns import Block, Column
@@ -68,7 +70,18 @@ class ByColumn(Operator):
         return compute
 
 
-class ByNumber(ByColumn):
+class OnArrays(Operator):
+    """Does the same to arrays of a block and of a frame: NumPy's of pandas, CuPy's of cuDF."""
+
+    def transform_frame(
+        self, inputs: Inputs, frame: Frame, fitted: Mapping[str, Fitted], applying: Applying
+    ) -> dict[str, Series]:
+        block = {name: column_of(frame[name]) for name in column_names(inputs)}
+        made = self.transform(inputs, block, fitted, applying)
+        return {name: series_of(column, frame) for name, column in made.items()}
+
+
+class ByNumber(OnArrays, ByColumn):
     """Makes numbers of numbers, one by one; null stays null."""
 
     def given(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:

@@ -18,13 +18,14 @@ from whitewater.engines import memory
 from whitewater.errors import ConfigError, InputError
 from whitewater.features.categories.groups import (
     NULL_GROUP,
+    categories_of_keys,
     combine,
     combine_one,
     name_of,
     read_categories,
     read_numbers,
 )
-from whitewater.features.categories.hashing import hash_value, hash_values, row_hash, row_hash_one
+from whitewater.features.categories.hashing import hash_value, hash_values, row_hash, row_hash_one, value_hashes
 from whitewater.features.categories.ids import (
     TAG,
     category_type,
@@ -44,16 +45,18 @@ from whitewater.features.categories.vocabulary import (
     VocabularyFacts,
     restore_vocabulary,
 )
-from whitewater.features.operator import Fitting, Operator, Statistic
+from whitewater.features.frames import any_known, column_of, keys_of, series_of, table_of
+from whitewater.features.operator import Fitting, FromCells, Operator, Statistic
 from whitewater.features.operators.by_category import CategoryStatistic, Gathering
-from whitewater.features.operators.by_column import ByColumn
+from whitewater.features.operators.by_column import ByColumn, column_names
 from whitewater.features.schema import Field
-from whitewater.tables.arrow_arrays import to_arrow
+from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 from whitewater.tables.categories import count_codes
 from whitewater.tables.columns import Block, Column, Lists, Numbers
 
 if TYPE_CHECKING:
-    from whitewater.engines.device import Device
+    from whitewater.engines.device import Array, Device
+    from whitewater.features.frames import Frame, Series
     from whitewater.features.operator import Applying, Fitted, Inputs, Row, RowFunction, Value
 
 Given = str | tuple[str, ...] | tuple[int, ...]
@@ -147,6 +150,17 @@ class Categorify(Operator):
                 )  # fmt: skip
         return made
 
+    def transform_frame(
+        self, inputs: Inputs, frame: Frame, fitted: Mapping[str, Fitted], applying: Applying
+    ) -> dict[str, Series]:
+        made = {}
+        for group in self._groups(inputs):
+            vocabulary = cast("Vocabulary", fitted[group.name])
+            for name, columns in group.columns_of.items():
+                ids = _ids_of_keys(keys_of(frame, columns), vocabulary, applying.device)
+                made[name] = ids.astype(np.dtype(id_type(vocabulary.about.cardinality)).name)
+        return made
+
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
         functions = [each for group in self._groups(inputs) for each in _row_functions(group, fitted)]
 
@@ -230,6 +244,25 @@ def _row_functions(group: Group, fitted: Mapping[str, Fitted]) -> list[tuple[str
     return [(name, of_combination if group.combined else of_column(name)) for name in group.outputs]
 
 
+def _ids_of_keys(keys: Frame, vocabulary: Vocabulary, device: Device) -> Series:
+    """Return the id of each row of keys: by a left join with the vocabulary, or by hash."""
+    about, unseen = vocabulary.about, cast("Any", OUT_OF_VOCABULARY)
+    if about.num_buckets > 1:
+        buckets = (_hashes_of_keys(keys, device) % np.uint64(about.num_buckets)).astype(np.int64)
+        unseen = series_of(Numbers(buckets + OUT_OF_VOCABULARY), keys)
+    ids = (vocabulary.frame.places(keys, device) + about.first).fillna(unseen).astype("int64")
+    return ids.where(any_known(keys), NULL)
+
+
+def _hashes_of_keys(keys: Frame, device: Device) -> Array:
+    """Return hashes, uint64 (rows,): of combinations on the host, because no device has their bytes."""
+    if len(keys.columns) == 1:
+        return value_hashes(column_of(keys["key_0"]), SEED, device)(0, len(keys))
+    categories = categories_of_keys(table_of(keys), len(keys.columns))
+    hashes = np.append(hash_values(categories.dictionary, SEED), np.uint64(0))
+    return device.to_device(hashes[categories.codes])
+
+
 def _given(group: Group, given: Given, kind: pa.DataType, num_buckets: int) -> Vocabulary:
     """Return a given vocabulary, with counts of 0.
 
@@ -277,6 +310,18 @@ class HashBucket(ByColumn):
 
         return ids_of_rows(column, buckets, null=self.num_buckets, cardinality=self.num_buckets + 1, device=device)
 
+    def transform_frame(
+        self, inputs: Inputs, frame: Frame, fitted: Mapping[str, Fitted], applying: Applying
+    ) -> dict[str, Series]:
+        made, xp, type_ = {}, applying.device.xp, id_type(self.num_buckets + 1)
+        for name in column_names(inputs):
+            keys = keys_of(frame, [name])
+            hashes = value_hashes(column_of(keys["key_0"]), SEED, applying.device)(0, len(keys))
+            buckets = (hashes % np.uint64(self.num_buckets)).astype(type_)
+            known = any_known(keys).astype("bool").values
+            made[name] = series_of(Numbers(xp.where(known, buckets, self.num_buckets).astype(type_)), keys)
+        return made
+
     def value(self, name: str, fitted: Fitted | None) -> Callable[[Any], Any]:
         def bucket(value: Value) -> Value:
             if isinstance(value, list | tuple):
@@ -318,6 +363,16 @@ class HashedCross(Operator):
             made[name] = Numbers((hashes % np.uint64(self.num_buckets)).astype(id_type(self.num_buckets)))
         return made
 
+    def transform_frame(
+        self, inputs: Inputs, frame: Frame, fitted: Mapping[str, Fitted], applying: Applying
+    ) -> dict[str, Series]:
+        made, type_ = {}, id_type(self.num_buckets)
+        for name, cross in _crosses(inputs).items():
+            keys = keys_of(frame, cross)
+            hashes = row_hash([column_of(keys[each]) for each in list(keys.columns)], SEED, applying.device)
+            made[name] = series_of(Numbers((hashes % np.uint64(self.num_buckets)).astype(type_)), keys)
+        return made
+
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
         crosses = _crosses(inputs)
 
@@ -352,9 +407,14 @@ class Group:
     combined: bool
 
     @property
+    def columns_of(self) -> dict[str, tuple[str, ...]]:
+        """The columns whose values become each column of ids."""
+        return {self.name: self.columns} if self.combined else {name: (name,) for name in self.columns}
+
+    @property
     def outputs(self) -> tuple[str, ...]:
         """The columns of ids."""
-        return (self.name,) if self.combined else self.columns
+        return tuple(self.columns_of)
 
     def column(self, output: str, block: Block, device: Device) -> Column:
         """Return the values that become the ids of a column."""
@@ -370,6 +430,24 @@ class Group:
             rows: Integers = device.to_host(count_codes(categories.codes, len(categories.dictionary), device))
             yield categories.dictionary, rows, len(categories) - int(rows.sum())
 
+    def cells(self, frame: Frame) -> Frame:
+        """Return the keys of a frame's rows, of all columns of ids, each being one row of its values."""
+        if self.combined:
+            return keys_of(frame, self.columns).assign(**{ROWS: 1})
+        values = keys_of(frame, self.columns)
+        if len(self.columns) > 1:
+            values = values.melt(value_vars=list(values.columns), value_name="value")[["value"]]
+            values = values.rename(columns={"value": "key_0"})
+        return values.assign(**{ROWS: 1})
+
+    def counted_cells(self, cells: pa.Table) -> tuple[pa.Array, Integers, int]:
+        """Return `counted` of the sums of cells."""
+        found = categories_of_keys(cells, cells.num_columns - 1)
+        rows = np.zeros(len(found.dictionary) + 1, np.int64)
+        # The code of null, -1, takes the last one.
+        np.add.at(rows, found.codes, to_numpy(cells[ROWS]))
+        return found.dictionary, rows[:-1], int(rows[-1])
+
 
 class RowsOfValues(Gathering):
     """How many rows have each value, and how many are null."""
@@ -379,13 +457,20 @@ class RowsOfValues(Gathering):
         self._group = group
 
     def add(self, block: Block, device: Device) -> None:
-        for values, rows, nulls in self._group.counted(block, device):
-            # A dictionary may have values that no row has, and others twice.
-            there = np.flatnonzero(rows)
-            groups = self.groups.number(values if len(there) == len(values) else values.take(to_arrow(there)))
-            self.grow()
-            np.add.at(self.totals[ROWS], groups, rows[there])
-            self.totals[ROWS][NULL_GROUP] += nulls
+        for counted in self._group.counted(block, device):
+            self._add(*counted)
+
+    def add_cells(self, cells: pa.Table) -> None:
+        """Add the sums by key of what `LearntVocabulary.cells` gave."""
+        self._add(*self._group.counted_cells(cells))
+
+    def _add(self, values: pa.Array, rows: Integers, nulls: int) -> None:
+        # A dictionary may have values that no row has, and others twice.
+        there = np.flatnonzero(rows)
+        groups = self.groups.number(values if len(there) == len(values) else values.take(to_arrow(there)))
+        self.grow()
+        np.add.at(self.totals[ROWS], groups, rows[there])
+        self.totals[ROWS][NULL_GROUP] += nulls
 
 
 @dataclass(frozen=True)
@@ -403,6 +488,14 @@ class LearntVocabulary(CategoryStatistic):
 
     def gathering(self) -> RowsOfValues:
         return RowsOfValues(self.group, self.kind)
+
+    def cells(self, frame: Frame, device: Device) -> Frame:
+        return self.group.cells(frame)
+
+    def learn(self, cells: pa.Table) -> Vocabulary:
+        gathering = self.gathering()
+        gathering.add_cells(cells)
+        return self.learnt(gathering.table())
 
     def learnt(self, table: pa.Table) -> Vocabulary:
         values, rows = read_categories(table), read_numbers(table, [ROWS])[ROWS].astype(np.int64)
@@ -425,7 +518,7 @@ class LearntVocabulary(CategoryStatistic):
 
 
 @dataclass(frozen=True)
-class GivenVocabulary(Statistic):
+class GivenVocabulary(Statistic, FromCells):
     """How often the values of a given vocabulary occur."""
 
     group: Group
@@ -433,17 +526,28 @@ class GivenVocabulary(Statistic):
 
     def observe(self, blocks: Iterator[Block], fitting: Fitting) -> Integers:
         """Return the rows of each value, then those of others, then of null: int64 (values + 2,)."""
-        total = np.zeros(self.given.about.values + 2, np.int64)
-        for block in blocks:
-            for values, rows, nulls in self.group.counted(block, fitting.device):
-                places = self.given.places(values)
-                np.add.at(total, np.where(places < 0, self.given.about.values, places), rows)
-                total[-1] += nulls
+        return sum(
+            (self._rows(*counted) for block in blocks for counted in self.group.counted(block, fitting.device)),
+            np.zeros(self.given.about.values + 2, np.int64),
+        )
+
+    def _rows(self, values: pa.Array, rows: Integers, nulls: int) -> Integers:
+        total, places = np.zeros(self.given.about.values + 2, np.int64), self.given.places(values)
+        np.add.at(total, np.where(places < 0, self.given.about.values, places), rows)
+        total[-1] += nulls
         return total
+
+    def cells(self, frame: Frame, device: Device) -> Frame:
+        return self.group.cells(frame)
+
+    def learn(self, cells: pa.Table) -> Vocabulary:
+        return self._learnt(self._rows(*self.group.counted_cells(cells)))
 
     def combine(self, parts: Sequence[Integers], fitting: Fitting) -> Vocabulary:
         """Return the vocabulary with the counts of all parts; of others values only rows are known."""
-        total: Integers = np.sum(parts, axis=0)
+        return self._learnt(np.sum(parts, axis=0))
+
+    def _learnt(self, total: Integers) -> Vocabulary:
         others, nulls = total[-2:].tolist()
         about = replace(self.given.about, rows=int(total.sum()), nulls=nulls, out_of_vocabulary_rows=others)
         return Vocabulary(about, self.given.values, total[:-2])

@@ -24,8 +24,9 @@ from pydantic import FiniteFloat
 
 from whitewater.errors import InputError, IntegrityError
 from whitewater.features.categories.values import as_floats
-from whitewater.features.operator import Applying, Fitted, Fitting, Operator, Row, RowFunction, Statistic
+from whitewater.features.operator import Applying, Fitted, Fitting, Row, RowFunction, Statistic
 from whitewater.features.operators.by_column import (
+    OnArrays,
     column_names,
     finite,
     holding,
@@ -50,7 +51,7 @@ _SIGN = 2**63
 Keys = npt.NDArray[np.uint64]
 
 
-class _Fill(Operator):
+class _Fill(OnArrays):
     """Puts a value in the place of nulls, and says where, if asked."""
 
     add_binary_cols: bool = Parameter(

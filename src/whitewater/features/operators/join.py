@@ -22,18 +22,20 @@ from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.features.categories.groups import Grouped, Grouping, GroupTable, columns_of, read_numbers
 from whitewater.features.categories.ids import category_type
 from whitewater.features.categories.values import as_floats
+from whitewater.features.frames import HALF, LOWER, frame_of, halves
 from whitewater.features.operator import Applying, Fitted, Fitting, Operator, Row, RowFunction, Statistic
 from whitewater.features.operators.by_category import ByCategory, GatheringOfRows, LearntByCategory, spread
 from whitewater.features.operators.by_column import column_names, is_number
 from whitewater.features.operators.moments import Moments, grouped_moments
 from whitewater.features.schema import Field, plain, type_named
-from whitewater.tables.arrow_arrays import to_arrow
+from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 from whitewater.tables.arrow_columns import column_of
 from whitewater.tables.categories import count_codes
 from whitewater.tables.columns import Categories, Column, Numbers, moved
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device
+    from whitewater.features.frames import Frame, Series
     from whitewater.features.operator import Inputs, Value
     from whitewater.tables.columns import Block
 
@@ -87,6 +89,20 @@ class JoinGroupby(ByCategory):
         """Return numbers and the statistics of them, in the order of the columns."""
         return [(number, stat) for number in self.cont_cols for stat in self.stats if stat != "count"]
 
+    def cells(self, block: Block, exponents: Sequence[int], device: Device) -> dict[str, Any]:
+        xp = device.xp
+        sums: dict[str, Any] = {ROWS: 1}
+        for place, (number, exponent) in enumerate(zip(self.cont_cols, exponents, strict=True)):
+            values = as_floats(block[number], device)
+            first, second = halves(values, exponent, device)
+            products = {"high": first * first, "middle": first * second, "low": second * second}
+            sums |= {f"count_{place}": (~xp.isnan(values)).astype(xp.int64)}
+            sums |= {f"first_{place}": first, f"second_{place}": second, f"least_{place}": values}
+            sums |= {f"most_{place}": values}
+            for name, product in products.items():
+                sums |= {f"{name}_first_{place}": product >> HALF, f"{name}_second_{place}": product & LOWER}
+        return sums
+
     def gathering(self, grouping: Grouping) -> NumbersByCategory:
         return NumbersByCategory(self.cont_cols, grouping)
 
@@ -121,12 +137,37 @@ class NumbersByCategory(GatheringOfRows):
         for number in self._numbers:
             self._merge(groups, number, _moments(table, number))
 
+    def add_sums(self, groups: npt.NDArray[np.int64], cells: pa.Table, exponents: Sequence[int]) -> None:
+        np.add.at(self.totals[ROWS], groups, to_numpy(cells[ROWS]))
+        for place, (number, exponent) in enumerate(zip(self._numbers, exponents, strict=True)):
+            self._merge(groups, number, _moments_of_cells(cells, place, exponent))
+
     def _merge(self, groups: npt.NDArray[np.int64], number: str, found: Moments) -> None:
         names = {name: f"{number}_{name}" for name in MOMENTS}
         known = Moments(**{name: self.totals[of_number][groups] for name, of_number in names.items()})
         merged = known.merged(found)
         for name, of_number in names.items():
             self.totals[of_number][groups] = getattr(merged, name)
+
+
+def _moments_of_cells(cells: pa.Table, place: int, exponent: int) -> Moments:
+    """Return the moments of the number at a place, from its sums, which are exact, as integers of Python."""
+
+    def total(name: str = "") -> npt.NDArray[Any]:
+        first, second = (to_numpy(cells[f"{name}{half}_{place}"]).astype(object) for half in ("first", "second"))
+        whole: npt.NDArray[Any] = first * 2**HALF + second
+        return whole
+
+    count = to_numpy(cells[f"count_{place}"])
+    sums, rows = total(), np.maximum(count, 1).astype(object)
+    squares = total("high_") * 4**HALF + total("middle_") * 2 ** (HALF + 1) + total("low_")
+    mean = np.ldexp((sums / rows).astype(np.float64), -exponent)
+    deviation = np.ldexp(((rows * squares - sums * sums) / rows).astype(np.float64), -2 * exponent)
+    least, most = (
+        np.where(count > 0, to_numpy(cells[f"{name}_{place}"].cast(pa.float64()).fill_null(0.0)), empty)
+        for name, empty in (("least", np.inf), ("most", -np.inf))
+    )
+    return Moments(count, mean, deviation, least, most, np.zeros(len(count)))
 
 
 def _moments(table: pa.Table, number: str) -> Moments:
@@ -151,9 +192,11 @@ class CategoryStatistics(LearntByCategory):
         found = {number: _statistics(each.appended(Moments.none())) for number, each in moments.items()}
         self._columns += [found[number][stat].astype(np.float32) for number, stat in operator.statistics_of_numbers()]
 
-    def numbers(self, categories: Categories, of_rows: Array | None, applying: Applying) -> list[Array]:
-        groups = self.lookup.groups(categories.dictionary)
-        return [spread(column[groups], categories.codes, applying.device) for column in self._columns]
+    def numbers(
+        self, codes: Array, groups: npt.NDArray[np.int64] | None, of_rows: Array | None, applying: Applying
+    ) -> list[Array]:
+        columns = self._columns if groups is None else [column[groups] for column in self._columns]
+        return [spread(column, codes, applying.device) for column in columns]
 
     def numbers_of_row(self) -> Callable[[Row], Sequence[Value]]:
         group_of = self.lookup.group_of_row()
@@ -242,6 +285,14 @@ class JoinExternal(Operator):
 
     def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], applying: Applying) -> Block:
         return cast("JoinedTable", fitted[TABLE]).found(block, applying.device)
+
+    def transform_frame(
+        self, inputs: Inputs, frame: Frame, fitted: Mapping[str, Fitted], applying: Applying
+    ) -> dict[str, Series]:
+        table = cast("JoinedTable", fitted[TABLE])
+        groups = table.groups.groups_of_frame(frame, applying.device)
+        joined = frame_of(pa.table(table.of_groups), type(frame)).take(groups).reset_index(drop=True)
+        return {name: joined[name] for name in self.columns}
 
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
         table = cast("JoinedTable", fitted[TABLE])

@@ -9,7 +9,6 @@ off: at 1e12 that is up to 6e-5, by which results would depend on the parts.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
@@ -81,30 +80,8 @@ class Moments:
         return np.sqrt(self.variance(ddof=ddof))
 
 
-def moments_of(values: Array, device: Device) -> Moments:
-    """Return the moments, of one group, of float64 (values,) on the device, among which NaN is none.
-
-    Infinite values count for the extremes only, by which they are noticed.
-    """
-    xp = device.xp
-    missing = xp.isnan(values)
-    known = values[~missing] if bool(missing.any()) else values
-    if not len(known):
-        return Moments.none()
-    least, most = float(known.min()), float(known.max())
-    finite = known if math.isfinite(least) and math.isfinite(most) else known[xp.isfinite(known)]
-    rows = max(len(finite), 1)
-    about = finite.sum() / rows
-    deviations = finite - about
-    left = deviations.sum() / rows
-    squares = (deviations * deviations).sum() - rows * left * left
-    mean, rest = _sum(np.array([float(about)]), np.array([float(left)]))
-    number, squared = np.array([len(finite)]), np.array([max(float(squares), 0.0)])
-    return Moments(number, mean, squared, np.array([least]), np.array([most]), rest)
-
-
 def grouped_moments(codes: Array, values: Array, groups: int, device: Device) -> Moments:
-    """Return the moments of each group of rows, as `moments_of` does of one.
+    """Return the moments of each group of rows; infinite values count for the extremes only, by which they are noticed.
 
     Codes are the group of each row, int32 or int64 (rows,), values float64 (rows,), both on the device; a row with -1
     is in no group, and NaN is no value.

@@ -6,16 +6,15 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import reduce
 from typing import TYPE_CHECKING, Any, cast
-
-import numpy as np
 
 from whitewater.errors import InputError
 from whitewater.features.categories.values import as_floats
 from whitewater.features.operator import Fitted, Fitting, Statistic
 from whitewater.features.operators.by_column import OnFloats, column_names, finite
-from whitewater.features.operators.moments import Moments, moments_of
+from whitewater.features.operators.exact_sums import ExactSums, exact_sums
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,18 +47,18 @@ class SpreadOf(Statistic):
 
     operator: str
 
-    def observe(self, blocks: Iterator[Block], fitting: Fitting) -> Moments:
+    def observe(self, blocks: Iterator[Block], fitting: Fitting) -> ExactSums:
         device = fitting.device
-        found = (moments_of(as_floats(block[self.name], device), device) for block in blocks)
-        # A square that is too large is noticed by what comes of it.
-        with np.errstate(over="ignore", invalid="ignore"):
-            return reduce(Moments.merged, found, Moments.none())
+        return reduce(
+            ExactSums.merged,
+            (exact_sums(as_floats(block[self.name], device), device) for block in blocks),
+            ExactSums.none(),
+        )
 
-    def combine(self, parts: Sequence[Moments], fitting: Fitting) -> Spread:
+    def combine(self, parts: Sequence[ExactSums], fitting: Fitting) -> Spread:
         """Return the spread; raises InputError if there is no value, an infinite one, or one with such a square."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            total = reduce(Moments.merged, parts, Moments.none())
-        least, most = float(total.minimum[0]), float(total.maximum[0])
+        total = reduce(ExactSums.merged, parts, ExactSums.none())
+        least, most = total.minimum, total.maximum
         about = f"{self.operator}: the column {self.name!r} has"
         if least > most:
             raise InputError(
@@ -67,13 +66,16 @@ class SpreadOf(Statistic):
             )
         if math.isinf(least) or math.isinf(most):
             raise InputError(f"{about} infinite values. Put Clip with min_value and max_value before.")
-        mean, rest, deviation = (float(each[0]) for each in (total.mean, total.rest, total.standard_deviation()))
-        if not math.isfinite(deviation):
+        mean, variance = total.moments()
+        try:
+            deviation = math.sqrt(variance)
+        except OverflowError:
             raise InputError(
                 f"{about} values of up to {max(-least, most):g}, whose squares are too large for a number. Put Clip "
                 "with min_value and max_value before."
-            )
-        return Spread(int(total.count[0]), mean, rest, deviation, least, most)
+            ) from None
+        nearest = float(mean)
+        return Spread(total.count, nearest, float(mean - Fraction(nearest)), deviation, least, most)
 
 
 class _BySpread(OnFloats):

@@ -20,6 +20,7 @@ from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.features.categories.groups import Grouped, Grouping, read_numbers
 from whitewater.features.categories.kernels import add_up_runs
 from whitewater.features.categories.values import as_floats
+from whitewater.features.frames import halves, whole
 from whitewater.features.operators.by_category import ByCategory, GatheringOfRows, LearntByCategory, spread
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 from whitewater.tables.categories import count_codes, sum_by_code
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device
     from whitewater.features.operator import Applying, Inputs, Row, Value
     from whitewater.features.schema import Field
-    from whitewater.tables.columns import Block, Categories
+    from whitewater.tables.columns import Block
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -85,6 +86,17 @@ class _Past(ByCategory):
     def kept(self) -> tuple[str, ...]:
         """The numbers of a cell that are kept: rows, and the sum of the target where there is one."""
         return (ROWS, SUMS) if self.of_numbers else (ROWS,)
+
+    def cells(self, block: Block, exponents: Sequence[int], device: Device) -> dict[str, Any]:
+        xp, periods = device.xp, self.periods(block, device)
+        none = xp.zeros(len(periods), xp.int64)
+        sums = {NULLS: none, ROWS: none + 1}
+        for target, exponent in zip(self.of_numbers, exponents, strict=True):
+            values = as_floats(block[target], device)
+            null = xp.isnan(values)
+            sums = {NULLS: null.astype(xp.int64), ROWS: (~null).astype(xp.int64)}
+            sums["first"], sums["second"] = halves(values, exponent, device)
+        return {"key_period": periods, **sums}
 
     def gathering(self, grouping: Grouping) -> PastCells:
         return PastCells(self, grouping)
@@ -231,6 +243,16 @@ class PastCells(GatheringOfRows):
         cells = _read(table, self._operator.kept)
         self._add(Cells(groups[cells.groups], cells.periods, cells.numbers))
 
+    def add_sums(self, groups: Integers, cells: pa.Table, exponents: Sequence[int]) -> None:
+        names = {"key_period", NULLS, ROWS, "first", "second"} & set(cells.column_names)
+        columns = {name: to_numpy(cells[name]) for name in names}
+        np.add.at(self.totals[NULLS], groups, columns[NULLS])
+        for exponent in exponents:
+            columns[SUMS] = whole(columns["first"], columns["second"], exponent)
+        some = np.flatnonzero(columns[ROWS])
+        kept = {name: columns[name][some] for name in self._operator.kept}
+        self._add(Cells(groups[some], columns["key_period"][some], kept))
+
     def _add(self, cells: Cells) -> None:
         self._added.append(cells)
         if sum(map(len, self._added)) > len(self._cells):
@@ -296,12 +318,12 @@ class LearntPast(LearntByCategory):
     def facts(self) -> dict[str, Any]:
         return super().facts() | {"periods": len(self.periods), "null_rows": self._null_rows}
 
-    def numbers(self, categories: Categories, of_rows: Array | None, applying: Applying) -> list[Array]:
-        device = applying.device
-        groups = self.lookup.groups(categories.dictionary)
+    def numbers(self, codes: Array, groups: Integers | None, of_rows: Array | None, applying: Applying) -> list[Array]:
+        device, size = applying.device, self.lookup.unseen + 1 if groups is None else len(groups)
         # Code 0 is null's.
-        of_row, codes, periods = cells_of(categories.codes + 1, len(groups), cast("Array", of_rows), device)
-        groups = np.roll(groups, 1)[codes]
+        codes = codes.astype(np.int32) if groups is None else codes + 1
+        of_row, codes, periods = cells_of(codes, size, cast("Array", of_rows), device)
+        groups = codes if groups is None else np.roll(groups, 1)[codes]
         ranks = np.searchsorted(self.periods, periods)
         places = np.searchsorted(self._keys, groups * (len(self.periods) + 1) + ranks)
         earlier = places > self.starts[groups]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,13 +15,15 @@ from whitewater.errors import ConfigError, InputError
 from whitewater.features.categories.groups import Grouped, Grouping, columns_of, read_numbers
 from whitewater.features.categories.hashing import row_hash
 from whitewater.features.categories.values import as_floats
+from whitewater.features.frames import halves, whole
 from whitewater.features.operators.by_category import ByCategory, GatheringOfRows, LearntByCategory, spread
+from whitewater.tables.arrow_arrays import to_numpy
 from whitewater.tables.categories import count_codes, sum_by_code
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device
     from whitewater.features.operator import Applying, Row, Value
-    from whitewater.tables.columns import Block, Categories
+    from whitewater.tables.columns import Block
 
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
@@ -88,6 +91,17 @@ class TargetEncoding(ByCategory):
         folds: Array = (hashes % np.uint64(self.kfold)).astype(np.int32)
         return folds
 
+    def cells(self, block: Block, exponents: Sequence[int], device: Device) -> dict[str, Any]:
+        xp = device.xp
+        sums: dict[str, Array] = {}
+        for place, (target, exponent) in enumerate(zip(self.of_numbers, exponents, strict=True)):
+            values = as_floats(block[target], device)
+            null = xp.isnan(values)
+            sums |= {f"count_{place}": (~null).astype(xp.int64), f"null_{place}": null.astype(xp.int64)}
+            sums[f"first_{place}"], sums[f"second_{place}"] = halves(values, exponent, device)
+        folds = self.folds(block, device) if self.kfold > 1 else xp.zeros(len(values), xp.int32)
+        return {"key_fold": folds, **sums}
+
     def names(self, kind: str) -> list[str]:
         """Return the columns of a table of categories that tell one kind of total: of each target each fold."""
         folds = 1 if kind == "null" else self.kfold
@@ -127,6 +141,17 @@ class TargetSums(GatheringOfRows):
                 self.totals[f"{target}_count_{fold}"][here.groups] += counts[:, fold]
                 self.totals[f"{target}_sum_{fold}"][here.groups] += sums[:, fold]
 
+    def add_sums(self, groups: Counts, cells: pa.Table, exponents: Sequence[int]) -> None:
+        folds = to_numpy(cells["key_fold"])
+        for place, (target, exponent) in enumerate(zip(self._operator.of_numbers, exponents, strict=True)):
+            sums = {name: to_numpy(cells[f"{name}_{place}"]) for name in ("count", "null", "first", "second")}
+            np.add.at(self.totals[f"{target}_null_0"], groups, sums["null"])
+            total = whole(sums["first"], sums["second"], exponent)
+            for fold in range(self._operator.kfold):
+                here = folds == fold
+                np.add.at(self.totals[f"{target}_count_{fold}"], groups[here], sums["count"][here])
+                np.add.at(self.totals[f"{target}_sum_{fold}"], groups[here], total[here])
+
 
 class TargetMeans(LearntByCategory):
     """What a `TargetEncoding` learnt of one column or combination.
@@ -160,12 +185,20 @@ class TargetMeans(LearntByCategory):
         }
         return super().facts() | {"targets": of_targets}
 
-    def numbers(self, categories: Categories, of_rows: Array | None, applying: Applying) -> list[Array]:
-        groups = self.lookup.groups(categories.dictionary)
+    def numbers(self, codes: Array, groups: Counts | None, of_rows: Array | None, applying: Applying) -> list[Array]:
         if of_rows is None:
-            return [spread(each, categories.codes, applying.device) for each in self._of_all_folds(groups)]
-        codes = categories.codes * self._operator.kfold + of_rows
-        return [spread(each, codes, applying.device) for each in self._of_other_folds(groups)]
+            encoded = self._serving if groups is None else self._of_all_folds(groups)
+            return [spread(each, codes, applying.device) for each in encoded]
+        encoded = self._training if groups is None else self._of_other_folds(groups)
+        return [spread(each, codes * self._operator.kfold + of_rows, applying.device) for each in encoded]
+
+    @cached_property
+    def _serving(self) -> list[npt.NDArray[Any]]:
+        return self._of_all_folds(np.arange(self.lookup.unseen + 1))
+
+    @cached_property
+    def _training(self) -> list[npt.NDArray[Any]]:
+        return self._of_other_folds(np.arange(self.lookup.unseen + 1))
 
     def _of_all_folds(self, groups: Counts) -> list[npt.NDArray[Any]]:
         """Return what serves: an array (groups,) of each target."""
@@ -193,7 +226,7 @@ class TargetMeans(LearntByCategory):
 
     def numbers_of_row(self) -> Callable[[Row], Sequence[Value]]:
         group_of = self.lookup.group_of_row()
-        encoded = np.stack(self._of_all_folds(np.arange(self.lookup.unseen + 1)), axis=1)
+        encoded = np.stack(self._serving, axis=1)
         return lambda row: encoded[group_of(row)].tolist()
 
 

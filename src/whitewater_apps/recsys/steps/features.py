@@ -1,5 +1,6 @@
 """Step `features`: the three parts of the log through the fitted workflow; the training rows in shuffled order."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from whitewater.features.artefact import load
@@ -29,14 +30,16 @@ def features(
     """
     fitted, size = load(workflow), run.settings.row_group_rows
     counts = {}
+    # As the step fit does.
+    local = replace(run, engine="local")
     with run.workers() as workers:
         counts["train"] = write_shuffled(
             fitted, open_log(train), train_features,
-            run=run, workers=workers, row_group_rows=size, seed=run.settings.seed,
+            run=local, workers=workers, row_group_rows=size, seed=run.settings.seed,
         )  # fmt: skip
         for name, part, folder in (("valid", valid, valid_features), ("test", test, test_features)):
             counts[name] = write_in_order(
-                fitted, Dataset(part), folder, run=run, workers=workers, row_group_rows=size, tags=open_log(part).tags
+                fitted, Dataset(part), folder, run=local, workers=workers, row_group_rows=size, tags=open_log(part).tags
             )
     run.note(rows=counts)
 

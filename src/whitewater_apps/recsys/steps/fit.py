@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -33,8 +34,10 @@ def fit(run: Run[Fit], *, train: Path, workflow: Output, statistics: Output) -> 
         refuse_periods(groups, log.time.column, log.time.period)
     scratch = workflow / "scratch"
     scratch.mkdir(parents=True)
+    # On Dask's workers, too, by the kernels for one machine: not all operators have bodies for frames, nor equal bits.
+    local = replace(run, engine="local")
     with run.workers() as workers:
-        made.fit_on(dataset, run=run, workers=workers, scratch=scratch, memory_share=run.settings.memory_share)
+        made.fit_on(dataset, run=local, workers=workers, scratch=scratch, memory_share=run.settings.memory_share)
     shutil.rmtree(scratch)
     artefact.write(made.fitted, workflow)
     write_json(statistics, summary(made.fitted, [group.name for group in groups], rows=log.rows))

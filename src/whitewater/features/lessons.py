@@ -1,0 +1,53 @@
+"""What is to be learnt in a pass over the data, and of what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from whitewater.features.dataset import Dataset, Span
+from whitewater.features.operator import Applying, Fitting, Statistic
+from whitewater.features.plan import Learnt, Origin, Plan, evaluate
+
+if TYPE_CHECKING:
+    from whitewater.tables.columns import Block
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A statistic to learn for a stage."""
+
+    stage: int
+    statistic: Statistic
+
+
+@dataclass(frozen=True)
+class Material:
+    """What the lessons of a pass have in common."""
+
+    plan: Plan
+    learnt: Learnt
+    dataset: Dataset
+    fitting: Fitting
+
+    def columns(self, lesson: Lesson) -> list[str]:
+        """Return the columns of the data that a lesson reads."""
+        return self.plan.data_columns(self.wanted(lesson), training=True)
+
+    def wanted(self, lesson: Lesson) -> dict[str, Origin]:
+        """Return the columns that a lesson observes, and where each comes from."""
+        origins = self.plan.stages[lesson.stage].origins
+        return {name: origins.get(name) for name in lesson.statistic.columns}
+
+    @property
+    def applying(self) -> Applying:
+        """How columns are made: as in training."""
+        return Applying(self.fitting.device, training=True)
+
+    def blocks(self, lesson: Lesson, span: Span) -> Iterator[Block]:
+        """Yield what a lesson observes."""
+        for part in span:
+            read = partial(self.dataset.read, part, device=self.fitting.device)
+            yield evaluate(self.plan, self.learnt, read, self.wanted(lesson), self.applying)

@@ -1,0 +1,253 @@
+"""Features by Dask DataFrame, of pandas or cuDF: what operators learn of rows, and what they make of them.
+
+The backend is the only switch: partitions are frames of `Device.frames`, and operators have one body for both. What is
+learnt of categories are sums of integers by keys, merged by a tree, so that no partition changes a bit of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import dask.dataframe as dd
+import pyarrow as pa
+from dask.delayed import delayed
+
+from whitewater.engines.device import Device
+from whitewater.errors import ConfigError, InputError
+from whitewater.features.dataset import (
+    Dataset,
+    Part,
+    Span,
+    arrow_schema,
+    as_fitted,
+    as_table,
+    refuse_other_times,
+    spans,
+)
+from whitewater.features.frames import Text, column_of, frame_of, series_of, sum_by_keys, table_of
+from whitewater.features.lessons import Lesson, Material
+from whitewater.features.operator import Applying, Fitted, FromCells, Inputs, Operator, Statistic
+from whitewater.features.operators.by_category import GroupStatistic
+from whitewater.features.plan import Learnt, Origin, Plan, evaluate
+from whitewater.features.schema import Field
+from whitewater.tables import arrow_columns
+
+if TYPE_CHECKING:
+    from whitewater.engines.workers import Workers
+    from whitewater.features.frames import Frame, Series
+    from whitewater.tables.columns import Block
+
+HOST = Device()
+# Frames of sums that are merged at a time.
+SPLIT_EVERY = 8
+# The largest number that is summed has so many bits, see `halves`.
+_BITS = 61
+_LARGEST_EXPONENT = 1000
+
+
+def refuse(plan: Plan) -> None:
+    """Raise ConfigError if an operator has no body for frames, or would be given lists."""
+    for stage in plan.stages:
+        if type(stage.operator).transform_frame is Operator.transform_frame:
+            raise ConfigError(f"{stage.label} has no body for the engine dask. Leave it out, or set engine to local.")
+        if lists := [name for name, field in stage.fields.items() if pa.types.is_list(field.type)]:
+            raise ConfigError(
+                f"{stage.label} is given {lists[0]!r}, a column of lists, which the engine dask does not take. Leave "
+                "it out, or set engine to local."
+            )
+
+
+def rows_of(dataset: Dataset, fields: Sequence[Field], device: Device) -> dd.DataFrame:
+    """Return columns of a dataset, of the types of the fields; a partition has whole parts of it, in order."""
+    types = {field.name: field.type for field in fields}
+    rows: dd.DataFrame = dd.from_map(
+        _read,
+        list(spans(dataset.parts(), rows=device.partition_rows)),
+        dataset=dataset, types=types, device=device, meta=_empty(types, device),
+    )  # fmt: skip
+    return rows
+
+
+def _empty(types: Mapping[str, pa.DataType], device: Device) -> Frame:
+    return _frame(arrow_schema(_plain(types)).empty_table(), device)
+
+
+def _frame(table: pa.Table, device: Device) -> Frame:
+    return frame_of(table, import_module(device.frames).DataFrame)
+
+
+def _plain(types: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
+    """Return types as frames have them: of a column of nulls nothing is known, and text may be null."""
+    return {name: pa.string() if pa.types.is_null(type_) else type_ for name, type_ in types.items()}
+
+
+def _read(span: Span, *, dataset: Dataset, types: Mapping[str, pa.DataType], device: Device) -> Frame:
+    if device.frames == "cudf" and span[0].groups:
+        return _read_files(span, types, device)
+    tables = [
+        as_table(as_fitted(dataset.read(part, list(types), HOST), types, HOST), _plain(types), HOST) for part in span
+    ]
+    return _frame(pa.concat_tables(tables), device)
+
+
+def _read_files(span: Span, types: Mapping[str, pa.DataType], device: Device) -> Frame:
+    """Return columns of row groups as cuDF reads them, without the host."""
+    import cudf
+
+    read = []
+    for part in span:
+        for group in part.groups:
+            frame = cudf.read_parquet(
+                group.path, columns=list(types), row_groups=[[group.number]],
+                use_pandas_metadata=False, dataset_kwargs={"partitioning": None},
+            )  # fmt: skip
+            read.append(frame if len(part.groups) > 1 else frame.iloc[part.start : part.start + part.rows])
+    frame = cudf.concat(read, ignore_index=True)
+    columns = {name: column_of(frame[name]) for name in types}
+    numbers = {name: column for name, column in columns.items() if not isinstance(column, Text)}
+    made = {**columns, **as_fitted(numbers, types, device)}
+    return type(frame)({name: series_of(column, frame) for name, column in made.items()})
+
+
+def learn(lessons: Sequence[Lesson], material: Material, workers: Workers) -> list[tuple[Lesson, Fitted | Statistic]]:
+    """Return what was learnt: of sums by keys in one computation, of arrays of numbers in another."""
+    of_cells = [lesson for lesson in lessons if isinstance(lesson.statistic, FromCells)]
+    of_arrays = [lesson for lesson in lessons if not isinstance(lesson.statistic, FromCells)]
+    return [*_learn_cells(of_cells, material, workers), *_learn_arrays(of_arrays, material, workers)]
+
+
+def _learn_cells(
+    lessons: Sequence[Lesson], material: Material, workers: Workers
+) -> list[tuple[Lesson, Fitted | Statistic]]:
+    if not lessons:
+        return []
+    lessons = _scaled(lessons, material, workers)
+    rows = _rows(lessons, material)
+    sums = [
+        rows.reduction(
+            _summed_cells,
+            aggregate=sum_by_keys,
+            combine=sum_by_keys,
+            chunk_kwargs={"lesson": lesson, "material": material},
+            split_every=SPLIT_EVERY,
+            meta=_summed_cells(rows._meta, lesson=lesson, material=material),
+        )
+        for lesson in lessons
+    ]
+    found = workers.compute(*(each.to_backend("pandas") for each in sums))
+    return [
+        (lesson, lesson.statistic.learn(table_of(cells)))  # type: ignore[attr-defined]
+        for lesson, cells in zip(lessons, found, strict=True)
+    ]
+
+
+def _summed_cells(rows: Frame, *, lesson: Lesson, material: Material) -> Frame:
+    observed = _made(rows, material.plan, material.learnt, material.wanted(lesson), material.applying)
+    return sum_by_keys(lesson.statistic.cells(observed, material.fitting.device))  # type: ignore[attr-defined]
+
+
+def _learn_arrays(
+    lessons: Sequence[Lesson], material: Material, workers: Workers
+) -> list[tuple[Lesson, Fitted | Statistic]]:
+    if not lessons:
+        return []
+    partitions = _rows(lessons, material).to_delayed()
+    parts = workers.compute(
+        *([delayed(_observe)(partition, lesson, material) for partition in partitions] for lesson in lessons)
+    )
+    return [
+        (lesson, lesson.statistic.combine(each, material.fitting)) for lesson, each in zip(lessons, parts, strict=True)
+    ]
+
+
+def _observe(rows: Frame, lesson: Lesson, material: Material) -> Any:
+    observed = _made(rows, material.plan, material.learnt, material.wanted(lesson), material.applying)
+    block: Any = {name: column_of(observed[name]) for name in lesson.statistic.columns}
+    return lesson.statistic.observe(iter([block]), material.fitting)
+
+
+def _rows(lessons: Sequence[Lesson], material: Material) -> dd.DataFrame:
+    names = dict.fromkeys(name for lesson in lessons for name in material.columns(lesson))
+    return rows_of(material.dataset, [material.plan.schema[name] for name in names], material.fitting.device)
+
+
+def _scaled(lessons: Sequence[Lesson], material: Material, workers: Workers) -> list[Lesson]:
+    """Return lessons that know by which powers of 2 floats become integers; others are so without."""
+    schema = material.plan.schema
+    groups = {lesson: lesson.statistic for lesson in lessons if isinstance(lesson.statistic, GroupStatistic)}
+    names = dict.fromkeys(name for statistic in groups.values() for name in statistic.operator.of_numbers)
+    floats = [schema[name] for name in names if pa.types.is_floating(schema[name].type)]
+    exponents = dict.fromkeys(names, 0)
+    if floats:
+        [largest] = workers.compute(rows_of(material.dataset, floats, material.fitting.device).abs().max())
+        exponents |= {field.name: _exponent(field.name, float(largest[field.name])) for field in floats}
+    return [
+        replace(lesson, statistic=replace(
+            groups[lesson], exponents=tuple(exponents[name] for name in groups[lesson].operator.of_numbers)
+        )) if lesson in groups else lesson
+        for lesson in lessons
+    ]  # fmt: skip
+
+
+def _exponent(name: str, largest: float) -> int:
+    if math.isinf(largest):
+        raise InputError(f"the column {name!r} has infinite values. Clip it before, or leave it out.")
+    return 0 if math.isnan(largest) else min(_BITS - math.frexp(largest)[1], _LARGEST_EXPONENT)
+
+
+@dataclass(frozen=True)
+class Results:
+    """What a fitted plan makes of rows: ``columns`` by frames, of columns of the data, ``given``."""
+
+    plan: Plan
+    learnt: Learnt
+    given: tuple[Field, ...]
+    columns: tuple[Field, ...]
+    seconds: tuple[str, ...]
+    applying: Applying
+
+    def of_dataset(self, dataset: Dataset) -> dd.DataFrame:
+        """Return the results for a dataset; nothing is computed yet."""
+        rows = rows_of(dataset, self.given, self.applying.device)
+        types = {field.name: field.type for field in self.columns}
+        results: dd.DataFrame = rows.map_partitions(self.of_frame, meta=_empty(types, self.applying.device))
+        return results
+
+    def of_part(self, part: Part, dataset: Dataset) -> Block:
+        """Return the results for a part of a dataset."""
+        types = {field.name: field.type for field in self.given}
+        made = self.of_frame(_read((part,), dataset=dataset, types=types, device=self.applying.device))
+        return {field.name: _column(made[field.name]) for field in self.columns}
+
+    def of_frame(self, rows: Frame) -> Frame:
+        """Return the results for a frame."""
+        for name in self.seconds:
+            if name in list(rows.columns):
+                refuse_other_times(name, column_of(rows[name]), self.applying.device)
+        wanted = {field.name: self.plan.outputs.get(field.name) for field in self.columns}
+        return _made(rows, self.plan, self.learnt, wanted, self.applying)
+
+
+def _column(series: Series) -> Any:
+    column = column_of(series)
+    if not isinstance(column, Text):
+        return column
+    return arrow_columns.column_of(table_of(series.to_frame("text"))["text"])
+
+
+def _made(rows: Frame, plan: Plan, learnt: Learnt, wanted: Mapping[str, Origin], applying: Applying) -> Frame:
+    """Return columns that the rows of a frame have or stages make of them."""
+
+    def read(names: Sequence[str]) -> dict[str, Series]:
+        return {name: rows[name] for name in names}
+
+    def transform_frame(
+        operator: Operator, inputs: Inputs, given: Any, fitted: Mapping[str, Fitted], applying: Applying
+    ) -> Mapping[str, Series]:
+        return operator.transform_frame(inputs, type(rows)(given), fitted, applying)
+
+    return type(rows)(evaluate(plan, learnt, read, wanted, applying, transform=transform_frame))

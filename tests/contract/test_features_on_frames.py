@@ -1,0 +1,86 @@
+"""What operators ask of frames is what cuDF has: recorded on pandas, where joins and groups come in another order.
+
+The same tests as of the library say what comes out; here it is watched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.contract.executed import Line, executed_lines, never_run
+from tests.contract.frame_calls import frames_as_cudf
+from tests.contract.gaps import DIFFERS, known_gaps
+from tests.contract.signatures import Call, Describe, problems
+from tests.library.features.test_with_dask import CLOSE, EXACT, assert_equal, cut, files, fitted
+from tests.recsys_logs import clicks, write_log
+from whitewater.features.operators import JoinExternal
+
+FEATURES = Path(__file__).parents[2] / "src" / "whitewater" / "features"
+# Functions of frames: in these files all, in others those that name a frame.
+OF_FRAMES = ("frames.py", "with_dask.py", "categories/groups.py", *(f"operators/{name}.py" for name in (
+    "by_category", "by_column", "categorify", "join", "tags")))  # fmt: skip
+WORDS = frozenset({"Frame", "Series", "frame", "series"})
+# What only cuDF has, or the host's side of it.
+OF_CUDF = frozenset({"_read_files", "hashes", "table_of", "frame_of"})
+ELSEWHERE = {"return column.series", "return _read_files(span, types, device)"}
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What was asked of frames, and the lines that ran."""
+
+    calls: Mapping[Call, Sequence[str]]
+    lines: set[Line]
+    different: list[str]
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> Watched:
+    folder = tmp_path_factory.mktemp("features")
+    pq.write_table(pa.table({"C2": ["", "a"], "price": [1, None], "name": ["x", None]}), folder / "joined.parquet")
+    joined = ["C2"] >> JoinExternal(table=str(folder / "joined.parquet"), on="C2", columns=("price", "name"))
+    graphs = {**EXACT, **CLOSE, "joined": joined}
+    rows, different = clicks(120, seed=3), []
+    local = {name: fitted(graph, rows, "local") for name, graph in graphs.items()}
+    expected = {name: each.transform(rows, training=True) for name, each in local.items()}
+    with pytest.MonkeyPatch.context() as patch:
+        shuffled = cut(rows, 3, 0, patch)
+        with frames_as_cudf() as calls, executed_lines() as lines:
+            for name, graph in graphs.items():
+                by_frames = fitted(graph, shuffled, "dask")
+                made = by_frames.transform(rows, training=True, engine="dask")
+                assert_equal(made, expected[name], tolerance=0.0 if name in EXACT else 1e-6)
+                if name in EXACT and files(by_frames, folder / name) != files(local[name], folder / f"{name} local"):
+                    different.append(name)
+            log = write_log(rows, folder / "log")
+            assert_equal(
+                fitted(EXACT["past"], log, "dask").transform(log, engine="dask"), local["past"].transform(rows)
+            )
+    return Watched(calls, lines, different)
+
+
+def test_every_call_of_a_frame_binds_in_cudf_and_runs_into_no_gap(watched: Watched, rapids: Describe) -> None:
+    assert problems(watched.calls, rapids) == []
+    assert known_gaps(watched.calls) == []
+
+
+def test_what_is_learnt_does_not_depend_on_the_order_of_joins_and_groups(watched: Watched) -> None:
+    assert watched.different == []
+
+
+def test_joins_and_groups_were_watched(watched: Watched) -> None:
+    called = {call.name for call in watched.calls}
+    assert {"cudf.DataFrame.merge", "cudf.DataFrame.groupby", "cudf.DataFrame.sort_values"} <= called
+    assert called & set(DIFFERS)
+
+
+@pytest.mark.parametrize("name", OF_FRAMES)
+def test_every_line_of_frames_ran(watched: Watched, name: str) -> None:
+    missed = never_run(FEATURES / name, watched.lines, words=WORDS, without=OF_CUDF)
+    assert [each for each in missed if each.split(": ", 1)[1] not in ELSEWHERE] == []
