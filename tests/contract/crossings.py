@@ -1,7 +1,9 @@
 """How often each byte crosses between host and device in each step that asks for a GPU: a table that may only improve.
 
 An input byte goes up once, and an output byte comes down once, where the table says so without a reason. Elsewhere it
-has what was measured, why that is, and the issue that changes it: 16 taxi tables, 17 recsys, 18 graphs and genotypes.
+has what was measured, why that is, and the issue that changes it: 17 recsys, 18 graphs and genotypes. The taxi
+application's tables are frames, which cuDF reads and writes on the device.
+
 The data are tiny, so that arrays of a fixed size, such as months of a calendar, weigh more here than they do at work.
 """
 
@@ -35,13 +37,6 @@ class Crossings:
 
 # By application, and by step and its case.
 STEPS = {
-    "taxi": {
-        "standardise": Crossings(2.54, 1.74, "16: CSV is parsed on the host; a calendar and counts of months"),
-        "clean": Crossings(1.13, 1.11, "16: tables of months and zones for each block; counts of faults"),
-        "tips": Crossings(1.0, 2.09, "16: counts of groups for each block"),
-        "model": Crossings(1.53, 42.5, "16: columns of float64; the sample passes through the host"),
-        "predict": Crossings(),
-    },
     "genomics": {
         "ld_prune": Crossings(),
         "relatedness": Crossings(2.85, 1.82, "18: tiles go up for each pair of tiles, with tables of values"),

@@ -32,6 +32,8 @@ from tests.contract.record import COMPARISONS, OPERATORS
 from tests.contract.signatures import Call
 
 SOURCE = str(Path(__file__).parents[2] / "src")
+# Folders and modules of ours whose frames are the host's: small tables of results, and simulated data.
+ON_HOST = ("steps", "synthetic", "figures", "figures.py")
 # Classes of pandas, and the namespace of `tests.contract.record` that has what cuDF's have.
 CLASSES: dict[type, str] = {
     pd.DataFrame: "cudf.DataFrame",
@@ -44,8 +46,6 @@ CLASSES: dict[type, str] = {
     TimedeltaProperties: "cudf.core.series.TimedeltaProperties",
     CategoricalAccessor: "cudf.Series.cat",
 }
-# Keywords of these are names of columns.
-NAMES_COLUMNS = frozenset({"cudf.DataFrame.assign", "cudf.DataFrame.groupby.agg"})
 GROUPED = frozenset({"cudf.DataFrame.groupby", "cudf.Series.groupby"})
 # Of these, cuDF gives null where an operand is; pandas gives False, and combines nulls by the logic of three values.
 NULL_OF_NULL = frozenset({*COMPARISONS, "__and__", "__or__", "__xor__"})
@@ -105,8 +105,8 @@ class Backend(ModuleType):
 
 @cache
 def is_ours(file: str) -> bool:
-    """Tell whether a file is of our source."""
-    return file.startswith(SOURCE)
+    """Tell whether a file is of our source that may see frames of a GPU."""
+    return file.startswith(SOURCE) and not {*Path(file).parts} & {*ON_HOST}
 
 
 def _attribute(plain: Callable[[Any, str], Any], namespace: str) -> Callable[[Any, str], Any]:
@@ -130,7 +130,7 @@ def _asked(name: str, value: Any, owner: Any) -> Any:
         return value
 
     def called(*arguments: Any, **keywords: Any) -> Any:
-        record(name, len(arguments), () if name in NAMES_COLUMNS else tuple(keywords))
+        record(name, len(arguments), tuple(keywords))
         if name in GROUPED:
             keywords.setdefault("sort", False)
         return as_cudf(name, value(*arguments, **keywords), (owner, *arguments))

@@ -7,6 +7,7 @@ below), what annotations say. Of a method whose object it cannot tell, it says s
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -35,9 +36,12 @@ from tests.contract.rapids_kinds import (
     is_rapids,
 )
 from tests.contract.record import NAMESPACES
-from tests.contract.signatures import Call
+from tests.contract.signatures import NAMES_COLUMNS, Call
 
 GPU_NAMES = ("gpu_", "Gpu", "_gpu_", "_Gpu")
+# Modules whose functions run on frames of pandas, too, where `tests.contract.frame_calls` watches them: what is read of
+# their source is what only a GPU runs.
+ON_FRAMES = "with_dask"
 
 
 @dataclass
@@ -75,6 +79,11 @@ class _Module:
 
     def gpu_functions(self) -> Iterator[tuple[ast.FunctionDef, dict[str, Kind]]]:
         """Yield GPU functions; of methods also the kinds of the attributes of ``self``, as other methods set them."""
+        if self.name == ON_FRAMES:
+            for node in self.functions.values():
+                if uses_rapids(node) or any(is_of_gpu(each) is not None for each in ast.walk(node)):
+                    yield node, {}
+            return
         whole = self.name.startswith("gpu") or self.name.endswith("_gpu")
         wanted = {
             name for name, node in self.functions.items() if whole or name.startswith(GPU_NAMES) or uses_rapids(node)
@@ -116,8 +125,7 @@ class _Function(ast.NodeVisitor):
 
     def follow(self) -> None:
         self.module.found.functions.append(self.node.name)
-        for statement in self.node.body:
-            self.visit(statement)
+        self._visit_all(self.node.body)
 
     def visit_Import(self, node: ast.Import) -> None:
         self.scope |= imported(node)
@@ -147,6 +155,12 @@ class _Function(ast.NodeVisitor):
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
         self._bind(node.target, combined([self.kind(node.target), self.kind(node.value)]))
+
+    def visit_If(self, node: ast.If) -> None:
+        side = is_of_gpu(node.test)
+        if side is None:
+            self.kind(node.test)
+        self._visit_all([*(node.body if side is not False else []), *(node.orelse if side is not True else [])])
 
     def visit_For(self, node: ast.For) -> None:
         self._bind(node.target, element(self.kind(node.iter)))
@@ -185,6 +199,12 @@ class _Function(ast.NodeVisitor):
     def _kind_of_name(self, node: ast.Name) -> Kind:
         return self.scope.get(node.id, self.module.scope.get(node.id, HOST))
 
+    def _kind_of_ifexp(self, node: ast.IfExp) -> Kind:
+        side = is_of_gpu(node.test)
+        if side is None:
+            return combined([self.kind(each) for each in (node.body, node.orelse)])
+        return self.kind(node.body if side else node.orelse)
+
     def _kind_of_lambda(self, node: ast.Lambda) -> Kind:
         inner = _Function(self.module, self.node, self.self_kinds)
         inner.scope = {**self.scope, **{each.arg: UNKNOWN for each in node.args.args}}
@@ -214,6 +234,13 @@ class _Function(ast.NodeVisitor):
     def _kind_of_call(self, node: ast.Call) -> Kind:
         arguments = [self.kind(each) for each in [*node.args, *(keyword.value for keyword in node.keywords)]]
         function = self._called(node.func)
+        if function == Name("functools.partial"):
+            # It is called with one more argument.
+            return self.kind(
+                ast.copy_location(ast.Call(node.args[0], [*node.args[1:], node.args[0]], node.keywords), node)
+            )
+        if function == Name("importlib.import_module"):
+            return Name("cudf")
         if isinstance(function, Name) and is_rapids(function):
             return self._of_rapids(function.path, node)
         if isinstance(function, Name):
@@ -238,8 +265,8 @@ class _Function(ast.NodeVisitor):
         return UNKNOWN if of == UNKNOWN else HOST
 
     def _of_rapids(self, name: str, node: ast.Call) -> Kind:
-        starred = any(isinstance(each, ast.Starred) for each in node.args) or any(
-            not each.arg for each in node.keywords
+        starred = name not in NAMES_COLUMNS and (
+            any(isinstance(each, ast.Starred) for each in node.args) or any(not each.arg for each in node.keywords)
         )
         if starred:
             self.module.found.unresolved.append(f"{self.module.name}.{self.node.name}: {ast.unparse(node)}")
@@ -278,7 +305,8 @@ class _Function(ast.NodeVisitor):
     def _kind_of_subscript(self, node: ast.Subscript) -> Kind:
         of, key = self.kind(node.value), self.kind(node.slice)
         if of == FRAME:
-            return SERIES if isinstance(node.slice, ast.Constant) or key == HOST else FRAME
+            several = isinstance(node.slice, ast.List) or getattr(node.slice, "attr", "") == "names"
+            return SERIES if key == HOST and not several else FRAME
         return of.each if isinstance(of, Items) else of
 
     def _kind_of_compare(self, node: ast.Compare) -> Kind:
@@ -336,8 +364,15 @@ class _Function(ast.NodeVisitor):
             self.kind(target)
 
     def _visit_all(self, statements: Sequence[ast.stmt]) -> None:
+        """Follow statements, but none behind the return of a branch that a GPU takes."""
         for statement in statements:
             self.visit(statement)
+            if (
+                isinstance(statement, ast.If)
+                and is_of_gpu(statement.test)
+                and isinstance(statement.body[-1], ast.Return)
+            ):
+                return
 
     def _record(self, call: Call, node: ast.AST) -> None:
         place = f"{self.module.name}.py:{getattr(node, 'lineno', 0)}"
@@ -365,3 +400,16 @@ def uses_rapids(node: ast.AST) -> bool:
     """Tell whether a function imports RAPIDS."""
     kinds = [kind for each in ast.walk(node) for kind in imported(each).values()]
     return any(isinstance(kind, Name) and is_rapids(kind) for kind in kinds)
+
+
+def is_of_gpu(test: ast.AST) -> bool | None:
+    """Tell whether a condition holds where frames are cuDF's, or where they are not; None where it does not say."""
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        return is_of_gpu(test.values[0])
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        side = is_of_gpu(test.operand)
+        return None if side is None else not side
+    text = ast.unparse(test) if isinstance(test, ast.Compare | ast.Call) else ""
+    if text in ("backend == 'cudf'", "backend == 'pandas'"):
+        return text == "backend == 'cudf'"
+    return True if re.fullmatch(r"hasattr\(\w+, 'to_(arrow|pandas)'\)", text) else None

@@ -12,11 +12,14 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from tests.contract import genomics_steps, pagerank_steps, recsys_steps, taxi_steps
+from tests.apps.taxi.pipeline import TABLES
+from tests.apps.taxi.pipeline import Results as TaxiResults
+from tests.apps.taxi.test_engines import rows_of
+from tests.contract import genomics_steps, pagerank_steps, recsys_steps
 from tests.contract.conftest import CLUSTER
-from tests.contract.raw_trips import write_inputs
 from tests.contract.site import Results, Site
 from tests.contract.strict_device import StrictDevice
+from tests.gpu.test_parity import run_both
 from whitewater.engines import Device, resolve
 from whitewater.engines.config import Cluster
 
@@ -82,13 +85,12 @@ def test_a_process_whose_tasks_run_at_workers_makes_no_context(hardware: Device,
 
 
 def test_taxi(site: Site, tmp_path: Path) -> None:
-    inputs, zones = write_inputs(tmp_path)
-    cpu, gpu = beside_the_cpu(site, tmp_path, partial(taxi_steps.run_steps, inputs=inputs, zones=zones))
-    for name in ("trips", "quarantine", "nothing_kept", "all_kept"):
-        pd.testing.assert_frame_equal(taxi_steps.read(getattr(gpu, name)), taxi_steps.read(getattr(cpu, name)))
-    for name in taxi_steps.TABLES:
-        one, other = (pd.read_csv(each.tables / f"{name}.csv") for each in (gpu, cpu))
-        pd.testing.assert_frame_equal(one, other, rtol=1e-9)
+    both = run_both(site, tmp_path)
+    assert both.gpu.quality == both.cpu.quality
+    for read in (TaxiResults.trips, TaxiResults.quarantine):
+        assert rows_of(read(both.gpu)) == rows_of(read(both.cpu))
+    for name in TABLES:
+        pd.testing.assert_frame_equal(both.gpu.table(name), both.cpu.table(name), check_exact=True)
 
 
 def test_genomics(site: Site, tmp_path: Path) -> None:

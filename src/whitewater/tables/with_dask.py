@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import isnan
 from pathlib import Path
 from types import ModuleType
@@ -11,7 +12,6 @@ from typing import Any
 
 import dask
 import dask.dataframe as dd
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -54,7 +54,7 @@ def read_partition(partition: Partition, *, schema: pa.Schema, backend: str) -> 
     frames = library(backend)
     # The table without rows gives those columns a type that the parts lack.
     empty = frames.DataFrame(schema.empty_table().to_pandas()).assign(file=0)
-    parts = [frames.read_parquet(part.path).assign(file=part.file) for part in partition.parts]
+    parts = [read_parquet(part.path, backend=backend).assign(file=part.file) for part in partition.parts]
     rows = frames.concat([empty, *parts], ignore_index=True)
     return rows.assign(duplicate=frames.Series(partition.duplicates()))
 
@@ -62,9 +62,12 @@ def read_partition(partition: Partition, *, schema: pa.Schema, backend: str) -> 
 def hash_rows(partition: Partition, columns: Sequence[str], *, backend: str) -> Array:
     """Return a uint64 of the file and some columns of each row, the same for equal ones."""
     rows = read_partition(partition, schema=pa.schema([]), backend=backend)[["file", *columns]]
-    cudf = backend == "cudf"
-    hashes = rows.hash_values(method="xxhash64") if cudf else pd.util.hash_pandas_object(rows, index=False)
-    return np.asarray(hashes.to_numpy())
+    if backend == "cudf":
+        hashes = rows.hash_values(method="xxhash64")
+    else:
+        hashes = pd.util.hash_pandas_object(rows, index=False)
+    on_host: Array = hashes.to_numpy()
+    return on_host
 
 
 def take_rows(partition: Partition, rows: Array, *, schema: pa.Schema, backend: str) -> pa.Table:
@@ -92,7 +95,7 @@ def _breaks(rule: Rule, quantity: Callable[[str], Series]) -> Series:
 
 def count_rows(frame: Frame, *keys: str) -> Counter[tuple[int | None, ...]]:
     """Count the rows of each combination of integers in the key columns, None for null."""
-    counts = to_pandas(frame.groupby(list(keys), dropna=False).size().reset_index())
+    counts = to_pandas(frame.groupby(list(keys), dropna=False, sort=False).size().reset_index())
     return Counter({
         tuple(None if isnan(key) else int(key) for key in row): int(rows) for *row, rows in counts.to_numpy().tolist()
     })  # fmt: skip
@@ -116,16 +119,27 @@ def write_frame(frame: Frame, path: Path, schema: pa.Schema) -> None:
         write_table(to_arrow(frame, schema), path)
         return
     rows = frame[schema.names].astype({field.name: field.type.to_pandas_dtype() for field in schema})
-    write_whole(path, lambda staging: rows.to_parquet(staging, index=False, compression=COMPRESSION))
+    # Columns that have no null are required ones otherwise.
+    write_whole(path, partial(rows.to_parquet, index=False, compression=COMPRESSION, force_nullable_schema=True))
 
 
-def read_row_group(path: Path, index: int, columns: Sequence[str], *, backend: str) -> Frame:
-    """Read columns of a row group of a Parquet file."""
+def read_parquet(
+    path: Path, columns: Sequence[str] | None = None, *, row_group: int | None = None, backend: str
+) -> Frame:
+    """Return columns of a Parquet file, or of one of its row groups; names of directories are no columns."""
     if backend == "cudf":
-        options = {"use_pandas_metadata": False, "dataset_kwargs": {"partitioning": None}}
-        return library(backend).read_parquet(path, columns=columns, row_groups=[index], **options)
+        import cudf
+
+        return cudf.read_parquet(
+            path,
+            columns=columns,
+            row_groups=None if row_group is None else [row_group],
+            use_pandas_metadata=False,
+            dataset_kwargs={"partitioning": None},
+        )
     with pq.ParquetFile(path) as file:
-        return file.read_row_group(index, columns, use_threads=False).to_pandas(ignore_metadata=True)
+        groups = range(file.num_row_groups) if row_group is None else [row_group]
+        return file.read_row_groups(groups, columns, use_threads=False).to_pandas(ignore_metadata=True)
 
 
 def to_arrays(rows: Frame, names: Sequence[str], device: Device) -> dict[str, Array]:

@@ -158,5 +158,5 @@ def _read(group: RowGroup, names: Sequence[str], backend: str) -> Frame:
     """Return those of the columns that the file has."""
     with TRIPS.explained(group.path):
         columns = [name for name in (*names, "service") if name in group.names]
-        trips = tables.read_row_group(group.path, group.index, columns, backend=backend)
+        trips = tables.read_parquet(group.path, columns, row_group=group.index, backend=backend)
     return trips[trips["service"] == group.service] if "service" in columns else trips

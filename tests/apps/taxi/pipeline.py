@@ -1,6 +1,7 @@
 """The taxi steps called as a notebook or a test calls them: in this process, without Snakemake."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,15 @@ import pandas as pd
 
 from tests.guarantees.running import listed
 from whitewater.engines import Device
+from whitewater.engines.choose import Engine
+from whitewater.engines.config import Cluster
+from whitewater.engines.workers import Workers, thread_workers
 from whitewater.io.store import read_json, write_json
 from whitewater.step import Output, Outputs, Run
 from whitewater_apps.taxi.config import Taxi
 from whitewater_apps.taxi.steps.clean import clean
+from whitewater_apps.taxi.steps.model import model
+from whitewater_apps.taxi.steps.predict import predict
 from whitewater_apps.taxi.steps.standardise import standardise
 from whitewater_apps.taxi.steps.tips import tips
 
@@ -45,40 +51,78 @@ class Results:
         return pd.read_parquet(self.folder / f"tips_by_{name}.parquet")
 
 
+@dataclass(frozen=True)
+class Threaded(Device):
+    """The CPU, whose tasks run on threads of this process by either engine, and whose partitions have so many rows."""
+
+    rows: int = 2**20
+
+    @property
+    def partition_rows(self) -> int:
+        return self.rows
+
+    @contextmanager
+    def workers(
+        self, settings: Cluster, *, threads: int, engine: Engine = "local", large: bool = False
+    ) -> Iterator[Workers]:
+        with thread_workers(threads) as workers:
+            yield workers
+
+
 def run_taxi(
     files: Sequence[Path],
     *,
     zones: Path,
     folder: Path,
     device: Device,
+    engine: Engine = "local",
+    cluster: Cluster | None = None,
     settings: Mapping[str, Any] | None = None,
     threads: int = 2,
     upto: str = "tips",
 ) -> Results:
-    """Standardise, clean and summarise files; return where the results are."""
+    """Run the steps on files ``upto`` the one of that name; return where the results are."""
     config = Taxi.model_validate(dict(settings or {}))
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "inputs.json", listed(*files))
-    standardise(
-        Run("taxi", "standardise", device, config.standardise, threads),
-        inputs=folder / "inputs.json",
-        standardised=Output(folder / "standardised"),
-    )
-    if upto == "standardise":
-        return Results(folder)
-    clean(
-        Run("taxi", "clean", device, config.clean, threads),
-        standardised=folder / "standardised",
-        zones=zones,
-        trips=Output(folder / "trips"),
-        quarantine=Output(folder / "quarantine"),
-        quality=Output(folder / "quality.json"),
-    )
-    if upto == "tips":
-        tips(
-            Run("taxi", "tips", device, config.tips, threads),
-            trips=folder / "trips",
+
+    def run(step: str) -> Run[Any]:
+        return Run(
+            "taxi",
+            step,
+            device,
+            getattr(config, step),
+            threads=threads,
+            engine=engine,
+            cluster_settings=cluster or Cluster(),
+        )
+
+    trips, fitted = folder / "trips", folder / "model"
+    calls: dict[str, Callable[[], None]] = {
+        "standardise": lambda: standardise(
+            run("standardise"), inputs=folder / "inputs.json", standardised=Output(folder / "standardised")
+        ),
+        "clean": lambda: clean(
+            run("clean"),
+            standardised=folder / "standardised",
+            zones=zones,
+            trips=Output(trips),
+            quarantine=Output(folder / "quarantine"),
+            quality=Output(folder / "quality.json"),
+        ),
+        "tips": lambda: tips(
+            run("tips"),
+            trips=trips,
             zones=zones,
             tables=Outputs({f"tips_by_{name}.parquet": folder / f"tips_by_{name}.parquet" for name in TABLES}),
-        )
+        ),
+        "model": lambda: model(run("model"), trips=trips, zones=zones, model=Output(fitted)),
+        "predict": lambda: predict(
+            run("predict"), trips=trips, zones=zones, model=fitted, predictions=Output(folder / "predictions")
+        ),
+    }
+    for name, call in calls.items():
+        call()
+        if name == upto:
+            break
     return Results(folder)

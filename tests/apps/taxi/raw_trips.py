@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,19 +9,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tests.guarantees.running import listed
-
 ROWS = 900
 # Trips that are there twice.
 REPEATED = slice(20, 60)
 START = {"yellow": "2009-01-01", "green": "2019-03-01", "fhvhv": "2021-02-01", "either": "2019-03-01"}
 # The file whose codes can all be understood.
-WITHOUT_FAULTS = "fhvhv.parquet"
 BOROUGHS = ("Bronx", "Brooklyn", "EWR", "Manhattan", "Queens", "Staten Island")
 
 
-def write_inputs(directory: Path) -> tuple[Path, Path]:
-    """Write raw files and the table of zones; return the list of inputs, as the step `fetch` does, and the table."""
+def write_raw(directory: Path) -> tuple[list[Path], Path]:
+    """Write raw files and the table of zones; return their paths."""
     frames = {"yellow.csv": _yellow(), "green.parquet": _green(), "fhvhv.parquet": _fhvhv(), "either.csv": _either()}
     for name, trips in frames.items():
         path, frame = directory / name, pd.concat([trips, trips[REPEATED]])
@@ -32,12 +28,10 @@ def write_inputs(directory: Path) -> tuple[Path, Path]:
             frame.to_parquet(path, index=False, row_group_size=ROWS // 2)
     with (directory / "yellow.csv").open("a") as file:
         file.write("VTS,2009-01-04 02:52:00,torn\n")
-    inputs, zones = directory / "inputs.json", directory / "zones.csv"
-    files = listed(*(directory / name for name in frames))
-    inputs.write_text(json.dumps({"source": "files", **files, "zones": {"path": str(zones), "origin": "zones"}}))
+    zones = directory / "zones.csv"
     lines = [f"{zone},{BOROUGHS[zone % 6]},Zone {zone},Boro Zone" for zone in range(1, 264)]
     zones.write_text("\n".join(["LocationID,Borough,Zone,service_zone", *lines]) + "\n")
-    return inputs, zones
+    return [directory / name for name in frames], zones
 
 
 def _trips(service: str) -> dict[str, Any]:
