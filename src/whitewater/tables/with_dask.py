@@ -62,10 +62,7 @@ def read_partition(partition: Partition, *, schema: pa.Schema, backend: str) -> 
 def hash_rows(partition: Partition, columns: Sequence[str], *, backend: str) -> Array:
     """Return a uint64 of the file and some columns of each row, the same for equal ones."""
     rows = read_partition(partition, schema=pa.schema([]), backend=backend)[["file", *columns]]
-    if backend == "cudf":
-        hashes = rows.hash_values(method="xxhash64")
-    else:
-        hashes = pd.util.hash_pandas_object(rows, index=False)
+    hashes = rows.hash_values(method="xxhash64") if backend == "cudf" else pd.util.hash_pandas_object(rows, index=False)
     on_host: Array = hashes.to_numpy()
     return on_host
 
