@@ -1,5 +1,6 @@
 """Snakemake's jobs as jobs of a real SLURM, started here; results are those of a run without it."""
 
+import json
 import re
 import sys
 from collections.abc import Iterator
@@ -73,3 +74,10 @@ def test_the_job_of_two_nodes_in_the_documentation_computes_on_workers_of_both(
     assert sha256(fresh / made) == sha256(finished / made)
     # The second node comes while the first one computes already.
     assert fresh.json("logs/taxi/cpu/tips.json")["facts"]["workers"]["count"] == len(slurm.NODES)
+
+
+def test_the_doctor_sees_the_plugin_and_how_many_cores_the_nodes_have(cluster: slurm.Slurm, fresh: Clone) -> None:
+    doctor = (sys.executable, "-m", "whitewater", "doctor", "--json", "--workflow-profile", "profiles/slurm")
+    checks = {check["name"]: check for check in json.loads(fresh.start(*doctor, **cluster.variables).ended().terminal)}
+    assert checks["executor plugin"]["status"] == "ok"
+    assert checks["SLURM"]["found"] == "jobs may ask for 16 cores, and no node has more than 2"

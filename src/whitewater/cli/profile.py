@@ -38,7 +38,7 @@ def check_profile(folder: Path, options: Mapping[str, Any], *, device: str) -> I
     if runs_elsewhere(options):
         yield check_plugin(str(options["executor"]))
     if options.get("executor") == "slurm":
-        yield check_slurm(device=device)
+        yield check_slurm(device=device, cores=int(options.get("max-threads", 1)))
     asked = options.get("software-deployment-method", options.get("sdm", []))
     for method in [asked] if isinstance(asked, str) else asked:
         if method in DEPLOYMENT:
@@ -57,29 +57,31 @@ def check_plugin(executor: str) -> Check:
     return Check("executor plugin", "fail", f"{package} is not installed", fix)
 
 
-def check_slurm(*, device: str) -> Check:
-    """Ask SLURM for its partitions, and on a GPU run for GPUs in them."""
+def check_slurm(*, device: str, cores: int) -> Check:
+    """Ask SLURM for partitions that are up, with nodes of as many cores as a job may ask for, and on a GPU run GPUs."""
     if missing := [name for name in SLURM_COMMANDS if shutil.which(name) is None]:
         fix = "Start runs on a login node of the cluster, where SLURM's commands are on the PATH."
         return Check("SLURM", "fail", f"not on the PATH: {', '.join(missing)}", fix)
     try:
         said = subprocess.run(
-            ["sinfo", "--noheader", "--format=%P %a %D %G"],
+            ["sinfo", "--noheader", "--format=%P %a %D %c %G"],
             capture_output=True, text=True, timeout=ANSWER_SECONDS, check=True,
         ).stdout  # fmt: skip
-    except subprocess.TimeoutExpired:
-        fix = "See whether its controller runs: scontrol ping"
-        return Check("SLURM", "fail", f"sinfo did not answer within {ANSWER_SECONDS} s", fix)
-    except subprocess.CalledProcessError as error:
-        last = error.stderr.strip().rpartition("\n")[2]
-        return Check("SLURM", "fail", last, "See whether its controller runs: scontrol ping")
+    except (subprocess.TimeoutExpired, subprocess.CalledProcessError) as error:
+        text = error.stderr if isinstance(error, subprocess.CalledProcessError) else str(error)
+        return Check(
+            "SLURM", "fail", text.strip().rpartition("\n")[2], "See whether its controller runs: scontrol ping"
+        )
     up = [fields for fields in map(str.split, said.splitlines()) if fields[1] == "up"]
     if not up:
         return Check("SLURM", "fail", "no partition is up", "See why: sinfo --list-reasons")
-    if device == "gpu" and not any("gpu" in fields[3] for fields in up):
+    if device == "gpu" and not any("gpu" in fields[4] for fields in up):
         fix = "Ask for a partition that has some, `default-resources: slurm_partition=...`, or set device to cpu."
         return Check("SLURM", "fail", "no partition that is up has GPUs", fix)
-    return Check("SLURM", "ok", ", ".join(f"{name}: {nodes} nodes" for name, _, nodes, _ in up))
+    if cores > (most := max(int(fields[3].rstrip("+")) for fields in up)):
+        fix = f"Set cores and max-threads of the profile to {most}."
+        return Check("SLURM", "fail", f"jobs may ask for {cores} cores, and no node has more than {most}", fix)
+    return Check("SLURM", "ok", ", ".join(f"{name}: {nodes} nodes" for name, _, nodes, *_ in up))
 
 
 def check_command(name: str, *, fix: str) -> Check:
