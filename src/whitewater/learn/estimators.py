@@ -33,55 +33,50 @@ class Regressor(Protocol):
     def predict(self, X: Array) -> Array: ...
 
 
-def ridge(device: Device, *, alpha: float) -> Regressor:
+def ridge(device: Device, *, alpha: float) -> Any:
     """Return linear least squares with an L2 penalty and an intercept; `fit` overwrites its X.
 
     Solved by Cholesky factorization of the normal equations, on a GPU by eigendecomposition (of one column: by SVD).
     """
     if device.name == "gpu":
-        from whitewater.learn import estimators_gpu
-
-        on_gpu: Regressor = estimators_gpu.ridge(alpha=alpha)
-        return on_gpu
+        return _on_gpu().ridge(alpha=alpha)
     from sklearn.linear_model import Ridge
 
-    model: Regressor = Ridge(alpha=alpha, solver="cholesky", copy_X=False)
-    return model
+    return Ridge(alpha=alpha, solver="cholesky", copy_X=False)
 
 
-def random_forest(device: Device, *, trees: int, depth: int, sample_fraction: float, seed: int) -> Regressor:
+def random_forest(device: Device, *, trees: int, depth: int, sample_fraction: float, seed: int) -> Any:
     """Return a random forest that minimizes the squared error; ``sample_fraction`` of the rows are drawn for each tree.
 
     On the CPU it uses one thread: the workers are parallel already.
     """
-    options: dict[str, Any] = {
+    options = {
         "n_estimators": trees,
         "max_depth": depth,
         "max_features": FEATURES_PER_SPLIT,
         "min_samples_leaf": ROWS_PER_LEAF,
-        "bootstrap": True,
         "max_samples": sample_fraction,
         "random_state": seed,
     }
     if device.name == "gpu":
-        from whitewater.learn import estimators_gpu
-
-        on_gpu: Regressor = estimators_gpu.random_forest(**options)
-        return on_gpu
+        return _on_gpu().random_forest(**options)
     from sklearn.ensemble import RandomForestRegressor
 
-    forest: Regressor = RandomForestRegressor(**options)
-    return forest
+    return RandomForestRegressor(**options, bootstrap=True)
+
+
+def _on_gpu() -> Any:
+    from whitewater.learn import estimators_gpu
+
+    return estimators_gpu
 
 
 def forest_as_treelite(forest: Any, device: Device) -> bytes:
     """Return a fitted random forest as a serialized treelite model, which is stored and read without pickle."""
-    if device.name == "gpu":
-        on_gpu: bytes = forest.as_treelite().serialize_bytes()
-        return on_gpu
     import treelite.sklearn
 
-    serialized: bytes = treelite.sklearn.import_model(forest).serialize_bytes()
+    model = forest.as_treelite() if device.name == "gpu" else treelite.sklearn.import_model(forest)
+    serialized: bytes = model.serialize_bytes()
     return serialized
 
 
@@ -93,12 +88,8 @@ def forest_from_treelite(serialized: bytes, device: Device) -> Callable[[Array],
     import treelite
 
     model = treelite.Model.deserialize_bytes(serialized)
-    if device.name == "gpu":
-        from whitewater.learn import estimators_gpu
-
-        evaluate = estimators_gpu.forest_predictions(model)
-    else:
-        evaluate = partial(treelite.gtil.predict, model, nthread=1)
+    on_gpu = device.name == "gpu"
+    evaluate = _on_gpu().forest_predictions(model) if on_gpu else partial(treelite.gtil.predict, model, nthread=1)
 
     def predict(rows: Array) -> Array:
         flat: Array = evaluate(rows.astype(model.input_type)).reshape(-1).astype(np.float64)
@@ -114,9 +105,7 @@ def umap(device: Device, *, neighbors: int, minimum_distance: float, seed: int) 
     Reduction", 2018, https://arxiv.org/abs/1802.03426.
     """
     if device.name == "gpu":
-        from whitewater.learn import estimators_gpu
-
-        return estimators_gpu.umap(neighbors=neighbors, minimum_distance=minimum_distance, seed=seed)
+        return _on_gpu().umap(neighbors=neighbors, minimum_distance=minimum_distance, seed=seed)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Tensorflow not installed", ImportWarning)
         from umap import UMAP
@@ -138,9 +127,7 @@ def logistic_regression(device: Device, *, penalty: float) -> Any:
     Fitted by L-BFGS, on a GPU by quasi-Newton steps of the same kind.
     """
     if device.name == "gpu":
-        from whitewater.learn import estimators_gpu
-
-        return estimators_gpu.logistic_regression(penalty=penalty, iterations=_ITERATIONS)
+        return _on_gpu().logistic_regression(penalty=penalty, iterations=_ITERATIONS)
     from sklearn.linear_model import LogisticRegression
 
     return LogisticRegression(C=1 / penalty, solver="lbfgs", max_iter=_ITERATIONS)

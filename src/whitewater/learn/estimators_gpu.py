@@ -21,7 +21,6 @@ def random_forest(
     max_depth: int,
     max_features: float,
     min_samples_leaf: int,
-    bootstrap: bool,
     max_samples: float,
     random_state: int,
 ) -> Any:
@@ -33,7 +32,7 @@ def random_forest(
         max_depth=max_depth,
         max_features=max_features,
         min_samples_leaf=min_samples_leaf,
-        bootstrap=bootstrap,
+        bootstrap=True,
         max_samples=max_samples,
         random_state=random_state,
     )

@@ -15,7 +15,7 @@ from functools import partial
 from itertools import pairwise
 from statistics import fmean
 from threading import Lock
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from whitewater.engines import Array, Device
 from whitewater.learn.config import Search
 from whitewater.learn.estimators import Regressor, forest_from_treelite, random_forest, ridge
 from whitewater.learn.evaluate import scores
+from whitewater.learn.features import Features
 
 # Loading a forest takes seconds, and memory of the device: of several threads that want it, one loads it.
 _LOADING = Lock()
@@ -31,16 +32,6 @@ _CONSTANT = 1e-9
 
 # Applies a function to tasks, on workers or here, under a label, and yields the results in any order.
 RunTasks = Callable[..., Iterator[Any]]
-
-
-class Forms(Protocol):
-    """The forms of features, float64 (rows, features) with NaN for null, in which models take them."""
-
-    def linear(self, features: Array, device: Device) -> Array:
-        """Return float64 (rows, columns), finite, in Fortran order."""
-
-    def tree(self, features: Array, device: Device) -> Array:
-        """Return float32 (rows, features), finite, in C order."""
 
 
 @dataclass(frozen=True)
@@ -67,12 +58,12 @@ FoldTask = tuple[str, Candidate, int, Array, Array]
 
 @dataclass(frozen=True)
 class LinearModel:
-    """A linear model of the columns of `Forms.linear`, in their order and units."""
+    """A linear model of the columns of `Features.linear`, in their order and units."""
 
     coefficients: tuple[float, ...]
     intercept: float
 
-    def predict(self, features: Array, forms: Forms, device: Device) -> Array:
+    def predict(self, features: Array, forms: Features, device: Device) -> Array:
         """Return predictions as float64 (rows,) for float64 (rows, features)."""
         coefficients = device.to_device(np.array(self.coefficients))
         return _by_slices(lambda rows: forms.linear(rows, device) @ coefficients + self.intercept, features, device)
@@ -85,7 +76,7 @@ class ForestModel:
     serialised: bytes
     _loaded: dict[Device, Callable[[Array], Array]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def predict(self, features: Array, forms: Forms, device: Device) -> Array:
+    def predict(self, features: Array, forms: Features, device: Device) -> Array:
         """Return predictions as float64 (rows,) for float64 (rows, features)."""
         with _LOADING:
             if device not in self._loaded:
@@ -113,7 +104,7 @@ class FoldScore:
 def search(
     training: Mapping[str, tuple[Array, Array]],
     *,
-    forms: Forms,
+    forms: Features,
     settings: Search,
     device: Device,
     run_tasks: RunTasks,
@@ -148,7 +139,7 @@ def fold_bounds(rows: int, folds: int) -> list[tuple[int, int]]:
     return list(pairwise(rows * fold // folds for fold in range(folds + 1)))
 
 
-def score_fold(task: FoldTask, *, forms: Forms, settings: Search, device: Device) -> FoldScore:
+def score_fold(task: FoldTask, *, forms: Features, settings: Search, device: Device) -> FoldScore:
     """Fit a candidate on the rows outside a fold, and score it on those inside."""
     group, candidate, fold, *data = task
     features, target = map(device.to_device, data)
@@ -203,7 +194,7 @@ def _freedom(candidate: Candidate) -> tuple[int, float, float]:
 
 
 def fit_ridge(
-    features: Array, target: Array, candidate: RidgeCandidate, *, forms: Forms, device: Device
+    features: Array, target: Array, candidate: RidgeCandidate, *, forms: Features, device: Device
 ) -> tuple[LinearModel, Array]:
     """Fit a ridge regression on columns that are standardised by their own mean and standard deviation.
 
@@ -225,10 +216,10 @@ def fit_ridge(
 
 
 def fit_forest(
-    features: Array, target: Array, candidate: ForestCandidate, *, forms: Forms, settings: Search, device: Device
+    features: Array, target: Array, candidate: ForestCandidate, *, forms: Features, settings: Search, device: Device
 ) -> Regressor:
     """Fit a random forest of which each tree sees ``rows_per_tree`` rows at most, drawn with replacement."""
-    forest = random_forest(
+    forest: Regressor = random_forest(
         device,
         trees=candidate.trees,
         depth=candidate.depth,

@@ -1,20 +1,8 @@
-"""What the tip model sees of a trip: one number for each feature, and the forms in which models take it.
+"""What the tip model sees of a trip: one number for each feature, NaN for null; see `whitewater.learn.features`.
 
-The *feature matrix* is float64 (trips, features), NaN for null. It is small, so it travels to the workers once; a model
-makes its own form from it:
-
-========= ============================================== ====================================== ==================
-feature   number in the feature matrix                   linear model                           forest
-========= ============================================== ====================================== ==================
-category  hour 0 to 23, weekday 0 (Monday) to 6,         one column for each level (one-hot),   the number; -1 for
-          rate code 1 to 6, position of the borough      all 0 for null                         null
-number    its value; duration in minutes, speed in mph   sign(x) log(1 + abs(x)), 0 for null    the value; -1 for
-                                                                                                null
-========= ============================================== ====================================== ==================
-
-A column "<feature> is null" lets the linear model tell null from 0. No vocabulary and no null policy depends on the
-data, so a trip has the same features in whichever sample, fold or partition it is. One-hot hours hold the baseline, the
-mean of each hour, as a special case; the logarithm is there because fares, distances and durations are skewed.
+Categories are hour 0 to 23, weekday 0 (Monday) to 6, rate code 1 to 6, and the position of a borough. Duration is in
+minutes, speed in mph. One-hot hours hold the baseline, the mean of each hour, as a special case; the logarithm of
+numbers is there because fares, distances and durations are skewed.
 """
 
 from __future__ import annotations
@@ -25,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from whitewater.engines import Array, Device
+from whitewater.learn.features import Features
 from whitewater_apps.taxi.schema import CARD, Service
 from whitewater_apps.taxi.zones import Zones
 
@@ -35,7 +24,6 @@ HOUR, DAY = 3_600_000_000, 86_400_000_000
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 RATES = ("standard", "JFK", "Newark", "Nassau or Westchester", "negotiated", "group")
-NULL_LEVEL = -1.0
 _READ: Mapping[str, tuple[str, ...]] = {
     "hour": ("pickup_datetime",),
     "weekday": ("pickup_datetime",),
@@ -44,52 +32,25 @@ _READ: Mapping[str, tuple[str, ...]] = {
     "pickup_borough": ("pickup_location_id",),
     "dropoff_borough": ("dropoff_location_id",),
 }
-_NEVER_NULL = frozenset({"hour", "weekday", "fare_amount"})
 
 
 @dataclass(frozen=True)
-class FeatureSet:
+class FeatureSet(Features):
     """The features of a model, and the boroughs that it knows, both in the order of its numbers."""
 
-    features: tuple[str, ...]
     boroughs: tuple[str, ...]
+    never_null = frozenset({"hour", "weekday", "fare_amount"})
 
-    def linear_columns(self) -> tuple[str, ...]:
-        """Return the names of the columns of `linear`."""
-        names: list[str] = []
-        for feature in self.features:
-            levels = _levels(feature, self)
-            names += [f"{feature} {name}" for name in levels.values()] or [feature]
-            names += [] if feature in _NEVER_NULL else [f"{feature} is null"]
-        return tuple(names)
-
-    def linear(self, features: Array, device: Device) -> Array:
-        """Return the form of a feature matrix that linear models take.
-
-        It is float64 (trips, columns) in Fortran order, finite; the columns are those of `linear_columns`.
-        """
-        xp = device.xp
-        result: Array = xp.empty((len(features), len(self.linear_columns())), xp.float64, order="F")
-        filled = 0
-        for position, feature in enumerate(self.features):
-            values = xp.ascontiguousarray(features[:, position])
-            null = xp.isnan(values)
-            for level in _levels(feature, self):
-                result[:, filled] = values == level
-                filled += 1
-            if not _levels(feature, self):
-                result[:, filled] = xp.where(null, 0.0, xp.copysign(xp.log1p(xp.abs(values)), values))
-                filled += 1
-            if feature not in _NEVER_NULL:
-                result[:, filled] = null
-                filled += 1
-        return result
-
-    def tree(self, features: Array, device: Device) -> Array:
-        """Return the form of a feature matrix that forests take: float32 (trips, features) in C order, null as -1."""
-        xp = device.xp
-        result: Array = xp.where(xp.isnan(features), NULL_LEVEL, features).astype(xp.float32)
-        return result
+    def levels(self, feature: str) -> Mapping[float, str]:
+        names: dict[str, Sequence[str]] = {
+            "hour": [f"{hour:02d}" for hour in range(24)],
+            "weekday": WEEKDAYS,
+            "rate_code": RATES,
+            "pickup_borough": self.boroughs,
+            "dropoff_borough": self.boroughs,
+        }
+        first = 1 if feature == "rate_code" else 0
+        return {float(number): name for number, name in enumerate(names.get(feature, ()), start=first)}
 
 
 def columns_read(features: Sequence[str]) -> tuple[str, ...]:
@@ -160,16 +121,3 @@ def _where(known: Array, values: Array, device: Device) -> Array:
     """Return the values that are known, NaN for the others."""
     result: Array = device.xp.where(known, values, float("nan"))
     return result
-
-
-def _levels(feature: str, which: FeatureSet) -> dict[float, str]:
-    """Return the numbers of a category and their names; empty for a number."""
-    names: dict[str, Sequence[str]] = {
-        "hour": [f"{hour:02d}" for hour in range(24)],
-        "weekday": WEEKDAYS,
-        "rate_code": RATES,
-        "pickup_borough": which.boroughs,
-        "dropoff_borough": which.boroughs,
-    }
-    first = 1 if feature == "rate_code" else 0
-    return {float(number): name for number, name in enumerate(names.get(feature, ()), start=first)}

@@ -8,22 +8,13 @@ import numpy as np
 import pytest
 from distributed.protocol.pickle import dumps, loads
 
-from whitewater.engines import Array, Device
+from whitewater.engines import Device
 from whitewater.learn import search
 from whitewater.learn.estimators import forest_as_treelite, forest_from_treelite, random_forest
+from whitewater.learn.features import Features
 from whitewater.learn.search import ForestModel
 
-CPU = Device()
-
-
-class AsTheyAre:
-    """Features in the form that they have."""
-
-    def linear(self, features: Array, device: Device) -> Array:
-        return features
-
-    def tree(self, features: Array, device: Device) -> Array:
-        return features.astype(np.float32)
+CPU, NUMBERS = Device(), Features(("x", "y", "z"))
 
 
 @pytest.fixture
@@ -46,10 +37,10 @@ def test_a_forest_is_loaded_once_however_many_blocks_it_predicts(loaded: list[by
     fitted.fit(features.astype(np.float32), features[:, 0])
     model = ForestModel(forest_as_treelite(fitted, CPU))
     with ThreadPoolExecutor(4) as pool:
-        blocks = list(pool.map(lambda block: model.predict(block, AsTheyAre(), CPU), np.split(features, 8)))
+        blocks = list(pool.map(lambda block: model.predict(block, NUMBERS, CPU), np.split(features, 8)))
     np.testing.assert_allclose(np.concatenate(blocks), fitted.predict(features.astype(np.float32)), atol=1e-6)
     assert len(loaded) == 1
     elsewhere = loads(dumps(model))
     assert elsewhere == model
-    np.testing.assert_array_equal(elsewhere.predict(features, AsTheyAre(), CPU), np.concatenate(blocks))
+    np.testing.assert_array_equal(elsewhere.predict(features, NUMBERS, CPU), np.concatenate(blocks))
     assert len(loaded) == 2
