@@ -21,7 +21,7 @@ from whitewater.tables.blocks import NULL_TIMESTAMP, Block, GroupStatistics, sli
 from whitewater.tables.calendar import HOURS_OF_WEEK, hour_of_week
 from whitewater.tables.config import Range
 from whitewater.tables.elementwise import ratio
-from whitewater.tables.group_statistics import group_accumulator
+from whitewater.tables.group_accumulator import group_accumulator
 from whitewater.tables.group_statistics_cpu import GroupAccumulator
 from whitewater.tables.parquet.blocks import write_parquet
 from whitewater_apps.taxi.blocks import quantity

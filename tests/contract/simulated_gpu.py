@@ -25,7 +25,7 @@ from whitewater.errors import IntegrityError
 from whitewater.genotypes.decode import count_genotypes, expand_genotypes
 from whitewater.genotypes.genotypes import Genotypes
 from whitewater.genotypes.linkage.pairs import correlated_variants
-from whitewater.tables.group_statistics import group_accumulator
+from whitewater.tables.group_accumulator import group_accumulator
 
 GROUPS = (5, 3)
 ROWS = 300

@@ -13,7 +13,7 @@ from tests.contract.conftest import NOT_INSTALLED, Simulated, simulated_by
 from tests.contract.signatures import Describe, problems
 from tests.contract.simulated_gpu import GROUPS, genotypes, keys_and_values, looked_up_counted_and_compared
 from whitewater.engines import Device
-from whitewater.tables.group_statistics import bin_bounds, group_accumulator
+from whitewater.tables.group_accumulator import bin_bounds, group_accumulator
 from whitewater.tables.group_statistics_cpu import LIMIT
 
 H200 = (9, 0)

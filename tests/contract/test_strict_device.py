@@ -28,7 +28,7 @@ from whitewater.genotypes.decode_cpu import lanes_of
 from whitewater.genotypes.genotypes import Genotypes, rows_in_column_order, rows_in_sample_order
 from whitewater.genotypes.linkage.pairs import correlated_variants
 from whitewater.learn.estimators import ridge
-from whitewater.tables.group_statistics import group_accumulator
+from whitewater.tables.group_accumulator import group_accumulator
 from whitewater.tables.parquet.blocks import write_parquet
 
 DEVICE = StrictDevice()

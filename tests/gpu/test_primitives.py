@@ -20,7 +20,7 @@ from whitewater.engines import Array, Device
 from whitewater.errors import InputError, IntegrityError
 from whitewater.learn.estimators import forest_as_treelite, forest_from_treelite, random_forest, ridge, umap
 from whitewater.tables.blocks import BAD_INTEGER, NULL_INTEGER, NULL_TIMESTAMP, Encoded, Kind
-from whitewater.tables.group_statistics import bin_bounds, group_accumulator
+from whitewater.tables.group_accumulator import bin_bounds, group_accumulator
 from whitewater.tables.hashing import hash_int64
 from whitewater.tables.parquet.blocks import row_group_blocks, write_parquet
 

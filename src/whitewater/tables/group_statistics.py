@@ -1,65 +1,147 @@
-"""Counts, sums and histograms of values by several keys in one pass, and medians from the histograms.
+"""Counts, means, deviations and medians of a value by keys, from sums by key and bin that all engines make alike.
 
-The histogram is log-linear, as in HdrHistogram (Tene) and DDSketch (Masson, Rim, Lee: DDSketch, VLDB 2019): the bin of
-a value is read off the high bits of its float64, 512 bins to an octave, so that a bin is at most 2**-9 of its lower
-bound wide, whatever the scale of the values.
+A table of sums has a row for each key and bin that occur, with columns
 
-Sums are of integers, so that they are the same in any order and for any partitioning. Values are rounded to a unit that
-grows with them, one for each band of two octaves, and each band has a sum of its own. The same idea, with floats in
-place of integers: J. Demmel and H. D. Nguyen, "Fast reproducible floating-point summation", ARITH 2013.
+- the keys, of any type, null included;
+- ``bin`` and ``bin_width``, int64, in units of 1 / `BINS`: a bin holds the values above ``bin - bin_width`` and up to
+  ``bin``; bin 0 holds 0 alone;
+- ``rows`` and ``values``, int64: all rows, and those whose value is not null;
+- the exact sums of `whitewater.tables.fixed_point` over the values.
+
+Sums add up in any order. A table has at most `LARGEST` rows of about 100 bytes, or two for each group where that is
+more: beyond that, all bins are made twice as wide, again and again. How wide they end up depends on the rows in
+all and not on their partitions. Each of 1,000 groups may have 2,000 bins, each of 100,000 groups 20.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from whitewater.engines import Device
-from whitewater.tables.blocks import GroupStatistics
-from whitewater.tables.group_statistics_cpu import BINS, FIRST, SHIFT, CpuGroupAccumulator, GroupAccumulator
+from whitewater.errors import InputError
+from whitewater.tables.fixed_point import LIMIT, SQUARE_UNIT, SUMS, VALUE_UNIT, totals
+
+BINS = 2**11
+LARGEST = 2**21
+COUNTS = ("rows", "values")
+ADDED = (*COUNTS, *SUMS)
+COLUMNS = ("bin", "bin_width", *ADDED)
+TOO_LARGE = (
+    f"{{count}} values are negative, infinite, or {LIMIT:,.0f} or more. Leave them out, or give them in another unit."
+)
 
 
-def group_accumulator(device: Device, groups: Sequence[int], *, medians: bool = True) -> GroupAccumulator:
-    """Return an empty accumulator for key arrays of so many groups each; one task makes one and is done with it.
+def check(count: int, refusal: str) -> None:
+    """Raise InputError if values are out of bounds; ``{count}`` in the message becomes how many."""
+    if count:
+        raise InputError(refusal.format(count=f"{count:,}"))
 
-    Without ``medians`` it gathers counts and sums only, which is faster.
+
+def as_sums(counted: pa.Table, keys: pa.Schema) -> pa.Table:
+    """Return what an engine counted as a table of sums, in the finest bins."""
+    table = counted.append_column("bin_width", pa.array(np.ones(len(counted), np.int64)))
+    schema = pa.schema([*keys, *((name, pa.int64()) for name in COLUMNS)])
+    return table.select(schema.names).cast(schema).replace_schema_metadata()
+
+
+def nothing(keys: Sequence[pa.Schema]) -> list[pa.Table]:
+    """Return the sums of no rows by each of the keys."""
+    counted = [pa.field(name, pa.int64()) for name in ("bin", *ADDED)]
+    return [as_sums(pa.schema([*each, *counted]).empty_table(), each) for each in keys]
+
+
+def merge(parts: Iterable[Sequence[pa.Table]]) -> list[pa.Table]:
+    """Add up tables of sums: each part holds one for each set of keys, in the same order.
+
+    ``parts``, at least one, are taken one by one, and may be more than fit in memory.
     """
-    if device.name == "gpu":
-        from whitewater.tables.group_statistics_gpu import GpuGroupAccumulator
-
-        return GpuGroupAccumulator(groups, medians=medians)
-    return CpuGroupAccumulator(groups, medians=medians)
-
-
-def bin_bounds() -> npt.NDArray[np.float64]:
-    """Return the lower bound of each bin, and `LIMIT` last: float64 (`BINS` + 1,)."""
-    log_linear = (np.arange(FIRST, FIRST + BINS - 1, dtype=np.int64) << SHIFT).view(np.float64)
-    return np.concatenate([[0.0, 0.0], log_linear])
+    waiting: list[Sequence[pa.Table]] = []
+    for part in parts:
+        waiting.append(part)
+        if sum(len(table) for tables in waiting for table in tables) > 2 * LARGEST:
+            waiting = [_merge(waiting)]
+    return _merge(waiting)
 
 
-def medians(statistics: GroupStatistics) -> npt.NDArray[np.float64]:
-    """Return the median of each group, interpolated linearly inside its bin.
+def summarize(sums: pa.Table, by: Sequence[str]) -> pa.Table:
+    """Return the statistics of each group that ``by`` names, in the order of the keys, null last.
 
-    It is float64 (groups,), NaN for a group without values. From `LEAST` (about a millionth) to `LIMIT` (about a
-    million) the relative error is below 2**-9, and about 2**-10 where values lie evenly in their bin. 0 is exact;
-    between 0 and `LEAST` the error is below `LEAST`.
+    ``sums`` are added up over their other keys. The columns are the keys; ``rows`` and ``values``, int64; and, float64,
+    ``mean``; ``deviation``, that of a sample, null for a single value; ``median``; and ``median_error``, the greatest
+    distance of the median from the exact one. All four are null where there is no value.
     """
-    return (_order_statistic(statistics, upper=False) + _order_statistic(statistics, upper=True)) / 2
+    cells, groups = (_add_up(sums, keys).sort_by([(name, "ascending") for name in keys]) for keys in ([*by, "bin"], by))
+    count = groups["values"].to_numpy()
+    total, squares = totals({name: groups[name].to_numpy() for name in SUMS})
+    # Of integers of any size, in which nothing cancels.
+    number = np.maximum(count, 1).astype(object)
+    spread = number * squares * (VALUE_UNIT**2 // SQUARE_UNIT) - total * total
+    variance = spread / (number * np.maximum(number - 1, 1) * VALUE_UNIT**2)
+    statistics = {
+        "mean": (total / (number * VALUE_UNIT), count > 0),
+        "deviation": (np.sqrt(np.maximum(variance.astype(np.float64), 0)), count > 1),
+        "median": (_medians(cells, count), count > 0),
+        "median_error": (groups["bin_width"].to_numpy() / BINS, count > 0),
+    }
+    table = groups.select([*by, *COUNTS])
+    for name, (values, known) in statistics.items():
+        table = table.append_column(name, pa.array(values.astype(np.float64), mask=~known))
+    return table
 
 
-def _order_statistic(statistics: GroupStatistics, *, upper: bool) -> npt.NDArray[np.float64]:
-    """Return the lower or the upper of the two values in the middle, the j-th of n in a bin taken at (j + 1/2) / n."""
-    histogram, bounds = statistics.histogram, bin_bounds()
-    if not len(histogram):
-        return np.full(len(statistics.count), np.nan)
-    cumulative = np.cumsum(histogram, axis=0)
-    rank = np.maximum(statistics.count - 1 + upper, 0) // 2
-    row = np.argmax(cumulative > rank, axis=0)
-    groups = np.arange(len(rank))
-    inside = np.maximum(histogram[row, groups], 1)
-    before = cumulative[row, groups] - inside
-    place = statistics.bins[row]
-    value = bounds[place] + (bounds[place + 1] - bounds[place]) * (rank - before + 0.5) / inside
-    return np.where(statistics.count > 0, value, np.nan)
+def _merge(parts: Sequence[Sequence[pa.Table]]) -> list[pa.Table]:
+    return [_limit(pa.concat_tables(tables)) for tables in zip(*parts, strict=True)]
+
+
+def _limit(sums: pa.Table) -> pa.Table:
+    """Return the sums with each key and bin once, in bins so wide that they are few enough."""
+    keys = [name for name in sums.column_names if name not in COLUMNS]
+    found = _add_up(sums, [*keys, "bin"])
+    while len(found) > LARGEST and (width := _width(found)) < LIMIT * BINS:
+        found = _add_up(_widen(found, 2 * width), [*keys, "bin"])
+    return found
+
+
+def _add_up(sums: pa.Table, by: Sequence[str]) -> pa.Table:
+    """Return one row for each group, in bins of the greatest width."""
+    added = [("bin_width", "max"), *((name, "sum") for name in ADDED)]
+    found = _widen(sums, _width(sums)).group_by(list(by)).aggregate(added)
+    return found.rename_columns([*by, "bin_width", *ADDED])
+
+
+def _width(sums: pa.Table) -> int:
+    widest: int = pc.max(sums["bin_width"]).as_py() or 1
+    return widest
+
+
+def _widen(sums: pa.Table, width: int) -> pa.Table:
+    if pc.all(pc.equal(sums["bin_width"], width)).as_py():
+        return sums
+    bins = {"bin": -(-sums["bin"].to_numpy() // width) * width, "bin_width": np.full(len(sums), width)}
+    for name, values in bins.items():
+        sums = sums.set_column(sums.column_names.index(name), name, pa.array(values))
+    return sums
+
+
+def _medians(cells: pa.Table, count: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """Return the median of each group, where the j-th of n values in a bin is taken to be at (j + 1/2) / n of it.
+
+    ``cells`` are in the order of the groups, of which each has so many values.
+    """
+    inside = cells["values"].to_numpy()
+    after, start = np.cumsum(inside), np.cumsum(count) - count
+    upper, width = cells["bin"].to_numpy(), cells["bin_width"].to_numpy()
+
+    def value_at(rank: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        # A group without values takes those of another one.
+        place = np.minimum(np.searchsorted(after, start + rank, side="right"), len(after) - 1)
+        from_above = (after[place] - start - rank - 0.5) / np.maximum(inside[place], 1)
+        # Bin 0 holds 0 alone.
+        return np.where(upper[place] > 0, upper[place] - width[place] * from_above, 0) / BINS
+
+    last = np.maximum(count - 1, 0)
+    return (value_at(last // 2) + value_at((last + 1) // 2)) / 2

@@ -15,14 +15,19 @@ import dask.dataframe as dd
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from dask.delayed import Delayed, delayed
 
 from whitewater.engines import Array, Device
 from whitewater.io.store import write_whole
+from whitewater.tables.fixed_point import LIMIT, integers
+from whitewater.tables.group_statistics import ADDED, BINS, TOO_LARGE, as_sums, check, merge, nothing
 from whitewater.tables.partitions import COMPRESSION, Partition, write_table
 from whitewater.tables.rules import Rule
 
 Frame = Any  # a DataFrame of pandas or cuDF
 Series = Any
+# Tables of sums that one task adds up.
+AT_ONCE = 8
 
 
 def library(backend: str) -> ModuleType:
@@ -54,7 +59,10 @@ def read_partition(partition: Partition, *, schema: pa.Schema, backend: str) -> 
     frames = library(backend)
     # The table without rows gives those columns a type that the parts lack.
     empty = frames.DataFrame(schema.empty_table().to_pandas()).assign(file=0)
-    parts = [read_parquet(part.path, backend=backend).assign(file=part.file) for part in partition.parts]
+    parts = [
+        read_parquet(part.path, _present(part.path, schema), backend=backend).assign(file=part.file)
+        for part in partition.parts
+    ]
     rows = frames.concat([empty, *parts], ignore_index=True)
     return rows.assign(duplicate=frames.Series(partition.duplicates()))
 
@@ -151,3 +159,50 @@ def _as_float(column: Series) -> Array:
         column = column.astype("datetime64[us]").astype("int64").where(column.notna())
     values: Array = column.astype("float64").fillna(float("nan")).values  # noqa: PD011 (of the device)
     return values
+
+
+def _present(path: Path, schema: pa.Schema) -> list[str] | None:
+    """Return the columns of a schema that a file has; all of the file, None, where the schema names none."""
+    names = pq.read_schema(path).names
+    return [name for name in schema.names if name in names] or None
+
+
+def group_statistics(rows: dd.DataFrame, keys: Sequence[pa.Schema], value: str, *, refusal: str = TOO_LARGE) -> Delayed:
+    """Return, to be computed, the sums of a float64 column by each of the keys: see `sums_by_bin`.
+
+    Those of partitions are added up in a tree.
+    """
+    parts: list[Delayed] = [delayed(sums_by_bin)(part, keys, value, refusal=refusal) for part in rows.to_delayed()]
+    parts.append(delayed(nothing)(keys))
+    while len(parts) > 1:
+        parts = [delayed(merge)(parts[first : first + AT_ONCE]) for first in range(0, len(parts), AT_ONCE)]
+    return parts[0]
+
+
+def sums_by_bin(rows: Frame, keys: Sequence[pa.Schema], value: str, *, refusal: str = TOO_LARGE) -> list[pa.Table]:
+    """Return the sums of a float64 column by each of the keys; see `whitewater.tables.group_statistics`.
+
+    ``keys`` are names of columns, and their types in the tables. A value that is null or NaN is none.
+
+    Raises InputError with ``refusal`` if values are negative, infinite, or not below 2**20.
+    """
+    given = rows[value]
+    check(int(((given < 0) | (given >= LIMIT)).fillna(False).sum()), refusal)
+    present = (given >= 0).fillna(False)
+    known = given.where(present, 0.0)
+    whole = _integer(known * BINS)
+    numbers = rows.assign(
+        rows=1,
+        values=_integer(present),
+        bin=whole + _integer(known * BINS > whole),
+        **integers(known, _integer),
+    )
+    tables = []
+    for each in keys:
+        sums = numbers.groupby([*each.names, "bin"], dropna=False, sort=False)[list(ADDED)].sum().reset_index()
+        tables.append(as_sums(pa.Table.from_pandas(to_pandas(sums), preserve_index=False), each))
+    return tables
+
+
+def _integer(numbers: Series) -> Series:
+    return numbers.astype("int64")

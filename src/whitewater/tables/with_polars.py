@@ -10,6 +10,8 @@ import polars.selectors as cs
 import pyarrow as pa
 
 from whitewater.engines import Array, Device
+from whitewater.tables.fixed_point import LIMIT, integers
+from whitewater.tables.group_statistics import ADDED, BINS, TOO_LARGE, as_sums, check
 from whitewater.tables.partitions import Partition
 from whitewater.tables.rules import Rule
 
@@ -73,3 +75,34 @@ def to_arrays(rows: pl.DataFrame, names: Sequence[str], device: Device) -> dict[
     present = rows.select(cs.by_name(names, require_all=False)).with_columns(cs.temporal().dt.timestamp("us"))
     numbers, null = present.cast(pl.Float64), device.xp.full(len(rows), float("nan"))
     return {name: device.to_device(numbers[name].to_numpy()) if name in numbers.columns else null for name in names}
+
+
+def sums_by_bin(
+    rows: pl.LazyFrame, keys: Sequence[pa.Schema], value: str, *, refusal: str = TOO_LARGE
+) -> list[pa.Table]:
+    """Return the sums of a float64 column by each of the keys; see `whitewater.tables.group_statistics`.
+
+    ``keys`` are names of columns, and their types in the tables. A value that is null or NaN is none.
+
+    Raises InputError with ``refusal`` if values are negative, infinite, or not below 2**20.
+    """
+    given = pl.col(value).fill_nan(None)
+    known = pl.when((given >= 0) & (given < LIMIT)).then(given).otherwise(0.0)
+    whole = _integer(known * BINS)
+    numbers = rows.with_columns(
+        rows=pl.lit(1, pl.Int64),
+        values=_integer(given.is_not_null()),
+        bin=whole + _integer(known * BINS > whole),
+        **integers(known, _integer),
+    )
+    queries = [numbers.group_by(*each.names, "bin").agg(pl.col(*ADDED).sum()) for each in keys]
+    refused = rows.select(((given < 0) | (given >= LIMIT)).sum())
+    # One query, so that the rows are read once.
+    *sums, count = pl.collect_all([*queries, refused], engine="streaming")
+    check(count.item(), refusal)
+    tables = (each.to_arrow(compat_level=pl.CompatLevel.oldest()) for each in sums)
+    return [as_sums(table, each) for table, each in zip(tables, keys, strict=True)]
+
+
+def _integer(numbers: pl.Expr) -> pl.Expr:
+    return numbers.cast(pl.Int64)

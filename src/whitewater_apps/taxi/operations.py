@@ -14,6 +14,7 @@ from whitewater_apps.taxi.partitions import DataSets
 from whitewater_apps.taxi.prediction import Counts, Prediction
 from whitewater_apps.taxi.quality import Tally
 from whitewater_apps.taxi.sample import Sampling
+from whitewater_apps.taxi.tip_tables import TipSums
 from whitewater_apps.taxi.trip_files import RowGroup
 
 if TYPE_CHECKING:
@@ -34,6 +35,12 @@ class Operations(Protocol):
 
     def mark_duplicates(self, partitions: Sequence[Partition], *, folder: Path, workers: Workers) -> list[Partition]:
         """Return partitions that name, in files in a folder, which trips repeat an earlier one of their raw file."""
+
+    def tip_statistics(self, partitions: Sequence[Partition], *, workers: Workers) -> TipSums:
+        """Return the sums of tip / fare by each key; see `whitewater_apps.taxi.tip_tables`.
+
+        Raises InputError if a tip is 2**20 times the fare or more.
+        """
 
     def sample(
         self, groups: Sequence[RowGroup], sampling: Sampling, *, device: Device, workers: Workers

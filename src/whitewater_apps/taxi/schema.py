@@ -16,6 +16,8 @@ from whitewater.tables.blocks import BAD_INTEGER, NULL_INTEGER, Kind
 
 Service = Literal["yellow", "green", "fhvhv"]
 SERVICES: tuple[Service, ...] = ("yellow", "green", "fhvhv")
+# The service whose trips are paid in the app.
+APP = SERVICES.index("fhvhv")
 CARD, CASH, NO_CHARGE, DISPUTE, UNKNOWN_PAYMENT, VOIDED, FLEX = 1, 2, 3, 4, 5, 6, 0
 PAYMENT_NAMES = {0: "Flex Fare", 1: "Credit card", 2: "Cash", 3: "No charge", 4: "Dispute", 5: "Unknown", 6: "Voided"}
 NULL_RATE_CODE = 99

@@ -17,6 +17,7 @@ from whitewater.engines.workers import Workers
 from whitewater.learn.sample import Sample
 from whitewater.tables import duplicates
 from whitewater.tables import with_dask as tables
+from whitewater.tables.group_statistics import nothing
 from whitewater.tables.partitions import Partition
 from whitewater.tables.quarantine import write_rejected
 from whitewater.tables.rules import Rule
@@ -35,6 +36,8 @@ from whitewater_apps.taxi.prediction import FILE_ROWS, PREDICTED, Counts, Predic
 from whitewater_apps.taxi.quality import Tally
 from whitewater_apps.taxi.rules import ISSUES_BIT, RULES_BIT, file_month
 from whitewater_apps.taxi.sample import Sampling
+from whitewater_apps.taxi.schema import APP, CARD
+from whitewater_apps.taxi.tip_tables import KEYS, MOST_PASSENGERS, NEEDED, REFUSAL, SCHEMAS, TipSums
 from whitewater_apps.taxi.trip_files import TRIPS, RowGroup
 
 
@@ -121,6 +124,34 @@ def _ratio(numerator: Series, denominator: Series) -> Series:
 
 def _is_at(trips: Frame, service: int, number: int) -> Series:
     return (trips["service"].fillna(0) == service) & (trips["month"] == number)
+
+
+def tip_statistics(partitions: Sequence[Partition], *, workers: Workers) -> TipSums:
+    """Return the sums of tip / fare by each key; see `Operations.tip_statistics`."""
+    if not partitions:
+        return dict(zip(KEYS, nothing(SCHEMAS), strict=True))
+    trips = tables.read(partitions, NEEDED).map_partitions(with_tips)
+    [sums] = workers.compute(tables.group_statistics(trips, SCHEMAS, "fraction", refusal=REFUSAL))
+    return dict(zip(KEYS, sums, strict=True))
+
+
+def with_tips(trips: Frame) -> Frame:
+    """Return the tip of each trip as a fraction of its fare, and the keys by which it counts; see `tip_tables`."""
+    pickup, number = trips["pickup_datetime"], month(trips["pickup_datetime"])
+    fraction = quantity(trips, "tip_fraction")
+    fraction = fraction.where((fraction >= 0).fillna(False))
+    paid_by_card_or_in_app = (trips["payment_type"] == CARD).fillna(False) | (trips["file"] == APP)
+    passengers = trips["passenger_count"]
+    return trips[["payment_type"]].assign(
+        service=trips["file"],
+        fraction=fraction,
+        recorded=paid_by_card_or_in_app & fraction.notna(),
+        plain=(fraction > 0).fillna(False),
+        hour_of_week=(pickup.dt.weekday * 24 + pickup.dt.hour).where(number != UNKNOWN_MONTH),
+        month=number.where(number != UNKNOWN_MONTH),
+        passenger_count=passengers.where((passengers <= MOST_PASSENGERS).fillna(False)),
+        location_id=trips["pickup_location_id"],
+    )
 
 
 def sample(groups: Sequence[RowGroup], sampling: Sampling, *, device: Device, workers: Workers) -> Iterable[Sample]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import polars as pl
+import pyarrow as pa
 
 from whitewater.engines import Device
 from whitewater.engines.workers import Workers
@@ -14,6 +16,7 @@ from whitewater.errors import InputError
 from whitewater.learn.sample import Sample
 from whitewater.tables import duplicates
 from whitewater.tables import with_polars as tables
+from whitewater.tables.group_statistics import merge, nothing
 from whitewater.tables.partitions import Partition, write_table
 from whitewater.tables.quarantine import write_rejected
 from whitewater.tables.rules import Rule
@@ -31,6 +34,8 @@ from whitewater_apps.taxi.prediction import FILE_ROWS, PREDICTED, Counts, Predic
 from whitewater_apps.taxi.quality import Tally
 from whitewater_apps.taxi.rules import ISSUES_BIT, RULES_BIT, file_month
 from whitewater_apps.taxi.sample import Sampling
+from whitewater_apps.taxi.schema import APP, CARD
+from whitewater_apps.taxi.tip_tables import KEYS, MOST_PASSENGERS, NEEDED, REFUSAL, SCHEMAS, TipSums
 from whitewater_apps.taxi.trip_files import TRIPS, RowGroup
 
 PICKUP, DROPOFF, SERVICE = pl.col("pickup_datetime"), pl.col("dropoff_datetime"), pl.col("service")
@@ -115,6 +120,36 @@ def _ratio(numerator: pl.Expr, denominator: pl.Expr) -> pl.Expr:
 
 def _is_at(service: int, number: int) -> pl.Expr:
     return (SERVICE.fill_null(0) == service) & (pl.col("month") == number)
+
+
+def tip_statistics(partitions: Sequence[Partition], *, workers: Workers) -> TipSums:
+    """Return the sums of tip / fare by each key; see `Operations.tip_statistics`."""
+    parts = workers.map(_tip_sums, partitions, label="tips")
+    return dict(zip(KEYS, merge(chain([nothing(SCHEMAS)], parts)), strict=True))
+
+
+def _tip_sums(partition: Partition) -> list[pa.Table]:
+    return tables.sums_by_bin(with_tips(tables.scan(partition, NEEDED)), SCHEMAS, "fraction", refusal=REFUSAL)
+
+
+def with_tips(trips: pl.LazyFrame) -> pl.LazyFrame:
+    """Return the tip of each trip as a fraction of its fare, and the keys by which it counts; see `tip_tables`."""
+    service, number = pl.col("file"), month(PICKUP)
+    fraction = quantity("tip_fraction")
+    paid_by_card_or_in_app = (pl.col("payment_type") == CARD) | (service == APP)
+    known_month = number != UNKNOWN_MONTH
+    passengers = pl.col("passenger_count")
+    return trips.select(
+        "payment_type",
+        service=service,
+        fraction=pl.when(fraction >= 0).then(fraction),
+        recorded=(paid_by_card_or_in_app & (fraction >= 0)).fill_null(False),
+        plain=(fraction > 0).fill_null(False),
+        hour_of_week=pl.when(known_month).then((PICKUP.dt.weekday().cast(pl.Int16) - 1) * 24 + PICKUP.dt.hour()),
+        month=pl.when(known_month).then(number),
+        passenger_count=pl.when(passengers <= MOST_PASSENGERS).then(passengers),
+        location_id="pickup_location_id",
+    )
 
 
 def sample(groups: Sequence[RowGroup], sampling: Sampling, *, device: Device, workers: Workers) -> Iterable[Sample]:

@@ -1,149 +1,159 @@
-"""Statistics by key on the CPU, and medians from their histograms: the oracle is NumPy on the values themselves."""
+"""Statistics by keys on both engines, for any partitions and order of rows: the oracle is pandas on the values."""
 
 from __future__ import annotations
 
-from functools import reduce
-from operator import add
-from random import Random
+from collections.abc import Callable, Sequence
 
+import dask.dataframe as dd
 import numpy as np
-import numpy.typing as npt
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
+from dask.base import compute
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whitewater.errors import IntegrityError
-from whitewater.tables import group_statistics_cpu
-from whitewater.tables.blocks import GroupStatistics
-from whitewater.tables.group_statistics import bin_bounds, medians
-from whitewater.tables.group_statistics_cpu import LEAST, LIMIT, CpuGroupAccumulator
+from whitewater.errors import InputError
+from whitewater.tables import group_statistics, with_dask, with_polars
+from whitewater.tables.fixed_point import LIMIT
+from whitewater.tables.group_statistics import BINS, merge, nothing, summarize
 
-Values = npt.NDArray[np.float64]
-
-
-def gathered(values: Values, keys: npt.NDArray[np.int32] | None = None, *, groups: int = 1) -> GroupStatistics:
-    """Return the statistics of values, all in group 0 unless there are keys."""
-    accumulator = CpuGroupAccumulator([groups])
-    accumulator.add([np.zeros(len(values), np.int32) if keys is None else keys], values)
-    [statistics] = accumulator.result()
-    return statistics
+KEYS = [pa.schema({"station": pa.string()}), pa.schema({"hour": pa.int16(), "station": pa.string()})]
+Engine = Callable[[Sequence[pd.DataFrame]], list[pa.Table]]
 
 
-def median(values: Values) -> float:
-    """Return the median that the histogram of the values gives."""
-    return float(medians(gathered(values))[0])
+def by_polars(parts: Sequence[pd.DataFrame]) -> list[pa.Table]:
+    frames = (pl.from_pandas(part, nan_to_null=True).lazy() for part in parts)
+    return merge(with_polars.sums_by_bin(frame, KEYS, "fraction") for frame in frames)
 
 
-def fractions(seed: int, rows: int) -> Values:
-    """Return tip fractions as there are: some zero, most about a fifth, cents divided by cents."""
+def by_dask(parts: Sequence[pd.DataFrame]) -> list[pa.Table]:
+    rows = dd.from_map(lambda part: part, list(parts), meta=parts[0].head(0))
+    tables: list[pa.Table]
+    [tables] = compute(with_dask.group_statistics(rows, KEYS, "fraction"), scheduler="threads", num_workers=2)
+    return tables
+
+
+ENGINES = pytest.mark.parametrize("sums_of", [by_polars, by_dask])
+
+
+def rides(seed: int, rows: int, *, stations: int = 5) -> pd.DataFrame:
+    """Return rides with nulls in the keys and in the value, and zeros and repeated values."""
     random = np.random.default_rng(seed)
-    fare = random.integers(250, 8_000, rows)
-    return np.asarray(np.round(fare * random.choice([0.0, 0.1, 0.2, 0.25], rows) + random.integers(0, 90, rows)) / fare)
+    cents = random.integers(0, 900, rows) * random.choice([0, 1], rows, p=[0.2, 0.8])
+    station = pd.Series(random.integers(0, stations, rows)).map("station {}".format).astype("str")
+    return pd.DataFrame(
+        {
+            "station": station.where(random.random(rows) > 0.1),
+            "hour": pd.Series(random.integers(0, 24, rows), dtype="float64").where(random.random(rows) > 0.1),
+            "fraction": pd.Series(cents / random.integers(250, 8_000, rows)).where(random.random(rows) > 0.1),
+        }
+    )
 
 
-@settings(max_examples=50, deadline=None)
-@given(
-    seed=st.integers(0, 1_000), groups=st.lists(st.integers(1, 20), min_size=1, max_size=5), rows=st.integers(0, 400)
-)
-def test_each_key_counts_and_sums_as_numpy_in_whatever_slices(seed: int, groups: list[int], rows: int) -> None:
-    random = np.random.default_rng(seed)
-    values = np.exp(random.uniform(-13, 13, rows)) * random.choice([0.0, 1.0], rows, p=[0.2, 0.8])
-    keys = [random.integers(-1, size, rows).astype(np.int32) for size in groups]
-    accumulator = CpuGroupAccumulator(groups)
-    for part in np.array_split(np.arange(rows), random.integers(1, 5)):
-        accumulator.add([key[part] for key in keys], values[part])
-    for key, size, found in zip(keys, groups, accumulator.result(), strict=True):
-        for group in range(size):
-            chosen = values[key == group]
-            assert found.count[group] == found.histogram[:, group].sum() == len(chosen)
-            np.testing.assert_allclose(found.total[group], chosen.sum(), rtol=2**-37)
-            np.testing.assert_allclose(found.total_of_squares[group], (chosen**2).sum(), rtol=2**-36)
+def split(frame: pd.DataFrame, parts: int) -> list[pd.DataFrame]:
+    return [frame.iloc[rows] for rows in np.array_split(np.arange(len(frame)), parts)]
 
 
-@settings(max_examples=50, deadline=None)
-@given(st.lists(st.floats(0, LIMIT, exclude_max=True), min_size=1, max_size=60), st.integers(1, 9), st.randoms())
-def test_sums_have_the_same_bits_in_any_order_and_in_any_parts(values: list[float], parts: int, random: Random) -> None:
-    whole = gathered(np.array(values))
-    random.shuffle(values)
-    other = reduce(add, (gathered(part) for part in np.array_split(np.array(values), parts)))
-    assert (whole.total.tobytes(), whole.total_of_squares.tobytes()) == (
-        other.total.tobytes(), other.total_of_squares.tobytes()
-    )  # fmt: skip
-    assert medians(whole) == medians(other)
+def check(frame: pd.DataFrame, sums: pa.Table, by: list[str]) -> None:
+    found = summarize(sums, by).to_pandas()
+    groups = frame.sort_values(by).groupby(by, dropna=False)["fraction"]
+    expected = groups.agg(["size", "count", "mean", "std", "median"]).reset_index()
+    pd.testing.assert_frame_equal(found[by], expected[by], check_dtype=False)
+    assert found["rows"].tolist() == expected["size"].tolist()
+    assert found["values"].tolist() == expected["count"].tolist()
+    np.testing.assert_allclose(found["mean"], expected["mean"], rtol=1e-10, atol=2**-42)
+    np.testing.assert_allclose(found["deviation"], expected["std"], rtol=1e-6, atol=1e-7)
+    distance = (found["median"] - expected["median"]).abs().fillna(0)
+    assert (distance <= found["median_error"].fillna(0)).all()
+    assert (found["median"].isna() == expected["median"].isna()).all()
 
 
-def test_more_rows_than_a_sum_holds_are_summed_up_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    values = fractions(4, 1_000)
-    whole = gathered(values)
-    monkeypatch.setattr(group_statistics_cpu, "_ROWS_OF_SUM", 7)
-    for part in (gathered(values), gathered(values[:5]) + gathered(values[5:])):
-        assert (part.total, part.total_of_squares, medians(part)) == (
-            whole.total, whole.total_of_squares, medians(whole)
-        )  # fmt: skip
-
-
-def test_without_medians_counts_and_sums_are_the_same() -> None:
-    values, keys = fractions(5, 500), (np.arange(500) % 3).astype(np.int32)
-    accumulator = CpuGroupAccumulator([3], medians=False)
-    accumulator.add([keys], values)
-    [found] = accumulator.result()
-    whole = gathered(values, keys, groups=3)
-    np.testing.assert_array_equal(found.count, whole.count)
-    np.testing.assert_array_equal(found.total, whole.total)
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.floats(0, LIMIT, exclude_max=True) | st.floats(0, 20))
-def test_a_value_is_counted_between_the_bounds_of_its_bin(value: float) -> None:
-    [place] = gathered(np.array([value])).bins
-    bounds = bin_bounds()
-    assert bounds[place] <= value
-    assert value < bounds[place + 1] or value == bounds[place] == 0
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.lists(st.floats(LEAST, LIMIT, exclude_max=True), min_size=1, max_size=60))
-def test_a_median_is_within_2_to_the_minus_9_of_the_exact_one(values: list[float]) -> None:
-    exact = float(np.median(values))
-    assert abs(median(np.array(values)) - exact) <= exact * 2**-9
-
-
-@pytest.mark.parametrize("rows", [1, 2, 999, 20_000])
-def test_medians_of_tips_are_within_2_to_the_minus_10_of_the_exact_ones(rows: int) -> None:
-    values = fractions(rows, rows)
-    keys = (np.arange(rows) % 3).astype(np.int32)
-    found = medians(gathered(values, keys, groups=4))
-    for group in range(min(rows, 3)):
-        np.testing.assert_allclose(found[group], np.median(values[keys == group]), rtol=2**-10)
-    assert np.isnan(found[min(rows, 3) :]).all()
-
-
-def test_medians_outside_the_log_linear_bins_are_bounded() -> None:
-    assert median(np.array([0.0, -0.0, 0.0, 5.0])) == 0
-    assert 0 < median(np.array([1e-300, 1e-9, LEAST / 2])) < LEAST
-    assert median(np.array([0.0, 1.0])) == pytest.approx(0.5, rel=2**-9)
-
-
-def test_partial_statistics_add_up() -> None:
-    values = fractions(1, 1_000)
-    keys = (np.arange(1_000) % 7).astype(np.int32)
-    parts = gathered(values[:300], keys[:300], groups=7) + gathered(values[300:], keys[300:], groups=7)
-    whole = gathered(values, keys, groups=7)
-    np.testing.assert_array_equal(parts.count, whole.count)
-    np.testing.assert_array_equal(parts.histogram, whole.histogram)
-    np.testing.assert_array_equal(parts.total, whole.total)
-
-
-@pytest.mark.parametrize(("key", "value"), [(0, -1e-300), (0, np.nan), (0, np.inf), (0, -np.inf), (0, LIMIT), (2, 1.0)])
-def test_values_that_are_negative_not_finite_or_too_large_and_keys_without_group_are_refused(
-    key: int, value: float
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 1_000), rows=st.integers(0, 300), parts=st.sampled_from([1, 2, 7]), shuffled=st.booleans())
+def test_both_engines_make_the_same_tables_whatever_the_partitions(
+    seed: int, rows: int, parts: int, shuffled: bool
 ) -> None:
-    accumulator = CpuGroupAccumulator([9, 2])
-    with pytest.raises(IntegrityError, match=r"key [01]"):
-        accumulator.add([np.zeros(2, np.int32), np.array([0, key], np.int32)], np.array([1.0, value]))
+    frame = rides(seed, rows)
+    whole = by_polars([frame])
+    rearranged = frame.sample(frac=1, random_state=seed) if shuffled else frame
+    others = [sums_of(split(rearranged, parts)) for sums_of in (by_polars, by_dask)]
+    for place, schema in enumerate(KEYS):
+        for by in (schema.names, schema.names[-1:]):
+            expected = summarize(whole[place], by)
+            assert all(summarize(tables[place], by).equals(expected) for tables in others)
+        check(frame, whole[place], schema.names)
 
 
-def test_values_of_rows_that_are_left_out_may_be_anything() -> None:
-    keys = np.array([-1, 0, -5, -1], np.int32)
-    statistics = gathered(np.array([np.nan, 2.0, -1.0, np.inf]), keys)
-    assert (statistics.count[0], statistics.total[0]) == (1, 2.0)
+@pytest.mark.parametrize("largest", [64, 700])
+@ENGINES
+def test_more_groups_and_bins_than_fit_make_wider_bins_whatever_the_partitions(
+    sums_of: Engine, largest: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group_statistics, "LARGEST", largest)
+    frame = rides(3, 4_000)
+    [whole, _] = sums_of([frame])
+    assert len(whole) <= largest
+    assert summarize(whole, ["station"])["median_error"][0].as_py() > 1 / BINS
+    check(frame, whole, ["station"])
+    for parts in (2, 9):
+        [other, _] = sums_of(split(frame.sample(frac=1, random_state=1), parts))
+        assert summarize(other, ["station"]).equals(summarize(whole, ["station"]))
+
+
+@ENGINES
+def test_more_groups_than_fit_keep_one_bin_besides_that_of_zero(
+    sums_of: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group_statistics, "LARGEST", 2)
+    frame = rides(4, 500)
+    [whole, _] = sums_of(split(frame, 3))
+    check(frame, whole, ["station"])
+
+
+@ENGINES
+def test_a_hundred_thousand_stations_learnt_from_the_rows_stay_within_the_bound(
+    sums_of: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group_statistics, "LARGEST", 2**18)
+    frame = rides(5, 300_000, stations=130_000)
+    [table, _] = sums_of(split(frame, 3))
+    assert len(frame["station"].unique()) > 100_000
+    assert len(table) <= 2**18
+    assert table.nbytes < 110 * 2**18
+    check(frame, table, ["station"])
+
+
+@ENGINES
+def test_sums_of_parts_that_do_not_fit_together_are_added_up_on_the_way(
+    sums_of: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = rides(6, 2_000)
+    expected = [summarize(table, ["station"]) for table in sums_of([frame])]
+    monkeypatch.setattr(group_statistics, "LARGEST", 10_000)
+    parts = [merged for part in split(frame, 40) if (merged := sums_of([part]))]
+    monkeypatch.setattr(group_statistics, "LARGEST", 2_000)
+    assert [summarize(table, ["station"]) for table in merge(parts)] == expected
+
+
+@pytest.mark.parametrize("value", [-1e-300, np.inf, -np.inf, LIMIT])
+@ENGINES
+def test_values_that_are_negative_infinite_or_too_large_are_refused(sums_of: Engine, value: float) -> None:
+    frame = pd.DataFrame({"station": ["a", "b", "a"], "hour": 1.0, "fraction": [value, 0.5, value]})
+    with pytest.raises(InputError, match=r"^2 values are negative, infinite"):
+        sums_of([frame])
+
+
+@ENGINES
+def test_zero_is_exact_and_values_within_their_bins(sums_of: Engine) -> None:
+    frame = pd.DataFrame({"station": ["a", "a", "a", "b"], "hour": 1.0, "fraction": [0.0, 0.0, 7.0, 1e-300]})
+    [table, _] = sums_of([frame])
+    zero, least = summarize(table, ["station"])["median"].to_pylist()
+    assert zero == 0
+    assert 0 < least < 1 / BINS
+
+
+def test_no_rows_at_all_have_no_groups() -> None:
+    tables = merge([nothing(KEYS)])
+    assert [summarize(table, ["station"]).num_rows for table in tables] == [0, 0]
