@@ -103,7 +103,9 @@ def parsed_on_threads(work: Work) -> Iterator[Timed]:
     with ThreadPoolExecutor(work.threads) as pool:
         yield Timed(
             lambda: list(
-                chain.from_iterable(pool.map(partial(parse, device=work.device), units_of([path], work, KINDS)))
+                chain.from_iterable(
+                    pool.map(partial(parse, device=work.device, kinds=KINDS), units_of([path], work, KINDS))
+                )
             ),
             answer=partial(answer_of_blocks, device=work.device),
         )

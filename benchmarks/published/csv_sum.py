@@ -9,12 +9,14 @@ from benchmarks.published.dask_cluster import dask_client
 from benchmarks.published.row import BOTH, CallCase, Published, Row, Timed, Variant, Work
 from benchmarks.published.yellow_csv import DTYPES, YellowCsv, counts, duckdb_source, parse, units_of
 from whitewater.engines import Device
-from whitewater_apps.taxi.raw import Unit
+from whitewater.tables.blocks import Kind
+from whitewater.tables.raw_files import Unit
 
 MONTHS_OF_2016 = ("2016-01", "2016-02", "2016-03", "2016-04", "2016-05", "2016-06")
 # 10 GB; half as many as in all of 2016.
 FILES = YellowCsv(months=MONTHS_OF_2016, rows=65_580_000)
 COLUMN = "passenger_count"
+KINDS: dict[str, Kind] = {COLUMN: "int64"}
 # Dask's blocks: those of 64 MB that it makes of large files, but at least two for each thread.
 BLOCK_BYTES, BLOCKS_A_THREAD = 64_000_000, 2
 
@@ -45,7 +47,7 @@ def projected(work: Work) -> Iterator[Timed]:
     with work.device.workers(work.cluster, threads=work.threads) as workers:
 
         def total() -> int:
-            units = units_of(FILES.paths(work), work, {COLUMN: "int64"})
+            units = units_of(FILES.paths(work), work, KINDS)
             return sum(part for _, part in workers.completed(passengers, units, {"device": work.device}))
 
         yield Timed(total)
@@ -53,7 +55,7 @@ def projected(work: Work) -> Iterator[Timed]:
 
 def passengers(unit: Unit, device: Device) -> int:
     """Return the sum of a range; an empty field adds nothing."""
-    columns = [counts(block, COLUMN, unit) for block in parse(unit, device)]
+    columns = [counts(block, COLUMN, unit) for block in parse(unit, device, KINDS)]
     return sum(int(device.xp.maximum(values, 0).sum()) for values in columns)
 
 

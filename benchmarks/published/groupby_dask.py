@@ -19,12 +19,13 @@ from benchmarks.published.row import BOTH, CallCase, Row, Timed, Variant, Work
 from benchmarks.published.yellow_csv import DTYPES, YellowCsv, counts, duckdb_source, numbers, parse, units_of
 from whitewater.engines import Array, Device
 from whitewater.errors import InputError
-from whitewater.tables.blocks import NULL_INTEGER
+from whitewater.tables.blocks import NULL_INTEGER, Kind
 from whitewater.tables.categories import count_codes, sum_by_code
-from whitewater_apps.taxi.raw import Unit
+from whitewater.tables.raw_files import Unit
 
 FILES = YellowCsv(months=MONTHS_OF_2016, rows=131_160_000)
 KEY, VALUE = "passenger_count", "trip_distance"
+KINDS: dict[str, Kind] = {KEY: "int32", VALUE: "float64"}
 # More than any number of passengers.
 GROUPS = 256
 
@@ -61,7 +62,7 @@ def fused(work: Work) -> Iterator[Timed]:
     with work.device.workers(work.cluster, threads=work.threads) as workers:
 
         def means() -> dict[int, float]:
-            units = units_of(FILES.paths(work), work, {KEY: "int32", VALUE: "float64"})
+            units = units_of(FILES.paths(work), work, KINDS)
             count, total = np.zeros(GROUPS, np.int64), np.zeros(GROUPS)
             for _, (counted, added) in workers.completed(groups, units, {"device": work.device}):
                 count += counted
@@ -80,7 +81,7 @@ def groups(unit: Unit, device: Device) -> tuple[Array, Array]:
         If a number of passengers is not below `GROUPS`.
     """
     xp, count, total = device.xp, np.zeros(GROUPS, np.int64), np.zeros(GROUPS)
-    for block in parse(unit, device):
+    for block in parse(unit, device, KINDS):
         passengers, miles = counts(block, KEY, unit), numbers(block, VALUE)
         if int(passengers.max()) >= GROUPS:
             raise InputError(f"{unit.file.path} has a {KEY} above {GROUPS - 1}. "

@@ -21,10 +21,13 @@ from benchmarks.published.row import SEED, Work
 from benchmarks.report import Size
 from whitewater.engines import Array, Device
 from whitewater.errors import InputError
-from whitewater.tables.blocks import BAD_INTEGER, Kind, RawBlock
+from whitewater.tables.arrow_kinds import from_arrow
+from whitewater.tables.blocks import BAD_INTEGER, Kind, RawBlock, moved
+from whitewater.tables.casts import Kind as RawKind
+from whitewater.tables.eras import RawColumn
+from whitewater.tables.raw_files import BYTES_A_ROW, Unit, arrow_blocks, open_raw, units
 from whitewater_apps.taxi import synthetic as simulation
-from whitewater_apps.taxi.raw import BYTES_A_ROW, Unit, blocks, open_raw, units
-from whitewater_apps.taxi.schema import RawColumn
+from whitewater_apps.taxi.schema import SOURCE
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,6 +46,7 @@ HUNDREDTHS = (
 # What a Dask DataFrame must be told: it takes types from the first ten lines, in which amounts may happen to be whole,
 # and pandas makes floats of integers where a field is empty.
 DTYPES = dict.fromkeys(("passenger_count", *DEGREES, *HUNDREDTHS), "float64")
+RAW_KINDS: dict[Kind, RawKind] = {"timestamp": "timestamp", "text": "text"}
 # Units of ours: several for each thread, so that none waits long for the others; and small beside memory.
 UNITS_A_THREAD, UNITS_OF_A_SLICE = 4, 4
 
@@ -90,9 +94,9 @@ def units_of(paths: Sequence[Path], work: Work, kinds: Mapping[str, Kind]) -> li
     """Cut files into ranges of whole lines, of which the named columns are read, each as its kind."""
     rows = sum(path.stat().st_size for path in paths) // BYTES_A_ROW
     block_rows = max(1, min(work.device.slice_rows // UNITS_OF_A_SLICE, rows // (UNITS_A_THREAD * work.threads)))
-    columns = {name: RawColumn(name, kind) for name, kind in kinds.items()}
-    files = [replace(file, era=replace(file.era, columns=columns)) for file in map(open_raw, paths)]
-    return [unit for file in files for unit in units(file, block_rows=block_rows)]
+    columns = {name: RawColumn(name, RAW_KINDS.get(kind, "number")) for name, kind in kinds.items()}
+    files = [replace(file, era=replace(file.era, columns=columns)) for path in paths for file in open_raw(path, SOURCE)]
+    return [unit for file in files for unit in units(file, rows=block_rows)]
 
 
 def duckdb_source(paths: Sequence[Path]) -> str:
@@ -102,8 +106,8 @@ def duckdb_source(paths: Sequence[Path]) -> str:
     return f"read_csv({[str(path) for path in paths]}, columns = {types}, header = true, auto_detect = false)"
 
 
-def parse(unit: Unit, device: Device) -> list[RawBlock]:
-    """Return the columns of a unit, by their names in the file.
+def parse(unit: Unit, device: Device, kinds: Mapping[str, Kind]) -> list[RawBlock]:
+    """Return the columns of a unit, by their names in the file, each as its kind.
 
     It is one block, or none for a unit in which no line begins.
 
@@ -112,12 +116,12 @@ def parse(unit: Unit, device: Device) -> list[RawBlock]:
     InputError
         If a line could not be parsed: pandas, which fills up short lines, would not leave it out.
     """
-    parsed = list(blocks(unit, device, block_rows=device.slice_rows))
+    parsed = list(arrow_blocks(unit, rows=device.slice_rows))
     malformed = [line for each in parsed for line in each.malformed]
     if malformed:
         raise InputError(f"{unit.file.path} has {len(malformed)} lines that cannot be parsed, the first of a part is "
                          f"{malformed[0]!r}. Remove the file, so that it is made again.")  # fmt: skip
-    return [each.block for each in parsed]
+    return [{name: moved(from_arrow(table[name], kind), device) for name, kind in kinds.items()} for table, _ in parsed]
 
 
 def numbers(block: RawBlock, column: str) -> Array:

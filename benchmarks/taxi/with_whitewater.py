@@ -10,13 +10,14 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 
 from benchmarks.taxi.variant import CARD, MAXIMUM_FARE, MAXIMUM_HOURS, MAXIMUM_MILES, Answer, Work, answer, main
 from whitewater.engines import Array, Device
 from whitewater.process import leave
+from whitewater.tables.arrow_kinds import from_arrow
 from whitewater.tables.blocks import NULL_TIMESTAMP, Block, GroupStatistics, slices
 from whitewater.tables.calendar import HOURS_OF_WEEK, hour_of_week
 from whitewater.tables.config import Range
@@ -24,12 +25,12 @@ from whitewater.tables.elementwise import ratio
 from whitewater.tables.group_accumulator import group_accumulator
 from whitewater.tables.group_statistics_cpu import GroupAccumulator
 from whitewater.tables.parquet.blocks import write_parquet
+from whitewater.tables.raw_files import Unit, open_raw, units
 from whitewater_apps.taxi.blocks import quantity
 from whitewater_apps.taxi.config import Clean, Ranges, Tips
-from whitewater_apps.taxi.raw import Unit, blocks, open_raw, units
 from whitewater_apps.taxi.rules import rules
-from whitewater_apps.taxi.schema import KINDS
-from whitewater_apps.taxi.steps.standardise import standardise_block
+from whitewater_apps.taxi.schema import KINDS, SOURCE
+from whitewater_apps.taxi.with_polars import trips_of
 from whitewater_apps.taxi.zones import LOCATIONS, Zones, read_zones
 
 ZONES = LOCATIONS + 1
@@ -85,21 +86,22 @@ def compute(work: Work) -> Answer:
 
 
 def _units(path: Path, *, projected: bool) -> list[Unit]:
-    file = open_raw(path)
+    [file] = open_raw(path, SOURCE)
     rows = BLOCK_ROWS if file.form == "parquet" else TEXT_ROWS
-    return units(replace(file, era=file.era.project(NEEDED)) if projected else file, block_rows=rows)
+    return units(replace(file, era=file.era.project(NEEDED)) if projected else file, rows=rows)
 
 
 def _aggregate(share: Sequence[tuple[int, Unit]], over: Pass) -> Groups:
     groups = group_accumulator(over.device, [HOURS_OF_WEEK * ZONES], medians=False)
     for number, unit in share:
-        for part, parsed in enumerate(blocks(unit, over.device, block_rows=BLOCK_ROWS)):
-            block = standardise_block(parsed.block, unit.file.era, over.device)
-            kept = _kept(block, over)
-            if over.output is not None:
-                _write(block, kept, over.output / f"{number:04d}-{part:04d}.parquet", over.device)
-            for each in slices({**block, "kept": kept}, over.device):
-                _count(groups, each, over.device)
+        table = trips_of(unit).collect().to_arrow()
+        kinds = {name: KINDS.get(name, "int32") for name in table.column_names}
+        block = cast(Block, {name: from_arrow(table[name], kind) for name, kind in kinds.items()})
+        kept = _kept(block, over)
+        if over.output is not None:
+            _write(block, kept, over.output / f"{number:04d}.parquet", over.device)
+        for each in slices({**block, "kept": kept}, over.device):
+            _count(groups, each, over.device)
     return groups.result()
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import os
 import sys
+import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -38,14 +39,21 @@ class Stream(Protocol):
 
 
 @contextmanager
-def open_text(path: str | Path, origin: str = "") -> Iterator[BinaryIO]:
-    """Open the text of a file, plain or gzip, of one member or many; ``origin`` is what the user calls the file.
+def open_text(path: str | Path, origin: str = "", *, member: str = "") -> Iterator[BinaryIO]:
+    """Open the text of a file, plain or gzip, of one member or many, or that of a ``member`` of a zip file.
+
+    ``origin`` is what the user calls the file.
 
     Raises InputError if the file cannot be read, or is compressed in another way; also while it is read, if it is cut
     off or damaged.
     """
     name = origin or str(path)
     try:
+        if member:
+            name = f"{name}/{member}"
+            with zipfile.ZipFile(path) as archive, archive.open(member) as unpacked:
+                yield cast("BinaryIO", unpacked)
+            return
         with Path(path).open("rb") as file:
             start = file.read(6)
             for magic, form in _OTHER_FORMS.items():
@@ -57,9 +65,14 @@ def open_text(path: str | Path, origin: str = "") -> Iterator[BinaryIO]:
                 return
             with gzip.open(file) as stream:
                 yield cast("BinaryIO", stream)
+    except (zipfile.BadZipFile, zipfile.LargeZipFile, RuntimeError) as error:
+        raise InputError(f"{name} cannot be unpacked ({error}). Unpack it, or pack it again.") from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        form = "zip" if member else "gzip"
         what = (
-            "gzip file that is cut off (truncated)" if isinstance(error, EOFError) else f"damaged gzip file ({error})"
+            f"{form} file that is cut off (truncated)"
+            if isinstance(error, EOFError)
+            else f"damaged {form} file ({error})"
         )
         raise InputError(f"{name} is a {what}. Check the file. If its source is whole, fetch it again.") from error
     except OSError as error:
@@ -82,13 +95,14 @@ def ranges(path: str | Path, begin: int, size: int) -> list[tuple[int, int | Non
 
 
 def line_blocks(
-    path: str | Path, start: int = 0, stop: int | None = None, *, origin: str = "", block: int | None = None
-) -> Iterator[bytes]:
+    path: str | Path, start: int = 0, stop: int | None = None, *, origin: str = "", member: str = "",
+    block: int | None = None
+) -> Iterator[bytes]:  # fmt: skip
     """Yield whole lines, about ``block`` bytes of them at a time, from one byte of the text, or up to one.
 
     The last line gets a line feed if it has none. Raises InputError; see `open_text` and `whole_lines`.
     """
-    with open_text(path, origin) as stream:
+    with open_text(path, origin, member=member) as stream:
         stream.seek(start)
         length = (sys.maxsize if stop is None else stop) - start
         yield from whole_lines(stream, origin or str(path), length=length, block=block)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -72,11 +72,19 @@ def group_parts(parts: Iterable[Part], *, rows: int) -> list[Partition]:
 
 def write_table(table: pa.Table, path: Path, *, compression: str = COMPRESSION) -> None:
     """Write a table as a Parquet file of one row group; equal tables become equal bytes, whichever engine made them."""
-    # Pages end where chunks do, and metadata tell of the library that the table is from.
-    whole = table.combine_chunks().replace_schema_metadata()
+    # Metadata tell of the library that the table is from, and pages end where chunks do.
+    whole = table.replace_schema_metadata()
+    if any(column.num_chunks != 1 for column in whole.columns):
+        whole = whole.combine_chunks()
     # Times repeat too rarely for a dictionary to pay.
     repeated = [field.name for field in whole.schema if not pa.types.is_timestamp(field.type)]
     write = partial(
         pq.write_table, whole, row_group_size=max(1, len(whole)), compression=compression, use_dictionary=repeated
     )
     write_whole(path, write)
+
+
+def write_lines(lines: Sequence[str], path: Path) -> None:
+    """Write lines of text, those that cannot be parsed, as column ``raw_line``."""
+    texts = pa.Table.from_pylist([{"raw_line": line} for line in lines], pa.schema({"raw_line": pa.string()}))
+    write_table(texts, path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from math import isnan
 from pathlib import Path
@@ -18,16 +18,21 @@ import pyarrow.parquet as pq
 from dask.delayed import Delayed, delayed
 
 from whitewater.engines import Array, Device
+from whitewater.errors import InputError
 from whitewater.io.store import write_whole
+from whitewater.tables.eras import Codes, Era
 from whitewater.tables.fixed_point import LIMIT, integers
 from whitewater.tables.group_statistics import ADDED, BINS, TOO_LARGE, as_sums, check, merge, nothing
-from whitewater.tables.partitions import COMPRESSION, Partition, write_table
+from whitewater.tables.partitions import COMPRESSION, Partition, write_lines, write_table
+from whitewater.tables.raw_files import Unit, UnitCounts, arrow_blocks
 from whitewater.tables.rules import Rule
 
 Frame = Any  # a DataFrame of pandas or cuDF
 Series = Any
 # Tables of sums that one task adds up.
 AT_ONCE = 8
+# Rows or bytes after which cuDF begins another row group: never.
+_ALL = 2**31 - 1
 
 
 def library(backend: str) -> ModuleType:
@@ -41,6 +46,85 @@ def library(backend: str) -> ModuleType:
         frames: ModuleType = cudf
         return frames
     return pd
+
+
+def write_unit(
+    unit: Unit,
+    *,
+    folder: Path,
+    rows: int,
+    schema: pa.Schema,
+    codes: Mapping[str, Codes],
+    count: Callable[[Frame], Counter[tuple[int | None, ...]]],
+    backend: str,
+) -> UnitCounts:
+    """Write a unit of a raw file as parts of a schema, at most about ``rows`` rows each; see `in_schema`.
+
+    They are ``part-FILE-UNIT-PIECE.parquet``; lines that cannot be parsed are in ``malformed-FILE-UNIT-PIECE.parquet``.
+    A GPU takes all row groups of a unit at once.
+    """
+    counts = UnitCounts()
+    for number, (raw, malformed) in enumerate(_pieces(unit, rows, backend)):
+        name = f"{unit.stem(number)}.parquet"
+        if malformed:
+            write_lines(malformed, folder / f"malformed-{name}")
+        frame = in_schema(raw, unit.file.era, codes)
+        if len(frame):
+            present = pa.schema([field for field in schema if field.name in frame.columns])
+            write_frame(frame, folder / f"part-{name}", present)
+        counts += UnitCounts(len(malformed), next(iter(malformed), None), count(frame))
+    return counts
+
+
+def in_schema(raw: Frame, era: Era, codes: Mapping[str, Codes]) -> Frame:
+    """Translate raw columns of an era into those of a table, and ``issues``.
+
+    A code or count that is not understood is null, and bit *i* of ``issues`` is set where that is the *i*-th of
+    ``codes``. Numbers are of any type that holds them.
+    """
+    frame = raw[list(era.raw_kinds)]
+    frame.columns = list(era.columns)
+    issues = 0
+    for bit, (name, each) in enumerate(codes.items()):
+        if name in era.columns:
+            values = _recode(frame[name], each) if era.columns[name].kind == "text" else frame[name]
+            if each.null is not None:
+                values = values.where((values != each.null).fillna(False))
+            is_code = _is_code(values, each)
+            frame[name] = values.where(is_code)
+            issues += (~is_code).astype("int64") * (1 << bit)
+    floats = [name for name, column in era.columns.items() if column.kind == "number" and name not in codes]
+    return frame.astype(dict.fromkeys(floats, "float64")).assign(issues=issues, **era.constants)
+
+
+def _is_code(values: Series, codes: Codes) -> Series:
+    # A comparison with null is False in pandas and null in cuDF.
+    is_code = ((values >= codes.least) & (values <= codes.largest) & (values // 1 == values)).fillna(False)
+    return is_code if codes.required else is_code | values.isna()
+
+
+def _recode(texts: Series, codes: Codes) -> Series:
+    """Return the code of each category, or null; each category is looked up once."""
+    words = to_pandas(texts.cat.categories).to_numpy().tolist()
+    found = {place: codes.code_of(word) for place, word in enumerate(words)} if codes.code_of else {}
+    # A place that no text has, because cuDF takes no empty dictionary.
+    known = {place: code for place, code in found.items() if code is not None} | {len(words): 0}
+    return texts.cat.codes.map(known)
+
+
+def _pieces(unit: Unit, rows: int, backend: str) -> Iterator[tuple[Frame, tuple[str, ...]]]:
+    """Yield raw columns of a unit, text in categories, and the lines between that cannot be parsed."""
+    if backend == "cudf" and unit.file.plain:
+        kinds = unit.file.era.raw_kinds
+        groups = range(unit.start, unit.stop or len(unit.file.group_rows))
+        try:
+            frame = read_parquet(unit.file.path, list(kinds), row_groups=groups, backend=backend)
+        except RuntimeError as error:  # libcudf has one error for everything
+            raise InputError(f"{unit.file.name} cannot be read: {error}. Get it again, or leave it out.") from error
+        yield frame.astype({name: "category" for name, kind in kinds.items() if kind == "text"}), ()
+        return
+    for table, malformed in arrow_blocks(unit, rows=rows):
+        yield from_arrow(table, backend), malformed
 
 
 def read(partitions: Sequence[Partition], schema: pa.Schema) -> dd.DataFrame:
@@ -111,6 +195,15 @@ def to_pandas(frame: Frame) -> Frame:
     return frame.to_pandas() if hasattr(frame, "to_pandas") else frame
 
 
+def from_arrow(table: pa.Table, backend: str) -> Frame:
+    """Return a table of the host as a frame, dictionaries as categories."""
+    if backend == "cudf":
+        import cudf
+
+        return cudf.DataFrame.from_arrow(table)
+    return table.to_pandas(ignore_metadata=True)
+
+
 def to_arrow(frame: Frame, schema: pa.Schema) -> pa.Table:
     """Return the columns of a schema as a table of the host, NaN as null."""
     if hasattr(frame, "to_arrow"):
@@ -123,27 +216,31 @@ def write_frame(frame: Frame, path: Path, schema: pa.Schema) -> None:
     if not hasattr(frame, "to_arrow"):
         write_table(to_arrow(frame, schema), path)
         return
-    rows = frame[schema.names].astype({field.name: field.type.to_pandas_dtype() for field in schema})
-    # Columns that have no null are required ones otherwise.
-    write_whole(path, partial(rows.to_parquet, index=False, compression=COMPRESSION, force_nullable_schema=True))
+    rows = frame[schema.names].astype({field.name: field.type.to_pandas_dtype() for field in schema}).nans_to_nulls()
+    # As on the CPU: one row group, and columns that may be null in every file, whether one has nulls or not.
+    write = partial(
+        rows.to_parquet, index=False, compression=COMPRESSION, force_nullable_schema=True,
+        row_group_size_rows=_ALL, row_group_size_bytes=_ALL,
+    )  # fmt: skip
+    write_whole(path, write)
 
 
 def read_parquet(
-    path: Path, columns: Sequence[str] | None = None, *, row_group: int | None = None, backend: str
+    path: Path, columns: Sequence[str] | None = None, *, row_groups: Sequence[int] | None = None, backend: str
 ) -> Frame:
-    """Return columns of a Parquet file, or of one of its row groups; names of directories are no columns."""
+    """Return columns of a Parquet file, or of some of its row groups; names of directories are no columns."""
     if backend == "cudf":
         import cudf
 
         return cudf.read_parquet(
             path,
             columns=columns,
-            row_groups=None if row_group is None else [row_group],
+            row_groups=None if row_groups is None else list(row_groups),
             use_pandas_metadata=False,
             dataset_kwargs={"partitioning": None},
         )
     with pq.ParquetFile(path) as file:
-        groups = range(file.num_row_groups) if row_group is None else [row_group]
+        groups = range(file.num_row_groups) if row_groups is None else row_groups
         return file.read_row_groups(groups, columns, use_threads=False).to_pandas(ignore_metadata=True)
 
 

@@ -3,19 +3,121 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 import polars as pl
 import polars.selectors as cs
 import pyarrow as pa
 
 from whitewater.engines import Array, Device
+from whitewater.errors import InputError
+from whitewater.tables.eras import Codes, Era, RawColumn
 from whitewater.tables.fixed_point import LIMIT, integers
 from whitewater.tables.group_statistics import ADDED, BINS, TOO_LARGE, as_sums, check
-from whitewater.tables.partitions import Partition
+from whitewater.tables.partitions import Partition, write_lines, write_table
+from whitewater.tables.raw_files import Unit, UnitCounts, arrow_blocks
 from whitewater.tables.rules import Rule
 
 Quantity = Callable[[str], pl.Expr]
+# Rows of text that are parsed at once where nothing else says how many.
+TEXT_ROWS = 1 << 19
+
+
+def write_unit(
+    unit: Unit,
+    *,
+    folder: Path,
+    rows: int,
+    schema: pa.Schema,
+    codes: Mapping[str, Codes],
+    count: Callable[[pl.DataFrame], Counter[tuple[int | None, ...]]],
+) -> UnitCounts:
+    """Write a unit of a raw file as parts of a schema, at most about ``rows`` rows each; see `in_schema`.
+
+    They are ``part-FILE-UNIT-PIECE.parquet``; lines that cannot be parsed are in ``malformed-FILE-UNIT-PIECE.parquet``.
+    """
+    counts = UnitCounts()
+    for number, (raw, malformed) in enumerate(_pieces(unit, rows)):
+        name = f"{unit.stem(number)}.parquet"
+        if malformed:
+            write_lines(malformed, folder / f"malformed-{name}")
+        try:
+            frame = in_schema(raw, unit.file.era, schema, codes).collect()
+        except (pl.exceptions.PolarsError, OSError, ValueError) as error:
+            raise InputError(
+                f"{unit.file.name} cannot be read: {error}. Get the file again, or leave it out."
+            ) from error
+        if len(frame):
+            write_table(frame.to_arrow(), folder / f"part-{name}")
+        counts += UnitCounts(len(malformed), next(iter(malformed), None), count(frame))
+    return counts
+
+
+def scan_raw(unit: Unit) -> pl.LazyFrame:
+    """Return the raw columns of a unit, of which Polars reads those that a query asks for; malformed lines are lost.
+
+    Text is parsed at once, and so is Parquet of unusual types.
+    """
+    return pl.concat([raw for raw, _ in _pieces(unit, unit.rows or TEXT_ROWS)])
+
+
+def in_schema(raw: pl.LazyFrame, era: Era, schema: pa.Schema, codes: Mapping[str, Codes]) -> pl.LazyFrame:
+    """Translate raw columns of an era into the columns of a schema that it has, and ``issues``.
+
+    A code or count that is not understood is null, and bit *i* of ``issues`` is set where that is the *i*-th of
+    ``codes``. NaN is null.
+    """
+    rows = raw.with_columns(cs.float().fill_nan(None)).select(
+        *(_value(column, codes.get(name)).alias(name) for name, column in era.columns.items()),
+        *(pl.lit(value).alias(name) for name, value in era.constants.items()),
+    )
+    present = {*era.columns, *era.constants, "issues"}
+    sound = {name: _is_code(name, each) for name, each in codes.items() if name in present}
+    bits = {name: 1 << bit for bit, name in enumerate(codes)}
+    types = pl.DataFrame(schema.empty_table()).schema
+    return rows.with_columns(
+        *(pl.when(is_code).then(pl.col(name)).alias(name) for name, is_code in sound.items()),
+        issues=pl.sum_horizontal(pl.when(is_code).then(0).otherwise(bits[name]) for name, is_code in sound.items()),
+    ).select(pl.col(name).cast(types[name]) for name in schema.names if name in present)
+
+
+def _value(column: RawColumn, codes: Codes | None) -> pl.Expr:
+    value = pl.col(column.raw_name)
+    if codes is None:
+        return value
+    if column.kind == "text" and codes.code_of is not None:
+        value = _recode(value, codes.code_of)
+    return value if codes.null is None else pl.when(value != codes.null).then(value)
+
+
+def _is_code(name: str, codes: Codes) -> pl.Expr:
+    value = pl.col(name)
+    is_code = value.is_between(codes.least, codes.largest) & (value == value.floor())
+    return is_code.fill_null(not codes.required)
+
+
+def _recode(column: pl.Expr, code_of: Callable[[str | None], int | None]) -> pl.Expr:
+    """Return a column with texts as their codes, int64; each text that there is is looked up once."""
+
+    def recoded(texts: pl.Series) -> pl.Series:
+        # With null, because Polars would leave texts alone where there are none to replace.
+        found = {text: code_of(text) for text in (None, *texts.unique().to_list())}
+        return texts.replace_strict(found, return_dtype=pl.Int64)
+
+    return column.map_batches(recoded, return_dtype=pl.Int64, is_elementwise=True)
+
+
+def _pieces(unit: Unit, rows: int) -> Iterator[tuple[pl.LazyFrame, tuple[str, ...]]]:
+    """Yield raw columns of a unit, not read yet if it is of Parquet, and the lines between that cannot be parsed."""
+    if not unit.file.plain:
+        for table, malformed in arrow_blocks(unit, rows=rows):
+            yield pl.DataFrame(pl.from_arrow(table)).lazy(), malformed
+        return
+    scanned = pl.scan_parquet(unit.file.path, glob=False, hive_partitioning=False)
+    end = unit.first_row + unit.rows
+    for first in range(unit.first_row, end, rows):
+        yield scanned.slice(first, min(rows, end - first)), ()
 
 
 def scan(partition: Partition, schema: pa.Schema) -> pl.LazyFrame:

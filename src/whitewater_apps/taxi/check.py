@@ -7,8 +7,9 @@ from pathlib import Path
 
 from whitewater.io.download import Downloads
 from whitewater.io.places import try_files
+from whitewater.tables.raw_files import open_all
 from whitewater_apps.taxi.config import Taxi
-from whitewater_apps.taxi.raw import open_all
+from whitewater_apps.taxi.schema import SOURCE
 from whitewater_apps.taxi.steps.fetch import KEY, tlc_urls
 from whitewater_apps.taxi.zones import read_zones
 
@@ -22,7 +23,7 @@ def check(settings: Taxi, downloads: Downloads) -> str:
         return f"files of TLC: {len(try_files(tlc_urls(fetch.tlc), downloads=downloads, key='taxi.fetch.tlc'))}"
     downloads = replace(downloads, anonymous=fetch.files.anonymous)
     trips = try_files(fetch.files.paths, downloads=downloads, key=KEY, example="*.parquet")
-    open_all([Path(place) for place in trips if "://" not in place])
+    open_all([Path(place) for place in trips if "://" not in place], SOURCE)
     for place in try_files(filter(None, [fetch.files.zones]), downloads=downloads, key=KEY):
         if "://" not in place:
             read_zones(Path(place))

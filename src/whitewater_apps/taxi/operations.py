@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from whitewater.engines import Device
 from whitewater.learn.sample import Sample
 from whitewater.tables.partitions import Partition
+from whitewater.tables.raw_files import Unit, UnitCounts
 from whitewater.tables.rules import Rule
 from whitewater_apps.taxi.partitions import DataSets
 from whitewater_apps.taxi.prediction import Counts, Prediction
@@ -24,6 +25,15 @@ if TYPE_CHECKING:
 
 class Operations(Protocol):
     """What each of the modules ``with_polars`` and ``with_dask`` provides."""
+
+    def standardise(self, units: Sequence[Unit], folder: Path, *, rows: int, workers: Workers) -> Iterable[UnitCounts]:
+        """Write units of raw files as parts of one schema, at most about ``rows`` rows each.
+
+        ``part-FILE-UNIT-PIECE.parquet`` has the columns of `STANDARDISED` that the era has: a raw value that is not
+        understood is null, and bit *i* of ``issues`` is set where that is column ``ISSUES[i]``.
+        ``malformed-FILE-UNIT-PIECE.parquet`` has the lines of text that cannot be parsed. A unit that is written twice
+        leaves the same files. Trips are counted by service and month of pickup, in the order of the units.
+        """
 
     def clean(
         self, partitions: Sequence[Partition], rules: Sequence[Rule], *, into: DataSets, workers: Workers

@@ -6,21 +6,28 @@ Sources: the data dictionaries of the Taxi and Limousine Commission (TLC) for ye
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
+import numpy as np
+
 from whitewater.errors import InputError
-from whitewater.tables.blocks import BAD_INTEGER, NULL_INTEGER, Kind
+from whitewater.tables.casts import Kind as RawKind
+from whitewater.tables.eras import Codes, Era, Names
+from whitewater.tables.raw_files import Source
 
 Service = Literal["yellow", "green", "fhvhv"]
+Kind = Literal["int8", "int16", "int32", "float64", "timestamp"]
 SERVICES: tuple[Service, ...] = ("yellow", "green", "fhvhv")
 # The service whose trips are paid in the app.
 APP = SERVICES.index("fhvhv")
 CARD, CASH, NO_CHARGE, DISPUTE, UNKNOWN_PAYMENT, VOIDED, FLEX = 1, 2, 3, 4, 5, 6, 0
 PAYMENT_NAMES = {0: "Flex Fare", 1: "Credit card", 2: "Cash", 3: "No charge", 4: "Dispute", 5: "Unknown", 6: "Voided"}
 NULL_RATE_CODE = 99
+# Stands for a spelling that is not understood; no code is negative.
+NO_CODE = -1
 # The reason of a trip that began in another month than its file is of; pictures ask for it without the rules.
 STRAY_MONTH = "stray_month"
 
@@ -97,7 +104,6 @@ VENDORS = {
 }  # fmt: skip
 # Codes above these are not of the data dictionary; a flag is 0 or 1.
 LARGEST_CODE = {
-    "vendor_id": 127,
     "payment_type": 6,
     "service": 2,
     "pickup_location_id": 265,
@@ -167,45 +173,50 @@ FHV_NAMES = frozenset(
 )
 
 
-def largest_code(column: str) -> int | None:
-    """Return the largest code that the column may hold, or None where any number is allowed."""
+def _raw_kind(kind: Kind) -> RawKind:
+    return "timestamp" if kind == "timestamp" else "number"
+
+
+NAMES = Names(
+    aliases=ALIASES,
+    not_carried=NOT_CARRIED,
+    kinds={name: _raw_kind(kind) for name, kind in KINDS.items()},
+    spelled=frozenset(SPELLINGS),
+    required=("pickup_datetime", "dropoff_datetime", "fare_amount", "tip_amount"),
+    of=("a file of taxi trips with fares", "TLC"),
+)
+
+
+def largest_code(column: str) -> int:
+    """Return the largest code or count that a column of integers may hold."""
     if SPELLINGS.get(column) is FLAGS:
         return 1
-    return LARGEST_CODE.get(column)
+    return LARGEST_CODE.get(column, int(np.iinfo(KINDS[column]).max))
 
 
-def code_of(column: str, text: str) -> int:
-    """Return the code of a spelling: -1 for blank, -2 (`BAD_INTEGER`) for one that is not known."""
-    key = text.strip().lower()
+def code_of(column: str, text: str | None) -> int | None:
+    """Return the code of a spelling: None for null or blank, `NO_CODE` for one that is not known."""
+    key = (text or "").strip().lower()
     if not key:
-        return NULL_INTEGER
-    spelled = SPELLINGS[column].get(key)
-    if spelled is not None:
-        return spelled
+        return None
     digits = key.removesuffix(".0")
-    largest = largest_code(column)
-    return int(digits) if digits.isdecimal() and largest is not None and int(digits) <= largest else BAD_INTEGER
+    # No code has more digits than nine, and Python reads no number that is very long.
+    code = int(digits) if digits.isdecimal() and len(digits) <= 9 else NO_CODE
+    return SPELLINGS[column].get(key, code if code <= largest_code(column) else NO_CODE)
 
 
-@dataclass(frozen=True)
-class RawColumn:
-    """How a column of the schema is read from a raw file."""
-
-    raw_name: str
-    kind: Kind
-
-
-@dataclass(frozen=True)
-class Era:
-    """A form of raw file: its service (None where each row names its own), and where each column comes from."""
-
-    service: Service | None
-    columns: Mapping[str, RawColumn]
-    not_carried: tuple[str, ...]
-
-    def project(self, names: Sequence[str]) -> Era:
-        """Return the era with only the named columns of the schema, those that it has."""
-        return Era(self.service, {name: self.columns[name] for name in names if name in self.columns}, self.not_carried)
+CODES: dict[str, Codes] = {
+    name: Codes(
+        # Zones are counted from 1.
+        int(name.endswith("location_id")),
+        largest_code(name),
+        partial(code_of, name) if name in SPELLINGS else None,
+        null=NULL_RATE_CODE if name == "rate_code" else None,
+        # Nothing else tells the service.
+        required=name == "service",
+    )
+    for name in ISSUES
+}
 
 
 def recognise(raw_names: Sequence[str], *, path: str, numeric: Collection[str] = ()) -> Era:
@@ -216,41 +227,19 @@ def recognise(raw_names: Sequence[str], *, path: str, numeric: Collection[str] =
     Raises InputError if a column is not understood, a column that every era has is missing, two columns mean the same,
     the service cannot be told, or the file holds trips of for-hire vehicles without fares.
     """
-    keys = [name.strip().lower() for name in raw_names]
-    _refuse_without_fares(set(keys), path=path)
-    named = list(zip(raw_names, keys, strict=True))
-    unknown = [name for name, key in named if key not in ALIASES and key not in NOT_CARRIED]
-    if unknown:
-        raise InputError(f"{path}: columns not understood: {', '.join(map(_with_hint, unknown))}. "
-                         "Rename them to those of a TLC file, or remove them.")  # fmt: skip
-    columns: dict[str, RawColumn] = {}
-    for name, key in named:
-        if key in NOT_CARRIED:
-            continue
-        column = ALIASES[key]
-        if column in columns:
-            raise InputError(f"{path}: {_both(columns[column].raw_name, name, column)}. Remove one.")
-        spelled = column in SPELLINGS and name not in numeric
-        columns[column] = RawColumn(name, "text" if spelled else TRIP_COLUMNS[column].kind)
-    missing = [
-        name for name in ("pickup_datetime", "dropoff_datetime", "fare_amount", "tip_amount") if name not in columns
-    ]
-    if missing:
-        raise InputError(f"{path}: not a file of taxi trips with fares: no column for {', '.join(missing)} "
-                         f"among {', '.join(map(repr, raw_names))}.")  # fmt: skip
-    not_carried = tuple(name for name, key in named if key in NOT_CARRIED)
-    return Era(None if "service" in columns else _service(named, path=path), columns, not_carried)
+    _refuse_without_fares({name.strip().lower() for name in raw_names}, path=path)
+    era = NAMES.era(raw_names, path=path, numeric=numeric)
+    if "service" in era.columns:
+        return era
+    return replace(era, constants={"service": SERVICES.index(_service(raw_names, path=path))})
 
 
-def _both(first: str, second: str, column: str) -> str:
-    if first == second:
-        return f"column {first!r} is there twice"
-    return f"columns {first!r} and {second!r} both mean {column}"
+SOURCE = Source(recognise, NAMES, rows="trips", setting="taxi.fetch.files.paths", zone="America/New_York")
 
 
-def _service(named: Sequence[tuple[str, str]], *, path: str) -> Service:
+def _service(raw_names: Sequence[str], *, path: str) -> Service:
     """Return the one service that has columns of such names."""
-    own = {service: [name for name, key in named if key in OWN_NAMES[service]] for service in SERVICES}
+    own = {service: [name for name in raw_names if name.strip().lower() in OWN_NAMES[service]] for service in SERVICES}
     found = [service for service in SERVICES if own[service]]
     if len(found) == 1:
         return found[0]
@@ -268,8 +257,3 @@ def _refuse_without_fares(keys: set[str], *, path: str) -> None:
     if keys & FHV_NAMES:
         raise InputError(f"{path}: for-hire vehicle (fhv) trips have no fares and no tips. "
                          "Use yellow, green or fhvhv (high-volume for-hire) files.")  # fmt: skip
-
-
-def _with_hint(name: str) -> str:
-    near = difflib.get_close_matches(name.strip().lower(), ALIASES, 1)
-    return f"{name!r} (did you mean {near[0]!r}?)" if near else repr(name)

@@ -5,6 +5,7 @@ Functions on frames use only what pandas and cuDF have in common.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -20,6 +21,7 @@ from whitewater.tables import with_dask as tables
 from whitewater.tables.group_statistics import nothing
 from whitewater.tables.partitions import Partition
 from whitewater.tables.quarantine import write_rejected
+from whitewater.tables.raw_files import Unit, UnitCounts
 from whitewater.tables.rules import Rule
 from whitewater.tables.with_dask import Frame, Series
 from whitewater_apps.taxi.partitions import (
@@ -36,9 +38,20 @@ from whitewater_apps.taxi.prediction import FILE_ROWS, PREDICTED, Counts, Predic
 from whitewater_apps.taxi.quality import Tally
 from whitewater_apps.taxi.rules import ISSUES_BIT, RULES_BIT, file_month
 from whitewater_apps.taxi.sample import Sampling
-from whitewater_apps.taxi.schema import APP, CARD
+from whitewater_apps.taxi.schema import APP, CARD, CODES
 from whitewater_apps.taxi.tip_tables import KEYS, MOST_PASSENGERS, NEEDED, REFUSAL, SCHEMAS, TipSums
 from whitewater_apps.taxi.trip_files import TRIPS, RowGroup
+
+
+def standardise(units: Sequence[Unit], folder: Path, *, rows: int, workers: Workers) -> Iterable[UnitCounts]:
+    """Write units of raw files as parts of one schema; see `operations.Operations`."""
+    backend = dask.config.get("dataframe.backend")
+    write = partial(tables.write_unit, folder=folder, rows=rows, schema=STANDARDISED, codes=CODES, backend=backend)
+    return workers.compute(*map(delayed(partial(write, count=_count_months)), units))
+
+
+def _count_months(trips: Frame) -> Counter[tuple[int | None, ...]]:
+    return tables.count_rows(trips[["service"]].assign(month=month(trips["pickup_datetime"])), "service", "month")
 
 
 def clean(partitions: Sequence[Partition], rules: Sequence[Rule], *, into: DataSets, workers: Workers) -> Tally:
@@ -189,5 +202,5 @@ def _read(group: RowGroup, names: Sequence[str], backend: str) -> Frame:
     """Return those of the columns that the file has."""
     with TRIPS.explained(group.path):
         columns = [name for name in (*names, "service") if name in group.names]
-        trips = tables.read_parquet(group.path, columns, row_group=group.index, backend=backend)
+        trips = tables.read_parquet(group.path, columns, row_groups=[group.index], backend=backend)
     return trips[trips["service"] == group.service] if "service" in columns else trips

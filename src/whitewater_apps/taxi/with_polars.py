@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import chain
@@ -19,6 +20,7 @@ from whitewater.tables import with_polars as tables
 from whitewater.tables.group_statistics import merge, nothing
 from whitewater.tables.partitions import Partition, write_table
 from whitewater.tables.quarantine import write_rejected
+from whitewater.tables.raw_files import Unit, UnitCounts
 from whitewater.tables.rules import Rule
 from whitewater_apps.taxi.partitions import (
     EVERY_ERA,
@@ -34,11 +36,29 @@ from whitewater_apps.taxi.prediction import FILE_ROWS, PREDICTED, Counts, Predic
 from whitewater_apps.taxi.quality import Tally
 from whitewater_apps.taxi.rules import ISSUES_BIT, RULES_BIT, file_month
 from whitewater_apps.taxi.sample import Sampling
-from whitewater_apps.taxi.schema import APP, CARD
+from whitewater_apps.taxi.schema import APP, CARD, CODES
 from whitewater_apps.taxi.tip_tables import KEYS, MOST_PASSENGERS, NEEDED, REFUSAL, SCHEMAS, TipSums
 from whitewater_apps.taxi.trip_files import TRIPS, RowGroup
 
 PICKUP, DROPOFF, SERVICE = pl.col("pickup_datetime"), pl.col("dropoff_datetime"), pl.col("service")
+
+
+def standardise(units: Sequence[Unit], folder: Path, *, rows: int, workers: Workers) -> Iterable[UnitCounts]:
+    """Write units of raw files as parts of one schema; see `operations.Operations`."""
+    work = partial(tables.write_unit, folder=folder, rows=rows, schema=STANDARDISED, codes=CODES, count=_count_months)
+    return workers.map(work, units, label="standardise", ordered=True)
+
+
+def trips_of(unit: Unit) -> pl.LazyFrame:
+    """Return the trips of a unit of a raw file in the schema, with ``issues``; only what is asked for is read."""
+    return tables.in_schema(tables.scan_raw(unit), unit.file.era, STANDARDISED, CODES)
+
+
+def _count_months(trips: pl.DataFrame) -> Counter[tuple[int | None, ...]]:
+    # By day first: what month it is takes longer to tell.
+    days = trips.select("service", day=PICKUP.dt.date()).group_by("service", "day").len("trips")
+    months = days.group_by("service", month(pl.col("day")).alias("month")).agg(pl.col("trips").sum())
+    return Counter({tuple(key): count for *key, count in months.iter_rows()})
 
 
 def clean(partitions: Sequence[Partition], rules: Sequence[Rule], *, into: DataSets, workers: Workers) -> Tally:

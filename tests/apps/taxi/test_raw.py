@@ -3,17 +3,14 @@
 import gzip
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.raw_files import TRIP, write_csv, write_parquet, yellow_frame
-from whitewater.engines import resolve
 from whitewater.errors import InputError
-from whitewater_apps.taxi import raw
-
-DEVICE = resolve("cpu")
+from whitewater.tables import raw_files
+from whitewater_apps.taxi.schema import SOURCE
 
 
 def read(path: Path, *, block_rows: int = 1_000) -> tuple[int, list[float], list[str]]:
@@ -21,11 +18,12 @@ def read(path: Path, *, block_rows: int = 1_000) -> tuple[int, list[float], list
     rows = 0
     fares: list[float] = []
     malformed: list[str] = []
-    for unit in raw.units(raw.open_raw(path), block_rows=block_rows):
-        for parsed in raw.blocks(unit, DEVICE, block_rows=block_rows):
-            rows += parsed.rows + len(parsed.malformed)
-            fares += np.asarray(parsed.block["fare_amount"]).tolist()
-            malformed += parsed.malformed
+    for file in raw_files.open_raw(path, SOURCE):
+        for unit in raw_files.units(file, rows=block_rows):
+            for table, torn in raw_files.arrow_blocks(unit, rows=block_rows):
+                rows += len(table) + len(torn)
+                fares += table["fare_amount"].to_pylist()
+                malformed += torn
     return rows, fares, malformed
 
 
@@ -39,7 +37,7 @@ def test_every_line_is_read_once_whatever_the_size_of_units(rows: int, size: int
     import tempfile
     from unittest import mock
 
-    with tempfile.TemporaryDirectory() as folder, mock.patch.object(raw, "BYTES_A_ROW", 1):
+    with tempfile.TemporaryDirectory() as folder, mock.patch.object(raw_files, "BYTES_A_ROW", 1):
         path = write_csv(Path(folder) / "trips.csv", trips_with_fares(list(range(rows))), end=end)
         if not last_end:
             path.write_bytes(path.read_bytes().rstrip())
@@ -68,7 +66,7 @@ def test_rows_longer_than_the_header_keep_their_columns(tmp_path: Path) -> None:
 def test_rows_longer_than_the_header_with_values_are_refused(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "shifted.csv", [line + ",7,8" for line in trips_with_fares([1, 2])])
     with pytest.raises(InputError, match="rows have 20 fields, but the header names 18"):
-        raw.open_raw(path)
+        raw_files.open_raw(path, SOURCE)
 
 
 def test_a_torn_row_is_malformed_and_the_others_are_read(tmp_path: Path) -> None:
@@ -81,7 +79,7 @@ def test_a_torn_row_is_malformed_and_the_others_are_read(tmp_path: Path) -> None
 
 def test_missing_and_empty_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"none\.csv cannot be read"):
-        raw.open_raw(tmp_path / "none.csv")
+        raw_files.open_raw(tmp_path / "none.csv", SOURCE)
     (tmp_path / "empty.csv").write_bytes(b"")
     with pytest.raises(InputError, match=r"empty\.csv is empty"):
-        raw.open_raw(tmp_path / "empty.csv")
+        raw_files.open_raw(tmp_path / "empty.csv", SOURCE)

@@ -1,0 +1,373 @@
+"""Raw files of a table, Parquet or text, plain, gzip or zip: told by content, and cut into units for the workers."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import zipfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from whitewater.errors import InputError
+from whitewater.io.text_files import GZIP, line_blocks, open_text, ranges
+from whitewater.tables.casts import cast_column, is_plain
+from whitewater.tables.eras import Era, Names, Recognise
+from whitewater.tables.text import Lines, parse_lines
+
+Form = Literal["parquet", "text", "gzip", "zip"]
+PARQUET, ZIP = b"PAR1", b"PK\x03\x04"
+# Lines looked at to learn how many fields the rows have, where the header has fewer.
+SAMPLE_LINES = 200
+BYTES_A_ROW = 100
+# More than any header has.
+HEADER_BYTES = 1 << 16
+SEPARATORS = {b";": "semicolons", b"\t": "tabs", b"|": "vertical bars"}
+SHOWN = 80
+_BUFFER_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where raw files come from.
+
+    Parameters
+    ----------
+    recognise
+        Tells the era of a file.
+    names
+        The names that columns may have.
+    rows
+        What rows are called, such as trips.
+    setting
+        The setting that names the files.
+    zone
+        The time zone whose clock times are read off.
+    """
+
+    recognise: Recognise
+    names: Names
+    rows: str
+    setting: str
+    zone: str
+
+
+@dataclass(frozen=True)
+class RawFile:
+    """A file of one era, or a ``member`` of a zip file.
+
+    Of text, ``fields`` are all fields of a line, in order, pads of the header included, and ``body`` is the byte where
+    the lines after the header begin. Of Parquet, ``group_rows`` are the rows of each row group, and ``plain`` tells
+    whether libraries of data frames read all its columns as they should be.
+    """
+
+    path: Path
+    form: Form
+    era: Era
+    zone: str
+    fields: tuple[str, ...] = ()
+    body: int = 0
+    member: str = ""
+    group_rows: tuple[int, ...] = ()
+    plain: bool = False
+
+    @property
+    def name(self) -> str:
+        """The path, and the member of a zip file."""
+        return f"{self.path}/{self.member}" if self.member else str(self.path)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A part of a file that one task reads: row groups ``start`` to before ``stop``, or lines by where they begin.
+
+    ``place`` is the number of the file and that of the unit in it.
+    """
+
+    file: RawFile
+    start: int
+    stop: int | None
+    place: tuple[int, int] = (0, 0)
+
+    @property
+    def first_row(self) -> int:
+        """The rows of a Parquet file before the unit."""
+        return sum(self.file.group_rows[: self.start])
+
+    @property
+    def rows(self) -> int:
+        """The rows of a unit of a Parquet file."""
+        return sum(self.file.group_rows[self.start : self.stop])
+
+    def stem(self, piece: int) -> str:
+        """Return ``FILE-UNIT-PIECE``, by which the files that a unit becomes are named."""
+        return "-".join(f"{number:04d}" for number in (*self.place, piece))
+
+
+@dataclass(frozen=True)
+class UnitCounts:
+    """How many lines of a unit are malformed, the first of these, and the other rows by some integers or None."""
+
+    malformed: int = 0
+    example: str | None = None
+    groups: Counter[tuple[int | None, ...]] = field(default_factory=Counter)
+
+    def __add__(self, other: UnitCounts) -> UnitCounts:
+        """Return the counts of both; the first malformed line is that of this one, if it has one."""
+        example = other.example if self.example is None else self.example
+        return UnitCounts(self.malformed + other.malformed, example, self.groups + other.groups)
+
+    @property
+    def rows(self) -> int:
+        """All rows, malformed ones included."""
+        return self.malformed + self.groups.total()
+
+
+def open_all(paths: Iterable[Path], source: Source) -> list[RawFile]:
+    """Recognise files by their content, each member of a zip file as a file of its own.
+
+    Raises InputError if a file cannot be read, is empty, is damaged, holds no rows, or has columns that are not
+    understood. The error tells of every file that is refused.
+    """
+    files: list[RawFile] = []
+    faults: list[str] = []
+    for path in paths:
+        try:
+            files += open_raw(path, source)
+        except InputError as error:
+            faults.append(str(error))
+    refuse(faults)
+    return files
+
+
+def refuse(faults: Sequence[str]) -> None:
+    """Raise InputError with the faults of files, if there are any."""
+    if len(faults) > 1:
+        raise InputError("\n- ".join([f"{len(faults)} files are refused.", *faults]))
+    if faults:
+        raise InputError(faults[0])
+
+
+def open_raw(path: Path, source: Source) -> list[RawFile]:
+    """Recognise a file by its content; see `open_all`."""
+    try:
+        with path.open("rb") as stream:
+            magic = stream.read(4)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}. Check {source.setting}.") from error
+    if magic == PARQUET:
+        return [_open_parquet(path, source)]
+    if magic == ZIP:
+        return [_open_text(path, "zip", source, member) for member in _members(path)]
+    return [_open_text(path, "gzip" if magic.startswith(GZIP) else "text", source)]
+
+
+def units(file: RawFile, *, rows: int, number: int = 0) -> list[Unit]:
+    """Cut a file into units of about ``rows`` rows: row groups together, or one that has more, or ranges of lines."""
+    if file.form == "parquet":
+        bounds: list[tuple[int, int | None]] = list(_grouped(file.group_rows, rows))
+    elif file.form == "zip":
+        bounds = [(file.body, None)]
+    else:
+        bounds = ranges(file.path, file.body, rows * BYTES_A_ROW)
+    return [Unit(file, start, stop, (number, place)) for place, (start, stop) in enumerate(bounds)]
+
+
+def arrow_blocks(unit: Unit, *, rows: int) -> Iterator[Lines]:
+    """Read the raw columns of a unit's era as numbers, times and text in a dictionary.
+
+    Of Parquet ``rows`` rows at a time, the last block having the rest: memory grows with the block, not with the row
+    group. Of text about so many rows, in order, with the lines that cannot be parsed.
+
+    Raises InputError where the file is damaged, or a value cannot be of its column's kind.
+    """
+    file = unit.file
+    if file.form == "parquet":
+        for table in _tables(unit, rows):
+            yield Lines(table, ())
+        return
+    size = rows * BYTES_A_ROW if unit.stop is None else unit.stop - unit.start
+    for text in line_blocks(file.path, unit.start, unit.stop, member=file.member, block=size):
+        yield parse_lines(text, file.fields, file.era.raw_kinds)
+
+
+def fault_of(line: str, file: RawFile) -> str:
+    """Say why a line could not be parsed: by its number of fields, or by the first field that is not of its kind."""
+    shown = repr(line if len(line) <= SHOWN else f"{line[:SHOWN]}...")
+    try:
+        fields = next(csv.reader([line], strict=True))
+    except csv.Error as error:
+        return f"{shown} is no line of CSV ({error})"
+    if len(fields) != len(file.fields):
+        return f"{shown} has {len(fields)} fields, not {len(file.fields)}"
+    text = dict(zip(file.fields, fields, strict=True))
+    for name, kind in file.era.raw_kinds.items():
+        try:
+            cast_column(pa.array([text[name]]), kind, zone=file.zone)
+        except ValueError as error:
+            return f"column {name!r}: {error}"
+    return f"{shown} has unsound quotes"
+
+
+def _grouped(group_rows: Sequence[int], rows: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges of row groups that have at most so many rows together, or are a single one."""
+    start, held = 0, 0
+    for group, more in enumerate(group_rows):
+        if held and held + more > rows:
+            yield start, group
+            start, held = group, 0
+        held += more
+    if held:
+        yield start, len(group_rows)
+
+
+def _tables(unit: Unit, rows: int) -> Iterator[pa.Table]:
+    file, kinds = unit.file, unit.file.era.raw_kinds
+    texts = [name for name, kind in kinds.items() if kind == "text"]
+    groups = range(unit.start, unit.stop or len(file.group_rows))
+    column = ""
+    try:
+        # A buffer, and nothing read ahead: memory is bounded by what is asked for, not by the row group.
+        with pq.ParquetFile(file.path, buffer_size=_BUFFER_BYTES, pre_buffer=False, read_dictionary=texts,
+                            page_checksum_verification=True) as parquet:  # fmt: skip
+            for table in _of_rows(parquet.iter_batches(rows, groups, list(kinds), use_threads=False), rows):
+                columns = {}
+                for column, kind in kinds.items():
+                    columns[column] = cast_column(table[column], kind, zone=file.zone)
+                column = ""
+                yield pa.table(columns)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        where = f": column {column!r}" if column else ""
+        raise InputError(f"{file.path}, row group {unit.start}{where} {error}. Get the file again, or leave it "
+                         "out.") from error  # fmt: skip
+
+
+def _of_rows(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
+    """Join and cut batches, which end where row groups do, into tables of so many rows, but for the last."""
+    held: list[pa.RecordBatch] = []
+    room = rows
+    for batch in batches:
+        rest = batch
+        while len(rest) >= room:
+            yield _joined([*held, rest[:room]])
+            held, rest, room = [], rest[room:], rows
+        if len(rest):
+            held.append(rest)
+            room -= len(rest)
+    if held:
+        yield _joined(held)
+
+
+def _joined(batches: Sequence[pa.RecordBatch]) -> pa.Table:
+    table = pa.Table.from_batches(batches)
+    return table if len(batches) == 1 else table.unify_dictionaries().combine_chunks()
+
+
+def _open_parquet(path: Path, source: Source) -> RawFile:
+    try:
+        footer = pq.read_metadata(path)
+        schema = footer.schema.to_arrow_schema()
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(
+            f"{path} is a damaged or truncated Parquet file ({error}). Download or write it again."
+        ) from error
+    numeric = [field.name for field in schema if pa.types.is_integer(field.type) or pa.types.is_floating(field.type)]
+    era = source.recognise(schema.names, path=str(path), numeric=numeric)
+    index = (schema.pandas_metadata or {}).get("index_columns", [])
+    plain = True
+    for name, kind in era.raw_kinds.items():
+        type_ = schema.field(name).type
+        # cuDF takes the columns that pandas wrote as its index out of the others.
+        plain = plain and is_plain(type_, kind) and name not in index
+        try:
+            # No values: what is wrong is the type.
+            cast_column(pa.nulls(0, type_), kind, zone=source.zone)
+        except (ValueError, pa.ArrowException) as error:
+            whose = source.names.of[1]
+            raise InputError(f"{path}: column {name!r}: {error}. Write it as {whose} does.") from error
+    if not footer.num_rows:
+        raise _without_rows(str(path), source)
+    group_rows = tuple(footer.row_group(each).num_rows for each in range(footer.num_row_groups))
+    return RawFile(path, "parquet", era, source.zone, group_rows=group_rows, plain=plain)
+
+
+def _members(path: Path) -> list[str]:
+    """Return the files in a zip file, in order; not what the Finder adds."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = [each for each in archive.infolist() if not each.is_dir()]
+    except (zipfile.BadZipFile, OSError) as error:
+        raise InputError(f"{path} is a damaged or truncated zip file ({error}). Download or write it again.") from error
+    names = [each.filename for each in members if not each.filename.startswith("__MACOSX/")]
+    if not names:
+        raise InputError(f"{path} is a zip file without files. Remove it, or pack it again.")
+    return names
+
+
+def _open_text(path: Path, form: Form, source: Source, member: str = "") -> RawFile:
+    where = f"{path}/{member}" if member else str(path)
+    try:
+        with open_text(path, member=member) as stream:
+            header = stream.readline(HEADER_BYTES)
+            if fault := _fault_of_header(header, source):
+                raise InputError(f"{where} {fault}")
+            sample = [line for line in islice(stream, SAMPLE_LINES) if line.strip()]
+        names = header.decode("utf-8-sig").rstrip("\r\n").split(",")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{where} is neither Parquet nor readable CSV ({error}). Check the file.") from error
+    names = [name.strip().strip('"') for name in names]
+    if _is_row(names, source):
+        raise InputError(f"{where} has no header: its first line begins with {','.join(names)[:SHOWN]!r}. "
+                         "Put the names of the columns before the first row.")  # fmt: skip
+    era = source.recognise(names, path=where)
+    if not sample:
+        raise _without_rows(where, source)
+    fields = _fields(names, sample, where=where)
+    return RawFile(path, form, era, source.zone, fields=fields, body=len(header), member=member)
+
+
+def _without_rows(where: str, source: Source) -> InputError:
+    return InputError(f"{where} has columns, but no {source.rows}. Remove it from {source.setting} or download it "
+                      "again.")  # fmt: skip
+
+
+def _fault_of_header(header: bytes, source: Source) -> str | None:
+    """Say why the first line of a file cannot be a header of comma-separated text."""
+    if not header.strip():
+        return f"is empty. Remove it from {source.setting} or download it again."
+    if header.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "is text in UTF-16. Save it as UTF-8."
+    if header.startswith((PARQUET, ZIP, GZIP)):
+        return "is packed once more. Unpack the file that holds it."
+    if b"\0" in header:
+        return "is neither Parquet nor text. Check the file."
+    if b"\r" in header.rstrip(b"\r\n"):
+        return "ends its lines with CR alone. Convert the line ends to LF."
+    found = next((name for mark, name in SEPARATORS.items() if mark in header and b"," not in header), None)
+    return found and f"separates its fields by {found}. Separate them by commas."
+
+
+def _is_row(names: Sequence[str], source: Source) -> bool:
+    """Tell whether the first line is a row: no name of a column is there, but a number or a date."""
+    return not any(name in source.names for name in names) and any(name[:1].isdigit() for name in names)
+
+
+def _fields(names: Sequence[str], sample: Sequence[bytes], *, where: str) -> tuple[str, ...]:
+    """Pad the header to the usual number of fields: in some eras rows end with more commas than the header has."""
+    counts = [line.count(b",") + 1 for line in sample]
+    usual = max(set(counts), key=counts.count) if counts else len(names)
+    pads = [
+        line.rstrip(b"\r\n").split(b",", len(names))[-1]
+        for line, fields in zip(sample, counts, strict=True)
+        if fields == usual
+    ]
+    if usual > len(names) and any(pad.strip(b", ") for pad in pads):
+        raise InputError(f"{where}: rows have {usual} fields, but the header names {len(names)}, so it is not clear "
+                         "which column is which. Correct the header.")  # fmt: skip
+    return (*names, *(f"pad {number}" for number in range(usual - len(names))))

@@ -1,0 +1,73 @@
+"""Lines of comma-separated text as columns of Arrow; those that cannot be parsed are handed back as they stood."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from whitewater.io.text_files import filled_lines, parse_sound
+from whitewater.tables.casts import TYPES, Kind, are_readable, cast_column
+
+
+class Lines(NamedTuple):
+    """The columns of the lines that could be parsed, in order, and the other lines, in order and without their ends."""
+
+    table: pa.Table
+    malformed: tuple[str, ...]
+
+
+def parse_lines(data: bytes, names: Sequence[str], kinds: Mapping[str, Kind]) -> Lines:
+    r"""Parse whole lines of comma-separated text without a header.
+
+    Parameters
+    ----------
+    data
+        Lines that end with ``\n`` or ``\r\n``, each a record: a quoted field does not go on in the next line. Empty
+        lines are no rows.
+    names
+        All fields of a line, in order.
+    kinds
+        The fields wanted, and what each becomes: float64, ``timestamp[us]``, or text in a dictionary. An empty field is
+        null. Blanks around numbers are ignored.
+
+    Returns
+    -------
+    Lines
+        Malformed are lines with another number of fields, with unsound quotes, or with a field that is not of its kind.
+        Bytes that are not UTF-8 are replaced.
+    """
+    text = data if data.isascii() else data.decode("utf-8", "replace").encode()
+    text = text if text.endswith(b"\n") else text + b"\n"
+    types = {name: TYPES[kind] for name, kind in kinds.items()}
+    try:
+        table, faults = parse_sound(text, names, types, delimiter=",", quoted=True)
+        malformed = list(faults)
+        if not all(map(_is_finite, table.columns)):
+            raise ValueError("a number is none that a file may have")
+    except ValueError:
+        table, malformed = _read_readable(text, names, kinds)
+    lines = filled_lines(text) if malformed else []
+    return Lines(table, tuple(lines[number].decode() for number in sorted(malformed)))
+
+
+def _is_finite(column: pa.ChunkedArray) -> bool:
+    """Return whether there is neither "nan" nor "inf", nor a number beyond the doubles, nor a sum that is."""
+    return not pa.types.is_floating(column.type) or math.isfinite(pc.sum(column, min_count=0).as_py())
+
+
+def _read_readable(text: bytes, names: Sequence[str], kinds: Mapping[str, Kind]) -> tuple[pa.Table, list[int]]:
+    """Return the rows whose fields are all of their kinds, and the numbers of the other lines."""
+    table, faults = parse_sound(text, names, dict.fromkeys(kinds, pa.string()), delimiter=",", quoted=True)
+    checks = [are_readable(table[name], kind) for name, kind in kinds.items() if kind != "text"]
+    readable = reduce(pc.and_, checks, pa.chunked_array([pa.repeat(True, len(table))]))
+    numbers = np.delete(np.arange(len(table) + len(faults)), list(faults))
+    torn = [int(numbers[row]) for row in pc.indices_nonzero(pc.invert(readable)).to_pylist()]
+    table = table.filter(readable)
+    columns = {name: cast_column(table[name], kind, zone="UTC") for name, kind in kinds.items()}
+    return pa.table(columns), [*faults, *torn]
