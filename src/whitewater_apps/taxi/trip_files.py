@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from whitewater.errors import InputError
 from whitewater.io.folder import Files
-from whitewater_apps.taxi.schema import SERVICES, Service
+from whitewater_apps.taxi.schema import KINDS, SERVICES, Service
 
 TRIPS = Files(remedy="Get it again, or leave it out.")
 REQUIRED = ("pickup_datetime", "dropoff_datetime", "fare_amount", "tip_amount")
@@ -50,7 +50,9 @@ def row_groups(trips: Path) -> list[RowGroup]:
     number = 0
     for path in files:
         metadata = TRIPS.footer(path)
-        services, names = _services(path, frozenset(metadata.schema.to_arrow_schema().names))
+        schema = metadata.schema.to_arrow_schema()
+        services, names = _services(path, frozenset(schema.names))
+        _check_types(path, schema)
         first_row = 0
         for index in range(metadata.num_row_groups):
             rows = metadata.row_group(index).num_rows
@@ -83,6 +85,22 @@ def _services(path: Path, names: frozenset[str]) -> tuple[list[Service], frozens
         if name not in SERVICES:
             raise InputError(f"{path}: service {name!r} is not known. Use one of {', '.join(SERVICES)}.")
     return [service for service in SERVICES if service in found], names - {"service"} if of_path else names
+
+
+def _check_types(path: Path, schema: pa.Schema) -> None:
+    """Refuse columns of the schema that are stored as text, or as times of some zone."""
+    for field in schema:
+        name, type_ = field.name, field.type
+        if name == "service" or name not in KINDS or pa.types.is_null(type_):
+            continue
+        if KINDS[name] == "timestamp":
+            wanted, fits = "a time without zone", pa.types.is_timestamp(type_) and type_.tz is None
+        else:
+            plain = pa.types.is_primitive(type_) and not pa.types.is_temporal(type_)
+            wanted, fits = "a number", plain or pa.types.is_decimal(type_)
+        if not fits:
+            raise InputError(f"{path}: column {name} is {type_}, not {wanted}. Convert it, or run standardise and "
+                             "clean.")  # fmt: skip
 
 
 def _names_in(path: Path) -> Collection[str | None]:

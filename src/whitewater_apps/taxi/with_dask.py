@@ -193,7 +193,8 @@ def _predict_row_group(group: RowGroup, prediction: Prediction, *, device: Devic
         rows = trips.iloc[start : start + FILE_ROWS]
         arrays = tables.to_arrays(rows, prediction.columns, device)
         fractions, known = prediction.of(arrays, group.service, device)
-        tables.write_frame(rows[["pickup_datetime"]].assign(**fractions), prediction.file(group, start), PREDICTED)
+        times = rows[["pickup_datetime"]].astype("datetime64[us]")
+        tables.write_frame(times.assign(**fractions), prediction.file(group, start), PREDICTED)
         predicted += known
     return Counts(group.service, len(trips), predicted)
 

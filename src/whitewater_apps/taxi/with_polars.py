@@ -198,7 +198,7 @@ def _predict_row_group(group: RowGroup, *, prediction: Prediction, device: Devic
         arrays = tables.to_arrays(rows, prediction.columns, device)
         fractions, known = prediction.of(arrays, group.service, device)
         columns = pl.DataFrame({name: device.to_host(each) for name, each in fractions.items()}, nan_to_null=True)
-        table = rows.select("pickup_datetime").hstack(columns).to_arrow().cast(PREDICTED)
+        table = rows.select(PICKUP.cast(pl.Datetime("us"))).hstack(columns).to_arrow().cast(PREDICTED)
         write_table(table, prediction.file(group, start))
         predicted += known
     return Counts(group.service, len(trips), predicted)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import xxhash
 from hypothesis import given, settings
@@ -143,3 +145,40 @@ def test_what_is_no_file_of_trips_is_refused_by_name(tmp_path: Path) -> None:
     FRAME[["fare_amount"]].to_parquet(tmp_path / "service=yellow" / "torn.parquet")
     with pytest.raises(InputError, match="no column pickup_datetime"):
         row_groups(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "type_", "meaning"),
+    [
+        ("pickup_datetime", pa.timestamp("us", "UTC"), "a time without zone"),
+        ("dropoff_datetime", pa.string(), "a time without zone"),
+        ("fare_amount", pa.string(), "a number"),
+    ],
+)
+def test_text_and_times_with_a_zone_are_refused_by_the_name_of_their_column(
+    tmp_path: Path, name: str, type_: pa.DataType, meaning: str
+) -> None:
+    path = write(FRAME.head(5).assign(service="yellow"), tmp_path / "trips.parquet")
+    table = pq.read_table(path)
+    pq.write_table(table.set_column(table.column_names.index(name), name, table[name].cast(type_)), path)
+    with pytest.raises(InputError, match=f"column {name} is .*, not {meaning}"):
+        row_groups(path)
+
+
+@pytest.mark.parametrize("engine", ["local", "dask"])
+def test_numbers_and_times_of_any_width_give_the_same_sample(tmp_path: Path, engine: Engine) -> None:
+    path = write_parts(FRAME, tmp_path, service="yellow")
+    expected = drawn(path, 300)
+    file = next(path.rglob("*.parquet"))
+    table = pq.read_table(file, partitioning=None)
+    for name, type_ in (
+        ("pickup_datetime", pa.timestamp("ns")),
+        ("dropoff_datetime", pa.timestamp("ms")),
+        ("fare_amount", pa.decimal128(9, 2)),
+        ("payment_type", pa.int64()),
+        ("airport_fee", pa.null()),
+    ):
+        column = pa.nulls(len(table)) if type_ == pa.null() else table[name].cast(type_)
+        table = table.set_column(table.column_names.index(name), name, column)
+    pq.write_table(table, file)
+    assert_same(drawn(path, 300, engine=engine), expected)
