@@ -6,7 +6,7 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -109,8 +109,8 @@ def copy_context(source: str, target: Path) -> None:
             shutil.copy(ROOT / name, target)
 
 
-@pytest.fixture(scope="module")
-def image(tmp_path_factory: pytest.TempPathFactory) -> Image:
+@pytest.fixture
+def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
     if os.geteuid() != 0:
         pytest.skip("only root may make a Debian root")
     if not shutil.which("debootstrap"):
@@ -118,10 +118,8 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Image:
     if subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False).returncode:
         pytest.skip("mounting is not allowed here")
     root = tmp_path_factory.mktemp("image") / "root"
-    packages = "--include=ca-certificates,python3-venv"
-    made = subprocess.run(
-        ["debootstrap", "--variant=minbase", packages, "bookworm", root], capture_output=True, text=True, check=False
-    )
+    debootstrap = ["debootstrap", "--variant=minbase", "--include=ca-certificates,python3-venv", "bookworm", str(root)]
+    made = subprocess.run(["unshare", "--mount", *debootstrap], capture_output=True, text=True, check=False)
     if made.returncode:
         pytest.skip(f"debootstrap: {made.stdout[-300:]}")
     # As on this machine: how names are resolved, and whom it trusts.
@@ -129,7 +127,8 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Image:
         shutil.copy(file, root / file.relative_to("/"))
     image = Image(root)
     image.build((ROOT / "Dockerfile").read_text(), "cpu")
-    return image
+    yield image
+    shutil.rmtree(root)  # 1.8 GB
 
 
 def files_of(folder: Path) -> dict[str, float]:
