@@ -42,16 +42,19 @@ def write_unit(
         name = f"{unit.stem(number)}.parquet"
         if malformed:
             write_lines(malformed, folder / f"malformed-{name}")
-        try:
-            frame = in_schema(raw, unit.file.era, schema, codes).collect()
-        except (pl.exceptions.PolarsError, OSError, ValueError) as error:
-            raise InputError(
-                f"{unit.file.name} cannot be read: {error}. Get the file again, or leave it out."
-            ) from error
+        frame = collect(in_schema(raw, unit.file.era, schema, codes), unit.file.name)
         if len(frame):
             write_table(frame.to_arrow(), folder / f"part-{name}")
         counts += UnitCounts(len(malformed), next(iter(malformed), None), count(frame))
     return counts
+
+
+def collect(rows: pl.LazyFrame, file: Path | str) -> pl.DataFrame:
+    """Compute what is asked of a file; raises InputError, which names it, if it cannot be read."""
+    try:
+        return rows.collect()
+    except (pl.exceptions.PolarsError, OSError, ValueError) as error:
+        raise InputError(f"{file} cannot be read: {error}. Get the file again, or leave it out.") from error
 
 
 def scan_raw(unit: Unit) -> pl.LazyFrame:

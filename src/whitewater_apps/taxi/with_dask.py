@@ -191,8 +191,7 @@ def _predict_row_group(group: RowGroup, prediction: Prediction, *, device: Devic
     trips, predicted = _read(group, prediction.columns, device.frames), 0
     for start in range(0, len(trips), FILE_ROWS):
         rows = trips.iloc[start : start + FILE_ROWS]
-        arrays = tables.to_arrays(rows, prediction.columns, device)
-        fractions, known = prediction.of(arrays, group.service, device)
+        fractions, known = prediction.of(tables.to_arrays(rows, prediction.columns, device), group.service, device)
         times = rows[["pickup_datetime"]].astype("datetime64[us]")
         tables.write_frame(times.assign(**fractions), prediction.file(group, start), PREDICTED)
         predicted += known

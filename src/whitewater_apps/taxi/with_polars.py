@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from whitewater.engines import Device
 from whitewater.engines.workers import Workers
-from whitewater.errors import InputError
 from whitewater.learn.sample import Sample
 from whitewater.tables import duplicates
 from whitewater.tables import with_polars as tables
@@ -38,7 +37,7 @@ from whitewater_apps.taxi.rules import ISSUES_BIT, RULES_BIT, file_month
 from whitewater_apps.taxi.sample import Sampling
 from whitewater_apps.taxi.schema import APP, CARD, CODES
 from whitewater_apps.taxi.tip_tables import KEYS, MOST_PASSENGERS, NEEDED, REFUSAL, SCHEMAS, TipSums
-from whitewater_apps.taxi.trip_files import TRIPS, RowGroup
+from whitewater_apps.taxi.trip_files import RowGroup
 
 PICKUP, DROPOFF, SERVICE = pl.col("pickup_datetime"), pl.col("dropoff_datetime"), pl.col("service")
 
@@ -195,8 +194,7 @@ def _predict_row_group(group: RowGroup, *, prediction: Prediction, device: Devic
     trips, predicted = _read(group, prediction.columns), 0
     for start in range(0, len(trips), FILE_ROWS):
         rows = trips[start : start + FILE_ROWS]
-        arrays = tables.to_arrays(rows, prediction.columns, device)
-        fractions, known = prediction.of(arrays, group.service, device)
+        fractions, known = prediction.of(tables.to_arrays(rows, prediction.columns, device), group.service, device)
         columns = pl.DataFrame({name: device.to_host(each) for name, each in fractions.items()}, nan_to_null=True)
         table = rows.select(PICKUP.cast(pl.Datetime("us"))).hstack(columns).to_arrow().cast(PREDICTED)
         write_table(table, prediction.file(group, start))
@@ -208,7 +206,4 @@ def _read(group: RowGroup, names: Sequence[str]) -> pl.DataFrame:
     """Return those of the columns that the file has."""
     rows = pl.scan_parquet(group.path, glob=False, hive_partitioning=False).slice(group.first_row, group.rows)
     trips = rows.filter(pl.col("service") == group.service) if "service" in group.names else rows
-    try:
-        return trips.select(name for name in names if name in group.names).collect()
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise InputError(f"{group.path} cannot be read: {error}. {TRIPS.remedy}") from error
+    return tables.collect(trips.select(name for name in names if name in group.names), group.path)
