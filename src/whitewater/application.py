@@ -26,11 +26,13 @@ GROUP = "whitewater.applications"
 class Operation:
     """A step that computes on the device: the libraries and kernels that its bodies are made of.
 
-    ``cpu`` is one body, whose tasks either engine runs; ``gpu`` is that of GPUs, in the step's process or on a cluster.
+    ``cpu`` is that of engine `local`, and where ``dask`` is empty of engine `dask` as well; ``gpu`` is that of GPUs, in
+    the step's process or on a cluster.
     """
 
     cpu: str
     gpu: str
+    dask: str = ""
 
 
 @dataclass(frozen=True)

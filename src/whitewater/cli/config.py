@@ -86,10 +86,10 @@ When the engine changes, the steps of this table run again, and those that follo
 the host, by the engine of the CPU. The manifest tells the engine of each step, and how many workers it had and where.
 Work that is not worth starting workers, such as a graph of a million edges, stays on threads of the step.
 
-On the CPU both engines have one body today: they run the same tasks, which leave the same bytes. The body on GPUs is
-made of such tasks, too, and not of Dask's collections. A process that uses a GPU takes its memory from CUDA's
-asynchronous pool through RMM, CuPy and cuDF alike, and cuDF spills to the host. Where the GPUs are those of a cluster,
-the step's own process needs none.
+On the CPU both engines leave the same bytes. Where one has a body of its own, that of `dask` is the one that GPUs run,
+on frames of pandas in place of [cuDF's](cudf.md), and that of `local` is the faster one; elsewhere they run the same
+tasks. A process that uses a GPU takes its memory from CUDA's asynchronous pool through RMM, CuPy and cuDF alike, and
+cuDF spills to the host. Where the GPUs are those of a cluster, the step's own process needs none.
 
 | operation | local, CPU | dask, CPU | dask, GPU | local, GPU |
 |---|---|---|---|---|
@@ -135,7 +135,7 @@ def _operations(known: Mapping[str, Application]) -> Iterator[str]:
     """Yield the rows of the table of what runs where; at its end the refusals."""
     for name, application in known.items():
         for step, operation in application.operations.items():
-            yield f"| {name} {step} | {operation.cpu} | the same | {operation.gpu} | refused |\n"
+            yield f"| {name} {step} | {operation.cpu} | {operation.dask or 'the same'} | {operation.gpu} | refused |\n"
     yield "".join(f"\n`{engine}` with `device: {device}` is refused before any job: *{refusal}*\n"
                   for (engine, device), refusal in REFUSED.items())  # fmt: skip
 
