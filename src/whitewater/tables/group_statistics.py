@@ -109,8 +109,13 @@ def _limit(sums: pa.Table) -> pa.Table:
 def _add_up(sums: pa.Table, by: Sequence[str]) -> pa.Table:
     """Return one row for each group, in bins of the greatest width."""
     added = [("bin_width", "max"), *((name, "sum") for name in ADDED)]
-    found = _widen(sums, _width(sums)).group_by(list(by)).aggregate(added)
+    found = _copy(_widen(sums, _width(sums))).group_by(list(by)).aggregate(added)
     return found.rename_columns([*by, "bin_width", *ADDED])
+
+
+def _copy(table: pa.Table) -> pa.Table:
+    """Return a table in memory of its own: Arrow warns where what another process sent is not aligned."""
+    return pa.concat_tables([table.schema.empty_table(), table]).combine_chunks()
 
 
 def _width(sums: pa.Table) -> int:
