@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -68,6 +68,13 @@ def group_parts(parts: Iterable[Part], *, rows: int) -> list[Partition]:
         groups[-1].append(part)
         room -= part.rows
     return [Partition(tuple(group)) for group in groups]
+
+
+def columns_present(partitions: Iterable[Partition], schema: pa.Schema, *, needed: Container[str]) -> pa.Schema:
+    """Return the columns of a schema that any part has, or that are needed in any case."""
+    parts = [part for partition in partitions for part in partition.parts]
+    present = {name for part in parts for name in pq.read_schema(part.path).names}
+    return pa.schema([field for field in schema if field.name in present or field.name in needed])
 
 
 def write_table(table: pa.Table, path: Path, *, compression: str = COMPRESSION) -> None:

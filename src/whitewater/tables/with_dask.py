@@ -128,9 +128,9 @@ def _pieces(unit: Unit, rows: int, backend: str) -> Iterator[tuple[Frame, tuple[
 
 
 def read(partitions: Sequence[Partition], schema: pa.Schema) -> dd.DataFrame:
-    """Return the rows of partitions, and for each its ``file``, int64, and whether it is a ``duplicate``, bool.
+    """Return the columns of a schema of the rows of partitions; a column is null where a part lacks it.
 
-    A column of the schema that the parts of a partition lack is null.
+    Beside them stand each row's ``file``, int64, and whether it is a ``duplicate``, bool.
     """
     backend = dask.config.get("dataframe.backend")
     meta = read_partition(Partition(()), schema=schema, backend=backend)
@@ -139,21 +139,28 @@ def read(partitions: Sequence[Partition], schema: pa.Schema) -> dd.DataFrame:
 
 
 def read_partition(partition: Partition, *, schema: pa.Schema, backend: str) -> Frame:
-    """Read a partition; see `read`."""
+    """Return the rows of a partition; see `read`."""
     frames = library(backend)
-    # The table without rows gives those columns a type that the parts lack.
-    empty = frames.DataFrame(schema.empty_table().to_pandas()).assign(file=0)
     parts = [
         read_parquet(part.path, _present(part.path, schema), backend=backend).assign(file=part.file)
         for part in partition.parts
     ]
-    rows = frames.concat([empty, *parts], ignore_index=True)
-    return rows.assign(duplicate=frames.Series(partition.duplicates()))
+    empty = frames.DataFrame(schema.empty_table().to_pandas()).assign(file=0)
+    rows = frames.concat(parts, ignore_index=True) if parts else empty
+    return _complete(rows, schema).assign(file=rows["file"], duplicate=frames.Series(partition.duplicates()))
+
+
+def _complete(frame: Frame, schema: pa.Schema) -> Frame:
+    """Return the columns of a schema; one that the frame lacks is null, of its type where nulls have one."""
+    empty = type(frame)(schema.empty_table().to_pandas())
+    lacking = {name: empty[name].reindex(frame.index) for name in schema.names if name not in frame.columns}
+    return frame.assign(**lacking)[schema.names]
 
 
 def hash_rows(partition: Partition, columns: Sequence[str], *, backend: str) -> Array:
     """Return a uint64 of the file and some columns of each row, the same for equal ones."""
-    rows = read_partition(partition, schema=pa.schema([]), backend=backend)[["file", *columns]]
+    parts = [read_parquet(each.path, [*columns], backend=backend).assign(file=each.file) for each in partition.parts]
+    rows = library(backend).concat(parts, ignore_index=True)
     hashes = rows.hash_values(method="xxhash64") if backend == "cudf" else pd.util.hash_pandas_object(rows, index=False)
     on_host: Array = hashes.to_numpy()
     return on_host
@@ -205,18 +212,23 @@ def from_arrow(table: pa.Table, backend: str) -> Frame:
 
 
 def to_arrow(frame: Frame, schema: pa.Schema) -> pa.Table:
-    """Return the columns of a schema as a table of the host, NaN as null."""
+    """Return the columns of a schema as a table of the host, NaN as null, as are columns that the frame lacks."""
+    present = pa.schema([field for field in schema if field.name in frame.columns])
     if hasattr(frame, "to_arrow"):
-        return frame[schema.names].to_arrow(preserve_index=False).cast(schema)
-    return pa.Table.from_pandas(frame, schema, preserve_index=False)
+        table = frame[present.names].to_arrow(preserve_index=False).cast(present)
+    else:
+        table = pa.Table.from_pandas(frame, present, preserve_index=False)
+    columns = [table[each.name] if each in present else pa.nulls(len(table), each.type) for each in schema]
+    return pa.table(columns, schema)
 
 
 def write_frame(frame: Frame, path: Path, schema: pa.Schema) -> None:
-    """Write the columns of a schema as a Parquet file; a GPU encodes what it holds."""
+    """Write the columns of a schema as a Parquet file, those that the frame lacks as nulls."""
     if not hasattr(frame, "to_arrow"):
         write_table(to_arrow(frame, schema), path)
         return
-    rows = frame[schema.names].astype({field.name: field.type.to_pandas_dtype() for field in schema}).nans_to_nulls()
+    types = {field.name: field.type.to_pandas_dtype() for field in schema}
+    rows = _complete(frame, schema).astype(types).nans_to_nulls()
     # As on the CPU: one row group, and columns that may be null in every file, whether one has nulls or not.
     write = partial(
         rows.to_parquet, index=False, compression=COMPRESSION, force_nullable_schema=True,
@@ -258,10 +270,10 @@ def _as_float(column: Series) -> Array:
     return values
 
 
-def _present(path: Path, schema: pa.Schema) -> list[str] | None:
-    """Return the columns of a schema that a file has; all of the file, None, where the schema names none."""
+def _present(path: Path, schema: pa.Schema) -> list[str]:
+    """Return the columns of a schema that a file has."""
     names = pq.read_schema(path).names
-    return [name for name in schema.names if name in names] or None
+    return [name for name in schema.names if name in names]
 
 
 def group_statistics(rows: dd.DataFrame, keys: Sequence[pa.Schema], value: str, *, refusal: str = TOO_LARGE) -> Delayed:

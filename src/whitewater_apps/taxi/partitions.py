@@ -21,6 +21,11 @@ _TYPES = {name: pa.timestamp("us") if kind == "timestamp" else pa.type_for_alias
 STANDARDISED = pa.schema({**_TYPES, "issues": pa.int32()})
 # Columns that every era has, and that are seldom equal.
 EVERY_ERA = ("pickup_datetime", "dropoff_datetime", "fare_amount", "tip_amount")
+# Columns that rules and counts ask for, whatever the era.
+MEASURED = (
+    *EVERY_ERA, "trip_distance", "passenger_count", "tolls_amount", "total_amount", "pickup_location_id",
+    "dropoff_location_id",
+)  # fmt: skip
 # Of the files of kept trips; their service is in the path.
 TRIP_SCHEMA = pa.schema({name: type_ for name, type_ in _TYPES.items() if name != "service"})
 

@@ -19,7 +19,7 @@ from whitewater.learn.sample import Sample
 from whitewater.tables import duplicates
 from whitewater.tables import with_dask as tables
 from whitewater.tables.group_statistics import nothing
-from whitewater.tables.partitions import Partition
+from whitewater.tables.partitions import Partition, columns_present
 from whitewater.tables.quarantine import write_rejected
 from whitewater.tables.raw_files import Unit, UnitCounts
 from whitewater.tables.rules import Rule
@@ -28,6 +28,7 @@ from whitewater_apps.taxi.partitions import (
     EVERY_ERA,
     FIRST_YEAR,
     LAST_YEAR,
+    MEASURED,
     STANDARDISED,
     TRIP_SCHEMA,
     UNKNOWN_MONTH,
@@ -58,7 +59,8 @@ def clean(partitions: Sequence[Partition], rules: Sequence[Rule], *, into: DataS
     """Write kept trips, and rejected ones with all their reasons; see `operations.Operations`."""
     if not partitions:
         return Tally()
-    trips = tables.read(partitions, STANDARDISED).map_partitions(_flag, rules)
+    schema = columns_present(partitions, STANDARDISED, needed=MEASURED)
+    trips = tables.read(partitions, schema).map_partitions(_flag, rules)
     write = delayed(partial(_write_cleaned, into=into))
     names = [partition.name for partition in partitions]
     written = [write(frame, name) for frame, name in zip(trips.to_delayed(), names, strict=True)]
