@@ -22,7 +22,9 @@ from whitewater.tables.eras import Era, Names, Recognise
 from whitewater.tables.text import Lines, parse_lines
 
 Form = Literal["parquet", "text", "gzip", "zip"]
-PARQUET, ZIP = b"PAR1", b"PK\x03\x04"
+PARQUET = b"PAR1"
+# Of a zip file, and of one without files.
+ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 # Lines looked at to learn how many fields the rows have, where the header has fewer.
 SAMPLE_LINES = 200
 BYTES_A_ROW = 100
@@ -163,7 +165,7 @@ def open_raw(path: Path, source: Source) -> list[RawFile]:
         raise InputError(f"{path} cannot be read: {error.strerror}. Check {source.setting}.") from error
     if magic == PARQUET:
         return [_open_parquet(path, source)]
-    if magic == ZIP:
+    if magic in ZIP:
         return [_open_text(path, "zip", source, member) for member in _members(path)]
     return [_open_text(path, "gzip" if magic.startswith(GZIP) else "text", source)]
 
@@ -343,7 +345,7 @@ def _fault_of_header(header: bytes, source: Source) -> str | None:
         return f"is empty. Remove it from {source.setting} or download it again."
     if header.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "is text in UTF-16. Save it as UTF-8."
-    if header.startswith((PARQUET, ZIP, GZIP)):
+    if header.startswith((PARQUET, *ZIP, GZIP)):
         return "is packed once more. Unpack the file that holds it."
     if b"\0" in header:
         return "is neither Parquet nor text. Check the file."

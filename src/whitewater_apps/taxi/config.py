@@ -33,7 +33,7 @@ class Generated(Section):
 
 
 class Files(Section):
-    """Files of your own: paths, globs or URLs (file, http, https, gs, s3) of CSV, CSV.gz or Parquet."""
+    """Files of your own: paths, globs or URLs (file, http, https, gs, s3) of CSV, plain, gzip or zip, or Parquet."""
 
     paths: tuple[str, ...] = Field((), description="Paths, globs or URLs.")
     zones: str = Field(

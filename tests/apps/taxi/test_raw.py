@@ -1,13 +1,17 @@
 """Raw files are read whole, whatever the units and blocks they are cut into."""
 
 import gzip
+import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.apps.taxi.pipeline import run_taxi
 from tests.raw_files import TRIP, write_csv, write_parquet, yellow_frame
+from whitewater.engines import resolve
 from whitewater.errors import InputError
 from whitewater.tables import raw_files
 from whitewater_apps.taxi.schema import SOURCE
@@ -83,3 +87,62 @@ def test_missing_and_empty_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "empty.csv").write_bytes(b"")
     with pytest.raises(InputError, match=r"empty\.csv is empty"):
         raw_files.open_raw(tmp_path / "empty.csv", SOURCE)
+
+
+def zipped(path: Path, members: Mapping[str, bytes]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return path
+
+
+def test_each_member_of_a_zip_file_is_a_file_of_its_own(tmp_path: Path) -> None:
+    texts = {
+        name: write_csv(tmp_path / "plain.csv", trips_with_fares(fares)).read_bytes()
+        for name, fares in {"2019/a.csv": [1, 2], "b.csv": [3]}.items()
+    }
+    path = zipped(tmp_path / "both.zip", {"2019/": b"", **texts, "__MACOSX/._b.csv": b"x"})
+    assert [file.name for file in raw_files.open_raw(path, SOURCE)] == [f"{path}/2019/a.csv", f"{path}/b.csv"]
+    assert read(path) == (3, [1.0, 2.0, 3.0], [])
+
+
+def test_the_catalogue_tells_of_each_member_and_of_its_origin(tmp_path: Path) -> None:
+    text = write_csv(tmp_path / "plain.csv", [TRIP, TRIP[:40]] * 2).read_bytes()
+    path = zipped(tmp_path / "both.zip", {"a.csv": text, "b.csv": text})
+    settings = {"standardise": {"max_malformed_fraction": 1}}
+    catalogue = run_taxi(
+        [path], zones=path, folder=tmp_path / "out", device=resolve("cpu"), settings=settings, upto="standardise"
+    ).catalogue
+    assert [(each["path"], each["form"], each["rows"], each["malformed"]) for each in catalogue] == [
+        (f"{path}/a.csv", "zip", 4, 2), (f"{path}/b.csv", "zip", 4, 2)
+    ]  # fmt: skip
+    assert [each["origin"].rpartition("/")[2] for each in catalogue] == ["a.csv", "b.csv"]
+
+
+@pytest.mark.parametrize(
+    ("members", "said"),
+    [
+        ({}, "both.zip is a zip file without files"),
+        ({"notes.txt": b"hello\n"}, "both.zip/notes.txt: columns not understood: 'hello'"),
+        ({"a.parquet": b"PAR1 and so on\n"}, "both.zip/a.parquet is packed once more"),
+        ({"a.csv": b""}, "both.zip/a.csv is empty"),
+    ],
+)
+def test_a_member_that_is_no_csv_of_trips_is_refused_by_its_name(
+    members: Mapping[str, bytes], said: str, tmp_path: Path
+) -> None:
+    path = zipped(tmp_path / "both.zip", members)
+    with pytest.raises(InputError, match=said):
+        raw_files.open_all([path], SOURCE)
+
+
+def test_a_damaged_zip_file_is_refused(tmp_path: Path) -> None:
+    text = write_csv(tmp_path / "plain.csv", trips_with_fares(list(range(5_000)))).read_bytes()
+    data = zipped(tmp_path / "good.zip", {"a.csv": text}).read_bytes()
+    (tmp_path / "cut.zip").write_bytes(data[: len(data) // 2])
+    with pytest.raises(InputError, match=r"cut\.zip is a damaged or truncated zip file"):
+        raw_files.open_raw(tmp_path / "cut.zip", SOURCE)
+    middle = len(data) // 2
+    (tmp_path / "bad.zip").write_bytes(data[:middle] + bytes(200) + data[middle + 200 :])
+    with pytest.raises(InputError, match=r"bad\.zip/a\.csv"):
+        read(tmp_path / "bad.zip")

@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
+from unittest import mock
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -14,16 +16,22 @@ from tests.apps.taxi.pipeline import run_taxi
 from tests.raw_files import TRIP, write_csv, write_parquet, yellow_frame
 from tests.real_data import needs_real_data, real_data
 from whitewater.engines import resolve
+from whitewater.engines.choose import Engine
+from whitewater.tables import raw_files
 from whitewater_apps.taxi.schema import ISSUES, SERVICES, TRIP_COLUMNS
 
 DEVICE = resolve("cpu")
+ENGINES: tuple[Engine, ...] = get_args(Engine)
 
 
-def standardised(path: Path, folder: Path, settings: Mapping[str, object] | None = None) -> pd.DataFrame:
+def standardised(
+    path: Path, folder: Path, settings: Mapping[str, object] | None = None, *, engine: Engine = "local"
+) -> pd.DataFrame:
     """Return a file's standardised rows, nulls as NA."""
     results = run_taxi(
-        [path], zones=path, folder=folder, device=DEVICE, settings={"standardise": settings or {}}, upto="standardise"
-    )
+        [path], zones=path, folder=folder, device=DEVICE, settings={"standardise": settings or {}}, upto="standardise",
+        engine=engine,
+    )  # fmt: skip
     tables = [pq.read_table(part) for part in sorted(results.folder.glob("standardised/part-*.parquet"))]
     frame: pd.DataFrame = pa.concat_tables(tables).to_pandas(types_mapper=pd.ArrowDtype)
     return frame
@@ -125,3 +133,49 @@ def test_block_size_changes_no_row(tmp_path: Path) -> None:
     small = standardised(path, tmp_path / "small", {"block_rows": 1_000})
     large = standardised(path, tmp_path / "large")
     pd.testing.assert_frame_equal(small, large)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_whole_numbers_of_text_are_kept_and_others_flagged(engine: Engine, tmp_path: Path) -> None:
+    kept = {"1": 1, "1.0": 1, " 7 ": 7, '"7"': 7, "007": 7, "1e2": 100, "-0.00": 0, "32767": 32767, "": None}
+    flagged = ["-1", "1.5", "32768", "1e9", "99999999999999999999", "-0.1", "1e-3"]
+    lines = [TRIP.replace(",1,", f",{text},", 1) for text in [*kept, *flagged]]
+    assert lines[0] == TRIP
+    ours = standardised(write_csv(tmp_path / "odd.csv", lines), tmp_path / "out", engine=engine)
+    found = [None if pd.isna(value) else int(value) for value in ours["passenger_count"]]
+    assert found == [*kept.values(), *[None] * len(flagged)]
+    bit = 1 << ISSUES.index("passenger_count")
+    assert ours["issues"].tolist() == [*[0] * len(kept), *[bit] * len(flagged)]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_types_that_only_arrow_casts_give_the_values_of_usual_ones(engine: Engine, tmp_path: Path) -> None:
+    frame = yellow_frame(50)
+    usual = pa.Table.from_pandas(frame, preserve_index=False)
+    odd = {
+        "fare_amount": pa.decimal128(9, 2), "tip_amount": pa.string(), "extra": pa.float32(),
+        "PULocationID": pa.string(), "payment_type": pa.uint64(), "tpep_dropoff_datetime": pa.timestamp("ns", "UTC"),
+    }  # fmt: skip
+    unusual = usual
+    for name, type_ in odd.items():
+        values = usual[name]
+        if pa.types.is_timestamp(type_):
+            values = pc.assume_timezone(values, "America/New_York")
+        elif pa.types.is_decimal(type_):
+            values = pc.round(values, 2)
+        unusual = unusual.set_column(usual.schema.get_field_index(name), name, values.cast(type_, safe=False))
+    unusual = unusual.set_column(6, "store_and_fwd_flag", usual["store_and_fwd_flag"].dictionary_encode())
+    pq.write_table(unusual, tmp_path / "odd.parquet", row_group_size=20)
+    made = standardised(tmp_path / "odd.parquet", tmp_path / "odd", engine=engine)
+    expected = standardised(write_parquet(frame, tmp_path / "usual.parquet"), tmp_path / "usual", engine=engine)
+    pd.testing.assert_frame_equal(made, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_text_of_codes_without_any_and_lines_that_are_all_malformed(engine: Engine, tmp_path: Path) -> None:
+    blank = write_csv(tmp_path / "blank.csv", [TRIP.replace(",N,", ",,")] * 3)
+    assert standardised(blank, tmp_path / "blank", engine=engine)["store_and_forward"].isna().all()
+    torn = write_csv(tmp_path / "torn.csv", [TRIP[:20]] * 1000 + [TRIP])
+    settings = {"block_rows": 1000, "max_malformed_fraction": 1}
+    with mock.patch.object(raw_files, "BYTES_A_ROW", 2):
+        assert len(standardised(torn, tmp_path / "torn", settings, engine=engine)) == 1
