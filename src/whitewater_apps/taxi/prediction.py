@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from whitewater.engines import Array, Device
-from whitewater_apps.taxi.artefact import TipModel
 from whitewater_apps.taxi.features import Columns, columns_read, feature_matrix, known_tip_fraction
 from whitewater_apps.taxi.schema import Service
 from whitewater_apps.taxi.trip_files import RowGroup
 from whitewater_apps.taxi.zones import Zones
+
+if TYPE_CHECKING:
+    from whitewater_apps.taxi.artefact import TipModel
 
 FILE_ROWS = 250_000
 PREDICTED = pa.schema(
