@@ -68,4 +68,4 @@ def test_lines_that_run_are_seen() -> None:
     with executed_lines() as lines:
         hashing.hash_int64(device.xp, device.xp.zeros(3, "int64"))
     files = {Path(file).name: name for file, name, _ in lines if name == "hash_int64"}
-    assert files == {"calendar.py": "hash_int64"}
+    assert files == {"hashing.py": "hash_int64"}
