@@ -82,7 +82,9 @@ class Slurm:
 
     def jobs(self) -> list[Job]:
         """Return all jobs there were, in order."""
-        lines = self.command("squeue", "--states=all", "--sort=i", "--noheader", "--format=%i %T %m %k").splitlines()
+        lines = self.command(
+            "squeue", "--states=all", "--sort=i", "--noconvert", "--noheader", "--format=%i %T %m %k"
+        ).splitlines()
         rows = [line.split() for line in lines]
         return [Job(number, state, int(memory.removesuffix("M")), name) for number, state, memory, name in rows]
 
