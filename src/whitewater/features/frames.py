@@ -55,6 +55,11 @@ def is_integer(series: Series) -> bool:
     return getattr(series.dtype, "kind", "O") in "biu"
 
 
+def is_list(series: Series) -> bool:
+    """Return whether a column has lists."""
+    return str(series.dtype).lower().startswith("list")
+
+
 def column_of(series: Series) -> Any:
     """Return a column of numbers as arrays, NumPy's of pandas and CuPy's of cuDF, and one of text as `Text`."""
     kind = getattr(series.dtype, "kind", "O")
@@ -168,12 +173,15 @@ def frame_of(table: pa.Table, kind: type) -> Frame:
     """Return a table as a frame of a class."""
     if hasattr(kind, "to_arrow"):
         return kind.from_arrow(table)  # type: ignore[attr-defined]
+    from pandas import ArrowDtype
     from pandas.api.types import pandas_dtype
 
     def dtype_of(type_: pa.DataType) -> Any:
+        if pa.types.is_list(type_):
+            return ArrowDtype(type_)
         return pandas_dtype(nullable(str(type_))) if pa.types.is_integer(type_) or pa.types.is_boolean(type_) else None
 
     return kind({
-        name: column.to_pandas(types_mapper=dtype_of if column.null_count else None)
+        name: column.to_pandas(types_mapper=dtype_of if column.null_count or pa.types.is_list(column.type) else None)
         for name, column in zip(table.column_names, table.columns, strict=True)
     })  # fmt: skip

@@ -231,7 +231,7 @@ class Operator(Section, ABC):
     ) -> Mapping[str, Series]:
         """Return `transform` for a frame of pandas or cuDF, by what both have: the body of the engine dask.
 
-        An operator that has none is refused there, as all are that are given lists.
+        An operator that has none is refused there. Lists are the host's: they go through `transform`.
         """
         raise NotImplementedError(f"{type(self).__name__} has no body for frames")
 

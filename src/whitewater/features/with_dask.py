@@ -27,8 +27,9 @@ from whitewater.features.dataset import (
     as_table,
     refuse_other_times,
     spans,
+    type_of,
 )
-from whitewater.features.frames import Text, column_of, frame_of, series_of, sum_by_keys, table_of
+from whitewater.features.frames import Text, column_of, frame_of, is_list, series_of, sum_by_keys, table_of
 from whitewater.features.lessons import Lesson, Material
 from whitewater.features.operator import Applying, Fitted, FromCells, Inputs, Operator, Statistic
 from whitewater.features.operators.by_category import GroupStatistic
@@ -50,15 +51,12 @@ _LARGEST_EXPONENT = 1000
 
 
 def refuse(plan: Plan) -> None:
-    """Raise ConfigError if an operator has no body for frames, or would be given lists."""
+    """Raise ConfigError if an operator has no body for frames, and is not given lists, which are the host's."""
     for stage in plan.stages:
-        if type(stage.operator).transform_frame is Operator.transform_frame:
+        lists = {name for name, field in stage.fields.items() if pa.types.is_list(field.type)}
+        without_lists = any(lists.isdisjoint(share.names()) for share in stage.shares)
+        if type(stage.operator).transform_frame is Operator.transform_frame and without_lists:
             raise ConfigError(f"{stage.label} has no body for the engine dask. Leave it out, or set engine to local.")
-        if lists := [name for name, field in stage.fields.items() if pa.types.is_list(field.type)]:
-            raise ConfigError(
-                f"{stage.label} is given {lists[0]!r}, a column of lists, which the engine dask does not take. Leave "
-                "it out, or set engine to local."
-            )
 
 
 def rows_of(dataset: Dataset, fields: Sequence[Field], device: Device) -> dd.DataFrame:
@@ -67,7 +65,7 @@ def rows_of(dataset: Dataset, fields: Sequence[Field], device: Device) -> dd.Dat
     rows: dd.DataFrame = dd.from_map(
         _read,
         list(spans(dataset.parts(), rows=device.partition_rows)),
-        dataset=dataset, types=types, device=device, meta=_empty(types, device),
+        dataset=dataset, types=types, device=device, meta=_empty(types, HOST),
     )  # fmt: skip
     return rows
 
@@ -115,9 +113,14 @@ def _read_files(span: Span, types: Mapping[str, pa.DataType], device: Device) ->
 
 def learn(lessons: Sequence[Lesson], material: Material, workers: Workers) -> list[tuple[Lesson, Fitted | Statistic]]:
     """Return what was learnt: of sums by keys in one computation, of arrays of numbers in another."""
-    of_cells = [lesson for lesson in lessons if isinstance(lesson.statistic, FromCells)]
-    of_arrays = [lesson for lesson in lessons if not isinstance(lesson.statistic, FromCells)]
+    of_cells = [each for each in lessons if isinstance(each.statistic, FromCells) and not _has_lists(each, material)]
+    of_arrays = [each for each in lessons if each not in of_cells]
     return [*_learn_cells(of_cells, material, workers), *_learn_arrays(of_arrays, material, workers)]
+
+
+def _has_lists(lesson: Lesson, material: Material) -> bool:
+    wanted = material.wanted(lesson).items()
+    return any(pa.types.is_list(material.plan.field_of(name, origin).type) for name, origin in wanted)
 
 
 def _learn_cells(
@@ -127,18 +130,20 @@ def _learn_cells(
         return []
     lessons = _scaled(lessons, material, workers)
     rows = _rows(lessons, material)
+    # Of what kind results are is found without a GPU, which may be the workers' only.
+    on_host = replace(material, fitting=replace(material.fitting, device=HOST))
     sums = [
         rows.reduction(
             _summed_cells,
-            aggregate=sum_by_keys,
+            aggregate=_sums_on_host,
             combine=sum_by_keys,
             chunk_kwargs={"lesson": lesson, "material": material},
             split_every=SPLIT_EVERY,
-            meta=_summed_cells(rows._meta, lesson=lesson, material=material),
+            meta=_summed_cells(rows._meta, lesson=lesson, material=on_host),
         )
         for lesson in lessons
     ]
-    found = workers.compute(*(each.to_backend("pandas") for each in sums))
+    found = workers.compute(*sums)
     return [
         (lesson, lesson.statistic.learn(table_of(cells)))  # type: ignore[attr-defined]
         for lesson, cells in zip(lessons, found, strict=True)
@@ -148,6 +153,10 @@ def _learn_cells(
 def _summed_cells(rows: Frame, *, lesson: Lesson, material: Material) -> Frame:
     observed = _made(rows, material.plan, material.learnt, material.wanted(lesson), material.applying)
     return sum_by_keys(lesson.statistic.cells(observed, material.fitting.device))  # type: ignore[attr-defined]
+
+
+def _sums_on_host(cells: Frame) -> Frame:
+    return _frame(table_of(sum_by_keys(cells)), HOST)
 
 
 def _learn_arrays(
@@ -166,8 +175,11 @@ def _learn_arrays(
 
 def _observe(rows: Frame, lesson: Lesson, material: Material) -> Any:
     observed = _made(rows, material.plan, material.learnt, material.wanted(lesson), material.applying)
+    fitting = material.fitting
+    if _has_lists(lesson, material):
+        return lesson.statistic.observe(iter([_on_host(observed)]), replace(fitting, device=HOST))
     block: Any = {name: column_of(observed[name]) for name in lesson.statistic.columns}
-    return lesson.statistic.observe(iter([block]), material.fitting)
+    return lesson.statistic.observe(iter([block]), fitting)
 
 
 def _rows(lessons: Sequence[Lesson], material: Material) -> dd.DataFrame:
@@ -183,8 +195,9 @@ def _scaled(lessons: Sequence[Lesson], material: Material, workers: Workers) -> 
     floats = [schema[name] for name in names if pa.types.is_floating(schema[name].type)]
     exponents = dict.fromkeys(names, 0)
     if floats:
-        [largest] = workers.compute(rows_of(material.dataset, floats, material.fitting.device).abs().max())
-        exponents |= {field.name: _exponent(field.name, float(largest[field.name])) for field in floats}
+        partitions = rows_of(material.dataset, floats, material.fitting.device).to_delayed()
+        largest = workers.compute(*(delayed(_largest)(partition) for partition in partitions))
+        exponents |= {name: _exponent(name, max(each[name] for each in largest)) for name in largest[0]}
     return [
         replace(lesson, statistic=replace(
             groups[lesson], exponents=tuple(exponents[name] for name in groups[lesson].operator.of_numbers)
@@ -196,7 +209,12 @@ def _scaled(lessons: Sequence[Lesson], material: Material, workers: Workers) -> 
 def _exponent(name: str, largest: float) -> int:
     if math.isinf(largest):
         raise InputError(f"the column {name!r} has infinite values. Clip it before, or leave it out.")
-    return 0 if math.isnan(largest) else min(_BITS - math.frexp(largest)[1], _LARGEST_EXPONENT)
+    return min(_BITS - math.frexp(largest)[1], _LARGEST_EXPONENT)
+
+
+def _largest(frame: Frame) -> dict[str, float]:
+    """Return the largest size of the numbers of each column, 0 without any."""
+    return {name: float(frame[name].abs().fillna(0.0).max()) if len(frame) else 0.0 for name in list(frame.columns)}
 
 
 @dataclass(frozen=True)
@@ -234,9 +252,13 @@ class Results:
 
 def _column(series: Series) -> Any:
     column = column_of(series)
-    if not isinstance(column, Text):
-        return column
-    return arrow_columns.column_of(table_of(series.to_frame("text"))["text"])
+    return _on_host(series.to_frame("text"))["text"] if isinstance(column, Text) else column
+
+
+def _on_host(frame: Frame) -> Block:
+    """Return a frame as a block of the host, where lists are, and dictionaries of text."""
+    table = table_of(frame)
+    return {name: arrow_columns.column_of(table[name]) for name in table.column_names}
 
 
 def _made(rows: Frame, plan: Plan, learnt: Learnt, wanted: Mapping[str, Origin], applying: Applying) -> Frame:
@@ -248,6 +270,12 @@ def _made(rows: Frame, plan: Plan, learnt: Learnt, wanted: Mapping[str, Origin],
     def transform_frame(
         operator: Operator, inputs: Inputs, given: Any, fitted: Mapping[str, Fitted], applying: Applying
     ) -> Mapping[str, Series]:
-        return operator.transform_frame(inputs, type(rows)(given), fitted, applying)
+        frame = type(rows)(given)
+        if not any(map(is_list, given.values())):
+            return operator.transform_frame(inputs, frame, fitted, applying)
+        made = operator.transform(inputs, _on_host(frame), fitted, replace(applying, device=HOST))
+        types = {name: type_of(column) for name, column in made.items()}
+        back = frame_of(as_table(made, types, HOST), type(rows))
+        return {name: back[name] for name in types}
 
     return type(rows)(evaluate(plan, learnt, read, wanted, applying, transform=transform_frame))

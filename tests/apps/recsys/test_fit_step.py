@@ -14,6 +14,7 @@ import pytest
 
 from tests.recsys_logs import clicks, write_log
 from whitewater.engines import resolve
+from whitewater.engines.choose import Engine
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.features import dataset
 from whitewater.features import transform as transforming
@@ -39,15 +40,16 @@ GROUPS = (
 )
 
 
-def fitted(train: Path, out: Path, *groups: Feature) -> Path:
-    run = Run("recsys", "fit", CPU, Fit(features=groups or GROUPS), threads=2)
+def fitted(train: Path, out: Path, *groups: Feature, engine: Engine = "local") -> Path:
+    run = Run("recsys", "fit", CPU, Fit(features=groups or GROUPS), threads=2, engine=engine)
     fit(run, train=train, workflow=Output(out / "workflow"), statistics=Output(out / "statistics.json"))
     return out
 
 
-def made(log: Path, out: Path, *, threads: int = 2, **settings: Any) -> FeatureFolder:
+def made(log: Path, out: Path, *, threads: int = 2, engine: Engine = "local", **settings: Any) -> FeatureFolder:
     """Return the features of training rows."""
-    run = Run("recsys", "features", CPU, Features(**{"row_group_rows": 100, **settings}), threads=threads)
+    settings = {"row_group_rows": 100, **settings}
+    run = Run("recsys", "features", CPU, Features(**settings), threads=threads, engine=engine)
     features(
         run, train=log, valid=log, test=log, workflow=out / "workflow", train_features=Output(out / "train"),
         valid_features=Output(out / "valid"), test_features=Output(out / "test"),
@@ -71,6 +73,22 @@ def out(log: Path, tmp_path: Path) -> Path:
 
 def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_engines_give_the_same_bytes(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    past = (
+        Feature(name="past", columns=("C*",), operators=({"PastCount": {"period": 5000}}, "LogOp", "Normalize")),
+        Feature(name="means", columns=("C2",), operators=({"PastMean": {"target": "label", "period": 5000}},)),
+    )
+    found = []
+    for engine in ("local", "dask"):
+        for step in ("fit", "features"):
+            monkeypatch.setattr(f"whitewater_apps.recsys.steps.{step}.BODIES", engine)
+        out = fitted(log, tmp_path / engine, *GROUPS, *past, engine=engine)
+        made(log, out, engine=engine)
+        found.append({each.relative_to(out): each.read_bytes() for each in out.rglob("*") if each.is_file()})
+    assert found[0].keys() == found[1].keys()
+    assert [name for name, each in found[0].items() if found[1][name] != each] == []
 
 
 # ---- fit

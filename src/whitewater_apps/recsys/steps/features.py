@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+from whitewater.engines.choose import Engine
 from whitewater.features.artefact import load
 from whitewater.features.dataset import Dataset
 from whitewater.features.log_folder import open_log
@@ -10,6 +11,8 @@ from whitewater.features.transform import write_in_order, write_shuffled
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.recsys.config import Features
+
+BODIES: Engine = "local"  # as in the step fit
 
 
 def features(
@@ -29,18 +32,17 @@ def features(
     IntegrityError if a row is lost; ResourceError if row groups do not fit into memory.
     """
     fitted, size = load(workflow), run.settings.row_group_rows
-    counts = {}
-    # As the step fit does.
-    local = replace(run, engine="local")
+    counts, bodies = {}, replace(run, engine=BODIES)
     with run.workers() as workers:
         counts["train"] = write_shuffled(
             fitted, open_log(train), train_features,
-            run=local, workers=workers, row_group_rows=size, seed=run.settings.seed,
+            run=bodies, workers=workers, row_group_rows=size, seed=run.settings.seed,
         )  # fmt: skip
         for name, part, folder in (("valid", valid, valid_features), ("test", test, test_features)):
             counts[name] = write_in_order(
-                fitted, Dataset(part), folder, run=local, workers=workers, row_group_rows=size, tags=open_log(part).tags
-            )
+                fitted, Dataset(part), folder,
+                run=bodies, workers=workers, row_group_rows=size, tags=open_log(part).tags,
+            )  # fmt: skip
     run.note(rows=counts)
 
 
