@@ -37,8 +37,8 @@ LAST = (
     "results/recsys/cpu/metrics.json",
     "results/recsys/cpu/drift.json",
 )
-# The log of a step of each application, whose tasks workers run.
-STEPS = ("taxi/cpu/standardise", "genomics/cpu/pca", "pagerank/parse", "recsys/cpu/fit")
+# Logs of steps of each application, whose tasks workers run.
+STEPS = ("taxi/cpu/standardise", "taxi/cpu/clean", "genomics/cpu/pca", "pagerank/parse", "recsys/cpu/fit")
 TIPS = {"trips": "results/taxi/cpu/trips", "zones": "data/taxi/zones.csv", "tables": "tips_by_hour.parquet"}
 
 
