@@ -73,11 +73,14 @@ def stored(frame: pd.DataFrame, folder: Path) -> Path:
 
 
 def made(features: Node, frame: pd.DataFrame, folder: Path, *, training: bool = False) -> pd.DataFrame:
-    """Return what a workflow makes that was fitted on the files, saved and loaded."""
+    """Return what a workflow makes that was fitted on the files, saved and loaded; by frames it is the same."""
     data = stored(frame, folder / "data")
     Workflow(features).fit(data, threads=2).save(folder / "workflow")
     table: pa.Table = Workflow.load(folder / "workflow").transform(data, training=training)
     found: pd.DataFrame = table.to_pandas()
+    by_frames = Workflow(features).fit(data, threads=2, engine="dask")
+    same = by_frames.transform(data, training=training, engine="dask").to_pandas()
+    pd.testing.assert_frame_equal(same, found, rtol=1e-6, atol=1e-7)
     return found
 
 
