@@ -21,24 +21,11 @@ from tests.contract.device_array import recording, unwrap
 from tests.contract.strict_device import cupy_of_devices
 from whitewater.engines import Device
 from whitewater.engines.gpu import GpuDevice
-from whitewater.errors import IntegrityError
 from whitewater.genotypes.decode import count_genotypes, expand_genotypes
 from whitewater.genotypes.genotypes import Genotypes
 from whitewater.genotypes.linkage.pairs import correlated_variants
-from whitewater.tables.group_accumulator import group_accumulator
 
-GROUPS = (5, 3)
-ROWS = 300
 VARIANTS, SAMPLES, WINDOW = 12, 67, 8
-
-
-def keys_and_values() -> tuple[list[npt.NDArray[np.int32]], npt.NDArray[np.float64]]:
-    """Return two arrays of keys, -1 among them, and values of every magnitude."""
-    random = np.random.default_rng(1)
-    keys = [random.integers(-1, groups, ROWS).astype(np.int32) for groups in GROUPS]
-    values = np.exp(random.normal(-2, 3, ROWS))
-    values[:20] = 0.0
-    return keys, values
 
 
 def numpy_as_cupy() -> ModuleType:
@@ -48,28 +35,6 @@ def numpy_as_cupy() -> ModuleType:
     # CuPy copies from the host, and to it.
     vars(cupy).update(asarray=np.array, asnumpy=np.array, __name__="cupy")
     return cupy
-
-
-def accumulated() -> dict[str, npt.NDArray[Any]]:
-    """Accumulate statistics on the device `gpu`, in parts; return them, and the rows that were refused."""
-    device = GpuDevice()
-    keys, values = keys_and_values()
-    accumulator = group_accumulator(device, GROUPS)
-    for part in (slice(0, 100), slice(100, 100), slice(100, ROWS)):
-        accumulator.add([device.to_device(key[part]) for key in keys], device.to_device(values[part]))
-    results = {
-        f"{name}{place}": getattr(statistics, name)
-        for place, statistics in enumerate(accumulator.result())
-        for name in ("count", "total", "total_of_squares", "bins", "histogram")
-    }
-    refused = []
-    for key, value in ((0, -1.0), (0, float("nan")), (0, float("inf")), (0, 2.0**20), (GROUPS[0], 1.0)):
-        try:
-            accumulator = group_accumulator(device, GROUPS[:1])
-            accumulator.add([device.to_device(np.array([key], np.int32))], device.to_device(np.array([value])))
-        except IntegrityError:
-            refused.append((key, value))
-    return {**results, "refused": np.array(refused)}
 
 
 def genotypes() -> dict[str, Genotypes]:
@@ -148,12 +113,11 @@ def write_simulated(find: Callable[[], Mapping[str, Any]], output: Path) -> None
 
 def found() -> dict[str, Any]:
     """Return what our kernels but those on graphs make of the examples."""
-    of_genotypes = {
+    return {
         f"{name}_{kind}": values
         for name, case in genotypes().items()
         for kind, values in looked_up_counted_and_compared(GpuDevice(), case).items()
     }
-    return {**accumulated(), **of_genotypes}
 
 
 if __name__ == "__main__":

@@ -37,7 +37,6 @@ from whitewater.graphs.pagerank.in_edges_cpu import CpuInEdges
 from whitewater.learn import estimators
 from whitewater.tables.blocks import Encoded, Kind, RawBlock
 from whitewater.tables.columns import Categories, Column, Lists, Numbers, moved
-from whitewater.tables.group_statistics_cpu import CpuGroupAccumulator
 from whitewater.tables.parquet import blocks_cpu, columns_cpu
 
 if TYPE_CHECKING:
@@ -252,14 +251,6 @@ def strict_read_columns(
     return {name: column_on_device(column) for name, column in columns.items()}
 
 
-class StrictAccumulator(CpuGroupAccumulator):
-    """Takes the dtypes that `add` names, and no others."""
-
-    def add(self, keys: Sequence[Array], values: Array, chosen: Array | None = None) -> None:
-        counting = None if chosen is None else on_host(chosen, "bool")
-        super().add([on_host(key, "int8", "int16", "int32") for key in keys], on_host(values, "float64"), counting)
-
-
 class StrictEstimator:
     """An estimator of scikit-learn that takes and returns arrays of the device, as the one of cuML does."""
 
@@ -368,7 +359,6 @@ def stand_ins_for_gpu_modules() -> dict[str, ModuleType]:
             "write_parquet": strict_write_parquet,
         },
         "whitewater.tables.parquet.columns_gpu": {"read_columns": strict_read_columns},
-        "whitewater.tables.group_statistics_gpu": {"GpuGroupAccumulator": StrictAccumulator},
     }
     modules = {name: ModuleType(name) for name in members}
     for name, module in modules.items():

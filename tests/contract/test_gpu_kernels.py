@@ -11,10 +11,8 @@ import pytest
 
 from tests.contract.conftest import NOT_INSTALLED, Simulated, simulated_by
 from tests.contract.signatures import Describe, problems
-from tests.contract.simulated_gpu import GROUPS, genotypes, keys_and_values, looked_up_counted_and_compared
+from tests.contract.simulated_gpu import genotypes, looked_up_counted_and_compared
 from whitewater.engines import Device
-from whitewater.tables.group_accumulator import bin_bounds, group_accumulator
-from whitewater.tables.group_statistics_cpu import LIMIT
 
 H200 = (9, 0)
 
@@ -35,35 +33,6 @@ def test_every_call_around_the_kernels_is_one_that_rapids_accepts(results: Simul
     assert {"cupy.asarray", "cupy.asnumpy", "cupy.empty"} <= {call.name for call in results.calls}
 
 
-@pytest.mark.parametrize("place", range(len(GROUPS)))
-def test_the_simulated_gpu_counts_and_sums_as_numpy(simulated: Any, place: int) -> None:
-    keys, values = keys_and_values()
-    for group in range(GROUPS[place]):
-        chosen = values[keys[place] == group]
-        assert simulated[f"count{place}"][group] == len(chosen)
-        np.testing.assert_allclose(simulated[f"total{place}"][group], chosen.sum(), rtol=2**-37)
-        np.testing.assert_allclose(simulated[f"total_of_squares{place}"][group], (chosen**2).sum(), rtol=2**-36)
-        # Bin 0 holds exactly 0, which numpy.histogram, whose bins have a width, cannot tell from the next one.
-        expected = np.array([np.sum(chosen == 0), *np.histogram(chosen[chosen > 0], np.unique(bin_bounds()))[0]])
-        assert simulated[f"histogram{place}"][:, group].tolist() == expected[simulated[f"bins{place}"]].tolist()
-
-
-@pytest.mark.parametrize("place", range(len(GROUPS)))
-def test_the_simulated_gpu_gives_the_bits_of_the_cpu(simulated: Any, place: int) -> None:
-    keys, values = keys_and_values()
-    accumulator = group_accumulator(Device(), GROUPS)
-    accumulator.add(keys, values)
-    statistics = accumulator.result()[place]
-    for name in ("count", "total", "total_of_squares", "bins", "histogram"):
-        np.testing.assert_array_equal(simulated[f"{name}{place}"], getattr(statistics, name))
-
-
-def test_the_simulated_gpu_refuses_values_that_are_negative_or_not_finite_and_keys_without_group(
-    simulated: Any,
-) -> None:
-    np.testing.assert_array_equal(simulated["refused"], [(0, -1), (0, np.nan), (0, np.inf), (0, LIMIT), (GROUPS[0], 1)])
-
-
 @pytest.mark.parametrize("name", ["haploid", "packed", "triploid"])
 def test_the_simulated_gpu_does_with_genotypes_what_the_cpu_does_bit_by_bit(simulated: Any, name: str) -> None:
     on_cpu = looked_up_counted_and_compared(Device(), genotypes()[name])
@@ -80,7 +49,6 @@ def signatures() -> dict[Any, list[Any]]:
     from whitewater.genotypes import decode_gpu
     from whitewater.genotypes.linkage import pairs_gpu
     from whitewater.graphs.build import merge_gpu
-    from whitewater.tables import group_statistics_gpu
 
     def array(dtype: Any, dimensions: int) -> Any:
         return types.Array(dtype, dimensions, "C")
@@ -89,7 +57,6 @@ def signatures() -> dict[Any, list[Any]]:
     codes, dosages, table = array(types.uint8, 2), array(types.int8, 2), array(types.float32, 2)
     planes, stops, band = array(types.uint64, 3), array(types.int32, 1), array(types.boolean, 2)
     return {
-        group_statistics_gpu.accumulate: [array(types.int32, 1), count, array(types.int64, 4), wide],
         decode_gpu.gpu_expand_packed: [codes, table, table],
         decode_gpu.gpu_expand_dosages: [dosages, table, table],
         decode_gpu.gpu_count_packed: [codes, array(types.uint8, 1), array(types.int32, 2)],

@@ -21,14 +21,13 @@ from distributed.protocol.serialize import deserialize, serialize
 from tests.contract.conftest import NOT_INSTALLED
 from tests.contract.device_array import AT, DeviceArray, differing, recording
 from tests.contract.signatures import Describe, problems, recorded
-from tests.contract.strict_device import StrictDevice, on_device, stand_in_for_cupy
+from tests.contract.strict_device import StrictDevice, stand_in_for_cupy
 from whitewater.engines.config import Cluster
 from whitewater.genotypes.decode import count_genotypes, expand_genotypes
 from whitewater.genotypes.decode_cpu import lanes_of
 from whitewater.genotypes.genotypes import Genotypes, rows_in_column_order, rows_in_sample_order
 from whitewater.genotypes.linkage.pairs import correlated_variants
 from whitewater.learn.estimators import ridge
-from whitewater.tables.group_accumulator import group_accumulator
 from whitewater.tables.parquet.blocks import write_parquet
 
 DEVICE = StrictDevice()
@@ -231,8 +230,6 @@ def test_arrays_and_device_travel_between_workers() -> None:
 
 
 def test_primitives_take_the_dtypes_of_the_protocol_only(tmp_path: Path) -> None:
-    with stand_in_for_cupy(), pytest.raises(TypeError, match="int32"):
-        group_accumulator(DEVICE, [6]).add([array()], on_device(np.zeros(6)))
     with stand_in_for_cupy(), pytest.raises(TypeError, match="to_device"):
         write_parquet(DEVICE, {"fare_amount": np.zeros(6)}, tmp_path / "block.parquet", {"fare_amount": "float64"})
     with stand_in_for_cupy(), pytest.raises(TypeError, match="float32"):

@@ -17,10 +17,9 @@ from sklearn.metrics import r2_score
 from tests.contract.simulated_gpu import genotypes, looked_up_counted_and_compared
 from tests.contract.simulated_graph import PULLED, found
 from whitewater.engines import Array, Device
-from whitewater.errors import InputError, IntegrityError
+from whitewater.errors import InputError
 from whitewater.learn.estimators import forest_as_treelite, forest_from_treelite, random_forest, ridge, umap
 from whitewater.tables.blocks import BAD_INTEGER, NULL_INTEGER, NULL_TIMESTAMP, Encoded, Kind
-from whitewater.tables.group_accumulator import bin_bounds, group_accumulator
 from whitewater.tables.hashing import hash_int64
 from whitewater.tables.parquet.blocks import row_group_blocks, write_parquet
 
@@ -127,33 +126,6 @@ def test_what_is_no_id_is_refused_with_its_column(device: Device, tmp_path: Path
     pq.write_table(pa.table({"target": column}), tmp_path / "edges.parquet")
     with pytest.raises(InputError, match=rf"'target'.*{fault}"):
         list(row_group_blocks(device, tmp_path / "edges.parquet", 0, {"target": "id"}, block_rows=10))
-
-
-def test_groups_are_counted_and_summed_as_by_numpy(device: Device) -> None:
-    random = np.random.default_rng(1)
-    keys, values = random.integers(-1, 7, 5_000).astype(np.int32), np.exp(random.normal(-2, 2, 5_000))
-    accumulator = group_accumulator(device, [7])
-    for part in (slice(0, 2_000), slice(2_000, 2_000), slice(2_000, 5_000)):
-        accumulator.add([device.to_device(keys[part])], device.to_device(values[part]))
-    [found] = accumulator.result()
-    for group in range(7):
-        chosen = values[keys == group]
-        assert found.count[group] == len(chosen)
-        np.testing.assert_allclose(found.total[group], chosen.sum(), rtol=2**-37)
-        np.testing.assert_allclose(found.total_of_squares[group], (chosen**2).sum(), rtol=2**-36)
-        # All values are above 0, which has a bin of its own.
-        expected = np.histogram(chosen, np.unique(bin_bounds()))[0]
-        assert found.histogram[:, group].tolist() == expected[found.bins - 1].tolist()
-
-
-@pytest.mark.parametrize(("key", "value"), [(0, -1.0), (0, np.nan), (0, np.inf), (0, 2.0**20), (7, 1.0)])
-def test_values_that_are_negative_or_not_finite_and_keys_without_group_are_refused(
-    device: Device, key: int, value: float
-) -> None:
-    with pytest.raises(IntegrityError):
-        group_accumulator(device, [7]).add(
-            [device.to_device(np.array([key], np.int32))], device.to_device(np.array([value]))
-        )
 
 
 def test_hashes_are_those_of_the_reference(device: Device) -> None:
