@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import polars as pl
@@ -28,7 +29,7 @@ from whitewater_apps.taxi.with_polars import kept, quantity, trips_of
 from whitewater_apps.taxi.zones import Zones, read_zones
 
 # Larger pieces of text are memory that the system hands out, and zeroes, anew each time.
-PARQUET_ROWS, TEXT_ROWS = 2**20, 2**17
+PARQUET_ROWS, TEXT_ROWS, WHOLE_FILE = 2**20, 2**17, 2**62
 NEEDED = (
     "pickup_datetime",
     "dropoff_datetime",
@@ -49,7 +50,9 @@ CLEAN = Clean(
     ),
     minimum_month_share=0,
 )
-PICKUP, LOCATION = pl.col("pickup_datetime"), pl.col("pickup_location_id")
+PICKUP, LOCATION, KEY = pl.col("pickup_datetime"), pl.col("pickup_location_id").cast(pl.Int64), pl.col("key")
+# One integer of hour of week and location; 1970 began on a Thursday, 72 hours after the start of its week.
+HOUR, THURSDAY, ZONES = 3_600_000_000, 72, 2**9
 
 
 def compute(work: Work) -> Answer:
@@ -57,24 +60,25 @@ def compute(work: Work) -> Answer:
     if work.output is not None:
         work.output.mkdir(parents=True)
     zones = read_zones(work.zones)
-    every = [
-        unit for number, file in enumerate(work.files) for unit in _units(file, number, projected=work.output is None)
-    ]
+    every = [_units(file, number, projected=work.output is None) for number, file in enumerate(work.files)]
+    # Parquet of which few columns are read is one query, whose threads are Polars' own.
+    shares = [list(chain(*every))] if work.output is None and not work.csv else [[unit] for unit in chain(*every)]
     task = partial(_aggregate, every=rules(CLEAN, zones, []), output=work.output)
     with work.placement.run("taxi", "tips", Tips(), threads=work.threads).workers() as workers:
-        groups = pl.concat(workers.map(task, every, label="tips"))
+        groups = pl.concat(workers.map(task, shares, label="tips"))
     return _answer(groups, zones)
 
 
 def _units(path: Path, number: int, *, projected: bool) -> list[Unit]:
     [file] = open_raw(path, SOURCE)
-    rows = PARQUET_ROWS if file.form == "parquet" else TEXT_ROWS
+    rows = TEXT_ROWS if file.form != "parquet" else WHOLE_FILE if projected else PARQUET_ROWS
     return units(replace(file, era=file.era.project(NEEDED)) if projected else file, rows=rows, number=number)
 
 
-def _aggregate(unit: Unit, *, every: Sequence[Rule], output: Path | None) -> pl.DataFrame:
-    trips = trips_of(unit).filter(kept(every)).drop("issues")
+def _aggregate(share: Sequence[Unit], *, every: Sequence[Rule], output: Path | None) -> pl.DataFrame:
+    trips = pl.concat(map(trips_of, share)).filter(kept(every)).drop("issues")
     if output is not None:
+        [unit] = share
         cleaned = trips.collect()
         schema = [TRIP_SCHEMA.field(name) for name in TRIP_SCHEMA.names if name in cleaned.columns]
         write_table(
@@ -85,7 +89,7 @@ def _aggregate(unit: Unit, *, every: Sequence[Rule], output: Path | None) -> pl.
     fraction = integers(quantity("tip_fraction"), lambda numbers: numbers.cast(pl.Int64))
     return (
         trips.filter(pl.col("payment_type") == CARD)
-        .group_by(PICKUP.dt.weekday().alias("weekday") - 1, PICKUP.dt.hour().alias("hour"), LOCATION)
+        .group_by(key=(PICKUP.to_physical() // HOUR + THURSDAY) % 168 * ZONES + LOCATION.fill_null(0))
         .agg(pl.len().alias("trips"), *(fraction[name].sum().alias(name) for name in VALUE))
         .collect(engine="streaming")
     )
@@ -93,7 +97,13 @@ def _aggregate(unit: Unit, *, every: Sequence[Rule], output: Path | None) -> pl.
 
 def _answer(groups: pl.DataFrame, zones: Zones) -> Answer:
     boroughs = {place: zones.boroughs[code] for place, code in enumerate(zones.borough_codes.tolist()) if code >= 0}
-    keyed = groups.with_columns(borough=LOCATION.replace_strict(boroughs, default=None, return_dtype=pl.String))
+    hour_of_week, location = KEY // ZONES, KEY % ZONES
+    keyed = groups.select(
+        pl.col("trips", *VALUE),
+        weekday=hour_of_week // 24,
+        hour=hour_of_week % 24,
+        borough=location.replace_strict(boroughs, default=None, return_dtype=pl.String),
+    )
     mean = sum(pl.col(name).sum() / 2**power for name, power in VALUE.items()) / pl.col("trips").sum()
     by_hour, by_weekday_hour, by_borough = (
         keyed.group_by(keys).agg(pl.col("trips").sum(), mean=mean).rows()

@@ -7,20 +7,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from whitewater.engines import Device
-from whitewater.learn.sample import Sample
 from whitewater.tables.partitions import Partition
 from whitewater.tables.raw_files import Unit, UnitCounts
 from whitewater.tables.rules import Rule
 from whitewater_apps.taxi.partitions import DataSets
 from whitewater_apps.taxi.prediction import Counts, Prediction
 from whitewater_apps.taxi.quality import Tally
-from whitewater_apps.taxi.sample import Sampling
 from whitewater_apps.taxi.tip_tables import TipSums
 from whitewater_apps.taxi.trip_files import RowGroup
 
 if TYPE_CHECKING:
     from whitewater.engines.choose import Engine
     from whitewater.engines.workers import Workers
+    from whitewater.learn.sample import Sample
+    from whitewater_apps.taxi.sample import Sampling
 
 
 class Operations(Protocol):

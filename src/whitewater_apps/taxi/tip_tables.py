@@ -13,9 +13,9 @@ from functools import partial
 from pathlib import Path
 from statistics import NormalDist
 from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -27,6 +27,9 @@ from whitewater_apps.taxi.partitions import LAST_YEAR, month_name
 from whitewater_apps.taxi.schema import PAYMENT_NAMES, SERVICES, Service
 from whitewater_apps.taxi.trip_files import row_groups
 from whitewater_apps.taxi.zones import Zones
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ALL = "all"
 # More than nine passengers, whom no taxi seats, count as null; so does a clock that was wrong.
@@ -54,7 +57,6 @@ NEEDED = pa.schema({
     "fare_amount": pa.float64(),
     "tip_amount": pa.float64(),
 })  # fmt: skip
-NULLABLE = {pa.int16(): pd.Int16Dtype()}
 # The sums of `whitewater.tables.group_statistics` by each key.
 TipSums = Mapping[str, pa.Table]
 
@@ -77,7 +79,7 @@ def tip_tables(sums: TipSums, zones: Zones, *, confidence: float) -> dict[str, p
     key is a row with a null key, the last of its service. Groups without trips are left out.
     """
     week, places = sums["hour_of_week"], sums["location_id"]
-    hours = week["hour_of_week"].to_pandas(types_mapper=NULLABLE.get)
+    hours = _to_pandas(week["hour_of_week"])
     week = week.append_column("weekday", pa.array(hours // 24)).append_column("hour", pa.array(hours % 24))
     # A location that the table of zones lacks has no borough.
     codes = pa.array(zones.borough_codes, mask=zones.borough_codes == NULL_INTEGER)
@@ -95,6 +97,13 @@ def tip_tables(sums: TipSums, zones: Zones, *, confidence: float) -> dict[str, p
     }
 
 
+def _to_pandas(values: Any) -> Any:
+    """Return a table or a column of Arrow as pandas', small integers as nullable ones."""
+    import pandas as pd
+
+    return values.to_pandas(types_mapper={pa.int16(): pd.Int16Dtype()}.get)
+
+
 def _table(
     sums: pa.Table, *keys: str, confidence: float, names: Mapping[str, pa.Array] = MappingProxyType({})
 ) -> pd.DataFrame:
@@ -107,19 +116,15 @@ def _table(
     columns = {"service": pa.array([*SERVICES, ALL]).take(recorded["service"])}
     columns |= {key: recorded[key] for key in keys}
     columns |= {name: texts.take(recorded[keys[-1]]) for name, texts in names.items()}
-    rows: pd.DataFrame = (
-        pa.table(columns)
-        .to_pandas(types_mapper=NULLABLE.get)
-        .assign(
-            all_trips=recorded["rows"].to_numpy(),
-            trips=count,
-            mean=mean,
-            mean_low=mean - margin,
-            mean_high=mean + margin,
-            median=recorded["median"].to_numpy(),
-            plain_trips=plain["values"].to_numpy(),
-            plain_mean=plain["mean"].to_numpy(),
-        )
+    rows: pd.DataFrame = _to_pandas(pa.table(columns)).assign(
+        all_trips=recorded["rows"].to_numpy(),
+        trips=count,
+        mean=mean,
+        mean_low=mean - margin,
+        mean_high=mean + margin,
+        median=recorded["median"].to_numpy(),
+        plain_trips=plain["values"].to_numpy(),
+        plain_mean=plain["mean"].to_numpy(),
     )
     # Kept in the Parquet file; the pictures say it.
     rows.attrs["confidence"] = confidence

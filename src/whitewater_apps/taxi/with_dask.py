@@ -9,13 +9,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import dask
 from dask.delayed import delayed
 
 from whitewater.engines import Device
 from whitewater.engines.workers import Workers
-from whitewater.learn.sample import Sample
 from whitewater.tables import duplicates
 from whitewater.tables import with_dask as tables
 from whitewater.tables.group_statistics import nothing
@@ -38,10 +38,13 @@ from whitewater_apps.taxi.partitions import (
 from whitewater_apps.taxi.prediction import FILE_ROWS, PREDICTED, Counts, Prediction
 from whitewater_apps.taxi.quality import Tally
 from whitewater_apps.taxi.rules import ISSUES_BIT, RULES_BIT, file_month
-from whitewater_apps.taxi.sample import Sampling
 from whitewater_apps.taxi.schema import APP, CARD, CODES
 from whitewater_apps.taxi.tip_tables import KEYS, MOST_PASSENGERS, NEEDED, REFUSAL, SCHEMAS, TipSums
 from whitewater_apps.taxi.trip_files import TRIPS, RowGroup
+
+if TYPE_CHECKING:
+    from whitewater.learn.sample import Sample
+    from whitewater_apps.taxi.sample import Sampling
 
 
 def standardise(units: Sequence[Unit], folder: Path, *, rows: int, workers: Workers) -> Iterable[UnitCounts]:

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pyarrow as pa
 
 from whitewater.engines import Device
 from whitewater.engines.workers import Workers
-from whitewater.learn.sample import Sample
 from whitewater.tables import duplicates
 from whitewater.tables import with_polars as tables
 from whitewater.tables.group_statistics import merge, nothing
@@ -34,10 +34,13 @@ from whitewater_apps.taxi.partitions import (
 from whitewater_apps.taxi.prediction import FILE_ROWS, PREDICTED, Counts, Prediction
 from whitewater_apps.taxi.quality import Tally
 from whitewater_apps.taxi.rules import ISSUES_BIT, RULES_BIT, file_month
-from whitewater_apps.taxi.sample import Sampling
 from whitewater_apps.taxi.schema import APP, CARD, CODES
 from whitewater_apps.taxi.tip_tables import KEYS, MOST_PASSENGERS, NEEDED, REFUSAL, SCHEMAS, TipSums
 from whitewater_apps.taxi.trip_files import RowGroup
+
+if TYPE_CHECKING:
+    from whitewater.learn.sample import Sample
+    from whitewater_apps.taxi.sample import Sampling
 
 PICKUP, DROPOFF, SERVICE = pl.col("pickup_datetime"), pl.col("dropoff_datetime"), pl.col("service")
 
