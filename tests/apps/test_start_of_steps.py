@@ -16,7 +16,7 @@ WITH_NUMBA = {
     "genomics": {"ld_prune", "outliers", "pca", "project", "relatedness"},
     "pagerank": {"communities", "renumber"},
     "recsys": {"drift", "features", "fit", "plot", "train"},  # plot reads features by our reader of Parquet
-    "taxi": {"clean", "model", "predict", "standardise", "tips"},
+    "taxi": {"model"},
 }
 # Each step in a fork of a process that has what all steps import.
 IMPORT_EACH = """

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import dask.dataframe as dd
@@ -36,6 +35,7 @@ from whitewater.features.operators.by_category import GroupStatistic
 from whitewater.features.plan import Learnt, Origin, Plan, evaluate
 from whitewater.features.schema import Field
 from whitewater.tables import arrow_columns
+from whitewater.tables.with_dask import library
 
 if TYPE_CHECKING:
     from whitewater.engines.workers import Workers
@@ -75,7 +75,7 @@ def _empty(types: Mapping[str, pa.DataType], device: Device) -> Frame:
 
 
 def _frame(table: pa.Table, device: Device) -> Frame:
-    return frame_of(table, import_module(device.frames).DataFrame)
+    return frame_of(table, library(device.frames).DataFrame)
 
 
 def _plain(types: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:

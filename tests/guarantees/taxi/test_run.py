@@ -23,11 +23,10 @@ STEPS = ("standardise", "clean", "tips", "model", "plot")
 
 
 def partitions(clone: Clone, data_set: str) -> set[str]:
-    """Name the file of each service and month that has rows; tiny data is one part a raw file."""
-    number = {"yellow": "0000", "green": "0001"}
+    """Name the file of each service and month that has rows; tiny data is one partition, named as its first part."""
     return {
         f"{data_set}/service={month['service']}/year={int(month['month'][:4])}/month={int(month['month'][5:])}"
-        f"/part-{number[month['service']]}-0000-0000.parquet"
+        "/part-0000-0000-0000.parquet"
         for month in clone.json(f"{RESULTS}/quality.json")["by_month"]
         if (month["rows_out"] if data_set == "trips" else month["rows_in"] - month["rows_out"])
     }

@@ -1,8 +1,7 @@
 """Step `tips`: how people tip by hour, weekday, month, payment, passengers, borough and zone."""
 
 from pathlib import Path
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from whitewater.script import main
 from whitewater.step import Outputs, Run
@@ -11,6 +10,9 @@ from whitewater_apps.taxi.config import Tips
 from whitewater_apps.taxi.operations import operations
 from whitewater_apps.taxi.tip_tables import ALL, tip_tables, trip_parts
 from whitewater_apps.taxi.zones import read_zones
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def tips(run: Run[Tips], *, trips: Path, zones: Path, tables: Outputs) -> None:
@@ -25,7 +27,7 @@ def tips(run: Run[Tips], *, trips: Path, zones: Path, tables: Outputs) -> None:
     run.note(all_trips=int(total["all_trips"].sum()), trips=int(total["trips"].sum()))
 
 
-def _write_table(table: pd.DataFrame, path: Path) -> None:
+def _write_table(table: "pd.DataFrame", path: Path) -> None:
     """Write a table as Parquet or, by the suffix, as CSV with 10 significant digits."""
     if path.suffix == ".csv":
         table.to_csv(path, index=False, float_format="%.10g")
