@@ -18,8 +18,9 @@ from snakemake.logging import ColorizingTextHandler, DefaultFilter, DefaultForma
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
-from whitewater.terminal import SHORT, clear_line, failure_in
-
+# As in `whitewater.log`, which is not imported: the workflow decides from where Whitewater is, and it starts later.
+SHORT, FAILED = "WHITEWATER_SHORT", "------ failed ------"
+CLEAR_LINE = "\r\x1b[K"
 # What Snakemake says after a job has failed; the job's own message is shown last instead.
 FOLLOWS_FAILURE = ("Exiting because a job execution failed", "WorkflowError:\nAt least one job did not complete")
 
@@ -94,7 +95,7 @@ class LogHandler(LogHandlerBase):
 
     @staticmethod
     def _show(text: str, end: str = "\n") -> None:
-        print(f"{clear_line(sys.stderr)}{text}", end=end, file=sys.stderr, flush=True)
+        print(f"{CLEAR_LINE if sys.stderr.isatty() else ''}{text}", end=end, file=sys.stderr, flush=True)
 
     @property
     def writes_to_stream(self) -> bool:
@@ -132,3 +133,12 @@ def _failure(fields: dict[str, Any], by_snakemake: str) -> str:
     name, logs = _name(fields["rule_name"]), [Path(log) for log in fields["log"]]
     told = next((message for log in logs if (message := failure_in(log))), by_snakemake)
     return f"{told}\n{name} has failed; its log: {', '.join(map(str, logs)) or 'none'}"
+
+
+def failure_in(log: Path) -> str:
+    """Return the message with which the log of a failed step ends, or nothing where there is none."""
+    try:
+        text = log.read_text(errors="backslashreplace")
+    except OSError:
+        return ""
+    return text.rpartition(f"{FAILED}\n")[2].strip() if FAILED in text else ""

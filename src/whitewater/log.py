@@ -13,8 +13,11 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from whitewater.errors import PackageError, WhitewaterError
-from whitewater.terminal import FAILED, SHORT, clear_line
 
+# In the environment of a job whose run shows one line a step and, last, the message of a step that has failed.
+SHORT = "WHITEWATER_SHORT"
+# Stands alone on the line before the message with which a step's log ends.
+FAILED = "------ failed ------"
 # Attribute of a record that tells how far a step is.
 PROGRESS = "progress"
 
@@ -108,8 +111,8 @@ class ShortHandler(logging.StreamHandler[TextIO]):
         """Show a record that is one of them."""
         progress = hasattr(record, PROGRESS)
         if progress or record.levelno >= logging.WARNING:
-            end = "" if progress and self.stream.isatty() else "\n"
-            self.stream.write(f"{clear_line(self.stream)}{self.format(record)}{end}")
+            clear, end = ("\r\x1b[K", "" if progress else "\n") if self.stream.isatty() else ("", "\n")
+            self.stream.write(f"{clear}{self.format(record)}{end}")
             self.flush()
 
 

@@ -179,10 +179,10 @@ def test_workers_that_started_before_code_was_edited_are_refused_until_they_are_
     own_source(alone)
     start(alone, "--workers", "1")
     assert tips(alone).status == 0
-    edited = alone / "src/whitewater_apps/taxi/steps/tips.py"
+    edited = alone / "src/whitewater_apps/taxi/with_dask.py"
     edited.write_text(f"{edited.read_text()}# edited\n")
     refused = tips(alone).message
-    assert "whitewater_apps.taxi.steps.tips" in refused
+    assert "whitewater_apps.taxi.with_dask" in refused
     assert "whitewater cluster stop" in refused
     assert cluster(alone, "stop").status == 0
     start(alone, "--workers", "1")

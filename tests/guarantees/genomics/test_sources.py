@@ -103,7 +103,7 @@ def converting(fresh: Clone) -> tuple[Running, psutil.Process, list[psutil.Proce
         vcf_header(samples=[f"S{each}" for each in range(20)]) + vcf_records(60_000, samples=20)
     )
     fresh.write("mine.yaml", {"genomics": {"ingest": {"source": "vcf", "vcf": {"paths": ["cohort.vcf"]}}}})
-    run = fresh.start_snakemake("--", GENOTYPES, files=MINE)
+    run = fresh.start_snakemake("--set-threads", "genomics_ingest=2", "--", GENOTYPES, files=MINE)
     step = run.step("ingest")
     # One part is one process: a file without an index is not cut.
     return run, step, eventually(lambda: workers(step), what="a process that converts")

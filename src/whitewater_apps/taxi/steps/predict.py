@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from whitewater.errors import InputError
-from whitewater.io.store import write_json
+from whitewater.io.store import remove_unfinished, write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.taxi.artefact import TipModel, load
@@ -46,6 +46,7 @@ def predict(run: Run[Predict], *, trips: Path, zones: Path, model: Path, predict
             predicted[each.service] += each.predicted
     summary = summarise(trips_of, predicted, stored)
     _check(summary, trips=trips, model=model)
+    remove_unfinished(predictions)
     write_json(predictions / SUMMARY, summary)
     run.note(services=summary)
 

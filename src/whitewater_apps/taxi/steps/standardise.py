@@ -8,7 +8,7 @@ from operator import add
 from pathlib import Path
 
 from whitewater.io.local_files import as_fetched
-from whitewater.io.store import read_json, write_json
+from whitewater.io.store import read_json, remove_unfinished, write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater.tables.raw_files import RawFile, UnitCounts, fault_of, open_all, refuse, units
@@ -38,6 +38,7 @@ def standardise(run: Run[Standardise], *, inputs: Path, standardised: Output) ->
             written = operations(run.engine).standardise(every, standardised, rows=rows, workers=workers)
             for unit, counts in zip(every, written, strict=True):
                 by_file[unit.place[0]] += counts
+        remove_unfinished(standardised)
         _refuse_malformed(files, by_file, limit=run.settings.max_malformed_fraction)
         origins = {each["path"]: each["origin"] for each in named}
         catalogue = [
