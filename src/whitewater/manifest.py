@@ -48,15 +48,21 @@ def gather(run: Run[Any], *, records: Inputs, inputs: Path, manifest: Output) ->
     )
 
 
+def read_manifest(path: Path) -> dict[str, Any]:
+    """Return what a manifest holds. Raises InputError if it has another format."""
+    manifest: dict[str, Any] = _read(path, FORMAT)
+    return manifest
+
+
 def read_outputs(manifest: Path) -> list[dict[str, Any]]:
-    """Return what a manifest says of each output. Raises InputError if it has another format."""
-    outputs: list[dict[str, Any]] = _read(manifest, FORMAT)["outputs"]
+    """Return what a manifest says of each output. Raises InputError as `read_manifest`."""
+    outputs: list[dict[str, Any]] = read_manifest(manifest)["outputs"]
     return outputs
 
 
 def read_performance_reports(manifest: Path) -> dict[str, Path]:
-    """Return Dask's performance report of each step that left one, by the step. Raises InputError as `read_outputs`."""
-    steps: dict[str, Any] = _read(manifest, FORMAT).get("steps", {})
+    """Return Dask's performance report of each step that left one. Raises InputError as `read_manifest`."""
+    steps: dict[str, Any] = read_manifest(manifest).get("steps", {})
     reports = {step: each["facts"].get("performance_report") for step, each in steps.items()}
     return {step: Path(path) for step, path in reports.items() if path}
 

@@ -18,6 +18,7 @@ from whitewater.process import ended, leave
 COMMANDS = {
     "doctor": "what this machine can run, each line tried",
     "results": "what the last run made, and where it is",
+    "compare": "two runs side by side: settings, rows, times and findings",
     "config": "write the files and the page of the configuration",
     "clean": "remove what runs wrote, and nothing else",
     "cluster": "start, stop or look at workers that outlive steps: several GPUs, or processes",

@@ -14,6 +14,7 @@ from whitewater.application import Application, applications, declared, load
 from whitewater.manifest import read_outputs, read_performance_reports
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
 RESULTS = Path("results")
@@ -47,24 +48,20 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="whitewater results", description=__doc__)
     parser.add_argument("name", nargs="?", help="of the run with this name alone")
     name = parser.parse_args(arguments).name
-    places = _places(name)
-    finished = [place for place in places if (place / "manifest.json").exists()]
-    if not finished:
+    places, ready = _places(name), finished(name)
+    if not ready:
         remedy = AGAIN if places else "run snakemake, or make run for small generated data"
         print(f"No finished results in {RESULTS / (name or '')}/: {remedy}.", file=sys.stderr)
         return 1
-    from rich.console import Console
     from rich.padding import Padding
     from rich.text import Text
 
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = _PLAIN_WIDTH
+    console = terminal()
     failed = 0
     for place in places:
-        console.print(_table(place) if place in finished else f"{place}/  {NOT_MADE}")
+        console.print(_table(place) if place in ready else f"{place}/  {NOT_MADE}")
         try:
-            sentences = _headline(place)
+            sentences = found_in(place)
         except Exception as error:  # the other applications' results are to be seen all the same
             failed = 1
             sentences = [f"What these results say cannot be told: {type(error).__name__}: {error}. Make them again."]
@@ -73,6 +70,21 @@ def main(arguments: list[str]) -> int:
     reports = [path for folder in _folders(places) if (path := folder / REPORT).exists()]
     console.print(f"\nReport with all pictures: {', '.join(map(str, reports)) or REPORT_NOT_MADE}")
     return failed
+
+
+def terminal() -> Console:
+    """Return what prints tables, wide enough for paths where no terminal says how wide it is."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = _PLAIN_WIDTH
+    return console
+
+
+def finished(name: str | None = None) -> list[Path]:
+    """Return ``results/[<name>/]<application>/<device>`` of finished runs: all, or those of one name."""
+    return [place for place in _places(name) if (place / "manifest.json").exists()]
 
 
 def _places(name: str | None) -> list[Path]:
@@ -145,8 +157,8 @@ def _table(place: Path) -> Table:
     return table
 
 
-def _headline(place: Path) -> list[str]:
-    """Return what the application itself says of its results."""
+def found_in(place: Path) -> list[str]:
+    """Return what the application itself says of its results, in sentences."""
     location = _application(place).headline
     sentences: list[str] = load(location)(place) if location else []
     return sentences

@@ -86,7 +86,10 @@ class VariantQc(Section):
     """Which variants are kept; every other one is listed with its reasons."""
 
     minimum_call_rate: Share = Field(0.95, description="Share of samples with a call.")
-    minimum_allele_frequency: float = Field(0.01, ge=0, le=0.5, description="Frequency of the rarer allele.")
+    minimum_allele_frequency: float = Field(
+        0.05, ge=0, le=0.5,
+        description="Frequency of the rarer allele. Rarer variants tell of families more than of ancestry.",
+    )  # fmt: skip
     minimum_allele_count: int = Field(
         2,
         ge=1,

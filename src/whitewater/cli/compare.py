@@ -1,0 +1,116 @@
+"""Two runs side by side: ``whitewater compare RUN RUN``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from whitewater.cli.results import RESULTS, finished, found_in, made, rows
+from whitewater.errors import InputError
+from whitewater.manifest import read_manifest
+
+PLAIN = "."  # which no run with a name can be called
+NONE = "-"
+
+Sides = Mapping[str, tuple[Any, Any]]
+
+
+def main(arguments: list[str]) -> int:
+    """Print where the settings of two runs differ, and their rows, seconds and findings. Raises InputError."""
+    parser = argparse.ArgumentParser(prog="whitewater compare", description=__doc__)
+    parser.add_argument("runs", nargs=2, metavar="RUN", help=f"the name of a run; {PLAIN} is the run without a name")
+    parser.add_argument("--json", action="store_true", help="print JSON, a value of each run for each item")
+    given = parser.parse_args(arguments)
+    compared = compare(*given.runs)
+    if given.json:
+        print(json.dumps({"runs": given.runs, "applications": compared}, indent=2))
+    else:
+        _print(given.runs, compared)
+    return 0
+
+
+def compare(*runs: str) -> dict[str, dict[str, Sides]]:
+    """Return of each application and device the ``settings`` that differ, and ``rows``, ``seconds`` and ``found``.
+
+    Each item has the values of both runs, None where a run has none. Raises InputError if a run has no results.
+    """
+    first, second = (_described(run) for run in runs)
+    return {
+        place: {
+            kind: _beside(*(described.get(place, {}).get(kind, {}) for described in (first, second)),
+                          equal=kind != "settings")
+            for kind in ("settings", "rows", "seconds", "found")
+        }
+        for place in sorted({*first, *second})
+    }  # fmt: skip
+
+
+def _beside(first: Mapping[str, Any], second: Mapping[str, Any], *, equal: bool) -> Sides:
+    """Return the values of both by their names in the order of the first; those that are equal only if asked for."""
+    pairs = {name: (first.get(name), second.get(name)) for name in {**first, **second}}
+    return {name: pair for name, pair in pairs.items() if equal or pair[0] != pair[1]}
+
+
+def _described(run: str) -> dict[str, dict[str, dict[str, Any]]]:
+    places = finished(run)
+    if not places:
+        others = sorted({path.parents[1].name if path.parents[1] != RESULTS else PLAIN for path in finished()})
+        raise InputError(
+            f"{RESULTS / run}/ has no finished results. Runs with results: {', '.join(map(repr, others)) or 'none'}. "
+            f"Name two of them, or make it: make run NAME={run}"
+        )
+    return {f"{place.parent.name} on {place.name}": _of(place) for place in places}
+
+
+def _of(place: Path) -> dict[str, dict[str, Any]]:
+    manifest = read_manifest(place / "manifest.json")
+    counts = {
+        str(each.paths[0].relative_to(place)): next((n for n in map(rows, each.paths) if n is not None), None)
+        for each in made(manifest["outputs"], place)
+        if all(path.exists() for path in each.paths)
+    }
+    about = {name: manifest.get(name) for name in ("whitewater", "git_commit", "platform")}
+    return {
+        "settings": {**about, **dict(_flat(manifest.get("config", {})))},
+        "rows": {name: number for name, number in counts.items() if number is not None},
+        "seconds": {step: record["seconds"] for step, record in manifest["steps"].items()},
+        "found": dict.fromkeys(found_in(place), True),
+    }
+
+
+def _flat(section: Mapping[str, Any], before: str = "") -> list[tuple[str, Any]]:
+    """Return the settings with their keys as ``clean.rules.fare``."""
+    flat: list[tuple[str, Any]] = []
+    for key, value in section.items():
+        nested = isinstance(value, dict) and value
+        flat += _flat(value, f"{before}{key}.") if nested else [(f"{before}{key}", value)]
+    return flat
+
+
+def _print(runs: list[str], compared: Mapping[str, Mapping[str, Sides]]) -> None:
+    from rich import box
+    from rich.table import Table
+
+    from whitewater.cli.results import terminal
+
+    console = terminal()
+    for place, kinds in compared.items():
+        table = Table(title=place, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+        for name in ("", "", *runs):
+            table.add_column(name, overflow="fold", justify="left")
+        for kind in ("settings", "rows", "seconds"):
+            for number, (name, pair) in enumerate(kinds[kind].items()):
+                table.add_row("" if number else kind, name, *map(_told, pair))
+        console.print(table)
+        for sentence, (first, second) in kinds["found"].items():
+            whose = "both" if first and second else runs[0 if first else 1]
+            console.print(f"  {whose}: {sentence}", markup=False)
+
+
+def _told(value: Any) -> str:
+    if value is None:
+        return NONE
+    return f"{value:,}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
