@@ -3,4 +3,4 @@
 from benchmarks.config import Benchmarks
 from whitewater.application import Application
 
-BENCHMARKS = Application("benchmarks", settings=Benchmarks, package="benchmarks")
+BENCHMARKS = Application("benchmarks", settings=Benchmarks, package="benchmarks", apart=True)

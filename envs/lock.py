@@ -32,6 +32,7 @@ CHANNELS = ("rapidsai", "conda-forge", "bioconda")  # the first that has a packa
 # What of the extra `gpu` the steps of an application import.
 RAPIDS = {
     "genomics": {"cuml-cu13", "cupy-cuda13x", "rmm-cu13"},
+    "minimal": {"cudf-cu13", "cupy-cuda13x", "rmm-cu13"},
     "pagerank": {"cudf-cu13", "cugraph-cu13", "cupy-cuda13x", "rmm-cu13"},
     "recsys": {"cudf-cu13", "cuml-cu13", "cupy-cuda13x", "rmm-cu13"},
     "taxi": {"cudf-cu13", "cuml-cu13", "cupy-cuda13x", "rmm-cu13"},

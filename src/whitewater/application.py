@@ -59,6 +59,8 @@ class Application:
         The function that tries the sources which the section names, as ``module:name``. It takes the section and
         `whitewater.io.download.Downloads`, reads no more than it must and writes nothing. It says what is there, or
         nothing where data are simulated, and raises a `WhitewaterError` as the step would that reads them.
+    apart
+        Whether the rule ``all`` of a project leaves it out: it runs by its name alone, ``snakemake benchmarks``.
     """
 
     name: str
@@ -69,6 +71,7 @@ class Application:
     commands: Mapping[str, str] = field(default_factory=dict)
     headline: str = ""
     check: str = ""
+    apart: bool = False
 
     def step(self, name: str) -> Callable[..., None]:
         """Import the function of a step."""

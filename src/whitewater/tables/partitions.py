@@ -62,7 +62,7 @@ def group_parts(parts: Iterable[Part], *, rows: int) -> list[Partition]:
     groups: list[list[Part]] = []
     room = 0
     for part in parts:
-        if part.rows > room:
+        if not groups or part.rows > room:
             groups.append([])
             room = rows
         groups[-1].append(part)

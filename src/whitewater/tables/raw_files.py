@@ -156,6 +156,22 @@ def refuse(faults: Sequence[str]) -> None:
         raise InputError(faults[0])
 
 
+def refuse_malformed(files: Sequence[RawFile], counts: Sequence[UnitCounts], *, limit: float, setting: str) -> None:
+    """Refuse the files of which a larger share of lines cannot be parsed than ``setting.max_malformed_fraction``.
+
+    Raises InputError, which tells of every such file, and what is wrong with its first malformed line.
+    """
+    refuse(
+        [
+            f"{file.name}: {counted.malformed} of {counted.rows} lines cannot be parsed, more than "
+            f"{setting}.max_malformed_fraction ({limit:g}) allows. The first: {fault_of(counted.example, file)}. "
+            "Correct the file, or raise the limit to send such lines to quarantine."
+            for file, counted in zip(files, counts, strict=True)
+            if counted.example is not None and counted.malformed > limit * counted.rows
+        ]
+    )
+
+
 def open_raw(path: Path, source: Source) -> list[RawFile]:
     """Recognise a file by its content; see `open_all`."""
     try:

@@ -83,7 +83,9 @@ def in_schema(raw: pl.LazyFrame, era: Era, schema: pa.Schema, codes: Mapping[str
     types = pl.DataFrame(schema.empty_table()).schema
     return rows.with_columns(
         *(pl.when(is_code).then(pl.col(name)).alias(name) for name, is_code in sound.items()),
-        issues=pl.sum_horizontal(pl.when(is_code).then(0).otherwise(bits[name]) for name, is_code in sound.items()),
+        issues=pl.sum_horizontal(
+            pl.lit(0), *(pl.when(is_code).then(0).otherwise(bits[name]) for name, is_code in sound.items())
+        ),
     ).select(pl.col(name).cast(types[name]) for name in schema.names if name in present)
 
 

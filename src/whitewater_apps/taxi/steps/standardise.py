@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import reduce
 from operator import add
 from pathlib import Path
@@ -11,7 +11,7 @@ from whitewater.io.local_files import as_fetched
 from whitewater.io.store import read_json, remove_unfinished, write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
-from whitewater.tables.raw_files import RawFile, UnitCounts, fault_of, open_all, refuse, units
+from whitewater.tables.raw_files import RawFile, UnitCounts, open_all, refuse_malformed, units
 from whitewater_apps.taxi.config import Standardise
 from whitewater_apps.taxi.operations import operations
 from whitewater_apps.taxi.partitions import UNKNOWN_MONTH, month_name
@@ -39,7 +39,7 @@ def standardise(run: Run[Standardise], *, inputs: Path, standardised: Output) ->
             for unit, counts in zip(every, written, strict=True):
                 by_file[unit.place[0]] += counts
         remove_unfinished(standardised)
-        _refuse_malformed(files, by_file, limit=run.settings.max_malformed_fraction)
+        refuse_malformed(files, by_file, limit=run.settings.max_malformed_fraction, setting="taxi.standardise")
         origins = {each["path"]: each["origin"] for each in named}
         catalogue = [
             _describe(number, file, counted, origins)
@@ -77,18 +77,6 @@ def _describe(number: int, file: RawFile, counts: UnitCounts, origins: Mapping[s
         "months": months,
         "other_dates": other_dates,
     }
-
-
-def _refuse_malformed(files: Sequence[RawFile], by_file: Sequence[UnitCounts], *, limit: float) -> None:
-    refuse(
-        [
-            f"{file.name}: {counts.malformed} of {counts.rows} lines cannot be parsed, more than "
-            f"taxi.standardise.max_malformed_fraction ({limit:g}) allows. The first: {fault_of(counts.example, file)}. "
-            "Correct the file, or raise the limit to send such lines to quarantine."
-            for file, counts in zip(files, by_file, strict=True)
-            if counts.example is not None and counts.malformed > limit * counts.rows
-        ]
-    )
 
 
 if __name__ == "__main__":

@@ -1,0 +1,68 @@
+"""Settings of the minimal application: one section for each step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from whitewater.config.base import Section, Sourced
+
+
+class Generated(Section):
+    """Simulated readings of two weeks, every ten minutes; the first week as CSV, the second as Parquet."""
+
+    stations: int = Field(6, ge=1, le=1000, description="Stations to simulate.")
+    seed: int = Field(2025, ge=0, description="Seed of the simulation; equal seeds give equal files.")
+
+
+class Files(Section):
+    """Files of your own: paths, globs or URLs (file, http, https, gs, s3) of CSV, plain, gzip or zip, or Parquet."""
+
+    paths: tuple[str, ...] = Field((), description="Paths, globs or URLs.")
+    anonymous: bool = Field(True, description="Read gs:// and s3:// without credentials.")
+
+
+class Fetch(Sourced):
+    """Where the readings come from."""
+
+    source: Literal["generated", "files"] = Field("generated", description="Which of the sources below is used.")
+    generated: Generated = Generated()
+    files: Files = Files()
+
+    needed: ClassVar[Mapping[str, tuple[str, ...]]] = {"files": ("files.paths",)}
+
+
+class Read(Section):
+    """Which readings are kept; every other one goes to quarantine with all its reasons."""
+
+    fastest: float = Field(113.0, gt=0, lt=2**20, description="Largest plausible wind speed, in m/s.")
+    max_malformed_fraction: float = Field(
+        0.01, ge=0, le=1, description="Share of lines that cannot be parsed above which a file is refused."
+    )
+    block_rows: int = Field(
+        500_000, ge=1_000, description="Rows read at once; memory grows with it, results do not change."
+    )
+
+
+class Aggregate(Section):
+    """Wind speed by station and hour of the day."""
+
+    minimum_readings: int = Field(10, ge=1, description="Readings that an hour of a station needs to be listed.")
+
+
+class Plot(Section):
+    """How the picture is drawn."""
+
+    formats: tuple[Literal["png", "svg"], ...] = Field(("png", "svg"), min_length=1, description="File formats.")
+    stations: int = Field(6, ge=1, le=6, description="Stations shown: those with the most readings.")
+
+
+class Minimal(Section):
+    """When and where the wind blows."""
+
+    fetch: Fetch = Fetch()
+    read: Read = Read()
+    aggregate: Aggregate = Aggregate()
+    plot: Plot = Plot()

@@ -1,0 +1,50 @@
+"""The picture, and what the results say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from whitewater.figures import style
+from whitewater.figures.shapes import Look
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+COLORS = (style.BLUE, style.VERMILION, style.GREEN, style.ORANGE, style.PURPLE, style.SKY_BLUE)
+MARKS = ("o", "s", "^", "D", "v", "P")
+
+
+@style.styled
+def wind_by_hour(table: pd.DataFrame, *, stations: int) -> Figure:
+    """Draw the mean wind speed by hour of the stations with the most readings, a line each."""
+    title = "Wind by hour of the day"
+    if table.empty:
+        return style.explained(title, "No station has enough readings in any hour.")
+    counts = table.groupby("station")["values"].sum()
+    most = counts.sort_values(ascending=False, kind="stable").index[:stations]
+    notes = [f"{style.count(len(counts) - len(most))} stations are not shown."] if len(counts) > len(most) else []
+    figure, body = style.titled(9, 4.2, title=title, subtitle="Mean wind speed of each station.", notes=notes)
+    axes = body.subplots()
+    for name, color, mark in zip(most, COLORS, MARKS, strict=False):
+        look = Look(style.fitted(name), color, mark)
+        mean = table[table["station"] == name].set_index("hour")["mean"].reindex(np.arange(24))
+        axes.plot(mean.index, mean, marker=look.mark, color=look.color, label=look.name)
+    axes.set(xlabel="Hour", ylabel="Wind speed, m/s", xlim=(-0.5, 23.5))
+    axes.set_ylim(bottom=0)
+    body.legend(*axes.get_legend_handles_labels(), loc="outside lower left", ncols=6)
+    return figure
+
+
+def headline(results: Path) -> list[str]:
+    """Say what a folder of results shows."""
+    import pyarrow.parquet as pq
+
+    rows = pq.read_table(results / "wind_by_hour.parquet").to_pylist()
+    if not rows:
+        return ["No station has enough readings in any hour."]
+    most = max(rows, key=lambda row: row["mean"])
+    return [f"The wind is strongest at station {most['station']} at {most['hour']} h: {most['mean']:.1f} m/s."]

@@ -1,0 +1,1 @@
+"""The steps, each in a module of its name."""

@@ -1,0 +1,29 @@
+"""Step `aggregate`: wind speed by station and hour of the day."""
+
+from pathlib import Path
+
+import pyarrow.compute as pc
+
+from whitewater.script import main
+from whitewater.step import Output, Run
+from whitewater.tables.group_statistics import summarize
+from whitewater.tables.partitions import group_parts, write_table
+from whitewater_apps.minimal.config import Aggregate
+from whitewater_apps.minimal.operations import operations
+from whitewater_apps.minimal.readings import KEYS, parts
+
+
+def aggregate(run: Run[Aggregate], *, readings: Path, table: Output, csv: Output) -> None:
+    """Write count, mean, deviation and median of each station and hour that has enough readings."""
+    partitions = group_parts(parts(readings), rows=run.device.partition_rows)
+    with run.workers() as workers:
+        sums = operations(run.engine).wind_sums(partitions, workers=workers)
+    groups = summarize(sums, KEYS.names)
+    listed = groups.filter(pc.greater_equal(groups["values"], run.settings.minimum_readings))
+    write_table(listed, table)
+    listed.to_pandas().to_csv(csv, index=False, float_format="%.10g")
+    run.note(groups=len(groups), listed=len(listed))
+
+
+if __name__ == "__main__":
+    main(aggregate)

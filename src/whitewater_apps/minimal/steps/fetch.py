@@ -1,0 +1,33 @@
+"""Step `fetch`: the readings are simulated, found here, or downloaded; each file is written down with its checksum."""
+
+from dataclasses import asdict
+from functools import partial
+
+from whitewater.io.download import Downloads
+from whitewater.io.places import find
+from whitewater.io.store import exclusive, write_json
+from whitewater.script import main
+from whitewater.step import Output, Run
+from whitewater_apps.minimal.config import Fetch
+from whitewater_apps.minimal.readings import SOURCE
+from whitewater_apps.minimal.synthetic import write_generated
+
+
+def fetch(run: Run[Fetch], *, inputs: Output) -> None:
+    """Write a list of the files of readings, sorted, so that the order in which they are named does not matter."""
+    settings = run.settings
+    run.downloads.mkdir(parents=True, exist_ok=True)
+    with exclusive(run.downloads / ".fetch.lock"):
+        downloads = Downloads(run.downloads, refresh=run.refresh, anonymous=settings.files.anonymous)
+        get = partial(find, downloads=downloads, threads=run.threads, key=SOURCE.setting, example="*.csv")
+        if settings.source == "generated":
+            found = get(map(str, write_generated(inputs.parent / "generated", settings.generated)))
+        else:
+            found = get(settings.files.paths)
+    files = [asdict(found[place]) for place in sorted(found)]
+    write_json(inputs, {"source": settings.source, "files": files})
+    run.note(files=len(files), bytes=sum(each["bytes"] for each in files))
+
+
+if __name__ == "__main__":
+    main(fetch)

@@ -1,0 +1,113 @@
+"""The minimal application: every line of raw files is accounted for, and its table is that of an oracle."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+import duckdb
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from matplotlib.figure import Figure
+
+from whitewater.engines import resolve
+from whitewater.errors import InputError
+from whitewater.step import Output, Run
+from whitewater_apps.minimal import config, figures
+from whitewater_apps.minimal.steps.aggregate import aggregate
+from whitewater_apps.minimal.steps.fetch import fetch
+from whitewater_apps.minimal.steps.read import read
+
+Engine = Literal["local", "dask"]
+
+
+def run_steps(folder: Path, *, engine: Engine = "local", **settings: Any) -> Path:
+    """Run the steps on the files that the settings name, or on generated ones; return the folder of results."""
+    minimal, results = config.Minimal(**settings), folder / engine
+    results.mkdir()
+
+    def run(step: str) -> Run[Any]:
+        return Run("minimal", step, resolve("cpu"), getattr(minimal, step), threads=2, engine=engine)
+
+    fetch(run("fetch"), inputs=Output(folder / "inputs.json"))
+    data_sets = {name: Output(results / name) for name in ("readings", "quarantine")}
+    read(run("read"), inputs=folder / "inputs.json", **data_sets, quality=Output(results / "quality.json"))
+    tables = {"table": Output(results / "wind_by_hour.parquet"), "csv": Output(results / "wind_by_hour.csv")}
+    aggregate(run("aggregate"), readings=results / "readings", **tables)
+    return results
+
+
+def files_of(*names: str) -> dict[str, Any]:
+    return {"fetch": {"source": "files", "files": {"paths": names}}}
+
+
+def contents(results: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(results)): path.read_bytes() for path in results.rglob("*") if path.is_file()}
+
+
+def test_every_line_is_kept_or_in_quarantine_with_its_reasons(folder: Path) -> None:
+    results = run_steps(folder)
+    lines = (folder / "generated/week-1.csv").read_text().splitlines()[1:]
+    rows = len(lines) + pq.read_metadata(folder / "generated/week-2.parquet").num_rows
+    kept, rejected = (pd.read_parquet(results / name) for name in ("readings", "quarantine"))
+    assert len(kept) + len(rejected) == rows
+    assert set(rejected["reasons"].map(tuple)) == {
+        ("malformed_line",), ("missing_wind_speed",), ("wind_speed_negative",)
+    }  # fmt: skip
+    assert set(rejected["raw_line"].dropna()) == set(lines[-3:])
+    assert json.loads((results / "quality.json").read_text())["totals"] == {
+        "rows_in": rows, "rows_out": len(kept), "quarantined": len(rejected)
+    }  # fmt: skip
+
+
+def test_the_table_is_that_of_duckdb(folder: Path) -> None:
+    found = pd.read_parquet(run_steps(folder) / "wind_by_hour.parquet")
+    sound = "columns={'station': 'text', 'time': 'timestamp', 'wind_speed': 'double'}, ignore_errors=true"
+    oracle = duckdb.execute(
+        f"""
+        with raw as (
+            from read_csv('{folder}/generated/week-1.csv', header=true, auto_detect=false, {sound})
+            union all from '{folder}/generated/week-2.parquet'
+        )
+        select station, hour(time) as hour, count(*) as n, avg(wind_speed) as mean, stddev(wind_speed) as deviation,
+               median(wind_speed) as median
+        from raw where wind_speed between 0 and 113 group by all order by all
+        """
+    ).df()
+    assert found[["station", "hour"]].to_numpy().tolist() == oracle[["station", "hour"]].to_numpy().tolist()
+    assert found["values"].tolist() == oracle["n"].tolist()
+    assert found["mean"].to_numpy() == pytest.approx(oracle["mean"].to_numpy(), rel=1e-9)
+    assert found["deviation"].to_numpy() == pytest.approx(oracle["deviation"].to_numpy(), rel=1e-6)
+    assert (abs(found["median"] - oracle["median"]) <= found["median_error"]).all()
+
+
+def test_both_engines_leave_the_same_bytes(folder: Path) -> None:
+    dask = run_steps(folder, engine="dask", fetch={"generated": {"stations": 2}})
+    assert contents(dask) == contents(run_steps(folder, fetch={"generated": {"stations": 2}}))
+
+
+def test_stations_are_those_that_the_readings_name(folder: Path) -> None:
+    (folder / "wind.csv").write_text('STATION_ID,date,wind_speed,note\n"Ås, nord",2025-06-01 14:30:00,2.5,\n,x,1,\n')
+    settings = files_of("wind.csv") | {"aggregate": {"minimum_readings": 1}, "read": {"max_malformed_fraction": 0.5}}
+    table = pd.read_parquet(run_steps(folder, **settings) / "wind_by_hour.parquet")
+    assert table[["station", "hour", "mean"]].to_numpy().tolist() == [["Ås, nord", 14, 2.5]]
+
+
+@pytest.mark.parametrize("engine", ["local", "dask"])
+def test_files_without_a_good_reading_leave_an_empty_table(folder: Path, engine: Engine) -> None:
+    (folder / "wind.csv").write_text("station,time,wind_speed\nA,2025-06-01 14:30:00,-1\n")
+    results = run_steps(folder, engine=engine, **files_of("wind.csv"))
+    assert len(pd.read_parquet(results / "wind_by_hour.parquet")) == 0
+    assert figures.headline(results) == ["No station has enough readings in any hour."]
+    assert isinstance(figures.wind_by_hour(pd.read_parquet(results / "wind_by_hour.parquet"), stations=6), Figure)
+
+
+def test_an_unknown_column_and_too_many_torn_lines_are_refused(folder: Path) -> None:
+    (folder / "wind.csv").write_text("station,time,wind_sped\nA,2025-06-01 14:30:00,1\n")
+    with pytest.raises(InputError, match=r"'wind_sped' .did you mean 'wind_speed'"):
+        run_steps(folder, **files_of("wind.csv"))
+    (folder / "torn.csv").write_text("station,time,wind_speed\nA,2025-06-01 14:30:00,1\nB\n")
+    with pytest.raises(InputError, match=r"1 of 2 lines cannot be parsed, more than minimal\.read\.max_malformed"):
+        run_steps(folder, engine="dask", **files_of("torn.csv"))
