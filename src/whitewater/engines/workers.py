@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import cycle
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from whitewater.engines import memory
 
@@ -255,8 +255,9 @@ class DaskWorkers(Workers):
 
     @property
     def _workers(self) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self.client.scheduler_info()["workers"]
-        return found
+        # Of `Client.scheduler_info`, which is asked in the background as well, the workers may be missing.
+        found: Any = self.client.sync(self.client.scheduler.identity, n_workers=-1)
+        return cast("Mapping[str, Any]", found["workers"])
 
     def place(self, value: Any) -> Any:
         from dask.sizeof import sizeof

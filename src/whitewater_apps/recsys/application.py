@@ -19,8 +19,12 @@ RECSYS = Application(
         "manifest",
     ),
     operations={
-        "fit": Operation(cpu="NumPy, pyarrow, Numba", gpu="CuPy, cuDF"),
-        "features": Operation(cpu="NumPy, pyarrow, Numba", gpu="CuPy, cuDF"),
+        "fit": Operation(cpu="NumPy, pyarrow, Numba", dask="pandas, NumPy, pyarrow", gpu="cuDF, CuPy"),
+        "features": Operation(
+            cpu="NumPy, pyarrow, Numba",
+            dask="pandas, NumPy, pyarrow; the host shuffles",
+            gpu="cuDF, CuPy; the host shuffles, and has lists",
+        ),
         "drift": Operation(cpu="NumPy, pyarrow, Numba", gpu="CuPy, cuDF"),
         "train": Operation(cpu="scikit-learn, XGBoost, in the step's process", gpu="cuML, XGBoost, on one GPU"),
     },

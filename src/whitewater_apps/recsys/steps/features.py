@@ -1,9 +1,7 @@
 """Step `features`: the three parts of the log through the fitted workflow; the training rows in shuffled order."""
 
-from dataclasses import replace
 from pathlib import Path
 
-from whitewater.engines.choose import Engine
 from whitewater.features.artefact import load
 from whitewater.features.dataset import Dataset
 from whitewater.features.log_folder import open_log
@@ -11,8 +9,6 @@ from whitewater.features.transform import write_in_order, write_shuffled
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.recsys.config import Features
-
-BODIES: Engine = "local"  # as in the step fit
 
 
 def features(
@@ -32,16 +28,16 @@ def features(
     IntegrityError if a row is lost; ResourceError if row groups do not fit into memory.
     """
     fitted, size = load(workflow), run.settings.row_group_rows
-    counts, bodies = {}, replace(run, engine=BODIES)
+    counts = {}
     with run.workers() as workers:
         counts["train"] = write_shuffled(
             fitted, open_log(train), train_features,
-            run=bodies, workers=workers, row_group_rows=size, seed=run.settings.seed,
+            run=run, workers=workers, row_group_rows=size, seed=run.settings.seed,
         )  # fmt: skip
         for name, part, folder in (("valid", valid, valid_features), ("test", test, test_features)):
             counts[name] = write_in_order(
                 fitted, Dataset(part), folder,
-                run=bodies, workers=workers, row_group_rows=size, tags=open_log(part).tags,
+                run=run, workers=workers, row_group_rows=size, tags=open_log(part).tags,
             )  # fmt: skip
     run.note(rows=counts)
 

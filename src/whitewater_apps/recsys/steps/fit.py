@@ -2,11 +2,9 @@
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from whitewater.engines.choose import Engine
 from whitewater.features import artefact
 from whitewater.features.config import Fit
 from whitewater.features.dataset import Dataset
@@ -19,9 +17,6 @@ from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.recsys.config import Source
 from whitewater_apps.recsys.feature_groups import default_features, graph_of, refuse_periods
-
-# Of the two bodies of operators: by frames, engine dask gives the same bytes here, but no GPU has run them yet.
-BODIES: Engine = "local"
 
 
 def fit(run: Run[Fit], *, train: Path, workflow: Output, statistics: Output) -> None:
@@ -39,10 +34,7 @@ def fit(run: Run[Fit], *, train: Path, workflow: Output, statistics: Output) -> 
     scratch = workflow / "scratch"
     scratch.mkdir(parents=True)
     with run.workers() as workers:
-        made.fit_on(
-            dataset, run=replace(run, engine=BODIES), workers=workers, scratch=scratch,
-            memory_share=run.settings.memory_share,
-        )  # fmt: skip
+        made.fit_on(dataset, run=run, workers=workers, scratch=scratch, memory_share=run.settings.memory_share)
     shutil.rmtree(scratch)
     artefact.write(made.fitted, workflow)
     write_json(statistics, summary(made.fitted, [group.name for group in groups], rows=log.rows))
