@@ -256,7 +256,8 @@ class DaskWorkers(Workers):
     @property
     def _workers(self) -> Mapping[str, Any]:
         # Of `Client.scheduler_info`, which is asked in the background as well, the workers may be missing.
-        found: Any = self.client.sync(self.client.scheduler.identity, n_workers=-1)
+        scheduler: Any = self.client.scheduler
+        found = self.client.sync(scheduler.identity, n_workers=-1)
         return cast("Mapping[str, Any]", found["workers"])
 
     def place(self, value: Any) -> Any:
