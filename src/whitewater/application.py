@@ -8,7 +8,8 @@ A project names its applications by the folders in ``workflows/``; the entry poi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -94,9 +95,17 @@ def in_project(folder: Path = Path()) -> tuple[str, ...]:
 def declared() -> dict[str, EntryPoint]:
     """Return where the applications are that installed packages declare, by name, sorted.
 
-    It takes reading the metadata of all that is installed.
+    It takes reading the metadata of all that is installed. Of a checkout what its pyproject.toml says now counts, not
+    what it said when it was installed.
     """
-    return {each.name: each for each in sorted(entry_points(group=GROUP))}
+    return {each.name: each for each in sorted([*entry_points(group=GROUP), *_of_checkout()])}
+
+
+def _of_checkout() -> Iterator[EntryPoint]:
+    file = Path(__file__).resolve().parents[2] / "pyproject.toml"
+    if file.exists():
+        places = tomllib.loads(file.read_text())["project"]["entry-points"][GROUP]
+        yield from (EntryPoint(name, place, GROUP) for name, place in places.items())
 
 
 def applications(names: Sequence[str]) -> dict[str, Application]:

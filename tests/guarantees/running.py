@@ -20,7 +20,7 @@ import psutil
 
 ROOT = Path(__file__).parents[2]
 # What a run reads is copied, so that it may be changed; the package is linked, so that compiled kernels are shared.
-COPIED = ("Makefile", "Snakefile", "workflows", "config", "profiles")
+COPIED = ("Makefile", "Snakefile", "pyproject.toml", "workflows", "config", "profiles")
 LINKED = ("src", "envs", "benchmarks")
 TINY: dict[str, dict[str, Any]] = {
     "taxi": {

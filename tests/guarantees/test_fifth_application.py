@@ -28,7 +28,6 @@ def edit(path: Path, old: str, new: str) -> None:
 
 def install(clone: Clone) -> None:
     """Do what installing the checkout does for its entry points."""
-    shutil.copy2(ROOT / "pyproject.toml", clone.folder)
     group = '[project.entry-points."whitewater.applications"]\n'
     edit(clone / "pyproject.toml", group, group + ENTRY_POINT)
     folder = clone / "installed/whitewater-0.dist-info"
