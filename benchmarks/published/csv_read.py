@@ -13,24 +13,23 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from pydantic import JsonValue
 
 from benchmarks.published.dask_cluster import frames_of
 from benchmarks.published.row import BOTH, CallCase, Published, Row, Timed, Variant, Work
-from benchmarks.published.yellow_csv import DEGREES, HUNDREDTHS, YellowCsv, numbers, parse, units_of
-from whitewater.engines import Array, Device
-from whitewater.tables.blocks import NULL_INTEGER, Encoded, Kind, RawBlock
+from benchmarks.published.yellow_csv import DEGREES, HUNDREDTHS, YellowCsv, parse, units_of
+from whitewater.engines import Array
+from whitewater.tables.casts import Kind
 
 FILES = YellowCsv(months=("2015-01",), rows=12_748_986)
 TIMES = ("tpep_pickup_datetime", "tpep_dropoff_datetime")
 FLAG = "store_and_fwd_flag"
 INTEGERS = ("VendorID", "passenger_count", "RateCodeID", "payment_type")
 KINDS: dict[str, Kind] = {
-    **dict.fromkeys(INTEGERS, "int64"),
-    **dict.fromkeys((*DEGREES, *HUNDREDTHS), "float64"),
+    **dict.fromkeys((*INTEGERS, *DEGREES, *HUNDREDTHS), "number"),
     **dict.fromkeys(TIMES, "timestamp"),
     FLAG: "text",
 }
@@ -40,7 +39,6 @@ FRACTIONS = {**dict.fromkeys(INTEGERS, 1), **dict.fromkeys(DEGREES, 10_000), **d
 SINCE = np.datetime64("2015-01-01", "s").astype(np.int64)
 # Weights of the rows, so that values which have changed places are noticed. A prime number.
 WEIGHTS = 997
-MICROSECONDS = 1_000_000
 
 
 def path_of(work: Work) -> Path:
@@ -94,42 +92,21 @@ def as_published(work: Work) -> Iterator[Timed]:
 
 @contextmanager
 def parsed_on_threads(work: Work) -> Iterator[Timed]:
-    """Ranges of lines, each parsed in one pass; a column is as many arrays.
-
-    Counts and codes are int64, other numbers float64, times microseconds in int64, and the flag is encoded with a
-    dictionary for each range.
-    """
+    """Ranges of lines, each parsed in one pass into a table of Arrow: numbers are float64, the flag a dictionary."""
     path = path_of(work)
     with ThreadPoolExecutor(work.threads) as pool:
-        yield Timed(
-            lambda: list(
-                chain.from_iterable(
-                    pool.map(partial(parse, device=work.device, kinds=KINDS), units_of([path], work, KINDS))
-                )
-            ),
-            answer=partial(answer_of_blocks, device=work.device),
-        )
+
+        def tables() -> list[Any]:
+            return list(chain.from_iterable(pool.map(parse, units_of([path], work, KINDS))))
+
+        yield Timed(tables, answer=answer_of_tables)
 
 
-def answer_of_blocks(blocks: Sequence[RawBlock], device: Device) -> JsonValue:
-    """Return the checksums of the parts of a table."""
+def answer_of_tables(tables: Sequence[Any]) -> JsonValue:
+    """Return the checksums of the parts of an Arrow table."""
+    import pyarrow as pa
 
-    def column(name: str) -> Array:
-        return np.concatenate([device.to_host(numbers(block, name)) for block in blocks])
-
-    def number(name: str) -> Array:
-        values = column(name)
-        is_null = np.isnan(values) if values.dtype == np.float64 else values == NULL_INTEGER
-        return np.where(is_null, np.nan, values)
-
-    flags = [_is_yes(cast(Encoded, block[FLAG]), device) for block in blocks]
-    return checksums(number, lambda name: column(name) // MICROSECONDS, np.concatenate(flags))
-
-
-def _is_yes(flag: Encoded, device: Device) -> Array:
-    # Behind the words, false, for code -1: null.
-    yes = np.array([*(word == "Y" for word in flag.vocabulary), False])
-    return np.asarray(yes[device.to_host(flag.codes)])
+    return answer_of_arrow(pa.concat_tables(tables).unify_dictionaries())
 
 
 @contextmanager
@@ -191,7 +168,7 @@ ROW = Row(
         CallCase(
             name="",
             variants=(
-                Variant("whitewater", parsed_on_threads, devices=BOTH, memory=1.5),
+                Variant("whitewater", parsed_on_threads, memory=1.5),
                 Variant("as_published", as_published, devices=BOTH, memory=4.0),
                 Variant("polars", with_polars, packages=("polars",), memory=2.5),
                 Variant("pyarrow", with_pyarrow, memory=3.0),

@@ -10,24 +10,19 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
+import pyarrow as pa
 from pydantic import JsonValue
 
 from benchmarks.published.csv_sum import MONTHS_OF_2016, block_bytes
 from benchmarks.published.dask_cluster import dask_client
 from benchmarks.published.row import BOTH, CallCase, Row, Timed, Variant, Work
-from benchmarks.published.yellow_csv import DTYPES, YellowCsv, counts, duckdb_source, numbers, parse, units_of
-from whitewater.engines import Array, Device
-from whitewater.errors import InputError
-from whitewater.tables.blocks import NULL_INTEGER, Kind
-from whitewater.tables.categories import count_codes, sum_by_code
+from benchmarks.published.yellow_csv import DTYPES, YellowCsv, check_counts, duckdb_source, parse, units_of
+from whitewater.tables.casts import Kind
 from whitewater.tables.raw_files import Unit
 
 FILES = YellowCsv(months=MONTHS_OF_2016, rows=131_160_000)
 KEY, VALUE = "passenger_count", "trip_distance"
-KINDS: dict[str, Kind] = {KEY: "int32", VALUE: "float64"}
-# More than any number of passengers.
-GROUPS = 256
+KINDS: dict[str, Kind] = {KEY: "number", VALUE: "number"}
 
 
 def answer(means: Mapping[Any, Any]) -> JsonValue:
@@ -61,35 +56,28 @@ def fused(work: Work) -> Iterator[Timed]:
     """Parse only the two columns, range by range, and keep only counts and sums of the groups of each range."""
     with work.device.workers(work.cluster, threads=work.threads) as workers:
 
-        def means() -> dict[int, float]:
+        def means() -> Any:
             units = units_of(FILES.paths(work), work, KINDS)
-            count, total = np.zeros(GROUPS, np.int64), np.zeros(GROUPS)
-            for _, (counted, added) in workers.completed(groups, units, {"device": work.device}):
-                count += counted
-                total += added
-            return {group: total[group] / count[group] for group in count.nonzero()[0].tolist()}
+            parts = [part for _, found in workers.completed(groups, units, {}) for part in found]
+            return pa.concat_tables(parts).group_by(KEY).aggregate([("count", "sum"), ("sum", "sum")])
 
-        yield Timed(means, answer=answer)
+        yield Timed(means, answer=answer_of_sums)
 
 
-def groups(unit: Unit, device: Device) -> tuple[Array, Array]:
-    """Return count and sum of the distances of each number of passengers: int64 and float64 (GROUPS,), on the host.
+def groups(unit: Unit) -> list[pa.Table]:
+    """Return count and sum of the distances of each number of passengers."""
+    found = []
+    for table in parse(unit):
+        check_counts(table, KEY, unit)
+        sums = table.group_by(KEY).aggregate([(VALUE, "count"), (VALUE, "sum")])
+        found.append(sums.rename_columns([KEY, "count", "sum"]))
+    return found
 
-    Raises
-    ------
-    InputError
-        If a number of passengers is not below `GROUPS`.
-    """
-    xp, count, total = device.xp, np.zeros(GROUPS, np.int64), np.zeros(GROUPS)
-    for block in parse(unit, device, KINDS):
-        passengers, miles = counts(block, KEY, unit), numbers(block, VALUE)
-        if int(passengers.max()) >= GROUPS:
-            raise InputError(f"{unit.file.path} has a {KEY} above {GROUPS - 1}. "
-                             "Remove the file, so that it is made again.")  # fmt: skip
-        codes = xp.where(xp.isnan(miles), xp.int32(NULL_INTEGER), passengers)
-        count += device.to_host(count_codes(codes, GROUPS, device))
-        total += device.to_host(sum_by_code(codes, miles, GROUPS, device))
-    return count, total
+
+def answer_of_sums(sums: pa.Table) -> JsonValue:
+    """Return the answer of counts and sums, of those numbers of passengers with which a trip has a distance."""
+    known = [each for each in sums.to_pylist() if each[KEY] is not None and each["count_sum"]]
+    return answer({each[KEY]: each["sum_sum"] / each["count_sum"] for each in known})
 
 
 @contextmanager
@@ -151,7 +139,7 @@ ROW = Row(
         CallCase(
             name="",
             variants=(
-                Variant("whitewater", fused, devices=BOTH),
+                Variant("whitewater", fused),
                 Variant("as_published", as_published, devices=BOTH),
                 Variant("pandas", with_pandas),
                 Variant("polars", with_polars, packages=("polars",)),

@@ -13,17 +13,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from benchmarks.published.row import SEED, Work
 from benchmarks.report import Size
-from whitewater.engines import Array, Device
 from whitewater.errors import InputError
-from whitewater.tables.arrow_kinds import from_arrow
-from whitewater.tables.blocks import BAD_INTEGER, Kind, RawBlock, moved
-from whitewater.tables.casts import Kind as RawKind
+from whitewater.tables.casts import Kind
 from whitewater.tables.eras import RawColumn
 from whitewater.tables.raw_files import BYTES_A_ROW, Unit, arrow_blocks, open_raw, units
 from whitewater_apps.taxi import synthetic as simulation
@@ -46,7 +43,6 @@ HUNDREDTHS = (
 # What a Dask DataFrame must be told: it takes types from the first ten lines, in which amounts may happen to be whole,
 # and pandas makes floats of integers where a field is empty.
 DTYPES = dict.fromkeys(("passenger_count", *DEGREES, *HUNDREDTHS), "float64")
-RAW_KINDS: dict[Kind, RawKind] = {"timestamp": "timestamp", "text": "text"}
 # Units of ours: several for each thread, so that none waits long for the others; and small beside memory.
 UNITS_A_THREAD, UNITS_OF_A_SLICE = 4, 4
 
@@ -94,7 +90,7 @@ def units_of(paths: Sequence[Path], work: Work, kinds: Mapping[str, Kind]) -> li
     """Cut files into ranges of whole lines, of which the named columns are read, each as its kind."""
     rows = sum(path.stat().st_size for path in paths) // BYTES_A_ROW
     block_rows = max(1, min(work.device.slice_rows // UNITS_OF_A_SLICE, rows // (UNITS_A_THREAD * work.threads)))
-    columns = {name: RawColumn(name, RAW_KINDS.get(kind, "number")) for name, kind in kinds.items()}
+    columns = {name: RawColumn(name, kind) for name, kind in kinds.items()}
     files = [replace(file, era=replace(file.era, columns=columns)) for path in paths for file in open_raw(path, SOURCE)]
     return [unit for file in files for unit in units(file, rows=block_rows)]
 
@@ -106,42 +102,32 @@ def duckdb_source(paths: Sequence[Path]) -> str:
     return f"read_csv({[str(path) for path in paths]}, columns = {types}, header = true, auto_detect = false)"
 
 
-def parse(unit: Unit, device: Device, kinds: Mapping[str, Kind]) -> list[RawBlock]:
-    """Return the columns of a unit, by their names in the file, each as its kind.
+def parse(unit: Unit) -> list[pa.Table]:
+    """Return the columns of a unit, by their names in the file, numbers as float64.
 
-    It is one block, or none for a unit in which no line begins.
+    It is one table, or none for a unit in which no line begins.
 
     Raises
     ------
     InputError
         If a line could not be parsed: pandas, which fills up short lines, would not leave it out.
     """
-    parsed = list(arrow_blocks(unit, rows=device.slice_rows))
+    parsed = list(arrow_blocks(unit, rows=PIECE_ROWS))
     malformed = [line for each in parsed for line in each.malformed]
     if malformed:
         raise InputError(f"{unit.file.path} has {len(malformed)} lines that cannot be parsed, the first of a part is "
                          f"{malformed[0]!r}. Remove the file, so that it is made again.")  # fmt: skip
-    return [{name: moved(from_arrow(table[name], kind), device) for name, kind in kinds.items()} for table, _ in parsed]
+    return [table for table, _ in parsed]
 
 
-def numbers(block: RawBlock, column: str) -> Array:
-    """Return a column that is not text."""
-    return cast(Array, block[column])
+def check_counts(table: pa.Table, column: str, unit: Unit) -> None:
+    """Raise InputError if a column has a number that is negative or not whole."""
+    import pyarrow.compute as pc
 
-
-def counts(block: RawBlock, column: str, unit: Unit) -> Array:
-    """Return a column of whole numbers, `NULL_INTEGER` where the field is empty.
-
-    Raises
-    ------
-    InputError
-        If a number is negative or not whole, which that kind of column cannot hold.
-    """
-    values = numbers(block, column)
-    if bool((values == BAD_INTEGER).any()):
+    values = table[column]
+    if pc.any(pc.or_(pc.less(values, 0), pc.not_equal(pc.floor(values), values))).as_py():
         raise InputError(f"{unit.file.path} has a {column} that is negative or not whole. "
                          "Remove the file, so that it is made again.")  # fmt: skip
-    return values
 
 
 def _write(path: Path, month: str, rows: int) -> None:

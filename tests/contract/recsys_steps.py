@@ -22,6 +22,7 @@ from whitewater.engines import Device
 from whitewater.features import dataset, loader, transform
 from whitewater.features import fit as fitting
 from whitewater.features.categories.values import as_floats
+from whitewater.features.columns.column import Block, Categories, Column, Lists, Numbers
 from whitewater.features.config import Feature, Fit
 from whitewater.features.dataset import Dataset, as_table
 from whitewater.features.feature_folder import open_features
@@ -46,7 +47,6 @@ from whitewater.features.operators import (
 from whitewater.features.workflow import Workflow
 from whitewater.io.store import read_json
 from whitewater.step import Output
-from whitewater.tables.columns import Block, Categories, Column, Lists, Numbers
 from whitewater_apps.recsys import cli
 from whitewater_apps.recsys.config import Drift, Features, Train
 from whitewater_apps.recsys.steps.drift import drift

@@ -26,28 +26,27 @@ from tests.contract.device_array import DeviceArray, Namespace, record
 from tests.contract.traffic import downloaded, on_worker, operated, read, uploaded
 from whitewater.engines import Array, Device
 from whitewater.engines.workers import Threads, Workers, thread_workers
+from whitewater.features.columns import parquet_cpu
+from whitewater.features.columns.column import Categories, Column, Lists, Numbers, moved
 from whitewater.genotypes import decode, decode_gpu
 from whitewater.genotypes.linkage import pairs_gpu
 from whitewater.genotypes.linkage.pairs import correlated_variants
 from whitewater.graphs import communities_gpu, library_gpu
 from whitewater.graphs.build import merge_gpu
+from whitewater.graphs.build.edge_blocks import TYPES, edge_blocks
 from whitewater.graphs.communities import find_communities
 from whitewater.graphs.pagerank import in_edges_gpu
 from whitewater.graphs.pagerank.in_edges_cpu import CpuInEdges
 from whitewater.learn import estimators
-from whitewater.tables.blocks import Encoded, Kind, RawBlock
-from whitewater.tables.columns import Categories, Column, Lists, Numbers, moved
-from whitewater.tables.parquet import blocks_cpu, columns_cpu
 
 if TYPE_CHECKING:
     from whitewater.engines.choose import Engine
     from whitewater.engines.config import Cluster
     from whitewater.genotypes.genotypes import Genotypes
     from whitewater.graphs.edges import Edges
+    from whitewater.io.folder import RowGroup
 
 CPU = Device()
-# As `whitewater.tables.blocks` defines the kinds.
-DTYPES: dict[Kind, str] = {"timestamp": "int64", "id": "int64", "float64": "float64", "text": "int32"}
 FLOATS = ("float32", "float64")
 CUPY = Namespace("cupy", np)
 
@@ -220,22 +219,13 @@ class StrictInEdges:
         self._on_cpu.pull(on_host(shares, "float64"), on_host(out, "float64"))
 
 
-def strict_row_group_blocks(
-    path: Path, row_group: int, columns: Mapping[str, Kind], *, block_rows: int
-) -> Iterator[RawBlock]:
-    """Stand for cuDF's way to read blocks."""
-    for number, block in enumerate(blocks_cpu.row_group_blocks(path, row_group, columns, block_rows=block_rows)):
-        for name, column in block.items():
-            array = column.codes if isinstance(column, Encoded) else column
-            read((path, row_group, block_rows, number, name), array.nbytes)
-        yield block_on_device(block)
-
-
-def strict_write_parquet(block: Mapping[str, Any], path: Path, kinds: Mapping[str, Kind]) -> None:
-    """Stand for cuDF's way to write a block."""
-    written = {name: on_host(block[name], DTYPES.get(kind, kind)) for name, kind in kinds.items()}
-    downloaded(sum(each.nbytes for each in written.values()))
-    blocks_cpu.write_parquet(written, path, kinds)
+def strict_edge_columns(group: RowGroup, names: list[str]) -> list[Array]:
+    """Stand for cuDF's way to read edges."""
+    [block] = edge_blocks(group, CPU, weighted=len(names) == len(TYPES), rows=group.rows)
+    columns = [column for column in block if column is not None]
+    for name, column in zip(names, columns, strict=True):
+        read((group.path, group.number, name), column.nbytes)
+    return [upload(column) for column in columns]
 
 
 def strict_read_columns(
@@ -244,7 +234,7 @@ def strict_read_columns(
     """Stand for cuDF's way to read columns."""
     columns = {
         name: as_cudf_has_it(column)
-        for name, column in columns_cpu.read_columns(path, row_group, names, start=start, rows=rows).items()
+        for name, column in parquet_cpu.read_columns(path, row_group, names, start=start, rows=rows).items()
     }
     for name, column in columns.items():
         read((path, row_group, start, rows, name), size_of(column))
@@ -354,11 +344,8 @@ def stand_ins_for_libraries() -> dict[str, ModuleType]:
 def stand_ins_for_gpu_modules() -> dict[str, ModuleType]:
     """Return modules in the place of those that compute with cuDF and kernels; theirs compute on the CPU."""
     members: dict[str, dict[str, Any]] = {
-        "whitewater.tables.parquet.blocks_gpu": {
-            "row_group_blocks": strict_row_group_blocks,
-            "write_parquet": strict_write_parquet,
-        },
-        "whitewater.tables.parquet.columns_gpu": {"read_columns": strict_read_columns},
+        "whitewater.graphs.build.edge_blocks_gpu": {"gpu_edge_columns": strict_edge_columns},
+        "whitewater.features.columns.parquet_gpu": {"read_columns": strict_read_columns},
     }
     modules = {name: ModuleType(name) for name in members}
     for name, module in modules.items():
@@ -512,11 +499,3 @@ def as_cudf_has_it(column: Column) -> Column:
 def genotypes_on_host(genotypes: Genotypes) -> Genotypes:
     """Return genotypes of the device with codes of the host, once they are packed or dosages."""
     return replace(genotypes, codes=on_host(genotypes.codes, "uint8", "int8"))
-
-
-def block_on_device(block: RawBlock) -> RawBlock:
-    """Return a block of arrays of the device."""
-    return {
-        name: Encoded(upload(column.codes), column.vocabulary) if isinstance(column, Encoded) else upload(column)
-        for name, column in block.items()
-    }

@@ -37,7 +37,7 @@ def test_objects_are_known_no_call_runs_into_a_gap_and_the_host_is_given_no_arra
 def test_gpu_code_was_found() -> None:
     every = [find_calls(path) for path in MODULES]
     functions = {function for each in every for function in each.functions}
-    assert {"connect", "prepare_memory", "ridge", "row_group_blocks", "write_parquet", "read_columns"} <= functions
+    assert {"connect", "prepare_memory", "ridge", "gpu_edge_columns", "read_columns"} <= functions
     called = {call.name for each in every for call in each.calls}
     assert {"rmm.mr.CudaAsyncMemoryResource", "cudf.read_parquet", "cupy.asnumpy", "cuml.linear_model.Ridge"} <= called
 
@@ -77,6 +77,6 @@ def test_calls_that_bind_and_fail_are_found(body: str) -> None:
 def test_arrays_given_to_the_host_and_unknown_objects_are_found() -> None:
     assert findings("import numpy as np\nreturn np.sum(values)").faults
     assert findings("import pyarrow as pa\nreturn pa.array(block['a'])").faults
-    assert findings("from whitewater.tables.parquet.blocks import reed\nreturn reed(values)").faults
+    assert findings("from whitewater.features.columns.parquet import reed\nreturn reed(values)").faults
     assert findings("return data.sort()").unresolved
     assert findings("import cupy\nreturn cupy.zeros(*data)").unresolved

@@ -1,4 +1,4 @@
-"""What is asked of cuDF about Parquet files, with a stand-in that reads and writes as its source says that it does."""
+"""What is asked of cuDF about Parquet files, with a stand-in that reads as its source says that it does."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,9 +16,11 @@ import pytest
 
 from tests.contract.strict_device import cupy_of_devices, on_device, on_host
 from whitewater.engines import Array
-from whitewater.tables.columns import Numbers
+from whitewater.features.columns.column import Numbers
+from whitewater.graphs.build.edge_blocks import TYPES
+from whitewater.io.folder import RowGroup
 
-GPU_MODULES = [f"whitewater.tables.parquet.{name}_gpu" for name in ("blocks", "columns")]
+GPU_MODULES = ["whitewater.graphs.build.edge_blocks_gpu", "whitewater.features.columns.parquet_gpu"]
 
 
 class Series:
@@ -35,12 +36,9 @@ class Series:
     def fillna(self, value: float) -> Series:
         return Series(self.of_pandas.fillna(value))
 
-    def astype(self, dtype: str) -> Series:
-        return Series(pd.Series(self.of_pandas.to_numpy().astype(dtype)))
-
-    def mask(self, where: Series) -> Series:
-        values = pd.Series(self.of_pandas, dtype=pd.ArrowDtype(pa.from_numpy_dtype(self.of_pandas.dtype)))
-        return Series(values.mask(where.of_pandas))
+    @property
+    def has_nulls(self) -> bool:
+        return bool(self.of_pandas.isna().any())
 
     def to_cupy(self) -> Array:
         return on_device(self.of_pandas.to_numpy())
@@ -54,14 +52,6 @@ class DataFrame:
 
     def __getitem__(self, name: str) -> Series:
         return self.columns[name]
-
-    def to_parquet(self, path: Path, *, force_nullable_schema: bool = False, index: bool, **_: Any) -> None:
-        assert not index
-        arrays = {name: pa.array(column.of_pandas) for name, column in self.columns.items()}
-        fields = [
-            pa.field(name, each.type, force_nullable_schema or bool(each.null_count)) for name, each in arrays.items()
-        ]
-        pq.write_table(pa.table(list(arrays.values()), schema=pa.schema(fields)), path)
 
 
 def read_parquet(
@@ -101,7 +91,7 @@ def indexed(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def test_an_index_of_pandas_is_a_column_like_any_other(modules: dict[str, Any], indexed: Path) -> None:
-    columns = modules["columns_gpu"].read_columns(indexed, 0, ["trip", "fare"])
+    columns = modules["parquet_gpu"].read_columns(indexed, 0, ["trip", "fare"])
     assert {name: on_host(column.values, "int64", "float64").tolist() for name, column in columns.items()} == {
         "trip": [30, 10, 20],
         "fare": [2.5, 3.5, 4.5],
@@ -109,17 +99,13 @@ def test_an_index_of_pandas_is_a_column_like_any_other(modules: dict[str, Any], 
     assert all(isinstance(column, Numbers) for column in columns.values())
 
 
-def test_an_index_of_pandas_is_in_blocks_like_any_other_column(modules: dict[str, Any], indexed: Path) -> None:
-    kinds = {"trip": "id", "leg": "int32", "fare": "float64"}
-    [block] = modules["blocks_gpu"].row_group_blocks(indexed, 0, kinds, block_rows=10)
-    found = {name: on_host(column, "int64", "int32", "float64").tolist() for name, column in block.items()}
-    assert found == {"trip": [30, 10, 20], "leg": [1, 2, 3], "fare": [2.5, 3.5, 4.5]}
+def test_edges_are_arrays_of_the_device(modules: dict[str, Any], tmp_path: Path) -> None:
+    pq.write_table(pa.table({"source": [1, 2], "target": [3, -4], "weight": [0.5, 2.0]}), tmp_path / "edges.parquet")
+    block = modules["edge_blocks_gpu"].gpu_edge_columns(RowGroup(tmp_path / "edges.parquet", 0, 2), list(TYPES))
+    assert [on_host(each, "int64", "float64").tolist() for each in block] == [[1, 2], [3, -4], [0.5, 2.0]]
 
 
-def test_whether_a_column_may_be_null_does_not_depend_on_the_values(modules: dict[str, Any], tmp_path: Path) -> None:
-    for name, fares in {"with": [2.5, np.nan], "without": [2.5, 3.5]}.items():
-        block = {"fare": on_device(np.array(fares))}
-        modules["blocks_gpu"].write_parquet(block, tmp_path / f"{name}.parquet", {"fare": "float64"})
-    schemas = [pq.read_schema(tmp_path / f"{name}.parquet") for name in ("with", "without")]
-    assert schemas[0].equals(schemas[1])
-    assert pq.read_table(tmp_path / "with.parquet")["fare"].to_pylist() == [2.5, None]
+def test_a_null_among_edges_is_named(modules: dict[str, Any], tmp_path: Path) -> None:
+    pq.write_table(pa.table({"source": [1, 2], "target": [3, None]}), tmp_path / "edges.parquet")
+    with pytest.raises(ValueError, match="column 'target' has a null"):
+        modules["edge_blocks_gpu"].gpu_edge_columns(RowGroup(tmp_path / "edges.parquet", 0, 2), ["source", "target"])

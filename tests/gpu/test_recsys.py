@@ -26,13 +26,12 @@ from tests.contract.recsys_steps import (
 from tests.gpu.conftest import THREADS, Both, on_both
 from whitewater.engines import Device, resolve
 from whitewater.errors import IntegrityError
+from whitewater.features.columns.codes import count_codes, factorize, sum_by_code
+from whitewater.features.columns.parquet import read_columns, write_columns
 from whitewater.features.dataset import as_table
 from whitewater.features.operators import Categorify, LogOp, Normalize, TargetEncoding
 from whitewater.features.workflow import Workflow
 from whitewater.io.store import read_json
-from whitewater.tables.categories import count_codes, factorize, sum_by_code
-from whitewater.tables.parquet.columns import read_columns
-from whitewater.tables.parquet.writing import write_columns
 
 pytestmark = pytest.mark.gpu
 ROWS, CODES = 3_000_000, 70_000

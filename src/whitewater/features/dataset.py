@@ -16,11 +16,11 @@ import numpy as np
 import pyarrow as pa
 
 from whitewater.errors import InputError
+from whitewater.features.columns.column import Block, Column, Lists, Numbers, moved
+from whitewater.features.columns.parquet import read_columns
 from whitewater.features.log_folder import SINCE, UNTIL, is_log, open_log
 from whitewater.features.schema import Field, Schema, kind, plain, wider
 from whitewater.io.folder import RowGroup
-from whitewater.tables.columns import Block, Column, Lists, Numbers, moved
-from whitewater.tables.parquet.columns import read_columns
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Device
@@ -148,7 +148,7 @@ class Dataset:
 
     @cached_property
     def _footers(self) -> dict[Path, Any]:
-        from whitewater.tables.parquet.opening import opened
+        from whitewater.features.columns.opening import opened
 
         footers = {}
         for path in self._paths:
@@ -158,8 +158,8 @@ class Dataset:
 
 
 def _block(table: pa.Table, names: Sequence[str], device: Device) -> Block:
-    from whitewater.tables.arrow_columns import column_of
-    from whitewater.tables.columns import moved
+    from whitewater.features.columns.arrow import column_of
+    from whitewater.features.columns.column import moved
 
     return {name: moved(column_of(table.column(name)), device.to_device) for name in names}
 
@@ -309,7 +309,7 @@ def _as_wide(name: str, column: Numbers, type_: pa.DataType, device: Device) -> 
 
 
 def _all_null(name: str, column: Numbers, type_: pa.DataType, device: Device) -> Column:
-    from whitewater.tables.arrow_columns import column_of
+    from whitewater.features.columns.arrow import column_of
 
     if not bool(device.xp.isnan(column.values).all()):
         raise _unlike(name, "numbers", f"of {kind(type_)}", kind(type_))
@@ -368,7 +368,7 @@ def as_table(block: Block, types: Mapping[str, pa.DataType], device: Device) -> 
 
 
 def _arrow_of(name: str, column: Column, type_: pa.DataType) -> pa.Array:
-    from whitewater.tables.arrow_columns import arrow_of
+    from whitewater.features.columns.arrow import arrow_of
 
     try:
         return arrow_of(column, type_)

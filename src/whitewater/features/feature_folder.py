@@ -22,10 +22,10 @@ import pyarrow.parquet as pq
 
 from whitewater.engines.device import Array
 from whitewater.errors import InputError, IntegrityError
+from whitewater.features.columns.opening import position_of
 from whitewater.features.schema import Field, Schema, described, field_of
 from whitewater.io.folder import Format, RowGroup
 from whitewater.tables.arrow_arrays import to_numpy
-from whitewater.tables.parquet.opening import position_of
 
 FORMAT = Format("features.json", 1, "features", remedy="Run the step features again.")
 _AGAIN = "Run the step features again"

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from whitewater.errors import InputError
 from whitewater.features.categories.byte_strings import ByteStrings
-from whitewater.tables.columns import Numbers
+from whitewater.features.columns.column import Numbers
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device
@@ -31,7 +31,7 @@ _HOW = {"least": "min", "most": "max"}
 
 @dataclass(frozen=True)
 class Text:
-    """A column of text of a frame, beside the columns of `whitewater.tables.columns`."""
+    """A column of text of a frame, beside the columns of `whitewater.features.columns.column`."""
 
     series: Series
 

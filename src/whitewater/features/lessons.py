@@ -12,7 +12,7 @@ from whitewater.features.operator import Applying, Fitting, Statistic
 from whitewater.features.plan import Learnt, Origin, Plan, evaluate
 
 if TYPE_CHECKING:
-    from whitewater.tables.columns import Block
+    from whitewater.features.columns.column import Block
 
 
 @dataclass(frozen=True)

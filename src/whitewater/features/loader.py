@@ -38,7 +38,7 @@ import pyarrow as pa
 from whitewater.engines import Device, memory
 from whitewater.errors import ConfigError
 from whitewater.features.feature_folder import Values, files_of
-from whitewater.tables.arrow_kinds import empty
+from whitewater.tables.arrow_arrays import empty
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array

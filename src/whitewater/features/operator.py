@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     from whitewater.engines.choose import Engine
     from whitewater.engines.device import Device
+    from whitewater.features.columns.column import Block
     from whitewater.features.frames import Frame, Series
     from whitewater.features.schema import Field
-    from whitewater.tables.columns import Block
 
 Value = str | int | float | None | list[Any]
 """Of one row: None or NaN is null; a list is a list's."""

@@ -12,8 +12,8 @@ from whitewater.features.operator import Applied, Inputs, Joined, Node, Operator
 from whitewater.features.schema import Field, Schema
 
 if TYPE_CHECKING:
+    from whitewater.features.columns.column import Block, Column
     from whitewater.features.operator import Applying, Fitted
-    from whitewater.tables.columns import Block, Column
 
 Origin = int | None
 """Where a column comes from: the number of the stage that makes it, or None for the data."""

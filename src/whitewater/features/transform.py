@@ -16,6 +16,9 @@ import pyarrow as pa
 from whitewater.engines.device import Device
 from whitewater.errors import InputError, IntegrityError
 from whitewater.features.categories.hashing import row_hash
+from whitewater.features.columns.arrow import column_of
+from whitewater.features.columns.column import moved
+from whitewater.features.columns.parquet import write_columns
 from whitewater.features.dataset import Dataset, Part, as_fitted, as_table, refuse_other_times, type_of
 from whitewater.features.feature_folder import FeatureFile, file_name, write_features
 from whitewater.features.log_folder import ROW_ID, Log
@@ -23,18 +26,15 @@ from whitewater.features.operator import Applying
 from whitewater.features.plan import Learnt, Plan, Read, evaluate, rows_of
 from whitewater.features.schema import Field, Schema, kind
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
-from whitewater.tables.arrow_columns import column_of
-from whitewater.tables.columns import moved
-from whitewater.tables.parquet.writing import write_columns
 
 if TYPE_CHECKING:
     import dask.dataframe as dd
 
     from whitewater.engines.device import Array
     from whitewater.engines.workers import Workers
+    from whitewater.features.columns.column import Block
     from whitewater.features.with_dask import Results
     from whitewater.step import Run
-    from whitewater.tables.columns import Block
 
 # Of a block, for each row and column: what is read, what is made of it, and what is written.
 ROW_BYTES = 16

@@ -17,6 +17,7 @@ from dask.delayed import delayed
 
 from whitewater.engines.device import Device
 from whitewater.errors import ConfigError, InputError
+from whitewater.features.columns import arrow as arrow_columns
 from whitewater.features.dataset import (
     Dataset,
     Part,
@@ -34,13 +35,12 @@ from whitewater.features.operator import Applying, Fitted, FromCells, Inputs, Op
 from whitewater.features.operators.by_category import GroupStatistic
 from whitewater.features.plan import Learnt, Origin, Plan, evaluate
 from whitewater.features.schema import Field
-from whitewater.tables import arrow_columns
 from whitewater.tables.with_dask import library
 
 if TYPE_CHECKING:
     from whitewater.engines.workers import Workers
+    from whitewater.features.columns.column import Block
     from whitewater.features.frames import Frame, Series
-    from whitewater.tables.columns import Block
 
 HOST = Device()
 # Frames of sums that are merged at a time.

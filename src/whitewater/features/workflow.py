@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from whitewater.engines import Device, resolve
 from whitewater.errors import ConfigError
+from whitewater.features.columns.column import Categories, Lists, Numbers
 from whitewater.features.config import Fit
 from whitewater.features.dataset import Dataset
 from whitewater.features.feature_folder import FORMAT
@@ -30,7 +31,6 @@ from whitewater.features.schema import Schema
 from whitewater.features.transform import Transformation, write_in_order
 from whitewater.io.store import check_replaceable, staged
 from whitewater.step import Run
-from whitewater.tables.columns import Categories, Lists, Numbers
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -114,7 +114,7 @@ class Workflow:
     ) -> Any:
         """Make the features of data: a dataset or what can be one, whose results are a table of Arrow, or a block.
 
-        A block is a mapping of names to columns of `whitewater.tables.columns`, and so are its results. ``training``
+        A block is a mapping of names to columns, of `whitewater.features.columns`, and so are its results. ``training``
         tells that the rows are those that were fitted on, in order to train a model: then statistics of the target
         leave each row's own fold out. Raises InputError if a column is missing, or of another kind than in fitting.
         """

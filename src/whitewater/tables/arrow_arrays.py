@@ -1,4 +1,4 @@
-"""Numbers as arrays of NumPy and of Arrow without a copy, and without pandas.
+"""Numbers as arrays of NumPy and of Arrow without a copy, and without pandas; arrays in memory of Arrow's pool.
 
 Arrow's own ways, ``pyarrow.array`` and ``to_numpy``, import pandas to see whether they were given any of it: a quarter
 of a second in each process.
@@ -23,3 +23,12 @@ def to_numpy(numbers: pa.ChunkedArray | pa.Array) -> npt.NDArray[Any]:
     """Return numbers without nulls as NumPy's."""
     one = numbers.combine_chunks() if isinstance(numbers, pa.ChunkedArray) else numbers
     return np.from_dlpack(one)
+
+
+def empty(length: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return an array whose content is arbitrary, in memory of Arrow's pool.
+
+    The pool keeps what is freed for the next block; malloc returns it to the system, and its page faults would take a
+    third of the time of reading Parquet.
+    """
+    return np.frombuffer(pa.allocate_buffer(length * dtype.itemsize), dtype)

@@ -20,9 +20,9 @@ from whitewater.features.categories.values import (
     as_floats,
     order_by_frequency,
 )
+from whitewater.features.columns.codes import count_codes
+from whitewater.features.columns.column import Categories, Column, Lists
 from whitewater.tables.arrow_arrays import to_arrow
-from whitewater.tables.categories import count_codes
-from whitewater.tables.columns import Categories, Column, Lists
 
 if TYPE_CHECKING:
     from whitewater.engines import Device

@@ -12,9 +12,9 @@ import pyarrow as pa
 from whitewater.engines import memory
 from whitewater.errors import InputError
 from whitewater.features.categories.values import as_floats
+from whitewater.features.columns.parquet import read_columns
 from whitewater.features.feature_folder import FeatureFolder
 from whitewater.features.log_folder import LABEL, ROW_ID
-from whitewater.tables.parquet.columns import read_columns
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device

@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from whitewater.features.artefact import FORMAT
 from whitewater.features.categories.vocabulary import TABLE
+from whitewater.features.columns.opening import faults_of, opened
 from whitewater.io.store import read_json
 from whitewater.tables.arrow_arrays import to_numpy
-from whitewater.tables.parquet.opening import faults_of, opened
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

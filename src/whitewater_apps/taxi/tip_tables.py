@@ -19,7 +19,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whitewater.tables.blocks import NULL_INTEGER
 from whitewater.tables.fixed_point import LIMIT, SUMS
 from whitewater.tables.group_statistics import summarize
 from whitewater.tables.partitions import Part
@@ -82,7 +81,7 @@ def tip_tables(sums: TipSums, zones: Zones, *, confidence: float) -> dict[str, p
     hours = _to_pandas(week["hour_of_week"])
     week = week.append_column("weekday", pa.array(hours // 24)).append_column("hour", pa.array(hours % 24))
     # A location that the table of zones lacks has no borough.
-    codes = pa.array(zones.borough_codes, mask=zones.borough_codes == NULL_INTEGER)
+    codes = pa.array(zones.borough_codes, mask=zones.borough_codes < 0)
     borough = pa.array(zones.boroughs, pa.string()).take(codes)
     zone, payment = pa.array(zones.names, pa.string()), pa.array(PAYMENT_NAMES.values())
     table = partial(_table, confidence=confidence)

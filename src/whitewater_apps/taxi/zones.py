@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from whitewater.errors import InputError
 from whitewater.io.store import write_bytes
-from whitewater.tables.blocks import NULL_INTEGER
 
 LOCATIONS = 265
 COLUMNS = ("LocationID", "Borough", "Zone", "service_zone")
@@ -24,7 +23,7 @@ NOT_AVAILABLE = "N/A"
 class Zones:
     """Boroughs and names, indexed by LocationID; entry 0 and those that the table lacks are empty.
 
-    ``borough_codes`` int8 (266,): index into ``boroughs``, which are sorted, or -1 (`NULL_INTEGER`);
+    ``borough_codes`` int8 (266,): index into ``boroughs``, which are sorted, or -1 where there is none;
     ``names`` and ``service_zones`` (266,): text or None; ``duplicates``: rows that repeated another one.
     """
 
@@ -36,8 +35,9 @@ class Zones:
 
     def within(self, borough: str) -> npt.NDArray[np.bool_]:
         """Return which locations are in the borough, bool (266,)."""
-        code = self.boroughs.index(borough) if borough in self.boroughs else NULL_INTEGER
-        inside: npt.NDArray[np.bool_] = (self.borough_codes == code) & (self.borough_codes != NULL_INTEGER)
+        inside: npt.NDArray[np.bool_] = np.zeros(LOCATIONS + 1, np.bool_)
+        if borough in self.boroughs:
+            inside = self.borough_codes == self.boroughs.index(borough)
         return inside
 
 
@@ -70,7 +70,7 @@ def zones_csv(zones: Zones) -> str:
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow(COLUMNS)
-    for number in np.flatnonzero(zones.borough_codes != NULL_INTEGER):
+    for number in np.flatnonzero(zones.borough_codes >= 0):
         borough = zones.boroughs[zones.borough_codes[number]]
         rows.writerow((number, borough, zones.names[number], zones.service_zones[number]))
     return text.getvalue()
@@ -117,7 +117,7 @@ def _location(text: str, *, path: Path) -> int:
 
 def _zones(found: Mapping[int, Sequence[str]], *, duplicates: int) -> Zones:
     boroughs = tuple(sorted({zone[0] for zone in found.values()}))
-    codes = np.full(LOCATIONS + 1, NULL_INTEGER, np.int8)
+    codes = np.full(LOCATIONS + 1, -1, np.int8)
     codes[list(found)] = [boroughs.index(zone[0]) for zone in found.values()]
     names, service_zones = (
         tuple(found[number][column] if number in found else None for number in range(LOCATIONS + 1))

@@ -10,9 +10,9 @@ import pandas as pd
 import pyarrow as pa
 
 from whitewater.engines import Device, resolve
+from whitewater.features.columns.column import Block, Categories, Column, Numbers
 from whitewater.features.operator import Applying, Fitted, Fitting, Inputs, Operator, Statistic
 from whitewater.features.schema import Field
-from whitewater.tables.columns import Block, Categories, Column, Numbers
 
 CPU = resolve("cpu")
 MEMORY = 1 << 26

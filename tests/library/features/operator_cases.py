@@ -11,9 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from whitewater.engines import Device, resolve
+from whitewater.features.columns.column import Block, Categories, Column, Lists, Numbers, moved
 from whitewater.features.operator import Applying, Fitted, Fitting, Inputs, Operator, Statistic
 from whitewater.features.schema import Field
-from whitewater.tables.columns import Block, Categories, Column, Lists, Numbers, moved
 
 CPU = resolve("cpu")
 

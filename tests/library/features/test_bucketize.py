@@ -12,8 +12,8 @@ from sklearn.preprocessing import KBinsDiscretizer
 from tests.library.features.operator_cases import applied, applied_by_row, categories, fields_of, numbers, on_host
 from whitewater.engines import Device
 from whitewater.errors import ConfigError
+from whitewater.features.columns.column import Block, Numbers
 from whitewater.features.operators.arithmetic import Bucketize
-from whitewater.tables.columns import Block, Numbers
 
 BOUNDARIES = (0.0, 1.0, 10.0)
 VALUES = [-1.0, 0.0, 0.5, 1.0, None, 9.99, 10.0, 11.0, math.inf, -math.inf, math.nan, -0.0]

@@ -33,10 +33,10 @@ from tests.library.features.operator_cases import (
 from whitewater.engines import Device
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.features.categories.vocabulary import Vocabulary
+from whitewater.features.columns.column import Block, Categories
 from whitewater.features.operator import Applying, Inputs
 from whitewater.features.operators.categorify import Categorify
 from whitewater.features.schema import Field
-from whitewater.tables.columns import Block, Categories
 
 Value = str | int | None
 PADDING, NULL, OUT = 0, 1, 2

@@ -14,7 +14,7 @@ from tests.library.features.operator_cases import categories, numbers
 from whitewater.engines import Device
 from whitewater.features.categories.groups import combine, combine_one
 from whitewater.features.categories.values import as_categories
-from whitewater.tables.columns import Categories, Numbers
+from whitewater.features.columns.column import Categories, Numbers
 
 CPU = Device()
 TEXTS = st.none() | st.sampled_from(["", "\0", "a", "ab", "b", "a" * 300]) | st.text(max_size=5)

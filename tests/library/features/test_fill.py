@@ -22,11 +22,11 @@ from tests.library.features.operator_cases import (
 )
 from whitewater.engines import Device, resolve
 from whitewater.errors import ConfigError, InputError, IntegrityError
+from whitewater.features.columns.column import Block, Numbers
 from whitewater.features.operator import Applying, Fitting
 from whitewater.features.operators import fill
 from whitewater.features.operators.arithmetic import Clip, LogOp
 from whitewater.features.operators.fill import FillMedian, FillMissing, Median
-from whitewater.tables.columns import Block, Numbers
 
 CPU = resolve("cpu")
 FINITE = st.floats(-1e300, 1e300) | st.floats(1, 2)

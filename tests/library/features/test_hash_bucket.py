@@ -15,10 +15,10 @@ from tests.contract.strict_device import StrictDevice
 from tests.library.features.operator_cases import CPU, applied, applied_by_row, categories, lists, numbers, values_of
 from whitewater.engines import Device
 from whitewater.errors import ConfigError, InputError
+from whitewater.features.columns.column import Block, Categories
 from whitewater.features.operator import Applying
 from whitewater.features.operators.categorify import HashBucket
 from whitewater.features.schema import Field
-from whitewater.tables.columns import Block, Categories
 
 TEXTS = ["", "a", "b", "naïve", "日本", "x" * 70]
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from tests.library.features.operator_cases import CPU, applied, applied_by_row, categories, numbers, values_of
 from whitewater.errors import ConfigError, InputError
+from whitewater.features.columns.column import Categories
 from whitewater.features.operator import Applying
 from whitewater.features.operators.categorify import HashedCross
 from whitewater.features.schema import Field
-from whitewater.tables.columns import Categories
 
 PAIR = (("A", "B"),)
 WIDE = HashedCross(num_buckets=2**61)

@@ -19,7 +19,7 @@ from whitewater.engines import Device
 from whitewater.errors import ConfigError
 from whitewater.features.categories import hashing
 from whitewater.features.categories.values import as_categories
-from whitewater.tables.columns import Column, Lists, Numbers
+from whitewater.features.columns.column import Column, Lists, Numbers
 
 CPU = Device()
 SEEDS = st.sampled_from([0, 1, 42, 2**63, 2**64 - 1])

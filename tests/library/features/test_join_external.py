@@ -21,8 +21,8 @@ from tests.library.features.operator_cases import (
 )
 from whitewater.engines import Device
 from whitewater.errors import ConfigError, InputError, IntegrityError
+from whitewater.features.columns.column import Block
 from whitewater.features.operators.join import JoinExternal
-from whitewater.tables.columns import Block
 
 ITEMS = {
     "item": ["b", "a", "ä", "c"],

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from tests.library.features.operator_cases import applied, applied_by_row, categories, fields_of, numbers, on_host
 from whitewater.engines import Array, Device
 from whitewater.errors import ConfigError, InputError
+from whitewater.features.columns.column import Block, Numbers
 from whitewater.features.operators import arithmetic
 from whitewater.features.operators.arithmetic import LambdaOp, register, registered
-from whitewater.tables.columns import Block, Numbers
 
 
 @pytest.fixture(autouse=True)

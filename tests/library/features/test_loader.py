@@ -22,11 +22,11 @@ from hypothesis import strategies as st
 from whitewater.engines import memory, resolve
 from whitewater.errors import ConfigError, InputError, IntegrityError, ResourceError
 from whitewater.features import loader
+from whitewater.features.columns.arrow import column_of
+from whitewater.features.columns.parquet import write_columns
 from whitewater.features.feature_folder import FeatureFile, FeatureFolder, file_name, open_features, write_features
 from whitewater.features.loader import Batch, Batches
 from whitewater.features.schema import Field, Schema
-from whitewater.tables.arrow_columns import column_of
-from whitewater.tables.parquet.writing import write_columns
 
 CPU = resolve("cpu")
 IDS = {"cardinality": 1000}

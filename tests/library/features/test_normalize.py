@@ -22,8 +22,8 @@ from tests.library.features.operator_cases import (
 )
 from whitewater.engines import Device
 from whitewater.errors import ConfigError, InputError, IntegrityError
+from whitewater.features.columns.column import Block, Numbers
 from whitewater.features.operators.normalize import Normalize, NormalizeMinMax
-from whitewater.tables.columns import Block, Numbers
 
 SCALERS = [(Normalize(), StandardScaler()), (NormalizeMinMax(), MinMaxScaler())]
 Floats = npt.NDArray[np.float64]

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 from whitewater.errors import ConfigError
+from whitewater.features.columns.column import Block
 from whitewater.features.operator import Applying, Fitted, Inputs, Node, Operator, RowFunction, as_node
 from whitewater.features.operators import Categorify, FillMissing, LogOp, Normalize, Rename, TargetEncoding
 from whitewater.features.plan import Plan, bind
 from whitewater.features.schema import Field, Schema
-from whitewater.tables.columns import Block
 
 NUMBER, TEXT = pa.float64(), pa.string()
 COLUMNS = Schema(

@@ -4,6 +4,7 @@ import pytest
 
 from tests.library.features.operator_cases import applied, applied_by_row, categories, fields_of, lists, numbers
 from whitewater.errors import ConfigError
+from whitewater.features.columns.column import Block
 from whitewater.features.operator import Operator
 from whitewater.features.operators.tags import (
     AddMetadata,
@@ -13,7 +14,6 @@ from whitewater.features.operators.tags import (
     TagAsUserFeatures,
     TagAsUserID,
 )
-from whitewater.tables.columns import Block
 
 BLOCK: Block = {
     "n": numbers([1, None, 3], "int8"),

@@ -13,9 +13,9 @@ import pytest
 from tests.library.features.operator_cases import CPU, applied, categories, fields_of, rows_of
 from whitewater.errors import ResourceError
 from whitewater.features.categories.vocabulary import Vocabulary, restore_vocabulary
+from whitewater.features.columns.column import Block
 from whitewater.features.operator import Fitting, Inputs
 from whitewater.features.operators.categorify import Categorify
-from whitewater.tables.columns import Block
 
 LITTLE, PLENTY = 3000, 2**30
 

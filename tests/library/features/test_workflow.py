@@ -19,6 +19,7 @@ from tests.recsys_logs import clicks, features, write_log, write_parts
 from whitewater.engines import Device, memory, resolve
 from whitewater.errors import ConfigError, InputError, ResourceError
 from whitewater.features import dataset, fit
+from whitewater.features.columns.column import Block, Categories, Numbers
 from whitewater.features.config import Fit
 from whitewater.features.dataset import Dataset
 from whitewater.features.feature_folder import open_features
@@ -28,7 +29,6 @@ from whitewater.features.operators import Categorify, FillMedian, FillMissing, L
 from whitewater.features.schema import Field
 from whitewater.features.workflow import Workflow
 from whitewater.step import Run
-from whitewater.tables.columns import Block, Categories, Numbers
 
 ROWS = 600
 CLICKS = clicks(ROWS)

@@ -25,18 +25,18 @@ from whitewater.features.categories.byte_strings import ByteStrings
 from whitewater.features.categories.ids import category_type, is_list, scalar
 from whitewater.features.categories.kernels import HEAD_BYTES, write_parts
 from whitewater.features.categories.values import CategoryCounter, CategoryTable, as_categories
+from whitewater.features.columns.arrow import column_of
+from whitewater.features.columns.codes import count_codes, factorize
+from whitewater.features.columns.column import Categories
 from whitewater.features.frames import any_known, frame_of, is_integer, keys_of, look_up
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
-from whitewater.tables.arrow_columns import column_of
-from whitewater.tables.categories import count_codes, factorize
-from whitewater.tables.columns import Categories
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array
+    from whitewater.features.columns.column import Block
     from whitewater.features.frames import Frame, Series
     from whitewater.features.operator import Row
     from whitewater.features.schema import Field
-    from whitewater.tables.columns import Block
 
 Input = str | tuple[str, ...]
 NULL_GROUP = 0

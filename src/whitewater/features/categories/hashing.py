@@ -18,8 +18,8 @@ import xxhash
 from whitewater.engines.kernel import uint64
 from whitewater.features.categories.byte_strings import ByteStrings
 from whitewater.features.categories.values import as_integers
+from whitewater.features.columns.column import Categories, Column
 from whitewater.features.frames import Text
-from whitewater.tables.columns import Categories, Column
 from whitewater.tables.hashing import FACTOR_1, FACTOR_2, hash_int64, mixed
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from whitewater.errors import ConfigError, InputError
 from whitewater.features.categories.values import as_categories
+from whitewater.features.columns.column import Column, Lists, Numbers
 from whitewater.features.schema import Field
-from whitewater.tables.columns import Column, Lists, Numbers
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Device

@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from whitewater.errors import ConfigError, InputError, ResourceError
 from whitewater.features.categories.byte_strings import ByteStrings
 from whitewater.features.categories.kernels import find, place_slots
+from whitewater.features.columns.codes import factorize
+from whitewater.features.columns.column import Categories, Column, Lists, Numbers
 from whitewater.tables.arrow_arrays import to_numpy
-from whitewater.tables.categories import factorize
-from whitewater.tables.columns import Categories, Column, Lists, Numbers
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device

@@ -27,9 +27,9 @@ from pydantic import Field as Parameter
 
 from whitewater.errors import ConfigError, InputError
 from whitewater.features.categories.values import as_floats
+from whitewater.features.columns.column import Numbers
 from whitewater.features.operator import Fitted
 from whitewater.features.operators.by_column import ByNumber, OnFloats, holding, holding_dtype, plain_number
-from whitewater.tables.columns import Numbers
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device

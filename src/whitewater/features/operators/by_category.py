@@ -34,18 +34,18 @@ from whitewater.features.categories.groups import (
     table_of,
 )
 from whitewater.features.categories.hashing import hash_values
+from whitewater.features.columns.column import Numbers
 from whitewater.features.frames import column_of, keys_of, series_of
 from whitewater.features.operator import Fitted, FromCells, Operator, Statistic
 from whitewater.features.operators.by_column import number_fields
 from whitewater.features.schema import Field
 from whitewater.tables.arrow_arrays import to_arrow
-from whitewater.tables.columns import Numbers
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array
+    from whitewater.features.columns.column import Block
     from whitewater.features.frames import Frame, Series
     from whitewater.features.operator import Applying, Fitting, Inputs, Row, RowFunction, Value
-    from whitewater.tables.columns import Block
 
 logger = logging.getLogger(__name__)
 Integers = npt.NDArray[np.int64]

@@ -17,16 +17,16 @@ import pyarrow as pa
 
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.features.categories.values import as_floats
+from whitewater.features.columns.column import Numbers
 from whitewater.features.frames import column_of, series_of
 from whitewater.features.operator import Applying, Fitted, Operator, Row, RowFunction
-from whitewater.tables.columns import Numbers
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device
+    from whitewater.features.columns.column import Block, Column
     from whitewater.features.frames import Frame, Series
     from whitewater.features.operator import Inputs
     from whitewater.features.schema import Field
-    from whitewater.tables.columns import Block, Column
 
 
 class ByColumn(Operator):

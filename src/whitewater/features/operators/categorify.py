@@ -45,14 +45,14 @@ from whitewater.features.categories.vocabulary import (
     VocabularyFacts,
     restore_vocabulary,
 )
+from whitewater.features.columns.codes import count_codes
+from whitewater.features.columns.column import Block, Column, Lists, Numbers
 from whitewater.features.frames import any_known, column_of, keys_of, series_of, table_of
 from whitewater.features.operator import Fitting, FromCells, Operator, Statistic
 from whitewater.features.operators.by_category import CategoryStatistic, Gathering
 from whitewater.features.operators.by_column import ByColumn, column_names
 from whitewater.features.schema import Field
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
-from whitewater.tables.categories import count_codes
-from whitewater.tables.columns import Block, Column, Lists, Numbers
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device

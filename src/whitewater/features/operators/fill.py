@@ -24,6 +24,7 @@ from pydantic import FiniteFloat
 
 from whitewater.errors import InputError, IntegrityError
 from whitewater.features.categories.values import as_floats
+from whitewater.features.columns.column import Numbers
 from whitewater.features.operator import Applying, Fitted, Fitting, Row, RowFunction, Statistic
 from whitewater.features.operators.by_column import (
     OnArrays,
@@ -35,12 +36,11 @@ from whitewater.features.operators.by_column import (
     plain_number,
 )
 from whitewater.features.schema import Field
-from whitewater.tables.columns import Numbers
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device
+    from whitewater.features.columns.column import Block
     from whitewater.features.operator import Inputs
-    from whitewater.tables.columns import Block
 
 RUNS = 2**14
 """Of one part at most, 16 bytes each; four at least, or no pass would be closer than the one before."""

@@ -22,6 +22,9 @@ from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.features.categories.groups import Grouped, Grouping, GroupTable, columns_of, read_numbers
 from whitewater.features.categories.ids import category_type
 from whitewater.features.categories.values import as_floats
+from whitewater.features.columns.arrow import column_of
+from whitewater.features.columns.codes import count_codes
+from whitewater.features.columns.column import Categories, Column, Numbers, moved
 from whitewater.features.frames import HALF, LOWER, frame_of, halves
 from whitewater.features.operator import Applying, Fitted, Fitting, Operator, Row, RowFunction, Statistic
 from whitewater.features.operators.by_category import ByCategory, GatheringOfRows, LearntByCategory, spread
@@ -29,15 +32,12 @@ from whitewater.features.operators.by_column import column_names, is_number
 from whitewater.features.operators.moments import Moments, grouped_moments
 from whitewater.features.schema import Field, plain, type_named
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
-from whitewater.tables.arrow_columns import column_of
-from whitewater.tables.categories import count_codes
-from whitewater.tables.columns import Categories, Column, Numbers, moved
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device
+    from whitewater.features.columns.column import Block
     from whitewater.features.frames import Frame, Series
     from whitewater.features.operator import Inputs, Value
-    from whitewater.tables.columns import Block
 
 Stat = Literal["count", "sum", "mean", "std", "var", "min", "max"]
 ROWS = "rows"

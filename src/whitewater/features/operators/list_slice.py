@@ -11,14 +11,14 @@ from pydantic import Field as Parameter
 from pydantic import FiniteFloat, model_validator
 
 from whitewater.errors import ConfigError, InputError
+from whitewater.features.columns.column import Lists, Numbers, taken
 from whitewater.features.operator import Fitted
 from whitewater.features.operators.by_column import ByColumn, holding, holding_dtype, is_number, plain_number
-from whitewater.tables.columns import Lists, Numbers, taken
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device
+    from whitewater.features.columns.column import Column
     from whitewater.features.schema import Field
-    from whitewater.tables.columns import Column
 
 
 class ListSlice(ByColumn):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from whitewater.tables.categories import count_codes, sum_by_code
+from whitewater.features.columns.codes import count_codes, sum_by_code
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from whitewater.engines.device import Array, Device
+    from whitewater.features.columns.column import Block
     from whitewater.features.operator import Inputs
     from whitewater.features.schema import Field
-    from whitewater.tables.columns import Block
 
 
 @dataclass(frozen=True)

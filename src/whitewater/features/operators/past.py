@@ -20,17 +20,17 @@ from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.features.categories.groups import Grouped, Grouping, read_numbers
 from whitewater.features.categories.kernels import add_up_runs
 from whitewater.features.categories.values import as_floats
+from whitewater.features.columns.codes import count_codes, sum_by_code
+from whitewater.features.columns.column import Numbers
 from whitewater.features.frames import halves, whole
 from whitewater.features.operators.by_category import ByCategory, GatheringOfRows, LearntByCategory, spread
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
-from whitewater.tables.categories import count_codes, sum_by_code
-from whitewater.tables.columns import Numbers
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device
+    from whitewater.features.columns.column import Block
     from whitewater.features.operator import Applying, Inputs, Row, Value
     from whitewater.features.schema import Field
-    from whitewater.tables.columns import Block
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

@@ -14,10 +14,10 @@ from whitewater.features.operators.by_column import ByColumn, column_names
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Device
+    from whitewater.features.columns.column import Column
     from whitewater.features.frames import Frame, Series
     from whitewater.features.operator import Applying, Fitted, Inputs, RowFunction
     from whitewater.features.schema import Field
-    from whitewater.tables.columns import Column
 
 
 class _Unchanged(ByColumn):

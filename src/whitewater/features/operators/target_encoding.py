@@ -15,15 +15,15 @@ from whitewater.errors import ConfigError, InputError
 from whitewater.features.categories.groups import Grouped, Grouping, columns_of, read_numbers
 from whitewater.features.categories.hashing import row_hash
 from whitewater.features.categories.values import as_floats
+from whitewater.features.columns.codes import count_codes, sum_by_code
 from whitewater.features.frames import halves, whole
 from whitewater.features.operators.by_category import ByCategory, GatheringOfRows, LearntByCategory, spread
 from whitewater.tables.arrow_arrays import to_numpy
-from whitewater.tables.categories import count_codes, sum_by_code
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device
+    from whitewater.features.columns.column import Block
     from whitewater.features.operator import Applying, Row, Value
-    from whitewater.tables.columns import Block
 
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]

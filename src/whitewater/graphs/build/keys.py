@@ -18,7 +18,7 @@ import numpy as np
 
 from whitewater.engines import Array
 from whitewater.errors import IntegrityError
-from whitewater.tables.arrow_kinds import empty
+from whitewater.tables.arrow_arrays import empty
 
 Rule = Literal["drop", "sum", "maximum"]
 # Bits of a code, and the codes that there are.

@@ -33,7 +33,7 @@ from whitewater.graphs.build.keys import (
     outside_span,
     room,
 )
-from whitewater.tables.arrow_kinds import empty
+from whitewater.tables.arrow_arrays import empty
 
 _RULES = {"drop": 0, "sum": 1, "maximum": 2}
 _UINT64, _FLOAT64 = np.dtype(np.uint64), np.dtype(np.float64)
@@ -166,7 +166,8 @@ def _keyed(keys: Array, weights: Array, filled: int) -> KeyedEdges:
 
 
 def _or_none(weights: Array | None) -> Array:
-    return np.empty(0) if weights is None else weights
+    # Read-only like those of a file, so that kernels are compiled once.
+    return np.frombuffer(b"") if weights is None else weights
 
 
 def _shift_of(slots: Array) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -11,15 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from whitewater.errors import IntegrityError
+from whitewater.graphs.build.edge_blocks import edge_blocks
 from whitewater.graphs.build.keys import CodeNumbers, EncodedEdges, KeyedEdges, MergedEdges, Rule
 from whitewater.graphs.build.merge import bucket_edges, edge_encoder, merge_edges, recode_edges
-from whitewater.tables.parquet.blocks import row_group_blocks
 
 if TYPE_CHECKING:
     from whitewater.engines import Array, Device
     from whitewater.graphs.build.plan import Buckets, EdgePlan
     from whitewater.io.folder import RowGroup
-    from whitewater.tables.blocks import Block, Kind
 
 
 # An array of the host that waits for a later task, or a file of it where memory is too small.
@@ -109,28 +109,20 @@ def _encoded(groups: Sequence[RowGroup], plan: EdgePlan, device: Device) -> Iter
     left = sum(group.rows for group in groups)
     room = 0
     encoder = None
-    for block in _blocks(groups, plan, device):
-        rows = len(block["source"])
+    most = min(device.slice_rows, plan.piece_rows)
+    blocks = (edge_blocks(group, device, weighted=plan.weighted, rows=most) for group in groups)
+    for source, target, weight in chain.from_iterable(blocks):
+        rows = len(source)
         if encoder is None or rows > room:
             if encoder is not None:
                 yield encoder.result()
             room = min(left, plan.piece_rows)
             encoder = edge_encoder(plan.span, device, symmetric=plan.symmetric, weighted=plan.weighted, rows=room)
-        encoder.add(block["source"], block["target"], block.get("weight"))
+        encoder.add(source, target, weight)
         room -= rows
         left -= rows
     if encoder is not None:
         yield encoder.result()
-
-
-def _blocks(groups: Sequence[RowGroup], plan: EdgePlan, device: Device) -> Iterator[Block]:
-    columns: dict[str, Kind] = {"source": "id", "target": "id"}
-    if plan.weighted:
-        columns["weight"] = "float64"
-    rows = min(device.slice_rows, plan.piece_rows)
-    for group in groups:
-        for block in row_group_blocks(device, group.path, group.number, columns, block_rows=rows):
-            yield cast("Block", block)
 
 
 def _words(encoded: EncodedEdges, stem: Path | None, device: Device) -> Words:

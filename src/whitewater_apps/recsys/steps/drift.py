@@ -18,13 +18,13 @@ import pyarrow as pa
 
 from whitewater.features.categories.groups import enlarge
 from whitewater.features.categories.values import CategoryCounter, as_floats
+from whitewater.features.columns.codes import count_codes
+from whitewater.features.columns.parquet import read_columns
 from whitewater.features.log_folder import Log, open_log
 from whitewater.io.store import write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater.tables.arrow_arrays import to_arrow
-from whitewater.tables.categories import count_codes
-from whitewater.tables.parquet.columns import read_columns
 from whitewater_apps.recsys.config import Drift
 from whitewater_apps.recsys.drift_bins import (
     SAMPLE,
@@ -39,7 +39,7 @@ from whitewater_apps.recsys.drift_report import DayCounts, drift_report
 if TYPE_CHECKING:
     from whitewater.engines import Device
     from whitewater.engines.workers import Workers
-    from whitewater.tables.columns import Column
+    from whitewater.features.columns.column import Column
     from whitewater_apps.recsys.drift_measures import Counts
 
 logger = logging.getLogger(__name__)

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from whitewater.errors import InputError
-from whitewater.tables.arrow_columns import column_of
-from whitewater.tables.columns import Column
-from whitewater.tables.parquet.chunk import described
-from whitewater.tables.parquet.column_chunk import read_chunk
-from whitewater.tables.parquet.opening import faults_of, opened, position_of
+from whitewater.features.columns.arrow import column_of
+from whitewater.features.columns.chunk import described
+from whitewater.features.columns.column import Column
+from whitewater.features.columns.column_chunk import read_chunk
+from whitewater.features.columns.opening import faults_of, opened, position_of
 
 # The last bytes of a file: the length of its footer, and four letters.
 _END = b"\0\0\0\0PAR1"
@@ -24,7 +24,7 @@ _END = b"\0\0\0\0PAR1"
 def read_columns(
     path: Path, row_group: int, names: Sequence[str], *, start: int = 0, rows: int | None = None
 ) -> dict[str, Column]:
-    """Read columns of one row group; see `whitewater.tables.parquet.columns.read_columns`."""
+    """Read columns of one row group; see `whitewater.features.columns.parquet.read_columns`."""
     columns: dict[str, Column] = {}
     with _opened(path) as data:
         footer, schema = _footer(path, data)
@@ -34,7 +34,7 @@ def read_columns(
             with faults_of(path, row_group, name):
                 position = position_of(schema, name)
                 chunk = described(footer, row_group, position, schema.field(position))
-                if chunk is None or pa.types.is_timestamp(chunk.type):
+                if chunk is None:
                     columns[name] = _read_by_arrow(path, row_group, name, wanted)
                 else:
                     columns[name] = read_chunk(data, chunk, wanted)

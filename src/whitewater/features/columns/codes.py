@@ -9,8 +9,8 @@ import numpy as np
 from whitewater.engines import Array
 from whitewater.engines.kernel import int64, kernel, uint64
 from whitewater.errors import IntegrityError
+from whitewater.features.columns.column import Categories
 from whitewater.tables.arrow_arrays import to_arrow
-from whitewater.tables.columns import Categories
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Device

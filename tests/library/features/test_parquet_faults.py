@@ -1,8 +1,7 @@
-"""A Parquet file that is cut, spoilt or lacks a column is refused by name, read as blocks and as columns alike."""
+"""A Parquet file that is cut, spoilt or lacks a column is refused by name."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,27 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.library.tables import test_columns, test_parquet
-from tests.library.tables.test_parquet import FROM_A_FIXTURE
+from tests.library.features.test_columns import FROM_A_FIXTURE, values_of
 from whitewater.engines import Device
 from whitewater.errors import InputError
-from whitewater.tables.blocks import Kind
-from whitewater.tables.parquet.columns import read_columns
-
-KINDS: dict[str, Kind] = {"n": "int16", "f": "float64", "t": "timestamp", "s": "text"}
-Read = Callable[..., dict[str, list[Any]]]
+from whitewater.features.columns.parquet import read_columns
 
 
-def as_blocks(path: Path, *names: str) -> dict[str, list[Any]]:
-    return test_parquet.read(path, dict.fromkeys(names, "int8") or KINDS, block_rows=77)
-
-
-def as_columns(path: Path, *names: str) -> dict[str, list[Any]]:
+def read(path: Path, *names: str) -> dict[str, list[Any]]:
     found = read_columns(Device(), path, 0, names or ("n", "f", "s"))
-    return {name: test_columns.values_of(column) for name, column in found.items()}
-
-
-READERS = pytest.mark.parametrize("read", [as_blocks, as_columns])
+    return {name: values_of(column) for name, column in found.items()}
 
 
 def written(path: Path, **options: Any) -> bytes:
@@ -45,7 +32,6 @@ def written(path: Path, **options: Any) -> bytes:
         {
             "n": pa.array(random.integers(0, 50, 200), mask=nulls),
             "f": random.integers(0, 100, 200) / 4,
-            "t": pa.array(random.integers(0, 10**15, 200), pa.timestamp("us")),
             "s": pa.array(random.choice(["a", "bb", "ccc"], 200), mask=nulls),
         }
     )
@@ -53,11 +39,10 @@ def written(path: Path, **options: Any) -> bytes:
     return path.read_bytes()
 
 
-@READERS
 @settings(max_examples=60, deadline=None, suppress_health_check=FROM_A_FIXTURE)
 @given(data=st.data(), version=st.sampled_from(["1.0", "2.0"]), codec=st.sampled_from(["none", "snappy", "zstd"]))
 def test_a_spoilt_byte_is_found_by_the_checksum_or_changes_nothing(
-    tmp_path: Path, read: Read, data: st.DataObject, version: str, codec: str
+    tmp_path: Path, data: st.DataObject, version: str, codec: str
 ) -> None:
     path = tmp_path / "file"
     whole = written(path, data_page_version=version, compression=codec, write_page_checksum=True)
@@ -73,11 +58,10 @@ def test_a_spoilt_byte_is_found_by_the_checksum_or_changes_nothing(
         assert found == expected
 
 
-@READERS
 @settings(max_examples=60, deadline=None, suppress_health_check=FROM_A_FIXTURE)
 @given(data=st.data(), version=st.sampled_from(["1.0", "2.0"]), dictionary=st.booleans())
 def test_spoilt_bytes_without_checksum_never_do_worse_than_other_values(
-    tmp_path: Path, read: Read, data: st.DataObject, version: str, dictionary: bool
+    tmp_path: Path, data: st.DataObject, version: str, dictionary: bool
 ) -> None:
     path = tmp_path / "file"
     spoilt = bytearray(written(path, data_page_version=version, compression="none", use_dictionary=dictionary))
@@ -89,17 +73,15 @@ def test_spoilt_bytes_without_checksum_never_do_worse_than_other_values(
         assert {len(column) for column in read(path).values()} == {200}
 
 
-@READERS
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.9, 0.999])
-def test_a_cut_off_file_is_refused(tmp_path: Path, read: Read, share: float) -> None:
+def test_a_cut_off_file_is_refused(tmp_path: Path, share: float) -> None:
     whole = written(tmp_path / "log.parquet")
     (tmp_path / "log.parquet").write_bytes(whole[: int(share * len(whole))])
     with pytest.raises(InputError, match=r"log\.parquet is not a whole Parquet file"):
         read(tmp_path / "log.parquet")
 
 
-@READERS
-def test_missing_and_repeated_columns_and_files_are_named(tmp_path: Path, read: Read) -> None:
+def test_missing_and_repeated_columns_and_files_are_named(tmp_path: Path) -> None:
     twice = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["tip", "tip"])
     pq.write_table(twice, tmp_path / "file")
     with pytest.raises(InputError, match="'tip' is there more than once"):

@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 
 from whitewater.engines import Array
-from whitewater.tables.arrow_kinds import empty
-from whitewater.tables.columns import Categories, Numbers
-from whitewater.tables.parquet import pages as parquet_pages
-from whitewater.tables.parquet.chunk import PHYSICAL, Chunk, ChunkError, Page, pages_of, texts_of, unsigned
-from whitewater.tables.parquet.pages import DATA, DATA_V2, DICTIONARY
+from whitewater.features.columns import pages as parquet_pages
+from whitewater.features.columns.chunk import PHYSICAL, Chunk, ChunkError, Page, pages_of, texts_of, unsigned
+from whitewater.features.columns.column import Categories, Numbers
+from whitewater.features.columns.pages import DATA, DATA_V2, DICTIONARY
+from whitewater.tables.arrow_arrays import empty
 
 # The code of a null, -1, as kernels see it.
 _NULL_CODE = 2**32 - 1

@@ -18,14 +18,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.library.tables.test_parquet import layouts
 from whitewater.engines import Device
 from whitewater.errors import InputError
-from whitewater.tables.arrow_columns import column_of
-from whitewater.tables.columns import Categories, Column, Lists, Numbers
-from whitewater.tables.parquet import columns_cpu
-from whitewater.tables.parquet.columns import read_columns
-from whitewater.tables.parquet.writing import write_columns
+from whitewater.features.columns import parquet_cpu
+from whitewater.features.columns.arrow import column_of
+from whitewater.features.columns.column import Categories, Column, Lists, Numbers
+from whitewater.features.columns.parquet import read_columns, write_columns
 
 CPU = Device()
 SOURCES = Path(__file__).parents[3] / "src"
@@ -81,6 +79,21 @@ USUAL = [type_ for type_ in VALUES if not pa.types.is_list(type_) and not pa.typ
 USUAL.remove(pa.bool_())
 
 
+@st.composite
+def layouts(draw: st.DrawFn) -> dict[str, Any]:
+    """Draw how a writer lays a file out: dictionaries that overflow, pages of few rows, both versions, codecs."""
+    return {
+        "use_dictionary": draw(st.booleans()),
+        "dictionary_pagesize_limit": draw(st.sampled_from([64, 2**20])),
+        "data_page_version": draw(st.sampled_from(["1.0", "2.0"])),
+        "max_rows_per_page": draw(st.sampled_from([3, 70, 20_000])),
+        "data_page_size": draw(st.sampled_from([64, 2**20])),
+        "write_batch_size": draw(st.sampled_from([1, 50, 1024])),
+        "compression": draw(st.sampled_from(["none", "snappy", "zstd", "gzip", "brotli"])),
+        "write_page_checksum": draw(st.booleans()),
+    }
+
+
 @settings(max_examples=150, deadline=None, suppress_health_check=FROM_A_FIXTURE)
 @given(data=st.data(), type_=st.sampled_from(list(VALUES)), layout=layouts(), required=st.booleans())
 def test_every_layout_is_read_as_what_was_written(
@@ -102,7 +115,7 @@ def test_every_layout_is_read_as_what_was_written(
 def test_what_writers_usually_make_is_not_left_to_pyarrow(
     tmp_path: Path, type_: pa.DataType, use_dictionary: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(columns_cpu, "_read_by_arrow", pytest.fail)
+    monkeypatch.setattr(parquet_cpu, "_read_by_arrow", pytest.fail)
     pq.write_table(pa.table({"c": pa.array([None, None], type_)}), tmp_path / "file", use_dictionary=use_dictionary)
     assert values_of(read_columns(CPU, tmp_path / "file", 0, ["c"])["c"]) == [None, None]
 
@@ -249,9 +262,9 @@ def test_pandas_which_takes_a_quarter_of_a_second_is_not_imported(tmp_path: Path
         from pathlib import Path
         import pyarrow.parquet as pq
         from whitewater.engines import Device
-        from whitewater.tables.categories import count_codes
-        from whitewater.tables.parquet.columns import read_columns
-        from whitewater.tables.parquet.writing import write_columns
+        from whitewater.features.columns.codes import count_codes
+        from whitewater.features.columns.parquet import read_columns
+        from whitewater.features.columns.parquet import write_columns
         from whitewater.features.categories import groups, hashing
         from whitewater.features.categories import values as categories
         from whitewater.features.schema import Field, Schema

@@ -9,10 +9,10 @@ import cudf
 import cupy
 import pyarrow as pa
 
-from whitewater.tables.arrow_columns import is_text
-from whitewater.tables.columns import Categories, Column, Lists, Numbers, moved, taken
-from whitewater.tables.parquet import columns_cpu
-from whitewater.tables.parquet.opening import UNPARTITIONED, faults_of, index_columns, opened, position_of
+from whitewater.features.columns import parquet_cpu
+from whitewater.features.columns.arrow import is_text
+from whitewater.features.columns.column import Categories, Column, Lists, Numbers, moved, taken
+from whitewater.features.columns.opening import UNPARTITIONED, faults_of, index_columns, opened, position_of
 
 _CUDF_FLOATS = (pa.float32(), pa.float64())
 
@@ -35,10 +35,10 @@ def read_columns(
             columns = {name: _part(_of_series(frame[name], type_), start, rows) for name, type_ in direct.items()}
     except RuntimeError:
         # libcudf has one error for everything. The host's reader names the column, if it is the file that is at fault.
-        columns_cpu.read_columns(path, row_group, names)
+        parquet_cpu.read_columns(path, row_group, names)
         raise
     others = [name for name in names if name not in direct]
-    for name, column in columns_cpu.read_columns(path, row_group, others, start=start, rows=rows).items():
+    for name, column in parquet_cpu.read_columns(path, row_group, others, start=start, rows=rows).items():
         columns[name] = moved(column, cupy.asarray)
     return {name: columns[name] for name in names}
 

@@ -17,8 +17,8 @@ from whitewater.features.categories import byte_strings
 from whitewater.features.categories import values as categories
 from whitewater.features.categories.byte_strings import ByteStrings
 from whitewater.features.categories.values import CategoryCounter, CategoryTable, order_by_frequency
-from whitewater.tables.categories import count_codes, factorize, sum_by_code
-from whitewater.tables.columns import Categories, Column, Lists, Numbers
+from whitewater.features.columns.codes import count_codes, factorize, sum_by_code
+from whitewater.features.columns.column import Categories, Column, Lists, Numbers
 
 CPU = Device()
 WORDS = st.sampled_from(["", "\0", "a", "a\0", "a\0\0\0\0\0\0\0\0b", "naïve", "68fd1e64", "68fd1e65", "x" * 300])

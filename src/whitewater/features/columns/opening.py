@@ -48,8 +48,3 @@ def position_of(schema: pa.Schema, name: str) -> int:
         problem = "is there more than once" if name in names else "is not there"
         raise ValueError(f"{problem}; the columns are {', '.join(names)}")
     return int(names.index(name))
-
-
-def rows_on_disk(data_set: Path) -> int:
-    """Count the rows of a data set by the footers of its files."""
-    return sum(pq.read_metadata(path).num_rows for path in data_set.rglob("*.parquet"))

@@ -1,1 +1,0 @@
-"""Parquet files, read and written on either device."""
