@@ -14,6 +14,8 @@ UPGRADE ?=
 APP ?=
 CONFIG ?=
 NAME ?=
+# Of `make docs`: where the site goes.
+SITE ?= site
 # Of `make gpu-proof`: names of pieces, or patterns such as 'published-*'; empty: all.
 PIECE ?=
 # The interpreter that the environments are made from: the first on the PATH that is new enough, or PYTHON=/path/to/python.
@@ -37,7 +39,7 @@ PYTEST := python -m pytest --numprocesses auto --dist worksteal
 # Certificates of the machine, which a company's proxy may have added to, rather than those that uv brings.
 export UV_SYSTEM_CERTS ?= 1
 
-.PHONY: help run test test-slow test-newer test-image test-conda docs lint bench bench-guard gpu-proof clean clean-downloads lock test-contract-rapids
+.PHONY: help run test test-slow test-newer test-image test-conda docs notebooks lint bench bench-guard gpu-proof clean clean-downloads lock test-contract-rapids
 
 help: ## List the targets
 	@grep --extended-regexp '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | while IFS=$$'\t' read -r target text; do \
@@ -55,7 +57,7 @@ run: $(ENVIRONMENT) ## Run all applications on small generated data, or yours: m
 test: lint ## Lint, then the tests, but for the slow ones
 	$(DEV) $(PYTEST) -m "not slow"
 
-test-slow: .venv/.dev .venv/.slurm ## The slow tests: notebooks, kills, clusters, one fault after another; CI runs them too
+test-slow: .venv/.dev .venv/.slurm .venv/.docs ## The slow tests: notebooks, kills, clusters, one fault after another; CI runs them too
 	$(DEV) $(PYTEST) -m slow
 
 # The locks hold two sets of packages: zarr, SciPy, XGBoost and others dropped Python 3.11.
@@ -76,8 +78,13 @@ test-conda: .venv/.dev ## Solve the conda environments and run taxi in its own (
 		CONDA_OVERRIDE_CUDA=13.0 conda env create --dry-run --name solved --file "$$file"; done; \
 	$(DEV) snakemake --cores "$(CORES)" --sdm conda -- taxi
 
-docs: .venv/.dev ## Check what documents name: links, commands, settings
+docs: .venv/.dev .venv/.docs ## Build the documentation site into site/, and check what documents name: links, commands, settings
 	$(DEV) python -m pytest tests/workflows/test_documents.py
+	@$(DEV) NO_MKDOCS_2_WARNING=1 mkdocs build --site-dir "$(SITE)"
+	@echo "The site: $(SITE)/index.html"
+
+notebooks: .venv/.docs ## Open the tutorials in JupyterLab
+	$(DEV) jupyter lab notebooks
 
 lint: .venv/.dev ## Check style, types and workflows
 	$(DEV) ruff check
@@ -108,7 +115,7 @@ lock: .venv/.uv ## Write the lock and conda files in envs/: make lock [UPGRADE=1
 test-contract-rapids: .venv-rapids/.gpu .venv-rapids/.dev ## Check the GPU code against RAPIDS itself (5.8 GB; needs no GPU)
 	$(call in,.venv-rapids) python -m pytest tests/contract -m "rapids or not rapids"
 
-# One stamp an environment's lock: a newer lock installs what it changed. The dev, bench and gpu locks hold all of the cpu lock.
+# One stamp an environment's lock: a newer lock installs what it changed. The dev, bench, docs and gpu locks hold all of the cpu lock.
 # The checkout itself is installed as editable, by its pyproject.toml.
 .PRECIOUS: %/.uv
 %/.uv: envs/bootstrap.lock
@@ -133,6 +140,8 @@ endef
 	@# XGBoost without a GPU, of the lock for development, has the same files as that with one: they are put back.
 	@[ ! -e $*/.gpu ] || $*/bin/uv pip install --quiet --python $*/bin/python --require-hashes \
 		--reinstall-package xgboost --requirement envs/gpu.lock
+%/.docs: envs/docs.lock pyproject.toml %/.uv
+	$(install)
 %/.bench: envs/bench.lock pyproject.toml %/.uv
 	$(install)
 # Apart from the others, because Snakemake imports each plugin whenever it starts, and this one imports pandas.

@@ -1,4 +1,4 @@
-"""Write the tables of README.md from the recorded reports: ``python -m benchmarks.readme``; ``--check`` only compares.
+"""Write the tables of benchmarks/README.md: ``python -m benchmarks.readme``; ``--check`` only compares.
 
 A table stands between two lines, ``<!-- benchmarks:NAME -->`` and ``<!-- /benchmarks:NAME -->``. Recorded are the files
 of `benchmarks/results`: ``published-cpu.json`` and ``published-gpu.json`` are results of the published tables, and the
@@ -26,7 +26,7 @@ from whitewater.figures import style
 from whitewater.io.store import write_bytes
 from whitewater.log import logged
 
-README = Path("README.md")
+README = Path("benchmarks/README.md")
 RECORDED = Path("benchmarks/results")
 # Of these a user waits for an epoch, not for the process; the reports count both.
 _EPOCHS = "recsys-load"
@@ -157,7 +157,7 @@ def _markdown(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the tables, or say where README.md differs from them."""
+    """Write the tables, or say where the page differs from them."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.readme", description=__doc__, allow_abbrev=False)
     parser.add_argument("--check", action="store_true", help="write nothing; status 1 where a table differs")
     given: Any = parser.parse_args(arguments)
@@ -165,9 +165,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         found = README.read_text()
         wanted = updated(found, tables())
         if given.check and found != wanted:
-            lines = difflib.unified_diff(found.splitlines(), wanted.splitlines(), "README.md", "recorded", lineterm="")
+            lines = difflib.unified_diff(found.splitlines(), wanted.splitlines(), str(README), "recorded", lineterm="")
             print("\n".join(lines))
-            raise MeasurementError("README.md is not what the recorded files say: run `python -m benchmarks.readme`.")
+            raise MeasurementError(f"{README} is not what the recorded files say: run `python -m benchmarks.readme`.")
         if not given.check:
             write_bytes(README, wanted.encode())
     return 0

@@ -20,7 +20,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 FOLDER = Path(__file__).resolve().parent
-LOCKS = ("bootstrap", "cpu", "dev", "bench", "gpu")
+LOCKS = ("bootstrap", "cpu", "dev", "bench", "docs", "gpu")
 # What its packages need is in each of the others, beside which it is installed.
 BESIDE = "slurm"
 PYTHON = "3.11"  # the oldest supported; the locks are universal and carry markers for the newer ones

@@ -1,4 +1,4 @@
-"""The tables of README.md say what the recorded files say."""
+"""The tables of benchmarks/README.md say what the recorded files say."""
 
 from pathlib import Path
 

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.guarantees.running import TINY, Clone, make_clone
+from tests.guarantees.running import TINY, make_clone
 
 ROOT = Path(__file__).parents[2]
 GITHUB = ROOT / ".github/workflows/ci.yml"
+PAGES = ROOT / ".github/workflows/pages.yml"
 GITLAB = ROOT / ".gitlab-ci.yml"
 CLASSIFIERS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["classifiers"]
 # YAML 1.1 takes the key `on` for a truth value; no other key of the file is one.
@@ -53,8 +54,12 @@ COMMANDS = sorted({command for command, _ in [*github_commands(), *gitlab_comman
 
 @pytest.mark.parametrize(
     "arguments",
-    [("vendor.github-workflows", GITHUB), ("vendor.gitlab-ci", "--data-transform", "gitlab-ci", GITLAB)],
-    ids=["GitHub", "GitLab"],
+    [
+        ("vendor.github-workflows", GITHUB),
+        ("vendor.github-workflows", PAGES),
+        ("vendor.gitlab-ci", "--data-transform", "gitlab-ci", GITLAB),
+    ],
+    ids=["GitHub", "GitHub Pages", "GitLab"],
 )
 def test_the_file_is_valid(arguments: tuple[str | Path, ...]) -> None:
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", *map(str, arguments)]
@@ -75,14 +80,28 @@ def test_the_tests_run_on_every_python_that_is_declared() -> None:
     assert {python for command, python in github_commands() if command == "make test"} == declared
 
 
-def test_actions_are_pinned_by_hash_and_may_only_read() -> None:
-    uses = re.findall(r"uses: (.*)", GITHUB.read_text())
+@pytest.mark.parametrize("file", [GITHUB, PAGES], ids=lambda file: file.name)
+def test_actions_are_pinned_by_hash_and_may_only_read(file: Path) -> None:
+    uses = re.findall(r"uses: (.*)", file.read_text())
     assert uses
     for line in uses:
         assert re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", line), line
-    assert WORKFLOW["permissions"] == {"contents": "read"}
-    assert "permissions" not in JOB
-    assert JOB["steps"][0]["with"] == {"persist-credentials": False}
+    workflow = yaml.safe_load(file.read_text())
+    assert workflow["permissions"] == {"contents": "read"}
+    first, *others = workflow["jobs"].values()
+    assert "permissions" not in first
+    assert first["steps"][0]["with"] == {"persist-credentials": False}
+    # What publishes the site runs no code of ours.
+    assert [(job["permissions"], len(job["steps"])) for job in others] in (
+        [], [({"pages": "write", "id-token": "write"}, 1)],
+    )  # fmt: skip
+
+
+def test_the_site_that_is_published_is_that_of_make_docs() -> None:
+    build = yaml.safe_load(PAGES.read_text())["jobs"]["build"]["steps"]
+    assert [step["run"] for step in build if "run" in step] == ["make docs"]
+    (made,) = [step["with"]["path"] for step in build if "upload-pages-artifact" in step.get("uses", "")]
+    assert f"/{made}/" in (ROOT / ".gitignore").read_text().splitlines()
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -107,13 +126,6 @@ def test_make_run_runs(tmp_path: Path) -> None:
     running = clone.start("make", "-o", ".venv/.cpu", "run")
     assert running.process.wait(1500) == 0, running.terminal.read_text()
     assert (clone / "results/report.html").exists()
-
-
-@pytest.mark.slow
-def test_make_docs_runs(tmp_path: Path) -> None:
-    assert "make docs" in COMMANDS
-    ended = Clone(tmp_path).start("make", "--directory", str(ROOT), "-o", ".venv/.dev", "docs").ended()
-    assert ended.status == 0, ended.terminal
 
 
 @pytest.mark.slow

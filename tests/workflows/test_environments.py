@@ -14,7 +14,7 @@ from packaging.version import Version
 
 ROOT = Path(__file__).parents[2]
 ENVS = ROOT / "envs"
-LOCKS = ("bootstrap", "cpu", "dev", "bench", "gpu")
+LOCKS = ("bootstrap", "cpu", "dev", "bench", "docs", "gpu")
 CONDA = sorted(file.stem for file in ENVS.glob("*.yaml"))
 with (ENVS / "channels.csv").open() as _file:
     PUBLISHED = {row["package"]: row for row in csv.DictReader(_file)}
@@ -117,7 +117,7 @@ def test_lock_satisfies_what_was_asked_for(lock: str) -> None:
             assert requirement.specifier.contains(pin.removeprefix("==")), f"{requirement} is locked at {pin}"
 
 
-@pytest.mark.parametrize("lock", ["dev", "bench", "gpu"])
+@pytest.mark.parametrize("lock", ["dev", "bench", "docs", "gpu"])
 def test_lock_holds_the_cpu_lock_at_the_same_versions(lock: str) -> None:
     versions = locked(lock)
     # XGBoost without a GPU is a package of another name, and what it needs is that package's.

@@ -292,6 +292,7 @@ def check_scheduler(settings: Cluster, engine: Engine) -> Check:
 
 
 def _check_attached_scheduler(settings: Cluster) -> Check:
+    """Connect to the scheduler that is configured, and count its workers."""
     from whitewater.engines.cluster import attach
 
     try:

@@ -106,9 +106,16 @@ class Batches:
     device
         Where the arrays are to be; on the host if None.
 
-    Raises ConfigError if a parameter is out of its range, or a column cannot be loaded; InputError if a column or file
-    is missing, or a file is none of Parquet; IntegrityError if a file has other rows than it should have; ResourceError
-    if the windows do not fit into memory.
+    Raises
+    ------
+    ConfigError
+        If a parameter is out of its range, or a column cannot be loaded.
+    InputError
+        If a column or file is missing, or a file is none of Parquet.
+    IntegrityError
+        If a file has other rows than it should have.
+    ResourceError
+        If the windows do not fit into memory.
     """
 
     def __init__(
