@@ -6,7 +6,7 @@ import posixpath
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mkdocs.structure.files import File, Files
 from nbconvert import MarkdownExporter
@@ -31,6 +31,7 @@ COPIES = {
 NOTEBOOKS = {path.relative_to(ROOT).as_posix(): f"tutorials/{path.stem}.md" for path in ROOT.glob("notebooks/*.ipynb")}
 PAGES = COPIES | NOTEBOOKS
 ORIGINS = {page: source for source, page in PAGES.items()}
+EXPORTER: Any = MarkdownExporter  # it has no types
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\((?!https?:|mailto:|data:|#)([^)#\s]+)(#[^)\s]*)?\)")
 EXPORTS = re.compile(r"^__all__ = ", re.MULTILINE)
 
@@ -49,8 +50,8 @@ def tutorials() -> Iterator[tuple[str, str | bytes]]:
     for source, page in NOTEBOOKS.items():
         name = Path(source).stem
         naming = {"unique_key": name, "output_files_dir": f"{name}_files"}
-        body, made = MarkdownExporter().from_filename(ROOT / source, naming)
-        yield page, body
+        body, made = EXPORTER().from_filename(str(ROOT / source), naming)
+        yield page, body.replace('<table border="1" class="dataframe">', "<table>")  # the site's look, not pandas'
         yield from ((f"tutorials/{file}", picture) for file, picture in made["outputs"].items())
 
 

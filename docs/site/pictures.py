@@ -1,6 +1,7 @@
 """Write docs/pictures, small copies of pictures of the last run and a graph of the steps.
 
-``python docs/site/pictures.py``; run `make run` before. The copies have 64 colors and 800 pixels a line, so that the repository stays small.
+``python docs/site/pictures.py``, after ``make run``. The copies have 64 colors and 800 pixels a line, so that the
+repository stays small.
 """
 
 from __future__ import annotations
