@@ -24,20 +24,21 @@ def draw_predictions(axes: Axes, predicted: Array, observed: Array, look: Look, 
 
     ``predicted`` and ``observed`` are fractions, float64 (rows,), and ``measure`` is what they are called.
     """
-    left, right = _widened(*np.quantile(predicted, _PREDICTED_RANGE))
-    top = _widened(0, float(np.quantile(observed, _OBSERVED_RANGE)))[1]
-    cells, *_ = np.histogram2d(predicted, observed, bins=_CELLS, range=((left, right), (0, top)))
+    left, right = np.quantile(predicted, _PREDICTED_RANGE)
+    # One scale for both, so that what is right lies at 45 degrees.
+    bounds = _widened(min(0.0, left), max(right, float(np.quantile(observed, _OBSERVED_RANGE))))
+    cells, *_ = np.histogram2d(predicted, observed, bins=_CELLS, range=(bounds, bounds))
     density = np.log1p(cells).T
     axes.imshow(
-        np.where(density > 0, density, np.nan), cmap=style.DENSITY, origin="lower", aspect="auto",
-        extent=(left, right, 0, top), vmin=0, vmax=1.6 * max(float(density.max()), 1.0), interpolation="nearest",
+        np.where(density > 0, density, np.nan), cmap=style.DENSITY, origin="lower", aspect="equal",
+        extent=(*bounds, *bounds), vmin=0, vmax=1.6 * max(float(density.max()), 1.0), interpolation="nearest",
     )  # fmt: skip
-    axes.plot([left, right], [left, right], "--", color=style.BLACK, linewidth=1)
+    axes.plot(bounds, bounds, "--", color=style.BLACK, linewidth=1)
     x, y, margin = tenths(predicted, observed)
     axes.errorbar(
         x, y, yerr=margin, color=look.color, marker=look.mark, markeredgecolor="black", markersize=6, linewidth=1.5
     )
-    axes.set(xlim=(left, right), ylim=(0, top), xlabel=f"Predicted {measure}", ylabel=f"Observed {measure}")
+    axes.set(xlim=bounds, ylim=bounds, xlabel=f"Predicted {measure}", ylabel=f"Observed {measure}")
     axes.grid(visible=False)
     shapes.in_percent(axes.xaxis, axes.yaxis)
     return len(observed) - int(cells.sum())

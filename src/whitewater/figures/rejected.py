@@ -40,10 +40,9 @@ def draw_months(axes: Axes, entries: Mapping[str, Month], months: Sequence[str],
     axes.hlines(rejected, places - width / 2, places + width / 2, color=style.BLACK, linewidth=1.5 if few else 1)
     if few:
         for place in places[rows_in > 0].tolist():
-            text, height = style.short_count(int(rows_in[place])), max(top[place], rejected[place])
+            text, height = f"{style.short_count(int(rows_in[place]))} rows", max(top[place], rejected[place])
             shapes.write_beside(axes, text, (place, height), (0, 2), ha="center")
-    middle, half = (len(months) - 1) / 2, max(len(months), 6) / 2 + 0.1
-    axes.set(xlim=(middle - half, middle + half), ylim=(0, 1.2 * np.nanmax([top, rejected]) or 1))
+    axes.set(xlim=(-0.6, max(len(months), 3) - 0.4), ylim=(0, 1.2 * np.nanmax([top, rejected]) or 1))
     axes.set_ylabel("Share of rows")
     axes.grid(visible=False, axis="x")
     # Every month where they are few, else the first of each year.

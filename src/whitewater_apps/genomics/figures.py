@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
+from math import erfc, sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -238,7 +239,7 @@ def _draw_p_values(axes: Axes, tests: Sequence[Mapping[str, Any]], significant: 
         return
     p_values = np.maximum([test["p_value"] for test in tests], _LEAST_P)
     _draw_significance(axes, np.array([test["component"] for test in tests]), p_values, significant)
-    axes.set(yscale="log", ylabel="p-value (Tracy-Widom)", ylim=(min(float(p_values.min()), 1e-3) / 10, 10))
+    axes.set(yscale="log", ylabel="p-value (Tracy-Widom)", ylim=(min(float(p_values.min()), 1e-3) ** 1.05, 10))
 
 
 def _draw_significance(axes: Axes, components: Array, values: Array, significant: int) -> None:
@@ -246,10 +247,11 @@ def _draw_significance(axes: Axes, components: Array, values: Array, significant
         (components <= significant, style.BLUE, "significant"),
         (components > significant, "white", "not significant"),
     ):
-        axes.plot(
-            components[mine], values[mine], "o", markersize=7, markerfacecolor=face, markeredgecolor=style.BLUE,
-            label=name,
-        )  # fmt: skip
+        if mine.any():
+            axes.plot(
+                components[mine], values[mine], "o", markersize=7, markerfacecolor=face, markeredgecolor=style.BLUE,
+                label=name,
+            )  # fmt: skip
 
 
 @style.styled
@@ -266,7 +268,7 @@ def loadings_by_position(loadings: Array, *, contigs: Sequence[str], positions: 
         "that are inherited together, as in inversions or regions of long-range LD."
     )
     title = "Where on the genome the components come from"
-    figure, body = style.titled(9, 0.6 + 1.35 * drawn, title=title, subtitle=subtitle)
+    figure, body = style.titled(9, 0.6 + 1.5 * drawn, title=title, subtitle=subtitle)
     panels = body.subplots(drawn, sharex=True, squeeze=False)[:, 0]
     numbers = {name: number for number, name in enumerate(spans)}
     odd = np.array([numbers[name] % 2 for name in contigs], dtype=bool)
@@ -277,7 +279,8 @@ def loadings_by_position(loadings: Array, *, contigs: Sequence[str], positions: 
         axes.set(ylim=(0, 1.08 * max(float(shares.max()), 1.0)), xlim=(-_GAP, float(places.max()) + _GAP))
         axes.grid(visible=False, axis="x")
         axes.locator_params(axis="y", nbins=4)
-        axes.set_ylabel(f"PC{number + 1}")
+        axes.set_title(f"PC{number + 1}")
+    body.supylabel("Squared loading, relative to the mean", size=10)
     _name_contigs(panels[-1], spans)
     return figure
 
@@ -339,9 +342,12 @@ def missingness(samples: pd.DataFrame, variants: pd.DataFrame) -> Figure:
 
 def _draw_call_rates(axes: Axes, rates: Array, left_out: Array, what: str) -> None:
     axes.set_title(f"{what.capitalize()}: mean {style.percent(float(rates.mean()))}" if len(rates) else f"No {what}")
-    # From the least rate, or a little below 1 where all are equal, to 1.
+    # From the least rate, or a little below 1 where all are equal, to 1; a bin begins where enough calls do.
     least = min(float(rates.min()), 0.99) if len(rates) else 0.99
-    edges = np.linspace(max(0.0, least - 0.02 * (1 - least)), 1.0, _BINS + 1)
+    enough = float(rates[~left_out].min()) if left_out.any() and not left_out.all() else 1.0
+    bins = max(1, round(_BINS * (1 - enough) / (1 - least)))
+    width = (1 - enough) / bins if enough < 1 else (1 - least) / _BINS
+    edges = 1 - width * np.arange(np.ceil((1 - least) / width) + 1)[::-1]
     kept = f"{style.count(int((~left_out).sum()))} {what} with enough calls"
     _draw_counts(axes, rates[~left_out], edges, color=_KEPT, label=kept)
     if left_out.any():
@@ -383,7 +389,6 @@ def variant_quality(variants: pd.DataFrame) -> Figure:
     left, right = body.subplots(1, 2)
     colors = [_KEPT, *[_REJECTED] * (len(bars) - 1)]
     shapes.draw_bars(left, bars, total=len(kept), colors=colors, xlabel="Share of variants", rows=4, room=1.7)
-    left.set_xticks([tick for tick in left.get_xticks() if 0 <= tick <= 1])
     frequency = variants["allele_frequency"].to_numpy(float)
     rarer = np.minimum(frequency, 1 - frequency)
     edges = np.linspace(0, 0.5, _BINS // 2 + 1)
@@ -409,11 +414,14 @@ def kinship(pairs: pd.DataFrame, *, relatedness: Mapping[str, Any]) -> Figure:
     compared = sum(histogram["counts"]) + relatedness["undefined"]
     if not compared:
         return style.explained(title, "No pairs were compared: genomics.relatedness.method is none.")
-    found = ", ".join(f"{style.count(relatedness['degrees'][key])} {look.name}" for key, (look, _) in _DEGREES.items())
+    found = "; ".join(
+        f"{look.name}: {_beyond_chance(relatedness['degrees'][key], compared, least, relatedness['standard_error'])}"
+        for key, (look, least) in _DEGREES.items()
+    )
     below = sum(np.asarray(histogram["counts"])[np.asarray(histogram["edges"])[:-1] < _LEAST_KINSHIP - 1e-9].tolist())
     notes = ["Dotted: the kinship above which one of a pair is set aside."]
     notes += [f"Not shown: {style.count(below)} pairs of a kinship below {_LEAST_KINSHIP:g}."] if below else []
-    subtitle = f"{style.count(compared)} pairs; relatives: {found}."
+    subtitle = f"{style.count(compared)} pairs. {found.capitalize()}."
     figure, body = style.titled(9, 4.2, title=title, subtitle=subtitle, notes=notes)
     left, right = body.subplots(1, 2, sharey=True, width_ratios=(1.5, 1))
     for axes in (left, right):
@@ -432,6 +440,15 @@ def kinship(pairs: pd.DataFrame, *, relatedness: Mapping[str, Any]) -> Figure:
         axes.axhline(relatedness["maximum_kinship"], color=style.PURPLE, linestyle=":", linewidth=1.6, zorder=1)
     left.set(ylabel="Kinship (KING-robust)", ylim=(_LEAST_KINSHIP, _MOST_KINSHIP))
     return figure
+
+
+def _beyond_chance(found: int, compared: int, least: float, error: float | None) -> str:
+    """Return a number of relatives, and that it is noise where as many pairs of strangers come out above ``least``."""
+    by_chance = compared * erfc(least / error / sqrt(2)) / 2 if error else 0.0
+    noise = (
+        f", no more than the {style.count(round(by_chance))} that chance may bring" if 0 < found <= by_chance else ""
+    )
+    return style.count(found) + noise
 
 
 def _draw_pairs(axes: Axes, pairs: pd.DataFrame) -> None:

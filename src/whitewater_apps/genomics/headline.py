@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _MOST_PCS = 2
 _LEAST_P = 1e-300
+_LEVEL = 0.01
 # Reasons that step `ld_prune` gives.
 PRUNED = "^(linkage disequilibrium|closer than .*)$"
 
@@ -25,6 +26,7 @@ def headline(results: Path) -> list[str]:
         (_weak, ("relatedness.json",)),
         (_significance, ("eigenvalues.json",)),
         (_components, ("eigenvalues.json", "pcs.parquet")),
+        (_labels, ("pcs.parquet",)),
         (_projected, ("projected.parquet",)),
         (_no_map, ("umap.json",)),
     )
@@ -62,7 +64,7 @@ def _significance(path: Path) -> list[str]:
     tests, significant = found["tracy_widom"], found["significant_components"]
     verb = "is" if significant == 1 else "are"
     largest = max((test["p_value"] for test in tests[:significant]), default=None)
-    p_value = "" if largest is None else f", p ≤ {max(largest, _LEAST_P):.2g}"
+    p_value = ": none is more than noise" if largest is None else f", p ≤ {max(largest, _LEAST_P):.2g}"
     return [f"{significant} of {len(tests)} components {verb} significant (Tracy-Widom{p_value})."]
 
 
@@ -82,6 +84,30 @@ def _contrast(table: pd.DataFrame, component: str) -> str:
     """Say which labels are at the ends of a component; nothing where there are too few or many."""
     means = table.dropna(subset=["label"]).groupby("label")[component].mean().sort_values()
     return f" and runs from {means.index[0]} to {means.index[-1]}" if 2 <= len(means) <= MOST_LABELS else ""
+
+
+def _labels(path: Path) -> list[str]:
+    """Say which components separate labels: by the test of Kruskal and Wallis, its level divided by their number."""
+    import pandas as pd
+    from scipy.stats import kruskal
+
+    table = pd.read_parquet(path).dropna(subset=["label"])
+    groups, names = table.groupby("label"), [name for name in table if name.startswith("PC")]
+    if len(groups) < 2 or not names:
+        return []
+    between = groups[names].transform("mean").var() / table[names].var()
+    p_values = {name: kruskal(*(rows.to_numpy() for _, rows in groups[name])).pvalue for name in names}
+    separating = [name for name in names if p_values[name] < _LEVEL / len(names)]
+    if not separating:
+        return ["No component separates the labels beyond noise (Kruskal-Wallis)."]
+    shares = ", ".join(f"{name} ({100 * between[name]:.3g} %)" for name in separating)
+    others = len(names) - len(separating)
+    rest = f"; the other {others} {'does' if others == 1 else 'do'} not, beyond noise" if others else ""
+    largest = max(*(p_values[name] for name in separating), _LEAST_P)
+    return [
+        f"Labels are told apart by {shares}: the share of its variance between labels, p ≤ {largest:.2g} "
+        f"(Kruskal-Wallis){rest}."
+    ]
 
 
 def _projected(path: Path) -> list[str]:

@@ -33,6 +33,7 @@ LOOKS = {
 MODELS = {"ridge": "Ridge regression", "forest": "Random forest"}
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 HOURS = np.arange(24)
+CLOCK = [f"{hour}:00" for hour in HOURS]
 # Of all cells of the week, the share whose color tells their value; the few beyond are drawn as the ends of the scale.
 _WITHIN_SCALE = 0.98
 NO_ZONE = "no zone known"
@@ -105,7 +106,8 @@ def tip_fraction_by_hour(table: pd.DataFrame, *, minimum_trips: int) -> Figure:
     axes.fill_between([], [], color=style.GREY, alpha=0.3, linewidth=0, label=_interval_name(table))
     axes.plot([], [], "--", color=style.GREY, linewidth=1, label="plain definition: trips with a tip above 0 only")
     axes.set(xlabel="Hour of pickup", ylabel=MEASURE, xlim=(-0.5, 23.5))
-    axes.set_xticks(HOURS[::2], [f"{hour} h" for hour in HOURS[::2]])
+    axes.set_ylim(bottom=0)
+    axes.set_xticks(HOURS[::3], CLOCK[::3])
     shapes.in_percent(axes.yaxis)
     body.legend(*axes.get_legend_handles_labels(), loc="outside lower left", ncols=2)
     return figure
@@ -137,22 +139,29 @@ def tip_fraction_by_weekday_hour(table: pd.DataFrame, *, minimum_trips: int) -> 
     same for all services, would show the services and hide the hours.
 
     ``table`` is `tips_by_weekday_hour`: a row for each service, weekday (0 is Monday) and hour. Cells with fewer than
-    ``minimum_trips`` trips with a recorded tip are hatched.
+    ``minimum_trips`` trips with a recorded tip are hatched, those whose interval holds the mean have a dot.
     """
     title, services = "Tips by weekday and hour of pickup", _single_services(table)
     if not services:
         return style.explained(title, NOTHING)
     means = {service: _overall_mean(rows) for service, rows in services.items()}
-    gains = np.stack([_week(rows, minimum_trips) - means[service] for service, rows in services.items()])
-    known = np.abs(gains[np.isfinite(gains)])
+    low, gains, high = (
+        np.stack([_week(rows, bound, minimum_trips) - means[service] for service, rows in services.items()])
+        for bound in ("mean_low", "mean", "mean_high")
+    )
+    noise = (low <= 0) & (high >= 0)
+    known = np.abs(gains[np.isfinite(gains) & ~noise])
     # The largest difference that has a color of its own.
     limit = (float(np.quantile(known, _WITHIN_SCALE)) if len(known) else 0) or 0.01
-    subtitle = f"{RECORDED} Colours compare each hour with the mean of its own service, in percentage points."
-    notes = [f"Hatched: fewer than {minimum_trips} such trips."] if np.isnan(gains).any() else []
+    subtitle = f"{RECORDED} Colors compare each hour with the mean of its own service, in percentage points."
+    notes = [f"Dot: within noise, as the {_interval_name(table)} holds the mean of the service."] if noise.any() else []
+    notes += [f"Hatched: fewer than {minimum_trips} such trips."] if np.isnan(gains).any() else []
     figure, body = style.titled(9, 0.5 + 1.95 * len(services), title=title, subtitle=subtitle, notes=notes)
     panels = body.subplots(len(services), sharex=True, squeeze=False)[:, 0]
-    for axes, (service, rows), own in zip(panels, services.items(), gains, strict=True):
+    for axes, (service, rows), own, within in zip(panels, services.items(), gains, noise, strict=True):
         mesh = _draw_week(axes, own, limit=limit)
+        weekday, hour = np.nonzero(within)
+        axes.plot(hour + 0.5, weekday + 0.5, "o", color=style.BLACK, markeredgecolor="white", markersize=3.5)
         axes.set_title(f"{LOOKS[service].name}: mean {style.percent(means[service])}, {_sample_size(rows)}")
     panels[-1].set_xlabel("Hour of pickup")
     bar = body.colorbar(mesh, ax=panels, extend="both", aspect=12 * len(services), shrink=0.9)
@@ -160,11 +169,11 @@ def tip_fraction_by_weekday_hour(table: pd.DataFrame, *, minimum_trips: int) -> 
     return figure
 
 
-def _week(rows: pd.DataFrame, minimum_trips: int) -> Array:
-    """Return the mean of each weekday and hour, float64 (7, 24), NaN where there are too few trips."""
+def _week(rows: pd.DataFrame, column: str, minimum_trips: int) -> Array:
+    """Return a column by weekday and hour, float64 (7, 24), NaN where there are too few trips."""
     week = np.full((7, 24), np.nan)
     enough = rows[(rows["trips"] >= minimum_trips) & rows["hour"].notna() & rows["weekday"].notna()]
-    week[enough["weekday"].astype(int), enough["hour"].astype(int)] = enough["mean"]
+    week[enough["weekday"].astype(int), enough["hour"].astype(int)] = enough[column]
     return week
 
 
@@ -178,7 +187,7 @@ def _draw_week(axes: Axes, gains: Array, *, limit: float) -> QuadMesh:
     axes.invert_yaxis()
     axes.grid(False)
     axes.set_yticks(np.arange(7) + 0.5, WEEKDAYS)
-    axes.set_xticks(HOURS[::2] + 0.5, [f"{hour} h" for hour in HOURS[::2]])
+    axes.set_xticks(HOURS[::3] + 0.5, CLOCK[::3])
     return mesh
 
 
@@ -198,7 +207,7 @@ def tip_fraction_by_borough(table: pd.DataFrame, *, minimum_trips: int) -> Figur
 
 @style.styled
 def tip_fraction_by_zone(table: pd.DataFrame, *, zones: int, minimum_trips: int) -> Figure:
-    """Rank the taxi zones of pickup with the largest mean tip fraction, colored by borough.
+    """Rank the taxi zones of pickup by the lower end of the interval of the mean tip fraction, colored by borough.
 
     ``table`` is `tips_by_zone`: a row for each service and zone; a null ``location_id`` is that of trips without a
     zone. So many ``zones`` are shown for each service; those with fewer than ``minimum_trips`` trips with a recorded
@@ -207,7 +216,8 @@ def tip_fraction_by_zone(table: pd.DataFrame, *, zones: int, minimum_trips: int)
     known = table[table["location_id"].notna()]
     places = known.assign(borough=known["borough"].fillna(NO_ZONE), label=_zone_names(known))
     notes = [
-        f"At most {zones} zones of each service: the largest means of those with at least {minimum_trips} such trips."
+        f"Of the zones with at least {minimum_trips} such trips the {zones} whose interval begins highest: few trips, "
+        "whose mean may be high by chance, put no zone on top."
     ]
     notes += _without(table, "location_id", "zone")
     return _rankings(table, places, what="taxi zone", notes=notes, minimum_trips=minimum_trips, most=zones)
@@ -234,8 +244,7 @@ def _rankings(
     """
     title, services = f"Tips by {what} of pickup", _single_services(places)
     ranked = {
-        # Ties keep the order of the table.
-        service: rows[rows["trips"] >= minimum_trips].sort_values("mean", ascending=False, kind="stable").iloc[:most]
+        service: _ranked(rows[rows["trips"] >= minimum_trips], by="mean_low" if most else "mean").iloc[:most]
         for service, rows in services.items()
         if (rows["trips"] >= minimum_trips).any()
     }
@@ -244,7 +253,7 @@ def _rankings(
         return style.explained(title, few if _single_services(table) else NOTHING)
     rows, legend = max(map(len, ranked.values())), what != "borough"
     subtitle = f"{RECORDED} Bars: {_interval_name(table)}. Dashed: the service's mean."
-    width, height = 9.0 if len(ranked) == 1 else 5.2 * len(ranked), 1.2 + _ROW * max(rows, 4) + 0.35 * legend
+    width, height = max(9.0, 3.7 * len(ranked)), 1.2 + _ROW * max(rows, 4) + 0.35 * legend
     figure, body = style.titled(width, height, title=title, subtitle=subtitle, notes=notes)
     panels = body.subplots(1, len(ranked), squeeze=False)[0]
     for axes, (service, best) in zip(panels, ranked.items(), strict=True):
@@ -262,6 +271,12 @@ def _rankings(
     return figure
 
 
+def _ranked(places: pd.DataFrame, *, by: str) -> pd.DataFrame:
+    """Return places from the largest value, ties in their order; last those that are in no borough."""
+    somewhere = places["borough"].isin(_BOROUGHS)
+    return places.assign(somewhere=somewhere).sort_values(["somewhere", by], ascending=False, kind="stable")
+
+
 def _draw_ranking(axes: Axes, places: pd.DataFrame, *, rows: int) -> None:
     position = np.arange(len(places))
     for borough in places["borough"].unique():
@@ -276,6 +291,7 @@ def _draw_ranking(axes: Axes, places: pd.DataFrame, *, rows: int) -> None:
     axes.set(ylim=(rows - 0.4, -0.6), xlabel=MEASURE)
     axes.grid(visible=False, axis="y")
     shapes.in_percent(axes.xaxis)
+    shapes.limit_ticks(axes.xaxis, 4, steps=[1, 2, 5, 10])
 
 
 @style.styled
@@ -306,13 +322,15 @@ def data_quality(quality: Mapping[str, Any]) -> Figure:
     figure, body = style.titled(12, 1.0 + 1.75 * max(len(services), 2), title=title, subtitle=subtitle, notes=notes)
     grid = body.add_gridspec(max(len(services), 1), 2, width_ratios=(1.7, 1))
     for row, service in enumerate(services):
-        axes = body.add_subplot(grid[row, 0])
+        axes = body.add_subplot(grid[row, 0], sharey=body.axes[0] if row else None)
         of_service = {entry["month"]: entry for entry in regular if entry["service"] == service}
         rejected.draw_months(axes, of_service, months, reasons)
         rows = sum(entry["rows_in"] for entry in of_service.values())
         axes.set_title(f"{LOOKS[service].name}, {style.count(rows)} rows")
         axes.tick_params(labelbottom=row == len(services) - 1)
-    if not services:
+    if services:
+        body.axes[0].set_ylim(0, 1.2 * max(axes.dataLim.y1 for axes in body.axes) or 1)
+    else:
         style.explain(body.add_subplot(grid[0, 0]), "No row has a month of its file.")
     bars = {readable(reason): rows for reason, rows in reasons.items()}
     rejected.draw_reasons(body.add_subplot(grid[:, 1]), bars, rows_in=totals["rows_in"])
@@ -352,7 +370,7 @@ def predicted_against_observed(predictions: pd.DataFrame, *, metrics: Mapping[st
         "Grey: trips, the darker the more (logarithmic). MAE: mean absolute error."
     )
     rows, columns = (1, len(MODELS)) if len(services) == 1 else (len(MODELS), len(services))
-    figure, body = style.titled(4.7 * columns, 3.5 * rows, title=title, subtitle=subtitle, notes=notes)
+    figure, body = style.titled(4.8 * columns, 4.3 * rows, title=title, subtitle=subtitle, notes=notes)
     panels = iter(body.subplots(rows, columns, squeeze=False).flat)
     for model, name in MODELS.items():
         for service in services:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import hypot
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
+from whitewater.figures.predictions import interval
 from whitewater.io.store import read_json
 from whitewater_apps.taxi.config import Plot
 
@@ -29,29 +32,36 @@ def headline(results: Path) -> list[str]:
 
 
 def _hours(path: Path) -> list[str]:
-    import pyarrow.parquet as pq
+    import pandas as pd
 
-    rows = pq.read_table(path, columns=["service", "hour", "trips", "mean", "mean_low", "mean_high"]).to_pylist()
-    least = Plot().minimum_trips
+    table = pd.read_parquet(path, columns=["service", "hour", "trips", "mean", "mean_low", "mean_high"])
+    rows, least = table.convert_dtypes().to_dict("records"), Plot().minimum_trips
+    deviations = NormalDist().inv_cdf(0.5 + table.attrs.get("confidence", 0.95) / 2)
     sentences = []
     for service, place in _PLACES.items():
-        hours = [row for row in rows if row["service"] == service and row["hour"] is not None and row["trips"] >= least]
+        hours = [row for row in rows if row["service"] == service and row["trips"] >= least and pd.notna(row["hour"])]
         if hours:
-            sentences.append(_extremes(hours, place, least=least))
+            sentences.append(_extremes(hours, place, least=least, deviations=deviations))
     return sentences or [f"No hour of the day has {least} trips with a recorded tip."]
 
 
-def _extremes(hours: Sequence[Mapping[str, Any]], place: str, *, least: int) -> str:
-    """Say when people tip most and least, where there is more than one hour and the difference is not noise."""
+def _extremes(hours: Sequence[Mapping[str, Any]], place: str, *, least: int, deviations: float) -> str:
+    """Say when people tip most and least, where there is more than one hour and the difference is not noise.
+
+    The two are chosen from all pairs of hours, so that their difference must be significant at 5 % divided by the
+    number of pairs (Bonferroni). ``deviations`` are the standard errors that half an interval of the mean has.
+    """
     most, lowest = (choose(hours, key=lambda row: row["mean"]) for choose in (max, min))
     if len(hours) == 1:
         return f"Tips {place} at {_hour(most)}. No other hour has {least} trips with a recorded tip."
     if most["mean"] == lowest["mean"]:
         return f"Tips {place} are the same in all {len(hours)} hours: {_percent(most['mean'])} of the fare."
-    if most["mean_low"] <= lowest["mean_high"]:
+    error = hypot(*(row["mean_high"] - row["mean"] for row in (most, lowest))) / deviations
+    limit = NormalDist().inv_cdf(1 - 0.05 / (len(hours) * (len(hours) - 1)))
+    if most["mean"] - lowest["mean"] <= limit * error:
         return (
-            f"Tips {place} do not differ clearly by hour: the intervals of the highest mean, at {_hour(most)}, and of "
-            f"the lowest, at {_hour(lowest)}, overlap."
+            f"Tips {place} do not differ clearly by hour: the highest mean, at {_hour(most)}, and the lowest, at "
+            f"{_hour(lowest)}, are within noise, being chosen from {len(hours)} hours."
         )
     return f"New Yorkers tip most {place} at {_hour(most)}, and least at {_hour(lowest)}."
 
@@ -76,14 +86,13 @@ def _model(path: Path) -> list[str]:
 
 
 def _errors(held_out: Mapping[str, Mapping[str, Any]], place: str) -> str:
-    errors = {name: scores["mae"]["value"] for name, scores in held_out.items()}
-    best = min(_MODELS, key=lambda name: errors[name])
-    gain = held_out[best]["mae_gain"]
+    best = min(_MODELS, key=lambda name: held_out[name]["mae"]["value"])
+    model, hour = (interval(held_out[name]["mae"], 100, 1) for name in (best, "hour_mean"))
     sentence = (
-        f"The {_MODELS[best]} predicts tips {place} to within {100 * errors[best]:.1f} points on average, "
-        f"the mean of the hour to within {100 * errors['hour_mean']:.1f} (held-out trips)"
+        f"The {_MODELS[best]} predicts tips {place} to within {model} points on average, "
+        f"the mean of the hour to within {hour} (held-out trips)"
     )
-    return f"{sentence}." if gain["low"] > 0 else f"{sentence}: the model is not clearly better."
+    return f"{sentence}{'.' if held_out[best]['mae_gain']['low'] > 0 else ': the model is not clearly better.'}"
 
 
 def _predictions(path: Path) -> list[str]:
@@ -95,7 +104,8 @@ def _predictions(path: Path) -> list[str]:
 
 
 def _hour(row: Mapping[str, Any]) -> str:
-    return f"{row['hour']} h: {_percent(row['mean'])} of the fare (n = {row['trips']:,})"
+    bounds = f"{100 * row['mean_low']:.1f}, {100 * row['mean_high']:.1f}"
+    return f"{row['hour']}:00: {_percent(row['mean'])} [{bounds}] of the fare (n = {row['trips']:,})"
 
 
 def _count(number: int, noun: str) -> str:

@@ -56,6 +56,16 @@ def test_significant_components_are_counted_and_each_of_the_first_two_has_a_sent
         "2 of 3 components are significant (Tracy-Widom, p ≤ 0.0003).",
         "PC1 explains 7.12 % of the variance and runs from AFR to ASIA.",
         "PC2 explains 3.1 % of the variance and runs from ASIA to AFR.",
+        "Labels are told apart by PC1 (100 %), PC2 (100 %): the share of its variance between labels, p ≤ 2.5e-06 "
+        "(Kruskal-Wallis).",
+    ]
+
+
+def test_components_that_do_not_separate_the_labels_are_called_noise(tmp_path: Path) -> None:
+    write_components(tmp_path, {"AFR": 0, "EUR": 0}, significant=0)
+    assert headline(tmp_path) == [
+        "0 of 3 components are significant (Tracy-Widom: none is more than noise).",
+        "No component separates the labels beyond noise (Kruskal-Wallis).",
     ]
 
 

@@ -14,6 +14,7 @@ from matplotlib.collections import PathCollection
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle, StepPatch
+from scipy.stats import norm
 
 from tests.apps.pictures import labels_overlap, legend, no_text_is_cut, written
 from whitewater.figures import style
@@ -76,6 +77,7 @@ def kinship() -> tuple[pd.DataFrame, dict[str, Any]]:
         "pairs": 5, "undefined": 5, "maximum_kinship": 0.0884,
         "degrees": {"duplicate": 1, "first": 2, "second": 1, "third": 1},
         "histogram": {"edges": np.linspace(-0.5, 0.5, 41).tolist(), "counts": counts.tolist()}, "unrelated": 280,
+        "standard_error": 0.015,
     }  # fmt: skip
     return pairs, summary
 
@@ -194,6 +196,16 @@ def test_samples_and_variants_with_too_few_calls_are_counted_apart() -> None:
     ]
 
 
+def test_no_bin_holds_calls_that_are_enough_and_too_few() -> None:
+    rates = np.linspace(0.5, 1, 331)
+    table = pd.DataFrame({"call_rate": rates, "reason": np.where(rates < 0.95, "call rate", "")})
+    for axes in figures.missingness(table, table.rename(columns={"reason": "reasons"})).axes:
+        kept, left_out = (patch.get_data()[0] > 0 for patch in axes.patches if isinstance(patch, StepPatch))
+        assert kept.any()
+        assert left_out.any()
+        assert not (kept & left_out).any()
+
+
 def test_variants_are_counted_by_reason_the_most_frequent_first() -> None:
     figure = figures.variant_quality(variants())
     axes = figure.axes[0]
@@ -204,6 +216,7 @@ def test_variants_are_counted_by_reason_the_most_frequent_first() -> None:
     np.testing.assert_allclose(widths, np.array([5, 2, 1, 1]) / 8)
     assert axes.texts[0].get_text() == "5 (62.5 %)"
     assert "8 variants = 5 kept + 3 rejected" in written(figure)
+    assert max(axes.get_xticks()) <= axes.spines["bottom"].get_bounds()[1] <= 1
 
 
 def test_frequencies_are_those_of_the_rarer_allele_before_and_after() -> None:
@@ -227,7 +240,9 @@ def test_pairs_are_drawn_by_degree_at_their_kinship_and_share_without_a_common_a
     }
     assert "40,005 pairs" in written(figure)
     assert "Not shown: 10 pairs of a kinship below -0.3." in written(figure)
-    assert "2 first degree" in written(figure)
+    by_chance = round(40_005 * norm.sf(2**-4.5 / 0.015))
+    told = f"first degree: 2; second degree: 1; third degree: 1, no more than the {by_chance} that chance may bring."
+    assert told in " ".join(written(figure).split())
     limit = [line for line in figure.axes[0].lines if line.get_linestyle() == ":"]
     assert [float(np.asarray(line.get_ydata())[0]) for line in limit] == [0.0884]
 
@@ -272,7 +287,8 @@ def test_loadings_are_shown_relative_to_equal_ones_for_each_component() -> None:
     figure = figures.loadings_by_position(
         equal, contigs=["1", "1", "2", "2"], positions=np.array([1, 5, 2, 9]), components=2
     )
-    assert [axes.get_ylabel() for axes in figure.axes] == ["PC1", "PC2"]
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["PC1", "PC2"]
+    assert "Squared loading, relative to the mean" in written(figure)
     for axes in figure.axes:
         np.testing.assert_allclose(np.concatenate([np.asarray(line.get_ydata()) for line in axes.lines]), 1)
     assert [label.get_text() for label in figure.axes[-1].get_xticklabels()] == ["1", "2"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -32,10 +33,16 @@ def write_hours(place: Path, hours: list[Hour]) -> None:
 @pytest.mark.parametrize(
     ("hours", "words"),
     [
-        ([(8, 40, 0.1, 0.01), (9, 40, 0.3, 0.01)], "tip most in yellow taxis at 9 h: 30.0 % of the fare (n = 40), and"),
+        (
+            [(8, 40, 0.1, 0.01), (9, 40, 0.3, 0.01)],
+            "in yellow taxis at 9:00: 30.0 % [29.0, 31.0] of the fare (n = 40), and",
+        ),
         ([(8, 40, 0.1, 0.01), (9, 40, 0.11, 0.01)], "do not differ clearly by hour"),
         ([(8, 40, 0.1, 0.0), (9, 40, 0.1, 0.0)], "are the same in all 2 hours: 10.0 % of the fare."),
-        ([(8, 40, 0.1, 0.01), (9, 29, 0.3, 0.01)], "at 8 h: 10.0 % of the fare (n = 40). No other hour has 30 trips"),
+        (
+            [(8, 40, 0.1, 0.01), (9, 29, 0.3, 0.01)],
+            "at 8:00: 10.0 % [9.0, 11.0] of the fare (n = 40). No other hour has 30 trips",
+        ),
         ([(8, 29, 0.1, 0.01)], "No hour of the day has 30 trips"),
     ],
 )
@@ -43,6 +50,15 @@ def test_hours_are_told_apart_only_where_they_differ(tmp_path: Path, hours: list
     write_hours(tmp_path, hours)
     [sentence] = headline(tmp_path)
     assert words in sentence
+
+
+def test_the_extremes_of_24_hours_without_any_difference_are_noise(tmp_path: Path) -> None:
+    found = []
+    for seed in range(40):
+        means = np.random.default_rng(seed).normal(0.2, 0.01, 24)
+        write_hours(tmp_path, [(hour, 40, mean, 1.96 * 0.01) for hour, mean in enumerate(means)])
+        found += headline(tmp_path)
+    assert sum("within noise, being chosen from 24 hours" in sentence for sentence in found) >= 36
 
 
 @pytest.mark.parametrize(
@@ -60,8 +76,9 @@ def test_one_row_is_not_said_to_be_rows(tmp_path: Path, rows: int, kept: int, se
 
 @pytest.mark.parametrize(("low", "clear"), [(0.001, True), (-0.001, False)])
 def test_a_model_is_called_better_only_where_its_gain_is_clear(tmp_path: Path, low: float, clear: bool) -> None:
-    scores = {"mae": {"value": 0.05}, "mae_gain": {"value": 0.01, "low": low, "high": 0.02}}
-    held_out = {"ridge": scores, "forest": scores, "hour_mean": {"mae": {"value": 0.06}}}
+    error = {"value": 0.05, "low": 0.04, "high": 0.06}
+    scores = {"mae": error, "mae_gain": {"value": 0.01, "low": low, "high": 0.02}}
+    held_out = {"ridge": scores, "forest": scores, "hour_mean": {"mae": error}}
     metrics = {"services": {"yellow": {"status": "fitted", "held_out": held_out}}}
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "metrics.json").write_text(json.dumps(metrics))
@@ -72,9 +89,12 @@ def test_a_model_is_called_better_only_where_its_gain_is_clear(tmp_path: Path, l
 def test_the_better_model_is_told_with_its_error_and_that_of_the_mean_of_the_hour(tmp_path: Path) -> None:
     errors = {"constant": 0.08, "hour_mean": 0.0721, "ridge": 0.066, "forest": 0.0612}
     gain = {"value": 0.01, "low": 0.005, "high": 0.015}
-    held_out = {model: {"mae": {"value": error}, "mae_gain": gain} for model, error in errors.items()}
+    held_out = {
+        model: {"mae": {"value": error, "low": error - 0.001, "high": error + 0.001}, "mae_gain": gain}
+        for model, error in errors.items()
+    }
     services = {"yellow": {"status": "fitted", "held_out": held_out}, "green": {"status": "skipped", "reason": "few"}}
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "metrics.json").write_text(json.dumps({"services": services}))
     [sentence] = headline(tmp_path)
-    assert [word for word in ("random forest", "6.1 points", "7.2") if word not in sentence] == []
+    assert [word for word in ("random forest", "6.1 [6.0, 6.2] points", "7.2 [7.1, 7.3]") if word not in sentence] == []

@@ -116,6 +116,8 @@ def test_hours_show_the_mean_of_each_service_its_number_of_trips_and_the_level_o
     trips = sum(500 + hour for hour in range(24))
     assert f"Yellow taxis, n = {trips:,}" in legend(figure)
     assert "90 % interval" in legend(figure)
+    assert figure.axes[0].get_ylim()[0] == 0
+    assert "21:00" in [label.get_text() for label in figure.axes[0].get_xticklabels()]
 
 
 def test_hours_with_too_few_trips_are_left_out() -> None:
@@ -140,15 +142,27 @@ def test_the_heat_map_compares_each_cell_with_the_mean_of_its_own_service_on_one
         np.testing.assert_allclose(drawn, points)
     assert meshes[0].get_clim() == meshes[1].get_clim()
     assert "Hatched: fewer than 30" in written(figure)
+    rows = table[(table["service"] == "yellow") & (table["trips"] >= 30)]
+    mean = np.average(rows["mean"], weights=rows["trips"])
+    noise = rows[rows["mean_low"].le(mean) & rows["mean_high"].ge(mean)]
+    (dots,) = figure.axes[0].lines
+    np.testing.assert_array_equal(np.transpose(dots.get_data()) - 0.5, noise[["hour", "weekday"]].to_numpy(float))
 
 
-def test_zones_are_ranked_by_mean_the_small_ones_left_out() -> None:
+def test_places_in_no_borough_are_last() -> None:
+    figure = figures.tip_fraction_by_borough(by_borough("yellow"), minimum_trips=30)
+    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert labels == [*reversed(BOROUGHS), "no zone known"]  # whose mean is the largest
+
+
+def test_zones_are_ranked_by_the_lower_end_of_the_interval_the_small_ones_left_out() -> None:
     table = by_zone("yellow")
     table.loc[table["location_id"] == 20, ["mean", "mean_low", "mean_high", "trips"]] = (0.9, 0.8, 1.0, 29)
     table.loc[table["location_id"] == 30, ["mean", "mean_low", "mean_high"]] = (0.8, 0.7, 0.9)
+    table.loc[table["location_id"] == 10, ["mean", "mean_low", "mean_high"]] = (0.7, 0.0, 1.4)
     figure = figures.tip_fraction_by_zone(table, zones=5, minimum_trips=30)
     expected = table[(table["service"] == "yellow") & (table["trips"] >= 30) & table["location_id"].notna()]
-    best = expected.sort_values("mean", ascending=False)
+    best = expected.sort_values("mean_low", ascending=False)
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()][:3] == best["zone"].tolist()[:3]
     assert len(figure.axes[0].get_yticks()) == 5
     numbers = [text.get_text() for text in figure.axes[0].texts]
@@ -163,6 +177,22 @@ def test_bars_stack_the_share_of_each_reason_and_a_line_counts_each_row_once() -
     np.testing.assert_allclose([bar.get_y() for bar in bars[:4]], [0, 0, 0.020, 0.021])
     (rejected,) = [lines for lines in axes.collections if isinstance(lines, LineCollection)]
     np.testing.assert_allclose([line[0, 1] for line in np.array(rejected.get_segments())], [0.025, 0.026])
+    assert [text.get_text() for text in axes.texts] == ["1k rows", "1k rows"]
+
+
+def test_services_have_one_scale_of_rejected_rows() -> None:
+    found = quality("yellow", "green", months=["2019-01"])
+    found["by_month"][0]["by_reason"]["fare_amount_not_above_0"] = 300
+    first, second, _ = figures.data_quality(found).axes
+    assert first.get_ylim() == second.get_ylim()
+    assert first.get_ylim()[1] > 0.3
+
+
+def test_a_prediction_that_is_right_lies_at_45_degrees() -> None:
+    held_out, metrics = predictions("yellow")
+    for axes in figures.predicted_against_observed(held_out, metrics=metrics).axes:
+        assert axes.get_xlim() == axes.get_ylim()
+        assert axes.get_aspect() == 1
 
 
 def test_calibration_is_the_mean_observed_in_each_tenth_of_the_predictions() -> None:
