@@ -47,7 +47,7 @@ def _data(variants: Path, samples: Path) -> list[str]:
     # Only variants that passed quality control are pruned, so it is their one reason; by distance or by correlation.
     pruned = pc.sum(pc.match_substring_regex(pc.list_flatten(table["reasons"]), PRUNED)).as_py() or 0
     count = pq.read_metadata(samples).num_rows
-    before = f"{count:,} samples; {kept + pruned:,} of {len(table):,} variants kept"
+    before = f"{count:,} sample{'' if count == 1 else 's'}; {kept + pruned:,} of {len(table):,} variants kept"
     return [f"{before}, {kept:,} after pruning linkage disequilibrium." if pruned else f"{before}."]
 
 
@@ -92,7 +92,7 @@ def _labels(path: Path) -> list[str]:
     from scipy.stats import kruskal
 
     table = pd.read_parquet(path).dropna(subset=["label"])
-    groups, names = table.groupby("label"), [name for name in table if name.startswith("PC")]
+    groups, names = table.groupby("label"), [name for name in map(str, table) if name.startswith("PC")]
     if len(groups) < 2 or not names:
         return []
     between = groups[names].transform("mean").var() / table[names].var()
@@ -121,7 +121,8 @@ def _projected(path: Path) -> list[str]:
     others = len(placed) - second - relatives
     told = {"relatives of others": relatives, "left out otherwise": others, "of the second data set": second}
     parts = [f"{number:,} {what}" for what, number in told.items() if number]
-    sentences = [f"{len(placed):,} samples were projected: {', '.join(parts)}."] if parts else []
+    were = "sample was" if len(placed) == 1 else "samples were"
+    sentences = [f"{len(placed):,} {were} projected: {', '.join(parts)}."] if parts else []
     if lost := len(table) - len(placed):
         samples = "sample has" if lost == 1 else "samples have"
         sentences.append(f"{lost:,} {samples} no scores: column `reason` of projected.parquet tells why.")

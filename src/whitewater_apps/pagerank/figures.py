@@ -129,8 +129,8 @@ def degrees(in_degree: Integers, out_degree: Integers, *, counts: Mapping[str, A
         label = f"{look.name}-degree: {without}, at most {style.count(int(values.max()))}"
         left.plot(*binned(values), color=look.color, marker=look.mark, linewidth=1, label=label)
         right.step(*at_least(values), where="pre", color=look.color, linewidth=1.5)
-    left.set(xlabel="Degree", ylabel="Share of vertices, a degree")
-    right.set(xlabel="Degree", ylabel="Share of vertices with at least so many")
+    left.set(title="Of a degree", xlabel="Degree", ylabel="Share of vertices")
+    right.set(title="Of a degree or more", xlabel="Degree", ylabel="Share of vertices")
     most = max(10, int(in_degree.max()), int(out_degree.max()))
     for axes in (left, right):
         axes.set(xscale="log", yscale="log", xlim=(0.8, most * 1.3))
@@ -295,15 +295,16 @@ def neighbourhood(
 
 def _what_is_drawn(found: Neighbourhood, share: str) -> str:
     drawn, others = len(found.source), len(found.vertices) - found.top
-    text = f"The {found.top} vertices of the highest rank have {share} of all. "
+    first = f"Numbered: the {found.top} highest, which have {share} of all rank. "
     if not drawn:
-        return text + "No other vertex links to them."
+        return first + "No other vertex links to them."
     between = int((found.source < found.top).sum())
-    parts = [f"{between} of the {found.among} among them"] if between else []
-    parts += [f"{drawn - between} from {others} without a number"] if others else []
-    several = f"links from the {found.links} vertices of the highest rank that link"
-    links = "link from the vertex of the highest rank that links" if found.links == 1 else several
-    return f"{text}Arrows: to each of them the {links} to it, {' and '.join(parts)}. Areas grow with the rank."
+    parts = [f"{between} of the {style.counted(found.among, 'link')} among them"] if between else []
+    parts += [f"{style.counted(drawn - between, 'link')} from others"] if others else []
+    return (
+        f"{first}An arrow is a link. To each of them at most {found.links} are drawn, from the highest vertices that "
+        f"link to it: {' and '.join(parts)}. The larger, the higher the rank."
+    )
 
 
 def _radii(ranks: Floats, room: Floats, *, top: int) -> Floats:

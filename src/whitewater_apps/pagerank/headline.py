@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import comb
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _EQUAL = 1e-9
 _LONGEST_NAME = 100
 _FIXED = "graphalytics"
+_LEVEL = 0.05
 _GRAPH = (("vertex", "vertices"), ("edge", "edges"))
 
 
@@ -116,10 +118,19 @@ def _search(path: Path) -> list[str]:
     if not found:
         return []
     right, without = (round(found["judged"] * found[f"success_1{suffix}"]) for suffix in ("", "_without_prior"))
+    lost = found["first_right_without_prior_only"]
+    p_value = sign_test(right - without + lost, lost)
+    told = f"p = {p_value:.2g}, sign test" + (", so the difference is within noise" if p_value > _LEVEL else "")
     return [
-        f"The right page is first for {right:,} of {found['judged']:,} queries, for {without:,} without PageRank; mean "
-        f"reciprocal rank {found['mrr']:.3f} and {found['mrr_without_prior']:.3f}."
+        f"The right page is first for {right:,} of {_counted(found['judged'], 'query', 'queries')}, for {without:,} "
+        f"without PageRank ({told}); mean reciprocal rank {found['mrr']:.3f} and {found['mrr_without_prior']:.3f}."
     ]
+
+
+def sign_test(better: int, worse: int) -> float:
+    """Return the two-sided p-value of so many changes for the better and for the worse, if both were as likely."""
+    changes = better + worse
+    return min(1.0, 2 * sum(comb(changes, number) for number in range(min(better, worse) + 1)) / 2**changes)
 
 
 def read_column(vertices: Path, name: str) -> npt.NDArray[Any]:

@@ -37,8 +37,6 @@ _MOST_COLUMNS = 40
 _ROW, _LEAST_ROWS = 0.215, 3
 # Cells beside each other that have edges, and those that have room for a number.
 _MOST_EDGED, _MOST_WRITTEN = 60, 12
-# Light to dark, of ColorBrewer, which lists it as safe for any color vision.
-_COLORS = "YlOrBr"
 _SHORT = {"psi": "PSI", "ks": "KS", "jensen_shannon": "JS", "new_categories": "new"}
 # Points of a line of counts; more could not be told apart.
 _POINTS = 200
@@ -109,7 +107,7 @@ def _name_of_set(key: str, groups: Mapping[str, Sequence[str]]) -> str:
     if key == ALL:
         return "all features"
     group = key.removeprefix(WITHOUT)
-    name = "plain numbers only" if key == PLAIN else f"without {style.fitted(group)}"
+    name = "plain numbers only" if key == PLAIN else f"without {style.fitted(group.replace('_', ' '))}"
     return f"{name} ({len(groups[group])})"
 
 
@@ -250,21 +248,18 @@ def _notes_of_drift(found: Mapping[str, Any], psi: Array, shown: int) -> list[st
 
 
 def _draw_cells(axes: Axes, psi: Array, *, threshold: float) -> QuadMesh:
-    from matplotlib.colors import LogNorm
-
     rows, columns = psi.shape
-    low, high = threshold / 100, threshold * 10
     axes.set_facecolor(style.LIGHT_GREY)
     mesh = axes.pcolormesh(
-        np.arange(columns + 1) - 0.5, np.arange(rows + 1) - 0.5, np.ma.masked_invalid(np.clip(psi, low, None)),
-        cmap=_COLORS, norm=LogNorm(low, high), edgecolors="white", linewidth=0.6 if columns <= _MOST_EDGED else 0,
+        np.arange(columns + 1) - 0.5, np.arange(rows + 1) - 0.5, np.ma.masked_invalid(psi), cmap=style.DIVERGING,
+        vmin=-threshold, vmax=3 * threshold, edgecolors="white", linewidth=0.6 if columns <= _MOST_EDGED else 0,
     )  # fmt: skip
     axes.set(xlim=(-0.5, columns - 0.5), ylim=(rows - 0.5, -0.5))
     axes.grid(visible=False)
     if columns <= _MOST_WRITTEN:
         for row, column in np.argwhere(~np.isnan(psi)).tolist():
             value = psi[row, column]
-            color = "white" if value > 1.5 * threshold else "black"
+            color = "white" if value > 2.5 * threshold else "black"
             axes.text(column, row, f"{value:.2f}", ha="center", va="center_baseline", size=7.5, color=color)
     return mesh
 
@@ -301,10 +296,10 @@ def _name_cells(axes: Axes, columns: Sequence[Mapping[str, Any]], *, period: str
 
 
 def _draw_scale(axes: Axes, mesh: QuadMesh, *, threshold: float) -> None:
-    scale = axes.figure.colorbar(mesh, cax=axes, orientation="horizontal", extend="both", extendfrac=0.03)
-    ticks = [threshold / 100, threshold / 10, threshold, threshold * 10]
+    scale = axes.figure.colorbar(mesh, cax=axes, orientation="horizontal", extend="max", extendfrac=0.03)
+    ticks = [times * threshold for times in range(4)]
     scale.set_ticks(ticks, labels=[f"{'threshold: ' * (tick == threshold)}{tick:.3g}" for tick in ticks])
-    scale.ax.minorticks_off()
+    scale.ax.set_xlim(left=0)
     scale.ax.axvline(threshold, color="black", linewidth=1.5)
     scale.set_label("Population stability index")
 
@@ -446,4 +441,7 @@ def _draw_numbers(axes: Axes, found: Histogram, color: str, *, what: str, label:
         return
     shapes.draw_histogram(axes, found.counts, found.edges, color=color, baseline=0.5)
     axes.set(title=title, yscale="log", xlabel=label, ylabel="Test rows", ylim=(0.5, float(found.counts.max()) * 2))
-    shapes.limit_ticks(axes.xaxis, 6)
+    if found.long_tail:
+        axes.set(xscale="asinh", xlim=found.edges[[0, -1]], xlabel=f"{label} (logarithmic from 1 on)")
+    else:
+        shapes.limit_ticks(axes.xaxis, 6)

@@ -23,6 +23,7 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 RowGroups = Sequence[tuple[Path, int, int]]
 _BINS = 60
+_MOST_IN_A_BIN = 0.9
 
 
 @dataclass(frozen=True)
@@ -80,10 +81,14 @@ class Histogram:
     infinite: int
     edges: Floats  # (bins + 1,), and counts (bins,); none where there is no finite value
     counts: Integers
+    long_tail: bool = False  # the bins are equally wide on the axis of asinh, which is logarithmic from 1 on
 
 
 def histogram(row_groups: RowGroups, name: str) -> Histogram:
-    """Return the histogram of a column of numbers: a bin for each value of few integers, else bins of equal width."""
+    """Return the histogram of a column of numbers: a bin for each value of few integers, else bins of equal width.
+
+    Where nine tenths of the values would be in one bin, the bins are of equal width on a logarithmic axis instead.
+    """
     rows = nulls = infinite = 0
     low, high, whole = np.inf, -np.inf, True
     for values in _values(row_groups, name):
@@ -95,10 +100,20 @@ def histogram(row_groups: RowGroups, name: str) -> Histogram:
     if rows == nulls + infinite:
         return Histogram(rows, nulls, infinite, np.empty(0), np.empty(0, np.int64))
     edges = _edges(low, high, whole=whole)
+    counts = _counts(row_groups, name, edges)
+    long_tail = len(counts) > 1 and counts.max() > _MOST_IN_A_BIN * counts.sum()
+    if long_tail:
+        edges = np.sinh(np.linspace(np.arcsinh(low), np.arcsinh(high), _BINS + 1))
+        edges[[0, -1]] = low, high
+        counts = _counts(row_groups, name, edges)
+    return Histogram(rows, nulls, infinite, edges, counts, long_tail)
+
+
+def _counts(row_groups: RowGroups, name: str, edges: Floats) -> Integers:
     counts = np.zeros(len(edges) - 1, np.int64)
     for values in _values(row_groups, name):
         counts += np.histogram(values[np.isfinite(values)], edges)[0]
-    return Histogram(rows, nulls, infinite, edges, counts)
+    return counts
 
 
 def _edges(low: float, high: float, *, whole: bool) -> Floats:

@@ -45,7 +45,7 @@ def _hours(path: Path) -> list[str]:
     return sentences or [f"No hour of the day has {least} trips with a recorded tip."]
 
 
-def _extremes(hours: Sequence[Mapping[str, Any]], place: str, *, least: int, deviations: float) -> str:
+def _extremes(hours: Sequence[Mapping[Any, Any]], place: str, *, least: int, deviations: float) -> str:
     """Say when people tip most and least, where there is more than one hour and the difference is not noise.
 
     The two are chosen from all pairs of hours, so that their difference must be significant at 5 % divided by the

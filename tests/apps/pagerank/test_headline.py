@@ -9,8 +9,9 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from scipy.stats import binomtest
 
-from whitewater_apps.pagerank.headline import headline
+from whitewater_apps.pagerank.headline import headline, sign_test
 
 
 def write_ranks(
@@ -45,7 +46,8 @@ def test_nothing_is_said_of_files_that_are_not_there(tmp_path: Path) -> None:
 
 def test_nothing_is_said_of_queries_that_an_earlier_run_of_another_source_left(tmp_path: Path) -> None:
     write_ranks(tmp_path, [1.0], edges=1)
-    found = {"judged": 2, "success_1": 1, "success_1_without_prior": 1, "mrr": 1, "mrr_without_prior": 1}
+    found = {"judged": 2, "success_1": 1, "success_1_without_prior": 1, "mrr": 1, "mrr_without_prior": 1,
+             "first_right_without_prior_only": 0}  # fmt: skip
     (tmp_path / "queries.json").write_text(json.dumps({"evaluation": found}))
     ranks = "Of 1 vertex with 1 edge, vertex 10 ranks first: 100 % of all rank (uniform: 100 %)."
     assert len(headline(tmp_path)) == 2
@@ -105,10 +107,21 @@ def test_components_and_communities_are_counted(tmp_path: Path) -> None:
 
 def test_the_search_is_measured_with_and_without_pagerank_where_answers_are_known(tmp_path: Path) -> None:
     measured = {"judged": 24, "mrr": 0.9583, "mrr_without_prior": 0.727, "success_1": 22 / 24}
-    found = {"queries": [], "evaluation": {**measured, "success_1_without_prior": 13 / 24}}
+    measured |= {"success_1_without_prior": 13 / 24, "first_right_without_prior_only": 0}
+    found = {"queries": [], "evaluation": measured}
     (tmp_path / "queries.json").write_text(json.dumps(found))
     assert headline(tmp_path) == [
-        "The right page is first for 22 of 24 queries, for 13 without PageRank; mean reciprocal rank 0.958 and 0.727."
+        "The right page is first for 22 of 24 queries, for 13 without PageRank (p = 0.0039, sign test); "
+        "mean reciprocal rank 0.958 and 0.727."
     ]
+    measured["first_right_without_prior_only"] = 11
+    (tmp_path / "queries.json").write_text(json.dumps(found))
+    assert "(p = 0.15, sign test, so the difference is within noise)" in headline(tmp_path)[0]
     (tmp_path / "queries.json").write_text(json.dumps({"queries": [], "evaluation": None}))
     assert headline(tmp_path) == []
+
+
+@pytest.mark.parametrize("changes", [(0, 0), (1, 0), (9, 0), (20, 11), (3, 8)])
+def test_the_sign_test_is_scipys_binomial_test(changes: tuple[int, int]) -> None:
+    expected = binomtest(changes[0], sum(changes)).pvalue if any(changes) else 1.0
+    assert sign_test(*changes) == pytest.approx(expected)

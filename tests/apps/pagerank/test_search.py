@@ -214,6 +214,7 @@ def test_queries_of_the_settings_and_of_the_judgments_are_answered_and_measured(
     assert (evaluation["judged_urls"], evaluation["judged_urls_not_in_index"]) == (3, 1)
     assert (evaluation["mrr"], evaluation["mrr_without_prior"]) == (1.0, 0.75)
     assert (evaluation["success_1"], evaluation["success_1_without_prior"]) == (1.0, 0.5)
+    assert evaluation["first_right_without_prior_only"] == 0
     half_found = 1 / (1 + 1 / math.log2(3))
     assert evaluation["ndcg_10"] == pytest.approx((1 + half_found) / 2)
     assert evaluation["ndcg_10_without_prior"] == pytest.approx((1 / math.log2(3) + half_found) / 2)

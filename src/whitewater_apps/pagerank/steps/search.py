@@ -126,17 +126,20 @@ def evaluate(searcher: Searcher, judged: Mapping[str, Sequence[str]], settings: 
     numbers = searcher.index.numbers(url for urls in judged.values() for url in urls)
     without = settings.model_copy(update={"prior": 0.0})
     found: dict[str, float] = {}
+    right: list[list[bool]] = []
     for suffix, chosen in (("", settings), ("_without_prior", without)):
         positions = []
         for query, urls in judged.items():
             ranking = searcher.ranking(query, chosen)
             positions.append([ranking.position(numbers[url]) if url in numbers else None for url in urls])
         found |= {f"{name}{suffix}": value for name, value in measures(positions).items()}
+        right.append([1 in each for each in positions])
     urls = [url for each in judged.values() for url in each]
     return {
         "judged": len(judged),
         "judged_urls": len(urls),
         "judged_urls_not_in_index": sum(url not in numbers for url in urls),
+        "first_right_without_prior_only": sum(other and not mine for mine, other in zip(*right, strict=True)),
         **found,
     }
 
