@@ -44,7 +44,7 @@ HUNDREDTHS = (
 # and pandas makes floats of integers where a field is empty.
 DTYPES = dict.fromkeys(("passenger_count", *DEGREES, *HUNDREDTHS), "float64")
 # Units of ours: several for each thread, so that none waits long for the others; and small beside memory.
-UNITS_A_THREAD, UNITS_OF_A_SLICE = 4, 4
+UNITS_A_THREAD, UNIT_ROWS = 4, 32_768
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class YellowCsv:
 def units_of(paths: Sequence[Path], work: Work, kinds: Mapping[str, Kind]) -> list[Unit]:
     """Cut files into ranges of whole lines, of which the named columns are read, each as its kind."""
     rows = sum(path.stat().st_size for path in paths) // BYTES_A_ROW
-    block_rows = max(1, min(work.device.slice_rows // UNITS_OF_A_SLICE, rows // (UNITS_A_THREAD * work.threads)))
+    block_rows = max(1, min(UNIT_ROWS, rows // (UNITS_A_THREAD * work.threads)))
     columns = {name: RawColumn(name, kind) for name, kind in kinds.items()}
     files = [replace(file, era=replace(file.era, columns=columns)) for path in paths for file in open_raw(path, SOURCE)]
     return [unit for file in files for unit in units(file, rows=block_rows)]
