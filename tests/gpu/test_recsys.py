@@ -27,9 +27,11 @@ from tests.gpu.conftest import THREADS, Both, on_both
 from whitewater.engines import Device, resolve
 from whitewater.errors import IntegrityError
 from whitewater.features.columns.codes import count_codes, factorize, sum_by_code
-from whitewater.features.columns.parquet import read_columns, write_columns
+from whitewater.features.columns.parquet import read_columns
 from whitewater.features.dataset import as_table
+from whitewater.features.feature_folder import write_file
 from whitewater.features.operators import Categorify, LogOp, Normalize, TargetEncoding
+from whitewater.features.schema import Field, Schema
 from whitewater.features.workflow import Workflow
 from whitewater.io.store import read_json
 
@@ -132,8 +134,13 @@ def test_columns_are_written_to_the_same_bytes(gpu: Device, tmp_path: Path) -> N
     types = {field.name: field.type for field in table.schema}
     for device in (gpu, resolve("cpu")):
         block = read_columns(device, tmp_path / "clicks.parquet", 0, list(types))
-        write_columns(block, tmp_path / f"{device.name}.parquet", types, device, row_group_rows=100)
-    assert (tmp_path / "gpu.parquet").read_bytes() == (tmp_path / "cpu.parquet").read_bytes()
+        (tmp_path / device.name).mkdir()
+        schema = Schema(tuple(Field(name, type_) for name, type_ in types.items()))
+        write_file(tmp_path / device.name, 0, as_table(block, types, device), schema, row_group_rows=100)
+    found, expected = (
+        {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("gpu", "cpu")
+    )
+    assert found == expected
 
 
 def test_many_rows_are_counted_and_added_up(gpu: Device) -> None:

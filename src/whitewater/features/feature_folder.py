@@ -1,46 +1,57 @@
-"""A folder of features: what a workflow made of a log, ready to be loaded in batches.
+"""A folder of features: what a workflow made of a log, as tables and as the arrays of batches.
 
 ``features.json``, written last, makes a folder one of features: columns with type, tags and properties, files in order,
-and whether their rows are shuffled, with which seed. The Parquet files have plain pages, neither encoded nor
-compressed, so that a loader maps them. `files_of` tells where the numbers are;
-what a footer says is checked against the file before any number is read.
+whether their rows are shuffled, with which seed, and the columns with nulls.
+
+A file is of Parquet and has all columns. Beside it lie its arrays, ``part-00000-00.npy`` and following, from which
+`whitewater.features.loader` takes rows: those of `matrices`, row by row, in the types that models take.
 """
 
 from __future__ import annotations
 
-import mmap
-import os
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from whitewater.engines.device import Array
-from whitewater.errors import InputError, IntegrityError
-from whitewater.features.columns.opening import position_of
+from whitewater.errors import ConfigError, InputError, IntegrityError
+from whitewater.features.columns.arrow import column_of
+from whitewater.features.columns.column import Lists, Numbers
 from whitewater.features.schema import Field, Schema, described, field_of
 from whitewater.io.folder import Format, RowGroup
-from whitewater.tables.arrow_arrays import to_numpy
 
 FORMAT = Format("features.json", 1, "features", remedy="Run the step features again.")
-_AGAIN = "Run the step features again"
-_STORED = {"BOOLEAN": np.dtype(bool), "INT32": np.dtype("<i4"), "INT64": np.dtype("<i8"), "FLOAT": np.dtype("<f4"),
-           "DOUBLE": np.dtype("<f8")}  # fmt: skip
-# A page header takes at most so many bytes without statistics and checksum, and two of them more.
-_ONE_HEADER = 29
+CONTINUOUS, CATEGORICAL, LABEL, KEY = "continuous", "categorical", "label", "key"
+# One page for each column chunk, up to 1 GiB: a page with the values and nothing else is written as fast as the disk.
+_LARGE_PAGES = {"data_page_size": 1 << 30, "max_rows_per_page": 1 << 30, "write_batch_size": 1 << 16}
+# Of the columns of a matrix, so many rows stay in a core's cache.
+_ROWS_IN_CACHE = 4096
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """An array of each file, whose row has the shape ``row``: ``()`` of a label or key, else ``(numbers,)``."""
+
+    name: str
+    dtype: np.dtype[Any]
+    columns: tuple[str, ...]
+    row: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class FeatureFile:
-    """A file of the folder: its name, and its rows."""
+    """A file of the folder: its name, its rows, and how many nulls of columns its arrays cannot hold."""
 
     name: str
     rows: int
+    nulls: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -52,34 +63,149 @@ class FeatureFolder:
     schema: Schema
     files: tuple[FeatureFile, ...]  # the files, in order; none of them is empty
     seed: int | None  # seed of the order of the rows; None where they are in the order of the log
+    nulls: Mapping[str, int]  # of columns that have nulls which their arrays cannot hold, how many
 
     @property
     def rows(self) -> int:
         """Rows of all files."""
         return sum(file.rows for file in self.files)
 
+    @cached_property
+    def matrices(self) -> tuple[Matrix, ...]:
+        """The arrays of each file."""
+        return matrices(self.schema)
+
     def row_groups(self) -> list[RowGroup]:
         """Return the row groups, in the order of the rows; see `Format.row_groups`."""
         return [group for file in self.files for group in FORMAT.row_groups(self.path / file.name, rows=file.rows)]
+
+    def array_path(self, file: int, matrix: int) -> Path:
+        """Return the path of an array, by the numbers of its file and in `matrices`."""
+        return self.path / array_name(self.files[file].name, matrix)
+
+    def array(self, file: int, matrix: int) -> npt.NDArray[Any]:
+        """Map an array of a file.
+
+        Raises InputError if it is missing or cut, and IntegrityError if it has another shape or type than it should.
+        """
+        kind = self.matrices[matrix]
+        return FORMAT.array(self.array_path(file, matrix), (self.files[file].rows, *kind.row), kind.dtype)
+
+    def refuse_nulls(self, columns: Iterable[str]) -> None:
+        """Raise InputError if one of the columns has nulls that its array cannot hold."""
+        for name in columns:
+            if name in self.nulls:
+                raise InputError(
+                    f"{self.path}: column {name!r} has {self.nulls[name]} nulls, for which there is no number. Fill "
+                    "them (FillMissing, FillMedian), or leave the column out."
+                )
 
 
 def open_features(path: Path) -> FeatureFolder:
     """Open a folder of features. Raises InputError if it is none, is of another format, or lacks a file."""
     folder = FORMAT.read(path, _folder)
-    FORMAT.check_files(path, [file.name for file in folder.files])
+    arrays = range(len(folder.matrices))
+    for file in folder.files:
+        FORMAT.check_files(path, [file.name, *(array_name(file.name, number) for number in arrays)])
     return folder
 
 
 def write_features(path: Path, schema: Schema, files: Sequence[FeatureFile], *, seed: int | None) -> None:
-    """Write the file that makes a folder of Parquet files one of features; ``seed`` is None where rows are in order."""
+    """Write the file that makes a folder of files one of features; ``seed`` is None where rows are in order."""
+    nulls: Counter[str] = Counter()
+    for file in files:
+        nulls.update(file.nulls)
     value = {
         "rows": sum(file.rows for file in files),
         "shuffled": seed is not None,
         "seed": seed,
+        "nulls": nulls,
         "columns": [described(field) for field in schema],
-        "files": [asdict(file) for file in files],
+        "files": [{"name": file.name, "rows": file.rows} for file in files],
     }
     FORMAT.write(path, value)
+
+
+def write_file(path: Path, number: int, table: pa.Table, schema: Schema, *, row_group_rows: int) -> FeatureFile:
+    """Write rows as a file of a folder, with its arrays; none are written of no rows.
+
+    ``table`` has the columns of the schema, as `whitewater.features.dataset.as_table` makes them. Raises IntegrityError
+    if lists that should have one length do not.
+    """
+    file = FeatureFile(file_name(number), len(table))
+    if not len(table):
+        return file
+    # A column without nulls is a required one: its page is the values and nothing else.
+    fields = [pa.field(each.name, each.type, table[each.name].null_count > 0) for each in schema]
+    pq.write_table(
+        pa.Table.from_arrays(table.columns, schema=pa.schema(fields)), path / file.name, row_group_size=row_group_rows,
+        compression="none", use_dictionary=False, write_statistics=False, store_schema=False, **_LARGE_PAGES,
+    )  # fmt: skip
+    nulls: Counter[str] = Counter()
+    for place, matrix in enumerate(matrices(schema)):
+        found = {name: _numbers(name, table[name], matrix) for name in matrix.columns}
+        if matrix.name != CONTINUOUS:
+            nulls.update({name: count for name, (_, count) in found.items() if count})
+        _write_array(path / array_name(file.name, place), matrix, [values for values, _ in found.values()])
+    return FeatureFile(file.name, len(table), nulls)
+
+
+def matrices(schema: Schema) -> tuple[Matrix, ...]:
+    """Return the arrays for columns: one of all numbers, one of all ids, and one for each label, key and list.
+
+    Columns that `number_type` refuses are in none.
+    """
+    groups: dict[tuple[str, ...], list[Field]] = {}
+    for each in schema:
+        try:
+            number_type(each)
+        except ConfigError:
+            continue
+        name = array_of(each)
+        groups.setdefault((name,) if _is_cell(each) else (name, each.name), []).append(each)
+    return tuple(_matrix(name, fields) for (name, *_), fields in groups.items())
+
+
+def _matrix(name: str, fields: Sequence[Field]) -> Matrix:
+    first = fields[0]
+    row = (len(fields),) if _is_cell(first) else (first.properties["length"],) if pa.types.is_list(first.type) else ()
+    return Matrix(name, np.result_type(*map(number_type, fields)), tuple(each.name for each in fields), row)
+
+
+def _is_cell(field: Field) -> bool:
+    """Say whether a column is one of a matrix of several."""
+    return array_of(field) in (CONTINUOUS, CATEGORICAL) and not pa.types.is_list(field.type)
+
+
+def array_of(field: Field) -> str:
+    """Return the name of the array of a batch where a column is."""
+    if LABEL in field.tags:
+        return LABEL
+    if KEY in field.tags or pa.types.is_list(field.type):
+        return field.name
+    return CATEGORICAL if "cardinality" in field.properties else CONTINUOUS
+
+
+def number_type(field: Field) -> np.dtype[Any]:
+    """Return the type that the numbers of a column get in arrays. Raises ConfigError if it cannot be in one."""
+    types, is_list = pa.types, pa.types.is_list(field.type)
+    if is_list and "length" not in field.properties:
+        raise ConfigError(
+            f"column {field.name!r} has lists of any length, which are no array. Give them one by ListSlice with pad, "
+            "or leave the column out of columns."
+        )
+    type_ = field.type.value_type if is_list else field.type
+    is_integer, is_id = types.is_signed_integer(type_), "cardinality" in field.properties
+    is_number = is_integer or type_ in (pa.float32(), pa.float64()) or (types.is_boolean(type_) and not is_list)
+    if not is_number or (not is_integer and (KEY in field.tags or is_id)):
+        raise ConfigError(
+            f"column {field.name!r} is of type {field.type}, which is not loaded: numbers are, booleans, ids as signed "
+            "integers, and lists of numbers. Leave it out of columns, or convert it."
+        )
+    if KEY in field.tags:
+        return np.dtype(np.int64)
+    is_float = LABEL in field.tags or not is_id
+    return np.dtype(np.float32 if is_float else np.int64 if type_ == pa.int64() else np.int32)
 
 
 def file_name(number: int) -> str:
@@ -87,132 +213,45 @@ def file_name(number: int) -> str:
     return f"part-{number:05d}.parquet"
 
 
+def array_name(file: str, matrix: int) -> str:
+    """Return the name of an array of a file by its place in `matrices`."""
+    return f"{Path(file).stem}-{matrix:02d}.npy"
+
+
 def _folder(
-    path: Path, *, columns: list[Any], files: list[Any], rows: int, seed: int | None, **_: Any
+    path: Path, *, columns: list[Any], files: list[Any], rows: int, seed: int | None, nulls: dict[str, int], **_: Any
 ) -> FeatureFolder:
     schema = Schema(tuple(map(field_of, columns)))
-    folder = FeatureFolder(path, schema, tuple(FeatureFile(**each) for each in files), seed)
+    folder = FeatureFolder(path, schema, tuple(FeatureFile(**each) for each in files), seed, nulls)
     if folder.rows != rows:
         raise ValueError(f"its files have {folder.rows} rows, not {rows}")
     return folder
 
 
-@dataclass(frozen=True)
-class Values:
-    """Where the numbers of a column of a row group begin in the file, their type, and how many each row has."""
-
-    start: int
-    dtype: np.dtype[Any]
-    length: int
-
-    def place(self, first: int, rows: int) -> slice:
-        """Return which bytes of the file have the numbers of some rows; Parquet packs booleans to bits."""
-        bits = 1 if self.dtype == bool else 8 * self.dtype.itemsize * self.length
-        return slice(self.start + first * bits // 8, self.start - (-(first + rows) * bits // 8))
-
-    def read(self, data: Array, first: int, rows: int) -> Array:
-        """Return the numbers of some rows, (rows, length), of the bytes of the file, uint8."""
-        stored = data[self.place(first, rows)]
-        if self.dtype == bool:
-            return np.unpackbits(stored, bitorder="little")[first % 8 :][:rows, None]
-        return stored.view(self.dtype).reshape(rows, self.length)
-
-
-@dataclass(frozen=True)
-class MappedFile:
-    """A file to map, as it was when its footer was read: ``signature`` is its size and the time of its last change."""
-
-    path: Path
-    footer: pq.FileMetaData
-    signature: tuple[int, int]
-
-    def mapped(self) -> mmap.mmap:
-        """Map the file. Raises InputError if it cannot be read, and IntegrityError if it is no longer the same."""
-        with FORMAT.explained(self.path), self.path.open("rb") as file:
-            if _signature(os.fstat(file.fileno())) != self.signature:
-                raise IntegrityError(f"{self.path} was changed while it was loaded. Open the folder again.")
-            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-
-    def values(self, data: Array, row_group: int, field: Field) -> Values:
-        """Return where the numbers of a column of a row group are in ``data``, uint8, the bytes of the file.
-
-        Raises InputError if it is missing, damaged, not as a folder of features has it, or has a null.
-        """
-        try:
-            return self._values(data, row_group, field)
-        except (OSError, ValueError, pa.ArrowException) as error:
-            raise InputError(f"{self.path}, row group {row_group}: column {field.name!r} {error}.") from error
-
-    def _values(self, data: Array, row_group: int, field: Field) -> Values:
-        position = position_of(self.footer.schema.to_arrow_schema(), field.name)
-        chunk, rows = self.footer.row_group(row_group).column(position), self.footer.row_group(row_group).num_rows
-        is_list = pa.types.is_list(field.type)
-        stored = _physical(field.type.value_type if is_list else field.type)
-        is_plain = chunk.compression == "UNCOMPRESSED" and set(chunk.encodings) <= {"PLAIN", "RLE"}
-        if chunk.physical_type != stored or not is_plain:
-            raise ValueError(
-                f"is stored as {chunk.physical_type}, {chunk.compression.lower()}, and not as plain {stored}. {_AGAIN}"
+def _numbers(name: str, column: pa.ChunkedArray, matrix: Matrix) -> tuple[npt.NDArray[Any], int]:
+    """Return the numbers of a column, (rows, numbers of a row), of floats NaN for nulls; and how many nulls it has."""
+    found = column_of(column)
+    if isinstance(found, Lists):
+        if (np.diff(found.offsets) != matrix.row[0]).any():
+            raise IntegrityError(
+                f"column {name!r} has lists of other lengths than {matrix.row[0]}. Report this as a bug."
             )
-        length = field.properties["length"] if is_list else 1
-        size = Values(0, _STORED[stored], length).place(0, rows).stop
-        values = Values(chunk.data_page_offset + chunk.total_compressed_size - size, _STORED[stored], length)
-        if self.footer.schema.column(position).max_definition_level:
-            _compare(self._read(row_group, field.name), values.read(data, 0, rows), length=length)
-        elif not 0 < chunk.total_compressed_size - size <= _ONE_HEADER:
-            raise ValueError(f"is not stored as one plain page. {_AGAIN}")
-        return values
-
-    def _read(self, row_group: int, name: str) -> pa.ChunkedArray:
-        with pq.ParquetFile(self.path, metadata=self.footer, page_checksum_verification=True) as file:
-            return file.read_row_group(row_group, columns=[name], use_threads=False).column(0)
+        found = found.values
+    numbers = cast("Numbers", found)
+    values, valid = numbers.values, numbers.valid
+    if valid is not None and matrix.dtype.kind == "f":
+        values = np.where(valid, values, np.nan)
+    return values.reshape(len(column), -1), 0 if valid is None else int(np.count_nonzero(~valid))
 
 
-def files_of(folder: FeatureFolder) -> tuple[list[MappedFile], Array]:
-    """Return the files of a folder, and its row groups with any rows in order: file, number and rows, int64 (n, 3).
-
-    Raises
-    ------
-    InputError
-        If a file is missing, or none of Parquet.
-    IntegrityError
-        If a file has other rows than it should have, or more or fewer bytes.
-    """
-    groups = [each for each in folder.row_groups() if each.rows]
-    numbers = {path: number for number, path in enumerate(dict.fromkeys(group.path for group in groups))}
-    files = [_file(path) for path in numbers]
-    return files, np.array([(numbers[path], group, rows) for path, group, rows in groups], np.int64).reshape(-1, 3)
-
-
-def _file(path: Path) -> MappedFile:
-    footer, signature = FORMAT.footer(path), _signature(path.stat())
-    last = footer.row_group(footer.num_row_groups - 1).column(footer.num_columns - 1)
-    # A footer ends with its own length and four letters.
-    if last.data_page_offset + last.total_compressed_size + footer.serialized_size + 8 != signature[0]:
-        raise IntegrityError(f"{path} was changed or cut: its columns take more or fewer bytes. {_AGAIN}.")
-    return MappedFile(path, footer, signature)
-
-
-def _signature(status: os.stat_result) -> tuple[int, int]:
-    return status.st_size, status.st_mtime_ns
-
-
-def _physical(type_: pa.DataType) -> str:
-    """Return how Parquet stores a number of a type that `whitewater.features.loader` loads."""
-    wide = {pa.bool_(): "BOOLEAN", pa.float32(): "FLOAT", pa.float64(): "DOUBLE", pa.int64(): "INT64"}
-    return wide.get(type_, "INT32")
-
-
-def _compare(column: pa.ChunkedArray, values: Array, *, length: int) -> None:
-    """Compare a column with levels ahead of its values, as Arrow reads it, with the values, (rows, length)."""
-    if pa.types.is_list(column.type):
-        lengths = pc.list_value_length(column)
-        column = pc.list_flatten(column)
-        if lengths.null_count or column.null_count or not pc.all(pc.equal(lengths, length)).as_py():
-            raise ValueError(f"has lists of other lengths than {length}, or with nulls. {_AGAIN}")
-    if column.null_count:
-        raise ValueError(
-            f"has {column.null_count} nulls, for which there is no number. Fill them: FillMissing, FillMedian"
-        )
-    found = to_numpy(column.cast(pa.from_numpy_dtype(values.dtype)))
-    if not np.array_equal(found, values.ravel(), equal_nan=values.dtype.kind == "f"):
-        raise ValueError(f"is not stored as one plain page. {_AGAIN}")
+def _write_array(path: Path, matrix: Matrix, columns: Sequence[npt.NDArray[Any]]) -> None:
+    """Write columns, each (rows, numbers of a row), as one array; what a float32 cannot hold is lost."""
+    rows = len(columns[0])
+    header = {"descr": np.lib.format.dtype_to_descr(matrix.dtype), "fortran_order": False, "shape": (rows, *matrix.row)}
+    part = np.empty((min(rows, _ROWS_IN_CACHE), *(matrix.row or (1,))), matrix.dtype)
+    with path.open("wb") as file, np.errstate(over="ignore"):
+        np.lib.format.write_array_header_1_0(file, header)
+        for start in range(0, rows, _ROWS_IN_CACHE):
+            found = [column[start : start + _ROWS_IN_CACHE] for column in columns]
+            np.concatenate(found, axis=1, out=part[: len(found[0])], casting="unsafe")
+            file.write(part[: len(found[0])].data)

@@ -14,30 +14,29 @@ The arrays are NumPy's, or CuPy's on the GPU, and support DLPack, by which frame
   ``batch_size=None`` and a shard for each of its workers.
 - JAX: ``jax.dlpack.from_dlpack(batch["continuous"])``.
 - CuPy: ``device=whitewater.engines.resolve("gpu")``; or, of batches on the host, ``cupy.asarray(batch["continuous"])``.
+  Both copy through pinned memory, which CuPy keeps.
 
-The order: the rows of each row group are cut into blocks of 16,384. The blocks of all files are shuffled, and cut into
-as many spans of rows as there are shards; a span is cut into windows, the rows of a window are shuffled, and the window
-is cut into batches. So a shard gets other rows in each epoch, and all shards together get each row once. Rows that are
-near to each other in a folder that is not shuffled are up to a window apart, of many places of the folder.
+The order: the rows of each file are cut into blocks of 16,384. The blocks of all files are shuffled, and cut into as
+many spans of rows as there are shards; a span is cut into windows, the rows of a window are shuffled, and the window is
+cut into batches. So a shard gets other rows in each epoch, and all shards together get each row once. Rows that are
+near to each other in a folder that is not shuffled are up to a window apart, of many places of the folder. What the
+rows hold changes nothing.
 """
 
 from __future__ import annotations
 
-import mmap
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
 from whitewater.engines import Device, memory
-from whitewater.errors import ConfigError
-from whitewater.features.feature_folder import Values, files_of
+from whitewater.errors import ConfigError, IntegrityError
+from whitewater.features.feature_folder import FORMAT, KEY, array_of, number_type
 from whitewater.tables.arrow_arrays import empty
 
 if TYPE_CHECKING:
@@ -45,24 +44,32 @@ if TYPE_CHECKING:
     from whitewater.features.feature_folder import FeatureFolder
     from whitewater.features.schema import Field
 
-CONTINUOUS, CATEGORICAL, LABEL, KEY = "continuous", "categorical", "label", "key"
-# 64 KiB of a column, so that a disk is not asked for crumbs.
 _BLOCK_ROWS = 16_384
-# Files mapped at a time: each holds a descriptor, of which processes have about a thousand.
-_MAPPED_FILES = 128
+# Arrays mapped at a time: each holds a descriptor, of which processes have about a thousand.
+_MAPPED_ARRAYS = 256
 
 Batch = dict[str, "Array"]
 
 
 @dataclass(frozen=True)
-class _Matrix:
-    """An array of a batch; ``width`` numbers of a row."""
+class _Array:
+    """An array of a batch: the array of a file that it is taken from, and the places of its columns; None: all."""
 
     name: str
+    columns: tuple[str, ...]
     dtype: np.dtype[Any]
-    fields: tuple[Field, ...]
-    width: int
-    is_vector: bool
+    row: tuple[int, ...]
+    matrix: int
+    places: tuple[int, ...] | None
+
+    @property
+    def row_numbers(self) -> int:
+        """Numbers of a row."""
+        return self.row[0] if self.row else 1
+
+    def empty(self, rows: int) -> Array:
+        """Return an array for rows, whose content is arbitrary."""
+        return empty(rows * self.row_numbers, self.dtype).reshape(rows, *self.row)
 
 
 class Batches:
@@ -78,11 +85,12 @@ class Batches:
       of ids, or else float32. Lists of many lengths are refused;
     - each key that is asked for by its name, as ``row_id``: int64 (rows,).
 
-    Those that have no column are not there. Which column is where in a matrix, `columns` tells. A NaN is a null; nulls
-    of other columns than floats are refused. What an integer of 64 bits, or a float64, loses as a float32 is lost.
+    Those that have no column are not there. Which column is where in a matrix, `columns` tells. A null is NaN in
+    ``continuous``; nulls of other columns are refused, but NaN in lists of floats. What an integer of 64 bits, or a
+    float64, loses as a float32 is lost.
 
     Equal folders, seeds, epochs, shards and sizes give equal batches on every machine; ``threads`` change nothing.
-    An object holds no open file, and may be sent to another process.
+    An object may be sent to another process.
 
     Parameters
     ----------
@@ -101,7 +109,7 @@ class Batches:
     threads
         Threads, each of which prepares a window ahead of the one in use.
     window_rows
-        Rows shuffled together, about: as many whole batches as reach it. Memory is needed for two windows for each
+        Rows shuffled together, about: as many whole batches as reach it. Memory is needed for a window for each
         thread, and the one in use. A batch that is kept keeps its window in memory; copy what is to be kept.
     device
         Where the arrays are to be; on the host if None.
@@ -111,7 +119,7 @@ class Batches:
     ConfigError
         If a parameter is out of its range, or a column cannot be loaded.
     InputError
-        If a column or file is missing, or a file is none of Parquet.
+        If a column or file is missing, a file is cut or is no array, or a column has nulls.
     IntegrityError
         If a file has other rows than it should have.
     ResourceError
@@ -135,26 +143,34 @@ class Batches:
             raise ConfigError("batch_rows, threads and window_rows must be at least 1, and the seed at least 0.")
         if not 0 <= shard[0] < shard[1]:
             raise ConfigError(f"there is no shard {shard[0]} of {shard[1]}.")
-        self._device = device or Device()
-        self._matrices = _matrices(_fields(folder, columns))
-        self._files, self._groups = files_of(folder)
-        self._blocks = _blocks(self._groups[:, 2])
+        self._device, self._folder = device or Device(), folder
+        self._arrays = _arrays(folder, _fields(folder, columns))
         self._seed, self._shuffle, self._threads = seed, shuffle, threads
         self._batch_rows, self._window_rows = batch_rows, -(-window_rows // batch_rows) * batch_rows
-        rows, (index, shards) = int(self._groups[:, 2].sum()), shard
+        index, shards = shard
         # The places of the shard in the order of all rows.
-        self._rows = range(rows * index // shards, rows * (index + 1) // shards)
-        # Where the numbers of each row group are, once it was read; no file may change as long as this is used.
-        self._places: dict[int, list[list[Values]]] = {}
+        self._rows = range(folder.rows * index // shards, folder.rows * (index + 1) // shards)
         self._forecast()
+        # No file may change as long as this is used.
+        numbers = [(file, array.matrix) for file in range(len(folder.files)) for array in self._arrays]
+        self._states = {each: _state(folder, *each) for each in numbers}
+        self._mapped = lru_cache(_MAPPED_ARRAYS)(folder.array)
+        for each in numbers:
+            self._mapped(*each)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what another process needs, which maps the arrays itself."""
+        return {name: value for name, value in self.__dict__.items() if name != "_mapped"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Become what was sent from another process."""
+        self.__dict__.update(state, _mapped=lru_cache(_MAPPED_ARRAYS)(state["_folder"].array))
 
     def _forecast(self) -> None:
-        row_bytes = sum(matrix.width * matrix.dtype.itemsize for matrix in self._matrices)
-        # A thread reads a window and puts its rows in another order on the host; a device gets it then.
-        windows = {self._device: self._threads + 1, Device(): 2 * self._threads + 1}
-        for device, count in windows.items():
+        row_bytes = sum(each.row_numbers * each.dtype.itemsize for each in self._arrays)
+        for device in {self._device, Device()}:
             memory.forecast(
-                min(self.rows, count * self._window_rows) * row_bytes,
+                min(self.rows, (self._threads + 1) * self._window_rows) * row_bytes,
                 what=f"loading batches of {self._batch_rows:,} rows",
                 remedy="Lower window_rows, batch_rows or threads, or load fewer columns.",
                 device=device,
@@ -163,7 +179,7 @@ class Batches:
     @property
     def columns(self) -> dict[str, tuple[str, ...]]:
         """The columns of each array of a batch, in order."""
-        return {matrix.name: tuple(field.name for field in matrix.fields) for matrix in self._matrices}
+        return {each.name: each.columns for each in self._arrays}
 
     @property
     def rows(self) -> int:
@@ -177,16 +193,18 @@ class Batches:
     def epoch(self, number: int = 0) -> Iterator[Batch]:
         """Yield the batches of an epoch, prepared ahead by threads, which end with the iterator.
 
-        Raises InputError if a file is missing or damaged, or has a column with nulls or of another type than the folder
-        says, and IntegrityError if a file was changed since this was made.
+        Raises InputError if a file is missing or damaged, and IntegrityError if one was changed since this was made.
         """
-        blocks = self._blocks
+        for each, state in self._states.items():
+            if _state(self._folder, *each) != state:
+                path = self._folder.array_path(*each)
+                raise IntegrityError(f"{path} was changed while it was loaded. Open the folder again.")
+        blocks = _blocks([file.rows for file in self._folder.files])
         if self._shuffle:
             blocks = blocks[self._permutation(len(blocks), number, 0)]
-        mapped = lru_cache(_MAPPED_FILES)(lambda file: self._files[file].mapped())
         starts = range(self._rows.start, self._rows.stop, self._window_rows)
         spans = [range(start, min(start + self._window_rows, self._rows.stop)) for start in starts]
-        for window in _ahead(partial(self._window, number, blocks, mapped), spans, threads=self._threads):
+        for window in _ahead(partial(self._window, number, blocks), spans, threads=self._threads):
             rows = len(next(iter(window.values())))
             for start in range(0, rows, self._batch_rows):
                 yield {name: array[start : start + self._batch_rows] for name, array in window.items()}
@@ -200,42 +218,36 @@ class Batches:
         order: Array = np.random.RandomState(bits).permutation(length)
         return order
 
-    def _window(self, epoch: int, blocks: Array, mapped: Callable[[int], mmap.mmap], span: range) -> Batch:
+    def _window(self, epoch: int, blocks: Array, span: range) -> Batch:
         """Return the rows of a window, a span of the places in the blocks' order, as arrays."""
-        arrays, done = self._empty(len(span)), 0
-        for group, first, rows in _pieces(blocks, span):
-            self._read(mapped, group, first, [array[done : done + rows] for array in arrays])
-            done += rows
-        if self._shuffle:
-            order, in_order = self._permutation(len(span), epoch, span.start + 1), arrays
-            arrays = self._empty(len(span))
-            for array, shuffled in zip(in_order, arrays, strict=True):
-                array.take(order, axis=0, out=shuffled, mode="clip")  # with the mode "raise" NumPy copies once more
-        on_device = map(self._device.to_device, arrays)
-        return {
-            matrix.name: array[:, 0] if matrix.is_vector else array
-            for matrix, array in zip(self._matrices, on_device, strict=True)
-        }
+        pieces = list(_pieces(blocks, span))
+        # Where each row of the pieces comes to be.
+        order = self._permutation(len(span), epoch, span.start + 1) if self._shuffle else np.arange(len(span))
+        window = {}
+        for array in self._arrays:
+            rows = array.empty(len(span))
+            whole, done = _whole_rows(rows), 0
+            for file, first, count in pieces:
+                found = self._mapped(file, array.matrix)[first : first + count]
+                if array.places is not None:
+                    found = np.ascontiguousarray(found[:, array.places], array.dtype)
+                whole[order[done : done + count]] = _whole_rows(found)
+                done += count
+            window[array.name] = self._device.to_device(rows)
+        return window
 
-    def _empty(self, rows: int) -> list[Array]:
-        return [empty(rows * each.width, each.dtype).reshape(rows, each.width) for each in self._matrices]
 
-    def _read(self, mapped: Callable[[int], mmap.mmap], group: int, first: int, arrays: Sequence[Array]) -> None:
-        """Fill the arrays with rows of a row group; what a float32 cannot hold is lost."""
-        number, row_group, _ = self._groups[group].tolist()
-        mapping = mapped(number)
-        data = np.frombuffer(mapping, np.uint8)
-        if group not in self._places:
-            self._places[group] = [
-                [self._files[number].values(data, row_group, field) for field in matrix.fields]
-                for matrix in self._matrices
-            ]
-        for values in chain.from_iterable(self._places[group]):
-            _read_ahead(mapping, values.place(first, len(arrays[0])))
-        for columns, array in zip(self._places[group], arrays, strict=True):
-            read = [values.read(data, first, len(array)) for values in columns]
-            with np.errstate(over="ignore"):
-                np.concatenate(read, axis=1, out=array, casting="unsafe")
+def _state(folder: FeatureFolder, file: int, matrix: int) -> tuple[int, int]:
+    """Return the size and the time of the last change of an array's file. Raises InputError if there is none."""
+    path = folder.array_path(file, matrix)
+    with FORMAT.explained(path):
+        found = path.stat()
+    return found.st_size, found.st_mtime_ns
+
+
+def _whole_rows(rows: Array) -> Array:
+    """Return rows as one value each, which NumPy moves four times as fast as rows of numbers."""
+    return rows.view(f"V{rows.itemsize * rows.shape[1]}")[:, 0] if rows.ndim > 1 else rows
 
 
 def _fields(folder: FeatureFolder, columns: Sequence[str] | None) -> list[Field]:
@@ -246,79 +258,59 @@ def _fields(folder: FeatureFolder, columns: Sequence[str] | None) -> list[Field]
     return [folder.schema[name] for name in columns]
 
 
-def _matrices(fields: Sequence[Field]) -> list[_Matrix]:
-    """Return the arrays that hold these columns. Raises ConfigError if one cannot, or two would have one name."""
-    groups: dict[str, list[Field]] = {}
-    for field in fields:
-        groups.setdefault(_array_of(field), []).append(field)
-    if not groups:
+def _arrays(folder: FeatureFolder, fields: Sequence[Field]) -> list[_Array]:
+    """Return the arrays of batches with these columns.
+
+    Raises ConfigError if one cannot be loaded, or two arrays would have one name, and InputError if one has nulls.
+    """
+    if not fields:
         raise ConfigError("there is no column to load.")
-    return [_matrix(name, each) for name, each in groups.items()]
+    types = {field.name: number_type(field) for field in fields}
+    folder.refuse_nulls(types)
+    of_column = {name: number for number, matrix in enumerate(folder.matrices) for name in matrix.columns}
+    chosen: dict[int, list[str]] = {}
+    for name in types:
+        chosen.setdefault(of_column[name], []).append(name)
+    arrays = [_array(folder, number, names, types) for number, names in chosen.items()]
+    for array in arrays:
+        if len(alike := [each.columns for each in arrays if each.name == array.name]) > 1:
+            names = ", ".join(name for columns in alike for name in columns)
+            raise ConfigError(
+                f"{names} would all be the array {array.name!r} of a batch. Rename or leave out all but one."
+            )
+    return arrays
 
 
-def _array_of(field: Field) -> str:
-    """Return the name of the array of a batch where a column is."""
-    if LABEL in field.tags:
-        return LABEL
-    if KEY in field.tags or pa.types.is_list(field.type):
-        return field.name
-    return CATEGORICAL if "cardinality" in field.properties else CONTINUOUS
+def _array(folder: FeatureFolder, number: int, names: Sequence[str], types: dict[str, np.dtype[Any]]) -> _Array:
+    matrix = folder.matrices[number]
+    is_all = tuple(names) == matrix.columns
+    return _Array(
+        array_of(folder.schema[names[0]]),
+        tuple(names),
+        np.result_type(*(types[name] for name in names)),
+        matrix.row if is_all else (len(names),),
+        number,
+        None if is_all else tuple(map(matrix.columns.index, names)),
+    )
 
 
-def _matrix(name: str, fields: Sequence[Field]) -> _Matrix:
-    is_list = any(pa.types.is_list(field.type) for field in fields)
-    is_vector = not is_list and any({LABEL, KEY} & {*field.tags} for field in fields)
-    if len(fields) > 1 and (is_list or is_vector):
-        names = ", ".join(field.name for field in fields)
-        raise ConfigError(f"{names} would all be the array {name!r} of a batch. Rename or leave out all but one.")
-    dtype = np.result_type(*map(_dtype, fields))
-    width = int(fields[0].properties["length"]) if is_list else len(fields)
-    return _Matrix(name, dtype, tuple(fields), width, is_vector)
-
-
-def _dtype(field: Field) -> np.dtype[Any]:
-    """Return the type that the numbers of a column get. Raises ConfigError if the column cannot be loaded."""
-    types, is_list = pa.types, pa.types.is_list(field.type)
-    if is_list and "length" not in field.properties:
-        raise ConfigError(
-            f"column {field.name!r} has lists of any length, which are no array. Give them one by ListSlice with pad, "
-            "or leave the column out of columns."
-        )
-    type_ = field.type.value_type if is_list else field.type
-    is_integer, is_id = types.is_signed_integer(type_), "cardinality" in field.properties
-    is_number = is_integer or type_ in (pa.float32(), pa.float64()) or (types.is_boolean(type_) and not is_list)
-    if not is_number or (not is_integer and (KEY in field.tags or is_id)):
-        raise ConfigError(
-            f"column {field.name!r} is of type {field.type}, which is not loaded: numbers are, booleans, ids as signed "
-            "integers, and lists of numbers. Leave it out of columns, or convert it."
-        )
-    if KEY in field.tags:
-        return np.dtype(np.int64)
-    is_float = LABEL in field.tags or not is_id
-    return np.dtype(np.float32 if is_float else np.int64 if type_ == pa.int64() else np.int32)
-
-
-def _blocks(group_rows: Array) -> Array:
-    """Return the blocks of row groups: number of the row group, first row, and rows; int64 (blocks, 3)."""
-    counts = -(-group_rows // _BLOCK_ROWS)
-    group = np.repeat(np.arange(len(counts)), counts)
-    first = (np.arange(len(group)) - np.repeat(np.cumsum(counts) - counts, counts)) * _BLOCK_ROWS
-    return np.stack([group, first, np.minimum(group_rows[group] - first, _BLOCK_ROWS)], axis=1)
+def _blocks(file_rows: Sequence[int]) -> Array:
+    """Return the blocks of files: number of the file, first row, and rows; int64 (blocks, 3)."""
+    blocks = [
+        (file, first, min(_BLOCK_ROWS, rows - first))
+        for file, rows in enumerate(file_rows)
+        for first in range(0, rows, _BLOCK_ROWS)
+    ]
+    return np.array(blocks, np.int64).reshape(-1, 3)
 
 
 def _pieces(blocks: Array, span: range) -> Iterator[tuple[int, int, int]]:
-    """Yield row group, first row and rows of each piece of a span of places in the blocks' order."""
+    """Yield file, first row and rows of each piece of a span of places in the blocks' order."""
     stops = np.cumsum(blocks[:, 2])
     which = slice(np.searchsorted(stops, span.start, side="right"), np.searchsorted(stops, span.stop) + 1)
-    for (group, row, rows), stop in zip(blocks[which].tolist(), stops[which].tolist(), strict=True):
+    for (file, row, rows), stop in zip(blocks[which].tolist(), stops[which].tolist(), strict=True):
         begin, end = max(span.start, stop - rows), min(span.stop, stop)
-        yield group, row + begin - (stop - rows), end - begin
-
-
-def _read_ahead(mapping: mmap.mmap, place: slice) -> None:
-    """Have the system read bytes while others are read: all columns of a piece at once, not one after the other."""
-    start = place.start // mmap.PAGESIZE * mmap.PAGESIZE
-    mapping.madvise(mmap.MADV_WILLNEED, start, place.stop - start)
+        yield file, row + begin - (stop - rows), end - begin
 
 
 def _ahead(make: Callable[[range], Batch], spans: Sequence[range], *, threads: int) -> Iterator[Batch]:

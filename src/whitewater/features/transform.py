@@ -16,14 +16,11 @@ import pyarrow as pa
 from whitewater.engines.device import Device
 from whitewater.errors import InputError, IntegrityError
 from whitewater.features.categories.hashing import row_hash
-from whitewater.features.columns.arrow import column_of
-from whitewater.features.columns.column import moved
-from whitewater.features.columns.parquet import write_columns
 from whitewater.features.dataset import Dataset, Part, as_fitted, as_table, refuse_other_times, type_of
-from whitewater.features.feature_folder import FeatureFile, file_name, write_features
+from whitewater.features.feature_folder import FeatureFile, write_features, write_file
 from whitewater.features.log_folder import ROW_ID, Log
 from whitewater.features.operator import Applying
-from whitewater.features.plan import Learnt, Plan, Read, evaluate, rows_of
+from whitewater.features.plan import Learnt, Plan, Read, evaluate
 from whitewater.features.schema import Field, Schema, kind
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 
@@ -228,11 +225,8 @@ def _write(
     row_group_rows: int,
 ) -> FeatureFile:
     number, part = task
-    block = transformation.part_block(part, dataset, applying)
-    file = FeatureFile(file_name(number), rows_of(block))
-    size = even(file.rows, row_group_rows)
-    write_columns(block, folder / file.name, schema.types, applying.device, row_group_rows=size)
-    return file
+    table = as_table(transformation.part_block(part, dataset, applying), schema.types, applying.device)
+    return write_file(folder, number, table, schema, row_group_rows=even(len(table), row_group_rows))
 
 
 def even(rows: int, most: int) -> int:
@@ -285,7 +279,7 @@ def write_shuffled(
     mapped = partial(workers.map, ordered=True)
     tasks = list(enumerate(dataset.parts()))
     paths = list(mapped(_scatter, tasks, label="transform train", shared={**shared, "shuffle": shuffle}))
-    shared = {"paths": paths, "shuffle": shuffle, "device": run.device, "folder": folder}
+    shared = {"paths": paths, "shuffle": shuffle, "folder": folder}
     files = list(mapped(_gather, range(buckets), label="shuffle train", shared=shared))
     shutil.rmtree(scratch)
     return _finish(folder, schema, files, expected=log.rows, seed=seed)
@@ -311,7 +305,7 @@ def _scatter(
     return path
 
 
-def _gather(bucket: int, *, paths: Sequence[Path], shuffle: Shuffle, device: Device, folder: Path) -> FeatureFile:
+def _gather(bucket: int, *, paths: Sequence[Path], shuffle: Shuffle, folder: Path) -> FeatureFile:
     """Sort the rows of a bucket and write them as a file; raises IntegrityError if two rows have one number."""
     rows = pa.Table.from_batches([_batch(path, bucket) for path in paths])
     hashes = to_numpy(rows[_HASH])
@@ -321,12 +315,8 @@ def _gather(bucket: int, *, paths: Sequence[Path], shuffle: Shuffle, device: Dev
             f"the column {shuffle.key!r} has a number twice, so the rows have no order. Make the log again."
         )
     sorted_rows = rows.drop_columns([_HASH]).combine_chunks().take(to_arrow(order))
-    block = {name: moved(column_of(sorted_rows[name]), device.to_device) for name in shuffle.schema.names}
-    name = file_name(bucket)
-    if len(order):
-        size = even(len(order), shuffle.row_group_rows)
-        write_columns(block, folder / name, shuffle.schema.types, device, row_group_rows=size)
-    return FeatureFile(name, len(order))
+    size = even(len(order), shuffle.row_group_rows)
+    return write_file(folder, bucket, sorted_rows, shuffle.schema, row_group_rows=size)
 
 
 def _bucket(hashes: Array, buckets: int) -> Array:

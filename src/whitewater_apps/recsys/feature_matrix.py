@@ -11,15 +11,13 @@ import pyarrow as pa
 
 from whitewater.engines import memory
 from whitewater.errors import InputError
-from whitewater.features.categories.values import as_floats
-from whitewater.features.columns.parquet import read_columns
-from whitewater.features.feature_folder import FeatureFolder
-from whitewater.features.log_folder import LABEL, ROW_ID
+from whitewater.features.feature_folder import CATEGORICAL, CONTINUOUS, LABEL, FeatureFolder, array_of
+from whitewater.features.loader import Batches
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device
 
-_CELL = np.dtype(np.float32)
+_CELL, _CELLS = np.dtype(np.float32), (CONTINUOUS, CATEGORICAL)
 
 
 @dataclass(frozen=True)
@@ -65,13 +63,12 @@ def groups_of(folder: FeatureFolder) -> dict[str, list[str]]:
 
 
 def numeric_columns(folder: FeatureFolder) -> list[str]:
-    """Return the names of the features that are numbers, one a row: not lists, not the label, not the key."""
+    """Return the names of the features that are numbers or ids, one a row: not lists, not the label, not the key."""
+    loaded = {name for matrix in folder.matrices for name in matrix.columns}
     return [
         field.name
         for field in folder.schema
-        if field.name not in (LABEL, ROW_ID)
-        and pa.types.is_primitive(field.type)
-        and not pa.types.is_temporal(field.type)
+        if field.name in loaded and array_of(field) in _CELLS and not pa.types.is_list(field.type)
     ]
 
 
@@ -80,8 +77,9 @@ def load_matrix(folder: FeatureFolder, names: Sequence[str], device: Device, *, 
 
     Raises InputError if the folder has no label; ResourceError if the arrays do not fit into memory.
     """
-    if LABEL not in folder.schema.names:
-        raise InputError(f"{folder.path} has no column {LABEL!r}, so there is nothing to learn.")
+    labels = [field.name for field in folder.schema if LABEL in field.tags]
+    if not labels:
+        raise InputError(f"{folder.path} has no column with the tag {LABEL!r}, so there is nothing to learn.")
     step = max(1, -(-folder.rows // maximum_rows))
     rows = len(range(0, folder.rows, step))
     memory.forecast(
@@ -90,15 +88,15 @@ def load_matrix(folder: FeatureFolder, names: Sequence[str], device: Device, *, 
         remedy="Lower recsys.train.maximum_rows.",
         device=device,
     )
-    xp = device.xp
+    xp, batches = device.xp, Batches(folder, columns=[*names, *labels], shuffle=False, device=device)
+    found = {array: batches.columns[array] for array in _CELLS if array in batches.columns}
+    places = device.to_device(np.array([names.index(name) for columns in found.values() for name in columns]))
     X, y = xp.empty((rows, len(names)), _CELL), xp.empty(rows, _CELL)
     seen = filled = 0
-    for path, row_group, count in folder.row_groups():
-        block = read_columns(device, path, row_group, [*names, LABEL])
-        first = -seen % step
-        taken = len(range(first, count, step))
-        for place, name in enumerate(names):
-            X[filled : filled + taken, place] = as_floats(block[name], device)[first::step]
-        y[filled : filled + taken] = as_floats(block[LABEL], device)[first::step]
-        seen, filled = seen + count, filled + taken
+    for batch in batches.epoch():
+        drawn = slice(-seen % step, None, step)
+        label = batch[LABEL][drawn]
+        X[filled : filled + len(label), places] = xp.concatenate([batch[array][drawn] for array in found], axis=1)
+        y[filled : filled + len(label)] = label
+        seen, filled = seen + len(batch[LABEL]), filled + len(label)
     return FeatureMatrix(X, y, folder.rows)

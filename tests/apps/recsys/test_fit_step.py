@@ -194,7 +194,7 @@ def test_the_order_depends_on_the_rows_and_the_seed_only(
 ) -> None:
     monkeypatch.setattr(transforming, "BUCKET_ROWS", 250)
     expected = contents(made(log, out).path)
-    assert len(expected) == 4 + 1
+    assert len(expected) == 4 * (1 + 4) + 1  # files, each with arrays of numbers, ids, labels and a key; features.json
     monkeypatch.setattr(dataset, "FEW_ROWS", 0)
     # The same rows in another order, in other row groups.
     days = CLICKS["day"].to_pandas()

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import xgboost
 from hypothesis import given, settings
@@ -22,7 +21,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 from whitewater.engines import resolve
 from whitewater.engines.gpu import GpuDevice
 from whitewater.errors import DeviceError, InputError
-from whitewater.features.feature_folder import FeatureFile, open_features, write_features
+from whitewater.features.feature_folder import open_features, write_features, write_file
 from whitewater.features.schema import Field, Schema
 from whitewater.learn.estimators import BoostedTrees
 from whitewater.step import Output, Run
@@ -37,12 +36,12 @@ FIELDS = (
     Field("I1", pa.float32(), ("numbers",)),
     Field("C1", pa.int32(), ("categorical", "ids")),
     Field("words", pa.list_(pa.int32()), ("lists",)),
-    Field("label", pa.int8()),
-    Field("row_id", pa.int64()),
+    Field("label", pa.int8(), ("label",)),
+    Field("row_id", pa.int64(), ("key",)),
 )
 
 
-def folder(path: Path, rows: int, *, seed: int, groups: int = 3, **columns: Any) -> Path:
+def folder(path: Path, rows: int, *, seed: int, files: int = 1, **columns: Any) -> Path:
     """Write features whose label depends on I1, and on the parity of C1."""
     generator = np.random.default_rng(seed)
     number, word = generator.normal(size=rows), generator.integers(0, 10, rows)
@@ -57,8 +56,9 @@ def folder(path: Path, rows: int, *, seed: int, groups: int = 3, **columns: Any)
     } | columns
     path.mkdir()
     table = pa.table(data, pa.schema([(each.name, each.type) for each in FIELDS]))
-    pq.write_table(table, path / "part-00000.parquet", row_group_size=max(1, rows // groups))
-    write_features(path, Schema(FIELDS), [FeatureFile("part-00000.parquet", rows)] if rows else [], seed=None)
+    parts = [table.slice(start, -(-rows // files)) for start in range(0, rows, max(1, -(-rows // files)))]
+    written = [write_file(path, number, part, Schema(FIELDS), row_group_rows=500) for number, part in enumerate(parts)]
+    write_features(path, Schema(FIELDS), written, seed=None)
     return path
 
 
@@ -132,9 +132,11 @@ def test_a_certain_and_wrong_prediction_costs_much_but_not_infinitely() -> None:
 # ---- the matrix
 
 
-def test_rows_are_drawn_evenly_over_row_groups(parts: Path) -> None:
-    found = load_matrix(open_features(parts / "test"), ["row_id"], CPU, maximum_rows=300)
-    assert found.X[:, 0].tolist() == list(range(0, 1001, 4))
+def test_rows_are_drawn_evenly_over_files(tmp_path: Path) -> None:
+    numbers = np.arange(1001)
+    made = folder(tmp_path / "f", 1001, seed=1, files=3, I1=numbers.astype(np.float32), C1=numbers.astype(np.int32))
+    found = load_matrix(open_features(made), ["C1", "I1"], CPU, maximum_rows=300)
+    assert found.X.tolist() == [[number, number] for number in range(0, 1001, 4)]
     assert (len(found.y), found.of) == (251, 1001)
 
 

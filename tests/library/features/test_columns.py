@@ -23,7 +23,8 @@ from whitewater.errors import InputError
 from whitewater.features.columns import parquet_cpu
 from whitewater.features.columns.arrow import column_of
 from whitewater.features.columns.column import Categories, Column, Lists, Numbers
-from whitewater.features.columns.parquet import read_columns, write_columns
+from whitewater.features.columns.parquet import read_columns
+from whitewater.features.dataset import as_table
 
 CPU = Device()
 SOURCES = Path(__file__).parents[3] / "src"
@@ -184,46 +185,6 @@ def test_a_file_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
         assert values_of(read_columns(CPU, tmp_path / "file", 0, ["n"])["n"]) == values
 
 
-def test_what_was_written_is_plain_uncompressed_and_in_row_groups_and_pyarrow_reads_it(tmp_path: Path) -> None:
-    block: dict[str, Column] = {
-        "id": Numbers(np.array([3, 1, 2], np.int64)),
-        "f": Numbers(np.array([0.5, 7, np.nan]), np.array([True, False, True])),
-        "n": Numbers(np.array([1.0, np.nan, 3.0])),
-        "b": Numbers(np.array([True, True, False]), np.array([True, False, True])),
-        "s": Categories(np.array([1, -1, 0], np.int32), pa.array(["a", "b"])),
-        "c": Categories(np.array([1, 1, 0], np.int32), pa.array([5, 6])),
-        "l": Lists(np.array([0, 2, 2, 3]), Numbers(np.array([1, 2, 3]), np.array([True, False, True]))),
-        "left out": Numbers(np.zeros(3)),
-    }
-    types = {
-        "s": pa.string(), "id": pa.int32(), "f": pa.float32(), "n": pa.int64(), "b": pa.bool_(), "c": pa.int64(),
-        "l": pa.list_(pa.int64()),
-    }  # fmt: skip
-    write_columns(block, tmp_path / "file", types, CPU, row_group_rows=2)
-    table = pq.read_table(tmp_path / "file")
-    assert {name: without_nan(column.to_pylist()) for name, column in zip(table.column_names, table, strict=True)} == {
-        "s": ["b", None, "a"],
-        "id": [3, 1, 2],
-        "f": [0.5, None, None],
-        "n": [1, None, 3],
-        "b": [True, None, False],
-        "c": [6, 6, 5],
-        "l": [[1, None], [], [3]],
-    }
-    assert (table["f"].null_count, table.schema.types[1:3]) == (0, [pa.int32(), pa.float32()])
-    metadata = pq.read_metadata(tmp_path / "file")
-    assert [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)] == [2, 1]
-    chunks = [metadata.row_group(0).column(place) for place in range(metadata.num_columns)]
-    assert {chunk.compression for chunk in chunks} == {"UNCOMPRESSED"}
-    assert {encoding for chunk in chunks for encoding in chunk.encodings} <= {"PLAIN", "RLE"}
-
-
-def test_a_column_without_nulls_is_its_bytes_in_the_file(tmp_path: Path) -> None:
-    values = np.arange(100_000, dtype=np.int32)
-    write_columns({"n": Numbers(values)}, tmp_path / "file", {"n": pa.int32()}, CPU, row_group_rows=10**6)
-    assert values.tobytes() in (tmp_path / "file").read_bytes()
-
-
 @settings(max_examples=15, deadline=None, suppress_health_check=FROM_A_FIXTURE)
 @given(data=st.data(), rows=st.integers(0, 30), row_group_rows=st.integers(1, 70))
 def test_what_is_written_is_read_back(tmp_path: Path, data: st.DataObject, rows: int, row_group_rows: int) -> None:
@@ -233,25 +194,12 @@ def test_what_is_written_is_read_back(tmp_path: Path, data: st.DataObject, rows:
         for name, type_ in types.items()
     }
     block = {name: column_of(pa.array(drawn[name], type_)) for name, type_ in types.items()}
-    write_columns(block, tmp_path / "file", types, CPU, row_group_rows=row_group_rows)
+    pq.write_table(as_table(block, types, CPU), tmp_path / "file", row_group_size=row_group_rows)
     found: dict[str, list[Any]] = {name: [] for name in types}
     for group in range(pq.read_metadata(tmp_path / "file").num_row_groups):
         for name, column in read_columns(CPU, tmp_path / "file", group, list(types)).items():
             found[name] += values_of(column)
     assert found == {name: expected(pa.chunked_array([pa.array(drawn[name], types[name])])) for name in types}
-
-
-@pytest.mark.parametrize(
-    ("column", "type_"),
-    [
-        (Categories(np.array([0], np.int32), pa.array(["a"])), pa.int32()),
-        (Numbers(np.array([300])), pa.int8()),
-        (Numbers(np.array([0.5])), pa.int8()),
-    ],
-)
-def test_values_that_cannot_be_of_their_type_are_named(tmp_path: Path, column: Column, type_: pa.DataType) -> None:
-    with pytest.raises(InputError, match="column 'TE_C1' cannot be written as int"):
-        write_columns({"TE_C1": column}, tmp_path / "file", {"TE_C1": type_}, CPU, row_group_rows=10)
 
 
 def test_pandas_which_takes_a_quarter_of_a_second_is_not_imported(tmp_path: Path) -> None:
@@ -264,7 +212,8 @@ def test_pandas_which_takes_a_quarter_of_a_second_is_not_imported(tmp_path: Path
         from whitewater.engines import Device
         from whitewater.features.columns.codes import count_codes
         from whitewater.features.columns.parquet import read_columns
-        from whitewater.features.columns.parquet import write_columns
+        from whitewater.features.dataset import as_table
+        from whitewater.features.feature_folder import write_file
         from whitewater.features.categories import groups, hashing
         from whitewater.features.categories import values as categories
         from whitewater.features.schema import Field, Schema
@@ -272,7 +221,8 @@ def test_pandas_which_takes_a_quarter_of_a_second_is_not_imported(tmp_path: Path
         device, path = Device(), Path(sys.argv[1])
         types = {field.name: field.type for field in pq.read_schema(path)}
         block = read_columns(device, path, 0, list(types))
-        write_columns(block, path, types, device, row_group_rows=1)
+        schema = Schema(tuple(Field(name, type_) for name, type_ in types.items()))
+        write_file(path.parent, 0, as_table(block, types, device), schema, row_group_rows=1)
         columns = [categories.as_categories(block[name], device) for name in "sib"]
         hashing.row_hash(columns, 0, device)
         dictionary = groups.combine(columns, device).dictionary
