@@ -54,7 +54,7 @@ STEPS = {
     },
     "recsys": {
         "fit": Crossings(2.03, 1086.07, "17: operators read their columns each; a histogram of 2**20 bins comes down"),
-        "features": Crossings(5.07, 2.59, "17: columns come down for the shuffle, and go up again to be written"),
+        "features": Crossings(3.99, 1.73, "17: columns come down for the shuffle"),
         "drift": Crossings(1.85, 1.0, "17: edges of bins go up for each block"),
         "train": Crossings(),
     },

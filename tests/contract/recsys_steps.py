@@ -207,7 +207,9 @@ def run_application(site: Site, *, log: Path, results: Path) -> Path:
 def _load(device: Device, results: Path) -> None:
     for shuffle in (False, True):
         folder = open_features(results / "train")
-        batches = Batches(folder, batch_rows=100, window_rows=200, shuffle=shuffle, device=device)
+        # All columns but keys, or some of each array.
+        wanted = None if shuffle else [name for matrix in folder.matrices for name in matrix.columns[::2]]
+        batches = Batches(folder, columns=wanted, batch_rows=100, window_rows=200, shuffle=shuffle, device=device)
         found = [{name: device.to_host(array) for name, array in batch.items()} for batch in batches.epoch()]
         of_names = {name: np.concatenate([batch[name] for batch in found]) for name in found[0]}
         np.savez(results / f"batches_{shuffle}.npz", allow_pickle=False, **of_names)

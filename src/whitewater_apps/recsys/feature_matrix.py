@@ -88,7 +88,7 @@ def load_matrix(folder: FeatureFolder, names: Sequence[str], device: Device, *, 
         remedy="Lower recsys.train.maximum_rows.",
         device=device,
     )
-    xp, batches = device.xp, Batches(folder, columns=[*names, *labels], shuffle=False, device=device)
+    xp, batches = device.xp, Batches(folder, columns=[*names, *labels], shuffle=False)
     found = {array: batches.columns[array] for array in _CELLS if array in batches.columns}
     places = device.to_device(np.array([names.index(name) for columns in found.values() for name in columns]))
     X, y = xp.empty((rows, len(names)), _CELL), xp.empty(rows, _CELL)
@@ -96,7 +96,8 @@ def load_matrix(folder: FeatureFolder, names: Sequence[str], device: Device, *, 
     for batch in batches.epoch():
         drawn = slice(-seen % step, None, step)
         label = batch[LABEL][drawn]
-        X[filled : filled + len(label), places] = xp.concatenate([batch[array][drawn] for array in found], axis=1)
-        y[filled : filled + len(label)] = label
+        numbers = np.concatenate([batch[array][drawn] for array in found], axis=1, dtype=_CELL)
+        X[filled : filled + len(label), places] = device.to_device(numbers)
+        y[filled : filled + len(label)] = device.to_device(label)
         seen, filled = seen + len(batch[LABEL]), filled + len(label)
     return FeatureMatrix(X, y, folder.rows)
