@@ -1,27 +1,46 @@
-"""Whitewater run as its user runs it: Snakemake and single steps, as processes, in a clone of their own."""
+"""Whitewater run as its user runs it, in a clone of this repository; see `whitewater.testing.running`."""
 
-import hashlib
-import json
-import os
 import re
 import shlex
 import shutil
-import signal
 import subprocess
-import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-import psutil
+from whitewater.testing import running
+from whitewater.testing.running import (
+    DEADLINE,
+    MINE,
+    Clone,
+    Ended,
+    Running,
+    contents,
+    eventually,
+    find_step,
+    leftovers,
+    log_of,
+    sha256,
+    staging,
+    workers,
+)
+
+__all__ = [
+    "DEADLINE",
+    "MINE",
+    "Clone",
+    "Ended",
+    "Running",
+    "contents",
+    "eventually",
+    "find_step",
+    "leftovers",
+    "log_of",
+    "sha256",
+    "staging",
+    "workers",
+]
 
 ROOT = Path(__file__).parents[2]
-# What a run reads is copied, so that it may be changed; the package is linked, so that compiled kernels are shared.
-COPIED = ("Makefile", "Snakefile", "pyproject.toml", "workflows", "config", "profiles")
-LINKED = ("src", "envs", "benchmarks")
 TINY: dict[str, dict[str, Any]] = {
     "taxi": {
         "fetch": {"generated": {"scale": 0.001, "months": ["2019-03"], "services": ["yellow", "green"]}},
@@ -42,254 +61,19 @@ TINY: dict[str, dict[str, Any]] = {
         "train": {"trees": 5, "depth": 3, "without_each_group": False},
     },
 }
-# The configuration of tests over that of the repository: a tiny run, and what a test sets besides.
-MINE = ("tiny.yaml", "mine.yaml")
-DEADLINE = 400.0
-# What `make test` sets for its own commands: its packages, and that a make which is started is not the first.
-NOT_PASSED_ON = ("PYTHONPATH", "MAKEFLAGS", "MAKELEVEL", "MFLAGS")
-POLL = 0.005
-# Snakemake runs a copy of a step's script, whose name ends with that of the script.
-SCRIPT = re.compile(r"\.snakemake/scripts/")
-NAMES = "|".join(TINY)
-OURS = re.compile(
-    rf"^(?:(?:Config|Input|Device|Package|Integrity|Resource)Error:|(?:{NAMES}) \w+ failed:)", re.MULTILINE
-)
-# What Snakemake says after a message of ours.
-AFTERWARDS = re.compile(r"^(?:RuleException:|\[\w{3} \w{3} +\d+ [\d:]+ \d{4}\]|Shutting down, )", re.MULTILINE)
-# Files that runs keep on purpose: Snakemake's time stamps, and the locks that keep runs apart.
-KEPT = re.compile(rf"\.snakemake_timestamp|\.(?:{NAMES})-\w+\.owner|\.fetch\.lock")
 # Scripts, pictures and styles that a page would load from elsewhere when it is opened.
 REMOTE = re.compile(r"""<(?:script|img|link\b(?=[^>]*stylesheet))\b[^>]*\b(?:src|href)\s*=\s*["']?(?:https?:)?//""")
-Value = TypeVar("Value")
-
-
-@dataclass(frozen=True)
-class Ended:
-    """What a command left on the terminal, and its exit status."""
-
-    status: int
-    terminal: str
-
-    @property
-    def messages(self) -> list[str]:
-        """Whitewater's own messages about what went wrong, each with the lines that follow it."""
-        bounds = [*(match.start() for match in OURS.finditer(self.terminal)), len(self.terminal)]
-        return [AFTERWARDS.split(self.terminal[start:stop])[0].strip() for start, stop in pairwise(bounds)]
-
-    @property
-    def message(self) -> str:
-        """The one message of a command that failed as it should: no traceback on the terminal, nothing said twice."""
-        assert self.status not in (0, -signal.SIGKILL), self.terminal
-        assert "Traceback" not in self.terminal, self.terminal
-        assert len(self.messages) == 1, self.terminal
-        return self.messages[0]
-
-    @property
-    def jobs(self) -> set[str]:
-        """The rules that a Snakemake run, or a dry run, lists as having to run."""
-        table = re.search(r"^Job stats:\njob +count\n[- ]+\n(.*?)^total ", self.terminal, re.MULTILINE | re.DOTALL)
-        return {line.split()[0] for line in table[1].splitlines()} if table else set()
-
-    def inputs(self, rule: str) -> str:
-        """The files that a dry run lists as inputs of a rule."""
-        job = re.search(rf"^(?:local)?rule {rule}:\n +input: (.*)$", self.terminal, re.MULTILINE)
-        assert job, self.terminal
-        return job[1]
-
-
-@dataclass(frozen=True)
-class Running:
-    """A command that was started, in a process group of its own."""
-
-    process: subprocess.Popen[bytes]
-    terminal: Path
-
-    def ended(self) -> Ended:
-        """Wait for its end."""
-        status = self.process.wait(DEADLINE)
-        return Ended(status, self.terminal.read_text())
-
-    def step(self, name: str) -> psutil.Process:
-        """Wait for the process of a step that it started."""
-        return eventually(lambda: find_step(psutil.Process(self.process.pid), name), what=f"the process of {name}")
-
-    def kill(self) -> None:
-        """Kill the process alone, as `kill -9` does; what it started lives on."""
-        os.kill(self.process.pid, signal.SIGKILL)
-        self.process.wait(DEADLINE)
-
-
-def find_step(parent: psutil.Process, name: str) -> psutil.Process | None:
-    """Return the process of a step among the descendants of a process."""
-    for process in parent.children(recursive=True):
-        if SCRIPT.search(" ".join(_command(process)[1:2])) and _command(process)[1].endswith(f".{name}.py"):
-            return process
-    return None
-
-
-def workers(step: psutil.Process) -> list[psutil.Process]:
-    """Return the worker processes of a step that are running."""
-    return [each for each in step.children(recursive=True) if any("spawn_main" in word for word in _command(each))]
-
-
-def _command(process: psutil.Process) -> list[str]:
-    try:
-        return process.cmdline()
-    except psutil.Error:
-        return []
-
-
-def eventually(look: Callable[[], Value | None], *, what: str) -> Value:
-    """Look again and again until something is there."""
-    limit = time.monotonic() + DEADLINE
-    while time.monotonic() < limit:
-        if found := look():
-            return found
-        time.sleep(POLL)
-    raise AssertionError(f"{what} did not come within {DEADLINE:.0f} s")
-
-
-@dataclass(frozen=True)
-class Clone:
-    """A clone of the repository, and the commands started in it."""
-
-    folder: Path
-    started: list[Running] = field(default_factory=list)
-
-    def __truediv__(self, path: str) -> Path:
-        return self.folder / path
-
-    def write(self, name: str, values: Mapping[str, Any]) -> str:
-        """Write a configuration file (JSON is YAML) and return its name."""
-        (self.folder / name).write_text(json.dumps(values))
-        return name
-
-    def start(self, *command: str, **variables: str) -> Running:
-        """Start a command with the environment's programs first on the PATH, as after `source .venv/bin/activate`.
-
-        Snakemake shows all it has to say, unless V is empty.
-        """
-        here = {name: value for name, value in os.environ.items() if name not in NOT_PASSED_ON}
-        path = f"{Path(sys.executable).parent}{os.pathsep}{here['PATH']}"
-        terminal = self.folder / f"terminal-{len(self.started)}.txt"
-        # Where the tests run in the background of a script they ignore Ctrl-C, and so would what they start.
-        before = signal.signal(signal.SIGINT, signal.default_int_handler)
-        with terminal.open("wb") as output:
-            process = subprocess.Popen(
-                command, cwd=self.folder, env={**here, "PATH": path, "V": "1", **variables}, stdin=subprocess.DEVNULL,
-                stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
-            )  # fmt: skip
-        signal.signal(signal.SIGINT, before)
-        running = Running(process, terminal)
-        self.started.append(running)
-        return running
-
-    def start_snakemake(self, *arguments: str, files: Sequence[str] = ("tiny.yaml",), **variables: str) -> Running:
-        """Start Snakemake with configuration files besides the repository's own."""
-        command = (sys.executable, "-m", "snakemake", "--cores", "2", "--configfile", *files)
-        return self.start(*command, *arguments, **variables)
-
-    def snakemake(self, *arguments: str, files: Sequence[str] = ("tiny.yaml",), **variables: str) -> Ended:
-        """Run Snakemake to its end."""
-        return self.start_snakemake(*arguments, files=files, **variables).ended()
-
-    def run(self, application: str, settings: Mapping[str, Any], *targets: str, **variables: str) -> Ended:
-        """Run an application, or only what its ``targets`` need, with a section over the tiny configuration.
-
-        The configuration stays in ``mine.yaml``, for `snakemake(..., files=MINE)`.
-        """
-        self.write(MINE[-1], {application: settings})
-        return self.snakemake("--", *(targets or (application,)), files=MINE, **variables)
-
-    def dry_run(self, overrides: Mapping[str, Any], *arguments: str) -> Ended:
-        """Say what would run with a configuration over the tiny one."""
-        ended = self.snakemake("--dry-run", *arguments, files=("tiny.yaml", self.write("mine.yaml", overrides)))
-        assert ended.status == 0, ended.terminal
-        return ended
-
-    def start_step(
-        self,
-        name: str,
-        paths: Mapping[str, str | Path],
-        *,
-        settings: Mapping[str, Any] | None = None,
-        cluster: Mapping[str, Any] | None = None,
-        application: str = "taxi",
-        device: str = "cpu",
-        through: Sequence[str] = (),
-        **variables: str,
-    ) -> Running:
-        """Start a step by hand, as `python -m whitewater`, or ``through`` a command that starts it."""
-        flags = [f"--settings={json.dumps(settings or {})}", f"--cluster={json.dumps(cluster or {})}"]
-        flags += [f"--{flag}={path}" for flag, path in paths.items()]
-        flags += [f"--device={device}", "--threads=2", f"--log={log_of(name)}", f"--record=logs/{name}.json"]
-        command = (*through, sys.executable, "-m", "whitewater", application, name, *flags)
-        return self.start(*command, PYTHONPATH=str(self.folder / "src"), **variables)
-
-    def step(self, name: str, paths: Mapping[str, str | Path], **options: Any) -> Ended:
-        """Run a step to its end; see `start_step`."""
-        return self.start_step(name, paths, **options).ended()
-
-    def log(self, name: str) -> str:
-        """Return the log of a step that was run by hand."""
-        return (self.folder / log_of(name)).read_text()
-
-    def json(self, path: str) -> Any:
-        """Read a JSON file of the clone."""
-        return json.loads((self.folder / path).read_text())
-
-    def copy(self, folder: Path) -> "Clone":
-        """Return a copy that has the same results, which Snakemake takes for its own."""
-        shutil.copytree(self.folder, folder, symlinks=True)
-        return Clone(folder)
-
-    def end(self) -> None:
-        """End whatever is still running, orphans included."""
-        for running in self.started:
-            try:
-                os.killpg(running.process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
-            running.process.wait()
-
-
-def log_of(step: str) -> str:
-    """Return where `Clone.step` puts the log of a step."""
-    return f"logs/{step}.log"
 
 
 def make_clone(folder: Path) -> Clone:
     """Clone the repository as it stands."""
-    folder.mkdir()
-    for name in COPIED:
-        source = ROOT / name
-        if source.is_dir():
-            shutil.copytree(source, folder / name)
-        else:
-            shutil.copy2(source, folder / name)
-    for name in LINKED:
-        (folder / name).symlink_to(ROOT / name)
-    clone = Clone(folder)
-    clone.write("tiny.yaml", TINY)
-    return clone
+    return running.make_clone(ROOT, folder, TINY)
 
 
 def own_source(clone: Clone) -> None:
     """Give a clone a copy of the source, compiled kernels included, to edit."""
     (clone / "src").unlink()
     shutil.copytree(ROOT / "src", clone / "src")
-
-
-def staging(clone: Clone, output: str) -> Path:
-    """Wait until a step has begun to write an output; return where it writes."""
-    final = clone / output
-    return eventually(lambda: next(iter(final.parent.glob(f".{final.name}.*.part")), None), what=f"work on {output}")
-
-
-def leftovers(clone: Clone) -> list[str]:
-    """Return the hidden files and directories that a run should have removed: unfinished outputs, signs of life."""
-    found = [path for top in ("data", "logs", "results") for path in (clone / top).rglob(".*")]
-    return sorted(str(path.relative_to(clone.folder)) for path in found if not KEPT.fullmatch(path.name))
 
 
 def of_documentation(heading: str) -> list[str]:
@@ -309,18 +93,3 @@ def listed(*paths: Path) -> dict[str, Any]:
     return {"files": [
         {"path": str(path), "origin": path.name, "bytes": path.stat().st_size, "sha256": sha256(path)} for path in paths
     ]}  # fmt: skip
-
-
-def contents(directory: Path) -> dict[str, bytes]:
-    """Return the bytes of each file in a directory, by its path there; Snakemake's time stamp left out."""
-    files = (path for path in directory.rglob("*") if path.is_file() and path.name != ".snakemake_timestamp")
-    return {str(path.relative_to(directory)): path.read_bytes() for path in files}
-
-
-def sha256(path: Path) -> str:
-    """As the manifest's documentation says: of a file, or of the sorted listing of a directory."""
-    if path.is_file():
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    files = {f"./{name}": hashlib.sha256(data).hexdigest() for name, data in contents(path).items()}
-    listing = "".join(f"{files[name]}  {name}\n" for name in sorted(files))
-    return hashlib.sha256(listing.encode()).hexdigest()

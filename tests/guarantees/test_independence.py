@@ -1,4 +1,7 @@
-"""The guarantees ask from outside: no module here, nor what it imports of the tests, imports the product."""
+"""The guarantees ask from outside: no module here, nor what it imports, imports the product.
+
+What they share with the tests of a project, `whitewater.testing`, is no part of it: it imports nothing else of ours.
+"""
 
 import ast
 from collections.abc import Iterator
@@ -6,6 +9,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
+HARNESS = "whitewater.testing"
 
 
 def imported(path: Path) -> set[str]:
@@ -16,8 +20,8 @@ def imported(path: Path) -> set[str]:
 
 
 def reached() -> Iterator[tuple[Path, set[str]]]:
-    """Yield each file of the guarantees and of the tests that they import, with the modules it imports."""
-    waiting, seen = list(HERE.rglob("*.py")), set[Path]()
+    """Yield each file of the guarantees, of the harness, and of the tests that they import, with what it imports."""
+    waiting, seen = [*HERE.rglob("*.py"), *ROOT.glob(f"src/{HARNESS.replace('.', '/')}/*.py")], set[Path]()
     while waiting:
         path = waiting.pop()
         if path not in seen:
@@ -33,4 +37,8 @@ def test_no_guarantee_imports_what_it_tests() -> None:
     assert len(files) > len(list(HERE.glob("*.py")))
     ours = {str(path.relative_to(ROOT)): {name for name in names if name.split(".")[0].startswith("whitewater")}
             for path, names in files.items()}  # fmt: skip
-    assert {path: names for path, names in ours.items() if names} == {}
+    assert {path: names for path, names in ours.items() if {name for name in names if not is_harness(name)}} == {}
+
+
+def is_harness(module: str) -> bool:
+    return module == HARNESS or module.startswith(f"{HARNESS}.")

@@ -5,8 +5,9 @@ from typing import Any
 
 import pandas as pd
 
-from tests.guarantees.running import Clone, Ended, leftovers
+from tests.guarantees.running import Clone, Ended
 from tests.raw_files import write_csv, write_parquet
+from whitewater.testing.checks import check_refused
 
 RESULTS = "results/taxi/cpu"
 STANDARDISED, QUALITY = f"{RESULTS}/standardised", f"{RESULTS}/quality.json"
@@ -47,11 +48,7 @@ def trips(clone: Clone, data_set: str = "trips") -> pd.DataFrame:
 
 def assert_refused(clone: Clone, ended: Ended, *parts: str) -> None:
     """Check that a run was refused with one message that has these parts, and that nothing half-written is left."""
-    assert ended.message.startswith("InputError: "), ended.message
-    for part in parts:
-        assert part in ended.message, ended.message
-    assert not (clone / STANDARDISED).exists()
-    assert leftovers(clone) == []
+    check_refused(clone, ended, *parts, output=STANDARDISED)
 
 
 def write_trips(path: Path, header: str, *changes: dict[str, str]) -> Path:

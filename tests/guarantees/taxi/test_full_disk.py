@@ -1,35 +1,24 @@
 """A disk that fills, and a limit on the size of files: one message that says which, and no half-written output."""
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.guarantees.running import MINE, Clone, Ended, leftovers
+from tests.guarantees.running import MINE, Clone, Ended
 from tests.raw_files import write_parquet, yellow_frame
+from whitewater.testing import checks
 
 STANDARDISED = "results/taxi/cpu/standardised"
-
-
-def mount(folder: Path, *, size: str) -> None:
-    """Put a small disk in memory at a folder, or skip the test where that is not allowed."""
-    folder.mkdir(parents=True)
-    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
-    try:
-        subprocess.run(command, check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError) as error:
-        pytest.skip(f"needs the right to mount a small disk: {error}")
 
 
 @pytest.fixture
 def small_disk(fresh: Clone) -> Iterator[Path]:
     """The folder `results` of a fresh clone, on a disk of 64 kB."""
     folder = fresh / "results"
-    mount(folder, size="64k")
-    yield folder
-    fresh.end()
-    subprocess.run(["umount", str(folder)], check=True)
+    with checks.small_disk(folder, size="64k"):
+        yield folder
+        fresh.end()
 
 
 def standardise(clone: Clone, *, kind: str = "auto", **variables: str) -> Ended:
@@ -43,13 +32,8 @@ def standardise(clone: Clone, *, kind: str = "auto", **variables: str) -> Ended:
 @pytest.mark.parametrize("kind", ["threads", "processes"])
 def test_a_full_disk_is_named_and_holds_nothing_half_written(fresh: Clone, small_disk: Path, kind: str) -> None:
     ended = standardise(fresh, kind=kind)
-    assert ended.message.startswith(f"ResourceError: {STANDARDISED}")
-    assert "the disk is full" in ended.message
-    assert "bytes free in results" in ended.message
-    assert "Free space" in ended.message
+    checks.check_full_disk(fresh, ended, output=STANDARDISED)
     assert "Traceback" in (fresh / "logs/taxi/cpu/standardise.log").read_text()
-    assert not (fresh / STANDARDISED).exists()
-    assert leftovers(fresh) == []
 
 
 def test_the_message_reaches_the_terminal_though_the_log_is_on_the_full_disk_too(
@@ -78,8 +62,5 @@ def test_a_limit_on_the_size_of_files_is_named(fresh: Clone) -> None:
         "    resource.setrlimit(resource.RLIMIT_FSIZE, (64 << 10, 64 << 10))\n"
     )
     ended = standardise(fresh, PYTHONPATH=str(fresh.folder))
-    assert ended.message.startswith(f"ResourceError: {STANDARDISED}")
-    assert "the limit on the size of a file is reached" in ended.message
-    assert "ulimit -f" in ended.message
-    assert not (fresh / STANDARDISED).exists()
-    assert leftovers(fresh) == []
+    parts = (STANDARDISED, "the limit on the size of a file is reached", "ulimit -f")
+    checks.check_refused(fresh, ended, *parts, output=STANDARDISED, error="ResourceError")

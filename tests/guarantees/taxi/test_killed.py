@@ -22,11 +22,10 @@ from tests.guarantees.running import (
     workers,
 )  # fmt: skip
 from tests.raw_files import write_parquet, write_zones, yellow_frame
+from whitewater.testing.checks import SLOW_START, check_killed_step
 
 STANDARDISED = "results/taxi/cpu/standardised"
 QUALITY = "results/taxi/cpu/quality.json"
-# Worker processes start in seconds, so a step is caught in the middle for sure.
-SLOW_START = "cluster={kind: processes}"
 
 
 def start_again(clone: Clone) -> Running:
@@ -37,19 +36,7 @@ def start_again(clone: Clone) -> Running:
 def test_a_killed_step_leaves_nothing_visible_and_the_next_run_makes_the_right_result(
     copied: Clone, finished: Clone
 ) -> None:
-    run = start_again(copied)
-    begun = staging(copied, STANDARDISED)
-    run.step("standardise").kill()
-    ended = run.ended()
-    assert ended.status == 1
-    assert "Error in rule taxi_standardise" in ended.terminal
-    assert begun.exists()
-    assert not (copied / STANDARDISED).exists()
-
-    again = copied.snakemake("--", STANDARDISED)
-    assert again.status == 0, again.terminal
-    assert contents(copied / STANDARDISED) == contents(finished / STANDARDISED)
-    assert leftovers(copied) == []
+    check_killed_step(copied, finished, rule="taxi_standardise", output=STANDARDISED)
 
 
 @pytest.mark.slow

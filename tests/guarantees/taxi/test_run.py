@@ -8,6 +8,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 
 from tests.guarantees.running import REMOTE, Clone, Ended, contents, leftovers, sha256
+from whitewater.testing.checks import check_nothing_to_do
 
 RESULTS = "results/taxi/cpu"
 TABLES = ("hour", "weekday_hour", "month", "payment_type", "passenger_count", "borough", "zone")
@@ -40,9 +41,7 @@ def test_the_first_run_succeeds_and_runs_every_step_once(first_run: tuple[Clone,
 
 
 def test_a_second_run_does_nothing(finished: Clone) -> None:
-    ended = finished.snakemake()
-    assert ended.status == 0
-    assert "Nothing to be done" in ended.terminal
+    check_nothing_to_do(finished)
 
 
 def test_the_application_alone_finds_the_same_results_done(finished: Clone) -> None:
