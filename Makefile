@@ -9,15 +9,10 @@ MAKEFLAGS += --no-builtin-rules
 
 DEVICE ?=
 CORES ?= all
-UPGRADE ?=
 # Of `make run`: one application, a file of configuration, and the name of the run.
 APP ?=
 CONFIG ?=
 NAME ?=
-# Of `make docs`: where the site goes.
-SITE ?= site
-# Of `make gpu-proof`: names of pieces, or patterns such as 'published-*'; empty: all.
-PIECE ?=
 # The interpreter that the environments are made from: the first on the PATH that is new enough, or PYTHON=/path/to/python.
 PYTHON := $(or $(PYTHON),$(shell for python in python3 python3.13 python3.12 python3.11 python3.14 python; do \
 	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && command -v "$$python" && break; done))
@@ -33,16 +28,18 @@ SNAKEMAKE := $(HERE) snakemake --cores "$(CORES)" $(if $(CONFIG),--configfile "$
 	$(if $(DEVICE)$(NAME),--config $(if $(DEVICE),"device=$(DEVICE)") $(if $(NAME),'run={"name": "$(NAME)"}'))
 REPORTED := results/$(if $(NAME),$(NAME)/)$(if $(APP),$(APP)/)
 DEV := $(call in,.venv)
-SNAKEFILES := Snakefile workflows tests/workflows/fifth_application
+# Where the library is not of this checkout, the environment has it.
+CLEANS := $(if $(wildcard vendor),.venv/bin/python,$(PYTHON))
+SNAKEFILES := Snakefile workflows $(wildcard tests/workflows/fifth_application)
 PYTEST := python -m pytest --numprocesses auto --dist worksteal
 
 # Certificates of the machine, which a company's proxy may have added to, rather than those that uv brings.
 export UV_SYSTEM_CERTS ?= 1
 
-.PHONY: help run test test-slow test-newer test-image test-conda docs notebooks lint bench bench-guard gpu-proof clean clean-downloads lock test-contract-rapids
+.PHONY: help run test test-slow test-newer test-image test-conda lint clean clean-downloads
 
 help: ## List the targets
-	@grep --extended-regexp '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | while IFS=$$'\t' read -r target text; do \
+	@grep --no-filename --extended-regexp '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | while IFS=$$'\t' read -r target text; do \
 		printf '  make %-22s %s\n' "$$target" "$$text"; done
 
 run: $(ENVIRONMENT) ## Run all applications on small generated data, or yours: make run [APP=taxi CONFIG=mine.yaml NAME=mine] [DEVICE=cpu|gpu|auto] [CORES=all]
@@ -57,7 +54,7 @@ run: $(ENVIRONMENT) ## Run all applications on small generated data, or yours: m
 test: lint ## Lint, then the tests, but for the slow ones
 	$(DEV) $(PYTEST) -m "not slow"
 
-test-slow: .venv/.dev .venv/.slurm .venv/.docs ## The slow tests: notebooks, kills, clusters, one fault after another; CI runs them too
+test-slow: .venv/.dev .venv/.slurm $(if $(wildcard envs/docs.lock),.venv/.docs) ## The slow tests: notebooks, kills, clusters, one fault after another; CI runs them too
 	$(DEV) $(PYTEST) -m slow
 
 # The locks hold two sets of packages: zarr, SciPy, XGBoost and others dropped Python 3.11.
@@ -78,14 +75,6 @@ test-conda: .venv/.dev ## Solve the conda environments and run taxi in its own (
 		CONDA_OVERRIDE_CUDA=13.0 conda env create --dry-run --name solved --file "$$file"; done; \
 	$(DEV) snakemake --cores "$(CORES)" --sdm conda -- taxi
 
-docs: .venv/.dev .venv/.docs ## Build the documentation site into site/, and check what documents name: links, commands, settings
-	$(DEV) python -m pytest tests/workflows/test_documents.py
-	@$(DEV) NO_MKDOCS_2_WARNING=1 mkdocs build --site-dir "$(SITE)"
-	@echo "The site: $(SITE)/index.html"
-
-notebooks: .venv/.docs ## Open the tutorials in JupyterLab
-	$(DEV) jupyter lab notebooks
-
 lint: .venv/.dev ## Check style, types and workflows
 	$(DEV) ruff check
 	$(DEV) ruff format --check
@@ -93,30 +82,15 @@ lint: .venv/.dev ## Check style, types and workflows
 	$(DEV) snakefmt --check $(SNAKEFILES)
 	$(DEV) snakemake --lint
 
-bench: $(ENVIRONMENT) $(if $(HAS_GPU),,.venv/.bench) ## Run the published tables again, beside their peers, about 8 minutes: make bench [DEVICE=gpu]
-	@$(SNAKEMAKE) --forceall benchmarks
-	@cat results/benchmarks/$(if $(HAS_GPU),gpu,cpu)/table.md
-
-bench-guard: .venv/.bench ## Measure what has become slower since the first edition, about 12 minutes
-	@$(DEV) python -m benchmarks.guard
-
-gpu-proof: $(ENVIRONMENT) $(if $(HAS_GPU),.venv-rapids/.dev) ## Show what runs on a GPU, piece by piece, each up to 8 minutes: make gpu-proof [PIECE=taxi_tips]
-	@$(HERE) python -m benchmarks.gpu_proof $(PIECE)
-
 clean: ## Remove what runs wrote, and caches; your own files, downloads and the environments stay
-	@PYTHONPATH=src "$(PYTHON)" -B -m whitewater.cli.clean
+	@PYTHONPATH=src "$(CLEANS)" -B -m whitewater.cli.clean
 
 clean-downloads: ## As clean, and remove the downloads, too
-	@PYTHONPATH=src "$(PYTHON)" -B -m whitewater.cli.clean --downloads
+	@PYTHONPATH=src "$(CLEANS)" -B -m whitewater.cli.clean --downloads
 
-lock: .venv/.uv ## Write the lock and conda files in envs/: make lock [UPGRADE=1]
-	$(DEV) python envs/lock.py $(if $(UPGRADE),--upgrade)
-
-test-contract-rapids: .venv-rapids/.gpu .venv-rapids/.dev ## Check the GPU code against RAPIDS itself (5.8 GB; needs no GPU)
-	$(call in,.venv-rapids) python -m pytest tests/contract -m "rapids or not rapids"
-
-# One stamp an environment's lock: a newer lock installs what it changed. The dev, bench, docs and gpu locks hold all of the cpu lock.
-# The checkout itself is installed as editable, by its pyproject.toml.
+# One stamp an environment's lock: a newer lock installs what it changed. The other locks hold all of the cpu lock. The checkout
+# itself is installed as editable, by its pyproject.toml; in a project, the library by its wheel in vendor/.
+LIBRARY := $(wildcard envs/library.lock)
 .PRECIOUS: %/.uv
 %/.uv: envs/bootstrap.lock
 	@[ -n "$(PYTHON)" ] || { echo >&2 "Whitewater needs Python 3.11 or newer, and none is on the PATH. Install one, or name it: make PYTHON=/path/to/python3.12"; exit 1; }
@@ -129,24 +103,25 @@ test-contract-rapids: .venv-rapids/.gpu .venv-rapids/.dev ## Check the GPU code 
 define install
 @echo "Installing $< into $* ..."
 @$*/bin/uv pip install --quiet --compile-bytecode --python $*/bin/python --excludes envs/excluded.in --require-hashes --requirement $<
+$(if $(LIBRARY),@$*/bin/uv pip install --quiet --compile-bytecode --python $*/bin/python --offline --no-deps --reinstall --find-links vendor \
+	--require-hashes --requirement $(LIBRARY))
 @$*/bin/uv pip install --quiet --python $*/bin/python --offline --no-deps --no-build-isolation --editable .
 @touch $@
 endef
 
-%/.cpu: envs/cpu.lock pyproject.toml %/.uv
+%/.cpu: envs/cpu.lock pyproject.toml $(LIBRARY) %/.uv
 	$(install)
-%/.dev: envs/dev.lock pyproject.toml %/.uv
+%/.dev: envs/dev.lock pyproject.toml $(LIBRARY) %/.uv
 	$(install)
 	@# XGBoost without a GPU, of the lock for development, has the same files as that with one: they are put back.
 	@[ ! -e $*/.gpu ] || $*/bin/uv pip install --quiet --python $*/bin/python --require-hashes \
 		--reinstall-package xgboost --requirement envs/gpu.lock
-%/.docs: envs/docs.lock pyproject.toml %/.uv
-	$(install)
-%/.bench: envs/bench.lock pyproject.toml %/.uv
-	$(install)
 # Apart from the others, because Snakemake imports each plugin whenever it starts, and this one imports pandas.
 %/.slurm: envs/slurm.lock %/.uv
 	@$*/bin/uv pip install --quiet --python $*/bin/python --require-hashes --no-deps --target $*/slurm --requirement $<
 	@touch $@
-%/.gpu: envs/gpu.lock pyproject.toml %/.uv
+%/.gpu: envs/gpu.lock pyproject.toml $(LIBRARY) %/.uv
 	$(install)
+
+# What this repository alone has: its benchmarks, its documents, and how its locks are made.
+-include repository.mk

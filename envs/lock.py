@@ -37,13 +37,13 @@ RAPIDS = {
     "recsys": {"cudf-cu13", "cuml-cu13", "cupy-cuda13x", "rmm-cu13"},
     "taxi": {"cudf-cu13", "cuml-cu13", "cupy-cuda13x", "rmm-cu13"},
 }
-# Snakemake starts the jobs of a conda environment from outside it.
-NOT_IN_CONDA = {"pygments", "snakemake"}
+# Snakemake starts the jobs of a conda environment from outside it; `whitewater new` runs outside of it, too.
+NOT_IN_CONDA = {"pygments", "ruff", "snakemake"}
 
 
 def compile_requirements(sources: list[str], target: Path, *options: str) -> None:
     """Resolve requirement files of this folder; versions that ``target`` already holds are kept where they fit."""
-    always = ["--quiet", "--no-annotate", "--no-emit-index-url", "--no-emit-find-links", "--python-version", PYTHON]
+    always = ["--quiet", "--no-emit-index-url", "--no-emit-find-links", "--python-version", PYTHON]
     command = [
         "uv",
         "pip",
@@ -60,9 +60,15 @@ def compile_requirements(sources: list[str], target: Path, *options: str) -> Non
 
 
 def write_lock(name: str, *options: str) -> None:
-    """Write the lock of ``<name>.in``: for every platform and supported Python, with hashes."""
+    """Write the lock of ``<name>.in``: for every platform and supported Python, with hashes.
+
+    It says which packages need each, from which `whitewater new` takes those of one application.
+    """
+    lock = FOLDER / f"{name}.lock"
     header = ["--custom-compile-command", "make lock"]
-    compile_requirements([f"{name}.in"], FOLDER / f"{name}.lock", "--universal", "--generate-hashes", *header, *options)
+    compile_requirements([f"{name}.in"], lock, "--universal", "--generate-hashes", *header, *options)
+    # Where the constraints are in this run.
+    lock.write_text(re.sub(r"(?m)^ *#(?: via)? +-c .*\n", "", lock.read_text()))
 
 
 def locked_together(scratch: Path, *, upgrade: bool) -> Path:

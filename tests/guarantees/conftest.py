@@ -1,4 +1,4 @@
-"""Clones in which the workflow is run; one run is completed once and shared by all tests that only look at it."""
+"""Clones in which the workflow is run, one run shared by all tests that only look at it; and which tests are slow."""
 
 import fcntl
 import json
@@ -8,6 +8,41 @@ from pathlib import Path
 import pytest
 
 from tests.guarantees.running import Clone, Ended, make_clone
+
+# Each of these asks for one fault after another by whole commands, a few seconds each. `make test` leaves them out;
+# `make test-slow` and CI run them.
+SLOW_GUARANTEES = {
+    "genomics": ("test_faults_of_a_bucket", "test_few_data", "test_sources"),
+    "guarantees": ("test_bytes_that_are_no_text", "test_configuration", "test_downloads", "test_staleness"),
+    "pagerank": ("test_duplicates", "test_edge_files", "test_faults_of_the_web", "test_names", "test_query"),
+    "recsys": (
+        "test_columns",
+        "test_faults_of_a_log",
+        "test_headline",
+        "test_memory",
+        "test_movielens",
+        "test_times_and_labels",
+    ),
+    "taxi": (
+        "test_bad_input",
+        "test_full_disk",
+        "test_input_codes",
+        "test_input_columns",
+        "test_input_files",
+        "test_input_months",
+        "test_input_times",
+        "test_killed",
+        "test_tips",
+        "test_zones",
+    ),
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the slow guarantees."""
+    for item in items:
+        if "guarantees" in item.path.parts and item.path.stem in SLOW_GUARANTEES.get(item.path.parent.name, ()):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")

@@ -2,8 +2,9 @@ from functools import partial
 
 STORE_FILES = ["zarr.json", ".zmetadata", ".zgroup", ".zattrs"]
 PLINK_FILES = [".bed", ".bim", ".fam"]
+SOURCE = lookup("genomics/ingest/source", within=config)
 # Whether the genotypes are simulated, and whether outliers are looked for: the steps of both run only then.
-GENERATED = lookup("genomics/ingest/source", within=config) == "generated"
+GENERATED = SOURCE == "generated"
 REMOVES_OUTLIERS = lookup("genomics/outliers/iterations", within=config) > 0
 
 
@@ -36,12 +37,13 @@ def named_files(in_store=files_in):
 
 def second_set(in_store=files_in):
     """Return the places of the second data set."""
-    return of_source(lookup("genomics/project/second", within=config), in_store)
+    chosen = lookup("genomics/project/second", within=config)
+    return of_source(chosen, in_store)
 
 
 def ingest_workers(wildcards, input):
     """Return the cores of `ingest`: all for a store, whose size the files that are watched do not tell."""
-    of_chunks = lookup("genomics/ingest/source", within=config) in {"vcz", "malariagen"}
+    of_chunks = SOURCE in {"vcz", "malariagen"}
     return workflow.cores if of_chunks else workers(wildcards, input)
 
 

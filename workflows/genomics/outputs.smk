@@ -11,10 +11,8 @@ PICTURES = {
 
 def pairs():
     """Return the pairs of components that are drawn: 1 and 2, 3 and 4, ...; of an odd number, the last with the one before."""
-    drawn, computed = (
-        lookup(f"genomics/{step}/components", within=config) for step in ["plot", "pca"]
-    )
-    last = min(drawn, computed)
+    drawn = lookup("genomics/plot/components", within=config)
+    last = min(drawn, lookup("genomics/pca/components", within=config))
     whole = [(first, first + 1) for first in range(1, last, 2)]
     return whole + ([(last - 1, last)] if last % 2 and last > 1 else [])
 

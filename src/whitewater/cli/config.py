@@ -97,14 +97,15 @@ cuDF spills to the host. Where the GPUs are those of a cluster, the step's own p
 
 
 def files(known: Mapping[str, Application]) -> dict[Path, str]:
-    """Return the text of each file, by its path."""
+    """Return the text of each file, by its path: those in ``config/``, and the pages where there are recipes."""
     model = whole(known.values())
     texts = {
         SCHEMA: json.dumps(model.model_json_schema(), indent=2) + "\n",
-        PAGE: "\n".join([INTRODUCTION, *_contents(model), RECIPES.read_text(), *_section(model, "")]),
-        ENGINES_PAGE: ENGINES + "".join(_operations(known)),
         Path("config/config.yaml"): HEADER + "\n".join(_yaml(Common())) + "\n",
     }
+    if RECIPES.exists():
+        texts[PAGE] = "\n".join([INTRODUCTION, *_contents(model), RECIPES.read_text(), *_section(model, "")])
+        texts[ENGINES_PAGE] = ENGINES + "".join(_operations(known))
     # What has no steps, as the benchmarks, has defaults that others of its keys set: its file is written by hand.
     for name, application in known.items():
         if application.steps:

@@ -79,13 +79,13 @@ def zone_fees(service: Service, pickup: Integers, start: Integers, end: Integers
     """Return the fees that depend on place: congestion surcharge, airport fee, fee of the Central Business District."""
     surcharged = city().service_zone == "Yellow Zone"
     touches = surcharged[start] | surcharged[end]
-    kind = "app" if service == "fhvhv" else "taxi"
+    airport, district = ("airport_app", "cbd_app") if service == "fhvhv" else ("airport_taxi", "cbd_taxi")
     fetched = np.isin(start, (JFK, LAGUARDIA)) & (service != "green")
     fetched |= np.isin(end, (JFK, LAGUARDIA)) & (service == "fhvhv")
     return {
         "congestion_surcharge": rate(f"congestion_{'yellow' if service == 'yellow' else 'other'}", pickup) * touches,
-        "airport_fee": rate(f"airport_{kind}", pickup) * fetched,
-        "cbd_congestion_fee": rate(f"cbd_{kind}", pickup) * touches,
+        "airport_fee": rate(airport, pickup) * fetched,
+        "cbd_congestion_fee": rate(district, pickup) * touches,
     }
 
 

@@ -1,0 +1,57 @@
+"""`whitewater new`: a project of its own, made from an application."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import whitewater
+from whitewater.errors import ConfigError
+from whitewater.template.git import first_commit
+from whitewater.template.names import check_free, check_name
+from whitewater.template.render import Project, render
+from whitewater.template.source import files_below, templates
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write a project into a folder of its name, or say which files it would have."""
+    known = sorted(templates())
+    parser = argparse.ArgumentParser(prog="whitewater new", description=__doc__)
+    parser.add_argument("name", help="of the project, its application and its folder")
+    parser.add_argument("--from", dest="template", required=True, choices=known, help="the application to start from")
+    parser.add_argument("--package", help="name of the Python package; the project's by default")
+    parser.add_argument("--folder", type=Path, help="where it is written; a folder of its name by default")
+    parser.add_argument("--dry-run", action="store_true", help="list the files, and write none")
+    asked = _asked(known) if not arguments and sys.stdin.isatty() else list(arguments)
+    options = parser.parse_args(asked)
+    project = Project(options.name, options.package or options.name, options.template)
+    check_name(project.name)
+    check_name(project.package, what="package")
+    check_free(project.name, project.package)
+    folder = (options.folder or Path(project.name)).absolute()
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ConfigError(f"{folder} is not empty. Choose another name or --folder, or remove what is in it.")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as scratch:
+        written = Path(scratch, folder.name)
+        written.mkdir()
+        render(project, written)
+        if options.dry_run:
+            print("\n".join(str(path.relative_to(written)) for path in files_below(written)))
+            return 0
+        first_commit(written, f"{project.template} of Whitewater {whitewater.__version__}, as {project.name}")
+        written.replace(folder)
+    print(f"{folder} is a project of its own, in Git. Next: cd {os.path.relpath(folder)} && make run; then README.md.")
+    return 0
+
+
+def _asked(known: Sequence[str]) -> list[str]:
+    """Ask on the terminal what the command line does not say."""
+    name = input("Name of the project, such as bikes: ").strip()
+    template = input(f"Made from ({', '.join(known)}): ").strip()
+    package = input(f"Name of its Python package [{name}]: ").strip()
+    return [name, "--from", template, *(["--package", package] if package else [])]

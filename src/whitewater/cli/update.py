@@ -1,0 +1,75 @@
+"""`whitewater update`: merge what a newer Whitewater would make of a project's template."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+
+import whitewater
+from whitewater.errors import ConfigError
+from whitewater.template.git import BRANCH, attempt, author, commit_on_branch, git, tree_of
+from whitewater.template.render import Project, render
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Render the template of the installed version onto its branch and merge it; 1 is returned where that conflicts."""
+    parser = argparse.ArgumentParser(prog="whitewater update", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="change nothing; exit 1 when there is something newer")
+    check: bool = parser.parse_args(list(arguments)).check
+    folder, project = Path(), _project(Path("pyproject.toml"))
+    if attempt(folder, "rev-parse", "--verify", "--quiet", BRANCH).returncode:
+        raise ConfigError(
+            f"there is no branch {BRANCH}, which holds the template as it was. Where it lies on a server: "
+            f"git fetch origin {BRANCH}:{BRANCH}"
+        )
+    if not check and git(folder, "status", "--porcelain"):
+        raise ConfigError("there are changes that are not committed (git status). Commit or stash them, then update.")
+    with tempfile.TemporaryDirectory() as scratch:
+        rendered = Path(scratch, "rendered")
+        rendered.mkdir()
+        render(project, rendered)
+        tree = tree_of(folder, rendered, Path(scratch, "index"))
+    newer = tree != git(folder, "rev-parse", f"{BRANCH}^{{tree}}")
+    merged = not attempt(folder, "merge-base", "--is-ancestor", BRANCH, "HEAD").returncode
+    if merged and not newer:
+        print(f"Nothing to update: the project has all of Whitewater {whitewater.__version__}.")
+        return 0
+    if check:
+        print(f"Whitewater {whitewater.__version__} has something newer: whitewater update")
+        return 1
+    if newer:
+        commit_on_branch(folder, tree, f"{project.template} of Whitewater {whitewater.__version__}, as {project.name}")
+    return _merge(folder)
+
+
+def _project(file: Path) -> Project:
+    """Return what a project was made from.
+
+    Raises ConfigError if this is not the folder of one.
+    """
+    try:
+        made = tomllib.loads(file.read_text("utf-8"))["tool"]["whitewater"]
+        return Project(made["name"], made["package"], made["template"])
+    except (OSError, KeyError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(
+            "there is no pyproject.toml with [tool.whitewater] here. Run this in a folder that `whitewater new` wrote."
+        ) from error
+
+
+def _merge(folder: Path) -> int:
+    """Merge the branch of the template; where Git cannot, leave its conflicts and say what to do."""
+    ended = attempt(folder, *author(folder), "merge", "--no-edit", BRANCH)
+    if not ended.returncode:
+        print(f"Merged Whitewater {whitewater.__version__}. Next: make test, which installs what changed.")
+        return 0
+    conflicts = git(folder, "diff", "--name-only", "--diff-filter=U").splitlines()
+    if not conflicts:
+        raise ConfigError(f"git merge {BRANCH} failed: {(ended.stderr or ended.stdout).strip()}")
+    print(
+        f"You and Whitewater {whitewater.__version__} changed the same lines of {', '.join(conflicts)}. Edit what Git "
+        "marked there, then `git add` each and `git commit`; or `git merge --abort`, and update later."
+    )
+    return 1

@@ -1,0 +1,137 @@
+"""The name of a project, and the renaming of an application: identifiers, paths and keys; words and addresses stay."""
+
+from __future__ import annotations
+
+import io
+import keyword
+import re
+import sys
+import tokenize
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import find_spec
+
+from whitewater.application import Application, declared
+from whitewater.cli.main import COMMANDS
+from whitewater.config.root import Common
+from whitewater.errors import ConfigError
+
+NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+LONGEST = 20
+# Names of rules and globals in the Snakefiles of a project.
+SNAKEMAKE = {"all", "config", "rules", "workflow", "checkpoints", "application", "prefix", "gather", "scatter"}
+
+
+def check_name(name: str, *, what: str = "name") -> None:
+    """Check a name that becomes a package, a section of the configuration, a folder and a rule.
+
+    Raises ConfigError if it is not an identifier in lower case, is a keyword, or is taken.
+    """
+    remedy = f"Choose another {what}, such as my_{re.sub('[^a-z0-9]+', '_', name.lower()).strip('_') or 'trips'}."
+    if not NAME.fullmatch(name) or len(name) > LONGEST:
+        raise ConfigError(
+            f"{name!r} cannot be the {what} of a project: use lower-case letters, digits and single underscores, "
+            f"a letter first, {LONGEST} at most. {remedy}"
+        )
+    if keyword.iskeyword(name) or keyword.issoftkeyword(name):
+        raise ConfigError(f"{name!r} is a keyword of Python. {remedy}")
+    if name in {*COMMANDS, *Common.model_fields, *SNAKEMAKE}:
+        raise ConfigError(f"{name!r} is a command of whitewater, a key of its configuration, or a name in it. {remedy}")
+
+
+def check_free(name: str, package: str) -> None:
+    """Check that no installed application has a name, and that nothing that is installed hides a package.
+
+    Raises ConfigError.
+    """
+    if name in declared():
+        raise ConfigError(
+            f"an application {name!r} is installed already ({declared()[name].value}). Choose another name."
+        )
+    if package in sys.stdlib_module_names or find_spec(package):
+        raise ConfigError(f"a module {package!r} is installed already. Choose another name, or --package.")
+
+
+def class_name(name: str) -> str:
+    """Return the name of the model of a section: `bike_trips` has `BikeTrips`."""
+    return "".join(word.capitalize() for word in name.split("_"))
+
+
+@dataclass(frozen=True)
+class Renaming:
+    """An application under another name, in a package of another name.
+
+    Attributes
+    ----------
+    application
+        As it is declared.
+    name, package
+        The new name and the new package.
+    """
+
+    application: Application
+    name: str
+    package: str
+
+    @cached_property
+    def identifiers(self) -> Mapping[str, str]:
+        """The names in Python code that are replaced: the model of the section and the declared application."""
+        return {
+            self.application.settings.__name__: class_name(self.name),
+            self.application.name.upper(): self.name.upper(),
+        }
+
+    @cached_property
+    def phrases(self) -> Mapping[str, str]:
+        """The patterns in any text that are replaced, and by what: one pass, the first that matches."""
+        old = re.escape(self.application.name)
+        package = re.escape(self.application.package)
+        rules = "|".join([*self.application.steps, "all"])
+        keys = "|".join(self.application.settings.model_fields)
+        name, title = self.name, self.name.capitalize()
+        return {
+            r"https?://[^\s\"'`)]+": r"\g<0>",
+            rf"\b{package}(?![\w])": self.package,
+            rf"\b{package.replace('.', '/')}(?![\w])".replace(r"\/", "/"): self.package,
+            # "taxi/fetch", "<results>/taxi/", tests.apps.taxi
+            rf"(?<=[\"'`/ ]){old}(?=/)": name,
+            rf"(?<=tests\.apps\.){old}\b": name,
+            rf"(?<=tests\.apps import ){old}\b": name,
+            # "taxi"
+            rf"(?<=[\"'`]){old}(?=\\?[\"'`])": name,
+            rf"(?<=category=\"){old}(?=\")|(?<=^# ){old}(?=: )": title,
+            # taxi-{device}.yaml, taxi.yaml
+            rf"\b{old}(?=-(?:\{{device\}}|[cg]pu)\b|\.yaml\b|\.ipynb\b)": name,
+            # taxi.fetch.files, taxi_fetch, `taxi:` in YAML
+            rf"\b{old}(?=\.(?:{keys})\b|_(?:{rules})\b)": name,
+            rf"\b{old}(?=:(?: \{{|\s*$|\\n))": name,
+            # whitewater taxi clean, snakemake --cores all taxi, make run APP=taxi, the taxi application
+            rf"(?<=whitewater ){old}\b|(?<=whitewater:cpu ){old}\b|(?<=cores all ){old}\b": name,
+            rf"(?<=snakemake ){old}\b|(?<=APP=){old}\b|\b{old}(?= application\b)": name,
+        }
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        return re.compile("|".join(f"(?P<n{n}>{each})" for n, each in enumerate(self.phrases)), re.MULTILINE)
+
+    def text(self, text: str) -> str:
+        """Return a text of any kind with the application's new name."""
+        new = list(self.phrases.values())
+
+        def put(match: re.Match[str]) -> str:
+            replacement = new[int((match.lastgroup or "n0")[1:])]
+            return match[0] if replacement == r"\g<0>" else replacement
+
+        return self._pattern.sub(put, text)
+
+    def python(self, source: str) -> str:
+        """Return a Python module with the application's new name; its imports are not sorted again."""
+        lines = source.splitlines(keepends=True)
+        tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+        found = [each for each in tokens if each.type == tokenize.NAME and each.string in self.identifiers]
+        for token in reversed(found):
+            row, column = token.start
+            line = lines[row - 1]
+            lines[row - 1] = line[:column] + self.identifiers[token.string] + line[token.end[1] :]
+        return self.text("".join(lines))

@@ -1,0 +1,168 @@
+"""A project rendered from a template into a folder: equal template, name and version give equal files."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import whitewater
+from whitewater.application import Application
+from whitewater.errors import ConfigError
+from whitewater.template.locks import lock_of, names
+from whitewater.template.names import Renaming
+from whitewater.template.pyproject import pyproject
+from whitewater.template.source import files_below, package_folder, root, templates
+from whitewater.template.wheel import library_wheel, lock_of_wheel
+
+README = Path(__file__).with_name("README.md")
+# What every project has as the repository has it, but for the names of applications.
+SHARED = (
+    ".devcontainer", ".dockerignore", ".editorconfig", ".github", ".gitignore", ".gitlab-ci.yml",
+    ".pre-commit-config.yaml", "Dockerfile", "LICENSE", "Makefile", "Snakefile", "profiles", "tests/conftest.py",
+    "workflows/common.smk", "workflows/report.rst", "envs/base.yaml", "envs/bootstrap.lock", "envs/excluded.in",
+    "envs/slurm.lock",
+)  # fmt: skip
+# The locks of a project, and the extra of pyproject.toml that each holds besides what the application needs.
+LOCKS = {"cpu": (), "dev": ("dev",), "gpu": ("gpu",)}
+# As `whitewater config`, for a project that is not installed yet.
+CONFIGURE = """
+import sys
+from importlib import import_module
+sys.dont_write_bytecode = True
+sys.path.insert(0, "src")
+from whitewater.cli.config import files
+name, package = sys.argv[1:]
+for path, text in files({name: getattr(import_module(f"{package}.application"), name.upper())}).items():
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+"""
+
+
+@dataclass(frozen=True)
+class Project:
+    """What a project is made from. Its pyproject.toml keeps it, for updates."""
+
+    name: str
+    package: str
+    template: str
+
+    @property
+    def application(self) -> Application:
+        """The template.
+
+        Raises ConfigError if there is none of this name.
+        """
+        known = templates()
+        if self.template not in known:
+            raise ConfigError(f"there is no template {self.template!r}; there are {', '.join(known)}.")
+        return known[self.template]
+
+
+def render(project: Project, folder: Path) -> None:
+    """Write a project into an empty folder.
+
+    Raises ConfigError as `whitewater.template.wheel.library_wheel` does.
+    """
+    render_application(project, folder)
+    renamings = [Renaming(each, project.name, project.package) for each in templates().values()]
+    for name in SHARED:
+        for path in files_below(root() / name):
+            text = path.read_text()
+            for renaming in renamings:
+                text = renaming.text(text)
+            _write(folder / path.relative_to(root()), text)
+    _write_packages(project, folder)
+    _write(folder / "README.md", README.read_text().format(**asdict(project), version=whitewater.__version__))
+    subprocess.run([sys.executable, "-c", CONFIGURE, project.name, project.package], cwd=folder, check=True)
+    tidy(folder)
+
+
+def tidy(folder: Path, *paths: str) -> None:
+    """Sort imports and break lines again, which another name makes longer or shorter; of all files, or some."""
+    for command in (["check", "--quiet", "--select", "I", "--fix-only"], ["format", "--quiet"]):
+        subprocess.run([sys.executable, "-m", "ruff", *command, "--no-cache", *paths], cwd=folder, check=True)
+
+
+def render_application(project: Project, folder: Path) -> None:
+    """Write the files of the application alone: package, workflow, environments, notebook and tests."""
+    application = project.application
+    renaming = Renaming(application, project.name, project.package)
+    for path, target in _of_application(application):
+        text = path.read_text()
+        if path.suffix == ".ipynb":
+            text = _without_outputs(text)
+        renamed = renaming.python(text) if path.suffix == ".py" else renaming.text(text)
+        _write(folder / renaming.text(str(target)), renamed)
+    _write(folder / "src" / project.package / "py.typed", "")
+
+
+def _of_application(application: Application) -> Iterator[tuple[Path, Path]]:
+    """Yield the files of an application, each with its place in a checkout."""
+    name = application.name
+    package = package_folder(application)
+    for path in files_below(package):
+        yield path, Path("src", *application.package.split("."), path.relative_to(package))
+    places = (f"workflows/{name}", f"notebooks/{name}.ipynb", f"envs/{name}-cpu.yaml", f"envs/{name}-gpu.yaml")
+    around = [path for place in places for path in files_below(root() / place)]
+    for path in (*around, *_alone(root() / "tests/apps" / name)):
+        yield path, path.relative_to(root())
+
+
+def _alone(tests: Path) -> list[Path]:
+    """Return the tests of an application that need none of the modules that all tests share, and what they import."""
+    own = f"tests.apps.{tests.name}"
+    found = set[Path]()
+    for path in tests.glob("test_*.py"):
+        reached, waiting = {path}, [path]
+        while waiting:
+            for module in _imported_tests(waiting.pop(), own):
+                place = tests / f"{module.rpartition('.')[2]}.py" if module.startswith(f"{own}.") else tests
+                waiting += {place} - reached - {tests}
+                reached.add(place)
+        found |= reached if tests not in reached else set()
+    return sorted(found)
+
+
+def _imported_tests(path: Path, own: str) -> Iterator[str]:
+    """Yield the modules of tests that a module imports."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tests."):
+            yield from (f"{own}.{each.name}" if node.module == own else str(node.module) for each in node.names)
+
+
+def _without_outputs(text: str) -> str:
+    """Return a notebook as it is before its first run."""
+    notebook = json.loads(text)
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            cell.update(outputs=[], execution_count=None)
+    return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
+
+
+def _write_packages(project: Project, folder: Path) -> None:
+    """Write pyproject.toml, the locks, and the library's wheel with its own lock."""
+    text = (root() / "pyproject.toml").read_text()
+    declared = tomllib.loads(text)["project"]
+    extras: dict[str, list[str]] = declared["optional-dependencies"]
+    needed = [*declared["dependencies"], *extras.get(project.template, [])]
+    _write(folder / "pyproject.toml", pyproject(text, extras.get(project.template, []), **asdict(project)))
+    # What builds packages is installed before, by a lock of its own.
+    before = (root() / "envs/bootstrap.lock").read_text()
+    for lock, more in LOCKS.items():
+        asked = [line for extra in more for line in extras[extra] if f"\n{next(iter(names([line])))}==" not in before]
+        _write(folder / f"envs/{lock}.lock", lock_of((root() / f"envs/{lock}.lock").read_text(), [*needed, *asked]))
+    name, content = library_wheel()
+    (folder / "vendor").mkdir()
+    (folder / "vendor" / name).write_bytes(content)
+    _write(folder / "envs/library.lock", lock_of_wheel(name, content))
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)

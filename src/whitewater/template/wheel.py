@@ -1,0 +1,88 @@
+"""The library's wheel for the `vendor/` folder of a project: built from the checkout, or packed from what is installed.
+
+Equal files give an equal wheel, of whichever of the two, so that an update that changes nothing is none.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from importlib.metadata import distribution
+from pathlib import Path, PurePosixPath
+
+from whitewater.errors import ConfigError
+from whitewater.template.source import CHECKOUT, is_checkout
+
+LIBRARY = "whitewater"
+# What an installer adds to the files of a wheel.
+INSTALLED = {"INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json", "uv_build.json", "RECORD"}
+# The earliest time that the format has, of every file.
+TIME = (1980, 1, 1, 0, 0, 0)
+
+
+def library_wheel() -> tuple[str, bytes]:
+    """Return the file name and the bytes of the wheel of this library.
+
+    Raises ConfigError if it is a checkout and Hatchling is not installed, or fails.
+    """
+    files = _built() if is_checkout() else _installed()
+    information = next(name for name in files if name.endswith(".dist-info/METADATA")).split("/")[0]
+    return f"{information.removesuffix('.dist-info')}-py3-none-any.whl", _packed(files, information)
+
+
+def lock_of_wheel(name: str, content: bytes) -> str:
+    """Return the lock of a wheel in `vendor/`, by its hash."""
+    version = name.split("-")[1]
+    return (
+        "# The library, in vendor/; written by `whitewater new` and `whitewater update`.\n"
+        f"{LIBRARY}=={version} \\\n    --hash=sha256:{hashlib.sha256(content).hexdigest()}\n"
+    )
+
+
+def _built() -> dict[str, bytes]:
+    """Build the checkout and return the files of its wheel."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder]
+        ended = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
+        if ended.returncode:
+            raise ConfigError(
+                f"the wheel of {CHECKOUT} could not be built: {ended.stderr.strip()} Use the environment that `make` "
+                "sets up, which has Hatchling."
+            )
+        (wheel,) = Path(folder).glob("*.whl")
+        with zipfile.ZipFile(wheel) as archive:
+            return {name: archive.read(name) for name in archive.namelist()}
+
+
+def _installed() -> dict[str, bytes]:
+    """Return the files that the installed library came with, by its RECORD."""
+    files = distribution(LIBRARY).files or []
+    return {
+        str(PurePosixPath(each)): each.read_binary()
+        for each in files
+        if each.suffix != ".pyc" and ".." not in each.parts and each.name not in INSTALLED
+    }
+
+
+def _packed(files: Mapping[str, bytes], information: str) -> bytes:
+    """Pack files into a wheel with a RECORD: sorted, not compressed, without times."""
+    record = f"{information}/RECORD"
+    ours = {name: content for name, content in sorted(files.items()) if name != record}
+    lines = [f"{name},sha256={_digest(content)},{len(content)}\n" for name, content in ours.items()]
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in {**ours, record: "".join([*lines, f"{record},,\n"]).encode()}.items():
+            entry = zipfile.ZipInfo(name, TIME)
+            entry.external_attr = 0o100644 << 16
+            archive.writestr(entry, content)
+    return buffer.getvalue()
+
+
+def _digest(content: bytes) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")
