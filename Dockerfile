@@ -21,8 +21,6 @@ ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility
 COPY envs/gpu.lock envs/
 RUN uv pip install --no-cache --compile-bytecode --require-hashes --requirement envs/gpu.lock
 COPY . .
-RUN [ ! -e envs/library.lock ] || uv pip install --no-cache --offline --no-deps --find-links vendor --require-hashes \
-        --requirement envs/library.lock
 RUN uv pip install --no-cache --offline --no-deps --no-build-isolation --editable .
 WORKDIR /work
 USER 1000:1000
@@ -33,8 +31,6 @@ FROM base AS cpu
 COPY envs/cpu.lock envs/
 RUN uv pip install --no-cache --compile-bytecode --require-hashes --requirement envs/cpu.lock
 COPY . .
-RUN [ ! -e envs/library.lock ] || uv pip install --no-cache --offline --no-deps --find-links vendor --require-hashes \
-        --requirement envs/library.lock
 RUN uv pip install --no-cache --offline --no-deps --no-build-isolation --editable .
 WORKDIR /work
 USER 1000:1000

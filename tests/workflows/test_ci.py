@@ -107,7 +107,8 @@ def test_the_site_that_is_published_is_that_of_make_docs() -> None:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_each_command_is_a_listed_target(command: str) -> None:
     target = command.removeprefix("make ")
-    assert re.search(rf"(?m)^{re.escape(target)}:.* ## ", (ROOT / "Makefile").read_text()), command
+    targets = "".join((ROOT / name).read_text() for name in ("Makefile", "repository.mk"))
+    assert re.search(rf"(?m)^{re.escape(target)}:.* ## ", targets), command
 
 
 def test_the_commands_for_tests_and_lint_are_those_of_our_own_integration() -> None:

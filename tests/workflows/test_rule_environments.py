@@ -20,7 +20,7 @@ FIFTH = Path(__file__).parent / "fifth_application"
 OURS = {"whitewater", "whitewater_apps", "benchmarks"}
 # What only GPU code imports: RAPIDS, and what RAPIDS brings. Every step can reach the module of the GPU's engine.
 GPU = {"cudf", "cugraph", "cuml", "cupy", "dask_cuda", "nvforest", "pylibcudf", "pylibcugraph", "pynvml", "rmm"}
-# Imported by name: by fsspec for gs:// and s3:// URLs, by Dask for its report; what starts jobs, or formats a new project.
+# Imported by name: by fsspec for gs:// and s3:// URLs, by Dask for its report; what starts jobs, or formats projects.
 BY_NAME = {"bokeh", "gcsfs", "pygments", "ruff", "s3fs", "snakemake"}
 HOLDERS = packages_distributions()
 IN_LOCKS = {"xgboost": "xgboost-cpu"}

@@ -100,15 +100,16 @@ class Renaming:
             rf"(?<=tests\.apps import ){old}\b": name,
             # "taxi"
             rf"(?<=[\"'`]){old}(?=\\?[\"'`])": name,
-            rf"(?<=category=\"){old}(?=\")|(?<=^# ){old}(?=: )": title,
+            rf"(?<=category=\")(?i:{old})(?=\")|(?<=^# )(?i:{old})(?=: )": title,
             # taxi-{device}.yaml, taxi.yaml
-            rf"\b{old}(?=-(?:\{{device\}}|[cg]pu)\b|\.yaml\b|\.ipynb\b)": name,
+            rf"\b{old}(?=-(?:\{{device\}}|[cg]pu\b)|\.yaml\b|\.ipynb\b)": name,
             # taxi.fetch.files, taxi_fetch, `taxi:` in YAML
-            rf"\b{old}(?=\.(?:{keys})\b|_(?:{rules})\b)": name,
+            rf"\b{old}(?=\\?\.(?:{keys})\b|_(?:{rules})\b)": name,
             rf"\b{old}(?=:(?: \{{|\s*$|\\n))": name,
             # whitewater taxi clean, snakemake --cores all taxi, make run APP=taxi, the taxi application
             rf"(?<=whitewater ){old}\b|(?<=whitewater:cpu ){old}\b|(?<=cores all ){old}\b": name,
-            rf"(?<=snakemake ){old}\b|(?<=APP=){old}\b|\b{old}(?= application\b)": name,
+            rf"(?<=snakemake ){old}\b|(?<= -- ){old}\b|(?<= run ){old}(?= in it)": name,
+            rf"(?<=APP=){old}\b|\b{old}(?= application\b)": name,
         }
 
     @cached_property

@@ -28,6 +28,17 @@ SHARED = (
     "workflows/common.smk", "workflows/report.rst", "envs/base.yaml", "envs/bootstrap.lock", "envs/excluded.in",
     "envs/slurm.lock",
 )  # fmt: skip
+# What of these is otherwise: a project has the library as a wheel, and no documents of its own to check.
+EDITS = {
+    ".dockerignore": ("!src\n", "!src\n!vendor\n"),
+    ".github/workflows/ci.yml": ("run, docs, test-image", "run, test-image"),
+    ".gitlab-ci.yml": ("\ndocs:\n  script: make docs\n", ""),
+    "Dockerfile": (
+        "COPY . .\n",
+        "COPY . .\nRUN uv pip install --no-cache --offline --no-deps --find-links vendor --require-hashes "
+        "--requirement envs/library.lock\n",
+    ),
+}
 # The locks of a project, and the extra of pyproject.toml that each holds besides what the application needs.
 LOCKS = {"cpu": (), "dev": ("dev",), "gpu": ("gpu",)}
 # As `whitewater config`, for a project that is not installed yet.
@@ -73,10 +84,11 @@ def render(project: Project, folder: Path) -> None:
     renamings = [Renaming(each, project.name, project.package) for each in templates().values()]
     for name in SHARED:
         for path in files_below(root() / name):
-            text = path.read_text()
+            place = path.relative_to(root())
+            text = path.read_text().replace(*EDITS.get(str(place), ("", "")))
             for renaming in renamings:
                 text = renaming.text(text)
-            _write(folder / path.relative_to(root()), text)
+            _write(folder / place, text)
     _write_packages(project, folder)
     _write(folder / "README.md", README.read_text().format(**asdict(project), version=whitewater.__version__))
     subprocess.run([sys.executable, "-c", CONFIGURE, project.name, project.package], cwd=folder, check=True)
@@ -97,6 +109,8 @@ def render_application(project: Project, folder: Path) -> None:
         text = path.read_text()
         if path.suffix == ".ipynb":
             text = _without_outputs(text)
+        # What stands apart here is what a project is about.
+        text = text.replace("    apart=True,\n", "")
         renamed = renaming.python(text) if path.suffix == ".py" else renaming.text(text)
         _write(folder / renaming.text(str(target)), renamed)
     _write(folder / "src" / project.package / "py.typed", "")
