@@ -38,8 +38,8 @@ def lock_of(lock: str, requirements: Iterable[str]) -> str:
     if missing := [name for name in waiting if not {name, f"{name}-cpu"} & present]:
         raise ConfigError(f"the lock lacks {', '.join(sorted(missing))}. Run `make lock` where it was made.")
     while waiting:
-        name = waiting.pop()
-        for each in {name, f"{name}-cpu"} & present - wanted:
+        needed = waiting.pop()
+        for each in {needed, f"{needed}-cpu"} & present - wanted:
             wanted.add(each)
             waiting += needs[each]
     header = "".join(line for line in lock.splitlines(keepends=True)[:2] if line.startswith("#"))

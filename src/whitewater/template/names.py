@@ -49,7 +49,9 @@ def check_free(name: str, package: str) -> None:
         raise ConfigError(
             f"an application {name!r} is installed already ({declared()[name].value}). Choose another name."
         )
-    if package in sys.stdlib_module_names or find_spec(package):
+    spec = find_spec(package)
+    # A folder that is no package yet, such as an empty one of this name here, has no origin.
+    if package in sys.stdlib_module_names or (spec and spec.origin):
         raise ConfigError(f"a module {package!r} is installed already. Choose another name, or --package.")
 
 
@@ -96,7 +98,7 @@ class Renaming:
             rf"\b{package.replace('.', '/')}(?![\w])".replace(r"\/", "/"): self.package,
             # "taxi/fetch", "<results>/taxi/", tests.apps.taxi
             rf"(?<=[\"'`/ ]){old}(?=/)": name,
-            rf"(?<=tests\.apps\.){old}\b": name,
+            rf"(?<=tests\.apps\.){old}\b|(?<=/test_){old}(?=\.py)": name,
             rf"(?<=tests\.apps import ){old}\b": name,
             # "taxi"
             rf"(?<=[\"'`]){old}(?=\\?[\"'`])": name,

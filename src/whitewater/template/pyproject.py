@@ -13,9 +13,9 @@ TOOLS = ("pytest", "ruff", "mypy")
 # Where the repository's settings name what is in no project, or a package that has another name there.
 EDITS = (
     (r'\nfiles = \["src",.*\]', '\nfiles = ["src", "tests"]'),
-    (r"\nexclude = .*", ""),
-    (r"\n\[tool\.ruff\.lint\.isort\]\n.*\n", "\n# A longer name of the project makes lines longer.\n"
-     "[tool.ruff.lint.pycodestyle]\nmax-line-length = 160\n"),
+    (r"\nexclude = .*\nmypy_path = .*", '\nmypy_path = ["src"]'),
+    (r"\n\[tool\.ruff\.lint\.isort\]\n.*\n", ""),
+    (r"\nignore = \[", '\nignore = [\n    "E501", # a longer name of the project makes messages longer'),
     (r"\n\[\[tool\.mypy\.overrides\]\]\nmodule = \[\"whitewater\.(?:.*\n)*?(?=\n|\Z)", ""),
 )  # fmt: skip
 PROJECT = """\

@@ -23,7 +23,7 @@ from whitewater.template.wheel import library_wheel, lock_of_wheel
 README = Path(__file__).with_name("README.md")
 # What every project has as the repository has it, but for the names of applications.
 SHARED = (
-    ".devcontainer", ".dockerignore", ".editorconfig", ".github", ".gitignore", ".gitlab-ci.yml",
+    ".devcontainer", ".dockerignore", ".editorconfig", ".github/workflows/ci.yml", ".gitignore", ".gitlab-ci.yml",
     ".pre-commit-config.yaml", "Dockerfile", "LICENSE", "Makefile", "Snakefile", "profiles", "tests/conftest.py",
     "workflows/common.smk", "workflows/report.rst", "envs/base.yaml", "envs/bootstrap.lock", "envs/excluded.in",
     "envs/slurm.lock",

@@ -4,7 +4,7 @@ SHIPPED = (
     ".devcontainer",
     ".dockerignore",
     ".editorconfig",
-    ".github",
+    ".github/workflows/ci.yml",
     ".gitignore",
     ".gitlab-ci.yml",
     ".pre-commit-config.yaml",

@@ -1,0 +1,82 @@
+"""Names of projects: which are refused, and what is renamed in the text of an application."""
+
+import pytest
+
+from whitewater.application import applications
+from whitewater.errors import ConfigError
+from whitewater.template.names import Renaming, check_free, check_name
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("my-bikes", "lower-case letters"),
+        ("2bikes", "lower-case letters"),
+        ("Bikes", "lower-case letters"),
+        ("bikes_", "lower-case letters"),
+        ("fahrräder", "lower-case letters"),
+        ("bikes" * 5, "20 at most"),
+        ("", "lower-case letters"),
+        ("import", "keyword"),
+        ("match", "keyword"),
+        ("doctor", "command of whitewater"),
+        ("device", "key of its configuration"),
+        ("all", "name in it"),
+    ],
+)
+def test_a_name_that_cannot_be_a_package_a_key_and_a_rule_is_refused(name: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        check_name(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "package", "why"),
+    [("taxi", "mine", "application 'taxi'"), ("json", "json", "module 'json'"), ("mine", "numpy", "module 'numpy'")],
+)
+def test_a_name_that_is_taken_is_refused(name: str, package: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        check_free(name, package)
+
+
+@pytest.mark.parametrize("name", ["b", "x9", "trips", "taxi2", "my_bike_trips_2025"])
+def test_odd_names_are_fine(name: str) -> None:
+    check_name(name)
+    check_free(name, name)
+
+
+@pytest.mark.parametrize(
+    ("text", "renamed"),
+    [
+        ("whitewater_apps.taxi.config", "bike_share.config"),
+        ("src/whitewater_apps/taxi/steps/tips.py", "src/bike_share/steps/tips.py"),
+        ('lookup("taxi/fetch", within=config)', 'lookup("bikes/fetch", within=config)'),
+        ('"<results>/taxi/{device}/tips.json"', '"<results>/bikes/{device}/tips.json"'),
+        ('"../../envs/taxi-{device}.yaml"', '"../../envs/bikes-{device}.yaml"'),
+        ("envs/taxi-cpu.yaml, config/taxi.yaml", "envs/bikes-cpu.yaml, config/bikes.yaml"),
+        ("taxi:\n  fetch: {}\n", "bikes:\n  fetch: {}\n"),
+        ("Check taxi.fetch.files.zones.", "Check bikes.fetch.files.zones."),
+        ("rule taxi_clean", "rule bikes_clean"),
+        ("whitewater taxi clean --help", "whitewater bikes clean --help"),
+        ("snakemake --cores all taxi", "snakemake --cores all bikes"),
+        ('category="Taxi"', 'category="Bikes"'),
+        ("tests.apps.taxi.pipeline", "tests.apps.bikes.pipeline"),
+        # Words of the domain, names of columns and files, and addresses stay.
+        (
+            "every taxi trip of the Taxi and Limousine Commission",
+            "every taxi trip of the Taxi and Limousine Commission",
+        ),
+        ('"airport_taxi": 1.25, "taxi zone"', '"airport_taxi": 1.25, "taxi zone"'),
+        ("misc/taxi_zone_lookup.csv", "misc/taxi_zone_lookup.csv"),
+        ("https://example.org/taxi/taxi.yaml", "https://example.org/taxi/taxi.yaml"),
+    ],
+)
+def test_identifiers_paths_and_keys_are_renamed_and_words_stay(text: str, renamed: str) -> None:
+    assert Renaming(applications(["taxi"])["taxi"], "bikes", "bike_share").text(text) == renamed
+
+
+def test_in_code_the_model_and_the_declared_application_are_renamed_and_strings_are_text() -> None:
+    source = 'def check(settings: Taxi, of: str = "Taxi") -> str:\n    """Taxi is a word."""\n    return TAXI.name\n'
+    assert Renaming(applications(["taxi"])["taxi"], "bike_share", "bikes").python(source) == (
+        'def check(settings: BikeShare, of: str = "Taxi") -> str:\n'
+        '    """Taxi is a word."""\n    return BIKE_SHARE.name\n'
+    )
