@@ -27,6 +27,8 @@ HERE := $(call in,$(patsubst %/,%,$(dir $(ENVIRONMENT))))
 SNAKEMAKE := $(HERE) snakemake --cores "$(CORES)" $(if $(CONFIG),--configfile "$(CONFIG)") \
 	$(if $(DEVICE)$(NAME),--config $(if $(DEVICE),"device=$(DEVICE)") $(if $(NAME),'run={"name": "$(NAME)"}'))
 REPORTED := results/$(if $(NAME),$(NAME)/)$(if $(APP),$(APP)/)
+# What Snakemake's page lacks: a text for a picture, which is its label and its caption.
+ALT := results[\1.resultPath].labels.picture + ". " + results[\1.resultPath].caption.replace(\/<[^>]*>\/g, "")
 DEV := $(call in,.venv)
 # Where the library is not of this checkout, the environment has it.
 CLEANS := $(if $(wildcard vendor),.venv/bin/python,$(PYTHON))
@@ -48,7 +50,9 @@ run: $(ENVIRONMENT) ## Run all applications on small generated data, or yours: m
 	@$(SNAKEMAKE) -- $(APP)
 	@report=$(REPORTED)report.html; \
 	if [ ! -e $$report ] || [ -n "$$(find $(REPORTED) -name manifest.json -newer $$report)" ]; then \
-		$(SNAKEMAKE) --report $(REPORTED).report.html -- $(APP) && mv $(REPORTED).report.html $$report; fi
+		$(SNAKEMAKE) --report $(REPORTED).report.html -- $(APP); \
+		sed 's/{ src: \(this.props.app.state\).contentPath }/{ src: \1.contentPath, alt: $(ALT) }/' $(REPORTED).report.html > $$report; \
+		rm $(REPORTED).report.html; fi
 	@$(HERE) whitewater results $(NAME)
 
 test: lint ## Lint, then the tests, but for the slow ones

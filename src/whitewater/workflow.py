@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import os
 import shlex
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
@@ -19,27 +19,36 @@ from whitewater.code_digest import code_digest
 from whitewater.config.resolve import Source, resolve
 from whitewater.errors import InputError
 from whitewater.io.local_files import files_of, state_of
+from whitewater.io.redaction import without_secrets
 from whitewater.io.store import read_json
+from whitewater.manifest import read_manifest
 from whitewater.script import ONE_THREAD
 
 Wildcards = Any
 # A core for so many bytes that a job reads: small jobs run beside each other.
 BYTES_PER_CORE = 32e6
+COVER = "cover"
 
 
 def configuration(workflow: Any, raw: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     """Return the whole configuration of applications, complete; see `whitewater.config.resolve.resolve`.
 
-    ``raw`` is as Snakemake merged it. Errors name the file that a key comes from, or the command line.
+    ``raw`` is as Snakemake merged it. Errors name the file that a key comes from, or the command line. Where a report
+    is made, the sections are those of the run, and ``cover`` is what its cover says of each application, as HTML.
     """
+    covers, raw = raw.get(COVER), {key: value for key, value in raw.items() if key != COVER}
     given = workflow.config_settings
     named = [str(path) for path in given.configfiles]
     own = [str(path) for path in workflow.configfiles if str(path) not in named]
     files = [Source(os.path.relpath(path), _values(path)) for path in own + named]
     resolved = resolve(raw, names, sources=[*files, Source("--config", given.config)])
     # Snakemake does not tell its Snakefiles that it makes a report. Its captions say what ran, whatever would run now.
-    if any(argument.partition("=")[0] == "--report" for argument in sys.argv):
-        return resolve({**raw, **_recorded(resolved, names)}, names)
+    page = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    page.add_argument("--report", type=Path, nargs="?", const=Path("report.html"))
+    if report := page.parse_known_args()[0].report:
+        ran = _manifests(resolved, names)
+        recorded = {name: read_manifest(manifest)["config"] for name, manifest in ran.items()}
+        return resolve({**raw, **recorded}, names) | {COVER: covers or _covers(ran, resolved, report)}
     return resolved
 
 
@@ -52,11 +61,20 @@ def _values(path: str) -> Mapping[str, Any]:
     return values
 
 
-def _recorded(config: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """Return the sections of the applications that have run, as their manifests hold them."""
+def _manifests(config: Mapping[str, Any], names: Sequence[str]) -> dict[str, Path]:
+    """Return the manifests of the applications that have run."""
     run = Path("results", config["run"]["name"])
     manifests = {name: run / name / config["device"] / "manifest.json" for name in names}
-    return {name: read_json(manifest)["config"] for name, manifest in manifests.items() if manifest.exists()}
+    return {name: manifest for name, manifest in manifests.items() if manifest.exists()}
+
+
+def _covers(manifests: Mapping[str, Path], configured: Mapping[str, Any], report: Path) -> dict[str, str]:
+    from whitewater.report import cover
+
+    return {
+        name: cover(manifest.parent, without_secrets(configured[name]), report=report)
+        for name, manifest in manifests.items()
+    }
 
 
 class RulesByPath:

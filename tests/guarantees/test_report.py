@@ -1,24 +1,60 @@
-"""The report says what ran, whatever the configuration says when the report is made."""
+"""The report says what ran and what was found, whatever the configuration says when the report is made."""
 
 import json
+import re
 import sys
-from pathlib import Path
+from html import unescape
 
-from tests.guarantees.running import Clone
+import pytest
+
+from tests.guarantees.running import REMOTE, Clone
 
 
-def test_the_cover_names_all_that_ran_and_captions_give_the_settings_of_the_run(
-    finished: Clone, tmp_path: Path
-) -> None:
-    other, page = tmp_path / "other.json", tmp_path / "report.html"
-    other.write_text(json.dumps({"taxi": {"fetch": {"source": "tlc"}, "model": {"test_fraction": 0.4}}}))
+@pytest.fixture(scope="module")
+def page(finished: Clone, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The report of a finished run, made with another configuration than that of the run; blanks are single."""
+    folder = tmp_path_factory.mktemp("report")
+    (folder / "other.json").write_text(
+        json.dumps({"taxi": {"fetch": {"source": "tlc"}, "model": {"test_fraction": 0.4}}})
+    )
+    report = finished / "results/report.html"
     ended = finished.start(
-        sys.executable, "-m", "snakemake", "--configfile", str(other), "--report", str(page)
-    ).ended()  # fmt: skip
+        sys.executable, "-m", "snakemake", "--configfile", str(folder / "other.json"), "--report", str(report)
+    ).ended()
     assert ended.status == 0, ended.terminal
-    text = " ".join(page.read_text().replace("\\n", " ").split())
-    assert "What ran</h1>" in text
+    text = report.read_text()
+    report.unlink()
+    return " ".join(text.replace("\\n", " ").replace('\\"', '"').split())
+
+
+def test_the_cover_names_all_that_ran_and_captions_give_the_settings_of_the_run(page: str) -> None:
+    assert "What ran, and what it found</h1>" in page
     for name in ("Taxi", "Genomics", "PageRank", "Recsys"):
-        assert f"<strong>{name}</strong> (source: generated): " in text
-    assert "20 % of the trips" in text
-    assert "40 % of the trips" not in text
+        assert f"<h1>{name}</h1>" in page
+    assert page.count("Source: generated.") == 4
+    assert "20 % of the trips" in page
+    assert "40 % of the trips" not in page
+
+
+def test_the_cover_has_the_findings_the_tables_the_steps_and_links_of_each_application(
+    finished: Clone, page: str
+) -> None:
+    found = finished.start(sys.executable, "-m", "whitewater", "compare", ".", ".", "--json").ended().terminal
+    cover = unescape(page).encode().decode("unicode_escape")
+    for place, each in json.loads(found)["applications"].items():
+        name = place.partition(" ")[0]
+        for sentence in each["found"]:
+            assert sentence.encode().decode("unicode_escape") in cover, sentence
+        assert f'aria-label="Steps of {name}, ' in page
+        assert f'<a href="{name}/cpu/manifest.json">manifest</a>' in page
+    assert "<summary>Table: tips_by_borough</summary>" in page
+
+
+def test_the_cover_says_which_settings_are_not_those_of_the_run(page: str) -> None:
+    assert page.count("These results are not of the present configuration:") == 1
+    assert "<code>model.test_fraction</code>: ran with 0.2, configured is 0.4" in page
+    assert "<code>fetch.source</code>: ran with generated, configured is tlc" in page
+
+
+def test_the_report_needs_no_network(page: str) -> None:
+    assert not re.findall(REMOTE, page)

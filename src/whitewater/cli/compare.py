@@ -10,7 +10,7 @@ from typing import Any
 
 from whitewater.cli.results import RESULTS, finished, found_in, made, rows
 from whitewater.errors import InputError
-from whitewater.manifest import read_manifest
+from whitewater.manifest import flattened, read_manifest
 
 PLAIN = "."  # which no run with a name can be called
 NONE = "-"
@@ -74,20 +74,11 @@ def _of(place: Path) -> dict[str, dict[str, Any]]:
     }
     about = {name: manifest.get(name) for name in ("whitewater", "git_commit", "platform")}
     return {
-        "settings": {**about, **dict(_flat(manifest.get("config", {})))},
+        "settings": {**about, **flattened(manifest.get("config", {}))},
         "rows": {name: number for name, number in counts.items() if number is not None},
         "seconds": {step: record["seconds"] for step, record in manifest["steps"].items()},
         "found": dict.fromkeys(found_in(place), True),
     }
-
-
-def _flat(section: Mapping[str, Any], before: str = "") -> list[tuple[str, Any]]:
-    """Return the settings with their keys as ``clean.rules.fare``."""
-    flat: list[tuple[str, Any]] = []
-    for key, value in section.items():
-        nested = isinstance(value, dict) and value
-        flat += _flat(value, f"{before}{key}.") if nested else [(f"{before}{key}", value)]
-    return flat
 
 
 def _print(runs: list[str], compared: Mapping[str, Mapping[str, Sides]]) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whitewater.application import Application, applications, declared, load
+from whitewater.errors import InputError
 from whitewater.manifest import read_outputs, read_performance_reports
 
 if TYPE_CHECKING:
@@ -29,15 +30,17 @@ _PLAIN_WIDTH = 140
 
 @dataclass(frozen=True)
 class Made:
-    """One result, in all its formats: the step that made it, and its files or directory."""
+    """One result, in all its formats: the step that made it, and its files or directory, or a folder of pictures."""
 
     step: str
     paths: tuple[Path, ...]
 
     @property
     def where(self) -> str:
-        """The path, as ``results/tips.{csv,parquet}`` where there are several formats."""
+        """The path, as ``results/tips.{csv,parquet}`` where there are several formats; of several files the folder."""
         first = self.paths[0]
+        if len({path.stem for path in self.paths}) > 1:
+            return f"{first.parent}/  {len(self.paths)} files"
         if len(self.paths) == 1:
             return f"{first}/" if first.is_dir() else str(first)
         return f"{first.with_suffix('')}.{{{','.join(path.suffix[1:] for path in self.paths)}}}"
@@ -62,9 +65,9 @@ def main(arguments: list[str]) -> int:
         console.print(_table(place) if place in ready else f"{place}/  {NOT_MADE}")
         try:
             sentences = found_in(place)
-        except Exception as error:  # the other applications' results are to be seen all the same
+        except InputError as error:  # the other applications' results are to be seen all the same
             failed = 1
-            sentences = [f"What these results say cannot be told: {type(error).__name__}: {error}. Make them again."]
+            sentences = [str(error)]
         for sentence in sentences:
             console.print(Padding(Text(sentence), (0, 0, 0, 2)))
     reports = [path for folder in _folders(places) if (path := folder / REPORT).exists()]
@@ -101,7 +104,7 @@ def _folders(places: Iterable[Path]) -> list[Path]:
 
 
 def made(outputs: Iterable[Mapping[str, Any]], place: Path) -> list[Made]:
-    """Return the results in a directory in the order of the steps, all formats of one together.
+    """Return the results in a directory in the order of the steps, all formats of one together, and all of a folder.
 
     ``outputs`` say what a manifest says of each: its ``path`` and the ``step`` that made it; those that are not in
     ``place``, ``results/<application>/<device>``, such as downloads, are left out.
@@ -110,7 +113,7 @@ def made(outputs: Iterable[Mapping[str, Any]], place: Path) -> list[Made]:
     for output in outputs:
         path = Path(output["path"])
         if path.is_relative_to(place):
-            formats[output["step"], path.with_suffix("")].append(path)
+            formats[output["step"], path.with_suffix("") if path.parent == place else path.parent].append(path)
     turn = {step: number for number, step in enumerate(_application(place).steps)}
     ordered = sorted(formats, key=lambda result: (turn[result[0]], result[1]))
     return [Made(step, tuple(formats[step, stem])) for step, stem in ordered]
@@ -158,9 +161,13 @@ def _table(place: Path) -> Table:
 
 
 def found_in(place: Path) -> list[str]:
-    """Return what the application itself says of its results, in sentences."""
+    """Return what the application itself says of its results, in sentences. Raises InputError if it cannot."""
     location = _application(place).headline
-    sentences: list[str] = load(location)(place) if location else []
+    try:
+        sentences: list[str] = load(location)(place) if location else []
+    except Exception as error:
+        told = f"{type(error).__name__}: {error}"
+        raise InputError(f"What these results say cannot be told: {told}. Make them again.") from error
     return sentences
 
 

@@ -105,8 +105,8 @@ def _labels(path: Path) -> list[str]:
     rest = f"; the other {others} {'does' if others == 1 else 'do'} not, beyond noise" if others else ""
     largest = max(*(p_values[name] for name in separating), _LEAST_P)
     return [
-        f"Labels are told apart by {shares}: the share of its variance between labels, p ≤ {largest:.2g} "
-        f"(Kruskal-Wallis){rest}."
+        f"Labels are told apart by {shares}, in parentheses the share of the variance that is between labels "
+        f"(Kruskal-Wallis, p ≤ {largest:.2g}){rest}."
     ]
 
 

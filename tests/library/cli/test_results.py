@@ -20,6 +20,7 @@ OUTPUTS = {
     "model": "model",
     "plots/tip_fraction_by_hour.png": "plot",
     "plots/tip_fraction_by_hour.svg": "plot",
+    "plots/data_quality.png": "plot",
 }
 
 
@@ -37,8 +38,8 @@ def fill(place: Path) -> Path:
     table.to_csv(place / "tips_by_hour.csv", index=False)
     for name in ("quality.json", "model/metrics.json"):
         (place / name).write_text("{}")
-    for form in ("png", "svg"):
-        (place / "plots" / f"tip_fraction_by_hour.{form}").write_bytes(b"x" * 1_500)
+    for name in ("tip_fraction_by_hour.png", "tip_fraction_by_hour.svg", "data_quality.png"):
+        (place / "plots" / name).write_bytes(b"x" * 1_500)
     listed = [{"path": str(place / name), "step": step} for name, step in OUTPUTS.items()]
     downloaded = {"path": "data/tiny/inputs.json", "step": "fetch"}
     (place / "manifest.json").write_text(json.dumps({"format": 1, "outputs": [downloaded, *listed]}))
@@ -61,7 +62,7 @@ def test_each_result_is_listed_with_its_rows_size_and_place(place: Path, capsys:
     assert "7 files or folders." in lines
     size = sum(part.stat().st_size for part in place.rglob("part-*.parquet"))
     assert f"clean 1,234 {size / 1000:.1f} kB results/tiny/cpu/trips/" in lines
-    assert "plot 3.0 kB results/tiny/cpu/plots/tip_fraction_by_hour.{png,svg}" in lines
+    assert "plot 4.5 kB results/tiny/cpu/plots/ 3 files" in lines
     assert any(line.startswith("tips 5 ") and line.endswith("tips_by_hour.{csv,parquet}") for line in lines)
     assert any(line.startswith("manifest") and line.endswith("results/tiny/cpu/manifest.json") for line in lines)
     assert not any("inputs.json" in line for line in lines)
@@ -87,7 +88,7 @@ def test_what_is_missing_is_not_made_yet(place: Path, capsys: pytest.CaptureFixt
     (place / "plots" / "tip_fraction_by_hour.svg").unlink()
     lines = shown(capsys)
     assert "clean results/tiny/cpu/quality.json not made yet: run snakemake again" in lines
-    assert "plot results/tiny/cpu/plots/tip_fraction_by_hour.{png,svg} not made yet: run snakemake again" in lines
+    assert "plot results/tiny/cpu/plots/ 3 files not made yet: run snakemake again" in lines
     assert "Report with all pictures: not made yet: run snakemake --report results/report.html" in lines
 
 
