@@ -22,9 +22,7 @@ def test_a_project_names_its_applications_by_the_folders_of_their_workflows(tmp_
 
 
 def test_an_application_that_nobody_declares_is_told_with_what_to_write() -> None:
-    with pytest.raises(
-        ConfigError, match=r"declares the application 'bikes'; declared: .*tiny\. Add `bikes = "
-    ):
+    with pytest.raises(ConfigError, match=r"declares the application 'bikes'; declared: .*tiny\. Add `bikes = "):
         applications(["tiny", "bikes"])
 
 

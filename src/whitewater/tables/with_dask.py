@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from math import isnan
+from operator import getitem
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -26,6 +27,7 @@ from whitewater.tables.group_statistics import ADDED, BINS, TOO_LARGE, as_sums, 
 from whitewater.tables.partitions import COMPRESSION, Partition, write_lines, write_table
 from whitewater.tables.raw_files import Unit, UnitCounts, arrow_blocks
 from whitewater.tables.rules import Rule
+from whitewater.tables.split import Split
 
 Frame = Any  # a DataFrame of pandas or cuDF
 Series = Any
@@ -73,6 +75,21 @@ def write_unit(
             present = pa.schema([field for field in schema if field.name in frame.columns])
             write_frame(frame, folder / f"part-{name}", present)
         counts += UnitCounts(len(malformed), next(iter(malformed), None), count(frame))
+    return counts
+
+
+def split_unit(
+    unit: Unit, *, into: Split, rows: int, backend: str, quantity: Callable[[Frame, str], Series] = getitem
+) -> UnitCounts:
+    """Split a unit of raw files, about ``rows`` rows at a time, into kept ones and others; count them by mask.
+
+    ``quantity`` gives what the rules ask for: a column of a frame, or what follows from columns.
+    """
+    counts = UnitCounts()
+    for piece, (raw, malformed) in enumerate(arrow_blocks(unit, rows=rows)):
+        frame = in_schema(from_arrow(raw, backend), unit.file.era, {})
+        mask = to_pandas(broken(into.rules, partial(quantity, frame))).to_numpy()
+        counts += into.write(to_arrow(frame, into.schema), mask, malformed, unit, piece)
     return counts
 
 

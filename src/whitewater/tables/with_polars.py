@@ -18,6 +18,7 @@ from whitewater.tables.group_statistics import ADDED, BINS, TOO_LARGE, as_sums, 
 from whitewater.tables.partitions import Partition, write_lines, write_table
 from whitewater.tables.raw_files import Unit, UnitCounts, arrow_blocks
 from whitewater.tables.rules import Rule
+from whitewater.tables.split import Split
 
 Quantity = Callable[[str], pl.Expr]
 # Rows of text that are parsed at once where nothing else says how many.
@@ -48,6 +49,20 @@ def write_unit(
         if len(frame):
             write_table(frame.to_arrow(), folder / f"part-{name}")
         counts += UnitCounts(len(malformed), next(iter(malformed), None), count(frame))
+    return counts
+
+
+def split_unit(unit: Unit, *, into: Split, rows: int, quantity: Quantity = pl.col) -> UnitCounts:
+    """Split a unit of raw files, about ``rows`` rows at a time, into kept ones and others; count them by mask.
+
+    ``quantity`` gives what the rules ask for: a column, or what follows from columns.
+    """
+    counts = UnitCounts()
+    for piece, (raw, malformed) in enumerate(arrow_blocks(unit, rows=rows)):
+        frame = in_schema(pl.DataFrame(pl.from_arrow(raw)).lazy(), unit.file.era, into.schema, {})
+        checked = frame.with_columns(broken=broken(into.rules, quantity)).collect()
+        block = checked.select(into.schema.names).to_arrow().cast(into.schema)
+        counts += into.write(block, checked["broken"].to_numpy(), malformed, unit, piece)
     return counts
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from whitewater.tables.partitions import Partition
 from whitewater.tables.raw_files import Unit, UnitCounts
-from whitewater_apps.minimal.readings import Destination
+from whitewater.tables.split import Split
 
 if TYPE_CHECKING:
     from whitewater.engines.choose import Engine
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Operations(Protocol):
     """What each of the modules ``with_polars`` and ``with_dask`` provides; both leave the same bytes."""
 
-    def read(self, units: Sequence[Unit], into: Destination, *, rows: int, workers: Workers) -> Iterable[UnitCounts]:
+    def read(self, units: Sequence[Unit], into: Split, *, rows: int, workers: Workers) -> Iterable[UnitCounts]:
         """Split units of raw files, about ``rows`` rows at a time, into readings and quarantine; count rows by mask."""
 
     def wind_sums(self, partitions: Sequence[Partition], *, workers: Workers) -> pa.Table:

@@ -6,8 +6,7 @@ Functions on frames use only what pandas and cuDF have in common.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import partial, reduce
-from operator import add
+from functools import partial
 
 import dask
 import pyarrow as pa
@@ -17,32 +16,16 @@ from whitewater.engines.workers import Workers
 from whitewater.tables import with_dask as tables
 from whitewater.tables.group_statistics import nothing
 from whitewater.tables.partitions import Partition
-from whitewater.tables.raw_files import Unit, UnitCounts, arrow_blocks
+from whitewater.tables.raw_files import Unit, UnitCounts
+from whitewater.tables.split import Split
 from whitewater.tables.with_dask import Frame
-from whitewater_apps.minimal.readings import KEYS, READINGS, Destination
+from whitewater_apps.minimal.readings import KEYS, READINGS
 
 
-def read(units: Sequence[Unit], into: Destination, *, rows: int, workers: Workers) -> Iterable[UnitCounts]:
+def read(units: Sequence[Unit], into: Split, *, rows: int, workers: Workers) -> Iterable[UnitCounts]:
     """Split units of raw files into readings and quarantine; see `operations.Operations`."""
-    read_unit = partial(_read_unit, into=into, rows=rows, backend=dask.config.get("dataframe.backend"))
-    return workers.compute(*map(delayed(read_unit), units))
-
-
-def _read_unit(unit: Unit, *, into: Destination, rows: int, backend: str) -> UnitCounts:
-    return reduce(
-        add,
-        (
-            _write(tables.from_arrow(raw, backend), malformed, unit, piece, into)
-            for piece, (raw, malformed) in enumerate(arrow_blocks(unit, rows=rows))
-        ),
-        UnitCounts(),
-    )
-
-
-def _write(raw: Frame, malformed: Sequence[str], unit: Unit, piece: int, into: Destination) -> UnitCounts:
-    rows = tables.in_schema(raw, unit.file.era, {})
-    broken = tables.to_pandas(tables.broken(into.rules, rows.__getitem__)).to_numpy()
-    return into.write(tables.to_arrow(rows, READINGS), broken, malformed, unit, piece)
+    backend = dask.config.get("dataframe.backend")
+    return workers.compute(*map(delayed(partial(tables.split_unit, into=into, rows=rows, backend=backend)), units))
 
 
 def wind_sums(partitions: Sequence[Partition], *, workers: Workers) -> pa.Table:

@@ -3,19 +3,21 @@
 from pathlib import Path
 
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater.tables.group_statistics import summarize
-from whitewater.tables.partitions import group_parts, write_table
+from whitewater.tables.partitions import Part, group_parts, write_table
 from whitewater_apps.minimal.config import Aggregate
 from whitewater_apps.minimal.operations import operations
-from whitewater_apps.minimal.readings import KEYS, parts
+from whitewater_apps.minimal.readings import KEYS
 
 
 def aggregate(run: Run[Aggregate], *, readings: Path, table: Output, csv: Output) -> None:
     """Write count, mean, deviation and median of each station and hour that has enough readings."""
-    partitions = group_parts(parts(readings), rows=run.device.partition_rows)
+    parts = [Part(path, 0, pq.read_metadata(path).num_rows) for path in sorted(readings.glob("*.parquet"))]
+    partitions = group_parts(parts, rows=run.device.partition_rows)
     with run.workers() as workers:
         sums = operations(run.engine).wind_sums(partitions, workers=workers)
     groups = summarize(sums, KEYS.names)
