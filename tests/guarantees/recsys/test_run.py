@@ -92,6 +92,22 @@ def test_features_have_the_rows_of_their_part_and_training_rows_are_shuffled(fin
     assert abs(np.corrcoef(shuffled, np.arange(len(shuffled)))[0, 1]) < 0.2
 
 
+def test_the_arrays_beside_a_table_hold_its_rows_for_models(finished: Clone) -> None:
+    for part in PARTS:
+        folder = finished / RESULTS / part
+        described = finished.json(f"{RESULTS}/{part}/features.json")["columns"]
+        features = [each for each in described if not {"label", "key"} & {*each["tags"]} and "list" not in each["type"]]
+        ids = [each["name"] for each in features if "cardinality" in each["properties"]]
+        numbers = [each["name"] for each in features if each["name"] not in ids]
+        for path in folder.glob("*.parquet"):
+            rows = pd.read_parquet(path)
+            expected = [rows[numbers], rows[ids], rows["label"], rows["row_id"]]
+            for number, (columns, kind) in enumerate(zip(expected, ("f4", "i4", "f4", "i8"), strict=True)):
+                array = np.load(folder / f"{path.stem}-{number:02d}.npy", mmap_mode="r", allow_pickle=False)
+                assert array.dtype == kind
+                np.testing.assert_array_equal(array, columns.to_numpy(kind))
+
+
 def test_the_stored_workflow_transforms_a_file_as_the_run_did(finished: Clone) -> None:
     (source,) = sorted((finished / "data/recsys/test").glob("*.parquet"))[:1]
     ended = transform(finished, str(source), "mine.parquet")
