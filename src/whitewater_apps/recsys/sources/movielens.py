@@ -26,14 +26,10 @@ import io
 import logging
 import re
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
-from typing import IO
 
 import numpy as np
 import numpy.typing as npt
@@ -43,7 +39,7 @@ from whitewater.engines.memory import forecast
 from whitewater.errors import InputError
 from whitewater.features.log_folder import DAY, ROW_ID, TIME, LogColumn, LogFile, LogWriter, file_name
 from whitewater.io.download import Input
-from whitewater.io.text_files import BYTE_ORDER_MARK, whole_lines
+from whitewater.io.text_files import BYTE_ORDER_MARK, line_blocks, open_text
 from whitewater.step import Run
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 from whitewater_apps.recsys.config import Fetch, FileColumn, Movielens
@@ -87,11 +83,17 @@ _YEAR = re.compile(r"\((\d{4})(?:[-\u2013]\d{0,4}|/[IVXL]+)?\)")
 
 @dataclass(frozen=True)
 class Member:
-    """A file of a release: what bytes are read from, how many there are, and what it is called."""
+    """A file of a release, or a member of its zip file: what the user calls the file, and how many bytes there are."""
 
-    stream: IO[bytes]
-    size: int
+    path: str
     origin: str
+    size: int
+    name: str = ""
+
+    @property
+    def told(self) -> str:
+        """What it is called."""
+        return f"{self.origin}/{self.name}" if self.name else self.origin
 
 
 @dataclass(frozen=True)
@@ -182,50 +184,39 @@ def _pairs(places: Sequence[Path]) -> list[list[str]]:
     return [[str(path) for path in pair] for pair in pairs if all(path.is_file() for path in pair)]
 
 
-@contextmanager
-def open_release(files: Sequence[Input]) -> Iterator[tuple[Release, Member, Member]]:
-    """Open how a release is read, its ratings and its movies.
+def find_release(files: Sequence[Input]) -> tuple[Release, Member, Member]:
+    """Return how a release is read, its ratings and its movies; those of a zip file by the last part of their names.
 
-    A zip file is not unpacked: its members are streams, which are found by the last part of their names.
-
-    Raises InputError if the file holds no release, or, also while the members are read, if it is cut or damaged.
+    Raises InputError if the files hold no release.
     """
     origin = ", ".join(file.origin for file in files)
-    try:
-        with ExitStack() as stack:
-            if len(files) == 1:
-                archive = stack.enter_context(zipfile.ZipFile(files[0].path))
-                given: list[tuple[str, str, int, Callable[[], IO[bytes]]]] = [
-                    (each.filename, f"{origin}: {each.filename}", each.file_size, partial(archive.open, each))
-                    for each in archive.infolist()
-                    if not each.is_dir()
-                ]
-            else:
-                given = [(each.path, each.origin, each.bytes, partial(io.FileIO, each.path)) for each in files]
-            for release in RELEASES:
-                names = (release.ratings, release.movies)
-                found = [[each for each in given if PurePosixPath(each[0]).name == name] for name in names]
-                if all(len(each) == 1 for each in found):
-                    ratings, movies = (
-                        Member(stack.enter_context(opened()), size, told) for ((_, told, size, opened),) in found
-                    )
-                    yield release, ratings, movies
-                    return
-            raise InputError(f"{origin} holds no release of MovieLens, which is {_KNOWN}, each once. Name one zip "
-                             f"file, or a folder, in {KEY}.")  # fmt: skip
-    # RuntimeError and NotImplementedError: a member is encrypted, or compressed in an unknown way.
-    except (OSError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError) as error:
-        raise InputError(f"{origin} is cut, damaged, or no release of MovieLens: {error}. Check {KEY}.") from error
+    given = [Member(file.path, file.origin, file.bytes) for file in files]
+    if len(files) == 1:
+        try:
+            with zipfile.ZipFile(files[0].path) as archive:
+                members = [each for each in archive.infolist() if not each.is_dir()]
+        except (OSError, zipfile.BadZipFile) as error:
+            raise InputError(f"{origin} is cut, damaged, or no release of MovieLens: {error}. Check {KEY}.") from error
+        given = [Member(files[0].path, origin, each.file_size, each.filename) for each in members]
+    for release in RELEASES:
+        names = (release.ratings, release.movies)
+        found = [[each for each in given if PurePosixPath(each.name or each.path).name == name] for name in names]
+        if all(len(each) == 1 for each in found):
+            (ratings,), (movies,) = found
+            return release, ratings, movies
+    raise InputError(f"{origin} holds no release of MovieLens, which is {_KNOWN}, each once. Name one zip file, or a "
+                     f"folder, in {KEY}.")  # fmt: skip
 
 
 def items_of(release: Release, movies: Member) -> Items:
     """Read what a release tells of movies. Raises InputError if it cannot be understood."""
     refuse_size(movies, LARGEST_MOVIES)
-    data = movies.stream.read()
+    with open_text(movies.path, movies.origin, member=movies.name) as stream:
+        data = stream.read()
     try:
         found = {int(item): (genres, _year(title)) for item, title, genres in release.read_movies(_decoded(data))}
     except (ValueError, KeyError, TypeError, csv.Error) as error:
-        raise InputError(f"{movies.origin} is none of MovieLens: {error!r}. Check {KEY}.") from error
+        raise InputError(f"{movies.told} is none of MovieLens: {error!r}. Check {KEY}.") from error
     ids = sorted(found)
     known = [found[item] for item in ids]
     return Items(
@@ -254,7 +245,7 @@ def _array(values: Sequence[object], type_: pa.DataType) -> pa.Array:
 def refuse_size(member: Member, largest: int) -> None:
     """Raise InputError if a file is larger than any release's, which a zip file could be made to unfold to."""
     if member.size > largest:
-        raise InputError(f"{member.origin} is {member.size:,} bytes, which no release has: at most {largest:,} are "
+        raise InputError(f"{member.told} is {member.size:,} bytes, which no release has: at most {largest:,} are "
                          f"read. Check {KEY}.")  # fmt: skip
 
 
@@ -269,12 +260,12 @@ def read_movielens(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Map
     ResourceError
         If there is not the memory to sort the ratings.
     """
-    with open_release(files) as (release, ratings, movies):
-        items = items_of(release, movies)
-        found, counts = _ratings(release, ratings, run.settings.movielens.positive)
+    release, ratings, movies = find_release(files)
+    items = items_of(release, movies)
+    found, counts = _ratings(release, ratings, run.settings.movielens.positive)
     unknown = int(np.count_nonzero(items.places(to_numpy(found["item"])) == len(items.ids)))
     if unknown:
-        logger.warning("%s has no entry for the items of %d ratings: they have no genres", movies.origin, unknown)
+        logger.warning("%s has no entry for the items of %d ratings: they have no genres", movies.told, unknown)
     writer = LogWriter(log, "movielens", COLUMNS, "seconds", run.settings.row_group_rows, "period")
     files_written = [
         _write(number, span, found, items, writer=writer) for number, span in enumerate(_periods(to_numpy(found[TIME])))
@@ -290,17 +281,17 @@ def _ratings(release: Release, ratings: Member, positive: float) -> tuple[pa.Tab
     forecast(ratings.size // _SHORTEST_LINE * _ROW_BYTES, what="Sorting the ratings by time",
              remedy="Use a smaller release.")  # fmt: skip
     # All fields are numbers.
-    lines = whole_lines(ratings.stream, ratings.origin)
+    lines = line_blocks(ratings.path, origin=ratings.origin, member=ratings.name)
     given: Iterator[bytes] = (block.replace(release.separator, b"\t") for block in lines)
     if release.header:
-        given = _after_header(given, ratings.origin)
+        given = _after_header(given, ratings.told)
     layout = Layout(_READ_COLUMNS, _IDS, positive, frozenset(_IDS))
     format_, tally = Format(tuple(_TYPES), "\t", quoted=False, types=_TYPES), Tally()
-    read = read_rows(given, format_, layout, tally, origin=ratings.origin, header=int(release.header))
+    read = read_rows(given, format_, layout, tally, origin=ratings.told, header=int(release.header))
     parts = [pa.table(dict(rows.columns)) for rows in read]
-    refuse_malformed(ratings.origin, [tally])
+    refuse_malformed(ratings.told, [tally])
     if not parts:
-        raise InputError(f"{ratings.origin} has no ratings. Check {KEY}.")
+        raise InputError(f"{ratings.told} has no ratings. Check {KEY}.")
     found = pa.concat_tables(parts).combine_chunks()
     order = to_arrow(np.argsort(to_numpy(found[TIME]), kind="stable"))
     return found.take(order), {"lines": tally.lines, "empty": tally.empty, "malformed": tally.malformed}
