@@ -38,7 +38,7 @@ PYTEST := python -m pytest --numprocesses auto --dist worksteal
 # Certificates of the machine, which a company's proxy may have added to, rather than those that uv brings.
 export UV_SYSTEM_CERTS ?= 1
 
-.PHONY: help run test test-slow test-newer test-image test-conda lint clean clean-downloads
+.PHONY: help run test test-slow test-newer test-image test-conda lint clean clean-downloads distclean
 
 help: ## List the targets
 	@grep --no-filename --extended-regexp '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | while IFS=$$'\t' read -r target text; do \
@@ -91,6 +91,11 @@ clean: ## Remove what runs wrote, and caches; your own files, downloads and the 
 
 clean-downloads: ## As clean, and remove the downloads, too
 	@PYTHONPATH=src "$(CLEANS)" -B -m whitewater.cli.clean --downloads
+
+distclean: ## As clean-downloads, and remove the environments, too; asks before
+	@read -r -p "Remove results, downloads and the environments $$(echo .venv*)? [y/N] " answer && [ "$$answer" = y ]
+	@$(MAKE) --no-print-directory clean-downloads
+	@rm -rf .venv*
 
 # One stamp an environment's lock: a newer lock installs what it changed. The other locks hold all of the cpu lock. The checkout
 # itself is installed as editable, by its pyproject.toml; in a project, the library by its wheel in vendor/.

@@ -192,6 +192,7 @@ def _parser(command: str, description: str, paths: Sequence[Parameter]) -> argpa
     parser.add_argument("--refresh", action="store_true", help="download again what was downloaded before")
     parser.add_argument("--log", type=Path, help="file for everything printed")
     parser.add_argument("--record", type=Path, help="file for the record of what ran where, on what, in what time")
+    usual = _usual_paths(command.partition(" ")[0])
     for path in paths:
         parser.add_argument(
             f"--{path.name.replace('_', '-')}",
@@ -200,9 +201,16 @@ def _parser(command: str, description: str, paths: Sequence[Parameter]) -> argpa
             default=[],
             nargs=("+" if path.written else "*") if path.many else 1,
             metavar="PATH",
-            help="written" if path.written else "read",
+            help=f"{'written' if path.written else 'read'}; of a run: {usual.get(path.name, 'see its rule')}",
         )
     return parser
+
+
+def _usual_paths(application: str) -> dict[str, str]:
+    """Return where the rules of an application have the outputs, by their names; nothing outside of a checkout."""
+    file = Path("workflows", application, "Snakefile")
+    rules = file.read_text(encoding="utf-8") if file.exists() else ""
+    return {name: f"{top}/{path}" for name, top, path in re.findall(r'(\w+)=\D{0,11}"<(\w+)>/([^"]+)"', rules)}
 
 
 class _Parser(argparse.ArgumentParser):

@@ -60,6 +60,14 @@ def test_of_a_finished_run_all_goes_and_what_is_mine_stays(copied: Clone, tmp_pa
     assert left(copied) == expected - kept
 
 
+def test_environments_go_only_after_a_yes(fresh: Clone) -> None:
+    kept = put(fresh, ".venv-old/bin/python", "data/recsys/downloads/0123456789ab-day_0.gz")
+    for answer, goes in (("", False), ("n", False), ("y", True)):
+        ended = fresh.start("bash", "-c", f"echo {answer} | make distclean PYTHON={sys.executable}").ended()
+        assert (ended.status == 0) == goes, ended.terminal
+        assert all((fresh / name).exists() != goes for name in kept)
+
+
 def test_of_a_run_that_failed_all_goes_but_the_files_that_it_read(fresh: Clone) -> None:
     (fresh / "data/taxi").mkdir(parents=True)
     good = write_csv(fresh / "data/taxi/my trips.csv", [TRIP])

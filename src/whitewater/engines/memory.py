@@ -60,7 +60,7 @@ def forecast(needed: int, *, what: str, remedy: str, device: HasMemory | None = 
 def refuse_beyond(free: int, needed: int, *, of: str = "", what: str, remedy: str) -> None:
     """Log how much memory the work will need, and raise ResourceError if that is more than there is, ``of`` a place."""
     place = f" of {of}" if of else ""
-    logger.info("%s needs about %.2f GB of memory%s; %.2f GB are available", what, needed / 1e9, place, free / 1e9)
+    logger.info("%s needs about %.2g GB of memory%s; %.2g GB are available", what, needed / 1e9, place, free / 1e9)
     if needed > free:
         raise ResourceError(
             f"{what} needs about {needed / 1e9:.1f} GB of memory{place}, but {free / 1e9:.1f} GB are available. "

@@ -24,7 +24,7 @@ class Crawl(Section):
         (), description="Hosts to stay on, with port where it is not the usual one; empty: those of start_urls."
     )
     user_agent: str = Field(
-        "whitewater (+https://github.com/whitewater)", min_length=1, description="Name; add how to reach you."
+        "whitewater", min_length=1, description="Name; add how to reach you: `name (+mailto:you@example.org)`."
     )
     maximum_pages: int = Field(1000, ge=1, description="Pages to fetch; redirects and errors count.")
     maximum_depth: int = Field(10, ge=0, description="Links to follow from a start URL.")
