@@ -5,6 +5,7 @@ Text becomes a number only where every character of it belongs to one number, so
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 import pyarrow as pa
@@ -24,7 +25,19 @@ _TIMESTAMP_TEXT = rf"^(?:\d{{4}}-(?:{_DAY_OF_YEAR})|{_LEAP_YEAR}-02-29)(?:[ T]{_
 _NUMBER_TEXT = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 
 
-def cast_column(column: pa.ChunkedArray | pa.Array, kind: Kind, *, zone: str) -> pa.ChunkedArray | pa.Array:
+@dataclass(frozen=True)
+class Clock:
+    """How times are read.
+
+    Those with a zone become what a clock in ``zone`` read at that instant. Text is of ``form``, in the notation of
+    C's ``strptime``, or where that is empty as ISO 8601 has it, without a zone.
+    """
+
+    zone: str
+    form: str = ""
+
+
+def cast_column(column: pa.ChunkedArray | pa.Array, kind: Kind, *, clock: Clock) -> pa.ChunkedArray | pa.Array:
     """Return a column as one of a kind, nulls as nulls.
 
     Parameters
@@ -34,8 +47,8 @@ def cast_column(column: pa.ChunkedArray | pa.Array, kind: Kind, *, zone: str) ->
     kind
         ``number`` gives integers or floats, as they are stored, and float64 of all else; NaN stays. ``timestamp`` gives
         ``timestamp[us]``, nanoseconds floored. ``text`` gives text in a dictionary, numbers as pyarrow writes them.
-    zone
-        Times with a zone become what a clock here read at that instant.
+    clock
+        How times are read.
 
     Raises
     ------
@@ -48,7 +61,7 @@ def cast_column(column: pa.ChunkedArray | pa.Array, kind: Kind, *, zone: str) ->
         column = column.cast(column.type.value_type)
     if pa.types.is_null(column.type):
         return column.cast(TYPES[kind])
-    return _times(column, zone) if kind == "timestamp" else _numbers(column)
+    return _times(column, clock) if kind == "timestamp" else _numbers(column)
 
 
 def is_plain(type_: pa.DataType, kind: Kind) -> bool:
@@ -60,27 +73,29 @@ def is_plain(type_: pa.DataType, kind: Kind) -> bool:
     return bool(pa.types.is_integer(type_) or pa.types.is_float32(type_) or pa.types.is_float64(type_))
 
 
-def are_readable(column: pa.ChunkedArray, kind: Kind) -> pa.ChunkedArray:
+def are_readable(column: pa.ChunkedArray, kind: Kind, clock: Clock) -> pa.ChunkedArray:
     """Tell which texts can be read as numbers or times, or as their null: bool (rows,), without nulls."""
     texts = _null_where_empty(column)
-    return (_are_times(texts) if kind == "timestamp" else _are_numbers(texts)).fill_null(True)
+    readable = _are_times(texts, clock.form) if kind == "timestamp" else _are_numbers(texts)
+    return pc.or_(readable.fill_null(True), texts.is_null())
 
 
 def _is_text(type_: pa.DataType) -> bool:
     return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_))
 
 
-def _times(values: pa.ChunkedArray, zone: str) -> pa.ChunkedArray:
+def _times(values: pa.ChunkedArray, clock: Clock) -> pa.ChunkedArray:
     if _is_text(values.type):
         texts = _null_where_empty(values)
-        _refuse(texts, _are_times(texts), "a time such as 2019-03-01 08:00:00, without zone")
-        return pc.utf8_slice_codeunits(texts, 0, _TIMESTAMP_CHARACTERS).cast(MICROSECONDS)
+        meaning = f"of the form {clock.form}" if clock.form else "such as 2019-03-01 08:00:00, without zone"
+        _refuse(texts, _are_times(texts, clock.form), f"a time {meaning}")
+        values = _of_form(texts, clock.form) if clock.form else _of_iso(texts)
     if pa.types.is_date(values.type):
         return values.cast(MICROSECONDS)
     if not pa.types.is_timestamp(values.type):
         raise ValueError(f"{values.type} is not a point in time")
     if values.type.tz is not None:
-        values = pc.local_timestamp(values.cast(pa.timestamp(values.type.unit, zone)))
+        values = pc.local_timestamp(values.cast(pa.timestamp(values.type.unit, clock.zone)))
     if values.type.unit == "ns":
         values = pc.floor_temporal(values, unit="microsecond")
     try:
@@ -103,8 +118,20 @@ def _numbers(values: pa.ChunkedArray) -> pa.ChunkedArray:
     return values.cast(pa.float64(), safe=False)
 
 
-def _are_times(texts: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pc.match_substring_regex(texts, _TIMESTAMP_TEXT)
+def _are_times(texts: pa.ChunkedArray, form: str) -> pa.ChunkedArray:
+    return _of_form(texts, form).is_valid() if form else pc.match_substring_regex(texts, _TIMESTAMP_TEXT)
+
+
+def _of_iso(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.utf8_slice_codeunits(texts, 0, _TIMESTAMP_CHARACTERS).cast(MICROSECONDS)
+
+
+def _of_form(texts: pa.ChunkedArray, form: str) -> pa.Array:
+    """Return texts as times, null where they are of another form; Arrow's own parser takes February 31 for March 3."""
+    import pandas as pd
+
+    times = pd.to_datetime(texts.to_pandas(), format=form, errors="coerce", utc="%z" in form)
+    return pa.Array.from_pandas(times)
 
 
 def _are_numbers(texts: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -119,6 +146,6 @@ def _null_where_empty(texts: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _refuse(texts: pa.ChunkedArray, accepted: pa.ChunkedArray, meaning: str) -> None:
-    refused = texts.filter(pc.invert(accepted))
+    refused = texts.filter(pc.and_(pc.invert(accepted), texts.is_valid()))
     if len(refused):
         raise ValueError(f"{refused[0].as_py()!r} is not {meaning}")

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from whitewater.errors import InputError
 from whitewater.io.text_files import GZIP, line_blocks, open_text, ranges
-from whitewater.tables.casts import cast_column, is_plain
+from whitewater.tables.casts import Clock, cast_column, is_plain
 from whitewater.tables.eras import Era, Names, Recognise
 from whitewater.tables.text import Lines, parse_lines
 
@@ -49,15 +49,15 @@ class Source:
         What rows are called, such as trips.
     setting
         The setting that names the files.
-    zone
-        The time zone whose clock times are read off.
+    clock
+        How times are read.
     """
 
     recognise: Recognise
     names: Names
     rows: str
     setting: str
-    zone: str
+    clock: Clock
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class RawFile:
     path: Path
     form: Form
     era: Era
-    zone: str
+    clock: Clock
     fields: tuple[str, ...] = ()
     body: int = 0
     member: str = ""
@@ -212,7 +212,7 @@ def arrow_blocks(unit: Unit, *, rows: int) -> Iterator[Lines]:
         return
     size = rows * BYTES_A_ROW if unit.stop is None else unit.stop - unit.start
     for text in line_blocks(file.path, unit.start, unit.stop, member=file.member, block=size):
-        yield parse_lines(text, file.fields, file.era.raw_kinds)
+        yield parse_lines(text, file.fields, file.era.raw_kinds, clock=file.clock)
 
 
 def fault_of(line: str, file: RawFile) -> str:
@@ -227,7 +227,7 @@ def fault_of(line: str, file: RawFile) -> str:
     text = dict(zip(file.fields, fields, strict=True))
     for name, kind in file.era.raw_kinds.items():
         try:
-            cast_column(pa.array([text[name]]), kind, zone=file.zone)
+            cast_column(pa.array([text[name]]), kind, clock=file.clock)
         except ValueError as error:
             return f"column {name!r}: {error}"
     return f"{shown} has unsound quotes"
@@ -257,7 +257,7 @@ def _tables(unit: Unit, rows: int) -> Iterator[pa.Table]:
             for table in _of_rows(parquet.iter_batches(rows, groups, list(kinds), use_threads=False), rows):
                 columns = {}
                 for column, kind in kinds.items():
-                    columns[column] = cast_column(table[column], kind, zone=file.zone)
+                    columns[column] = cast_column(table[column], kind, clock=file.clock)
                 column = ""
                 yield pa.table(columns)
     except (OSError, ValueError, pa.ArrowException) as error:
@@ -305,14 +305,14 @@ def _open_parquet(path: Path, source: Source) -> RawFile:
         plain = plain and is_plain(type_, kind) and name not in index
         try:
             # No values: what is wrong is the type.
-            cast_column(pa.nulls(0, type_), kind, zone=source.zone)
+            cast_column(pa.nulls(0, type_), kind, clock=source.clock)
         except (ValueError, pa.ArrowException) as error:
             whose = source.names.of[1]
             raise InputError(f"{path}: column {name!r}: {error}. Write it as {whose} does.") from error
     if not footer.num_rows:
         raise _without_rows(str(path), source)
     group_rows = tuple(footer.row_group(each).num_rows for each in range(footer.num_row_groups))
-    return RawFile(path, "parquet", era, source.zone, group_rows=group_rows, plain=plain)
+    return RawFile(path, "parquet", era, source.clock, group_rows=group_rows, plain=plain)
 
 
 def _members(path: Path) -> list[str]:
@@ -347,7 +347,7 @@ def _open_text(path: Path, form: Form, source: Source, member: str = "") -> RawF
     if not sample:
         raise _without_rows(where, source)
     fields = _fields(names, sample, where=where)
-    return RawFile(path, form, era, source.zone, fields=fields, body=len(header), member=member)
+    return RawFile(path, form, era, source.clock, fields=fields, body=len(header), member=member)
 
 
 def _without_rows(where: str, source: Source) -> InputError:

@@ -12,7 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whitewater.io.text_files import filled_lines, parse_sound
-from whitewater.tables.casts import TYPES, Kind, are_readable, cast_column
+from whitewater.tables.casts import TYPES, Clock, Kind, are_readable, cast_column
+
+_UTC = Clock("UTC")
 
 
 class Lines(NamedTuple):
@@ -22,7 +24,7 @@ class Lines(NamedTuple):
     malformed: tuple[str, ...]
 
 
-def parse_lines(data: bytes, names: Sequence[str], kinds: Mapping[str, Kind]) -> Lines:
+def parse_lines(data: bytes, names: Sequence[str], kinds: Mapping[str, Kind], *, clock: Clock = _UTC) -> Lines:
     r"""Parse whole lines of comma-separated text without a header.
 
     Parameters
@@ -35,6 +37,8 @@ def parse_lines(data: bytes, names: Sequence[str], kinds: Mapping[str, Kind]) ->
     kinds
         The fields wanted, and what each becomes: float64, ``timestamp[us]``, or text in a dictionary. An empty field is
         null. Blanks around numbers are ignored.
+    clock
+        How times are read; those of a form of their own take longer.
 
     Returns
     -------
@@ -44,16 +48,20 @@ def parse_lines(data: bytes, names: Sequence[str], kinds: Mapping[str, Kind]) ->
     """
     text = data if data.isascii() else data.decode("utf-8", "replace").encode()
     text = text if text.endswith(b"\n") else text + b"\n"
+    found = None if clock.form else _read_at_once(text, names, kinds)
+    table, malformed = found or _read_readable(text, names, kinds, clock)
+    lines = filled_lines(text) if malformed else []
+    return Lines(table, tuple(lines[number].decode() for number in sorted(malformed)))
+
+
+def _read_at_once(text: bytes, names: Sequence[str], kinds: Mapping[str, Kind]) -> tuple[pa.Table, list[int]] | None:
+    """Return the rows and the numbers of the other lines; None where a field may not be of its kind."""
     types = {name: TYPES[kind] for name, kind in kinds.items()}
     try:
         table, faults = parse_sound(text, names, types, delimiter=",", quoted=True)
-        malformed = list(faults)
-        if not all(map(_is_finite, table.columns)):
-            raise ValueError("a number is none that a file may have")
     except ValueError:
-        table, malformed = _read_readable(text, names, kinds)
-    lines = filled_lines(text) if malformed else []
-    return Lines(table, tuple(lines[number].decode() for number in sorted(malformed)))
+        return None
+    return (table, list(faults)) if all(map(_is_finite, table.columns)) else None
 
 
 def _is_finite(column: pa.ChunkedArray) -> bool:
@@ -61,13 +69,15 @@ def _is_finite(column: pa.ChunkedArray) -> bool:
     return not pa.types.is_floating(column.type) or math.isfinite(pc.sum(column, min_count=0).as_py())
 
 
-def _read_readable(text: bytes, names: Sequence[str], kinds: Mapping[str, Kind]) -> tuple[pa.Table, list[int]]:
+def _read_readable(
+    text: bytes, names: Sequence[str], kinds: Mapping[str, Kind], clock: Clock
+) -> tuple[pa.Table, list[int]]:
     """Return the rows whose fields are all of their kinds, and the numbers of the other lines."""
     table, faults = parse_sound(text, names, dict.fromkeys(kinds, pa.string()), delimiter=",", quoted=True)
-    checks = [are_readable(table[name], kind) for name, kind in kinds.items() if kind != "text"]
+    checks = [are_readable(table[name], kind, clock) for name, kind in kinds.items() if kind != "text"]
     readable = reduce(pc.and_, checks, pa.chunked_array([pa.repeat(True, len(table))]))
     numbers = np.delete(np.arange(len(table) + len(faults)), list(faults))
     torn = [int(numbers[row]) for row in pc.indices_nonzero(pc.invert(readable)).to_pylist()]
     table = table.filter(readable)
-    columns = {name: cast_column(table[name], kind, zone="UTC") for name, kind in kinds.items()}
+    columns = {name: cast_column(table[name], kind, clock=clock) for name, kind in kinds.items()}
     return pa.table(columns), [*faults, *torn]

@@ -6,6 +6,7 @@ import operator
 
 import pyarrow as pa
 
+from whitewater.tables.casts import Clock
 from whitewater.tables.eras import Names
 from whitewater.tables.raw_files import Source
 from whitewater.tables.rules import Rule
@@ -20,7 +21,7 @@ NAMES = Names(
     required=("station", "time", "wind_speed"),
     of=("a file of wind readings", "weather service's"),
 )
-SOURCE = Source(NAMES.era, NAMES, rows="readings", setting="minimal.fetch.files.paths", zone="UTC")
+SOURCE = Source(NAMES.era, NAMES, rows="readings", setting="minimal.fetch.files.paths", clock=Clock("UTC"))
 READINGS = pa.schema({"station": pa.string(), "time": pa.timestamp("us"), "wind_speed": pa.float64()})
 # The stations are those that the readings name; the hour is that of the day.
 KEYS = pa.schema({"station": pa.string(), "hour": pa.int8()})

@@ -1,9 +1,10 @@
 """Configuration of the taxi application: one section for each step, which gets exactly its section."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from whitewater.config.base import Section, Sourced
 from whitewater.learn.config import Search
@@ -67,6 +68,14 @@ class Fetch(Sourced):
     needed: ClassVar[Mapping[str, tuple[str, ...]]] = {"files": ("files.paths",)}
 
 
+def _tells_times(form: str) -> str:
+    moment = datetime(2019, 3, 31, 20, 5)
+    found = datetime.strptime(moment.strftime(form), form) if form else moment
+    if found.date() != moment.date() or found.hour not in (0, moment.hour):
+        raise ValueError("does not tell the day, or tells an hour of twelve without %p")
+    return form
+
+
 class Standardise(Section):
     """How raw files become one schema."""
 
@@ -75,6 +84,11 @@ class Standardise(Section):
     )
     max_malformed_fraction: float = Field(
         0.01, ge=0, le=1, description="Share of rows that cannot be parsed above which a file is refused."
+    )
+    datetime_format: Annotated[str, AfterValidator(_tells_times)] = Field(
+        "",
+        description="How times are written that are stored as text, such as `%m/%d/%Y %I:%M:%S %p`; empty: as "
+        "2019-03-01 08:00:00.",
     )
 
 

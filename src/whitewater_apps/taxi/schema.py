@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 
 from whitewater.errors import InputError
+from whitewater.tables.casts import Clock
 from whitewater.tables.casts import Kind as RawKind
 from whitewater.tables.eras import Codes, Era, Names
 from whitewater.tables.raw_files import Source
@@ -23,7 +24,7 @@ Kind = Literal["int8", "int16", "int32", "float64", "timestamp"]
 SERVICES: tuple[Service, ...] = ("yellow", "green", "fhvhv")
 # The service whose trips are paid in the app.
 APP = SERVICES.index("fhvhv")
-CARD, CASH, NO_CHARGE, DISPUTE, UNKNOWN_PAYMENT, VOIDED, FLEX = 1, 2, 3, 4, 5, 6, 0
+CARD, CASH, NO_CHARGE, DISPUTE = 1, 2, 3, 4
 PAYMENT_NAMES = {0: "Flex Fare", 1: "Credit card", 2: "Cash", 3: "No charge", 4: "Dispute", 5: "Unknown", 6: "Voided"}
 NULL_RATE_CODE = 99
 # Stands for a spelling that is not understood; no code is negative.
@@ -234,7 +235,7 @@ def recognise(raw_names: Sequence[str], *, path: str, numeric: Collection[str] =
     return replace(era, constants={"service": SERVICES.index(_service(raw_names, path=path))})
 
 
-SOURCE = Source(recognise, NAMES, rows="trips", setting="taxi.fetch.files.paths", zone="America/New_York")
+SOURCE = Source(recognise, NAMES, rows="trips", setting="taxi.fetch.files.paths", clock=Clock("America/New_York"))
 
 
 def _service(raw_names: Sequence[str], *, path: str) -> Service:

@@ -62,7 +62,6 @@ def test_times_of_text_with_an_offset_are_refused_with_an_example(fresh: Clone) 
     assert_refused(fresh, run(fresh, path), f"{path}", "'tpep_pickup_datetime' '2019-03-01T08:00:00Z' is not a time")
 
 
-@pytest.mark.xfail(strict=True, reason="issue 16, Tables on Dask and Polars: a declared format of times is to be read")
 def test_times_of_a_declared_format_are_read(fresh: Clone) -> None:
     morning = {"tpep_pickup_datetime": "01/05/2015 01:02:03 AM", "tpep_dropoff_datetime": "01/05/2015 01:12:03 AM"}
     path = write_trips(fresh / "american.csv", YELLOW_2019, morning)

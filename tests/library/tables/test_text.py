@@ -17,7 +17,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from whitewater.tables.casts import TYPES, Kind
+from whitewater.tables.casts import TYPES, Clock, Kind
 from whitewater.tables.text import Lines, parse_lines
 
 KINDS: dict[str, Kind] = {"when": "timestamp", "fare": "number", "riders": "number", "flag": "text"}
@@ -240,3 +240,29 @@ def test_published_files_of_every_era_are_parsed_as_by_csv() -> None:
         assert values_of(parsed, pickup) == [
             datetime.fromisoformat(row[names.index(pickup)]).replace(tzinfo=None) for row in rows
         ]
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "expected"),
+    [
+        ("%m/%d/%Y %I:%M:%S %p", "01/05/2015 11:02:03 PM", datetime(2015, 1, 5, 23, 2, 3)),
+        ("%m/%d/%Y %I:%M:%S %p", " 1/5/2015 12:02:03 am", datetime(2015, 1, 5, 0, 2, 3)),
+        ("%d.%m.%Y", "29.02.2016", datetime(2016, 2, 29)),
+        ("%Y%m%dT%H%M%S.%f", "20190301T080000.000001", datetime(2019, 3, 1, 8, 0, 0, 1)),
+        ("%Y-%m-%dT%H:%M:%S%z", "2019-07-01T08:00:00+0200", datetime(2019, 7, 1, 2)),
+        ("%d.%m.%Y", "", None),
+    ],
+)
+def test_times_of_a_declared_form_are_read(form: str, text: str, expected: datetime | None) -> None:
+    kinds: dict[str, Kind] = {"when": "timestamp", "fare": "number"}
+    parsed = parse_lines(f"{text},1\n".encode(), list(kinds), kinds, clock=Clock("America/New_York", form))
+    assert parsed.table.schema.types == [TYPES[kind] for kind in kinds.values()]
+    assert (parsed.table["when"].to_pylist(), parsed.malformed) == ([expected], ())
+
+
+@pytest.mark.parametrize("text", ["31.02.2019", "2019-03-01", "1.3.2019 8", "1.3.", "x"])
+def test_times_of_another_form_than_the_declared_one_are_malformed(text: str) -> None:
+    kinds: dict[str, Kind] = {"when": "timestamp"}
+    assert parse_lines(f"{text}\n1.3.2019\n".encode(), ["when"], kinds, clock=Clock("UTC", "%d.%m.%Y")).malformed == (
+        text,
+    )

@@ -3,6 +3,7 @@
 import logging
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import reduce
 from operator import add
 from pathlib import Path
@@ -27,8 +28,9 @@ def standardise(run: Run[Standardise], *, inputs: Path, standardised: Output) ->
     the one that `fetch` wrote down.
     """
     named, rows = read_json(inputs)["files"], run.settings.block_rows
+    source = replace(SOURCE, clock=replace(SOURCE.clock, form=run.settings.datetime_format))
     with as_fetched(named, rule="taxi_fetch", threads=run.threads):
-        files = open_all([Path(each["path"]) for each in named], SOURCE)
+        files = open_all([Path(each["path"]) for each in named], source)
         for file in files:
             logger.info("%s: %s, %d columns", file.name, _service(file), len(file.era.columns))
         standardised.mkdir()
