@@ -96,7 +96,7 @@ def _aggregate(share: Sequence[Unit], *, every: Sequence[Rule], output: Path | N
 
 
 def _answer(groups: pl.DataFrame, zones: Zones) -> Answer:
-    boroughs = {place: zones.boroughs[code] for place, code in enumerate(zones.borough_codes.tolist()) if code >= 0}
+    boroughs = {place: borough for place, borough in enumerate(zones.boroughs) if borough is not None}
     hour_of_week, location = KEY // ZONES, KEY % ZONES
     keyed = groups.select(
         pl.col("trips", *VALUE),

@@ -104,9 +104,7 @@ def _values(feature: str, trips: Columns, which: FeatureSet, zones: Zones, devic
 def _boroughs(locations: Array, which: FeatureSet, zones: Zones, device: Device) -> Array:
     """Return the position in ``which.boroughs`` of the borough of each location."""
     position = {borough: float(number) for number, borough in enumerate(which.boroughs)}
-    of_code = [position.get(borough, float("nan")) for borough in zones.boroughs] + [float("nan")]
-    # Code -1, a location that the table lacks, takes the last entry.
-    of_location = device.to_device(np.array(of_code)[zones.borough_codes])
+    of_location = device.to_device(np.array([position.get(borough or "", float("nan")) for borough in zones.boroughs]))
     within = (locations >= 0) & (locations < len(of_location))
     return _where(within, of_location[device.xp.where(within, locations, 0.0).astype(np.int64)], device)
 

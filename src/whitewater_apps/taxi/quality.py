@@ -66,7 +66,7 @@ def unknown_zones(locations: Iterable[tuple[int | None, int]], zones: Zones) -> 
     """Count the trips of each location id that the table of zones lacks; ``locations`` are ids and their trips."""
     unknown: Counter[int] = Counter()
     for location, trips in locations:
-        if location is not None and zones.borough_codes[location] < 0:
+        if location is not None and zones.boroughs[location] is None:
             unknown[location] += trips
     return unknown
 

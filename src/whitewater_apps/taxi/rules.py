@@ -6,8 +6,6 @@ import operator
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from whitewater.errors import InputError
 from whitewater.tables.quarantine import MALFORMED
 from whitewater.tables.rules import Rule
@@ -84,10 +82,7 @@ def _boroughs(end: str, boroughs: Sequence[str], zones: Zones) -> list[Rule]:
         if borough not in zones.boroughs:
             raise InputError(f"taxi.clean excludes {end}s in {borough}, but the table of zones has no zone there. "
                              "Name the right table in taxi.fetch.files.zones.")  # fmt: skip
-    return [
-        Rule(f"{end}_in_{each}", f"{end}_location_id", "in", tuple(np.flatnonzero(zones.within(each)).tolist()))
-        for each in boroughs
-    ]
+    return [Rule(f"{end}_in_{each}", f"{end}_location_id", "in", zones.within(each)) for each in boroughs]
 
 
 def _ranges(settings: Clean) -> list[Rule]:

@@ -81,9 +81,8 @@ def tip_tables(sums: TipSums, zones: Zones, *, confidence: float) -> dict[str, p
     hours = _to_pandas(week["hour_of_week"])
     week = week.append_column("weekday", pa.array(hours // 24)).append_column("hour", pa.array(hours % 24))
     # A location that the table of zones lacks has no borough.
-    codes = pa.array(zones.borough_codes, mask=zones.borough_codes < 0)
-    borough = pa.array(zones.boroughs, pa.string()).take(codes)
-    zone, payment = pa.array(zones.names, pa.string()), pa.array(PAYMENT_NAMES.values())
+    borough, zone = (pa.array(texts, pa.string()) for texts in (zones.boroughs, zones.names))
+    payment = pa.array(PAYMENT_NAMES.values())
     table = partial(_table, confidence=confidence)
     return {
         "hour": table(week, "hour"),

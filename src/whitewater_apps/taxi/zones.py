@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
-import numpy.typing as npt
 
 from whitewater.errors import InputError
 from whitewater.io.store import write_bytes
@@ -19,26 +15,26 @@ COLUMNS = ("LocationID", "Borough", "Zone", "service_zone")
 NOT_AVAILABLE = "N/A"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Zones:
-    """Boroughs and names, indexed by LocationID; entry 0 and those that the table lacks are empty.
+    """Borough, name and service zone of each LocationID, from 0 to 265; None of those that the table lacks.
 
-    ``borough_codes`` int8 (266,): index into ``boroughs``, which are sorted, or -1 where there is none;
-    ``names`` and ``service_zones`` (266,): text or None; ``duplicates``: rows that repeated another one.
+    ``duplicates`` are the rows that repeated another one.
     """
 
-    boroughs: tuple[str, ...]
-    borough_codes: npt.NDArray[np.int8]
+    boroughs: tuple[str | None, ...]
     names: tuple[str | None, ...]
     service_zones: tuple[str | None, ...]
     duplicates: int
 
-    def within(self, borough: str) -> npt.NDArray[np.bool_]:
-        """Return which locations are in the borough, bool (266,)."""
-        inside: npt.NDArray[np.bool_] = np.zeros(LOCATIONS + 1, np.bool_)
-        if borough in self.boroughs:
-            inside = self.borough_codes == self.boroughs.index(borough)
-        return inside
+    @property
+    def borough_names(self) -> tuple[str, ...]:
+        """The boroughs, each once, sorted."""
+        return tuple(sorted({borough for borough in self.boroughs if borough is not None}))
+
+    def within(self, borough: str) -> tuple[int, ...]:
+        """Return the locations in a borough."""
+        return tuple(location for location, of in enumerate(self.boroughs) if of == borough)
 
 
 def read_zones(path: Path) -> Zones:
@@ -62,7 +58,9 @@ def read_zones(path: Path) -> Zones:
     if conflicts:
         raise InputError(f"{path} gives more than one borough or zone to LocationID {', '.join(map(str, conflicts))}. "
                          "Keep one row for each.")  # fmt: skip
-    return _zones(found, duplicates=len(rows) - len(found))
+    zones = (found.get(location, (None, None, None)) for location in range(LOCATIONS + 1))
+    boroughs, names, service_zones = zip(*zones, strict=True)
+    return Zones(boroughs, names, service_zones, duplicates=len(rows) - len(found))
 
 
 def zones_csv(zones: Zones) -> str:
@@ -70,9 +68,9 @@ def zones_csv(zones: Zones) -> str:
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow(COLUMNS)
-    for number in np.flatnonzero(zones.borough_codes >= 0):
-        borough = zones.boroughs[zones.borough_codes[number]]
-        rows.writerow((number, borough, zones.names[number], zones.service_zones[number]))
+    for number, zone in enumerate(zip(zones.boroughs, zones.names, zones.service_zones, strict=True)):
+        if zone[0] is not None:
+            rows.writerow((number, *zone))
     return text.getvalue()
 
 
@@ -113,14 +111,3 @@ def _location(text: str, *, path: Path) -> int:
     if not (text.isdecimal() and 1 <= int(text) <= LOCATIONS):
         raise InputError(f"{path}: LocationID {text!r} is not one of 1 to {LOCATIONS}. Correct or remove the row.")
     return int(text)
-
-
-def _zones(found: Mapping[int, Sequence[str]], *, duplicates: int) -> Zones:
-    boroughs = tuple(sorted({zone[0] for zone in found.values()}))
-    codes = np.full(LOCATIONS + 1, -1, np.int8)
-    codes[list(found)] = [boroughs.index(zone[0]) for zone in found.values()]
-    names, service_zones = (
-        tuple(found[number][column] if number in found else None for number in range(LOCATIONS + 1))
-        for column in (1, 2)
-    )
-    return Zones(boroughs, codes, names, service_zones, duplicates)

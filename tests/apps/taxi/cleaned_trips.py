@@ -48,9 +48,9 @@ SCHEMA = pa.schema(
 
 def zones() -> Zones:
     """Return a table in which location L is in borough (L - 1) mod 6, and 265 is unknown."""
-    codes = np.array([-1, *(np.arange(264) % len(BOROUGHS)), -1], np.int8)
-    names = tuple(None if code < 0 else f"zone {number}" for number, code in enumerate(codes))
-    return Zones(BOROUGHS, codes, names, names, duplicates=0)
+    boroughs = (None, *(BOROUGHS[location % len(BOROUGHS)] for location in range(264)), None)
+    names = tuple(borough and f"zone {number}" for number, borough in enumerate(boroughs))
+    return Zones(boroughs, names, names, duplicates=0)
 
 
 def trips(rows: int, *, seed: int = 0, card: float = 0.8) -> pd.DataFrame:

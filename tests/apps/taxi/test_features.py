@@ -1,6 +1,5 @@
 """What the tip model sees of a trip: derived independently with pandas, the same in any block, and never the tip."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -58,15 +57,6 @@ def test_each_feature_is_what_pandas_derives_and_null_is_nan() -> None:
     expected = oracle(frame)
     assert expected.isna().any().sum() >= 8
     np.testing.assert_allclose(matrix, expected.to_numpy(), rtol=1e-12, equal_nan=True)
-
-
-def test_boroughs_are_known_by_name_whatever_their_order_in_the_zone_table() -> None:
-    columns, table = columns_of(trips(500)), zones()
-    reversed_codes = np.where(table.borough_codes >= 0, 5 - table.borough_codes, -1).astype(np.int8)
-    other = replace(table, boroughs=table.boroughs[::-1], borough_codes=reversed_codes)
-    np.testing.assert_array_equal(
-        feature_matrix(columns, WHICH, table, DEVICE), feature_matrix(columns, WHICH, other, DEVICE)
-    )
 
 
 def test_a_borough_that_the_model_does_not_know_is_null() -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 from unittest import mock
 
 import numpy as np
@@ -179,3 +179,16 @@ def test_a_text_of_codes_without_any_and_lines_that_are_all_malformed(engine: En
     settings = {"block_rows": 1000, "max_malformed_fraction": 1}
     with mock.patch.object(raw_files, "BYTES_A_ROW", 2):
         assert len(standardised(torn, tmp_path / "torn", settings, engine=engine)) == 1
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("write", [write_parquet, lambda frame, path: frame.to_csv(path, index=False) or path])
+def test_times_of_a_declared_form_are_those_of_iso(engine: Engine, write: Any, tmp_path: Path) -> None:
+    form, frame = "%m/%d/%Y %I:%M:%S %p", yellow_frame(48)
+    times = {name: frame[name].dt.floor("s") for name in ("tpep_pickup_datetime", "tpep_dropoff_datetime")}
+    american = {name: each.dt.strftime(form) for name, each in times.items()}
+    path = write(frame.assign(**american), tmp_path / "american")
+    made = standardised(path, tmp_path / "made", {"datetime_format": form}, engine=engine)
+    expected = standardised(write_parquet(frame.assign(**times), tmp_path / "iso"), tmp_path / "expected")
+    assert made["pickup_datetime"].equals(expected["pickup_datetime"])
+    assert made["dropoff_datetime"].equals(expected["dropoff_datetime"])

@@ -63,7 +63,7 @@ class Split:
 def model(run: Run[Model], *, trips: Path, zones: Path, model: Output) -> None:
     """Fit a ridge regression and a random forest of the tip fraction for each service, and test them on later trips."""
     table = read_zones(zones)
-    which = FeatureSet(run.settings.features, table.boroughs)
+    which = FeatureSet(run.settings.features, table.borough_names)
     groups = row_groups(trips)
     with run.workers() as workers:
         forecast(groups, which, run, workers)
