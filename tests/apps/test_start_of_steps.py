@@ -15,7 +15,7 @@ STEPS = sorted(
 WITH_NUMBA = {
     "genomics": {"ld_prune", "outliers", "pca", "project", "relatedness"},
     "pagerank": {"communities", "renumber"},
-    "recsys": {"drift", "features", "fit", "plot", "train"},  # plot reads features by our reader of Parquet
+    "recsys": {"drift", "features", "fit", "plot"},  # plot reads features by our reader of Parquet
     "taxi": {"model"},
 }
 # Each step in a fork of a process that has what all steps import.
