@@ -101,7 +101,7 @@ def histogram(row_groups: RowGroups, name: str) -> Histogram:
         return Histogram(rows, nulls, infinite, np.empty(0), np.empty(0, np.int64))
     edges = _edges(low, high, whole=whole)
     counts = _counts(row_groups, name, edges)
-    long_tail = len(counts) > 1 and counts.max() > _MOST_IN_A_BIN * counts.sum()
+    long_tail = len(counts) > 1 and bool(counts.max() > _MOST_IN_A_BIN * counts.sum())
     if long_tail:
         edges = np.sinh(np.linspace(np.arcsinh(low), np.arcsinh(high), _BINS + 1))
         edges[[0, -1]] = low, high

@@ -184,6 +184,15 @@ def test_columns_that_drift_most_come_first_with_the_measures_by_which() -> None
     assert "Grey: no index" in written(figure)
 
 
+def test_the_colors_of_drift_are_neutral_at_the_threshold() -> None:
+    found = drifted({"C1": [0.03, 0.5]})
+    (mesh,) = [each for each in figures.drift(found).axes[0].collections if each.get_array() is not None]
+    limits = mesh.get_clim()
+    assert sum(limits) / 2 == found["thresholds"]["psi"]
+    red, green, blue, _ = mesh.cmap(0.5)
+    assert max(red, green, blue) - min(red, green, blue) < 0.02
+
+
 @pytest.mark.parametrize(
     ("psi", "verdict"),
     [
@@ -290,6 +299,17 @@ def test_few_integers_have_a_bin_each(tmp_path: Path, values: list[int | None], 
     assert len(found.counts) == bins
     counts = Counter(value for value in values if value is not None)
     assert sorted(found.counts[found.counts > 0].tolist()) == sorted(counts.values())
+
+
+def test_a_long_tail_has_bins_of_equal_width_on_a_logarithmic_axis(tmp_path: Path) -> None:
+    values = np.random.default_rng(5).lognormal(1, 3, 3_000)
+    found = histogram_of(tmp_path, pa.array(values))
+    assert found.long_tail
+    np.testing.assert_allclose(np.diff(np.arcsinh(found.edges)), np.ptp(np.arcsinh(values)) / len(found.counts))
+    np.testing.assert_array_equal(found.counts, np.histogram(values, found.edges)[0])
+    assert found.counts.sum() == len(values)
+    assert found.counts.max() < 0.2 * len(values)
+    assert not histogram_of(tmp_path, pa.array(np.linspace(0, 5, 300))).long_tail
 
 
 def test_values_as_far_apart_as_numbers_go_are_drawn(tmp_path: Path) -> None:
