@@ -139,9 +139,8 @@ class _Numbers:
 
 def _look_up(page: Page, optional: bool, table: Array, values: Array) -> int:
     """Look up the indices of a page in a table, null last; return the number of nulls."""
-    data = np.frombuffer(page.body, np.uint8)
-    place = np.array([[0, len(data), page.rows, page.levels]])
-    nulls: int = parquet_pages.look_up(data, place, np.empty(page.rows if optional else 0, np.uint32), table, values)
+    data, present = np.frombuffer(page.body, np.uint8), np.empty(page.rows if optional else 0, np.uint32)
+    nulls: int = parquet_pages.look_up(data, page.levels, present, table, values)
     if nulls < 0:
         raise ChunkError("has a malformed page of dictionary indices")
     return nulls

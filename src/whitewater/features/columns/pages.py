@@ -11,6 +11,7 @@ import numpy as np
 
 from whitewater.engines import Array
 from whitewater.engines.kernel import int64, kernel, part, short_kernel, uint64
+from whitewater.tables.hashing import eight_bytes
 
 # What is kept of a page's header: columns of a table (int64) with a row for each page.
 KIND, UNCOMPRESSED, COMPRESSED, CHECKSUM, VALUES, ENCODING, LEVELS, IS_COMPRESSED, BODY, FIELDS = range(10)
@@ -166,27 +167,21 @@ def spread(values: Array, present: Array, count: int, null: int) -> None:
 
 
 @kernel
-def look_up(data: Array, pages: Array, present: Array, table: Array, values: Array) -> int:
-    """Read the dictionary indices of some pages and look each up.
+def look_up(page: Array, size: int, present: Array, table: Array, values: Array) -> int:
+    """Read the dictionary indices of a page and look each up.
 
-    ``data``, uint8, are the uncompressed pages; ``pages``, int64 (pages, 4), where each begins and ends in it, its
-    rows, and the bytes of its levels or `ABSENT`; ``present``, uint32, is scratch as long as the longest page, empty if
-    pages have no definition levels; ``table``, uint32 or uint64 (entries of the dictionary + 1,), has the null last;
-    ``values``, as the table (rows of all pages,), is filled. Returns the number of nulls, or `MALFORMED`.
+    ``page``, uint8, is uncompressed, and ``size`` the bytes of its levels or `ABSENT`; ``present``, uint32 (rows,), is
+    scratch, empty if the page has no definition levels; ``table``, uint32 or uint64 (entries of the dictionary + 1,),
+    has the null last; ``values``, as the table (rows,), is filled. Returns the number of nulls, or `MALFORMED`.
     """
-    first = nulls = 0
-    for index in range(len(pages)):
-        page, rows = data[pages[index, 0] : pages[index, 1]], pages[index, 2]
-        target = values[first : first + rows]
-        count, start = rows, 0
-        if len(present):
-            count, start = definition_levels(page, pages[index, 3], present[:rows])
-        if start < 0 or (count and not _indices(page, start, table, target[rows - count :])):
-            return MALFORMED
-        if count < rows:
-            spread(target, present, count, table[-1])
-        first += rows
-        nulls += rows - count
+    count, start = len(values), 0
+    if len(present):
+        count, start = definition_levels(page, size, present)
+    nulls = len(values) - count
+    if start < 0 or (count and not _indices(page, start, table, values[nulls:])):
+        return MALFORMED
+    if nulls:
+        spread(values, present, count, table[-1])
     return nulls
 
 
@@ -242,7 +237,7 @@ def _unpack(data: Array, start: int, width: int, table: Array, run: Array) -> in
         base = uint64(start + group * width)
         for place in range(8):
             bit = uint64(place) * uint64(width)
-            index = (_eight_bytes(data, base + (bit >> uint64(3))) >> (bit & uint64(7))) & mask
+            index = (eight_bytes(data, base + (bit >> uint64(3))) >> (bit & uint64(7))) & mask
             largest = max(largest, index)
             run[8 * group + place] = table[min(index, end)]
     for place in range(8 * groups, len(run)):
@@ -269,14 +264,6 @@ def _unpack_bits(data: Array, start: int, table: Array, run: Array) -> int:
         some |= bit
         run[place] = high if bit else low
     return int64(some != 0)
-
-
-@part
-def _eight_bytes(data: Array, start: int) -> int:
-    word = uint64(0)
-    for byte in range(8):
-        word |= uint64(data[start + uint64(byte)]) << uint64(8 * byte)
-    return word
 
 
 @part
