@@ -17,6 +17,7 @@ from whitewater.process import ended, leave
 # What each command does; its module of this folder has a function `main`, and is imported when it is asked for.
 COMMANDS = {
     "new": "write a project of your own, made from an application",
+    "add": "write a step, or an application, into a project",
     "update": "merge what a newer version makes of the template of a project",
     "doctor": "what this machine can run, each line tried",
     "results": "what the last run made, and where it is",

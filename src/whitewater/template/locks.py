@@ -28,7 +28,7 @@ def lock_of(lock: str, requirements: Iterable[str]) -> str:
 
     Raises ConfigError if the lock lacks one.
     """
-    entries = [(canonicalize_name(re.split(r"[=<>@ ;]", each)[0]), each) for each in ENTRY.findall(lock)]
+    entries = _entries(lock)
     present = {name for name, _ in entries}
     needs: dict[str, set[str]] = defaultdict(set)
     for name, entry in entries:
@@ -44,3 +44,17 @@ def lock_of(lock: str, requirements: Iterable[str]) -> str:
             waiting += needs[each]
     header = "".join(line for line in lock.splitlines(keepends=True)[:2] if line.startswith("#"))
     return header + "".join(entry for name, entry in entries if name in wanted)
+
+
+def merged_lock(lock: str, whole: str, requirements: Iterable[str]) -> str:
+    """Return a lock with the packages of a larger one that ``requirements`` need and it lacks; what it has stays."""
+    present = _entries(lock)
+    known = {name for name, _ in present}
+    more = [each for each in _entries(lock_of(whole, requirements)) if each[0] not in known]
+    header = lock.partition(present[0][1])[0]
+    return header + "".join(entry for _, entry in sorted([*present, *more], key=lambda each: each[0]))
+
+
+def _entries(lock: str) -> list[tuple[str, str]]:
+    """Return the packages of a lock by their names, each with its versions in turn."""
+    return [(canonicalize_name(re.split(r"[=<>@ ;]", each)[0]), each) for each in ENTRY.findall(lock)]

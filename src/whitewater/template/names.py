@@ -81,6 +81,7 @@ class Renaming:
         """The names in Python code that are replaced: the model of the section and the declared application."""
         return {
             self.application.settings.__name__: class_name(self.name),
+            f"Test{self.application.settings.__name__}": f"Test{class_name(self.name)}",
             self.application.name.upper(): self.name.upper(),
         }
 
@@ -95,7 +96,7 @@ class Renaming:
         return {
             r"https?://[^\s\"'`)]+": r"\g<0>",
             rf"\b{package}(?![\w])": self.package,
-            rf"\b{package.replace('.', '/')}(?![\w])".replace(r"\/", "/"): self.package,
+            rf"\b{self.application.package.replace('.', '/')}(?![\w])": self.package.replace(".", "/"),
             # "taxi/fetch", "<results>/taxi/", tests.apps.taxi
             rf"(?<=[\"'`/ ]){old}(?=/)": name,
             rf"(?<=tests\.apps\.){old}\b|(?<=/test_){old}(?=\.py)": name,

@@ -41,15 +41,18 @@ EDITS = {
 }
 # The locks of a project, and the extra of pyproject.toml that each holds besides what the application needs.
 LOCKS = {"cpu": (), "dev": ("dev",), "gpu": ("gpu",)}
-# As `whitewater config`, for a project that is not installed yet.
+# As `whitewater config`, for applications that pyproject.toml declares and that are not installed yet.
 CONFIGURE = """
 import sys
-from importlib import import_module
+import tomllib
+from importlib.metadata import EntryPoint
+from pathlib import Path
 sys.dont_write_bytecode = True
-sys.path.insert(0, "src")
+sys.path[:0] = ["src", "."]
+from whitewater.application import GROUP, in_project
 from whitewater.cli.config import files
-name, package = sys.argv[1:]
-for path, text in files({name: getattr(import_module(f"{package}.application"), name.upper())}).items():
+places = tomllib.loads(Path("pyproject.toml").read_text())["project"]["entry-points"][GROUP]
+for path, text in files({name: EntryPoint(name, places[name], GROUP).load() for name in in_project()}).items():
     path.parent.mkdir(exist_ok=True)
     path.write_text(text)
 """
@@ -91,8 +94,13 @@ def render(project: Project, folder: Path) -> None:
             _write(folder / place, text)
     _write_packages(project, folder)
     _write(folder / "README.md", README.read_text().format(**asdict(project), version=whitewater.__version__))
-    subprocess.run([sys.executable, "-c", CONFIGURE, project.name, project.package], cwd=folder, check=True)
+    configure(folder)
     tidy(folder)
+
+
+def configure(folder: Path) -> None:
+    """Write the files of the configuration of a project."""
+    subprocess.run([sys.executable, "-c", CONFIGURE], cwd=folder, check=True)
 
 
 def tidy(folder: Path, *paths: str) -> None:
@@ -113,7 +121,8 @@ def render_application(project: Project, folder: Path) -> None:
         text = text.replace("    apart=True,\n", "")
         renamed = renaming.python(text) if path.suffix == ".py" else renaming.text(text)
         _write(folder / renaming.text(str(target)), renamed)
-    _write(folder / "src" / project.package / "py.typed", "")
+    if "." not in project.package:
+        _write(folder / "src" / project.package / "py.typed", "")
 
 
 def _of_application(application: Application) -> Iterator[tuple[Path, Path]]:
