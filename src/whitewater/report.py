@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -61,9 +62,15 @@ def _differences(ran: Mapping[str, Any], configured: Mapping[str, Any]) -> str:
     keys = [key for key in {**ran, **configured} if ran.get(key) != configured.get(key)]
     if not keys:
         return ""
-    told = _list(f"<code>{escape(key)}</code>: ran with {escape(str(ran.get(key)))}, configured is "
-                 f"{escape(str(configured.get(key)))}" for key in keys)  # fmt: skip
+    told = _list(
+        f"<code>{escape(key)}</code>: ran with {_value(ran, key)}, configured is {_value(configured, key)}"
+        for key in keys
+    )
     return f"<p><strong>These results are not of the present configuration:</strong></p>{told}"
+
+
+def _value(settings: Mapping[str, Any], key: str) -> str:
+    return escape(json.dumps(settings[key], ensure_ascii=False), quote=False) if key in settings else "nothing"
 
 
 def _results(results: Sequence[Made]) -> str:

@@ -53,7 +53,7 @@ def test_the_cover_has_the_findings_the_tables_the_steps_and_links_of_each_appli
 def test_the_cover_says_which_settings_are_not_those_of_the_run(page: str) -> None:
     assert page.count("These results are not of the present configuration:") == 1
     assert "<code>model.test_fraction</code>: ran with 0.2, configured is 0.4" in page
-    assert "<code>fetch.source</code>: ran with generated, configured is tlc" in page
+    assert '<code>fetch.source</code>: ran with "generated", configured is "tlc"' in page
 
 
 def test_the_report_needs_no_network(page: str) -> None:

@@ -64,4 +64,4 @@ def test_small_tables_findings_and_links_that_go_from_the_report_are_on_the_cove
 
 def test_only_a_setting_that_is_another_now_is_told(place: Path) -> None:
     assert "not of the present configuration" not in made(place)
-    assert "<code>clean.largest</code>: ran with 9, configured is &lt;5" in made(place, largest="<5")
+    assert '<code>clean.largest</code>: ran with 9, configured is "&lt;5"' in made(place, largest="<5")
