@@ -10,6 +10,7 @@ from benchmarks.measure import Variant, this_python
 from benchmarks.placement import ON_CPU, Placement
 from benchmarks.taxi.simulated_months import Months
 from benchmarks.taxi.written import inspect_written
+from whitewater.engines.memory import KEPT_BY_POLARS
 
 
 def variant(
@@ -31,6 +32,7 @@ def variant(
     return Variant(
         tool,
         (this_python(), "-m", f"benchmarks.taxi.with_{tool}", *options, *map(str, files)),
+        environment=dict([KEPT_BY_POLARS]) if tool == "whitewater" else {},  # as its steps run
         outputs=(output,) if output else (),
         inspect=partial(inspect_written, output) if output else None,
     )

@@ -25,11 +25,11 @@ from whitewater_apps.taxi.config import Clean, Ranges, Tips
 from whitewater_apps.taxi.partitions import TRIP_SCHEMA
 from whitewater_apps.taxi.rules import rules
 from whitewater_apps.taxi.schema import SOURCE
-from whitewater_apps.taxi.with_polars import kept, quantity, trips_of
+from whitewater_apps.taxi.with_polars import kept, pieces_of, quantity, trips_of
 from whitewater_apps.taxi.zones import Zones, read_zones
 
-# Larger pieces of text are memory that the system hands out, and zeroes, anew each time.
-PARQUET_ROWS, TEXT_ROWS, WHOLE_FILE = 2**20, 2**17, 2**62
+# Larger pieces are memory that the system hands out, and zeroes, anew each time.
+PARQUET_ROWS, TEXT_ROWS, WHOLE_FILE = 2**19, 2**17, 2**62
 NEEDED = (
     "pickup_datetime",
     "dropoff_datetime",
@@ -76,16 +76,27 @@ def _units(path: Path, number: int, *, projected: bool) -> list[Unit]:
 
 
 def _aggregate(share: Sequence[Unit], *, every: Sequence[Rule], output: Path | None) -> pl.DataFrame:
-    trips = pl.concat(map(trips_of, share)).filter(kept(every)).drop("issues")
-    if output is not None:
-        [unit] = share
-        cleaned = trips.collect()
-        schema = [TRIP_SCHEMA.field(name) for name in TRIP_SCHEMA.names if name in cleaned.columns]
-        write_table(
-            cleaned.select(field.name for field in schema).to_arrow().cast(pa.schema(schema)),
-            output / f"{unit.stem(0)}.parquet",
-        )
-        trips = cleaned.lazy()
+    if output is None:
+        return _tips(_clean(pl.concat(map(trips_of, share)), every))
+    [unit] = share
+    return pl.concat(
+        _tips(_write(_clean(trips, every), output / f"{unit.stem(number)}.parquet"))
+        for number, trips in enumerate(pieces_of(unit, PARQUET_ROWS))
+    )
+
+
+def _clean(trips: pl.LazyFrame, every: Sequence[Rule]) -> pl.LazyFrame:
+    return trips.filter(kept(every)).drop("issues")
+
+
+def _write(trips: pl.LazyFrame, path: Path) -> pl.LazyFrame:
+    cleaned = trips.collect()
+    schema = pa.schema([field for field in TRIP_SCHEMA if field.name in cleaned.columns])
+    write_table(cleaned.select(schema.names).to_arrow().cast(schema), path)
+    return cleaned.lazy()
+
+
+def _tips(trips: pl.LazyFrame) -> pl.DataFrame:
     fraction = integers(quantity("tip_fraction"), lambda numbers: numbers.cast(pl.Int64))
     return (
         trips.filter(pl.col("payment_type") == CARD)

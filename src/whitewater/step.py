@@ -127,7 +127,9 @@ def execute(
     final = _flat(outputs)
     everything = {**final, "record": record} if record else final
     owner = next(iter(everything.values())).parent / f".{run.application}-{run.step}.owner"
-    os.environ["POLARS_MAX_THREADS"] = str(run.threads)  # which counts when Polars is imported, for the first time
+    # These count when Polars is imported, for the first time.
+    os.environ["POLARS_MAX_THREADS"] = str(run.threads)
+    os.environ.setdefault(*memory.KEPT_BY_POLARS)
     with staged(everything, owner=owner) as paths:
         function(run, **inputs, **_like(outputs, paths))
         if record:

@@ -41,7 +41,7 @@ def write_unit(
     They are ``part-FILE-UNIT-PIECE.parquet``; lines that cannot be parsed are in ``malformed-FILE-UNIT-PIECE.parquet``.
     """
     counts = UnitCounts()
-    for number, (raw, malformed) in enumerate(_pieces(unit, rows)):
+    for number, (raw, malformed) in enumerate(pieces(unit, rows)):
         name = f"{unit.stem(number)}.parquet"
         if malformed:
             write_lines(malformed, folder / f"malformed-{name}")
@@ -79,7 +79,7 @@ def scan_raw(unit: Unit) -> pl.LazyFrame:
 
     Text is parsed at once, and so is Parquet of unusual types.
     """
-    return pl.concat([raw for raw, _ in _pieces(unit, unit.rows or TEXT_ROWS)])
+    return pl.concat([raw for raw, _ in pieces(unit, unit.rows or TEXT_ROWS)])
 
 
 def in_schema(raw: pl.LazyFrame, era: Era, schema: pa.Schema, codes: Mapping[str, Codes]) -> pl.LazyFrame:
@@ -136,7 +136,7 @@ def _recode(column: pl.Expr, code_of: Callable[[str | None], int | None]) -> pl.
     return column.map_batches(recoded, return_dtype=pl.Int64, is_elementwise=True)
 
 
-def _pieces(unit: Unit, rows: int) -> Iterator[tuple[pl.LazyFrame, tuple[str, ...]]]:
+def pieces(unit: Unit, rows: int) -> Iterator[tuple[pl.LazyFrame, tuple[str, ...]]]:
     """Yield raw columns of a unit, not read yet if it is of Parquet, and the lines between that cannot be parsed."""
     if not unit.file.plain:
         for table, malformed in arrow_blocks(unit, rows=rows):

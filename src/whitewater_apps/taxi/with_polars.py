@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -54,6 +54,12 @@ def standardise(units: Sequence[Unit], folder: Path, *, rows: int, workers: Work
 def trips_of(unit: Unit) -> pl.LazyFrame:
     """Return the trips of a unit of a raw file in the schema, with ``issues``; only what is asked for is read."""
     return tables.in_schema(tables.scan_raw(unit), unit.file.era, STANDARDISED, CODES)
+
+
+def pieces_of(unit: Unit, rows: int) -> Iterator[pl.LazyFrame]:
+    """Yield the trips of a unit as `trips_of` does, at most ``rows`` rows at once."""
+    for raw, _ in tables.pieces(unit, rows):
+        yield tables.in_schema(raw, unit.file.era, STANDARDISED, CODES)
 
 
 def _count_months(trips: pl.DataFrame) -> Counter[tuple[int | None, ...]]:
