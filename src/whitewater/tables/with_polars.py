@@ -13,8 +13,8 @@ import pyarrow as pa
 from whitewater.engines import Array, Device
 from whitewater.errors import InputError
 from whitewater.tables.eras import Codes, Era, RawColumn
-from whitewater.tables.fixed_point import LIMIT, integers
-from whitewater.tables.group_statistics import ADDED, BINS, TOO_LARGE, as_sums, check
+from whitewater.tables.fixed_point import LIMIT, SUMS, integers
+from whitewater.tables.group_statistics import BINS, TOO_LARGE, as_sums, check
 from whitewater.tables.partitions import Partition, write_lines, write_table
 from whitewater.tables.raw_files import Unit, UnitCounts, arrow_blocks
 from whitewater.tables.rules import Rule
@@ -218,21 +218,24 @@ def sums_by_bin(
     """
     given = pl.col(value).fill_nan(None)
     known = pl.when((given >= 0) & (given < LIMIT)).then(given).otherwise(0.0)
-    whole = _integer(known * BINS)
-    numbers = rows.with_columns(
-        rows=pl.lit(1, pl.Int64),
-        values=_integer(given.is_not_null()),
-        bin=whole + _integer(known * BINS > whole),
-        **integers(known, _integer),
-    )
-    queries = [numbers.group_by(*each.names, "bin").agg(pl.col(*ADDED).sum()) for each in keys]
+    numbers = rows.with_columns(values=given.is_not_null().cast(pl.Int64), known=known)
+
+    def integer(number: pl.Expr) -> pl.Expr:
+        # A column of its own: Polars would compute anew, eight times as long, what an expression holds many times.
+        nonlocal numbers
+        name = f"integer {len(numbers.collect_schema())}"
+        numbers = numbers.with_columns(number.cast(pl.Int64).alias(name))
+        return pl.col(name)
+
+    units = pl.col("known") * BINS
+    whole = integer(units)
+    cut = integers(pl.col("known"), integer)
+    numbers = numbers.with_columns(bin=whole + (units > whole).cast(pl.Int64), **cut)
+    added = (pl.len().alias("rows"), pl.col("values", *SUMS).sum())
+    queries = [numbers.group_by(*each.names, "bin").agg(*added) for each in keys]
     refused = rows.select(((given < 0) | (given >= LIMIT)).sum())
     # One query, so that the rows are read once.
     *sums, count = pl.collect_all([*queries, refused], engine="streaming")
     check(count.item(), refusal)
     tables = (each.to_arrow(compat_level=pl.CompatLevel.oldest()) for each in sums)
     return [as_sums(table, each) for table, each in zip(tables, keys, strict=True)]
-
-
-def _integer(numbers: pl.Expr) -> pl.Expr:
-    return numbers.cast(pl.Int64)
