@@ -25,8 +25,8 @@ README = Path(__file__).with_name("README.md")
 SHARED = (
     ".devcontainer", ".dockerignore", ".editorconfig", ".github/workflows/ci.yml", ".gitignore", ".gitlab-ci.yml",
     ".pre-commit-config.yaml", "Dockerfile", "LICENSE", "Makefile", "Snakefile", "profiles", "tests/conftest.py",
-    "workflows/common.smk", "workflows/report.rst", "envs/base.yaml", "envs/bootstrap.lock", "envs/excluded.in",
-    "envs/slurm.lock",
+    "workflows/common.smk", "workflows/report.css", "workflows/report.rst", "envs/base.yaml", "envs/bootstrap.lock",
+    "envs/excluded.in", "envs/slurm.lock",
 )  # fmt: skip
 # What of these is otherwise: a project has the library as a wheel, and no documents of its own to check.
 EDITS = {
