@@ -1,7 +1,7 @@
 """Configuration of the taxi application: one section for each step, which gets exactly its section."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
@@ -69,7 +69,7 @@ class Fetch(Sourced):
 
 
 def _tells_times(form: str) -> str:
-    moment = datetime(2019, 3, 31, 20, 5)
+    moment = datetime(2019, 3, 31, 20, 5, tzinfo=UTC)
     found = datetime.strptime(moment.strftime(form), form) if form else moment
     if found.date() != moment.date() or found.hour not in (0, moment.hour):
         raise ValueError("does not tell the day, or tells an hour of twelve without %p")

@@ -17,7 +17,9 @@ from tests.raw_files import TRIP, write_csv, write_parquet, yellow_frame
 from tests.real_data import needs_real_data, real_data
 from whitewater.engines import resolve
 from whitewater.engines.choose import Engine
+from whitewater.errors import ConfigError
 from whitewater.tables import raw_files
+from whitewater_apps.taxi.config import Standardise
 from whitewater_apps.taxi.schema import ISSUES, SERVICES, TRIP_COLUMNS
 
 DEVICE = resolve("cpu")
@@ -192,3 +194,14 @@ def test_times_of_a_declared_form_are_those_of_iso(engine: Engine, write: Any, t
     expected = standardised(write_parquet(frame.assign(**times), tmp_path / "iso"), tmp_path / "expected")
     assert made["pickup_datetime"].equals(expected["pickup_datetime"])
     assert made["dropoff_datetime"].equals(expected["dropoff_datetime"])
+
+
+@pytest.mark.parametrize("form", ["%d.%m.%Y", "%m/%d/%Y %I:%M:%S %p", "%Y-%m-%dT%H:%M:%S%z", ""])
+def test_a_form_that_tells_times_is_accepted(form: str) -> None:
+    assert Standardise(datetime_format=form).datetime_format == form
+
+
+@pytest.mark.parametrize("form", ["%m/%d/%Y %I:%M", "%H:%M", "%Q", "day"])
+def test_a_form_that_tells_no_day_or_half_an_hour_of_the_clock_is_refused(form: str) -> None:
+    with pytest.raises(ConfigError, match="datetime_format"):
+        Standardise(datetime_format=form)
