@@ -133,7 +133,7 @@ def test_a_run_leaves_nothing_unfinished(finished: Clone) -> None:
 def test_the_table_of_results_tells_what_was_found(finished: Clone) -> None:
     ended = finished.start("python", "-m", "whitewater", "results", PYTHONPATH="src").ended()
     assert ended.status == 0, ended.terminal
-    for said in (f"{RESULTS}/workflow/", f"{RESULTS}/plots/calibration.{{png,svg}}", "AUC"):
+    for said in (f"{RESULTS}/workflow/", f"{RESULTS}/plots/  10 files", "AUC"):
         assert said in ended.terminal
 
 

@@ -147,7 +147,7 @@ def test_the_table_of_results_names_every_result(finished: Clone) -> None:
     ended = finished.start(sys.executable, "-m", "whitewater", "results", PYTHONPATH="src").ended()
     assert ended.status == 0, ended.terminal
     named = [f"tips_by_{table}.{{csv,parquet}}" for table in TABLES]
-    named += [f"plots/{picture}.{{png,svg}}" for picture in PICTURES]
+    named += [f"plots/  {2 * len(PICTURES)} files"]
     named += ["trips/", "quarantine/", "quality.json", "model/", "manifest.json"]
     assert [name for name in named if f"{RESULTS}/{name}" not in ended.terminal] == []
 
