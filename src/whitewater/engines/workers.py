@@ -76,6 +76,10 @@ class Workers(ABC):
         """Compute Dask collections together, so that what they share is computed once; return their results here."""
 
     @abstractmethod
+    def persist(self, collection: Any) -> Any:
+        """Compute a Dask collection and leave its partitions where they are; return the collection of these."""
+
+    @abstractmethod
     def call_on_each(self, function: Callable[[], Result]) -> list[Result]:
         """Call a function on every worker; return its results in the order of `threads`."""
 
@@ -211,6 +215,11 @@ class Threads(Workers):
         results: tuple[Any, ...] = compute(*collections, scheduler="threads", pool=self.pool)
         return results
 
+    def persist(self, collection: Any) -> Any:
+        from dask.base import persist
+
+        return persist(collection, scheduler="threads", pool=self.pool)[0]
+
     def call_on_each(self, function: Callable[[], Result]) -> list[Result]:
         return [function()]
 
@@ -295,6 +304,9 @@ class DaskWorkers(Workers):
     def compute(self, *collections: Any) -> tuple[Any, ...]:
         results: tuple[Any, ...] = self.client.gather(self.client.compute(collections, resources=self.resources))
         return tuple(results)
+
+    def persist(self, collection: Any) -> Any:
+        return self.client.persist(collection, resources=self.resources)
 
     def call_on_each(self, function: Callable[[], Result]) -> list[Result]:
         addresses = list(self._workers)

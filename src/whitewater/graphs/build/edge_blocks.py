@@ -1,8 +1,8 @@
-"""Edges of a row group as arrays of a device, some at a time."""
+"""Edges of a row group as arrays, some at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -12,7 +12,7 @@ from whitewater.graphs.edges_folder import FORMAT
 from whitewater.tables.arrow_arrays import to_numpy
 
 if TYPE_CHECKING:
-    from whitewater.engines import Array, Device
+    from whitewater.engines import Array
     from whitewater.io.folder import RowGroup
 
 # Sources and targets, int64 (edges,), and weights, float64 (edges,), if there are any.
@@ -21,10 +21,10 @@ TYPES = {"source": pa.int64(), "target": pa.int64(), "weight": pa.float64()}
 _BUFFER_BYTES = 1 << 20
 
 
-def edge_blocks(group: RowGroup, device: Device, *, weighted: bool, rows: int) -> Iterator[Block]:
+def edge_blocks(group: RowGroup, *, weighted: bool, rows: int) -> Iterator[Block]:
     """Yield the edges of a row group of a folder of edges, at most ``rows`` of them at a time, read-only.
 
-    A GPU gets the whole row group at once. Raises InputError if the file is damaged, or a column is not there, is of
+    Raises InputError if the file is damaged, or a column is not there, is of
     another type, or has a null.
     """
     names = list(TYPES)[: 2 + weighted]
@@ -32,12 +32,7 @@ def edge_blocks(group: RowGroup, device: Device, *, weighted: bool, rows: int) -
     with FORMAT.explained(group.path), pq.ParquetFile(
         group.path, buffer_size=_BUFFER_BYTES, pre_buffer=False, page_checksum_verification=True
     ) as file:  # fmt: skip
-        _check_types(file.schema_arrow, names)
-        if device.name == "gpu":
-            from whitewater.graphs.build.edge_blocks_gpu import gpu_edge_columns
-
-            yield _block(*gpu_edge_columns(group, names))
-            return
+        check_types(file.schema_arrow, names)
         for batch in file.iter_batches(rows, [group.number], names, use_threads=False):
             yield _block(*(_numbers(batch.column(name), name) for name in names))
 
@@ -46,7 +41,8 @@ def _block(source: Array, target: Array, weight: Array | None = None) -> Block:
     return source, target, weight
 
 
-def _check_types(schema: pa.Schema, names: list[str]) -> None:
+def check_types(schema: pa.Schema, names: Sequence[str]) -> None:
+    """Raise ValueError if a column has another type than it should."""
     for name in names:
         found = schema.field(name).type
         if found != TYPES[name]:

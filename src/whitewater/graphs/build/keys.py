@@ -9,10 +9,9 @@ such keys are coded again when the ids of all edges are known.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from types import ModuleType
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 
@@ -84,15 +83,14 @@ class CodeNumbers:
     words: Array
     before: Array
 
-    def of(self, codes: Array, xp: ModuleType) -> Array:
+    def of(self, codes: Array) -> Array:
         """Return the numbers of codes, unsigned integers, as int64."""
         if len(self.words) == 0:
-            same: Array = codes.astype(xp.int64)
-            return same
+            return codes.astype(np.int64)
         word = codes >> 6
-        bits = codes.astype(xp.uint64) & xp.uint64(WORD_BITS - 1)
-        lower = xp.left_shift(xp.uint64(1), bits) - xp.uint64(1)
-        numbers: Array = self.before[word].astype(xp.int64) + xp.bitwise_count(self.words[word] & lower)
+        bits = codes.astype(np.uint64) & np.uint64(WORD_BITS - 1)
+        lower = (np.uint64(1) << bits) - np.uint64(1)
+        numbers: Array = self.before[word].astype(np.int64) + np.bitwise_count(self.words[word] & lower)
         return numbers
 
 
@@ -101,27 +99,28 @@ class MergedEdges:
     """Edges in the order of their keys, each pair of ends once; arrays of the host.
 
     ``counts`` int64 (vertices of a range,): edges of each target; ``sources`` int32 or int64 (edges,), numbers;
-    ``weights`` float64 (edges,) or none; ``loops`` self-loops; ``repeated`` the first key that there was several times.
+    ``weights`` float64 (edges,) or none; ``loops`` self-loops; ``repeated`` the source and the
+    target of the first edge that there was several times, if any.
     """
 
     counts: Array
     sources: Array
     weights: Array | None
     loops: int
-    repeated: int | None
+    repeated: tuple[int, int] | None
 
 
-class EdgeEncoder(Protocol):
-    """Encodes edges block by block; one task makes one and is done with it."""
+@dataclass(frozen=True)
+class NumberedEdges:
+    """Vertices and the edges between their numbers.
 
-    def add(self, source: Array, target: Array, weight: Array | None) -> None:
-        """Encode edges: ids int64 (edges,), and float64 (edges,) if they have weights.
+    ``ids``, int64 (vertices,), ascend; ``entries`` are the edges before those with the same ends were merged;
+    ``ranges`` yields ranges of targets, ascending, and the edges to each, as long as the workers are there.
+    """
 
-        Raises IntegrityError if an id is not in the span.
-        """
-
-    def result(self) -> EncodedEdges:
-        """Return all edges that were added."""
+    ids: Array
+    entries: int
+    ranges: Iterator[tuple[range, MergedEdges]]
 
 
 def code_numbers(marks: Array) -> CodeNumbers:

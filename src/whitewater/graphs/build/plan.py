@@ -43,6 +43,7 @@ class EdgePlan:
     budget: int  # bytes for edges under way
     threads: int  # tasks that run at once
     most: int  # edges that a task works on at once
+    slice_rows: int  # rows that are read at once
 
     @property
     def entries(self) -> int:
@@ -129,19 +130,18 @@ def plan_edges(
         budget=budget,
         threads=threads,
         most=max(SMALLEST_PIECE, min(PIECE_SLICES * slice_rows, task_bytes // WORK_BYTES)),
+        slice_rows=slice_rows,
     )
 
 
-def check_memory(plan: EdgePlan, *, vertices: int, tasks_here: bool) -> int:
+def check_memory(plan: EdgePlan, *, vertices: int) -> int:
     """Log how much memory of the host the work will need, refuse it if that is not there, and return it in bytes.
-
-    ``tasks_here``: tasks take it, too, and not that of a GPU.
 
     Raises ResourceError if there is not enough memory; the message says what can be done.
     """
     edges = min(plan.budget, plan.in_memory_bytes)
     marks = 0 if plan.span is None else plan.span.words * (8 * (plan.threads + 1) + 4)
-    hashed = 0 if plan.span or not tasks_here else plan.threads * min(plan.piece_rows, plan.rows) * HASHED_BYTES
+    hashed = 0 if plan.span else plan.threads * min(plan.piece_rows, plan.rows) * HASHED_BYTES
     needed = edges + marks + hashed + vertices * (VERTEX_BYTES + (8 if plan.weighted else 0))
     memory.forecast(
         needed,

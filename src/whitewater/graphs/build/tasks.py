@@ -17,7 +17,7 @@ from whitewater.graphs.build.keys import CodeNumbers, EncodedEdges, KeyedEdges, 
 from whitewater.graphs.build.merge import bucket_edges, edge_encoder, merge_edges, recode_edges
 
 if TYPE_CHECKING:
-    from whitewater.engines import Array, Device
+    from whitewater.engines import Array
     from whitewater.graphs.build.plan import Buckets, EdgePlan
     from whitewater.io.folder import RowGroup
 
@@ -70,54 +70,50 @@ class TargetRange:
     edges: int
 
 
-def encode(task: int, *, plan: EdgePlan, buckets: Buckets | None, spool: Path | None, device: Device) -> Encoded:
+def encode(task: int, *, plan: EdgePlan, buckets: Buckets | None, spool: Path | None) -> Encoded:
     """Encode the row groups of a task, and order them by bucket if codes are distances."""
     encoded = Encoded([], None if plan.span is None else np.zeros(plan.span.words, np.uint64), [])
-    for place, edges in enumerate(_encoded(plan.tasks[task], plan, device)):
+    for place, edges in enumerate(_encoded(plan.tasks[task], plan)):
         stem = spool and spool / f"encoded-{task}-{place}"
         if buckets is None:
-            encoded.words.append(_words(edges, stem, device))
+            encoded.words.append(_words(edges, stem))
         else:
-            cast("Array", encoded.marks)[:] |= device.to_host(cast("Array", edges.marks))
-            encoded.pieces.append(_piece(edges.edges, buckets, stem, device))
+            cast("Array", encoded.marks)[:] |= cast("Array", edges.marks)
+            encoded.pieces.append(_piece(edges.edges, buckets, stem))
     return encoded
 
 
-def number(task: int, *, words: Sequence[Words], ids: Array, buckets: Buckets, spool: Path | None,
-           device: Device) -> Piece:  # fmt: skip
+def number(task: int, *, words: Sequence[Words], ids: Array, buckets: Buckets, spool: Path | None) -> Piece:
     """Give edges the numbers of their ids among all ``ids``, int64, ascending, and order them by bucket."""
     own = words[task]
     table = np.searchsorted(ids, read(own.ids)).astype(np.uint32)
     if own.ranks is not None:
         table = table[read(own.ranks)]
-    weights = None if own.weights is None else device.to_device(read(own.weights))
-    edges = recode_edges(KeyedEdges(device.to_device(read(own.keys)), weights), device.to_device(table), device)
-    return _piece(edges, buckets, spool and spool / f"numbered-{task}", device)
+    edges = recode_edges(KeyedEdges(read(own.keys), read(own.weights)), table)
+    return _piece(edges, buckets, spool and spool / f"numbered-{task}")
 
 
-def merge(task: TargetRange, *, pieces: Sequence[Piece], numbers: CodeNumbers, rule: Rule, index: str, weighted: bool,
-          device: Device) -> MergedEdges:  # fmt: skip
+def merge(task: TargetRange, *, pieces: Sequence[Piece], numbers: CodeNumbers, rule: Rule, index: str,
+          weighted: bool) -> MergedEdges:  # fmt: skip
     """Sort the edges of a range of targets, and make one of those with the same ends."""
     buckets = zip(*(piece.buckets(task.buckets) for piece in pieces), strict=True)
-    return merge_edges(
-        buckets, numbers, task.vertices, device, rule=rule, index=index, weighted=weighted, edges=task.edges
-    )
+    return merge_edges(buckets, numbers, task.vertices, rule, index, weighted=weighted, edges=task.edges)
 
 
-def _encoded(groups: Sequence[RowGroup], plan: EdgePlan, device: Device) -> Iterator[EncodedEdges]:
+def _encoded(groups: Sequence[RowGroup], plan: EdgePlan) -> Iterator[EncodedEdges]:
     """Yield the edges of row groups, encoded, `EdgePlan.piece_rows` of them at a time."""
     left = sum(group.rows for group in groups)
     room = 0
     encoder = None
-    most = min(device.slice_rows, plan.piece_rows)
-    blocks = (edge_blocks(group, device, weighted=plan.weighted, rows=most) for group in groups)
+    most = min(plan.slice_rows, plan.piece_rows)
+    blocks = (edge_blocks(group, weighted=plan.weighted, rows=most) for group in groups)
     for source, target, weight in chain.from_iterable(blocks):
         rows = len(source)
         if encoder is None or rows > room:
             if encoder is not None:
                 yield encoder.result()
             room = min(left, plan.piece_rows)
-            encoder = edge_encoder(plan.span, device, symmetric=plan.symmetric, weighted=plan.weighted, rows=room)
+            encoder = edge_encoder(plan.span, symmetric=plan.symmetric, weighted=plan.weighted, rows=room)
         encoder.add(source, target, weight)
         room -= rows
         left -= rows
@@ -125,26 +121,24 @@ def _encoded(groups: Sequence[RowGroup], plan: EdgePlan, device: Device) -> Iter
         yield encoder.result()
 
 
-def _words(encoded: EncodedEdges, stem: Path | None, device: Device) -> Words:
+def _words(encoded: EncodedEdges, stem: Path | None) -> Words:
     keys, weights = encoded.edges.keys, encoded.edges.weights
     arrays = {"keys": keys, "weights": weights, "ids": encoded.ids, "ranks": encoded.ranks}
-    return Words(**{name: _kept(array, stem, name, device) for name, array in arrays.items()})
+    return Words(**{name: _kept(array, stem, name) for name, array in arrays.items()})
 
 
-def _piece(edges: KeyedEdges, buckets: Buckets, stem: Path | None, device: Device) -> Piece:
-    ordered = bucket_edges(edges, device, shift=buckets.shift, buckets=buckets.count)
+def _piece(edges: KeyedEdges, buckets: Buckets, stem: Path | None) -> Piece:
+    ordered = bucket_edges(edges, buckets.shift, buckets.count)
     keys, weights = ordered.edges.keys, ordered.edges.weights
-    return Piece(
-        _kept(keys, stem, "keys", device), _kept(weights, stem, "weights", device), device.to_host(ordered.ends)
-    )
+    return Piece(_kept(keys, stem, "keys"), _kept(weights, stem, "weights"), ordered.ends)
 
 
-def _kept(array: Array | None, stem: Path | None, name: str, device: Device) -> Any:
-    """Return an array on the host, or the file that it was written to."""
+def _kept(array: Array | None, stem: Path | None, name: str) -> Any:
+    """Return an array, or the file that it was written to."""
     if array is None or stem is None:
-        return None if array is None else device.to_host(array)
+        return array
     path = stem.with_name(f"{stem.name}-{name}.npy")
-    np.save(path, device.to_host(array))
+    np.save(path, array)
     return path
 
 

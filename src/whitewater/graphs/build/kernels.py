@@ -1,4 +1,4 @@
-"""The kernels of `whitewater.graphs.build.merge` for the CPU.
+"""The kernels of `whitewater.graphs.build.merge`.
 
 ``Edges`` are keys, uint64 (edges,), and their weights, float64 (edges,), or an empty array where there are none. Other
 numbers than weights may be moved with keys, too.

@@ -1,0 +1,165 @@
+"""In-edges by Dask DataFrame, on pandas or cuDF: number the ids of all ends, then sort the edges by their numbers.
+
+The edges stay with the workers, in memory; Dask and cuDF spill what does not fit, where they are set to.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import dask.dataframe as dd
+import numpy as np
+import pyarrow.parquet as pq
+from dask.delayed import delayed
+
+from whitewater.engines import Array, Device
+from whitewater.errors import ResourceError
+from whitewater.graphs.build.edge_blocks import check_types
+from whitewater.graphs.build.keys import MergedEdges, NumberedEdges, Rule
+from whitewater.graphs.edges_folder import FORMAT
+from whitewater.graphs.graph_folder import index_of
+from whitewater.tables.with_dask import library, read_parquet
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from whitewater.engines.workers import Workers
+    from whitewater.graphs.edges_folder import EdgesFolder
+    from whitewater.graphs.vertex_ids import Ids
+    from whitewater.io.folder import RowGroup
+    from whitewater.step import Run
+
+Frame = Any  # a DataFrame of pandas or cuDF
+# The key of an edge is the number of its target times 2**31 plus that of its source: int64, as Dask's divisions are.
+VERTEX_BITS = 31
+MOST_VERTICES = 1 << VERTEX_BITS
+# The edges are there as they were read, as keys, shuffled and sorted.
+COPIES = 4
+
+
+def number_edges(
+    folder: EdgesFolder, known: Ids, *, rule: Rule, run: Run[Any], workers: Workers, **_: object
+) -> NumberedEdges:
+    """Give vertices numbers, and merge edges with the same ends; see `whitewater.graphs.build.engines.number_edges`."""
+    rows = folder.edges if folder.directed else 2 * folder.edges
+    if not rows:
+        return NumberedEdges(known, 0, iter(()))
+    workers.forecast(
+        run.device,
+        a_task=0,
+        tasks=0,
+        shared=COPIES * rows * (16 if folder.weighted else 8) // len(workers.threads),
+        what=f"sorting {rows:,} edges in memory",
+        remedy="Use more workers, or engine: local on a CPU, which sorts on disk.",
+    )
+    edges = workers.persist(_read(folder, run.device))
+    ids, in_edges = _vertices(edges, known, workers)
+    if len(ids) > MOST_VERTICES:
+        raise ResourceError(f"there are {len(ids):,} vertices, but engine dask numbers {MOST_VERTICES:,} at most. "
+                            "Leave some out, or set engine to local.")  # fmt: skip
+    number = partial(_keys, device=run.device)
+    keyed = edges.map_partitions(number, delayed(workers.place(ids)), meta=number(edges._meta, ids[:0]))
+    first = _first_vertices(in_edges, run.device.partition_rows)
+    ordered = keyed.set_index("key", divisions=[vertex << VERTEX_BITS for vertex in first], shuffle_method="tasks")
+    merge = delayed(partial(_merge, rule=rule, index=index_of(len(ids)), device=run.device))
+    ranges = [range(*each) for each in pairwise(first)]
+    merged = workers.compute(*(merge(part, each) for part, each in zip(ordered.to_delayed(), ranges, strict=True)))
+    return NumberedEdges(ids, int(in_edges.sum()), zip(ranges, merged, strict=True))
+
+
+def _read(folder: EdgesFolder, device: Device) -> dd.DataFrame:
+    """Return source and target, int64, and weight, float64, if there is one; both directions where they are equal."""
+    columns = ["source", "target", "weight"][: 2 + folder.weighted]
+    read = partial(_read_group, columns=columns, both=not folder.directed, backend=device.frames)
+    edges: dd.DataFrame = dd.from_map(read, folder.row_groups())
+    return edges
+
+
+def _read_group(group: RowGroup, *, columns: list[str], both: bool, backend: str) -> Frame:
+    """Return the edges of a row group. Raises InputError as `edge_blocks` does."""
+    with FORMAT.explained(group.path):
+        check_types(pq.read_schema(group.path), columns)
+        try:
+            edges = read_parquet(group.path, columns, row_groups=[group.number], backend=backend)
+        except RuntimeError as error:  # libcudf has one error for everything
+            raise ValueError(f"row group {group.number}: {error}") from error
+        if edges.isna().any().any():
+            raise ValueError("an edge has a null")
+    if not both:
+        return edges
+    opposite = edges[edges["source"] != edges["target"]].rename(columns={"source": "target", "target": "source"})
+    return library(backend).concat([edges, opposite[columns]], ignore_index=True)
+
+
+def _vertices(edges: dd.DataFrame, known: Ids, workers: Workers) -> tuple[Ids, Array]:
+    """Return the ids of all vertices, int64, ascending, and the edges that lead to each, int64, before merging."""
+    sources, targets = (edges[[end]].rename(columns={end: "id"}) for end in ("source", "target"))
+    ends = dd.concat([sources.assign(in_edges=0), targets.assign(in_edges=1)])
+    [counts] = ends.groupby("id")["in_edges"].sum().to_delayed()
+    [(found, in_edges)] = workers.compute(delayed(_on_host)(counts))
+    ids = np.union1d(found, known)
+    of_all = np.zeros(len(ids), np.int64)
+    of_all[np.searchsorted(ids, found)] = in_edges
+    return ids, of_all
+
+
+def _on_host(counts: Any) -> tuple[Array, Array]:
+    return counts.index.to_numpy(), counts.to_numpy()
+
+
+def _first_vertices(in_edges: Array, rows: int) -> list[int]:
+    """Return where ranges of targets of about ``rows`` edges begin, and where the last one ends."""
+    ends = np.cumsum(in_edges)
+    inner = np.searchsorted(ends, np.arange(rows, ends[-1], rows))
+    return sorted({0, *inner.tolist(), len(in_edges)})
+
+
+def _keys(edges: Frame, ids: Ids, *, device: Device) -> Frame:
+    """Return the keys of edges, and their weights, if there are any."""
+    known = device.to_device(ids)
+    source, target = (device.xp.searchsorted(known, edges[end].values) for end in ("source", "target"))
+    return edges.assign(key=target << VERTEX_BITS | source).drop(columns=["source", "target"])
+
+
+def _merge(edges: Frame, vertices: range, *, rule: Rule, index: str, device: Device) -> MergedEdges:
+    """Make one of the edges with the same key, which is the frame's index; their targets are in ``vertices``."""
+    xp, to_host = device.xp, device.to_host
+    weighted = "weight" in edges.columns
+    edges = edges.reset_index().sort_values(["key", "weight"] if weighted else ["key"])
+    keys = edges["key"].values
+    is_first = xp.ones(len(keys), bool)
+    is_first[1:] = keys[1:] != keys[:-1]
+    starts = xp.flatnonzero(is_first)
+    lengths = xp.diff(starts, append=xp.asarray([len(keys)]))
+    weights = None
+    if weighted:
+        weights = to_host(_weights_of_runs(edges["weight"].values, starts, lengths, rule, xp))
+    elif rule == "sum":
+        weights = to_host(lengths.astype("float64"))
+    several = keys[starts[lengths > 1][:1]].tolist()
+    keys = keys[starts]
+    target, source = keys >> VERTEX_BITS, keys & (MOST_VERTICES - 1)
+    return MergedEdges(
+        to_host(xp.bincount(target - vertices.start, minlength=len(vertices))),
+        to_host(source.astype(index)),
+        weights,
+        int((target == source).sum()),
+        (several[0] & (MOST_VERTICES - 1), several[0] >> VERTEX_BITS) if several else None,
+    )
+
+
+def _weights_of_runs(weights: Array, starts: Array, lengths: Array, rule: Rule, xp: ModuleType) -> Array:
+    """Return the weight of each run of equal keys, whose weights ascend: the sum in this order, or the last one."""
+    if rule != "sum":
+        largest: Array = weights[starts + lengths - 1]
+        return largest
+    sums: Array = weights[starts]
+    longer = xp.flatnonzero(lengths > 1)
+    place = 1
+    while len(longer):
+        sums[longer] += weights[starts[longer] + place]
+        place += 1
+        longer = longer[lengths[longer] > place]
+    return sums
