@@ -18,12 +18,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.graphs import write_edges
 from tests.real_data import needs_real_data, real_data
 from whitewater.engines import Device, resolve
+from whitewater.engines.choose import Engine
 from whitewater.engines.config import Cluster
 from whitewater.errors import ConfigError, InputError, IntegrityError, ResourceError
 from whitewater.graphs.build import plan as edge_plan
@@ -43,10 +44,11 @@ LITTLE_GB = 1e-6
 
 
 def graph_of(edges: Path, name: str = "graph", *, threads: int = 1, cluster: str = "auto", device: Device = CPU,
-             **values: Any) -> GraphFolder:  # fmt: skip
+             engine: Engine = "local", **values: Any) -> GraphFolder:  # fmt: skip
     """Run the step; check what it counts, and that it leaves nothing behind."""
     folder = edges.with_name(name)
-    run = Run("pagerank", "renumber", device, Renumber(**values), threads, Cluster.model_validate({"kind": cluster}))
+    workers = Cluster.model_validate({"kind": cluster})
+    run = Run("pagerank", "renumber", device, Renumber(**values), threads, workers, engine=engine)
     renumber(run, edges=edges, graph=Output(folder), summary=Output(folder.with_suffix(".json")))
     graph, counted = open_graph(folder), read_json(folder.with_suffix(".json"))
     assert counted["rows"] + counted["reversed"] == counted["edges"] + counted["duplicates"]
@@ -111,11 +113,25 @@ def test_the_sums_are_scipys(edges: tuple[Ids, Ids, Weights], memory_gb: float, 
         assert np.allclose(graph.out_weight, expected.sum(axis=0).A1, rtol=1e-14)
 
 
-@settings(max_examples=40, deadline=None)
+@pytest.fixture
+def small_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Partitions of Dask of five edges."""
+    monkeypatch.setattr(Device, "partition_rows", 5)
+
+
+@pytest.mark.usefixtures("small_partitions")
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(edges=edge_lists(), directed=st.booleans(), random=st.randoms(use_true_random=False),
-       memory_gb=st.sampled_from([1.0, LITTLE_GB]), rule=st.sampled_from(["sum", "maximum"]))  # fmt: skip
+       memory_gb=st.sampled_from([1.0, LITTLE_GB]), rule=st.sampled_from(["sum", "maximum"]),
+       engine=st.sampled_from(["local", "dask"]))  # fmt: skip
 def test_every_byte_is_the_same_for_any_order_and_partition(
-    *, edges: tuple[Ids, Ids, Weights], directed: bool, random: Random, memory_gb: float, rule: str
+    *,
+    edges: tuple[Ids, Ids, Weights],
+    directed: bool,
+    random: Random,
+    memory_gb: float,
+    rule: str,
+    engine: Engine,
 ) -> None:
     source, target, weight = edges
     rows, order = random.randint(1, 40), np.array(random.sample(range(len(source)), len(source)))
@@ -127,7 +143,7 @@ def test_every_byte_is_the_same_for_any_order_and_partition(
         counts = {"read": len(source), "edges": len(source)}
         finish_edges(folder / "parts", weighted=True, directed=directed, vertices=None, counts=counts)
         whole = graph_of(folder / "edges", duplicates=rule, memory_gb=1.0)
-        parts = graph_of(folder / "parts", "other", duplicates=rule, memory_gb=memory_gb)
+        parts = graph_of(folder / "parts", "other", duplicates=rule, memory_gb=memory_gb, engine=engine)
         assert files_of(whole) == files_of(parts)
 
 
