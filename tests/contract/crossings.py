@@ -47,7 +47,6 @@ STEPS = {
         "umap": Crossings(),
     },
     "pagerank": {
-        "renumber": Crossings(1.5, 2.39, "18: keys pass through the host between the tasks"),
         "rank networkx": Crossings(1.0, 1.64, "18: two numbers come down in each iteration"),
         "rank of_library": Crossings(1.62, 1.88, "18: edges go up for cuGraph, and again; numbers of each iteration"),
         "communities": Crossings(),

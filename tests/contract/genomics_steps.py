@@ -119,7 +119,7 @@ def small_blocks() -> Iterator[None]:
 def run_steps(site: Site, *, inputs: Inputs, results: Path) -> Path:
     """Run the steps one after the other for both ploidies; return the folder of their outputs."""
 
-    def step(function: Callable[..., None], *, settings: Section, case: str = "", **paths: Path) -> None:
+    def step(function: Callable[..., None], *, settings: Section, case: str = "", **paths: Any) -> None:
         site.run("genomics", function, settings=settings, case=case, **paths)
 
     _run_diploids(step, inputs, results / "diploid")

@@ -12,17 +12,12 @@ import numpy.typing as npt
 from tests.contract.simulated_gpu import write_simulated
 from whitewater.engines import Device
 from whitewater.engines.gpu import GpuDevice
-from whitewater.graphs.build.keys import CodeNumbers, KeyedEdges, Rule
-from whitewater.graphs.build.merge import merge_edges
 from whitewater.graphs.edges import Edges
 from whitewater.graphs.pagerank.in_edges import hold_in_edges
 
 VERTICES = 60
 # More than the edges of two segments, so that a row is put together from three.
 LONG_ROW = 2 * 1024 + 5
-REPEATED = 300
-# Ends of the names of results that are sums along the edges: of the others, every bit is the same on all devices.
-PULLED = ("_all", "_first", "_rest")
 CASES = {"unweighted": False, "weighted": True}
 
 
@@ -52,36 +47,9 @@ def pulled(device: Device, edges: Edges) -> dict[str, npt.NDArray[np.float64]]:
     return found
 
 
-def merged(device: Device, *, weighted: bool, rule: Rule) -> dict[str, npt.NDArray[Any]]:
-    """Return what a device makes of edges with the same ends, which come in two pieces."""
-    random = np.random.default_rng(3)
-    keys = random.integers(0, 9, REPEATED).astype(np.uint64) << np.uint64(32)
-    keys |= random.integers(0, 9, REPEATED).astype(np.uint64)
-    weights = random.choice([0.1, 0.2, 0.7, 1e-12, 1e12], REPEATED) if weighted else None
-    pieces = [
-        KeyedEdges(keys[part], None if weights is None else weights[part])
-        for part in (slice(0, 150), slice(150, REPEATED))
-    ]
-    numbers = CodeNumbers(np.empty(0, np.uint64), np.empty(0, np.uint32))
-    found = merge_edges(
-        [pieces],
-        numbers,
-        range(12),
-        device,
-        rule=rule,
-        index="int32",
-        weighted=weighted or rule == "sum",
-        edges=REPEATED,
-    )
-    return {name: np.array(value) for name, value in vars(found).items() if value is not None}
-
-
 def found(device: Device) -> dict[str, npt.NDArray[Any]]:
     """Return what a device makes of all examples, by the name of the example and of the result."""
     cases = {name: pulled(device, example(weighted=weighted)) for name, weighted in CASES.items()}
-    rules: list[Rule] = ["sum", "maximum"]
-    cases |= {f"{name}_{rule}": merged(device, weighted=weighted, rule=rule)
-              for name, weighted in CASES.items() for rule in rules}  # fmt: skip
     return {f"{name}_{kind}": values for name, case in cases.items() for kind, values in case.items()}
 
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from tests.contract.traffic import Traffic, bytes_of_arrays, counted, flat
 from whitewater.config.base import Section
 from whitewater.engines import Device
+from whitewater.engines.choose import Engine
 from whitewater.engines.config import Cluster
 from whitewater.step import Run
 
@@ -27,11 +28,12 @@ class Site:
     traffic: dict[str, Traffic] = field(default_factory=dict)
 
     def run(
-        self, application: str, function: Callable[..., None], *, settings: Section, case: str = "", **paths: Any
-    ) -> None:
+        self, application: str, function: Callable[..., None], *, settings: Section, case: str = "",
+        engine: Engine = "local", **paths: Any
+    ) -> None:  # fmt: skip
         """Run a step, and count what crosses meanwhile."""
         step = function.__name__
-        run = Run(application, step, self.device, settings, threads=self.threads, cluster_settings=self.cluster)
+        run = Run(application, step, self.device, settings, self.threads, self.cluster, engine=engine)
         inputs, outputs = ([path for path in flat(paths) if path.exists() == old] for old in (True, False))
         traffic = Traffic()
         with counted(traffic):

@@ -32,8 +32,6 @@ from whitewater.genotypes import decode, decode_gpu
 from whitewater.genotypes.linkage import pairs_gpu
 from whitewater.genotypes.linkage.pairs import correlated_variants
 from whitewater.graphs import communities_gpu, library_gpu
-from whitewater.graphs.build import merge_gpu
-from whitewater.graphs.build.edge_blocks import TYPES, edge_blocks
 from whitewater.graphs.communities import find_communities
 from whitewater.graphs.pagerank import in_edges_gpu
 from whitewater.graphs.pagerank.in_edges_cpu import CpuInEdges
@@ -44,7 +42,6 @@ if TYPE_CHECKING:
     from whitewater.engines.config import Cluster
     from whitewater.genotypes.genotypes import Genotypes
     from whitewater.graphs.edges import Edges
-    from whitewater.io.folder import RowGroup
 
 CPU = Device()
 FLOATS = ("float32", "float64")
@@ -134,6 +131,9 @@ class OtherProcesses(Workers):
     def compute(self, *collections: Any) -> tuple[Any, ...]:
         return self.pool.compute(*collections)
 
+    def persist(self, collection: Any) -> Any:
+        return self.pool.persist(collection)
+
     def call_on_each(self, function: Callable[[], Any]) -> list[Any]:
         return [at_worker(function)() for _ in self.threads]
 
@@ -217,15 +217,6 @@ class StrictInEdges:
 
     def pull(self, shares: Array, out: Array) -> None:
         self._on_cpu.pull(on_host(shares, "float64"), on_host(out, "float64"))
-
-
-def strict_edge_columns(group: RowGroup, names: list[str]) -> list[Array]:
-    """Stand for cuDF's way to read edges."""
-    [block] = edge_blocks(group, CPU, weighted=len(names) == len(TYPES), rows=group.rows)
-    columns = [column for column in block if column is not None]
-    for name, column in zip(names, columns, strict=True):
-        read((group.path, group.number, name), column.nbytes)
-    return [upload(column) for column in columns]
 
 
 def strict_read_columns(
@@ -344,7 +335,6 @@ def stand_ins_for_libraries() -> dict[str, ModuleType]:
 def stand_ins_for_gpu_modules() -> dict[str, ModuleType]:
     """Return modules in the place of those that compute with cuDF and kernels; theirs compute on the CPU."""
     members: dict[str, dict[str, Any]] = {
-        "whitewater.graphs.build.edge_blocks_gpu": {"gpu_edge_columns": strict_edge_columns},
         "whitewater.features.columns.parquet_gpu": {"read_columns": strict_read_columns},
     }
     modules = {name: ModuleType(name) for name in members}
@@ -373,19 +363,6 @@ def predict_by_trees(self: Any, X: Array) -> Array:
     return on_device(PREDICT(self, on_host(X, "float32")))
 
 
-class SumOfRuns:
-    """Stands for the kernel `gpu_sum_runs`, which Numba's simulator runs (`test_graph_kernels`)."""
-
-    def __getitem__(self, launch: tuple[int, int]) -> Callable[[Array, Array, Array, Array], None]:
-        return self._add_up
-
-    def _add_up(self, values: Array, starts: Array, lengths: Array, sums: Array) -> None:
-        found = on_host(sums, "float64")
-        runs = zip(on_host(starts, "int64").tolist(), on_host(lengths, "int64").tolist(), strict=True)
-        for run, (start, length) in enumerate(runs):
-            found[run] = on_host(values, "float64")[start : start + length].cumsum()[-1]
-
-
 @contextmanager
 def stand_in_for_cupy() -> Iterator[None]:
     """Let ``import cupy`` give a namespace that takes and returns arrays of the strict device.
@@ -398,7 +375,6 @@ def stand_in_for_cupy() -> Iterator[None]:
         patch.setitem(sys.modules, "cupy", cupy)
         # Where workers look for classes that are sent to them.
         patch.setitem(sys.modules, "cupy.random", cupy.random)
-        patch.setattr(merge_gpu, "gpu_sum_runs", SumOfRuns())
         patch.setattr(decode_gpu, "gpu_expand_genotypes", expand_genotypes)
         patch.setattr(decode_gpu, "gpu_count_genotypes", count_genotypes)
         patch.setattr(pairs_gpu, "gpu_mark_correlated", mark_correlated)

@@ -48,12 +48,11 @@ def signatures() -> dict[Any, list[Any]]:
 
     from whitewater.genotypes import decode_gpu
     from whitewater.genotypes.linkage import pairs_gpu
-    from whitewater.graphs.build import merge_gpu
 
     def array(dtype: Any, dimensions: int) -> Any:
         return types.Array(dtype, dimensions, "C")
 
-    value, wide, count = array(types.float64, 1), array(types.int64, 2), array(types.int64, 1)
+    wide = array(types.int64, 2)
     codes, dosages, table = array(types.uint8, 2), array(types.int8, 2), array(types.float32, 2)
     planes, stops, band = array(types.uint64, 3), array(types.int32, 1), array(types.boolean, 2)
     return {
@@ -62,7 +61,6 @@ def signatures() -> dict[Any, list[Any]]:
         decode_gpu.gpu_count_packed: [codes, array(types.uint8, 1), array(types.int32, 2)],
         pairs_gpu.gpu_fill_planes: [array(types.uint64, 2), planes, wide],
         pairs_gpu.gpu_mark_packed: [planes, wide, stops, types.float64, band],
-        merge_gpu.gpu_sum_runs: [value, count, count, value],
         pairs_gpu.gpu_mark_dosages: [dosages, stops, types.float64, band],
     }  # fmt: skip
 

@@ -10,17 +10,14 @@ from types import ModuleType
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from tests.contract.strict_device import cupy_of_devices, on_device, on_host
 from whitewater.engines import Array
 from whitewater.features.columns.column import Numbers
-from whitewater.graphs.build.edge_blocks import TYPES
-from whitewater.io.folder import RowGroup
 
-GPU_MODULES = ["whitewater.graphs.build.edge_blocks_gpu", "whitewater.features.columns.parquet_gpu"]
+GPU_MODULES = ["whitewater.features.columns.parquet_gpu"]
 
 
 class Series:
@@ -97,15 +94,3 @@ def test_an_index_of_pandas_is_a_column_like_any_other(modules: dict[str, Any], 
         "fare": [2.5, 3.5, 4.5],
     }
     assert all(isinstance(column, Numbers) for column in columns.values())
-
-
-def test_edges_are_arrays_of_the_device(modules: dict[str, Any], tmp_path: Path) -> None:
-    pq.write_table(pa.table({"source": [1, 2], "target": [3, -4], "weight": [0.5, 2.0]}), tmp_path / "edges.parquet")
-    block = modules["edge_blocks_gpu"].gpu_edge_columns(RowGroup(tmp_path / "edges.parquet", 0, 2), list(TYPES))
-    assert [on_host(each, "int64", "float64").tolist() for each in block] == [[1, 2], [3, -4], [0.5, 2.0]]
-
-
-def test_a_null_among_edges_is_named(modules: dict[str, Any], tmp_path: Path) -> None:
-    pq.write_table(pa.table({"source": [1, 2], "target": [3, None]}), tmp_path / "edges.parquet")
-    with pytest.raises(ValueError, match="column 'target' has a null"):
-        modules["edge_blocks_gpu"].gpu_edge_columns(RowGroup(tmp_path / "edges.parquet", 0, 2), ["source", "target"])

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from tests.contract.conftest import NOT_INSTALLED, Simulated, simulated_by
 from tests.contract.signatures import Describe, problems
-from tests.contract.simulated_graph import CASES, PULLED, VERTICES, example, found
+from tests.contract.simulated_graph import CASES, VERTICES, example, found
 from whitewater.engines import Device
 
 H200 = (9, 0)
@@ -28,8 +28,7 @@ def test_the_simulated_gpu_does_with_edges_what_the_cpu_does(simulated: Simulate
     assert simulated.found.keys() == on_cpu.keys()
     for name, values in on_cpu.items():
         assert simulated.found[name].dtype == values.dtype
-        rtol = 1e-13 if name.endswith(PULLED) else 0
-        np.testing.assert_allclose(simulated.found[name], values, rtol=rtol, atol=0, err_msg=name)
+        np.testing.assert_allclose(simulated.found[name], values, rtol=1e-13, atol=0, err_msg=name)
 
 
 def test_every_call_around_the_kernels_is_one_that_rapids_accepts(simulated: Simulated, rapids: Describe) -> None:

@@ -29,8 +29,8 @@ from tests.gpu.conftest import Both, on_both
 from tests.graphs import Graph
 from whitewater.engines import Device, resolve
 from whitewater.engines.gpu_memory import peak_memory, prepare_memory
-from whitewater.graphs.build.keys import CodeNumbers, KeyedEdges, Rule
-from whitewater.graphs.build.merge import merge_edges
+from whitewater.graphs.build.keys import Rule
+from whitewater.graphs.build.with_dask import VERTEX_BITS, merge_sorted
 from whitewater.graphs.communities import Method, find_communities
 from whitewater.graphs.config import Pagerank
 from whitewater.graphs.edges import Edges
@@ -119,12 +119,18 @@ def test_sums_agree_where_there_are_many_blocks_of_threads(gpu: Device, larger: 
 @pytest.mark.parametrize("rule", ["sum", "maximum"])
 def test_many_edges_with_the_same_ends_are_merged_to_the_same_bits(gpu: Device, rule: Rule) -> None:
     random = np.random.default_rng(2)
-    keys = random.integers(0, 2_000, EDGES).astype(np.uint64) << np.uint64(32)
-    keys |= random.integers(0, 50, EDGES).astype(np.uint64)
-    numbers = CodeNumbers(np.empty(0, np.uint64), np.empty(0, np.uint32))
-    pieces = [[KeyedEdges(keys, random.random(EDGES))]]
+    keys = random.integers(0, 2_000, EDGES) << VERTEX_BITS | random.integers(0, 50, EDGES)
+    weights = random.random(EDGES)
+    order = np.lexsort([weights, keys])
     cpu, found = (
-        merge_edges(pieces, numbers, range(2_000), device, rule=rule, index="int32", weighted=True, edges=EDGES)
+        merge_sorted(
+            device.to_device(keys[order]),
+            device.to_device(weights[order]),
+            vertices=range(2_000),
+            rule=rule,
+            index="int32",
+            device=device,
+        )
         for device in (resolve("cpu"), gpu)
     )
     for name, expected in vars(cpu).items():

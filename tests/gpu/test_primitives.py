@@ -13,10 +13,10 @@ from sklearn.manifold import trustworthiness
 from sklearn.metrics import r2_score
 
 from tests.contract.simulated_gpu import genotypes, looked_up_counted_and_compared
-from tests.contract.simulated_graph import PULLED, found
+from tests.contract.simulated_graph import found
 from whitewater.engines import Device
 from whitewater.errors import InputError
-from whitewater.graphs.build.edge_blocks import edge_blocks
+from whitewater.graphs.build.with_dask import read_group
 from whitewater.io.folder import RowGroup
 from whitewater.learn.estimators import forest_as_treelite, forest_from_treelite, random_forest, ridge, umap
 from whitewater.tables.hashing import hash_int64
@@ -33,20 +33,19 @@ def edges(tmp_path: Path) -> RowGroup:
 
 
 def test_edges_keep_the_whole_range_of_ids(device: Device, edges: RowGroup) -> None:
-    [(source, target, weight)] = edge_blocks(edges, device, weighted=True, rows=10)
-    assert weight is not None
-    assert device.to_host(source).tolist() == device.to_host(target).tolist() == [-(2**63), -1, 2**63 - 1]
-    assert device.to_host(weight).tolist() == [0.5, 1.0, 2.0]
+    frame = read_group(edges, columns=["source", "target", "weight"], both=False, backend=device.frames)
+    assert frame["source"].to_numpy().tolist() == frame["target"].to_numpy().tolist() == [-(2**63), -1, 2**63 - 1]
+    assert frame["weight"].to_numpy().tolist() == [0.5, 1.0, 2.0]
 
 
 def test_edges_that_are_cut_off_or_have_a_null_are_named(device: Device, edges: RowGroup) -> None:
     whole = edges.path.read_bytes()
     edges.path.write_bytes(whole[:-20])
     with pytest.raises(InputError, match=r"edges\.parquet"):
-        list(edge_blocks(edges, device, weighted=True, rows=10))
+        read_group(edges, columns=["source", "target"], both=False, backend=device.frames)
     pq.write_table(pa.table({"source": [1, 2], "target": [1, None]}), edges.path)
-    with pytest.raises(InputError, match=r"edges\.parquet .*'target' has a null"):
-        list(edge_blocks(edges, device, weighted=False, rows=10))
+    with pytest.raises(InputError, match=r"edges\.parquet .* null"):
+        read_group(edges, columns=["source", "target"], both=False, backend=device.frames)
 
 
 def test_hashes_are_those_of_the_reference(device: Device) -> None:
@@ -90,11 +89,10 @@ def test_genotypes_are_looked_up_counted_and_compared_as_on_the_cpu(device: Devi
         np.testing.assert_array_equal(found[what], expected)
 
 
-def test_edges_are_pulled_along_joined_and_merged_as_on_the_cpu(device: Device) -> None:
+def test_edges_are_pulled_along_as_on_the_cpu(device: Device) -> None:
     here = found(device)
     for name, expected in found(Device()).items():
-        rtol = 1e-13 if name.endswith(PULLED) else 0
-        np.testing.assert_allclose(here[name], expected, rtol=rtol, atol=0, err_msg=name)
+        np.testing.assert_allclose(here[name], expected, rtol=1e-13, atol=0, err_msg=name)
 
 
 @pytest.mark.slow

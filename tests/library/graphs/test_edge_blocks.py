@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from whitewater.engines import Device
 from whitewater.errors import InputError
 from whitewater.graphs.build.edge_blocks import edge_blocks
 from whitewater.io.folder import RowGroup
@@ -20,7 +19,7 @@ IDS = np.array([-(2**63), -2, -1, 0, 2**63 - 1])
 def read(table: pa.Table, path: Path, *, rows: int = 10, weighted: bool = False) -> list[list[list[float] | None]]:
     pq.write_table(table, path / "edges.parquet", row_group_size=5, compression="snappy", use_dictionary=False)
     group = RowGroup(path / "edges.parquet", table.num_rows // 5 - 1, 5)
-    blocks = edge_blocks(group, Device(), weighted=weighted, rows=rows)
+    blocks = edge_blocks(group, weighted=weighted, rows=rows)
     return [[None if each is None else each.tolist() for each in block] for block in blocks]
 
 
@@ -56,4 +55,4 @@ def test_a_missing_column_and_a_cut_off_file_are_named(tmp_path: Path) -> None:
     whole = (tmp_path / "edges.parquet").read_bytes()
     (tmp_path / "edges.parquet").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(InputError, match=r"edges\.parquet cannot be read"):
-        list(edge_blocks(RowGroup(tmp_path / "edges.parquet", 0, 5), Device(), weighted=False, rows=10))
+        list(edge_blocks(RowGroup(tmp_path / "edges.parquet", 0, 5), weighted=False, rows=10))

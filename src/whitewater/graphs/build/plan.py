@@ -43,7 +43,6 @@ class EdgePlan:
     budget: int  # bytes for edges under way
     threads: int  # tasks that run at once
     most: int  # edges that a task works on at once
-    slice_rows: int  # rows that are read at once
 
     @property
     def entries(self) -> int:
@@ -130,7 +129,6 @@ def plan_edges(
         budget=budget,
         threads=threads,
         most=max(SMALLEST_PIECE, min(PIECE_SLICES * slice_rows, task_bytes // WORK_BYTES)),
-        slice_rows=slice_rows,
     )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from whitewater.engines import Device
 from whitewater.errors import IntegrityError
 from whitewater.graphs.build.edge_blocks import edge_blocks
 from whitewater.graphs.build.keys import CodeNumbers, EncodedEdges, KeyedEdges, MergedEdges, Rule
@@ -105,7 +106,7 @@ def _encoded(groups: Sequence[RowGroup], plan: EdgePlan) -> Iterator[EncodedEdge
     left = sum(group.rows for group in groups)
     room = 0
     encoder = None
-    most = min(plan.slice_rows, plan.piece_rows)
+    most = min(Device().slice_rows, plan.piece_rows)
     blocks = (edge_blocks(group, weighted=plan.weighted, rows=most) for group in groups)
     for source, target, weight in chain.from_iterable(blocks):
         rows = len(source)

@@ -72,12 +72,12 @@ def number_edges(
 def _read(folder: EdgesFolder, device: Device) -> dd.DataFrame:
     """Return source and target, int64, and weight, float64, if there is one; both directions where they are equal."""
     columns = ["source", "target", "weight"][: 2 + folder.weighted]
-    read = partial(_read_group, columns=columns, both=not folder.directed, backend=device.frames)
+    read = partial(read_group, columns=columns, both=not folder.directed, backend=device.frames)
     edges: dd.DataFrame = dd.from_map(read, folder.row_groups())
     return edges
 
 
-def _read_group(group: RowGroup, *, columns: list[str], both: bool, backend: str) -> Frame:
+def read_group(group: RowGroup, *, columns: list[str], both: bool, backend: str) -> Frame:
     """Return the edges of a row group. Raises InputError as `edge_blocks` does."""
     with FORMAT.explained(group.path):
         check_types(pq.read_schema(group.path), columns)
@@ -97,7 +97,7 @@ def _vertices(edges: dd.DataFrame, known: Ids, workers: Workers) -> tuple[Ids, A
     """Return the ids of all vertices, int64, ascending, and the edges that lead to each, int64, before merging."""
     sources, targets = (edges[[end]].rename(columns={end: "id"}) for end in ("source", "target"))
     ends = dd.concat([sources.assign(in_edges=0), targets.assign(in_edges=1)])
-    [counts] = ends.groupby("id")["in_edges"].sum().to_delayed()
+    [counts] = ends.groupby("id")["in_edges"].sum(split_out=1).to_delayed()
     [(found, in_edges)] = workers.compute(delayed(_on_host)(counts))
     ids = np.union1d(found, known)
     of_all = np.zeros(len(ids), np.int64)
@@ -125,22 +125,28 @@ def _keys(edges: Frame, ids: Ids, *, device: Device) -> Frame:
 
 def _merge(edges: Frame, vertices: range, *, rule: Rule, index: str, device: Device) -> MergedEdges:
     """Make one of the edges with the same key, which is the frame's index; their targets are in ``vertices``."""
+    columns = ["key", *edges.columns]
+    edges = edges.reset_index().sort_values(columns)
+    return merge_sorted(
+        *(edges[name].values for name in columns), vertices=vertices, rule=rule, index=index, device=device
+    )
+
+
+def merge_sorted(
+    keys: Array, weights: Array | None = None, *, vertices: range, rule: Rule, index: str, device: Device
+) -> MergedEdges:
+    """Make one of the edges with the same key, int64 (edges,), which ascend, as do the weights, float64, of each."""
     xp, to_host = device.xp, device.to_host
-    weighted = "weight" in edges.columns
-    edges = edges.reset_index().sort_values(["key", "weight"] if weighted else ["key"])
-    keys = edges["key"].values
     is_first = xp.ones(len(keys), bool)
     is_first[1:] = keys[1:] != keys[:-1]
     starts = xp.flatnonzero(is_first)
     lengths = xp.diff(starts, append=xp.asarray([len(keys)]))
-    weights = None
-    if weighted:
-        weights = to_host(_weights_of_runs(edges["weight"].values, starts, lengths, rule, xp))
+    several = to_host(keys[starts[lengths > 1][:1]]).tolist()
+    if weights is not None:
+        weights = to_host(_weights_of_runs(weights, starts, lengths, rule, xp))
     elif rule == "sum":
         weights = to_host(lengths.astype("float64"))
-    several = keys[starts[lengths > 1][:1]].tolist()
-    keys = keys[starts]
-    target, source = keys >> VERTEX_BITS, keys & (MOST_VERTICES - 1)
+    target, source = keys[starts] >> VERTEX_BITS, keys[starts] & (MOST_VERTICES - 1)
     return MergedEdges(
         to_host(xp.bincount(target - vertices.start, minlength=len(vertices))),
         to_host(source.astype(index)),
