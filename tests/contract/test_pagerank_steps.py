@@ -49,7 +49,9 @@ ON_HOST = {
 }
 # Steps that ask for a GPU for the frames that Dask has there.
 OF_FRAMES = {"renumber"}
-DEVICE_CODE, HOST_CODE = split_by_place(sources_of("graphs", "pagerank"), host=HOST)
+DEVICE_CODE, HOST_CODE = split_by_place(
+    (path for path in sources_of("graphs", "pagerank") if path.stem != "with_dask"), host=HOST
+)
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +80,7 @@ def test_where_workers_have_gpus_steps_use_none_of_their_own(scenario: Scenario[
 
 def test_the_steps_call_into_the_array_library_and_are_seen_to(scenario: Scenario[Path]) -> None:
     called = {call.name for call in scenario.calls}
-    assert {"cupy.unique", "cupy.divide"} <= called
+    assert {"cupy.abs", "cupy.divide"} <= called
 
 
 @pytest.mark.parametrize("path", DEVICE_CODE, ids=lambda path: path.name)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from whitewater.engines import Device
 from whitewater.errors import ResourceError
 from whitewater.graphs.build.keys import (
     CODES,
@@ -79,8 +80,8 @@ def number_edges(
         known,
         memory_gb=memory_gb,
         threads=threads,
-        task_bytes=workers.room_for_a_task(run.device, tasks=threads),
-        slice_rows=run.device.slice_rows,
+        task_bytes=workers.room_for_a_task(Device(), tasks=threads),
+        slice_rows=Device().slice_rows,
     )
     run.note(edges_on_disk=plan.spills)
     work = Work(run, plan, workers, spool if plan.spills else None)
