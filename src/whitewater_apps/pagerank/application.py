@@ -21,7 +21,7 @@ PAGERANK = Application(
         "manifest",
     ),
     operations={
-        "renumber": Operation(cpu="NumPy, Numba", gpu="CuPy, cuDF, CUDA by Numba"),
+        "renumber": Operation(cpu="NumPy, Numba", dask="pandas, NumPy", gpu="cuDF, CuPy"),
         "rank": Operation(cpu="NumPy, Numba", gpu="CuPy, CUDA by Numba; cuGraph finds where to start"),
         "communities": Operation(cpu="SciPy, Numba", gpu="CuPy, cuGraph, on one GPU"),
     },

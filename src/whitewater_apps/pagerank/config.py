@@ -79,7 +79,10 @@ class Renumber(Section):
         "where there are none, are added; maximum: the largest weight counts.",
     )
     memory_gb: float = Field(
-        0.0, ge=0, description="Memory for edges under way; what exceeds it goes to disk. 0: half of what is available."
+        0.0,
+        ge=0,
+        description="Memory for edges under way with engine local; what exceeds it goes to disk. 0: half of what is "
+        "available.",
     )
 
 
