@@ -118,13 +118,17 @@ $(if $(LIBRARY),@$*/bin/uv pip install --quiet --compile-bytecode --python $*/bi
 @touch $@
 endef
 
+# XGBoost without a GPU, of the locks for development and documents, has the same files as that with one.
+define put_back
+@[ ! -e $*/.gpu ] || $*/bin/uv pip install --quiet --python $*/bin/python --require-hashes \
+	--reinstall-package xgboost --requirement envs/gpu.lock
+endef
+
 %/.cpu: envs/cpu.lock pyproject.toml $(LIBRARY) %/.uv
 	$(install)
 %/.dev: envs/dev.lock pyproject.toml $(LIBRARY) %/.uv
 	$(install)
-	@# XGBoost without a GPU, of the lock for development, has the same files as that with one: they are put back.
-	@[ ! -e $*/.gpu ] || $*/bin/uv pip install --quiet --python $*/bin/python --require-hashes \
-		--reinstall-package xgboost --requirement envs/gpu.lock
+	$(put_back)
 # Apart from the others, because Snakemake imports each plugin whenever it starts, and this one imports pandas.
 %/.slurm: envs/slurm.lock %/.uv
 	@$*/bin/uv pip install --quiet --python $*/bin/python --require-hashes --no-deps --target $*/slurm --requirement $<

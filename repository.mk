@@ -11,10 +11,10 @@ PIECE ?=
 docs: .venv/.dev .venv/.docs ## Build the documentation site into site/, and check what documents name: links, commands, settings
 	$(DEV) python -m pytest tests/workflows/test_documents.py
 	@$(DEV) NO_MKDOCS_2_WARNING=1 mkdocs build --site-dir "$(SITE)"
-	@echo "The site: $(SITE)/index.html"
+	@echo "The site: $(SITE)/index.html; with its search: python -m http.server --bind 127.0.0.1 --directory $(SITE)"
 
-notebooks: .venv/.docs ## Open the tutorials in JupyterLab
-	$(DEV) jupyter lab notebooks
+notebooks: $(ENVIRONMENT) $(dir $(ENVIRONMENT)).docs ## Open the tutorials in JupyterLab: make notebooks [DEVICE=gpu]
+	$(HERE) jupyter lab notebooks
 
 bench: $(ENVIRONMENT) $(if $(HAS_GPU),,.venv/.bench) ## Run the published tables again, beside their peers, about 8 minutes: make bench [DEVICE=gpu]
 	@$(SNAKEMAKE) --forceall benchmarks
@@ -34,5 +34,6 @@ test-contract-rapids: .venv-rapids/.gpu .venv-rapids/.dev ## Check the GPU code 
 
 %/.docs: envs/docs.lock pyproject.toml %/.uv
 	$(install)
+	$(put_back)
 %/.bench: envs/bench.lock pyproject.toml %/.uv
 	$(install)

@@ -51,6 +51,7 @@ class Gpu(StrictDevice):
 """
 # Where frames are the GPU's, not arrays, there is no such stand-in: why that is right all the same.
 ON_FRAMES = {"taxi": "tests/contract/test_tutorial.py binds what its function asks of frames in cuDF"}
+OURS = re.compile(r"^(?:from|import) whitewater", re.MULTILINE)
 MOST_BYTES = 500_000
 # Cells of this name say on a machine without a GPU that they did not run.
 FOR_GPU = "gpu-"
@@ -159,6 +160,12 @@ def test_it_runs_from_its_own_folder_of_a_clone(tutorial: Tutorial) -> None:
 
 def test_it_imports_whitewater_as_installed(tutorial: Tutorial) -> None:
     assert not [cell.id for cell in code_cells(tutorial.committed) if "sys.path" in cell.source]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_cell_has_one_import_of_ours_at_most(path: Path) -> None:
+    cells = {cell.id: len(OURS.findall(cell.source)) for cell in code_cells(NOTEBOOK.read(path, as_version=4))}
+    assert [name for name, imports in cells.items() if imports > 1] == []
 
 
 def test_it_leaves_nothing_behind_in_the_repository(tutorial: Tutorial) -> None:

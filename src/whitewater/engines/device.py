@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from whitewater.engines.config import Cluster
     from whitewater.engines.workers import Workers
 
-# An array of a device: NumPy's on the CPU and CuPy's on a GPU; static types are NumPy's.
 Array = npt.NDArray[Any]
+"""An array of a device: NumPy's on the CPU and CuPy's on a GPU; static types are NumPy's."""
 
 
 @dataclass(frozen=True)
