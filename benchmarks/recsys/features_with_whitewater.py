@@ -11,9 +11,9 @@ from tempfile import TemporaryDirectory
 from benchmarks.recsys.features_variant import CATEGORICAL, CONTINUOUS, KEY, THRESHOLD, Work, main
 from whitewater.features.config import Fit
 from whitewater.features.dataset import Dataset
+from whitewater.features.fit import fit_workflow
 from whitewater.features.operators import Categorify, Clip, FillMissing, LogOp, Normalize
 from whitewater.features.transform import write_in_order
-from whitewater.features.workflow import Workflow
 from whitewater.process import leave
 
 ROW_GROUP_ROWS = 131_072
@@ -22,12 +22,12 @@ ROW_GROUP_ROWS = 131_072
 def make(work: Work) -> None:
     """Make the features."""
     numbers = CONTINUOUS >> FillMissing(fill_val=0) >> Clip(min_value=0) >> LogOp() >> Normalize()
-    workflow = Workflow(numbers + (CATEGORICAL >> Categorify(freq_threshold=THRESHOLD)), carry=[KEY])
+    features = numbers + (CATEGORICAL >> Categorify(freq_threshold=THRESHOLD))
     run, dataset = work.placement.run("recsys", "fit", Fit(), threads=work.threads), Dataset(work.files)
     work.folder.rmdir()
     with run.workers() as workers, TemporaryDirectory(dir=work.folder.parent) as scratch:
-        workflow.fit_on(dataset, run=run, workers=workers, scratch=Path(scratch))
-        write_in_order(workflow.fitted, dataset, work.folder, run=run, workers=workers, row_group_rows=ROW_GROUP_ROWS)
+        fitted = fit_workflow(features, dataset, carry=[KEY], run=run, workers=workers, scratch=Path(scratch))
+        write_in_order(fitted, dataset, work.folder, run=run, workers=workers, row_group_rows=ROW_GROUP_ROWS)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from pandas.core.groupby import DataFrameGroupBy, GroupBy, SeriesGroupBy
 from pandas.core.indexes.accessors import DatetimeProperties, TimedeltaProperties
 from pandas.core.strings.accessor import StringMethods
 
-from tests.contract.device_array import record, recording
+from tests.contract.device_array import DeviceArray, record, recording, unwrap, wrap
 from tests.contract.record import COMPARISONS, OPERATORS
 from tests.contract.signatures import Call
 
@@ -49,6 +49,18 @@ CLASSES: dict[type, str] = {
 GROUPED = frozenset({"cudf.DataFrame.groupby", "cudf.Series.groupby"})
 # Of these, cuDF gives null where an operand is; pandas gives False, and combines nulls by the logic of three values.
 NULL_OF_NULL = frozenset({*COMPARISONS, "__and__", "__or__", "__xor__"})
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+def _plain(value: Any) -> Any:
+    return unwrap(value) if isinstance(value, DeviceArray) else value
+
+
+# What makes arrays of what a property of a column gives.
+AS_ARRAYS: dict[str, Callable[[Any], Any]] = {}
 
 
 class HostFrame(pd.DataFrame):
@@ -76,8 +88,11 @@ class HostSeries(pd.Series):
 
 
 @contextmanager
-def frames_as_cudf() -> Iterator[dict[Call, list[str]]]:
-    """Yield a mapping that fills with the calls that our source makes of frames meanwhile, and the lines that do."""
+def frames_as_cudf(*, arrays: bool = False) -> Iterator[dict[Call, list[str]]]:
+    """Yield a mapping that fills with the calls that our source makes of frames meanwhile, and the lines that do.
+
+    With ``arrays`` those of columns are `DeviceArray`, which frames take, too; the device is to be `StrictDevice`.
+    """
     with pytest.MonkeyPatch.context() as patch, recording() as calls:
         for watched, namespace in CLASSES.items():
             plain: Any = watched.__getattribute__
@@ -89,6 +104,8 @@ def frames_as_cudf() -> Iterator[dict[Call, list[str]]]:
         patch.setitem(sys.modules, "pandas", Backend("pandas"))
         for collection in (dd.DataFrame, dd.Series):
             patch.setattr(collection, "to_backend", _to_backend, raising=False)
+        if arrays:
+            patch.setitem(AS_ARRAYS, "cudf.Series.values", lambda values: wrap(np.asarray(values)))
         yield calls
 
 
@@ -127,13 +144,14 @@ def _asked(name: str, value: Any, owner: Any) -> Any:
     """Record an attribute, or return what calls it and records the call."""
     if not isroutine(value):
         record(name, used=True)
-        return value
+        return AS_ARRAYS.get(name, _itself)(value)
 
     def called(*arguments: Any, **keywords: Any) -> Any:
         record(name, len(arguments), tuple(keywords))
         if name in GROUPED:
             keywords.setdefault("sort", False)
-        return as_cudf(name, value(*arguments, **keywords), (owner, *arguments))
+        given = {key: _plain(each) for key, each in keywords.items()}
+        return as_cudf(name, value(*map(_plain, arguments), **given), (owner, *arguments))
 
     return called
 
@@ -142,6 +160,11 @@ def _operator(plain: Callable[..., Any], name: str) -> Callable[..., Any]:
     """Return what does an operator of an object, and records it where our source has it."""
 
     def operate(self: Any, *arguments: Any, **keywords: Any) -> Any:
+        if arguments and isinstance(arguments[0], dict):
+            columns = {
+                key: unwrap(each) if isinstance(each, DeviceArray) else each for key, each in arguments[0].items()
+            }
+            arguments = (columns, *arguments[1:])
         found = plain(self, *arguments, **keywords)
         if not is_ours(sys._getframe(1).f_code.co_filename) or is_on_host(self):
             return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,14 +18,18 @@ from tests.contract.executed import Line, executed_lines, never_run
 from tests.contract.frame_calls import frames_as_cudf
 from tests.contract.gaps import DIFFERS, known_gaps
 from tests.contract.signatures import Call, Describe, problems
-from tests.library.features.test_with_dask import CLOSE, EXACT, assert_equal, cut, files, fitted
+from tests.contract.strict_device import StrictDevice, stand_in_for_cupy
+from tests.library.features.test_with_dask import CARRIED, CLOSE, EXACT, assert_equal, cut, files, fitted
 from tests.recsys_logs import clicks, write_log
+from whitewater.features.operator import Node
 from whitewater.features.operators import JoinExternal
+from whitewater.features.workflow import Workflow
 
+DEVICE = StrictDevice()
 FEATURES = Path(__file__).parents[2] / "src" / "whitewater" / "features"
 # Functions of frames: in these files all, in others those that name a frame.
 OF_FRAMES = ("frames.py", "with_dask.py", "categories/groups.py", *(f"operators/{name}.py" for name in (
-    "by_category", "by_column", "categorify", "join", "tags")))  # fmt: skip
+    "by_category", "by_column", "categorify", "hashed", "join", "learn_vocabulary", "tags")))  # fmt: skip
 WORDS = frozenset({"Frame", "Series", "frame", "series"})
 # What only cuDF has, or the host's side of it.
 OF_CUDF = frozenset({"_read_files", "hashes", "table_of", "frame_of"})
@@ -42,6 +47,11 @@ class Watched:
     different: list[str]
 
 
+def on_frames(graph: Node, rows: Any) -> Workflow:
+    """Return a workflow fitted on frames whose arrays are those of a strict device."""
+    return Workflow(graph, carry=CARRIED).fit(rows, threads=2, device=DEVICE, engine="dask")
+
+
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory: pytest.TempPathFactory) -> Watched:
     folder = tmp_path_factory.mktemp("features")
@@ -53,17 +63,16 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Watched:
     expected = {name: each.transform(rows, training=True) for name, each in local.items()}
     with pytest.MonkeyPatch.context() as patch:
         shuffled = cut(rows, 3, 0, patch)
-        with frames_as_cudf() as calls, executed_lines() as lines:
+        with stand_in_for_cupy(), frames_as_cudf(arrays=True) as calls, executed_lines() as lines:
             for name, graph in graphs.items():
-                by_frames = fitted(graph, shuffled, "dask")
-                made = by_frames.transform(rows, training=True, engine="dask")
+                by_frames = on_frames(graph, shuffled)
+                made = by_frames.transform(rows, training=True, device=DEVICE, engine="dask")
                 assert_equal(made, expected[name], tolerance=0.0 if name in EXACT else 1e-6)
                 if name in EXACT and files(by_frames, folder / name) != files(local[name], folder / f"{name} local"):
                     different.append(name)
             log = write_log(rows, folder / "log")
-            assert_equal(
-                fitted(EXACT["past"], log, "dask").transform(log, engine="dask"), local["past"].transform(rows)
-            )
+            made = on_frames(EXACT["past"], log).transform(log, device=DEVICE, engine="dask")
+            assert_equal(made, local["past"].transform(rows))
     return Watched(calls, lines, different)
 
 
@@ -81,6 +90,7 @@ def test_joins_and_groups_were_watched(watched: Watched) -> None:
     called = {call.name for call in watched.calls}
     assert {"cudf.DataFrame.merge", "cudf.DataFrame.groupby", "cudf.DataFrame.sort_values"} <= called
     assert called & set(DIFFERS)
+    assert {"cudf.Series.values", "cupy.ldexp", "cupy.isnan", "cupy.take"} <= called
 
 
 @pytest.mark.parametrize("name", OF_FRAMES)

@@ -47,7 +47,7 @@ ELSEWHERE = {
     'kind = column.values.dtype.name if isinstance(column, Numbers) else "lists or text"': "what an error says",
     **dict.fromkeys(
         (
-            "of_rows = column.hashes(seed, int(null))",
+            "of_rows = column.hashes(seed, int(null), device)",
             "return lambda start, stop: of_rows[start:stop]",
             "self._by_frames(dataset, applying)  # which refuses operators without bodies",
             "return self._by_frames(dataset, applying).of_part(part, dataset)",

@@ -1,4 +1,4 @@
-"""What the operators of a plan learn from a dataset.
+"""What the operators of a graph learn from a dataset.
 
 Operators that need no other learner's results learn together, in a *phase*; each statistic of a phase is observed in
 *spans* of the data and combined in their order. Spans depend on the data only, so neither threads nor their speed
@@ -8,25 +8,27 @@ change a result.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whitewater.engines import Device
-from whitewater.errors import InputError
+from whitewater.errors import ConfigError, InputError
 from whitewater.features.dataset import Dataset, Span, spans
 from whitewater.features.lessons import Lesson, Material
-from whitewater.features.operator import Fitted, Fitting, Statistic
-from whitewater.features.plan import Plan
+from whitewater.features.operator import Fitted, Fitting, Node, Statistic
+from whitewater.features.plan import Plan, bind, evaluate
+from whitewater.features.transform import Transformation
 
 if TYPE_CHECKING:
     from whitewater.engines.choose import Engine
     from whitewater.engines.workers import Workers
+    from whitewater.features.columns.column import Block
+    from whitewater.features.config import Fit
     from whitewater.step import Run
 
-Results = Callable[["Sequence[Lesson]", "Material", "Workers"], "Iterable[tuple[Lesson, Fitted | Statistic]]"]
 logger = logging.getLogger(__name__)
 # Rows of a span: enough for a statistic to be worth its combination with the next one's.
 SPAN_ROWS = 1 << 22
@@ -34,51 +36,56 @@ SPAN_ROWS = 1 << 22
 ROW_BYTES = 24
 
 
-def learn(
-    plan: Plan,
+Learn = Callable[["Sequence[Lesson]", Material, "Workers"], "Iterable[tuple[Lesson, Fitted | Statistic]]"]
+
+
+def fit_workflow(
+    features: Node,
     dataset: Dataset,
     *,
-    run: Run[Any],
+    carry: Sequence[str] = (),
+    run: Run[Fit],
     workers: Workers,
     scratch: Path,
-    memory_share: float,
-) -> tuple[Plan, tuple[Mapping[str, Fitted], ...]]:
-    """Fit all stages; return the plan with what is known of its columns now, and what each stage learnt.
+) -> Transformation:
+    """Fit all operators of a graph; columns of the data to ``carry`` go along with what it makes.
 
-    What is learnt at a time may take ``memory_share`` of the available memory; for more there is the folder
-    ``scratch``. Raises InputError if there are no rows, ResourceError if blocks do not fit into memory, and ConfigError
-    if an operator has no body for the engine.
+    What is learnt at a time may take a share of the available memory, by the settings; for more there is the folder
+    ``scratch``. Raises ConfigError if the features cannot be made of these columns, or by the engine; InputError if
+    there are no rows, or a file is damaged; ResourceError if blocks do not fit into memory.
     """
+    plan = bind(features, dataset.schema)
+    if both := [name for name in carry if name in plan.outputs]:
+        raise ConfigError(f"{', '.join(both)} would be there twice: as a result, and carried along. Rename the result.")
     if not dataset.rows:
         raise InputError("there are no rows to learn from. Check the source of the data.")
-    observed = _bodies(run.engine, plan)
+    learn = _body(run.engine, plan)
     forecast(plan, dataset, run.device, workers)
     learnt: list[dict[str, Fitted] | None] = [None] * len(plan.stages)
-    while phase := _next_phase(plan, learnt):
-        found: dict[tuple[int, str], Fitted] = {}
-        lessons = phase
+    while lessons := _next_phase(plan, learnt):
+        found: dict[int, dict[str, Fitted]] = {lesson.stage: {} for lesson in lessons}
         while lessons:
             logger.info("a pass over the data learns %d statistics", len(lessons))
             # What is learnt is on the host, whatever the device.
-            share = memory_share * workers.room_for_a_task(Device(), tasks=len(lessons))
+            share = run.settings.memory_share * workers.room_for_a_task(Device(), tasks=len(lessons))
             material = Material(plan, learnt, dataset, Fitting(run.device, int(share), scratch))
-            results = list(observed(_longest_first(lessons, material), material, workers))
-            found |= {
-                (lesson.stage, lesson.statistic.name): each for lesson, each in results if isinstance(each, Fitted)
-            }
-            # Some need another pass.
-            lessons = [replace(lesson, statistic=each) for lesson, each in results if isinstance(each, Statistic)]
-        for stage in dict.fromkeys(lesson.stage for lesson in phase):
-            names = [lesson.statistic.name for lesson in phase if lesson.stage == stage]
-            learnt[stage] = {name: found[stage, name] for name in names}
+            again = []
+            for lesson, each in learn(_longest_first(lessons, material), material, workers):
+                if isinstance(each, Fitted):
+                    found[lesson.stage][lesson.statistic.name] = each
+                else:
+                    again.append(replace(lesson, statistic=each))
+            lessons = again
+        for stage, of_stage in found.items():
+            learnt[stage] = of_stage
         plan = plan.described(learnt)
-    return plan, tuple(each or {} for each in learnt)
+    return Transformation(plan, tuple(each or {} for each in learnt), tuple(carry), dataset.seconds)
 
 
-def _bodies(engine: Engine, plan: Plan) -> Results:
+def _body(engine: Engine, plan: Plan) -> Learn:
     """Return what learns by the engine, which refuses operators that it has no bodies of."""
     if engine == "local":
-        return _results
+        return _learn
     from whitewater.features import with_dask
 
     with_dask.refuse(plan)
@@ -97,30 +104,31 @@ def _next_phase(plan: Plan, learnt: list[dict[str, Fitted] | None]) -> list[Less
     return lessons
 
 
-def _results(
+def _learn(
     lessons: Sequence[Lesson], material: Material, workers: Workers
 ) -> Iterator[tuple[Lesson, Fitted | Statistic]]:
-    """Yield what was learnt: a task is a statistic where they are many, or else a span of one."""
+    """Yield what was learnt by kernels: a task is a statistic where they are many, or else a span of one."""
     cut = list(spans(material.dataset.parts(), rows=SPAN_ROWS))
-    mapped = partial(workers.map, label="fit", ordered=True, shared={"material": material})
+    mapped = partial(workers.map, _observe, label="fit", ordered=True, shared={"material": material})
     if len(lessons) >= sum(workers.threads) or len(cut) == 1:
-        results = mapped(_observe_and_combine, [(lesson, cut) for lesson in lessons])
-        yield from zip(lessons, results, strict=True)
+        yield from zip(lessons, mapped([(lesson, cut, True) for lesson in lessons]), strict=True)
         return
-    parts = mapped(_observe, [(lesson, span) for lesson in lessons for span in cut])
+    parts = mapped([(lesson, [span], False) for lesson in lessons for span in cut])
     for lesson in lessons:
         yield lesson, lesson.statistic.combine([next(parts) for _ in cut], material.fitting)
 
 
-def _observe_and_combine(task: tuple[Lesson, Sequence[Span]], *, material: Material) -> Fitted | Statistic:
-    lesson, cut = task
-    parts = [_observe((lesson, span), material=material) for span in cut]
-    return lesson.statistic.combine(parts, material.fitting)
+def _observe(task: tuple[Lesson, Sequence[Span], bool], *, material: Material) -> Any:
+    """Return what was learnt from all spans of the data, or what one of them tells."""
+    (lesson, cut, is_all), fitting = task, material.fitting
 
+    def blocks(span: Span) -> Iterator[Block]:
+        for part in span:
+            read = partial(material.dataset.read, part, device=fitting.device)
+            yield evaluate(material.plan, material.learnt, read, material.wanted(lesson), material.applying)
 
-def _observe(task: tuple[Lesson, Span], *, material: Material) -> Any:
-    lesson, span = task
-    return lesson.statistic.observe(material.blocks(lesson, span), material.fitting)
+    parts = [lesson.statistic.observe(blocks(span), fitting) for span in cut]
+    return lesson.statistic.combine(parts, fitting) if is_all else parts[0]
 
 
 def _longest_first(lessons: Sequence[Lesson], material: Material) -> list[Lesson]:

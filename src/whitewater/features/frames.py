@@ -38,7 +38,7 @@ class Text:
     def __len__(self) -> int:
         return len(self.series)
 
-    def hashes(self, seed: int, null: int) -> Array:
+    def hashes(self, seed: int, null: int, device: Device) -> Array:
         """Return XXH64 of each text, and ``null`` of a null one: uint64 (rows,) on the device."""
         known = self.series.notna()
         if hasattr(self.series, "hash_values"):  # cuDF's own, of the same bits
@@ -47,7 +47,7 @@ class Text:
         hashes = np.full(len(self), np.uint64(null))
         texts = table_of(self.series[known].to_frame("text"))["text"].cast(pa.large_string())
         hashes[known.to_numpy()] = ByteStrings.of(texts.combine_chunks()).hashes(seed)
-        return hashes
+        return device.to_device(hashes)
 
 
 def is_integer(series: Series) -> bool:

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING
 
-from whitewater.features.dataset import Dataset, Span
+from whitewater.features.dataset import Dataset
 from whitewater.features.operator import Applying, Fitting, Statistic
-from whitewater.features.plan import Learnt, Origin, Plan, evaluate
-
-if TYPE_CHECKING:
-    from whitewater.features.columns.column import Block
+from whitewater.features.plan import Learnt, Origin, Plan
 
 
 @dataclass(frozen=True)
@@ -45,9 +39,3 @@ class Material:
     def applying(self) -> Applying:
         """How columns are made: as in training."""
         return Applying(self.fitting.device, training=True)
-
-    def blocks(self, lesson: Lesson, span: Span) -> Iterator[Block]:
-        """Yield what a lesson observes."""
-        for part in span:
-            read = partial(self.dataset.read, part, device=self.fitting.device)
-            yield evaluate(self.plan, self.learnt, read, self.wanted(lesson), self.applying)

@@ -112,10 +112,20 @@ def _read_files(span: Span, types: Mapping[str, pa.DataType], device: Device) ->
 
 
 def learn(lessons: Sequence[Lesson], material: Material, workers: Workers) -> list[tuple[Lesson, Fitted | Statistic]]:
-    """Return what was learnt: of sums by keys in one computation, of arrays of numbers in another."""
+    """Return what was learnt: of the sums by keys of all rows, or of arrays of numbers, part by part."""
     of_cells = [each for each in lessons if isinstance(each.statistic, FromCells) and not _has_lists(each, material)]
     of_arrays = [each for each in lessons if each not in of_cells]
-    return [*_learn_cells(of_cells, material, workers), *_learn_arrays(of_arrays, material, workers)]
+    of_cells = _scaled(of_cells, material, workers)
+    # Dask computes frames and delayed parts one after the other: it optimizes only the former.
+    sums, parts = workers.compute(*_sums(of_cells, material)), workers.compute(*_parts(of_arrays, material))
+    learnt = [
+        (lesson, lesson.statistic.learn(table_of(cells)))  # type: ignore[attr-defined]
+        for lesson, cells in zip(of_cells, sums, strict=True)
+    ]
+    return learnt + [
+        (lesson, lesson.statistic.combine(each, material.fitting))
+        for lesson, each in zip(of_arrays, parts, strict=True)
+    ]
 
 
 def _has_lists(lesson: Lesson, material: Material) -> bool:
@@ -123,30 +133,23 @@ def _has_lists(lesson: Lesson, material: Material) -> bool:
     return any(pa.types.is_list(material.plan.field_of(name, origin).type) for name, origin in wanted)
 
 
-def _learn_cells(
-    lessons: Sequence[Lesson], material: Material, workers: Workers
-) -> list[tuple[Lesson, Fitted | Statistic]]:
+def _sums(lessons: Sequence[Lesson], material: Material) -> list[dd.DataFrame]:
+    """Return the sums by keys of each lesson, merged by a tree, as frames of the host."""
     if not lessons:
         return []
-    lessons = _scaled(lessons, material, workers)
     rows = _rows(lessons, material)
-    # Of what kind results are is found without a GPU, which may be the workers' only.
-    on_host = replace(material, fitting=replace(material.fitting, device=HOST))
-    sums = [
+    # What comes is not asked of rows that are made up: a GPU may be the workers' only.
+    meta = _empty({}, HOST)
+    return [
         rows.reduction(
             _summed_cells,
             aggregate=_sums_on_host,
             combine=sum_by_keys,
             chunk_kwargs={"lesson": lesson, "material": material},
             split_every=SPLIT_EVERY,
-            meta=_summed_cells(rows._meta, lesson=lesson, material=on_host),
+            meta=meta,
         )
         for lesson in lessons
-    ]
-    found = workers.compute(*sums)
-    return [
-        (lesson, lesson.statistic.learn(table_of(cells)))  # type: ignore[attr-defined]
-        for lesson, cells in zip(lessons, found, strict=True)
     ]
 
 
@@ -159,18 +162,10 @@ def _sums_on_host(cells: Frame) -> Frame:
     return _frame(table_of(sum_by_keys(cells)), HOST)
 
 
-def _learn_arrays(
-    lessons: Sequence[Lesson], material: Material, workers: Workers
-) -> list[tuple[Lesson, Fitted | Statistic]]:
-    if not lessons:
-        return []
-    partitions = _rows(lessons, material).to_delayed()
-    parts = workers.compute(
-        *([delayed(_observe)(partition, lesson, material) for partition in partitions] for lesson in lessons)
-    )
-    return [
-        (lesson, lesson.statistic.combine(each, material.fitting)) for lesson, each in zip(lessons, parts, strict=True)
-    ]
+def _parts(lessons: Sequence[Lesson], material: Material) -> list[list[Any]]:
+    """Return what each partition tells for each lesson."""
+    partitions = _rows(lessons, material).to_delayed() if lessons else ()
+    return [[delayed(_observe)(each, lesson, material) for each in partitions] for lesson in lessons]
 
 
 def _observe(rows: Frame, lesson: Lesson, material: Material) -> Any:

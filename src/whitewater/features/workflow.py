@@ -24,9 +24,8 @@ from whitewater.features.columns.column import Categories, Lists, Numbers
 from whitewater.features.config import Fit
 from whitewater.features.dataset import Dataset
 from whitewater.features.feature_folder import FORMAT
-from whitewater.features.fit import learn
+from whitewater.features.fit import fit_workflow
 from whitewater.features.operator import Applying, Node, Selection, as_node
-from whitewater.features.plan import bind
 from whitewater.features.schema import Schema
 from whitewater.features.transform import Transformation, write_in_order
 from whitewater.io.store import check_replaceable, staged
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from whitewater.engines.choose import Engine
-    from whitewater.engines.workers import Workers
 
 
 class Workflow:
@@ -79,29 +77,14 @@ class Workflow:
         Raises ConfigError if the features cannot be made of these columns, or by this engine; InputError if there are
         no rows, or a file is damaged; ResourceError if row groups, or what is learnt, do not fit into memory.
         """
-        run = _run("fit", threads, device, engine)
-        with run.workers(small=run.device == Device()) as workers, TemporaryDirectory(prefix="whitewater-") as scratch:
-            self.fit_on(as_dataset(dataset), run=run, workers=workers, scratch=Path(scratch))
-        return self
-
-    def fit_on(
-        self,
-        dataset: Dataset,
-        *,
-        run: Run[Any],
-        workers: Workers,
-        scratch: Path,
-        memory_share: float = Fit().memory_share,
-    ) -> None:
-        """Learn as `fit` does, with workers that are there already; see `whitewater.features.fit.learn`."""
         if self._graph is None:
             raise ConfigError("a loaded workflow is fitted already. Build it anew to fit it again.")
-        plan = bind(self._graph, dataset.schema)
-        if both := [name for name in self._carried if name in plan.outputs]:
-            told = ", ".join(both)
-            raise ConfigError(f"{told} would be there twice: as a result, and carried along. Rename the result.")
-        plan, learnt = learn(plan, dataset, run=run, workers=workers, scratch=scratch, memory_share=memory_share)
-        self._fitted = Transformation(plan, learnt, self._carried, dataset.seconds)
+        run = _run("fit", threads, device, engine)
+        with run.workers(small=run.device == Device()) as workers, TemporaryDirectory(prefix="whitewater-") as scratch:
+            self._fitted = fit_workflow(
+                self._graph, as_dataset(dataset), carry=self._carried, run=run, workers=workers, scratch=Path(scratch)
+            )
+        return self
 
     def transform(
         self,

@@ -12,7 +12,7 @@ from tests.library.features.operator_cases import CPU, applied, applied_by_row, 
 from whitewater.errors import ConfigError, InputError
 from whitewater.features.columns.column import Categories
 from whitewater.features.operator import Applying
-from whitewater.features.operators.categorify import HashedCross
+from whitewater.features.operators.hashed import HashedCross
 from whitewater.features.schema import Field
 
 PAIR = (("A", "B"),)

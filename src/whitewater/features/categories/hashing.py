@@ -98,7 +98,7 @@ def value_hashes(column: Column | Text, seed: int, device: Device) -> Callable[[
     """Return a function from a slice of rows to the hashes of their values."""
     xp, null = device.xp, np.uint64(_null(seed))
     if isinstance(column, Text):
-        of_rows = column.hashes(seed, int(null))
+        of_rows = column.hashes(seed, int(null), device)
         return lambda start, stop: of_rows[start:stop]
     if isinstance(column, Categories):
         table = device.to_device(np.append(hash_values(column.dictionary, seed), null))

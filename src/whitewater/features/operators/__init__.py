@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from whitewater.features.operator import Operator
     from whitewater.features.operators.arithmetic import Bucketize, Clip, LambdaOp, LogOp
-    from whitewater.features.operators.categorify import Categorify, HashBucket, HashedCross
+    from whitewater.features.operators.categorify import Categorify
     from whitewater.features.operators.fill import FillMedian, FillMissing
+    from whitewater.features.operators.hashed import HashBucket, HashedCross
     from whitewater.features.operators.join import JoinExternal, JoinGroupby
     from whitewater.features.operators.list_slice import ListSlice
     from whitewater.features.operators.normalize import Normalize, NormalizeMinMax
@@ -34,8 +35,9 @@ __all__ = [
 ]  # fmt: skip
 OPERATORS = tuple(__all__)
 _OF_MODULES = {
-    "arithmetic": {"Bucketize", "Clip", "LambdaOp", "LogOp"}, "categorify": {"Categorify", "HashBucket", "HashedCross"},
-    "fill": {"FillMedian", "FillMissing"}, "join": {"JoinExternal", "JoinGroupby"}, "list_slice": {"ListSlice"},
+    "arithmetic": {"Bucketize", "Clip", "LambdaOp", "LogOp"}, "categorify": {"Categorify"},
+    "fill": {"FillMedian", "FillMissing"}, "hashed": {"HashBucket", "HashedCross"},
+    "join": {"JoinExternal", "JoinGroupby"}, "list_slice": {"ListSlice"},
     "normalize": {"Normalize", "NormalizeMinMax"}, "past": {"PastCount", "PastMean"},
     "tags": {"AddMetadata", "Rename", "TagAsItemFeatures", "TagAsItemID", "TagAsUserFeatures", "TagAsUserID"},
     "target_encoding": {"TargetEncoding"},

@@ -56,9 +56,12 @@ class ExactSums:
 
 
 def exact_sums(values: Array, device: Device) -> ExactSums:
-    """Return the sums of float64 (values,) on the device, among which NaN is none."""
-    if device.name == "gpu":
-        return _by_arrays(values, device)
+    """Return the sums of float64 (values,) on the device, among which NaN is none: of NumPy's arrays by a kernel."""
+    return sums_by_kernel(values) if device.xp is np else sums_by_arrays(values, device)
+
+
+def sums_by_kernel(values: npt.NDArray[np.float64]) -> ExactSums:
+    """Return `exact_sums` of values on the host."""
     found = ExactSums.none()
     floats = np.ascontiguousarray(values).view()
     floats.flags.writeable = False
@@ -66,7 +69,8 @@ def exact_sums(values: Array, device: Device) -> ExactSums:
     return ExactSums(count, least, most, found.bins)
 
 
-def _by_arrays(values: Array, device: Device) -> ExactSums:
+def sums_by_arrays(values: Array, device: Device) -> ExactSums:
+    """Return `exact_sums` by expressions of arrays."""
     xp, found = device.xp, ExactSums.none()
     known = values[~xp.isnan(values)]
     finite = known[xp.isfinite(known)]

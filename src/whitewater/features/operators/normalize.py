@@ -49,11 +49,8 @@ class SpreadOf(Statistic):
 
     def observe(self, blocks: Iterator[Block], fitting: Fitting) -> ExactSums:
         device = fitting.device
-        return reduce(
-            ExactSums.merged,
-            (exact_sums(as_floats(block[self.name], device), device) for block in blocks),
-            ExactSums.none(),
-        )
+        found = (exact_sums(as_floats(block[self.name], device), device) for block in blocks)
+        return reduce(ExactSums.merged, found, ExactSums.none())
 
     def combine(self, parts: Sequence[ExactSums], fitting: Fitting) -> Spread:
         """Return the spread; raises InputError if there is no value, an infinite one, or one with such a square."""

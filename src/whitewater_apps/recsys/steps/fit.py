@@ -8,10 +8,10 @@ from typing import Any, cast
 from whitewater.features import artefact
 from whitewater.features.config import Fit
 from whitewater.features.dataset import Dataset
+from whitewater.features.fit import fit_workflow
 from whitewater.features.log_folder import ROW_ID, open_log
 from whitewater.features.schema import described
 from whitewater.features.transform import Transformation
-from whitewater.features.workflow import Workflow
 from whitewater.io.store import write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
@@ -28,17 +28,17 @@ def fit(run: Run[Fit], *, train: Path, workflow: Output, statistics: Output) -> 
     log = open_log(train)
     groups = run.settings.features or default_features(cast("Source", log.source), log.columns)
     dataset = Dataset(train)
-    made = Workflow(graph_of(groups, log.columns, dataset.schema), carry=(log.label, ROW_ID))
+    graph = graph_of(groups, log.columns, dataset.schema)
     if log.time.unit == "position":
         refuse_periods(groups, log.time.column, log.time.period)
     scratch = workflow / "scratch"
     scratch.mkdir(parents=True)
     with run.workers() as workers:
-        made.fit_on(dataset, run=run, workers=workers, scratch=scratch, memory_share=run.settings.memory_share)
+        fitted = fit_workflow(graph, dataset, carry=(log.label, ROW_ID), run=run, workers=workers, scratch=scratch)
     shutil.rmtree(scratch)
-    artefact.write(made.fitted, workflow)
-    write_json(statistics, summary(made.fitted, [group.name for group in groups], rows=log.rows))
-    run.note(rows=log.rows, features=len(made.output_schema.names))
+    artefact.write(fitted, workflow)
+    write_json(statistics, summary(fitted, [group.name for group in groups], rows=log.rows))
+    run.note(rows=log.rows, features=len(fitted.plan.outputs))
 
 
 def summary(fitted: Transformation, groups: list[str], *, rows: int) -> dict[str, Any]:
