@@ -98,7 +98,7 @@ class Renaming:
             rf"\b{package}(?![\w])": self.package,
             rf"\b{self.application.package.replace('.', '/')}(?![\w])": self.package.replace(".", "/"),
             # "taxi/fetch", "<results>/taxi/", tests.apps.taxi
-            rf"(?<=[\"'`/ ]){old}(?=/)": name,
+            rf"(?<=[\"'`/ ]){old}(?=/)|(?<=/){old}(?=[\"'`])|(?<=\"\.){old}(?=-)": name,
             rf"(?<=tests\.apps\.){old}\b|(?<=/test_){old}(?=\.py)": name,
             rf"(?<=tests\.apps import ){old}\b": name,
             # "taxi"

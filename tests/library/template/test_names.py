@@ -1,10 +1,18 @@
 """Names of projects: which are refused, and what is renamed in the text of an application."""
 
+import re
+import subprocess
+from dataclasses import asdict
+from pathlib import Path
+
 import pytest
 
 from whitewater.application import applications
 from whitewater.errors import ConfigError
 from whitewater.template.names import Renaming, check_free, check_name
+from whitewater.template.pyproject import pyproject
+from whitewater.template.render import Project, render_application, tidy
+from whitewater.template.source import files_below, root
 
 
 @pytest.mark.parametrize(
@@ -80,3 +88,30 @@ def test_in_code_the_model_and_the_declared_application_are_renamed_and_strings_
         'def check(settings: BikeShare, of: str = "Taxi") -> str:\n'
         '    """Taxi is a word."""\n    return BIKE_SHARE.name\n'
     )
+
+
+# What stays of each application's name in a project: words of the domain, and names of the library and of others.
+STAYS = {
+    "genomics": r"(?!)",
+    "minimal": r"\bminimal(?=[,.])|(?<=\()minimal",
+    "pagerank": r"graphs\.pagerank|nx\.pagerank|step pagerank|_pagerank_|with pagerank",
+    "recsys": r"(?!)",
+    "taxi": r"(?:airport|cbd|raw)_taxi|\btaxis|taxi[ _](?:zones?|trips)|\bno taxi\b|\btaxi(?= =|,)",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("template", STAYS)
+@pytest.mark.parametrize("name", ["z", "an_odd_name_of_2025z"])
+def test_a_rendered_application_is_formatted_and_keeps_no_more_of_the_old_name_than_words(
+    template: str, name: str, tmp_path: Path
+) -> None:
+    render_application(project := Project(name, name, template), tmp_path)
+    (tmp_path / "pyproject.toml").write_text(pyproject((root() / "pyproject.toml").read_text(), [], **asdict(project)))
+    tidy(tmp_path)
+    for command in (["ruff", "check", "--no-cache"], ["snakefmt", "--check", "workflows"]):
+        ended = subprocess.run(command, cwd=tmp_path, check=False, capture_output=True, text=True)
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+    for path in (path for path in files_below(tmp_path) if path.suffix in {".py", ".smk", ".yaml", ".rst"}):
+        left = re.sub(rf"{STAYS[template]}|https?://\S+", "", path.read_text())
+        assert re.findall(rf".*{template}.*", left) == [], path

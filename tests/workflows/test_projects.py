@@ -1,0 +1,90 @@
+"""A project from each template, made where nothing of a checkout is: it runs, is tested, and gives the same results.
+
+Each takes minutes: two environments are installed, and the application runs twice on its generated data.
+"""
+
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.guarantees.running import make_clone
+from whitewater.template.locks import lock_of
+from whitewater.template.wheel import library_wheel
+
+ROOT = Path(__file__).parents[2]
+DECLARED = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+# A project of each template has an odd name, and one a package of another name.
+NAMES = {
+    "minimal": ("b", ()),
+    "taxi": ("taxi2", ()),
+    "genomics": ("a1_b2_c3_d4_e5_f6_g7", ()),
+    "pagerank": ("my_links", ("--package", "linked")),
+    "recsys": ("trips", ()),
+}
+TEMPLATES = [path.parent.name for path in sorted((ROOT / "src/whitewater_apps").glob("*/application.py"))]
+# Tells times, versions and digests of code.
+DIFFERS = {"manifest.json", "report.html"}
+PICTURES = {".png", ".svg"}
+
+
+def run(folder: Path, *command: str | Path, path: Path | None = None) -> str:
+    """Run a command that must succeed, with the programs of an environment first; nobody's PYTHONPATH counts."""
+    variables = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "MAKEFLAGS"}}
+    if path:
+        variables["PATH"] = f"{path}{os.pathsep}{variables['PATH']}"
+    ended = subprocess.run(
+        list(map(str, command)), cwd=folder, env=variables, check=False, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stdout
+    return ended.stdout
+
+
+def results(folder: Path) -> dict[str, bytes]:
+    """Return the bytes of each result, by its path below those of the application."""
+    files = (path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in files
+        if path.name not in DIFFERS and path.suffix not in PICTURES
+    }
+
+
+@pytest.fixture
+def environment(template: str, tmp_path: Path) -> Path:
+    """The programs of an environment that has the wheel, and of other packages those of one extra alone."""
+    folder = tmp_path / "environment"
+    lock = tmp_path / "requirements.txt"
+    needed = [*DECLARED["dependencies"], *DECLARED["optional-dependencies"][template]]
+    lock.write_text(lock_of((ROOT / "envs/cpu.lock").read_text(), needed))
+    name, content = library_wheel()
+    (tmp_path / name).write_bytes(content)
+    python = folder / "bin/python"
+    run(tmp_path, sys.executable, "-m", "venv", "--without-pip", folder)
+    run(tmp_path, "uv", "pip", "install", "--python", python, "--require-hashes", "--requirement", lock)
+    run(tmp_path, "uv", "pip", "install", "--python", python, "--offline", "--no-deps", tmp_path / name)
+    return folder / "bin"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_project_runs_once_passes_its_tests_and_gives_the_results_of_its_template(
+    template: str, environment: Path, tmp_path: Path
+) -> None:
+    name, more = NAMES[template]
+    run(tmp_path, "whitewater", "new", name, "--from", template, *more, path=environment)
+    project = tmp_path / name
+    run(project, "make", "run")
+    assert (project / "results/report.html").exists()
+    assert "Nothing to be done" in run(project, "make", "run")
+    run(project, "make", "test")
+    assert run(project, "git", "status", "--porcelain") == ""
+    clone = make_clone(tmp_path / "clone")
+    ended = clone.snakemake("--", template, files=(f"config/{template}.yaml",))
+    assert ended.status == 0, ended.terminal
+    assert results(project / "results" / name / "cpu") == results(clone / "results" / template / "cpu")
