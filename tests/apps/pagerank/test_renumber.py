@@ -170,11 +170,16 @@ def test_memory_files_and_threads_give_the_same_bytes(
     assert files_of(graph_of(edges, "threads", duplicates="sum", threads=3)) == alone
 
 
-def test_processes_give_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["local", "dask"])
+def test_processes_give_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine) -> None:
     edges = random_edges(tmp_path, wide=True)
     alone = files_of(graph_of(edges, duplicates="sum"))
     monkeypatch.setattr(renumber_step, "SMALL", 0)
-    assert files_of(graph_of(edges, "processes", duplicates="sum", threads=2, cluster="processes")) == alone
+    monkeypatch.setattr(Device, "partition_rows", 5_000)
+    assert (
+        files_of(graph_of(edges, "processes", duplicates="sum", threads=2, cluster="processes", engine=engine)) == alone
+    )
 
 
 # Limits what the process may allocate, above what it has when all code was loaded by work on a few edges.
