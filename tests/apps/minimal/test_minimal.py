@@ -89,7 +89,7 @@ def test_both_engines_leave_the_same_bytes(folder: Path) -> None:
 
 
 def test_stations_are_those_that_the_readings_name(folder: Path) -> None:
-    (folder / "wind.csv").write_text('STATION_ID,date,wind_speed,note\n"Ås, nord",2025-06-01 14:30:00,2.5,\n,x,1,\n')
+    (folder / "wind.csv").write_text('station_id,DATE,wind_speed,note\n"Ås, nord",2025-06-01 14:30:00,2.5,\n,x,1,\n')
     settings = files_of("wind.csv") | {"aggregate": {"minimum_readings": 1}, "read": {"max_malformed_fraction": 0.5}}
     table = pd.read_parquet(run_steps(folder, **settings) / "wind_by_hour.parquet")
     assert table[["station", "hour", "mean"]].to_numpy().tolist() == [["Ås, nord", 14, 2.5]]
@@ -105,8 +105,8 @@ def test_files_without_a_good_reading_leave_an_empty_table(folder: Path, engine:
 
 
 def test_an_unknown_column_and_too_many_torn_lines_are_refused(folder: Path) -> None:
-    (folder / "wind.csv").write_text("station,time,wind_sped\nA,2025-06-01 14:30:00,1\n")
-    with pytest.raises(InputError, match=r"'wind_sped' .did you mean 'wind_speed'"):
+    (folder / "wind.csv").write_text("station,time,wind\nA,2025-06-01 14:30:00,1\n")
+    with pytest.raises(InputError, match="columns not understood: 'wind'"):
         run_steps(folder, **files_of("wind.csv"))
     (folder / "torn.csv").write_text("station,time,wind_speed\nA,2025-06-01 14:30:00,1\nB\n")
     with pytest.raises(InputError, match=r"1 of 2 lines cannot be parsed, more than minimal\.read\.max_malformed"):
