@@ -162,12 +162,11 @@ def _tip_sums(partition: Partition) -> list[pa.Table]:
 
 def with_tips(trips: pl.LazyFrame) -> pl.LazyFrame:
     """Return the tip of each trip as a fraction of its fare, and the keys by which it counts; see `tip_tables`."""
-    service, number = pl.col("file"), month(PICKUP)
-    fraction = quantity("tip_fraction")
+    fraction, number, passengers = pl.col("fraction"), pl.col("month"), pl.col("passenger_count")
+    known_month, service = number != UNKNOWN_MONTH, pl.col("file")
     paid_by_card_or_in_app = (pl.col("payment_type") == CARD) | (service == APP)
-    known_month = number != UNKNOWN_MONTH
-    passengers = pl.col("passenger_count")
-    return trips.select(
+    # Columns of their own: Polars would compute anew what an expression holds many times.
+    return trips.with_columns(fraction=quantity("tip_fraction"), month=month(PICKUP)).select(
         "payment_type",
         service=service,
         fraction=pl.when(fraction >= 0).then(fraction),
