@@ -25,7 +25,7 @@ from whitewater_apps.taxi.config import Clean, Ranges, Tips
 from whitewater_apps.taxi.partitions import TRIP_SCHEMA
 from whitewater_apps.taxi.rules import rules
 from whitewater_apps.taxi.schema import SOURCE
-from whitewater_apps.taxi.with_polars import kept, pieces_of, quantity, trips_of
+from whitewater_apps.taxi.with_polars import kept, quantity, trips_of
 from whitewater_apps.taxi.zones import Zones, read_zones
 
 # Larger pieces are memory that the system hands out, and zeroes, anew each time.
@@ -77,11 +77,12 @@ def _units(path: Path, number: int, *, projected: bool) -> list[Unit]:
 
 def _aggregate(share: Sequence[Unit], *, every: Sequence[Rule], output: Path | None) -> pl.DataFrame:
     if output is None:
-        return _tips(_clean(pl.concat(map(trips_of, share)), every))
+        trips = chain.from_iterable(trips_of(unit, unit.rows or TEXT_ROWS) for unit in share)
+        return _tips(_clean(pl.concat(trips), every))
     [unit] = share
     return pl.concat(
         _tips(_write(_clean(trips, every), output / f"{unit.stem(number)}.parquet"))
-        for number, trips in enumerate(pieces_of(unit, PARQUET_ROWS))
+        for number, trips in enumerate(trips_of(unit, PARQUET_ROWS))
     )
 
 

@@ -21,8 +21,6 @@ from whitewater.tables.rules import Rule
 from whitewater.tables.split import Split
 
 Quantity = Callable[[str], pl.Expr]
-# Rows of text that are parsed at once where nothing else says how many.
-TEXT_ROWS = 1 << 19
 # Of so many different texts, nulls among them, comparisons find the codes in a fifth of the time of a look-up.
 FEW_TEXTS = 8
 
@@ -72,14 +70,6 @@ def collect(rows: pl.LazyFrame, file: Path | str) -> pl.DataFrame:
         return rows.collect()
     except (pl.exceptions.PolarsError, OSError, ValueError) as error:
         raise InputError(f"{file} cannot be read: {error}. Get the file again, or leave it out.") from error
-
-
-def scan_raw(unit: Unit) -> pl.LazyFrame:
-    """Return the raw columns of a unit, of which Polars reads those that a query asks for; malformed lines are lost.
-
-    Text is parsed at once, and so is Parquet of unusual types.
-    """
-    return pl.concat([raw for raw, _ in pieces(unit, unit.rows or TEXT_ROWS)])
 
 
 def in_schema(raw: pl.LazyFrame, era: Era, schema: pa.Schema, codes: Mapping[str, Codes]) -> pl.LazyFrame:

@@ -51,13 +51,8 @@ def standardise(units: Sequence[Unit], folder: Path, *, rows: int, workers: Work
     return workers.map(work, units, label="standardise", ordered=True)
 
 
-def trips_of(unit: Unit) -> pl.LazyFrame:
-    """Return the trips of a unit of a raw file in the schema, with ``issues``; only what is asked for is read."""
-    return tables.in_schema(tables.scan_raw(unit), unit.file.era, STANDARDISED, CODES)
-
-
-def pieces_of(unit: Unit, rows: int) -> Iterator[pl.LazyFrame]:
-    """Yield the trips of a unit as `trips_of` does, at most ``rows`` rows at once."""
+def trips_of(unit: Unit, rows: int) -> Iterator[pl.LazyFrame]:
+    """Yield trips of a raw file in the schema, with ``issues``, at most ``rows`` at once; malformed lines are lost."""
     for raw, _ in tables.pieces(unit, rows):
         yield tables.in_schema(raw, unit.file.era, STANDARDISED, CODES)
 
