@@ -1,6 +1,6 @@
 """Write docs/pictures, small copies of pictures of the last run and a graph of the steps.
 
-``python docs/site/pictures.py``, after ``make run``. The copies have 64 colors and 800 pixels a line, so that the
+``python docs/site/pictures.py``, after ``make run``. The copies have 128 colors and 800 pixels a line, so that the
 repository stays small.
 """
 
@@ -20,7 +20,7 @@ SHOWN = {
     "pagerank": ("neighbourhood", "ranks", "convergence"),
     "recsys": ("auc", "calibration", "categories"),
 }
-WIDTH, COLORS = 800, 64
+WIDTH, COLORS = 800, 128
 NODE, EDGE = re.compile(r'(\d+)\[label = "(\w+)'), re.compile(r"(\d+) -> (\d+)")
 LEFT_OUT = {"all", "manifest"}  # they follow from all others
 COLUMN, LINE, BOX = 118, 34, (98, 22)
