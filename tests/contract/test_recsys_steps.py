@@ -40,6 +40,10 @@ HOST = {
     "figures": "draw pictures",
     **dict.fromkeys(("byte_strings", "kernels", "vocabulary"), "are about dictionaries"),
     "feature_folder": "reads files into the host's memory, for batches",
+    **dict.fromkeys(
+        ("arrow", "chunk", "column_chunk", "opening", "pages", "parquet_cpu"), "read and write on the host"
+    ),
+    "parquet_gpu": "reads by cuDF, for which a stand-in reads here: see test_gpu_parquet",
 }
 # Lines in functions that handle arrays of a device which the strict one never comes to: why not.
 ELSEWHERE = {

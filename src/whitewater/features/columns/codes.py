@@ -7,17 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from whitewater.engines import Array
-from whitewater.engines.kernel import int64, kernel, uint64
 from whitewater.errors import IntegrityError
 from whitewater.features.columns.column import Categories
+from whitewater.features.columns.kernels import fill_counts, fill_sums, number_values
 from whitewater.tables.arrow_arrays import to_arrow
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Device
-
-# Fibonacci hashing (Knuth, The Art of Computer Programming, volume 3, section 6.4): 2**64 by the golden ratio.
-_GOLDEN = uint64(0x9E3779B97F4A7C15)
-_HALF, _ONE = uint64(32), uint64(1)
 
 
 def factorize(values: Array, valid: Array | None, device: Device) -> Categories:
@@ -31,7 +27,7 @@ def factorize(values: Array, valid: Array | None, device: Device) -> Categories:
     slots = np.zeros(1 << max(2 * len(values) - 1, 1).bit_length(), np.int32)
     distinct, codes = np.empty(len(values), np.int64), np.empty(len(values), np.int32)
     present = np.empty(0, np.bool_) if valid is None else valid
-    size = _number_values(_input(values), _input(present), slots, distinct, codes)
+    size = number_values(_input(values), _input(present), slots, distinct, codes)
     return Categories(codes, to_arrow(distinct[:size].copy()))
 
 
@@ -55,7 +51,7 @@ def count_codes(codes: Array, size: int, device: Device) -> Array:
     if device.name == "gpu":
         return _bincount(codes, None, size, device)
     counts = np.zeros(size, np.int64)
-    _check(_fill_counts(_input(codes), counts), size)
+    _check(fill_counts(_input(codes), counts), size)
     return counts
 
 
@@ -67,7 +63,7 @@ def sum_by_code(codes: Array, weights: Array, size: int, device: Device) -> Arra
     if device.name == "gpu":
         return _bincount(codes, weights, size, device)
     sums = np.zeros(size)
-    _check(_fill_sums(_input(codes), _input(weights), sums), size)
+    _check(fill_sums(_input(codes), _input(weights), sums), size)
     return sums
 
 
@@ -91,54 +87,3 @@ def _input(values: Array) -> Array:
 def _check(outside: int, size: int) -> None:
     if outside:
         raise IntegrityError(f"{outside} rows have a code that is not below {size}. This is an error of the program.")
-
-
-@kernel
-def _number_values(values: Array, valid: Array, slots: Array, distinct: Array, codes: Array) -> int:
-    """Give numbers to integers in the order in which they are met.
-
-    ``values`` are int64 (rows,); ``valid``, bool (rows,), is False where the row is null, and empty where none is;
-    ``slots`` are int32 zeros, a power of two of them and at least twice as many as rows. Filled are ``distinct``, int64
-    (rows,), with the values, and ``codes``, int32 (rows,), with the number of each row's value, -1 for null. Returns
-    how many distinct values there are.
-    """
-    size, mask = 0, uint64(len(slots) - 1)
-    for row in range(len(values)):
-        if len(valid) and not valid[row]:
-            codes[row] = -1
-            continue
-        value = values[row]
-        place = ((uint64(value) * _GOLDEN) >> _HALF) & mask
-        while slots[place] and distinct[slots[place] - 1] != value:
-            place = (place + _ONE) & mask
-        if not slots[place]:
-            distinct[size] = value
-            size += 1
-            slots[place] = size
-        codes[row] = slots[place] - 1
-    return size
-
-
-@kernel
-def _fill_counts(codes: Array, counts: Array) -> int:
-    """Count the rows of each code, int32, into int64 (size,); return how many rows have a code that is not below it."""
-    outside = int64(0)
-    for code in codes:
-        if code >= len(counts):
-            outside += 1
-        elif code >= 0:
-            counts[code] += 1
-    return outside
-
-
-@kernel
-def _fill_sums(codes: Array, weights: Array, sums: Array) -> int:
-    """Add up float64 weights by code, as `_fill_counts` counts."""
-    outside = int64(0)
-    for row in range(len(codes)):
-        code = codes[row]
-        if code >= len(sums):
-            outside += 1
-        elif code >= 0:
-            sums[code] += weights[row]
-    return outside
