@@ -24,10 +24,12 @@ def test_a_run_equals_itself_and_has_rows_times_and_findings(finished: Clone) ->
     assert status == 0
     applications = json.loads(terminal)["applications"]
     assert set(applications) == {"taxi on cpu", "genomics on cpu", "pagerank on cpu", "recsys on cpu"}
+    assert applications["taxi on cpu"]["rows"]["tips_by_hour.csv"]
     for each in applications.values():
         assert each["settings"] == {}
+        assert each["seconds"]
+        assert each["found"]
         for kind in ("rows", "seconds", "found"):
-            assert each[kind]
             assert all(first == second for first, second in each[kind].values())
 
 
