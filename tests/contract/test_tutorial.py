@@ -27,7 +27,8 @@ def readings() -> pd.DataFrame:
 
 
 def trips() -> pd.DataFrame:
-    return simulate_month("yellow", "2019-03", rows=3000, seed=1).to_pandas()
+    table: pd.DataFrame = simulate_month("yellow", "2019-03", rows=3000, seed=1).to_pandas()
+    return table
 
 
 def defined(notebook: Path, name: str) -> Any:

@@ -69,6 +69,6 @@ def test_folders_of_the_library_are_in_layers(modules: dict[str, set[str]]) -> N
     check_no_circle(graph)
     layer = {folder: number for number, folders in enumerate(LAYERS) for folder in folders}
     folders = {path.name for path in (SOURCE / "whitewater").iterdir() if (path / "__init__.py").is_file()}
-    assert folders == {*layer, "cli", "testing"}
+    assert folders == {*layer, "cli", "template", "testing"}
     known = [(name, each) for name in layer for each in graph[name] if each in layer]
     assert [(name, each) for name, each in known if layer[each] > layer[name]] == []

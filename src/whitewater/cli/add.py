@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from whitewater.application import Application, applications, in_project
+from whitewater.cli.main import COMMANDS
 from whitewater.errors import ConfigError
 from whitewater.template.beside import add_application
 from whitewater.template.names import check_name
@@ -26,7 +27,7 @@ def main(arguments: Sequence[str]) -> int:
     application.add_argument("name")
     application.add_argument("--from", dest="template", default="minimal", choices=sorted(templates()))
     options = parser.parse_args(list(arguments))
-    check_name(options.name, what=options.kind)
+    check_name(options.name, commands=COMMANDS, what=options.kind)
     if options.kind == "application":
         written = add_application(options.name, options.template)
     else:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import whitewater
+from whitewater.cli.main import COMMANDS
 from whitewater.errors import ConfigError
 from whitewater.template.git import first_commit
 from whitewater.template.names import check_free, check_name
@@ -29,8 +30,8 @@ def main(arguments: Sequence[str]) -> int:
     asked = _asked(known) if not arguments and sys.stdin.isatty() else list(arguments)
     options = parser.parse_args(asked)
     project = Project(options.name, options.package or options.name, options.template)
-    check_name(project.name)
-    check_name(project.package, what="package")
+    check_name(project.name, commands=COMMANDS)
+    check_name(project.package, commands=COMMANDS, what="package")
     check_free(project.name, project.package)
     folder = (options.folder or Path(project.name)).absolute()
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):

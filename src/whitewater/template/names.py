@@ -7,13 +7,12 @@ import keyword
 import re
 import sys
 import tokenize
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
 
 from whitewater.application import Application, declared
-from whitewater.cli.main import COMMANDS
 from whitewater.config.root import Common
 from whitewater.errors import ConfigError
 
@@ -23,8 +22,10 @@ LONGEST = 20
 SNAKEMAKE = {"all", "config", "rules", "workflow", "checkpoints", "application", "prefix", "gather", "scatter"}
 
 
-def check_name(name: str, *, what: str = "name") -> None:
+def check_name(name: str, *, commands: Collection[str], what: str = "name") -> None:
     """Check a name that becomes a package, a section of the configuration, a folder and a rule.
+
+    ``commands`` are those of whitewater, which it must not be.
 
     Raises ConfigError if it is not an identifier in lower case, is a keyword, or is taken.
     """
@@ -36,7 +37,7 @@ def check_name(name: str, *, what: str = "name") -> None:
         )
     if keyword.iskeyword(name) or keyword.issoftkeyword(name):
         raise ConfigError(f"{name!r} is a keyword of Python. {remedy}")
-    if name in {*COMMANDS, *Common.model_fields, *SNAKEMAKE}:
+    if name in {*commands, *Common.model_fields, *SNAKEMAKE}:
         raise ConfigError(f"{name!r} is a command of whitewater, a key of its configuration, or a name in it. {remedy}")
 
 

@@ -130,7 +130,8 @@ def _search(path: Path) -> list[str]:
 def sign_test(better: int, worse: int) -> float:
     """Return the two-sided p-value of so many changes for the better and for the worse, if both were as likely."""
     changes = better + worse
-    return min(1.0, 2 * sum(comb(changes, number) for number in range(min(better, worse) + 1)) / 2**changes)
+    tail: int = sum(comb(changes, number) for number in range(min(better, worse) + 1))
+    return min(1.0, tail / 2 ** (changes - 1)) if changes else 1.0
 
 
 def read_column(vertices: Path, name: str) -> npt.NDArray[Any]:

@@ -146,7 +146,7 @@ def test_the_heat_map_compares_each_cell_with_the_mean_of_its_own_service_on_one
     mean = np.average(rows["mean"], weights=rows["trips"])
     noise = rows[rows["mean_low"].le(mean) & rows["mean_high"].ge(mean)]
     (dots,) = figure.axes[0].lines
-    np.testing.assert_array_equal(np.transpose(dots.get_data()) - 0.5, noise[["hour", "weekday"]].to_numpy(float))
+    np.testing.assert_array_equal(np.asarray(dots.get_xydata()) - 0.5, noise[["hour", "weekday"]].to_numpy(float))
 
 
 def test_places_in_no_borough_are_last() -> None:

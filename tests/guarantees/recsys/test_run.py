@@ -105,7 +105,7 @@ def test_the_arrays_beside_a_table_hold_its_rows_for_models(finished: Clone) -> 
             for number, (columns, kind) in enumerate(zip(expected, ("f4", "i4", "f4", "i8"), strict=True)):
                 array = np.load(folder / f"{path.stem}-{number:02d}.npy", mmap_mode="r", allow_pickle=False)
                 assert array.dtype == kind
-                np.testing.assert_array_equal(array, columns.to_numpy(kind))
+                np.testing.assert_array_equal(array, np.asarray(columns, kind))
 
 
 def test_the_stored_workflow_transforms_a_file_as_the_run_did(finished: Clone) -> None:

@@ -105,7 +105,7 @@ def test_arrays_are_what_numpy_loads_in_the_types_of_models(tmp_path: Path) -> N
         tmp_path, Schema(fields), [write_file(tmp_path, 0, table, Schema(fields), row_group_rows=999)], seed=None
     )
     folder = open_features(tmp_path)
-    expected = {
+    expected: dict[str, np.ndarray] = {
         "continuous": np.stack([numbers / 7, numbers % 2 == 0], axis=1).astype(np.float32),
         "categorical": (numbers % 9).astype(np.int32)[:, None],
         "label": (numbers % 2).astype(np.float32),

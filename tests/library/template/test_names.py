@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from whitewater.application import applications
+from whitewater.cli.main import COMMANDS
 from whitewater.errors import ConfigError
 from whitewater.template.names import Renaming, check_free, check_name
 from whitewater.template.pyproject import pyproject
@@ -34,7 +35,7 @@ from whitewater.template.source import files_below, root
 )
 def test_a_name_that_cannot_be_a_package_a_key_and_a_rule_is_refused(name: str, why: str) -> None:
     with pytest.raises(ConfigError, match=why):
-        check_name(name)
+        check_name(name, commands=COMMANDS)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +49,7 @@ def test_a_name_that_is_taken_is_refused(name: str, package: str, why: str) -> N
 
 @pytest.mark.parametrize("name", ["b", "x9", "trips", "taxi2", "my_bike_trips_2025"])
 def test_odd_names_are_fine(name: str) -> None:
-    check_name(name)
+    check_name(name, commands=COMMANDS)
     check_free(name, name)
 
 
