@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SOURCE = Path(__file__).parents[2] / "src"
 STEPS = sorted(
     ".".join(path.relative_to(SOURCE).with_suffix("").parts)
@@ -14,13 +16,16 @@ STEPS = sorted(
 # Steps of loops that Numba compiles; their modules import them, and so Numba. Dask and pandas are imported where used.
 WITH_NUMBA = {
     "genomics": {"ld_prune", "outliers", "pca", "project", "relatedness"},
-    "pagerank": {"communities", "renumber"},
+    "pagerank": {"communities"},
     "recsys": {"drift", "features", "fit", "plot"},  # plot reads features by our reader of Parquet
     "taxi": {"model"},
 }
 # Each step in a fork of a process that has what all steps import.
 IMPORT_EACH = """
 import importlib, json, os, sys
+
+import pytest
+
 import pyarrow.parquet, whitewater.script
 for step in sys.argv[1:]:
     if os.fork() == 0:
@@ -31,6 +36,7 @@ for step in sys.argv[1:]:
 """
 
 
+@pytest.mark.slow
 def test_a_step_imports_no_heavy_package_that_it_does_not_use() -> None:
     run = subprocess.run(
         [sys.executable, "-c", IMPORT_EACH, *STEPS], cwd=SOURCE, capture_output=True, text=True, check=True

@@ -13,7 +13,14 @@ from tests.guarantees.running import Clone, Ended, make_clone
 # `make test-slow` and CI run them.
 SLOW_GUARANTEES = {
     "genomics": ("test_faults_of_a_bucket", "test_few_data", "test_sources"),
-    "guarantees": ("test_bytes_that_are_no_text", "test_configuration", "test_downloads", "test_staleness"),
+    "guarantees": (
+        "test_absent_packages",
+        "test_bytes_that_are_no_text",
+        "test_configuration",
+        "test_downloads",
+        "test_process_end",
+        "test_staleness",
+    ),
     "pagerank": ("test_duplicates", "test_edge_files", "test_faults_of_the_web", "test_names", "test_query"),
     "recsys": (
         "test_columns",

@@ -3,6 +3,8 @@
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.guarantees.running import Clone, Ended
 from tests.raw_files import TRIP, write_csv
 
@@ -68,6 +70,7 @@ def test_environments_go_only_after_a_yes(fresh: Clone) -> None:
         assert all((fresh / name).exists() != goes for name in kept)
 
 
+@pytest.mark.slow
 def test_of_a_run_that_failed_all_goes_but_the_files_that_it_read(fresh: Clone) -> None:
     (fresh / "data/taxi").mkdir(parents=True)
     good = write_csv(fresh / "data/taxi/my trips.csv", [TRIP])

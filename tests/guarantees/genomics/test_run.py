@@ -221,6 +221,7 @@ def plink(fresh: Clone) -> Clone:
     return fresh
 
 
+@pytest.mark.slow
 def test_local_files_are_ingested_without_a_simulation_and_again_when_they_change(plink: Clone) -> None:
     assert "Nothing to be done" in plink.snakemake("--dry-run", "--", GENOTYPES).terminal
     write_plink(plink / "my data/cohort", random_dosages(201, 30))

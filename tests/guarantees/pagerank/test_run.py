@@ -169,6 +169,7 @@ def test_a_file_of_edges_is_ranked_without_pages_and_again_when_it_changes(of_ed
     assert pagerank(*steps) <= of_edges.snakemake("--dry-run", "--", "pagerank").jobs
 
 
+@pytest.mark.slow
 def test_any_names_of_html_files_are_read_and_hidden_ones_are_seen_to_change(fresh: Clone) -> None:
     folder = fresh / "site [1]"
     folder.mkdir()

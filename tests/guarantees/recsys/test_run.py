@@ -211,6 +211,7 @@ def test_a_missing_file_and_wrong_keys_are_told(of_criteo: Clone) -> None:
     assert "did you mean 'operators'?" in ended.message
 
 
+@pytest.mark.slow
 def test_an_unknown_operator_is_told_before_anything_is_read(of_criteo: Clone) -> None:
     wrong = {"recsys": {"fit": {"features": [{"name": "a", "columns": ["I1"], "operators": ["LogOpp"]}]}}}
     ended = of_criteo.snakemake("--", "recsys", files=("tiny.yaml", of_criteo.write("wrong.yaml", wrong)))

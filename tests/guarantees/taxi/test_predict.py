@@ -43,6 +43,7 @@ def test_trips_of_a_service_without_a_model_are_not_counted_as_predicted(fresh: 
     assert f"{yellow:,} of {yellow + green:,} trips are predicted" in " ".join(results.terminal.split())
 
 
+@pytest.mark.slow
 def test_a_model_that_can_predict_no_trip_stops_the_run(fresh: Clone) -> None:
     write_green(fresh.folder, 40)
     ended = fresh.run("taxi", {"fetch": {"source": "files", "files": {"paths": ["green.parquet"]}}}, PREDICTIONS)

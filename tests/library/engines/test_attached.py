@@ -189,6 +189,7 @@ def test_a_scheduler_that_dies_is_one_error(mortal: Served) -> None:
         run_until_first(mortal, mortal.process.kill)
 
 
+@pytest.mark.slow
 def test_workers_that_are_all_gone_are_one_error(mortal: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attached, "WORKERLESS_SECONDS", 1.0)
     with pytest.raises(ResourceError, match=rf"{mortal.address} has lost all its workers"):

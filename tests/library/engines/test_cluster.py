@@ -189,6 +189,7 @@ def test_workers_listen_on_loopback_only(kind: str) -> None:
         assert listening_addresses() - before <= {"127.0.0.1"}
 
 
+@pytest.mark.slow
 def test_auto_takes_processes_for_large_work_only() -> None:
     for large, count in ((False, 1), (True, 2)):
         with opened("auto", large=large) as workers:
@@ -214,6 +215,7 @@ def test_attach_to_a_missing_scheduler_file_says_how_to_start_one(tmp_path: Path
         pass
 
 
+@pytest.mark.slow
 def test_what_was_placed_outlives_the_only_worker_that_held_it() -> None:
     with opened("processes", threads=1) as workers:
         placed = workers.place({"divisor": 4})

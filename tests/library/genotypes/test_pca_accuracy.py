@@ -27,6 +27,7 @@ CONTINENTS = {"ASW": "Africa", "LWK": "Africa", "MKK": "Africa", "YRI": "Africa"
               "CHB": "East Asia", "CHD": "East Asia", "JPT": "East Asia", "GIH": "India", "MEX": "America"}  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["gram", "randomized"])
 @pytest.mark.parametrize("structure", DIMENSIONS)
 def test_structure_and_variance_are_captured(tmp_path: Path, device: Device, structure: Structure, solver: str) -> None:
@@ -45,6 +46,7 @@ def test_structure_and_variance_are_captured(tmp_path: Path, device: Device, str
     np.testing.assert_allclose(found.spectrum.total, values.sum(), rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("structure", DIMENSIONS)
 def test_sum_of_squares_is_estimated_well_enough_for_the_number_of_effective_variants(
     tmp_path: Path, device: Device, structure: Structure

@@ -115,6 +115,7 @@ def test_extreme_statistics_have_probabilities() -> None:
     assert survival(values)[[0, -1]].tolist() == [1.0, 0.0]
 
 
+@pytest.mark.slow
 def test_p_values_without_structure_are_nearly_uniform_and_right_in_the_tail() -> None:
     rng = np.random.default_rng(20060)
     drawn = (draw(rng, samples=50, variants=700) for _ in range(200))
