@@ -35,6 +35,8 @@ class Crossings:
     why: str = ""
 
 
+# Steps that ask for a GPU for frames, which cuDF reads and Dask shuffles there; see `test_graph_frames`.
+OF_FRAMES = {"pagerank": {"renumber"}}
 # By application, and by step and its case.
 STEPS = {
     "genomics": {

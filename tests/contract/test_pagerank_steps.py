@@ -8,6 +8,7 @@ import pytest
 
 from tests.contract.conftest import Scenario, scenario_of
 from tests.contract.crossings import (
+    OF_FRAMES,
     crossing_faults,
     steps_beside_tasks,
     steps_that_compute,
@@ -47,8 +48,6 @@ HOST = {
 ON_HOST = {
     "return None": "a folder whose vertices have names has a table of them",
 }
-# Steps that ask for a GPU for the frames that Dask has there.
-OF_FRAMES = {"renumber"}
 DEVICE_CODE, HOST_CODE = split_by_place(
     (path for path in sources_of("graphs", "pagerank") if path.stem != "with_dask"), host=HOST
 )
@@ -67,7 +66,7 @@ def test_every_call_of_the_steps_is_one_that_rapids_accepts(scenario: Scenario[P
 
 
 def test_steps_that_ask_for_a_gpu_compute_there_and_no_other_does(scenario: Scenario[Path]) -> None:
-    assert steps_that_compute(scenario.traffic) | OF_FRAMES == steps_with_gpu("pagerank")
+    assert steps_that_compute(scenario.traffic) | OF_FRAMES["pagerank"] == steps_with_gpu("pagerank")
 
 
 def test_each_byte_crosses_as_often_as_the_table_says(scenario: Scenario[Path]) -> None:

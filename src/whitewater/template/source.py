@@ -5,8 +5,8 @@ A template is an application itself: its package, its workflow, its tests, and w
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 
 from whitewater.application import Application, applications, in_project
@@ -39,7 +39,7 @@ def templates() -> dict[str, Application]:
 
 def package_folder(application: Application) -> Path:
     """Return the folder of an application's package."""
-    return Path(import_module(application.package).__path__[0])
+    return Path(sys.modules[application.package].__path__[0])
 
 
 def files_below(folder: Path) -> Iterator[Path]:
