@@ -57,8 +57,9 @@ def check_free(name: str, package: str) -> None:
 
 
 def class_name(name: str) -> str:
-    """Return the name of the model of a section: `bike_trips` has `BikeTrips`."""
-    return "".join(word.capitalize() for word in name.split("_"))
+    """Return the name of the model of a section: `bike_trips` has `BikeTrips`; `b`, whose constant is `B`, `BModel`."""
+    joined = "".join(word.capitalize() for word in name.split("_"))
+    return f"{joined}Model" if joined == name.upper() else joined
 
 
 @dataclass(frozen=True)

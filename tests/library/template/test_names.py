@@ -10,7 +10,7 @@ import pytest
 from whitewater.application import applications
 from whitewater.cli.main import COMMANDS
 from whitewater.errors import ConfigError
-from whitewater.template.names import Renaming, check_free, check_name
+from whitewater.template.names import Renaming, check_free, check_name, class_name
 from whitewater.template.pyproject import pyproject
 from whitewater.template.render import Project, render_application, tidy
 from whitewater.template.source import files_below, root
@@ -81,6 +81,11 @@ def test_odd_names_are_fine(name: str) -> None:
 )
 def test_identifiers_paths_and_keys_are_renamed_and_words_stay(text: str, renamed: str) -> None:
     assert Renaming(applications(["taxi"])["taxi"], "bikes", "bike_share").text(text) == renamed
+
+
+@pytest.mark.parametrize(("name", "model"), [("bike_trips", "BikeTrips"), ("b", "BModel"), ("a1", "A1Model")])
+def test_a_model_has_another_name_than_the_constant_of_its_application(name: str, model: str) -> None:
+    assert class_name(name) == model != name.upper()
 
 
 def test_in_code_the_model_and_the_declared_application_are_renamed_and_strings_are_text() -> None:
