@@ -33,8 +33,12 @@ PICTURES = {".png", ".svg"}
 
 
 def run(folder: Path, *command: str | Path, path: Path | None = None) -> str:
-    """Run a command that must succeed, with the programs of an environment first; nobody's PYTHONPATH counts."""
-    variables = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "MAKEFLAGS"}}
+    """Run a command that must succeed, with the programs of an environment first.
+
+    Nobody's PYTHONPATH counts, and REAL_DATA is this repository's: a project has names of its own for what lies there.
+    """
+    ours = {"PYTHONPATH", "MAKEFLAGS", "REAL_DATA"}
+    variables = {name: value for name, value in os.environ.items() if name not in ours}
     if path:
         variables["PATH"] = f"{path}{os.pathsep}{variables['PATH']}"
     ended = subprocess.run(
