@@ -100,13 +100,13 @@ def _labels(path: Path) -> list[str]:
     separating = [name for name in names if p_values[name] < _LEVEL / len(names)]
     if not separating:
         return ["No component separates the labels beyond noise (Kruskal-Wallis)."]
-    shares = ", ".join(f"{name} ({100 * between[name]:.3g} %)" for name in separating)
+    shares = " and ".join(f"{name} ({100 * between[name]:.3g} %)" for name in separating)
     others = len(names) - len(separating)
-    rest = f"; the other {others} {'does' if others == 1 else 'do'} not, beyond noise" if others else ""
+    rest = f" The other {others} {'does' if others == 1 else 'do'} not, beyond noise." if others else ""
     largest = max(*(p_values[name] for name in separating), _LEAST_P)
     return [
-        f"Labels are told apart by {shares}, in parentheses the share of the variance that is between labels "
-        f"(Kruskal-Wallis, p ≤ {largest:.2g}){rest}."
+        f"The labels differ along {shares}; in parentheses, the share of the variance between labels "
+        f"(Kruskal-Wallis, p ≤ {largest:.2g}).{rest}"
     ]
 
 

@@ -56,7 +56,7 @@ def test_significant_components_are_counted_and_each_of_the_first_two_has_a_sent
         "2 of 3 components are significant (Tracy-Widom, p ≤ 0.0003).",
         "PC1 explains 7.12 % of the variance and runs from AFR to ASIA.",
         "PC2 explains 3.1 % of the variance and runs from ASIA to AFR.",
-        "Labels are told apart by PC1 (100 %), PC2 (100 %), in parentheses the share of the variance that is between "
+        "The labels differ along PC1 (100 %) and PC2 (100 %); in parentheses, the share of the variance between "
         "labels (Kruskal-Wallis, p ≤ 2.5e-06).",
     ]
 
