@@ -48,6 +48,7 @@ def mapped(tmp_path_factory: pytest.TempPathFactory) -> tuple[pd.DataFrame, dict
     return run(tmp_path_factory.mktemp("umap") / "a", scores_of(), Umap(components=4, neighbors=8))
 
 
+@pytest.mark.slow
 def test_samples_keep_their_order_and_their_labels(mapped: tuple[pd.DataFrame, dict[str, float]]) -> None:
     table, given = mapped[0], scores_of()
     assert list(table.columns) == ["sample", "label", "UMAP1", "UMAP2"]
@@ -55,6 +56,7 @@ def test_samples_keep_their_order_and_their_labels(mapped: tuple[pd.DataFrame, d
     assert table["label"].isna().sum() == EACH
 
 
+@pytest.mark.slow
 def test_groups_are_apart_on_the_map(mapped: tuple[pd.DataFrame, dict[str, float]]) -> None:
     table, quality = mapped
     apart = cdist(table[["UMAP1", "UMAP2"]], table[["UMAP1", "UMAP2"]])
@@ -65,6 +67,7 @@ def test_groups_are_apart_on_the_map(mapped: tuple[pd.DataFrame, dict[str, float
     assert (quality["neighbors"], quality["measured_samples"]) == (8, 100)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_map(mapped: tuple[pd.DataFrame, dict[str, float]], tmp_path: Path) -> None:
     again, _ = run(tmp_path / "b", scores_of(), Umap(components=4, neighbors=8))
     other, _ = run(tmp_path / "c", scores_of(), Umap(components=4, neighbors=8, seed=8))

@@ -149,6 +149,7 @@ def test_the_table_of_results_tells_what_was_found(finished: Clone) -> None:
         assert said in ended.terminal
 
 
+@pytest.mark.slow
 def test_one_core_gives_the_same_bytes(copied: Clone, finished: Clone) -> None:
     again = ("--cores", "1", "--forcerun", "genomics_ingest", "--", f"{RESULTS}/projected.parquet")
     ended = copied.snakemake(*again)
@@ -164,6 +165,7 @@ def test_one_core_gives_the_same_bytes(copied: Clone, finished: Clone) -> None:
 # ---- what a change runs again
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("overrides", "steps"),
     [
@@ -190,6 +192,7 @@ def test_outliers_are_a_step_only_where_rounds_are_asked_for(finished: Clone) ->
     assert f"{RESULTS}/without_outliers.parquet" in ended.inputs("genomics_pca")
 
 
+@pytest.mark.slow
 def test_outliers_are_taken_out_and_the_manifest_gathers_their_record(copied: Clone) -> None:
     settings = {"outliers": {"iterations": 2, "standard_deviations": 3.0}}
     files = ("tiny.yaml", copied.write("mine.yaml", {"genomics": settings}))
@@ -228,6 +231,7 @@ def test_local_files_are_ingested_without_a_simulation_and_again_when_they_chang
     assert plink.snakemake("--dry-run", "--", GENOTYPES).jobs == genomics("ingest")
 
 
+@pytest.mark.slow
 def test_a_second_data_set_that_changed_is_projected_again(finished: Clone, copied: Clone) -> None:
     write_plink(copied / "second", random_dosages(50, 10))
     missing, there = ({"project": {"second": name}} for name in ("not there", "second"))
@@ -282,6 +286,7 @@ def test_a_step_that_failed_runs_again_although_the_results_of_an_earlier_run_ar
 # ---- what was killed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("step", "output"), [("ingest", GENOTYPES), ("pack", f"{RESULTS}/packed")])
 def test_a_killed_step_leaves_nothing_visible_and_the_next_run_makes_the_right_result(
     copied: Clone, finished: Clone, step: str, output: str
@@ -301,6 +306,7 @@ def test_a_killed_step_leaves_nothing_visible_and_the_next_run_makes_the_right_r
     assert leftovers(copied) == []
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_ends_cleanly_and_the_next_one_needs_no_unlock(copied: Clone, finished: Clone) -> None:
     run = copied.start_snakemake("--config", SLOW_START, "--forcerun", "genomics_ingest", "--", GENOTYPES)
     staging(copied, GENOTYPES)

@@ -210,6 +210,7 @@ def test_a_missing_file_and_wrong_keys_are_told(of_edges: Clone) -> None:
 # ---- what was killed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("step", "output"), [("parse", "data/pagerank/documents"), ("index", f"{RESULTS}/index")])
 def test_a_killed_step_leaves_nothing_visible_and_the_next_run_makes_the_right_result(
     copied: Clone, finished: Clone, step: str, output: str

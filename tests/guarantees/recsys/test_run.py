@@ -140,6 +140,7 @@ def test_the_table_of_results_tells_what_was_found(finished: Clone) -> None:
 # ---- what a change runs again
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("overrides", "steps"),
     [
