@@ -113,6 +113,7 @@ def status(given: argparse.Namespace) -> int:
     from distributed import Client
 
     from whitewater.engines.cluster import security
+    from whitewater.engines.workers import workers_of
 
     found = _read(given.file)
     if "pid" in found and found["machine"] == socket.gethostname() and not runs(given.file):
@@ -123,7 +124,7 @@ def status(given: argparse.Namespace) -> int:
         raise InputError(f"no Dask scheduler answers at {found['address']} ({error}).") from error
     with client:
         tasks: dict[str, int] = client.run_on_scheduler(_count_tasks)
-        workers = client.scheduler_info(n_workers=-1)["workers"]
+        workers = workers_of(client)
     print(f"address    {found['address']}")
     print(f"since      {found.get('since', 'unknown')}")
     if found.get("dashboard"):

@@ -294,10 +294,11 @@ def check_scheduler(settings: Cluster, engine: Engine) -> Check:
 def _check_attached_scheduler(settings: Cluster) -> Check:
     """Connect to the scheduler that is configured, and count its workers."""
     from whitewater.engines.cluster import attach
+    from whitewater.engines.workers import workers_of
 
     try:
         with attach(settings) as client:
-            workers = len(client.scheduler_info()["workers"])
+            workers = len(workers_of(client))
     except WhitewaterError as error:
         return Check("scheduler", "fail", str(error), "Start it, or empty cluster.address and cluster.scheduler_file.")
     return Check("scheduler", "ok", f"{settings.address or settings.scheduler_file}, workers: {workers}")

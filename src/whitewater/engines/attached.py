@@ -13,6 +13,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 import whitewater
+from whitewater.engines.workers import workers_of
 from whitewater.errors import InputError, ResourceError, WhitewaterError, shorten_list
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def _watch(client: Client, ended: Event, workerless: Event) -> None:
     seen = time.monotonic()
     while not ended.wait(WATCH_SECONDS) and client.status == "running":
         try:
-            workers = client.scheduler_info()["workers"]
+            workers = workers_of(client)
         except Exception:  # the scheduler is gone, which the client finds out itself
             return
         if workers:

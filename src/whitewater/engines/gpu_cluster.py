@@ -11,7 +11,7 @@ from distributed import WorkerPlugin
 
 from whitewater.engines.cluster import attach
 from whitewater.engines.gpu_memory import prepare_memory
-from whitewater.engines.workers import DaskWorkers
+from whitewater.engines.workers import DaskWorkers, workers_of
 from whitewater.errors import DeviceError
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class PrepareMemory(WorkerPlugin):
 
 def _resources(client: Client) -> dict[str, float]:
     """Return what a task takes of its worker: one of the tasks that may use its GPU, if all workers say how many."""
-    workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    workers = workers_of(client).values()
     return {GPU_RESOURCE: 1} if all(GPU_RESOURCE in worker["resources"] for worker in workers) else {}
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import cycle
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from whitewater.engines import memory
 
@@ -255,19 +255,12 @@ class DaskWorkers(Workers):
             min(worker["nthreads"], *(int(worker["resources"][name] / each) for name, each in self.resources.items()))
             if self.resources
             else worker["nthreads"]
-            for worker in self._workers.values()
+            for worker in workers_of(self.client).values()
         ]
 
     @property
     def hosts(self) -> Sequence[str]:
-        return [worker["host"] for worker in self._workers.values()]
-
-    @property
-    def _workers(self) -> Mapping[str, Any]:
-        # Of `Client.scheduler_info`, which is asked in the background as well, the workers may be missing.
-        scheduler: Any = self.client.scheduler
-        found = self.client.sync(scheduler.identity, n_workers=-1)
-        return cast("Mapping[str, Any]", found["workers"])
+        return [worker["host"] for worker in workers_of(self.client).values()]
 
     def place(self, value: Any) -> Any:
         from dask.sizeof import sizeof
@@ -283,7 +276,7 @@ class DaskWorkers(Workers):
             self.client.submit(
                 function, *each, workers=[worker], allow_other_workers=True, pure=False, resources=self.resources
             )
-            for each, worker in zip(arguments, cycle(self._workers), strict=False)
+            for each, worker in zip(arguments, cycle(workers_of(self.client)), strict=False)
         ]
 
     def completed(
@@ -309,9 +302,20 @@ class DaskWorkers(Workers):
         return self.client.persist(collection, resources=self.resources)
 
     def call_on_each(self, function: Callable[[], Result]) -> list[Result]:
-        addresses = list(self._workers)
+        addresses = list(workers_of(self.client))
         found = self.client.run(function, workers=addresses)
         return [found[address] for address in addresses]
+
+
+def workers_of(client: Client) -> Mapping[str, Any]:
+    """Ask the scheduler for its workers, by address.
+
+    `Client.scheduler_info` returns what the client also refreshes in the background without the workers.
+    """
+    scheduler: Any = client.scheduler
+    found: dict[str, Any] = client.sync(scheduler.identity, n_workers=-1)
+    workers: Mapping[str, Any] = found["workers"]
+    return workers
 
 
 def _itself(value: Any) -> Any:
