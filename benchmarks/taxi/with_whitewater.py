@@ -5,10 +5,10 @@ It ends as Whitewater's command line does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain
+from itertools import chain, groupby
 from pathlib import Path
 
 import polars as pl
@@ -16,20 +16,22 @@ import pyarrow as pa
 
 from benchmarks.taxi.variant import CARD, MAXIMUM_FARE, MAXIMUM_HOURS, MAXIMUM_MILES, Answer, Work, answer, main
 from whitewater.process import leave
+from whitewater.tables import with_polars as tables
 from whitewater.tables.config import Range
+from whitewater.tables.eras import Era
 from whitewater.tables.fixed_point import VALUE, integers
 from whitewater.tables.partitions import write_table
-from whitewater.tables.raw_files import Unit, open_raw, units
+from whitewater.tables.raw_files import RawFile, Unit, open_raw, units
 from whitewater.tables.rules import Rule
 from whitewater_apps.taxi.config import Clean, Ranges, Tips
-from whitewater_apps.taxi.partitions import TRIP_SCHEMA
+from whitewater_apps.taxi.partitions import STANDARDISED, TRIP_SCHEMA
 from whitewater_apps.taxi.rules import rules
-from whitewater_apps.taxi.schema import SOURCE
-from whitewater_apps.taxi.with_polars import kept, quantity, trips_of
+from whitewater_apps.taxi.schema import CODES, SOURCE
+from whitewater_apps.taxi.with_polars import kept, quantity
 from whitewater_apps.taxi.zones import Zones, read_zones
 
 # Larger pieces are memory that the system hands out, and zeroes, anew each time.
-PARQUET_ROWS, TEXT_ROWS, WHOLE_FILE = 2**19, 2**17, 2**62
+PARQUET_ROWS, TEXT_ROWS = 2**19, 2**17
 NEEDED = (
     "pickup_datetime",
     "dropoff_datetime",
@@ -60,30 +62,40 @@ def compute(work: Work) -> Answer:
     if work.output is not None:
         work.output.mkdir(parents=True)
     zones = read_zones(work.zones)
-    every = [_units(file, number, projected=work.output is None) for number, file in enumerate(work.files)]
-    # Parquet of which few columns are read is one query, whose threads are Polars' own.
-    shares = [list(chain(*every))] if work.output is None and not work.csv else [[unit] for unit in chain(*every)]
-    task = partial(_aggregate, every=rules(CLEAN, zones, []), output=work.output)
+    every, projected = rules(CLEAN, zones, []), work.output is None
+    files = list(chain.from_iterable(_open(path, projected=projected) for path in work.files))
     with work.placement.run("taxi", "tips", Tips(), threads=work.threads).workers() as workers:
-        groups = pl.concat(workers.map(task, shares, label="tips"))
+        if projected and not work.csv:
+            # Parquet of which few columns are read is one query, whose threads are Polars' own.
+            groups = _tips(_clean(pl.concat(_scans(files)), every))
+        else:
+            rows = TEXT_ROWS if work.csv else PARQUET_ROWS
+            parts = [unit for number, file in enumerate(files) for unit in units(file, rows=rows, number=number)]
+            groups = pl.concat(workers.map(partial(_aggregate, every=every, output=work.output), parts, label="tips"))
     return _answer(groups, zones)
 
 
-def _units(path: Path, number: int, *, projected: bool) -> list[Unit]:
-    [file] = open_raw(path, SOURCE)
-    rows = TEXT_ROWS if file.form != "parquet" else WHOLE_FILE if projected else PARQUET_ROWS
-    return units(replace(file, era=file.era.project(NEEDED)) if projected else file, rows=rows, number=number)
+def _open(path: Path, *, projected: bool) -> list[RawFile]:
+    files = open_raw(path, SOURCE)
+    return [replace(file, era=file.era.project(NEEDED)) for file in files] if projected else files
 
 
-def _aggregate(share: Sequence[Unit], *, every: Sequence[Rule], output: Path | None) -> pl.DataFrame:
-    if output is None:
-        trips = chain.from_iterable(trips_of(unit, unit.rows or TEXT_ROWS) for unit in share)
-        return _tips(_clean(pl.concat(trips), every))
-    [unit] = share
-    return pl.concat(
-        _tips(_write(_clean(trips, every), output / f"{unit.stem(number)}.parquet"))
-        for number, trips in enumerate(trips_of(unit, PARQUET_ROWS))
-    )
+def _scans(files: Sequence[RawFile]) -> Iterator[pl.LazyFrame]:
+    """Yield one scan of the files of an era: of a scan for each file, Polars reads ahead in all of them at once."""
+    for era, group in groupby(files, key=lambda file: file.era):
+        yield _in_schema(pl.scan_parquet([file.path for file in group], glob=False, hive_partitioning=False), era)
+
+
+def _in_schema(raw: pl.LazyFrame, era: Era) -> pl.LazyFrame:
+    return tables.in_schema(raw, era, STANDARDISED, CODES)
+
+
+def _aggregate(unit: Unit, *, every: Sequence[Rule], output: Path | None) -> pl.DataFrame:
+    groups = []
+    for number, (raw, _) in enumerate(tables.pieces(unit, PARQUET_ROWS if unit.rows else TEXT_ROWS)):
+        trips = _clean(_in_schema(raw, unit.file.era), every)
+        groups.append(_tips(_write(trips, output / f"{unit.stem(number)}.parquet") if output else trips))
+    return pl.concat(groups)
 
 
 def _clean(trips: pl.LazyFrame, every: Sequence[Rule]) -> pl.LazyFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -49,12 +49,6 @@ def standardise(units: Sequence[Unit], folder: Path, *, rows: int, workers: Work
     """Write units of raw files as parts of one schema; see `operations.Operations`."""
     work = partial(tables.write_unit, folder=folder, rows=rows, schema=STANDARDISED, codes=CODES, count=_count_months)
     return workers.map(work, units, label="standardise", ordered=True)
-
-
-def trips_of(unit: Unit, rows: int) -> Iterator[pl.LazyFrame]:
-    """Yield trips of a raw file in the schema, with ``issues``, at most ``rows`` at once; malformed lines are lost."""
-    for raw, _ in tables.pieces(unit, rows):
-        yield tables.in_schema(raw, unit.file.era, STANDARDISED, CODES)
 
 
 def _count_months(trips: pl.DataFrame) -> Counter[tuple[int | None, ...]]:
