@@ -28,7 +28,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from benchmarks.machine import describe_machine, installed_versions, revision
 from benchmarks.process_tree import Cost, MeasurementError, run
-from benchmarks.report import Outcome, Plan, Report, Sample, Size, paired_ratios, summarise
+from benchmarks.report import Outcome, Plan, Report, Sample, Size, paired_ratios, summarize
 from benchmarks.served import Served
 
 THREAD_VARIABLES = (
@@ -350,5 +350,5 @@ def _outcome(variant: Variant, of: _Progress | None, *, threads: int) -> Outcome
         missing=variant.missing,
         warm_up=of.warm_up if of else None,
         samples=tuple(samples),
-        summary=summarise(samples),
+        summary=summarize(samples),
     )

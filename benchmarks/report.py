@@ -171,7 +171,7 @@ class Reports(Stored):
     reports: tuple[Report, ...]
 
 
-def summarise(samples: Sequence[Sample]) -> dict[Quantity, Spread]:
+def summarize(samples: Sequence[Sample]) -> dict[Quantity, Spread]:
     """Return the spread of each quantity; nothing for no samples."""
     if not samples:
         return {}

@@ -28,7 +28,7 @@ class Spread(BaseModel):
 
 
 def spread(values: Sequence[float], *, level: float = 0.95) -> Spread:
-    """Summarise repeated measurements.
+    """Summarize repeated measurements.
 
     The interval of the median is the narrowest pair of order statistics x(k), x(n+1-k) that holds the true median with
     at least ``level``: by the binomial distribution with p = 1/2 (Thompson 1936). Below six values no pair reaches
@@ -40,7 +40,7 @@ def spread(values: Sequence[float], *, level: float = 0.95) -> Spread:
         If there are no values.
     """
     if not values:
-        raise ValueError("no values to summarise")
+        raise ValueError("no values to summarize")
     ordered = sorted(values)
     rank, coverage = _interval_rank(len(ordered), level)
     if len(ordered) > 1:

@@ -134,8 +134,8 @@ def scaled(dosages: Dosages, *, ploidy: int = 2) -> Floats:
     mean = np.where(called, dosages, 0).sum(axis=1) / number
     varies = np.array([len(np.unique(row[row >= 0])) > 1 for row in dosages])
     p = mean / ploidy
-    centred = np.where(called, dosages - mean[:, None], 0.0)[varies]
-    return np.asarray((centred / np.sqrt(ploidy * p * (1 - p))[varies, None]).T, np.float64)
+    centered = np.where(called, dosages - mean[:, None], 0.0)[varies]
+    return np.asarray((centered / np.sqrt(ploidy * p * (1 - p))[varies, None]).T, np.float64)
 
 
 def exact(matrix: Floats) -> tuple[Floats, Floats]:

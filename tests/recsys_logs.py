@@ -109,7 +109,7 @@ def write_parts(table: pa.Table, folder: Path, sizes: list[int]) -> Path:
 
 
 def features() -> Node:
-    """Return features of `clicks` by many operators, learnt in two phases."""
+    """Return features of `clicks` by many operators, learned in two phases."""
     numbers = ["I1", "I2", "I3"] >> FillMedian() >> Clip(min_value=0) >> LogOp() >> Normalize()
     categories = ["C1", "C2", "C3", "C4", ["C1", "C3"]] >> Categorify(freq_threshold=3, encode_type="combo")
     hashed = (["C1", "C3"] >> HashBucket(num_buckets=50) >> Rename(postfix="_hash")) + (

@@ -1,7 +1,7 @@
 """What every variant's process has in common: its arguments, the rules of the work, and the line that it prints.
 
 The work: of the biallelic variants of a store, keep those with a call rate of at least 95 % and a minor allele
-frequency of at least 1 %; centre the dosages by their mean, a missing call being the mean; divide by
+frequency of at least 1 %; center the dosages by their mean, a missing call being the mean; divide by
 sqrt(2 p (1 - p)); write the ten leading principal components of the samples.
 """
 
@@ -88,7 +88,7 @@ def passing(dosages: npt.NDArray[np.int8], *, xp: ModuleType = np) -> npt.NDArra
 
 
 def scaled(dosages: npt.NDArray[np.int8], *, xp: ModuleType = np) -> npt.NDArray[np.float32]:
-    """Return dosages centred and scaled, missing ones 0: float32 (variants, samples)."""
+    """Return dosages centered and scaled, missing ones 0: float32 (variants, samples)."""
     missing = dosages < 0
     called = dosages.shape[1] - missing.sum(axis=1)
     mean = (dosages.sum(axis=1, dtype=np.int64) + missing.sum(axis=1)) / called

@@ -1,7 +1,7 @@
 """scikit-learn: the dosages in memory, scaled to float32, and its randomized SVD.
 
-`PCA(svd_solver="randomized")` does the same product after a second centring of a copy. Power iterations: 4 are the
-fewest with which all components are accurate; LU normalises them, as is its default.
+`PCA(svd_solver="randomized")` does the same product after a second centering of a copy. Power iterations: 4 are the
+fewest with which all components are accurate; LU normalizes them, as is its default.
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ AS_GOOD = 0.05
 RANKS = 2e-10 + 1e-14
 RULES: dict[str, tuple[Rule, ...]] = {
     "taxi": (
-        Rule("standardised", whole="table"),
-        Rule("standardised/*", compared=False),
+        Rule("standardized", whole="table"),
+        Rule("standardized/*", compared=False),
         Rule("trips", whole="table"),
         Rule("quarantine", whole="table"),
         Rule("tips_by_*", SUMS),

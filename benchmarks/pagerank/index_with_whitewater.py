@@ -12,7 +12,7 @@ from whitewater.text.config import Index
 from whitewater.text.documents import DOCUMENTS
 from whitewater.text.index_folder import write_postings, write_terms
 from whitewater.text.postings import BLOCK_BYTES, cut, merge
-from whitewater_apps.pagerank.steps.index import tokenise_groups
+from whitewater_apps.pagerank.steps.index import tokenize_groups
 
 
 def build(work: Work) -> None:
@@ -21,7 +21,7 @@ def build(work: Work) -> None:
     groups = DOCUMENTS.row_groups(*numbered_files(work.documents, "documents"))
     tasks = [groups[start:stop] for start, stop in cut(DOCUMENTS.stored_bytes(groups), BLOCK_BYTES)]
     with run.workers() as workers:
-        blocks = list(workers.map(tokenise_groups, tasks, label="index", ordered=True))
+        blocks = list(workers.map(tokenize_groups, tasks, label="index", ordered=True))
     postings = merge(blocks, settings=run.settings, threads=work.threads)
     write_postings(work.folder, postings)
     write_terms(work.folder, postings)

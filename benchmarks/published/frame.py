@@ -22,7 +22,7 @@ from benchmarks.published.row import BOTH, SEED, CallCase, Published, Row, Timed
 from benchmarks.report import Size
 
 ROWS = 10_000_000
-# Prime, so that a mean is weighted by its key, and by another weight than the key of a neighbouring row.
+# Prime, so that a mean is weighted by its key, and by another weight than the key of a neighboring row.
 WEIGHTS = 1009
 
 

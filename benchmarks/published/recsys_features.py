@@ -1,4 +1,4 @@
-"""R19: features for recommenders, encoded, filled, normalised and shuffled, and loaded in batches.
+"""R19: features for recommenders, encoded, filled, normalized and shuffled, and loaded in batches.
 
 The source claims 50 times the speed of a CPU once loading, shuffling and access order were fixed, and gives neither
 code nor seconds, so that nothing is listed as published. `as_published` of loading is what had to be fixed: a row at a

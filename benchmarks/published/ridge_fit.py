@@ -77,7 +77,7 @@ def timed(work: Work, fit: Callable[[Any, Any], Any], *, repeats: Repeats) -> Ti
 
 @contextmanager
 def numpy_least_squares(work: Work, *, repeats: Repeats) -> Iterator[Timed]:
-    """Least squares by singular values of the centred columns, below which each has a row of the root of alpha."""
+    """Least squares by singular values of the centered columns, below which each has a row of the root of alpha."""
     x, y = diabetes.training_part(repeats(work))
     penalty = np.sqrt(ALPHA) * np.eye(x.shape[1])
 

@@ -1,7 +1,7 @@
 """R10: the ten leading singular vectors of simulated genotypes that stay in memory.
 
 ``x = randint(0, 3, (1e7, 2e4), uint8)``, persisted; ``u, s, v = svd_compressed(x, k=10)`` and ``v.compute()``: the
-randomised method of Halko, Martinsson and Tropp (SIAM Review 53, 2011) with a sketch of 20 columns and no power
+randomized method of Halko, Martinsson and Tropp (SIAM Review 53, 2011) with a sketch of 20 columns and no power
 iterations, which multiplies x twice. Such data is noise around a mean: the first singular value stands far above the
 second, and all further ones are nearly equal. Both edges follow the root of the scale; chunks are those published.
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.recsys.click_log import CPU, ClickLog
 from benchmarks.recsys.features_variant import THRESHOLD
-from whitewater.features.artefact import load
+from whitewater.features.artifact import load
 from whitewater.features.config import Feature, Fit
 from whitewater.features.feature_folder import open_features
 from whitewater.features.log_folder import open_log

@@ -24,7 +24,7 @@ from whitewater.tables.partitions import write_table
 from whitewater.tables.raw_files import RawFile, Unit, open_raw, units
 from whitewater.tables.rules import Rule
 from whitewater_apps.taxi.config import Clean, Ranges, Tips
-from whitewater_apps.taxi.partitions import STANDARDISED, TRIP_SCHEMA
+from whitewater_apps.taxi.partitions import STANDARDIZED, TRIP_SCHEMA
 from whitewater_apps.taxi.rules import rules
 from whitewater_apps.taxi.schema import CODES, SOURCE
 from whitewater_apps.taxi.with_polars import kept, quantity
@@ -87,7 +87,7 @@ def _scans(files: Sequence[RawFile]) -> Iterator[pl.LazyFrame]:
 
 
 def _in_schema(raw: pl.LazyFrame, era: Era) -> pl.LazyFrame:
-    return tables.in_schema(raw, era, STANDARDISED, CODES)
+    return tables.in_schema(raw, era, STANDARDIZED, CODES)
 
 
 def _aggregate(unit: Unit, *, every: Sequence[Rule], output: Path | None) -> pl.DataFrame:

@@ -17,7 +17,7 @@ MADE = ROOT / "docs/pictures"
 SHOWN = {
     "taxi": ("tip_fraction_by_weekday_hour", "tip_fraction_by_borough", "data_quality"),
     "genomics": ("pcs_1_2", "scree", "umap"),
-    "pagerank": ("neighbourhood", "ranks", "convergence"),
+    "pagerank": ("neighborhood", "ranks", "convergence"),
     "recsys": ("auc", "calibration", "categories"),
 }
 WIDTH, COLORS = 800, 128

@@ -2,12 +2,12 @@
 
 A step is a function whose keyword parameters are the paths that it reads (`pathlib.Path`) and writes (`Output`)::
 
-    def clean(run: Run[Clean], *, standardised: Path, zones: Path, trips: Output) -> None: ...
+    def clean(run: Run[Clean], *, standardized: Path, zones: Path, trips: Output) -> None: ...
 
 or, where there are many of a kind, `Inputs` and `Outputs`, mappings of file name to path. It stands in a module of its
 name that ends with ``if __name__ == "__main__": main(clean)``, of `whitewater.script`, and is run by a rule's
 ``script:``, by ``whitewater taxi clean`` with flags made from its parameters, or as a function. The step writes to the
-paths it is given, which are beside the final ones; when it returns, all outputs are checked, synchronised to disk and
+paths it is given, which are beside the final ones; when it returns, all outputs are checked, synchronized to disk and
 renamed together. Its module has no ``from __future__`` import, because Snakemake puts lines before the text of a
 script.
 """

@@ -5,7 +5,7 @@ from typing import Any
 
 from benchmarks.limits import Limit, Limits
 from benchmarks.machine import Machine, Revision
-from benchmarks.report import Outcome, Plan, Report, Sample, Size, paired_ratios, summarise
+from benchmarks.report import Outcome, Plan, Report, Sample, Size, paired_ratios, summarize
 from benchmarks.results_file import CaseResult, Figure, Results
 from benchmarks.spread import spread
 
@@ -34,7 +34,7 @@ def outcome(seconds: Sequence[float], *, void: str | None = None, missing: str |
     warm_up = sample(0, 9 * seconds[0]) if seconds else None
     return Outcome(
         command=(), environment={}, void=void, missing=missing, warm_up=warm_up, samples=samples,
-        summary=summarise(samples),
+        summary=summarize(samples),
     )  # fmt: skip
 
 

@@ -29,7 +29,7 @@ SCALES = {name: LINES * len(files.months) / files.rows for name, files in FILES.
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder whose neighbour holds the files."""
+    """Return a folder whose neighbor holds the files."""
     folder = tmp_path_factory.mktemp("published") / "row"
     for name, files in FILES.items():
         files.make(tiny_work(folder, scale=SCALES[name]))

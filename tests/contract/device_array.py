@@ -288,7 +288,7 @@ class Function:
         if self._name == "cupy.argsort" and _DIFFERING and named.get("kind") != "stable":
             return wrap(_sorted_with_ties_in_another_order(inside[0]))
         result = self._function(*inside, **named)
-        # The results of CuPy's factorisations have no names.
+        # The results of CuPy's factorizations have no names.
         return wrap(tuple(result) if isinstance(result, tuple) and ".linalg." in self._name else result)
 
     def at(self, *arguments: Any) -> None:

@@ -91,7 +91,7 @@ TINY: Mapping[str, Tiny] = {
     "ridge_fit": Tiny(3e-5),
     "grid_search": Tiny(3e-3, {(grid_search, "ALPHAS"): np.array([1e-3, 1e-2, 1e-1])}),
     "forest_search": Tiny(2e-6, {(forest_search, "TRIES"): 6}),
-    "umap": Tiny(256 * MAP_ROWS / umap.BYTES, {(umap, "CENTRES"): 1, (umap, "SURFACE"): 2}),
+    "umap": Tiny(256 * MAP_ROWS / umap.BYTES, {(umap, "CENTERS"): 1, (umap, "SURFACE"): 2}),
     "svd_zarr": Tiny(SAMPLES * svd_zarr.PLOIDY * VARIANTS / svd_zarr.DECODED_BYTES),
     "recsys_features": Tiny(LOG_ROWS / recsys_features.ROWS),
     "futures": Tiny(1e-3),

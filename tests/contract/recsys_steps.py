@@ -164,7 +164,7 @@ def spread_out() -> Iterator[None]:
 
 @contextmanager
 def _little() -> Iterator[None]:
-    """Let what is learnt of categories go to disk."""
+    """Let what is learned of categories go to disk."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(by_category, "WAITING_BYTES", 0)
         patch.setattr(by_category, "GATHERING_SHARE", 2**60)

@@ -82,7 +82,7 @@ def test_every_call_of_a_frame_binds_in_cudf_and_runs_into_no_gap(watched: Watch
     assert known_gaps(calls) == []
 
 
-def test_what_is_learnt_does_not_depend_on_the_order_of_joins_and_groups(watched: Watched) -> None:
+def test_what_is_learned_does_not_depend_on_the_order_of_joins_and_groups(watched: Watched) -> None:
     assert watched.different == []
 
 

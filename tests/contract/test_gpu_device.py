@@ -239,7 +239,7 @@ def test_frames_are_those_of_cudf(monkeypatch: pytest.MonkeyPatch) -> None:
     assert frames_of(GpuDevice()) is cudf
 
 
-def test_to_synchronise_is_to_wait_for_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_to_synchronize_is_to_wait_for_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     waited: list[str] = []
     runtime = SimpleNamespace(deviceSynchronize=lambda: waited.append("for the GPU"))
     monkeypatch.setitem(sys.modules, "cupy", module("cupy", cuda=SimpleNamespace(runtime=runtime)))

@@ -152,12 +152,12 @@ def test_workflows_make_the_same_of_all_that_can_be_data(scenario: Scenario[Path
 
 
 @pytest.mark.parametrize("name", WORKFLOWS)
-def test_what_one_device_learnt_the_other_serves(
+def test_what_one_device_learned_the_other_serves(
     scenario: Scenario[Path], inputs: Path, tmp_path: Path, name: str
 ) -> None:
-    def served(device: Device, learnt: Path) -> Path:
+    def served(device: Device, learned: Path) -> Path:
         folder = tmp_path / f"{device.name}"
-        serve(learnt / name / "workflow", device, WORKFLOWS[name], inputs=inputs, folder=folder)
+        serve(learned / name / "workflow", device, WORKFLOWS[name], inputs=inputs, folder=folder)
         return folder
 
     with spread_out():

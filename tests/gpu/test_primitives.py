@@ -56,12 +56,12 @@ def test_hashes_are_those_of_the_reference(device: Device) -> None:
     ]
 
 
-def test_ridge_solves_the_penalised_normal_equations(device: Device) -> None:
+def test_ridge_solves_the_penalized_normal_equations(device: Device) -> None:
     random = np.random.default_rng(4)
     columns = random.normal(3.0, 1.0, (2_000, 5))
     target = columns @ np.arange(5.0) + random.normal(0, 0.1, 2_000)
-    centred = columns - columns.mean(axis=0)
-    expected = np.linalg.solve(centred.T @ centred + 10 * np.eye(5), centred.T @ (target - target.mean()))
+    centered = columns - columns.mean(axis=0)
+    expected = np.linalg.solve(centered.T @ centered + 10 * np.eye(5), centered.T @ (target - target.mean()))
     fitted = ridge(device, alpha=10.0).fit(
         device.to_device(np.asfortranarray(columns)), device.to_device(target.copy())
     )
@@ -96,10 +96,10 @@ def test_edges_are_pulled_along_as_on_the_cpu(device: Device) -> None:
 
 
 @pytest.mark.slow
-def test_a_map_keeps_neighbours_together_and_depends_on_its_seed_alone(device: Device) -> None:
+def test_a_map_keeps_neighbors_together_and_depends_on_its_seed_alone(device: Device) -> None:
     random = np.random.default_rng(8)
-    centres = 6 * random.normal(size=(3, 8)).repeat(60, axis=0)
-    points = (centres + random.normal(size=centres.shape)).astype(np.float32)
+    centers = 6 * random.normal(size=(3, 8)).repeat(60, axis=0)
+    points = (centers + random.normal(size=centers.shape)).astype(np.float32)
     first, again, other = (
         device.to_host(
             umap(device, neighbors=10, minimum_distance=0.3, seed=seed).fit_transform(device.to_device(points))

@@ -85,13 +85,13 @@ def test_workflows_make_the_same_of_all_that_can_be_data(both: Both[Path], name:
 
 
 @pytest.mark.parametrize("name", WORKFLOWS)
-def test_what_one_device_learnt_the_other_serves(
+def test_what_one_device_learned_the_other_serves(
     gpu: Device, both: Both[Path], inputs: Path, tmp_path: Path, name: str
 ) -> None:
     with spread_out():
-        for device, learnt in ((resolve("cpu"), both.gpu), (gpu, both.cpu)):
+        for device, learned in ((resolve("cpu"), both.gpu), (gpu, both.cpu)):
             folder = tmp_path / device.name
-            serve(learnt / name / "workflow", device, WORKFLOWS[name], inputs=inputs, folder=folder)
+            serve(learned / name / "workflow", device, WORKFLOWS[name], inputs=inputs, folder=folder)
             for path in sorted(folder.glob("*.parquet")):
                 assert_same_table(path, both.cpu / name / path.name)
 

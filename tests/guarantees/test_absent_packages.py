@@ -11,7 +11,7 @@ import pytest
 from tests.guarantees.running import Clone
 
 # The first is imported with the step's module, the others while the step runs.
-ABSENT = {"numba": "recsys_fit", "polars": "taxi_standardise", "msprime": "genomics_simulate"}
+ABSENT = {"numba": "recsys_fit", "polars": "taxi_standardize", "msprime": "genomics_simulate"}
 
 
 @pytest.fixture(scope="module")

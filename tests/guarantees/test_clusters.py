@@ -38,7 +38,7 @@ LAST = (
     "results/recsys/cpu/drift.json",
 )
 # Logs of steps of each application, whose tasks workers run.
-STEPS = ("taxi/cpu/standardise", "taxi/cpu/clean", "genomics/cpu/pca", "pagerank/parse", "recsys/cpu/fit")
+STEPS = ("taxi/cpu/standardize", "taxi/cpu/clean", "genomics/cpu/pca", "pagerank/parse", "recsys/cpu/fit")
 TIPS = {"trips": "results/taxi/cpu/trips", "zones": "data/taxi/zones.csv", "tables": "tips_by_hour.parquet"}
 
 

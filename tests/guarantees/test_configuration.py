@@ -54,7 +54,7 @@ def test_a_raw_file_that_changed_is_fetched_again(fresh: Clone) -> None:
     assert fresh.snakemake("--dry-run", "--", fetched).jobs == {"taxi_fetch"}
 
 
-def test_a_file_of_overrides_changes_one_nested_key_and_leaves_its_neighbours(finished: Clone) -> None:
+def test_a_file_of_overrides_changes_one_nested_key_and_leaves_its_neighbors(finished: Clone) -> None:
     overrides = {"taxi": {"clean": {"ranges": {"duration": {"at_most": 3600}}}}}
     ended = dry_run(finished, overrides, "results/taxi/cpu/quality.json")
     assert ended.jobs == {"taxi_clean"}
@@ -176,7 +176,7 @@ def test_gpu_without_a_gpu_ends_before_the_first_job_with_one_message(finished: 
 def test_gpu_without_a_gpu_can_still_be_dry_run(finished: Clone) -> None:
     ended = finished.snakemake("--dry-run", "--config", "device=gpu", **NO_GPU)
     assert ended.status == 0, ended.terminal
-    assert {"taxi_standardise", "taxi_clean", "taxi_tips", "taxi_model", "taxi_manifest"} <= ended.jobs
+    assert {"taxi_standardize", "taxi_clean", "taxi_tips", "taxi_model", "taxi_manifest"} <= ended.jobs
     assert "output: results/taxi/gpu/manifest.json" in ended.terminal
 
 
@@ -203,7 +203,7 @@ def test_the_workflows_are_formatted(fresh: Clone) -> None:
 
 
 def test_little_data_leaves_a_core_to_the_other_applications_and_much_takes_all(copied: Clone) -> None:
-    read = {"taxi_clean": "results/taxi/cpu/standardised", "genomics_ld_prune": "data/genomics/genotypes"}
+    read = {"taxi_clean": "results/taxi/cpu/standardized", "genomics_ld_prune": "data/genomics/genotypes"}
     for step, folder in read.items():
         assert threads(dry_run(copied, {}, "--forcerun", step), step) == "1"
         with (copied / folder / "more").open("wb") as more:

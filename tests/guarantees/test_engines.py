@@ -8,7 +8,7 @@ from tests.guarantees.running import TINY, Clone
 
 # Rules of a run without options that compute on a device, as docs/engines.md lists them.
 OPERATIONS = {
-    "taxi": {"standardise", "clean", "tips", "model"},
+    "taxi": {"standardize", "clean", "tips", "model"},
     "genomics": {"ld_prune", "relatedness", "pca", "project", "umap"},
     "pagerank": {"renumber", "rank", "communities"},
     "recsys": {"fit", "features", "drift", "train"},

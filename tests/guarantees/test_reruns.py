@@ -9,7 +9,7 @@ import pytest
 from tests.guarantees.running import Clone, make_clone, own_source
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # its fixture runs an application first
-ALL = {"fetch", "standardise", "clean", "tips", "model", "plot", "manifest"}
+ALL = {"fetch", "standardize", "clean", "tips", "model", "plot", "manifest"}
 Edit = Callable[[str], str]
 
 

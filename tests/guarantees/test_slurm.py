@@ -19,7 +19,7 @@ pytestmark = [
 # Without a database there is no sacct.
 PROFILE = ("--workflow-profile", "profiles/slurm", "--slurm-status-command", "squeue")
 APPLICATIONS = ("taxi", "recsys")
-KILLED = "taxi_standardise"
+KILLED = "taxi_standardize"
 
 
 @pytest.fixture(scope="module")

@@ -74,11 +74,11 @@ CASES = {
     "taxi": Case(
         {"fetch": {"source": "files", "files": {"paths": ["trips.csv"], "zones": "zones.csv"}}},
         write_trips,
-        {"taxi_standardise": text("trips.csv", "a,b\n1,2\n"), "taxi_fetch": text("zones.csv", "LocationID\n1\n")},
+        {"taxi_standardize": text("trips.csv", "a,b\n1,2\n"), "taxi_fetch": text("zones.csv", "LocationID\n1\n")},
         "results/taxi/cpu/quality.json",
         ("trips.csv", b"12.8", b"12.9"),
         "taxi_fetch",
-        "taxi_standardise",
+        "taxi_standardize",
     ),
     "recsys": Case(
         {"fetch": {"source": "criteo", "criteo": {"files": ["day_0"]}}},

@@ -15,7 +15,7 @@ SHORT = {"V": ""}
 def cleaned(fresh: Clone) -> Clone:
     ended = fresh.snakemake("--", CLEANED, **SHORT)
     assert ended.status == 0, ended.terminal
-    assert LINE.findall(ended.terminal) == ["fetch", "standardise", "clean"]
+    assert LINE.findall(ended.terminal) == ["fetch", "standardize", "clean"]
     assert len(ended.terminal.splitlines()) <= 8, ended.terminal
     assert "3 jobs to run" in ended.terminal
     return fresh
@@ -38,21 +38,21 @@ def test_the_error_of_a_step_is_the_last_thing_on_the_screen_with_its_log(fresh:
     assert ended.status == 1
     *_, error, log = ended.terminal.splitlines()
     assert error.startswith("InputError: mine.csv: columns not understood: 'from', 'to'")
-    assert log == "taxi standardise has failed; its log: logs/taxi/cpu/standardise.log"
+    assert log == "taxi standardize has failed; its log: logs/taxi/cpu/standardize.log"
     assert ended.terminal.count("not understood") == 1
     assert "location is in the borough Unknown" in ended.terminal, "warnings are shown"
-    assert "Traceback" in (fresh / "logs/taxi/cpu/standardise.log").read_text()
+    assert "Traceback" in (fresh / "logs/taxi/cpu/standardize.log").read_text()
 
 
 @pytest.mark.slow
 def test_of_a_step_that_was_killed_the_screen_tells_the_signal_and_the_log(cleaned: Clone) -> None:
     run = cleaned.start_snakemake(
-        "--config", "cluster={kind: processes}", "--forcerun", "taxi_standardise", "--", CLEANED, **SHORT
+        "--config", "cluster={kind: processes}", "--forcerun", "taxi_standardize", "--", CLEANED, **SHORT
     )
-    run.step("standardise").kill()
+    run.step("standardize").kill()
     ended = run.ended()
     assert ended.status == 1
     assert "SIGKILL" in ended.terminal
-    assert ended.terminal.splitlines()[-1].startswith("taxi standardise has failed; its log: ")
+    assert ended.terminal.splitlines()[-1].startswith("taxi standardize has failed; its log: ")
     assert cleaned.snakemake("--", CLEANED, **SHORT).status == 0
     assert leftovers(cleaned) == []

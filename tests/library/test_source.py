@@ -30,7 +30,7 @@ def test_nothing_is_computed_row_by_row(file: Path) -> None:
     rows = [
         f"{file}:{line}: .{name}()" for name, line in called_methods(ast.parse(file.read_text())) if name in ROW_BY_ROW
     ]
-    assert not rows, "vectorise, or add a primitive to the device"
+    assert not rows, "vectorize, or add a primitive to the device"
 
 
 def test_the_library_knows_no_application_and_no_application_another() -> None:

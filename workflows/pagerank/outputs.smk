@@ -2,7 +2,7 @@
 PICTURES = {
     "ranks": ("Ranks", "PageRank by position"),
     "convergence": ("Ranks", "convergence"),
-    "neighbourhood": ("Ranks", "the top pages and their links"),
+    "neighborhood": ("Ranks", "the top pages and their links"),
     "degrees": ("Graph", "in- and out-degrees"),
     "communities": ("Graph", "sizes of components and communities"),
 }

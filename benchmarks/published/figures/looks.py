@@ -13,14 +13,14 @@ from whitewater.figures import style
 if TYPE_CHECKING:
     from matplotlib.axis import Axis
 
-PEER = style.GREY
-# Colours and marks of lines, the first for what is first.
+PEER = style.GRAY
+# Colors and marks of lines, the first for what is first.
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
-COLOURS = (style.BLUE, style.ORANGE, style.GREEN, style.PURPLE, style.BLACK, style.SKY_BLUE, style.VERMILION, PEER)
+COLORS = (style.BLUE, style.ORANGE, style.GREEN, style.PURPLE, style.BLACK, style.SKY_BLUE, style.VERMILION, PEER)
 
 
-def colour(variant: str) -> str:
-    """Return the colour of a variant's kind."""
+def color(variant: str) -> str:
+    """Return the color of a variant's kind."""
     if variant == OURS:
         return style.BLUE
     if variant == TUNED:

@@ -33,7 +33,7 @@ _LABEL_HEIGHT = 0.045
 _LABEL_POINTS = 150.0
 # Of a limit, as a factor on the axis.
 _NAMES_WIDTH = 30.0
-_LEADER = {"arrowstyle": "-", "color": style.LIGHT_GREY, "linewidth": 0.8, "shrinkB": 4, "relpos": (0, 0.5)}
+_LEADER = {"arrowstyle": "-", "color": style.LIGHT_GRAY, "linewidth": 0.8, "shrinkB": 4, "relpos": (0, 0.5)}
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def _draw_limits(axes: Axes, limits: Limits) -> None:
     products = {"float64": limits.rate("gemm_float64"), "float32": limits.rate("gemm_float32")}
     known = {kind: rate for kind, rate in products.items() if rate}
     highest = max(known.values(), default=axes.get_ylim()[1])
-    look: dict[str, Any] = {"linestyle": "--", "linewidth": 1.1, "color": style.TEXT_GREY, "zorder": 1}
+    look: dict[str, Any] = {"linestyle": "--", "linewidth": 1.1, "color": style.TEXT_GRAY, "zorder": 1}
     if copy:
         ends = (left, highest / copy)
         axes.plot(ends, [copy * end for end in ends], label=f"copying of memory, {amount(copy, 'B/s')}", **look)
@@ -117,14 +117,14 @@ def _draw_limits(axes: Axes, limits: Limits) -> None:
         place, offset = ("bottom", 3) if rate == highest else ("top", -3)
         axes.annotate(
             f"{kind} products, {amount(rate, 'op/s')}", (right, rate), xytext=(-4, offset),
-            textcoords="offset points", ha="right", va=place, size=_LETTERS, color=style.TEXT_GREY,
+            textcoords="offset points", ha="right", va=place, size=_LETTERS, color=style.TEXT_GRAY,
         )  # fmt: skip
 
 
 def _draw_points(axes: Axes, points: Sequence[_Point]) -> None:
     for point in points:
         if point.published:
-            axes.plot([point.intensity] * 2, [point.published, point.ours], color=style.GREY, linewidth=1, zorder=2)
+            axes.plot([point.intensity] * 2, [point.published, point.ours], color=style.GRAY, linewidth=1, zorder=2)
     published = [(point.intensity, point.published) for point in points if point.published]
     ours = [(point.intensity, point.ours) for point in points]
     axes.plot(*zip(*ours, strict=True), "o", color=style.BLUE, markersize=7, label="Whitewater, or tuned", zorder=4)

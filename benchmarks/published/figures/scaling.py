@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from benchmarks import standing
-from benchmarks.published.figures.looks import COLOURS, MARKS, around, in_seconds
+from benchmarks.published.figures.looks import COLORS, MARKS, around, in_seconds
 from benchmarks.report import Report
 from benchmarks.spread import Spread
 from whitewater.figures import style
@@ -73,7 +73,7 @@ def _draw_row(axes: Axes, report: Report) -> None:
         reach = [around(figure) for _, figure in line]
         axes.errorbar(
             [workers * shift for workers, _ in line], [figure.median for _, figure in line],
-            yerr=list(zip(*reach, strict=True)), marker=MARKS[number], color=COLOURS[number], capsize=2.5, label=kind,
+            yerr=list(zip(*reach, strict=True)), marker=MARKS[number], color=COLORS[number], capsize=2.5, label=kind,
         )  # fmt: skip
     counts = sorted({workers for line in lines.values() for workers, _ in line})
     _draw_ideal(axes, lines, counts)
@@ -88,4 +88,4 @@ def _draw_row(axes: Axes, report: Report) -> None:
 def _draw_ideal(axes: Axes, lines: dict[str, list[tuple[int, Spread]]], counts: Sequence[int]) -> None:
     """Draw how the best kind on the fewest workers would go on at best."""
     start = min(line[0][0] * line[0][1].median for line in lines.values())
-    axes.plot(counts, [start / count for count in counts], ":", color=style.TEXT_GREY, linewidth=1.2, zorder=1)
+    axes.plot(counts, [start / count for count in counts], ":", color=style.TEXT_GRAY, linewidth=1.2, zorder=1)

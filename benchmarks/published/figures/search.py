@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from benchmarks import standing
-from benchmarks.published.figures.looks import COLOURS, MARKS, around, in_amounts, in_seconds, machine, spoken
+from benchmarks.published.figures.looks import COLORS, MARKS, around, in_amounts, in_seconds, machine, spoken
 from benchmarks.results_file import CaseResult, Results
 from whitewater.figures import style
 
@@ -50,7 +50,7 @@ def _draw_row(axes: Axes, cases: Sequence[CaseResult]) -> None:
     for number, (on, times) in enumerate(_published(cases).items()):
         axes.plot(
             *zip(*times, strict=True), linestyle="none", marker=MARKS[number % len(MARKS)], markerfacecolor="none",
-            color=style.TEXT_GREY, markersize=7, label=f"published: {on}",
+            color=style.TEXT_GRAY, markersize=7, label=f"published: {on}",
         )  # fmt: skip
     in_seconds(axes.yaxis)
     in_amounts(axes.xaxis, "B")
@@ -71,7 +71,7 @@ def _draw_variant(axes: Axes, cases: Sequence[CaseResult], variant: str, number:
     reach = [around(figure) for _, figure in known]
     axes.errorbar(
         [size for size, _ in known], [figure.median for _, figure in known], yerr=list(zip(*reach, strict=True)),
-        marker=MARKS[number % len(MARKS)], color=COLOURS[number % len(COLOURS)], capsize=2.5, label=spoken(variant),
+        marker=MARKS[number % len(MARKS)], color=COLORS[number % len(COLORS)], capsize=2.5, label=spoken(variant),
     )  # fmt: skip
 
 

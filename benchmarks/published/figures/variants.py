@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks import standing
 from benchmarks.published.amounts import seconds
-from benchmarks.published.figures.looks import PEER, around, colour, in_seconds, machine, spoken
+from benchmarks.published.figures.looks import PEER, around, color, in_seconds, machine, spoken
 from benchmarks.results_file import CaseResult, Results
 from whitewater.figures import style
 from whitewater.figures.style import fitted
@@ -45,11 +45,11 @@ def variants(results: Results) -> Figure:
         in_seconds(axes.xaxis)
         axes.grid(visible=False, axis="y")
         axes.tick_params(axis="y", length=0)
-    _explain_colours(body)
+    _explain_colors(body)
     return figure
 
 
-def _explain_colours(body: SubFigure) -> None:
+def _explain_colors(body: SubFigure) -> None:
     from matplotlib.patches import Patch
 
     looks = {
@@ -107,14 +107,14 @@ def _draw_bar(axes: Axes, case: CaseResult, variant: str, line: int) -> None:
     figure = standing.figure(case.report, variant)
     if figure is None:
         why = "void" if case.report.outcomes[variant].void else "not tried"
-        _write(axes, axes.get_xlim()[0], line, why, look=style.VERMILION if why == "void" else style.TEXT_GREY)
+        _write(axes, axes.get_xlim()[0], line, why, look=style.VERMILION if why == "void" else style.TEXT_GRAY)
         return
     below, above = around(figure)
     axes.barh(
-        line, figure.median, height=0.72, color=colour(variant), xerr=[[below], [above]],
+        line, figure.median, height=0.72, color=color(variant), xerr=[[below], [above]],
         error_kw={"elinewidth": 1.1, "capsize": 2, "ecolor": style.BLACK},
     )  # fmt: skip
-    _write(axes, figure.high, line, seconds(figure.median), look=style.TEXT_GREY)
+    _write(axes, figure.high, line, seconds(figure.median), look=style.TEXT_GRAY)
 
 
 def _write(axes: Axes, x: float, line: int, text: str, *, look: str) -> None:

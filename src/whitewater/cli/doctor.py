@@ -338,11 +338,11 @@ def _print(checks: Sequence[Check]) -> None:
     from rich.text import Text
 
     console = Console(highlight=False, soft_wrap=True)
-    colours = {"ok": "green", "warn": "yellow", "fail": "bold red", "skip": "dim"}
+    colors = {"ok": "green", "warn": "yellow", "fail": "bold red", "skip": "dim"}
     width = max(len(check.name) for check in checks)
     for check in checks:
         console.print(
-            Text.assemble((f"{check.status:4}", colours[check.status]), f"  {check.name:{width}}  {check.found}")
+            Text.assemble((f"{check.status:4}", colors[check.status]), f"  {check.name:{width}}  {check.found}")
         )
         if check.fix:
             console.print(Text(f"{'':{width + 8}}fix: {check.fix}", style="bold"))

@@ -1,4 +1,4 @@
-"""Recommender features: learnt from a log once, and applied alike to tables and to single rows.
+"""Recommender features: learned from a log once, and applied alike to tables and to single rows.
 
 The operators are in `whitewater.features.operators`. A module is imported when a name of it is first asked for.
 """

@@ -24,7 +24,7 @@ class Feature(Section):
 
 
 class Fit(Section):
-    """What is learnt from the training rows."""
+    """What is learned from the training rows."""
 
     features: tuple[Feature, ...] = Field(
         (), description="The groups of features; empty: those that suit the source (not for files)."

@@ -50,7 +50,7 @@ def fit_workflow(
 ) -> Transformation:
     """Fit all operators of a graph; columns of the data to ``carry`` go along with what it makes.
 
-    What is learnt at a time may take a share of the available memory, by the settings; for more there is the folder
+    What is learned at a time may take a share of the available memory, by the settings; for more there is the folder
     ``scratch``. Raises ConfigError if the features cannot be made of these columns, or by the engine; InputError if
     there are no rows, or a file is damaged; ResourceError if blocks do not fit into memory.
     """
@@ -61,14 +61,14 @@ def fit_workflow(
         raise InputError("there are no rows to learn from. Check the source of the data.")
     learn = _body(run.engine, plan)
     forecast(plan, dataset, run.device, workers)
-    learnt: list[dict[str, Fitted] | None] = [None] * len(plan.stages)
-    while lessons := _next_phase(plan, learnt):
+    learned: list[dict[str, Fitted] | None] = [None] * len(plan.stages)
+    while lessons := _next_phase(plan, learned):
         found: dict[int, dict[str, Fitted]] = {lesson.stage: {} for lesson in lessons}
         while lessons:
             logger.info("a pass over the data learns %d statistics", len(lessons))
-            # What is learnt is on the host, whatever the device.
+            # What is learned is on the host, whatever the device.
             share = run.settings.memory_share * workers.room_for_a_task(Device(), tasks=len(lessons))
-            material = Material(plan, learnt, dataset, Fitting(run.device, int(share), scratch))
+            material = Material(plan, learned, dataset, Fitting(run.device, int(share), scratch))
             again = []
             for lesson, each in learn(_longest_first(lessons, material), material, workers):
                 if isinstance(each, Fitted):
@@ -77,9 +77,9 @@ def fit_workflow(
                     again.append(replace(lesson, statistic=each))
             lessons = again
         for stage, of_stage in found.items():
-            learnt[stage] = of_stage
-        plan = plan.described(learnt)
-    return Transformation(plan, tuple(each or {} for each in learnt), tuple(carry), dataset.seconds)
+            learned[stage] = of_stage
+        plan = plan.described(learned)
+    return Transformation(plan, tuple(each or {} for each in learned), tuple(carry), dataset.seconds)
 
 
 def _body(engine: Engine, plan: Plan) -> Learn:
@@ -92,22 +92,22 @@ def _body(engine: Engine, plan: Plan) -> Learn:
     return with_dask.learn
 
 
-def _next_phase(plan: Plan, learnt: list[dict[str, Fitted] | None]) -> list[Lesson]:
-    """Return what can be learnt now; stages that learn nothing are done on the way."""
+def _next_phase(plan: Plan, learned: list[dict[str, Fitted] | None]) -> list[Lesson]:
+    """Return what can be learned now; stages that learn nothing are done on the way."""
     lessons: list[Lesson] = []
     for number, stage in enumerate(plan.stages):
-        if learnt[number] is None and all(learnt[parent] is not None for parent in stage.parents()):
+        if learned[number] is None and all(learned[parent] is not None for parent in stage.parents()):
             found = [Lesson(number, each) for each in stage.operator.statistics(stage.inputs, stage.fields)]
             lessons += found
             if not found:
-                learnt[number] = {}
+                learned[number] = {}
     return lessons
 
 
 def _learn(
     lessons: Sequence[Lesson], material: Material, workers: Workers
 ) -> Iterator[tuple[Lesson, Fitted | Statistic]]:
-    """Yield what was learnt by kernels: a task is a statistic where they are many, or else a span of one."""
+    """Yield what was learned by kernels: a task is a statistic where they are many, or else a span of one."""
     cut = list(spans(material.dataset.parts(), rows=SPAN_ROWS))
     mapped = partial(workers.map, _observe, label="fit", ordered=True, shared={"material": material})
     if len(lessons) >= sum(workers.threads) or len(cut) == 1:
@@ -119,13 +119,13 @@ def _learn(
 
 
 def _observe(task: tuple[Lesson, Sequence[Span], bool], *, material: Material) -> Any:
-    """Return what was learnt from all spans of the data, or what one of them tells."""
+    """Return what was learned from all spans of the data, or what one of them tells."""
     (lesson, cut, is_all), fitting = task, material.fitting
 
     def blocks(span: Span) -> Iterator[Block]:
         for part in span:
             read = partial(material.dataset.read, part, device=fitting.device)
-            yield evaluate(material.plan, material.learnt, read, material.wanted(lesson), material.applying)
+            yield evaluate(material.plan, material.learned, read, material.wanted(lesson), material.applying)
 
     parts = [lesson.statistic.observe(blocks(span), fitting) for span in cut]
     return lesson.statistic.combine(parts, fitting) if is_all else parts[0]

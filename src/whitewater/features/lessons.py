@@ -1,4 +1,4 @@
-"""What is to be learnt in a pass over the data, and of what."""
+"""What is to be learned in a pass over the data, and of what."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from whitewater.features.dataset import Dataset
 from whitewater.features.operator import Applying, Fitting, Statistic
-from whitewater.features.plan import Learnt, Origin, Plan
+from whitewater.features.plan import Learned, Origin, Plan
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Material:
     """What the lessons of a pass have in common."""
 
     plan: Plan
-    learnt: Learnt
+    learned: Learned
     dataset: Dataset
     fitting: Fitting
 

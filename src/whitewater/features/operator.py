@@ -11,7 +11,7 @@ is known when a graph meets data: see `whitewater.features.plan`.
 
 An operator is a frozen model of its parameters, so that it can be written as JSON and compared. What it learns is kept
 apart, in `Fitted` objects, one for each `Statistic`: for most operators one for each of their columns, so that columns
-are learnt beside each other.
+are learned beside each other.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _combination(columns: Sequence[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Fitting:
-    """Where a statistic is learnt: ``memory`` are the bytes that it may take, ``scratch`` a folder for more."""
+    """Where a statistic is learned: ``memory`` are the bytes that it may take, ``scratch`` a folder for more."""
 
     device: Device
     memory: int
@@ -138,7 +138,7 @@ class Applying:
 
 
 class Fitted:
-    """What was learnt, as JSON and tables, from which it can be made again."""
+    """What was learned, as JSON and tables, from which it can be made again."""
 
     def facts(self) -> dict[str, Any]:
         """Return what is small, as values of JSON: by default all fields."""
@@ -153,7 +153,7 @@ class Fitted:
 class Statistic(ABC):
     """Something to learn from some columns: frozen, and picklable, because workers observe parts of the data."""
 
-    name: str  # its key in the operator's mapping of what was learnt, and in the artefact
+    name: str  # its key in the operator's mapping of what was learned, and in the artifact
     columns: tuple[str, ...]  # of the blocks that it observes: outputs of the operators before, or columns of the data
 
     @abstractmethod
@@ -162,7 +162,7 @@ class Statistic(ABC):
 
     @abstractmethod
     def combine(self, parts: Sequence[Any], fitting: Fitting) -> Fitted | Statistic:
-        """Return what was learnt from all parts, which come in the order of the data, or what needs another pass."""
+        """Return what was learned from all parts, which come in the order of the data, or what needs another pass."""
 
 
 class FromCells(ABC):
@@ -174,7 +174,7 @@ class FromCells(ABC):
 
     @abstractmethod
     def learn(self, cells: pa.Table) -> Fitted:
-        """Return what was learnt, from the sums of all rows by their keys, in any order."""
+        """Return what was learned, from the sums of all rows by their keys, in any order."""
 
 
 class Operator(Section, ABC):
@@ -199,16 +199,16 @@ class Operator(Section, ABC):
         """
 
     def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> Sequence[Statistic]:
-        """Return what is to be learnt before `transform`."""
+        """Return what is to be learned before `transform`."""
         del inputs, fields
         return ()
 
-    def learnt_names(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[str]:
+    def learned_names(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[str]:
         """Return the names of what `statistics` returns, without looking at anything outside."""
         return [each.name for each in self.statistics(inputs, fields)]
 
     def restore(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Fitted:
-        """Return what one statistic learnt, from its `Fitted.facts` and `Fitted.tables`.
+        """Return what one statistic learned, from its `Fitted.facts` and `Fitted.tables`.
 
         Raises IntegrityError if they are not what this operator writes.
         """

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 Origin = int | None
 """Where a column comes from: the number of the stage that makes it, or None for the data."""
-Learnt = Sequence[Mapping[str, "Fitted"] | None]
-"""What each stage of a plan learnt, by names of statistics; None where it is not fitted yet."""
+Learned = Sequence[Mapping[str, "Fitted"] | None]
+"""What each stage of a plan learned, by names of statistics; None where it is not fitted yet."""
 Read = Callable[[Sequence[str]], Mapping[str, Any]]
 Transform = Callable[[Operator, Inputs, Any, Mapping[str, "Fitted"], "Applying"], Mapping[str, Any]]
 
@@ -147,11 +147,11 @@ class Plan:
     def described(self, fitted: Sequence[Mapping[str, Fitted] | None]) -> Plan:
         """Return the plan with what is known of the columns after fitting; None stands for what is not fitted yet."""
         plan = Plan(self.schema, (), {})
-        for stage, learnt in zip(self.stages, fitted, strict=True):
+        for stage, learned in zip(self.stages, fitted, strict=True):
             fields = _fields(plan, stage.operator, stage.inputs, stage.origins)
             outputs = tuple(stage.operator.output(stage.inputs, fields))
-            if learnt is not None:
-                outputs = tuple(stage.operator.described(outputs, learnt))
+            if learned is not None:
+                outputs = tuple(stage.operator.described(outputs, learned))
             plan = replace(plan, stages=(*plan.stages, replace(stage, fields=fields, outputs=outputs)))
         return replace(plan, outputs=self.outputs)
 
@@ -328,7 +328,7 @@ def _transform(
 
 def evaluate(
     plan: Plan,
-    learnt: Learnt,
+    learned: Learned,
     read: Read,
     wanted: Mapping[str, Origin],
     applying: Applying,
@@ -355,7 +355,7 @@ def evaluate(
         for key in [key for key in made if key not in kept and last[key] <= place]:
             del made[key]
         stage = plan.stages[number]
-        columns = transform(stage.operator, share.inputs, given, learnt[number] or {}, applying)
+        columns = transform(stage.operator, share.inputs, given, learned[number] or {}, applying)
         _check(stage, share, given, columns)
         made |= {(number, name): each for name, each in columns.items() if (number, name) in used}
         del given, columns

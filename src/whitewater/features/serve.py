@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from whitewater.errors import InputError
-from whitewater.features.artefact import load
+from whitewater.features.artifact import load
 from whitewater.features.dataset import other_time
 from whitewater.features.log_folder import SINCE, UNTIL
 from whitewater.features.plan import Share
@@ -71,7 +71,7 @@ class Transformer:
         self._steps = []
         for number in numbers:
             taken = plan.taken(number, Share(inputs[number], ()), training=False)
-            function = _rounding(plan.stages[number], inputs[number], fitted.learnt[number] or {})
+            function = _rounding(plan.stages[number], inputs[number], fitted.learned[number] or {})
             self._steps.append(_step(function, {name: places[origin] for name, origin in taken.items()}))
         self._outputs = [(name, places[origin]) for name, origin in plan.outputs.items()]
         self._carried = fitted.carried
@@ -87,9 +87,9 @@ def _step(function: RowFunction, places: Mapping[str, int]) -> Callable[[list[Ro
     return lambda made: function({**made[most], **{name: made[place][name] for name, place in others}})
 
 
-def _rounding(stage: Stage, inputs: Inputs, learnt: Mapping[str, Any]) -> RowFunction:
+def _rounding(stage: Stage, inputs: Inputs, learned: Mapping[str, Any]) -> RowFunction:
     """Return the function of a stage, whose floats of 32 bits are rounded as those of a column are."""
-    function = stage.operator.row(inputs, learnt)
+    function = stage.operator.row(inputs, learned)
     made_of = {name for share in stage.shares if set(share.inputs) <= set(inputs) for name in share.outputs}
     narrow = [each.name for each in stage.outputs if pa.types.is_float32(each.type) and each.name in made_of]
     if not narrow:

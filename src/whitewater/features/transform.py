@@ -20,7 +20,7 @@ from whitewater.features.dataset import Dataset, Part, as_fitted, as_table, refu
 from whitewater.features.feature_folder import FeatureFile, write_features, write_file
 from whitewater.features.log_folder import ROW_ID, Log
 from whitewater.features.operator import Applying
-from whitewater.features.plan import Learnt, Plan, Read, evaluate
+from whitewater.features.plan import Learned, Plan, Read, evaluate
 from whitewater.features.schema import Field, Schema, kind
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 
@@ -50,7 +50,7 @@ class Transformation:
     """
 
     plan: Plan
-    learnt: Learnt
+    learned: Learned
     carried: tuple[str, ...] = ()
     seconds: tuple[str, ...] = ()
 
@@ -125,7 +125,7 @@ class Transformation:
         given = [self.plan.schema[name] for name in own]
         given += [dataset.schema[name] for name in carried if name not in own]
         return with_dask.Results(
-            self.plan, self.learnt, tuple(given), self.fields(dataset.schema), self.seconds, applying
+            self.plan, self.learned, tuple(given), self.fields(dataset.schema), self.seconds, applying
         )
 
     def _given(self, block: Block, types: Mapping[str, pa.DataType], applying: Applying) -> Block:
@@ -138,7 +138,7 @@ class Transformation:
 
     def _evaluate(self, read: Read, carried: Sequence[str], applying: Applying) -> Block:
         wanted = {**self.plan.outputs, **dict.fromkeys(carried)}
-        made: Block = evaluate(self.plan, self.learnt, read, wanted, applying)
+        made: Block = evaluate(self.plan, self.learned, read, wanted, applying)
         return made
 
     def _carried(self, schema: Schema) -> list[str]:

@@ -1,7 +1,7 @@
 """Features by Dask DataFrame, of pandas or cuDF: what operators learn of rows, and what they make of them.
 
 The backend is the only switch: partitions are frames of `Device.frames`, and operators have one body for both. What is
-learnt of categories are sums of integers by keys, merged by a tree, so that no partition changes a bit of it.
+learned of categories are sums of integers by keys, merged by a tree, so that no partition changes a bit of it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from whitewater.features.frames import Text, column_of, frame_of, is_list, serie
 from whitewater.features.lessons import Lesson, Material
 from whitewater.features.operator import Applying, Fitted, FromCells, Inputs, Operator, Statistic
 from whitewater.features.operators.by_category import GroupStatistic
-from whitewater.features.plan import Learnt, Origin, Plan, evaluate
+from whitewater.features.plan import Learned, Origin, Plan, evaluate
 from whitewater.features.schema import Field
 from whitewater.tables.with_dask import library
 
@@ -112,17 +112,17 @@ def _read_files(span: Span, types: Mapping[str, pa.DataType], device: Device) ->
 
 
 def learn(lessons: Sequence[Lesson], material: Material, workers: Workers) -> list[tuple[Lesson, Fitted | Statistic]]:
-    """Return what was learnt: of the sums by keys of all rows, or of arrays of numbers, part by part."""
+    """Return what was learned: of the sums by keys of all rows, or of arrays of numbers, part by part."""
     of_cells = [each for each in lessons if isinstance(each.statistic, FromCells) and not _has_lists(each, material)]
     of_arrays = [each for each in lessons if each not in of_cells]
     of_cells = _scaled(of_cells, material, workers)
     # Dask computes frames and delayed parts one after the other: it optimizes only the former.
     sums, parts = workers.compute(*_sums(of_cells, material)), workers.compute(*_parts(of_arrays, material))
-    learnt = [
+    learned = [
         (lesson, lesson.statistic.learn(table_of(cells)))  # type: ignore[attr-defined]
         for lesson, cells in zip(of_cells, sums, strict=True)
     ]
-    return learnt + [
+    return learned + [
         (lesson, lesson.statistic.combine(each, material.fitting))
         for lesson, each in zip(of_arrays, parts, strict=True)
     ]
@@ -154,7 +154,7 @@ def _sums(lessons: Sequence[Lesson], material: Material) -> list[dd.DataFrame]:
 
 
 def _summed_cells(rows: Frame, *, lesson: Lesson, material: Material) -> Frame:
-    observed = _made(rows, material.plan, material.learnt, material.wanted(lesson), material.applying)
+    observed = _made(rows, material.plan, material.learned, material.wanted(lesson), material.applying)
     return sum_by_keys(lesson.statistic.cells(observed, material.fitting.device))  # type: ignore[attr-defined]
 
 
@@ -169,7 +169,7 @@ def _parts(lessons: Sequence[Lesson], material: Material) -> list[list[Any]]:
 
 
 def _observe(rows: Frame, lesson: Lesson, material: Material) -> Any:
-    observed = _made(rows, material.plan, material.learnt, material.wanted(lesson), material.applying)
+    observed = _made(rows, material.plan, material.learned, material.wanted(lesson), material.applying)
     fitting = material.fitting
     if _has_lists(lesson, material):
         return lesson.statistic.observe(iter([_on_host(observed)]), replace(fitting, device=HOST))
@@ -217,7 +217,7 @@ class Results:
     """What a fitted plan makes of rows: ``columns`` by frames, of columns of the data, ``given``."""
 
     plan: Plan
-    learnt: Learnt
+    learned: Learned
     given: tuple[Field, ...]
     columns: tuple[Field, ...]
     seconds: tuple[str, ...]
@@ -242,7 +242,7 @@ class Results:
             if name in list(rows.columns):
                 refuse_other_times(name, column_of(rows[name]), self.applying.device)
         wanted = {field.name: self.plan.outputs.get(field.name) for field in self.columns}
-        return _made(rows, self.plan, self.learnt, wanted, self.applying)
+        return _made(rows, self.plan, self.learned, wanted, self.applying)
 
 
 def _column(series: Series) -> Any:
@@ -256,7 +256,7 @@ def _on_host(frame: Frame) -> Block:
     return {name: arrow_columns.column_of(table[name]) for name in table.column_names}
 
 
-def _made(rows: Frame, plan: Plan, learnt: Learnt, wanted: Mapping[str, Origin], applying: Applying) -> Frame:
+def _made(rows: Frame, plan: Plan, learned: Learned, wanted: Mapping[str, Origin], applying: Applying) -> Frame:
     """Return columns that the rows of a frame have or stages make of them."""
 
     def read(names: Sequence[str]) -> dict[str, Series]:
@@ -273,4 +273,4 @@ def _made(rows: Frame, plan: Plan, learnt: Learnt, wanted: Mapping[str, Origin],
         back = frame_of(as_table(made, types, HOST), type(rows))
         return {name: back[name] for name in types}
 
-    return type(rows)(evaluate(plan, learnt, read, wanted, applying, transform=transform_frame))
+    return type(rows)(evaluate(plan, learned, read, wanted, applying, transform=transform_frame))

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class Workflow:
-    """Features, and after `fit` what they learnt.
+    """Features, and after `fit` what they learned.
 
     ``features`` are a graph, or names of columns of the data. ``carry`` are columns of the data that go along unchanged
     where the data have them, such as the label, which serving lacks.
@@ -75,7 +75,7 @@ class Workflow:
         """Learn from a dataset, or from what can be one.
 
         Raises ConfigError if the features cannot be made of these columns, or by this engine; InputError if there are
-        no rows, or a file is damaged; ResourceError if row groups, or what is learnt, do not fit into memory.
+        no rows, or a file is damaged; ResourceError if row groups, or what is learned, do not fit into memory.
         """
         if self._graph is None:
             raise ConfigError("a loaded workflow is fitted already. Build it anew to fit it again.")
@@ -149,14 +149,14 @@ class Workflow:
 
         Raises ConfigError if it is not fitted, or another folder or file is there.
         """
-        from whitewater.features.artefact import save
+        from whitewater.features.artifact import save
 
         save(self.fitted, Path(directory))
 
     @classmethod
     def load(cls, directory: str | Path) -> Self:
-        """Read a fitted workflow; raises as `whitewater.features.artefact.load` does."""
-        from whitewater.features.artefact import load
+        """Read a fitted workflow; raises as `whitewater.features.artifact.load` does."""
+        from whitewater.features.artifact import load
 
         loaded = cls.__new__(cls)
         loaded._graph, loaded._fitted = None, load(Path(directory))

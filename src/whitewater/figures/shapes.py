@@ -55,7 +55,7 @@ def limit_ticks(axis: Axis, most: int, **how: Any) -> None:
 
 def write_beside(
     axes: Axes, text: str, at: tuple[float, float], offset: tuple[float, float], *, coords: Any = "data",
-    size: float = 8, color: str = style.TEXT_GREY, **look: Any,
+    size: float = 8, color: str = style.TEXT_GRAY, **look: Any,
 ) -> None:  # fmt: skip
     """Write small text some points away from a place."""
     axes.annotate(text, at, xycoords=coords, xytext=offset, textcoords="offset points", size=size, color=color, **look)

@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 BLACK, ORANGE, SKY_BLUE, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
-GREY, LIGHT_GREY, TEXT_GREY = "#999999", "#E4E4E4", "#555555"
+GRAY, LIGHT_GRAY, TEXT_GRAY = "#999999", "#E4E4E4", "#555555"
 DIVERGING = "PuOr_r"
 DENSITY = "Greys"
 # Stands for a letter that the font lacks.
@@ -40,7 +40,7 @@ _LETTERS_AN_INCH = 14.5
 _TITLE, _LINE, _MARGIN = 0.30, 0.19, 0.08
 _LOOK: dict[str, Any] = {
     "axes.axisbelow": True,
-    "axes.edgecolor": GREY,
+    "axes.edgecolor": GRAY,
     "axes.formatter.use_mathtext": True,
     "axes.grid": True,
     "axes.labelcolor": "#222222",
@@ -52,7 +52,7 @@ _LOOK: dict[str, Any] = {
     "figure.facecolor": "white",
     "font.family": _FONT,
     "font.size": 9.5,
-    "grid.color": LIGHT_GREY,
+    "grid.color": LIGHT_GRAY,
     "hatch.linewidth": 0.6,
     "legend.fontsize": 9,
     "legend.frameon": False,
@@ -62,9 +62,9 @@ _LOOK: dict[str, Any] = {
     # Letters as shapes, so that a picture looks the same where the font is missing.
     "svg.fonttype": "path",
     "svg.hashsalt": "whitewater",
-    "xtick.color": TEXT_GREY,
+    "xtick.color": TEXT_GRAY,
     "xtick.labelsize": 9,
-    "ytick.color": TEXT_GREY,
+    "ytick.color": TEXT_GRAY,
     "ytick.labelsize": 9,
 }
 # What Matplotlib would write otherwise differs from run to run.
@@ -148,8 +148,8 @@ def titled(
         figure.text(_MARGIN / width, inches / total, text, va="top", ha="left", **look)
 
     write(total - _MARGIN, title, size=13, weight="bold")
-    write(total - _MARGIN - _TITLE, "\n".join(above), size=9.5, color=TEXT_GREY)
-    write(footer, "\n".join(below), size=8.5, color=TEXT_GREY)
+    write(total - _MARGIN - _TITLE, "\n".join(above), size=9.5, color=TEXT_GRAY)
+    write(footer, "\n".join(below), size=8.5, color=TEXT_GRAY)
     return figure, figure.add_subfigure(figure.add_gridspec()[0])
 
 
@@ -165,7 +165,7 @@ def explain(axes: Axes, *reasons: str) -> None:
     """Say in empty axes why there is nothing in them."""
     text = "\n".join(textwrap.fill(reason, 80) for reason in reasons)
     axes.set_axis_off()
-    axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", size=11, color=TEXT_GREY)
+    axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", size=11, color=TEXT_GRAY)
 
 
 def percent(fraction: float) -> str:

@@ -100,7 +100,7 @@ class Relatedness(Section):
 
 
 class Scaling(Section):
-    """How dosages are centred and scaled."""
+    """How dosages are centered and scaled."""
 
     frequency: Literal["observed", "patterson"] = Field(
         "observed",
@@ -108,7 +108,7 @@ class Scaling(Section):
         "(1 + a) / (2 + c), as smartpca.",
     )
     variance: Literal["binomial", "none"] = Field(
-        "binomial", description="binomial: divide by sqrt(ploidy p (1 - p)); none: centre only."
+        "binomial", description="binomial: divide by sqrt(ploidy p (1 - p)); none: center only."
     )
 
 

@@ -101,15 +101,15 @@ def _merged(graph: csr_array, parts: Array) -> csr_array:
     count = int(parts.max()) + 1
     starts = np.concatenate([[0], np.cumsum(np.bincount(parts, minlength=count))])
     # SciPy's product with a matrix of members is a line, and takes as much memory as another graph.
-    offsets, neighbours, weights = (
+    offsets, neighbors, weights = (
         np.zeros(count + 1, np.int64),
         np.empty_like(graph.indices),
         np.empty_like(graph.data),
     )
-    entries = merge((graph.indptr, graph.indices, graph.data), (members, starts), parts, (offsets, neighbours, weights))
-    neighbours.resize(entries, refcheck=False)
+    entries = merge((graph.indptr, graph.indices, graph.data), (members, starts), parts, (offsets, neighbors, weights))
+    neighbors.resize(entries, refcheck=False)
     weights.resize(entries, refcheck=False)
-    return csr_array((weights, neighbours, offsets), shape=(count, count))
+    return csr_array((weights, neighbors, offsets), shape=(count, count))
 
 
 def _labels_of_parts(parts: Array, labels: Array) -> Array:

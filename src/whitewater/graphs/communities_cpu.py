@@ -1,6 +1,6 @@
 """The kernels of `whitewater.graphs.communities` for the CPU.
 
-``graph`` is offsets, neighbours and weights of rows, each edge in those of both its ends, a loop twice; ``strength``,
+``graph`` is offsets, neighbors and weights of rows, each edge in those of both its ends, a loop twice; ``strength``,
 float64 (vertices,), the sums of weights of its rows; ``share``, the resolution divided by the sum of all strengths: a
 pair of vertices of strengths *a* and *b* is expected to have ``share * a * b`` in common (Newman: Modularity and
 community structure in networks, 2006).
@@ -20,7 +20,7 @@ _LEAST_GAIN = 1e-10
 
 @kernel
 def move_vertices(graph: Rows, strength: Array, share: float, order: Array, labels: Array) -> None:
-    """Move vertices to the community that gains most; neighbours of one that moved look again.
+    """Move vertices to the community that gains most; neighbors of one that moved look again.
 
     The fast local moving of Traag et al.: others do not look again, although communities have grown or shrunk.
 
@@ -61,7 +61,7 @@ def move_vertices(graph: Rows, strength: Array, share: float, order: Array, labe
                 empty[empties] = old
                 empties += 1
             labels[vertex] = new
-            left = _queue_neighbours(graph, labels, vertex, (queue, waiting), (first, left))
+            left = _queue_neighbors(graph, labels, vertex, (queue, waiting), (first, left))
 
 
 @part
@@ -78,12 +78,12 @@ def _without_members(sizes: Array) -> Array:
 @part
 def _add_common(graph: Rows, labels: Array, vertex: int, common: Array, touched: Array) -> int:
     """Add up the weights between a vertex and each community near it, but for loops; return how many there are."""
-    offsets, neighbours, weights = graph
+    offsets, neighbors, weights = graph
     count = 0
     for entry in range(offsets[vertex], offsets[vertex + 1]):
-        neighbour = neighbours[entry]
-        label = labels[neighbour]
-        if neighbour != vertex:
+        neighbor = neighbors[entry]
+        label = labels[neighbor]
+        if neighbor != vertex:
             # Weights are above 0, so that 0 says that the community is new here.
             if common[label] == 0:
                 touched[count] = label
@@ -111,18 +111,18 @@ def _clear(common: Array, touched: Array) -> None:
 
 
 @part
-def _queue_neighbours(
+def _queue_neighbors(
     graph: Rows, labels: Array, vertex: int, queues: tuple[Array, Array], ends: tuple[int, int]
 ) -> int:
-    """Put the neighbours of a vertex that are in other communities at the end of the queue; return its length."""
-    offsets, neighbours, _ = graph
+    """Put the neighbors of a vertex that are in other communities at the end of the queue; return its length."""
+    offsets, neighbors, _ = graph
     queue, waiting = queues
     first, left = ends
     for entry in range(offsets[vertex], offsets[vertex + 1]):
-        neighbour = neighbours[entry]
-        if not waiting[neighbour] and labels[neighbour] != labels[vertex]:
-            queue[(first + left) % len(queue)] = neighbour
-            waiting[neighbour] = True
+        neighbor = neighbors[entry]
+        if not waiting[neighbor] and labels[neighbor] != labels[vertex]:
+            queue[(first + left) % len(queue)] = neighbor
+            waiting[neighbor] = True
             left += 1
     return left
 
@@ -165,11 +165,11 @@ def refine(graph: Rows, found: tuple[Array, Array], share: float, order: Array, 
 @part
 def _inside(graph: Rows, communities: Array, vertex: int) -> float:
     """Return the sum of the weights between a vertex and the others of its community."""
-    offsets, neighbours, weights = graph
+    offsets, neighbors, weights = graph
     total = 0.0
     for entry in range(offsets[vertex], offsets[vertex + 1]):
-        neighbour = neighbours[entry]
-        if neighbour != vertex and communities[neighbour] == communities[vertex]:
+        neighbor = neighbors[entry]
+        if neighbor != vertex and communities[neighbor] == communities[vertex]:
             total += weights[entry]
     return total
 
@@ -177,13 +177,13 @@ def _inside(graph: Rows, communities: Array, vertex: int) -> float:
 @part
 def _add_common_inside(graph: Rows, found: tuple[Array, Array], vertex: int, common: Array, touched: Array) -> int:
     """Do what `_add_common` does for the parts of the vertex's own community."""
-    offsets, neighbours, weights = graph
+    offsets, neighbors, weights = graph
     communities, parts = found
     count = 0
     for entry in range(offsets[vertex], offsets[vertex + 1]):
-        neighbour = neighbours[entry]
-        if neighbour != vertex and communities[neighbour] == communities[vertex]:
-            label = parts[neighbour]
+        neighbor = neighbors[entry]
+        if neighbor != vertex and communities[neighbor] == communities[vertex]:
+            label = parts[neighbor]
             if common[label] == 0:
                 touched[count] = label
                 count += 1
@@ -197,9 +197,9 @@ def merge(graph: Rows, grouped: tuple[Array, Array], parts: Array, merged: Rows)
 
     ``grouped`` is the vertices by part, and where each part begins in them.
     """
-    offsets, neighbours, weights = graph
+    offsets, neighbors, weights = graph
     members, starts = grouped
-    merged_offsets, merged_neighbours, merged_weights = merged
+    merged_offsets, merged_neighbors, merged_weights = merged
     common = np.zeros(len(starts) - 1)
     entries = 0
     for group in range(len(starts) - 1):
@@ -207,13 +207,13 @@ def merge(graph: Rows, grouped: tuple[Array, Array], parts: Array, merged: Rows)
         for place in range(starts[group], starts[group + 1]):
             vertex = members[place]
             for entry in range(offsets[vertex], offsets[vertex + 1]):
-                near = parts[neighbours[entry]]
+                near = parts[neighbors[entry]]
                 if common[near] == 0:
-                    merged_neighbours[entries] = near
+                    merged_neighbors[entries] = near
                     entries += 1
                 common[near] += weights[entry]
         for entry in range(begin, entries):
-            merged_weights[entry] = common[merged_neighbours[entry]]
-            common[merged_neighbours[entry]] = 0.0
+            merged_weights[entry] = common[merged_neighbors[entry]]
+            common[merged_neighbors[entry]] = 0.0
         merged_offsets[group + 1] = entries
     return entries

@@ -45,7 +45,7 @@ PARQUET = b"PAR1"
 # How pages and messages of servers begin; no table, edge list or archive that is read here does.
 PAGE = re.compile(rb'(?:\xef\xbb\xbf)?\s*(?:<(?:!doctype|!--|\?xml|html|head|body|script|error)|\{\s*")', re.IGNORECASE)
 ENTRY = re.compile(r"([0-9a-f]{64})?,[0-9]*")  # checksum and size in the registry
-REGISTRY_COLUMNS = ("name", "url", "sha256", "licence", "size")
+REGISTRY_COLUMNS = ("name", "url", "sha256", "license", "size")
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class Downloads:
 
 
 def read_registry(path: Path) -> dict[str, Expected]:
-    """Read a registry of datasets: CSV with the columns name, url, sha256, licence and size; by URL.
+    """Read a registry of datasets: CSV with the columns name, url, sha256, license and size; by URL.
 
     ``sha256`` and ``size`` are blank for files that nobody could download when they were entered: then the first
     download on a machine is what later ones are compared with. A registry that does not exist is empty.

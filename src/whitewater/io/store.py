@@ -33,7 +33,7 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 @contextmanager
 def staged(outputs: Mapping[str, Path], *, owner: Path) -> Iterator[dict[str, Path]]:
-    """Give a path to write beside each output; on success check, synchronise and rename all, else remove them.
+    """Give a path to write beside each output; on success check, synchronize and rename all, else remove them.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def staged(outputs: Mapping[str, Path], *, owner: Path) -> Iterator[dict[str, Pa
         with _explained(outputs):
             for name, path in paths.items():
                 _check(path, final=outputs[name])
-                _synchronise(path)
+                _synchronize(path)
             _commit(paths, outputs, owner=owner, token=token)
 
 
@@ -103,7 +103,7 @@ def json_bytes(value: Any) -> bytes:
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write a small file atomically: beside its place, synchronised, renamed. Parent directories are made."""
+    """Write a small file atomically: beside its place, synchronized, renamed. Parent directories are made."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = _staging(path, secrets.token_hex(8))
     try:
@@ -146,8 +146,8 @@ def check_format(path: Path, found: object, known: int, *, remedy: str, writer: 
 
 
 def put_in_place(written: Path, final: Path) -> None:
-    """Synchronise a finished file to disk and rename it to its final name, on the same file system."""
-    _synchronise(written)
+    """Synchronize a finished file to disk and rename it to its final name, on the same file system."""
+    _synchronize(written)
     written.replace(final)
     _fsync(final.parent)
 
@@ -311,7 +311,7 @@ def _combine(directory: Path, files: Sequence[Path], found: Mapping[Path, str]) 
     return hashlib.sha256(listing.encode()).hexdigest()
 
 
-def _synchronise(path: Path) -> None:
+def _synchronize(path: Path) -> None:
     if path.is_dir():
         for each in path.rglob("*"):
             _fsync(each)

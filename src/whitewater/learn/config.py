@@ -24,7 +24,7 @@ class Search(Section):
 
     folds: int = Field(5, ge=2, description="Folds of the cross-validation inside the training rows.")
     ridge_alphas: tuple[Annotated[float, Field(gt=0)], ...] = Field(
-        (1.0, 100.0, 10_000.0), min_length=1, description="Ridge penalties to try, on standardised columns."
+        (1.0, 100.0, 10_000.0), min_length=1, description="Ridge penalties to try, on standardized columns."
     )
     forest: Forest = Forest()
     bootstrap: int = Field(200, ge=20, description="Bootstrap replicates behind each interval.")

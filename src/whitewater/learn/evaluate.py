@@ -65,9 +65,9 @@ def _moments(observed: Array, predictions: Mapping[str, Array], device: Device) 
     """Return, row by row, what is summed: 1, y, y squared, and each model's squared and absolute errors."""
     xp = device.xp
     # R2 does not change when a constant is taken away, and the variance loses no digits to a large mean.
-    centred = observed - observed.mean()
+    centered = observed - observed.mean()
     errors = [observed - prediction for prediction in predictions.values()]
-    columns = [xp.ones(len(observed)), centred, centred**2, *(error**2 for error in errors), *map(xp.abs, errors)]
+    columns = [xp.ones(len(observed)), centered, centered**2, *(error**2 for error in errors), *map(xp.abs, errors)]
     moments: Array = xp.stack(columns, axis=1)
     return moments
 

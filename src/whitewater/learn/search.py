@@ -71,22 +71,22 @@ class LinearModel:
 
 @dataclass(frozen=True)
 class ForestModel:
-    """A random forest as treelite serialises it; a process loads it once, however many tasks it predicts in."""
+    """A random forest as treelite serializes it; a process loads it once, however many tasks it predicts in."""
 
-    serialised: bytes
+    serialized: bytes
     _loaded: dict[Device, Callable[[Array], Array]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def predict(self, features: Array, forms: Features, device: Device) -> Array:
         """Return predictions as float64 (rows,) for float64 (rows, features)."""
         with _LOADING:
             if device not in self._loaded:
-                self._loaded[device] = forest_from_treelite(self.serialised, device)
+                self._loaded[device] = forest_from_treelite(self.serialized, device)
         predict = self._loaded[device]
         return _by_slices(lambda rows: predict(forms.tree(rows, device)), features, device)
 
     def __reduce__(self) -> tuple[type[ForestModel], tuple[bytes]]:
         """Leave out what is loaded, which is of this process."""
-        return ForestModel, (self.serialised,)
+        return ForestModel, (self.serialized,)
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ def _freedom(candidate: Candidate) -> tuple[int, float, float]:
 def fit_ridge(
     features: Array, target: Array, candidate: RidgeCandidate, *, forms: Features, device: Device
 ) -> tuple[LinearModel, Array]:
-    """Fit a ridge regression on columns that are standardised by their own mean and standard deviation.
+    """Fit a ridge regression on columns that are standardized by their own mean and standard deviation.
 
     Returns the model in the units of the columns of ``features``, float64 (rows, features), and float64 (columns,) on
     the device: what one standard deviation of each column adds to the prediction.

@@ -56,7 +56,7 @@ class Codes:
     required: bool = False
 
 
-class Recognise(Protocol):
+class Recognize(Protocol):
     """Tells the era of a file by its columns; raises InputError where it is none."""
 
     def __call__(self, raw_names: Sequence[str], *, path: str, numeric: Collection[str] = ()) -> Era: ...

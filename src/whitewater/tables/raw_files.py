@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from whitewater.errors import InputError
 from whitewater.io.text_files import GZIP, line_blocks, open_text, ranges
 from whitewater.tables.casts import Clock, cast_column, is_plain
-from whitewater.tables.eras import Era, Names, Recognise
+from whitewater.tables.eras import Era, Names, Recognize
 from whitewater.tables.text import Lines, parse_lines
 
 Form = Literal["parquet", "text", "gzip", "zip"]
@@ -41,7 +41,7 @@ class Source:
 
     Parameters
     ----------
-    recognise
+    recognize
         Tells the era of a file.
     names
         The names that columns may have.
@@ -53,7 +53,7 @@ class Source:
         How times are read.
     """
 
-    recognise: Recognise
+    recognize: Recognize
     names: Names
     rows: str
     setting: str
@@ -132,7 +132,7 @@ class UnitCounts:
 
 
 def open_all(paths: Iterable[Path], source: Source) -> list[RawFile]:
-    """Recognise files by their content, each member of a zip file as a file of its own.
+    """Recognize files by their content, each member of a zip file as a file of its own.
 
     Raises InputError if a file cannot be read, is empty, is damaged, holds no rows, or has columns that are not
     understood. The error tells of every file that is refused.
@@ -173,7 +173,7 @@ def refuse_malformed(files: Sequence[RawFile], counts: Sequence[UnitCounts], *, 
 
 
 def open_raw(path: Path, source: Source) -> list[RawFile]:
-    """Recognise a file by its content; see `open_all`."""
+    """Recognize a file by its content; see `open_all`."""
     try:
         with path.open("rb") as stream:
             magic = stream.read(4)
@@ -296,7 +296,7 @@ def _open_parquet(path: Path, source: Source) -> RawFile:
             f"{path} is a damaged or truncated Parquet file ({error}). Download or write it again."
         ) from error
     numeric = [field.name for field in schema if pa.types.is_integer(field.type) or pa.types.is_floating(field.type)]
-    era = source.recognise(schema.names, path=str(path), numeric=numeric)
+    era = source.recognize(schema.names, path=str(path), numeric=numeric)
     index = (schema.pandas_metadata or {}).get("index_columns", [])
     plain = True
     for name, kind in era.raw_kinds.items():
@@ -343,7 +343,7 @@ def _open_text(path: Path, form: Form, source: Source, member: str = "") -> RawF
     if _is_row(names, source):
         raise InputError(f"{where} has no header: its first line begins with {','.join(names)[:SHOWN]!r}. "
                          "Put the names of the columns before the first row.")  # fmt: skip
-    era = source.recognise(names, path=where)
+    era = source.recognize(names, path=where)
     if not sample:
         raise _without_rows(where, source)
     fields = _fields(names, sample, where=where)

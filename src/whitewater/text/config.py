@@ -28,7 +28,7 @@ class Search(Section):
         "", description="Table (CSV) of query and url: right answers, to measure by. Empty: those of the generated web."
     )
     k1: float = Field(1.2, ge=0, description="BM25: saturation of term frequency.")
-    b: float = Field(0.75, ge=0, le=1, description="BM25: normalisation by length.")
+    b: float = Field(0.75, ge=0, le=1, description="BM25: normalization by length.")
     prior: float = Field(1.0, ge=0, description="Most that PageRank adds to the score; 0 switches it off.")
     half: float = Field(
         1.0, gt=0, description="Rank, as a multiple of the mean rank, at which half of the prior is added."

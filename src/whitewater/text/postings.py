@@ -69,12 +69,12 @@ def cut(sizes: npt.ArrayLike, most: int) -> list[tuple[int, int]]:
     return list(zip(starts, [*starts[1:], len(last)], strict=True))
 
 
-def tokenise_block(titles: pa.ChunkedArray, texts: pa.ChunkedArray) -> Block:
+def tokenize_block(titles: pa.ChunkedArray, texts: pa.ChunkedArray) -> Block:
     """Cut titles and texts into words. Raises pyarrow.ArrowInvalid if a text is not UTF-8."""
-    from whitewater.text.token_kernels import tokenise
+    from whitewater.text.token_kernels import tokenize
 
     known = characters()
-    tokens, counts, terms, ends = tokenise(_buffers(titles), _buffers(texts), (known.kinds, known.lower))
+    tokens, counts, terms, ends = tokenize(_buffers(titles), _buffers(texts), (known.kinds, known.lower))
     dictionary = pa.LargeStringArray.from_buffers(len(ends) - 1, pa.py_buffer(ends), pa.py_buffer(terms))
     return Block(tokens, counts, dictionary)
 

@@ -26,7 +26,7 @@ _BASIS, _PRIME = uint64(0xCBF29CE484222325), uint64(0x9E3779B97F4A7C15)
 
 
 @kernel
-def tokenise(
+def tokenize(
     title_texts: tuple[Array, Array], body_texts: tuple[Array, Array], characters: tuple[Array, Array]
 ) -> tuple[Array, Array, Array, Array]:
     """Find the words of titles and texts, and number the distinct ones as they come.

@@ -2,7 +2,7 @@
 
 A word begins with a letter or digit, which is what `str.isalnum` says is one, and goes on with those and with combining
 marks (general categories M). Lower case is Unicode's simple mapping, a code point to a code point, without context and
-locale: that of `str.lower`, except that U+0130 (capital I with dot above) becomes i. There is no normalisation: one
+locale: that of `str.lower`, except that U+0130 (capital I with dot above) becomes i. There is no normalization: one
 accented letter and a letter with a combining accent are different words.
 
 Source: The Unicode Standard, chapter 4, sections 4.2 (case) and 4.5 (general category), in the version of Python's

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
 
-from whitewater.web.urls import normalise, refusal
+from whitewater.web.urls import normalize, refusal
 
 Attributes = Mapping[str, str | None]
 
@@ -78,7 +78,7 @@ def read_html(html: str) -> HtmlPage:
 
 
 def page_links(page: HtmlPage, url: str, *, nofollow: bool, drop_parameters: Collection[str] = ()) -> PageLinks:
-    """Return the links of a page whose own URL in normal form is given, parameters dropped as `urls.normalise` does.
+    """Return the links of a page whose own URL in normal form is given, parameters dropped as `urls.normalize` does.
 
     Left out are those that are ``repeated``, marked ``nofollow`` or on a page that is, if so wanted, of another
     ``scheme``, ``invalid`` or ``too_long``.
@@ -90,7 +90,7 @@ def page_links(page: HtmlPage, url: str, *, nofollow: bool, drop_parameters: Col
         reason: str | None = None
         if nofollow and (page.nofollow or href.nofollow):
             reason = "nofollow"
-        elif (target := normalise(href.url, base, drop_parameters)) is None:
+        elif (target := normalize(href.url, base, drop_parameters)) is None:
             reason = refusal(href.url, base, drop_parameters)
         elif target in targets:
             reason = "repeated"
@@ -103,7 +103,7 @@ def page_links(page: HtmlPage, url: str, *, nofollow: bool, drop_parameters: Col
 
 def base_of(page: HtmlPage, url: str) -> str:
     """Return what the addresses on a page are relative to, in normal form."""
-    return url if page.base is None else normalise(page.base, url) or url
+    return url if page.base is None else normalize(page.base, url) or url
 
 
 def collapsed(text: str) -> str:

@@ -21,7 +21,7 @@ from whitewater.web.config import Parse
 from whitewater.web.html_page import HtmlPage, PageLinks, base_of, page_links
 from whitewater.web.page_content import read_page
 from whitewater.web.pages import Page, PagesFolder
-from whitewater.web.urls import host, normalise
+from whitewater.web.urls import host, normalize
 
 REDIRECTS = {301, 302, 303, 307, 308}
 # Pages of each kind that is left out whose addresses are kept, for the log.
@@ -93,11 +93,11 @@ def parse_group(task: tuple[int, RowGroup], *, pages: PagesFolder, folder: Path,
 
 def read(page: Page, settings: Parse) -> Found | str:
     """Return the document or the redirect that a page is, or of which kind it is that is neither."""
-    url = normalise(page.url, drop_parameters=settings.drop_parameters)
+    url = normalize(page.url, drop_parameters=settings.drop_parameters)
     if url is None:
         return "invalid_address"
     if page.status in REDIRECTS and page.location is not None:
-        target = normalise(page.location, url, settings.drop_parameters)
+        target = normalize(page.location, url, settings.drop_parameters)
         return "redirect_invalid" if target is None else Found.redirect(url, target)
     if page.status != 200:
         return f"status_{page.status}"
@@ -107,12 +107,12 @@ def read(page: Page, settings: Parse) -> Found | str:
 
 def _document(url: str, content: HtmlPage, settings: Parse) -> Found:
     base = base_of(content, url)
-    refresh = content.refresh and normalise(content.refresh, base, settings.drop_parameters)
+    refresh = content.refresh and normalize(content.refresh, base, settings.drop_parameters)
     if refresh and refresh != url:
         return Found.redirect(url, refresh)
     ignored, dropped = settings.nofollow == "ignore", settings.drop_parameters
     links = page_links(content, url, nofollow=ignored, drop_parameters=dropped)
-    named = content.canonical and settings.canonical and normalise(content.canonical, base, dropped)
+    named = content.canonical and settings.canonical and normalize(content.canonical, base, dropped)
     return Found(url, named if named and host(named) == host(url) else url, content, links)
 
 

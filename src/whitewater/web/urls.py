@@ -31,7 +31,7 @@ _ESCAPE = re.compile(r"(%[0-9A-Fa-f]{2})")
 _UNRESERVED = re.compile(r"[A-Za-z0-9._~-]")
 
 
-def normalise(url: str, base: str | None = None, drop_parameters: Collection[str] = ()) -> str | None:
+def normalize(url: str, base: str | None = None, drop_parameters: Collection[str] = ()) -> str | None:
     """Return a URL in normal form, or None where it is not the address of a page.
 
     Parameters
@@ -50,7 +50,7 @@ def normalise(url: str, base: str | None = None, drop_parameters: Collection[str
 
     Examples
     --------
-    >>> normalise("../b%7Ec?utm_source=x&id=7#top", "https://Example.org:443/a/", {"utm_source"})
+    >>> normalize("../b%7Ec?utm_source=x&id=7#top", "https://Example.org:443/a/", {"utm_source"})
     'https://example.org/b~c?id=7'
     """
     normal = _normal_or_refusal(url, base, drop_parameters)
@@ -58,7 +58,7 @@ def normalise(url: str, base: str | None = None, drop_parameters: Collection[str
 
 
 def refusal(url: str, base: str | None = None, drop_parameters: Collection[str] = ()) -> str:
-    """Return why `normalise` gave None: another ``scheme``, ``too_long``, or ``invalid``."""
+    """Return why `normalize` gave None: another ``scheme``, ``too_long``, or ``invalid``."""
     return _normal_or_refusal(url, base, drop_parameters)
 
 

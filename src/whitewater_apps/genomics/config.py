@@ -62,7 +62,7 @@ class Simulate(Section):
 
 
 class Labels(Section):
-    """A table with a label for each sample, which colours the pictures; CSV, tab- or space-separated, or Parquet."""
+    """A table with a label for each sample, which colors the pictures; CSV, tab- or space-separated, or Parquet."""
 
     table: str = Field("", description="Path or URL of the table; empty: the samples have no labels.")
     sample_column: str = Field("sample", description="Column that holds the names of the samples.")
@@ -120,7 +120,7 @@ class LdPrune(Section):
     window: int = Field(200, ge=2, description="Variants in a window.")
     step: int = Field(20, ge=1, description="Variants that the window moves by.")
     r2: float = Field(0.2, gt=0, le=1, description="Squared correlation above which one of two variants is removed.")
-    minimum_distance: int = Field(0, ge=0, description="distance: bases between neighbours that are kept.")
+    minimum_distance: int = Field(0, ge=0, description="distance: bases between neighbors that are kept.")
 
     @model_validator(mode="after")
     def _windows_overlap(self) -> Self:
@@ -189,7 +189,7 @@ class Umap(Section):
         description="Principal components that it is made from; null: the first 10, or all if they are fewer.",
     )
     neighbors: int = Field(
-        15, ge=2, description="Neighbours of a sample, itself among them; of no more samples than that no map is made."
+        15, ge=2, description="Neighbors of a sample, itself among them; of no more samples than that no map is made."
     )
     minimum_distance: float = Field(0.5, ge=0, lt=1, description="Least distance of points on the map.")
     seed: int = Field(7, ge=0, lt=2**32, description="Seed of the layout.")

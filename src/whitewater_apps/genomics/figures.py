@@ -79,7 +79,7 @@ def component_pair(
     figure, body = style.titled(9, 5.4, title=title, subtitle=subtitle, notes=notes)
     axes = body.subplots()
     for at in (axes.axhline, axes.axvline):
-        at(0, color=style.GREY, linewidth=0.6, zorder=1)
+        at(0, color=style.GRAY, linewidth=0.6, zorder=1)
     shown = looks(pcs["label"], projected["label"])
     _draw_samples(axes, pcs, shown, x=x, y=y)
     _draw_samples(axes, placed, shown, x=x, y=y, hollow=True)
@@ -102,8 +102,8 @@ def umap(embedding: pd.DataFrame, projected: pd.DataFrame, *, quality: Mapping[s
         reason = f"{style.count(len(embedding))} samples are not more than {quality['neighbors']} neighbors"
         return style.explained(title, f"No map was made: {reason} (genomics.umap.neighbors).")
     subtitle = (
-        f"{style.count(len(embedding))} samples. Trustworthiness {quality['trustworthiness']:.3f}: 1 where neighbours "
-        "on the map are neighbours in the components."
+        f"{style.count(len(embedding))} samples. Trustworthiness {quality['trustworthiness']:.3f}: 1 where neighbors "
+        "on the map are neighbors in the components."
     )
     notes = ["Distances between groups, and their sizes, mean nothing."]
     figure, body = style.titled(9, 5.4, title=title, subtitle=subtitle, notes=notes)
@@ -130,9 +130,9 @@ def looks(*labels: pd.Series) -> dict[str, Look]:
         for place, name in enumerate(map(str, own))
     }
     if len(counts) > len(own):
-        found[OTHER] = Look(OTHER, style.GREY)
+        found[OTHER] = Look(OTHER, style.GRAY)
     if any(each.isna().any() for each in labels):
-        found[NO_LABEL] = Look(NO_LABEL, style.GREY if found else style.BLUE)
+        found[NO_LABEL] = Look(NO_LABEL, style.GRAY if found else style.BLUE)
     return found
 
 
@@ -216,7 +216,7 @@ def scree(eigenvalues: Mapping[str, Any]) -> Figure:
 def _draw_eigenvalues(axes: Axes, found: Mapping[str, Any], values: Array, significant: int) -> None:
     components = np.arange(1, len(values) + 1)
     thresholds = [test["threshold"] for test in found["tracy_widom"]]
-    axes.plot(components, values, color=style.GREY, linewidth=1)
+    axes.plot(components, values, color=style.GRAY, linewidth=1)
     _draw_significance(axes, components, values, significant)
     axes.plot(
         components[: len(thresholds)], thresholds, color=style.VERMILION, linestyle="--", linewidth=1.2,
@@ -392,7 +392,7 @@ def variant_quality(variants: pd.DataFrame) -> Figure:
     frequency = variants["allele_frequency"].to_numpy(float)
     rarer = np.minimum(frequency, 1 - frequency)
     edges = np.linspace(0, 0.5, _BINS // 2 + 1)
-    _draw_counts(right, rarer[np.isfinite(rarer)], edges, color=style.GREY, label="all")
+    _draw_counts(right, rarer[np.isfinite(rarer)], edges, color=style.GRAY, label="all")
     if (np.isfinite(rarer) & kept).any():
         _draw_counts(right, rarer[np.isfinite(rarer) & kept], edges, color=_KEPT, label="kept")
     right.set(xlabel="Frequency of the rarer allele", ylabel="Variants")
@@ -426,7 +426,7 @@ def kinship(pairs: pd.DataFrame, *, relatedness: Mapping[str, Any]) -> Figure:
     left, right = body.subplots(1, 2, sharey=True, width_ratios=(1.5, 1))
     for axes in (left, right):
         for _, least in _DEGREES.values():
-            axes.axhline(least, color=style.GREY, linestyle="--", linewidth=0.8, zorder=1)
+            axes.axhline(least, color=style.GRAY, linestyle="--", linewidth=0.8, zorder=1)
     _draw_pairs(left, pairs)
     right.set_title("All pairs")
     shapes.draw_histogram(
@@ -454,7 +454,7 @@ def _beyond_chance(found: int, compared: int, least: float, error: float | None)
 def _draw_pairs(axes: Axes, pairs: pd.DataFrame) -> None:
     axes.set(title="Relatives", xlabel="Share of variants without a common allele (IBS0)")
     if pairs.empty:
-        axes.text(0.5, 0.87, "No pair is related.", transform=axes.transAxes, ha="center", color=style.TEXT_GREY)
+        axes.text(0.5, 0.87, "No pair is related.", transform=axes.transAxes, ha="center", color=style.TEXT_GRAY)
         return
     above = np.inf
     for look, least in _DEGREES.values():

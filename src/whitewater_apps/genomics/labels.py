@@ -32,15 +32,15 @@ def labels_of(samples: Sequence[str], labels: Mapping[str, str], *, table: str) 
     Raises InputError if no sample has one: the names are of another kind.
     """
     found = [labels.get(sample) for sample in samples]
-    unlabelled = found.count(None)
-    if unlabelled == len(samples) and not any(sample in labels for sample in samples):
+    unlabeled = found.count(None)
+    if unlabeled == len(samples) and not any(sample in labels for sample in samples):
         raise InputError(
             f"{table} labels none of the samples: it names {shorten_list(list(labels)) or 'none'}, the genotypes' "
             f"samples are {shorten_list(samples)}. Check genomics.ingest.labels.sample_column."
         )
-    if unlabelled:
+    if unlabeled:
         names = shorten_list([sample for sample, label in zip(samples, found, strict=True) if label is None])
-        logger.warning("%d of %d samples have no label in %s: %s", unlabelled, len(samples), table, names)
+        logger.warning("%d of %d samples have no label in %s: %s", unlabeled, len(samples), table, names)
     return found
 
 

@@ -98,7 +98,7 @@ class Plot(Section):
     """How the pictures are drawn."""
 
     formats: tuple[Literal["png", "svg"], ...] = Field(("png", "svg"), min_length=1, description="File formats.")
-    top: int = Field(12, ge=2, le=40, description="Top pages in the drawn neighbourhood.")
+    top: int = Field(12, ge=2, le=40, description="Top pages in the drawn neighborhood.")
 
 
 class PageRank(Section):

@@ -139,7 +139,7 @@ def _read_table(files: Files, settings: Edges, workers: Workers) -> tuple[Counte
 
 
 def _opened(fetched: PagesFolder, role: str, settings: Edges) -> Files:
-    """Recognise files, and read what is ahead of their rows."""
+    """Recognize files, and read what is ahead of their rows."""
 
     def opened(path: Path) -> TextFile | None:
         return None if parquet.is_parquet(path) else text.open_file(path, settings)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from whitewater.figures import shapes, style
 from whitewater.figures.shapes import Look
-from whitewater_apps.pagerank.neighbourhood import Integers, Neighbourhood, place_vertices, without_hosts
+from whitewater_apps.pagerank.neighborhood import Integers, Neighborhood, place_vertices, without_hosts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,7 +33,7 @@ _FIXED = "graphalytics"
 # So many components or communities have a bar each; of more, the distribution of the sizes is drawn.
 _MOST_BARS = 24
 _COLORS = (style.SKY_BLUE, style.ORANGE, style.GREEN, style.PURPLE, style.YELLOW, style.VERMILION)
-_OTHER = style.LIGHT_GREY
+_OTHER = style.LIGHT_GRAY
 # Radii in points, of the vertex of the highest rank and the least; numbers fit into those of top vertices.
 _LARGEST, _LEAST_TOP, _LEAST = 19.0, 8.0, 3.0
 # In inches: the widths of map and list, the height of the map at most, and that of a line of the list.
@@ -92,7 +92,7 @@ def _draw_ranks(axes: Axes, positions: Integers, ordered: Floats) -> None:
 def _draw_shares(axes: Axes, positions: Integers, cumulated: Floats) -> None:
     axes.plot(positions, cumulated[positions - 1], color=style.BLUE, label="of these ranks")
     equal = positions / len(cumulated)
-    axes.plot(positions, equal, color=style.GREY, linestyle=":", linewidth=1.4, label="of equal ranks")
+    axes.plot(positions, equal, color=style.GRAY, linestyle=":", linewidth=1.4, label="of equal ranks")
     for share in _SHARES:
         position = round(share * len(cumulated))
         if position >= _LEAST_MARKED:
@@ -200,7 +200,7 @@ def convergence(found: Mapping[str, Any]) -> Figure:
     axes.set(yscale="log", xlabel="Iteration", ylabel="L1 norm", xlim=(0.5, len(log) + 0.5))
     shapes.limit_ticks(axes.xaxis, 12, integer=True, min_n_ticks=1)
     if not change.any():
-        axes.text(0.5, 0.5, "The first ranks were exact.", transform=axes.transAxes, ha="center", color=style.TEXT_GREY)
+        axes.text(0.5, 0.5, "The first ranks were exact.", transform=axes.transAxes, ha="center", color=style.TEXT_GRAY)
     axes.legend(loc="best")
     return figure
 
@@ -258,10 +258,10 @@ def _draw_bars(axes: Axes, sizes: Sequence[int], color: str) -> None:
 
 
 @style.styled
-def neighbourhood(
-    found: Neighbourhood, *, names: Sequence[str], ranks: Floats, community: Integers, total: float
+def neighborhood(
+    found: Neighborhood, *, names: Sequence[str], ranks: Floats, community: Integers, total: float
 ) -> Figure:
-    """Draw the neighbourhood: sizes by rank, colors by community, the top vertices numbered and listed by name.
+    """Draw the neighborhood: sizes by rank, colors by community, the top vertices numbered and listed by name.
 
     ``names`` are those of the top vertices; ``ranks`` and ``community`` float64 and int64 (drawn vertices,), -1 where
     there are no communities; ``total`` is the sum of all ranks of the graph.
@@ -287,13 +287,13 @@ def neighbourhood(
     _write_list(right, short, [style.percent(rank / total) for rank in ranks[: found.top].tolist()], colors)
     for row, (name, color) in enumerate(entries.items()):
         _draw_circle(right, _NUMBER, found.top + 1 + row, 5, color)
-        _write(right, _NUMBER + 0.2, found.top + 1 + row, name, ha="left", color=style.TEXT_GREY)
+        _write(right, _NUMBER + 0.2, found.top + 1 + row, name, ha="left", color=style.TEXT_GRAY)
     for axes in (left, right):
         axes.set_axis_off()
     return figure
 
 
-def _what_is_drawn(found: Neighbourhood, share: str) -> str:
+def _what_is_drawn(found: Neighborhood, share: str) -> str:
     drawn, others = len(found.source), len(found.vertices) - found.top
     first = f"Numbered: the {found.top} highest, which have {share} of all rank. "
     if not drawn:
@@ -329,14 +329,14 @@ def _community_colors(community: Integers) -> tuple[list[str], dict[str, str]]:
     return [own.get(number, _OTHER) for number in community.tolist()], entries
 
 
-def _draw_graph(axes: Axes, found: Neighbourhood, places: Floats, radius: Floats, colors: Sequence[str]) -> None:
+def _draw_graph(axes: Axes, found: Neighborhood, places: Floats, radius: Floats, colors: Sequence[str]) -> None:
     from matplotlib.patches import FancyArrowPatch
 
     for source, target in zip(found.source.tolist(), found.target.tolist(), strict=True):
         axes.add_patch(
             FancyArrowPatch(
                 places[source], places[target], arrowstyle="-|>", mutation_scale=8, linewidth=0.8,
-                color=style.TEXT_GREY, alpha=0.75, connectionstyle="arc3,rad=0.1", shrinkA=radius[source],
+                color=style.TEXT_GRAY, alpha=0.75, connectionstyle="arc3,rad=0.1", shrinkA=radius[source],
                 shrinkB=radius[target] + 1, zorder=1,
             )
         )  # fmt: skip
@@ -347,7 +347,7 @@ def _draw_graph(axes: Axes, found: Neighbourhood, places: Floats, radius: Floats
 
 def _draw_circle(axes: Axes, x: float, y: float, radius: float, color: str, *, number: str = "") -> None:
     axes.plot(
-        [x], [y], "o", markersize=2 * radius, color=color, markeredgecolor=style.TEXT_GREY, markeredgewidth=0.6,
+        [x], [y], "o", markersize=2 * radius, color=color, markeredgecolor=style.TEXT_GRAY, markeredgewidth=0.6,
         zorder=2, clip_on=False,
     )  # fmt: skip
     if number:
@@ -355,8 +355,8 @@ def _draw_circle(axes: Axes, x: float, y: float, radius: float, color: str, *, n
 
 
 def _write_list(axes: Axes, names: Sequence[str], shares: Sequence[str], colors: Sequence[str]) -> None:
-    _write(axes, _SHARE, -0.55, "rank", ha="right", color=style.TEXT_GREY)
-    _write(axes, _NAME, -0.55, "name", ha="left", color=style.TEXT_GREY)
+    _write(axes, _SHARE, -0.55, "rank", ha="right", color=style.TEXT_GRAY)
+    _write(axes, _NAME, -0.55, "name", ha="left", color=style.TEXT_GRAY)
     for row, (name, share) in enumerate(zip(names, shares, strict=True)):
         _draw_circle(axes, _NUMBER, row + 0.4, _LEAST_TOP, colors[row], number=str(row + 1))
         _write(axes, _SHARE, row + 0.4, share, ha="right")

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from whitewater.engines import resolve
 from whitewater.engines.gpu_check import describe_auto, missing_gpu
 from whitewater.errors import ConfigError, IntegrityError
-from whitewater.features.artefact import load
+from whitewater.features.artifact import load
 from whitewater.features.config import Fit
 from whitewater.features.dataset import Dataset, arrow_schema
 from whitewater.io.store import staged

@@ -124,7 +124,7 @@ class Fetch(Sourced):
 
 
 class Split(Section):
-    """Training, validation and test rows, by time: nothing learnt comes from after what it is tried on."""
+    """Training, validation and test rows, by time: nothing learned comes from after what it is tried on."""
 
     valid_share: Share = Field(0.15, description="Share of the rows, the later ones, that validate.")
     test_share: Share = Field(0.15, description="Share of the rows, the latest, that test.")

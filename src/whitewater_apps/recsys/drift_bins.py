@@ -1,4 +1,4 @@
-"""The bins in which columns are compared, learnt from the reference, and the counts of rows in them.
+"""The bins in which columns are compared, learned from the reference, and the counts of rows in them.
 
 Rows are counted at *places*, of which each is in a bin. Those of numbers are intervals, ``(., e0], (e0, e1], ... (en,
 .)``, then nulls. Categories have a place for each of the most frequent of the reference, then one for all others that

@@ -8,7 +8,7 @@ these are known.
 
 The group ``plain`` has the numbers as they came, on one scale: what the others are worth is told against it.
 
-What is learnt of labels is learnt safely: target encoding out of fold, counts and means of the past by earlier periods.
+What is learned of labels is safe: target encoding out of fold, counts and means of the past by earlier periods.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from whitewater.figures import shapes, style
 from whitewater.figures.shapes import Look
 from whitewater_apps.recsys.drift_measures import VERDICTS
 from whitewater_apps.recsys.prediction_quality import ALL, NORMAL, PLAIN, WITHOUT, is_measured
-from whitewater_apps.recsys.value_frequencies import Histogram, Learnt, frequencies, histogram, learnt_vocabularies
+from whitewater_apps.recsys.value_frequencies import Histogram, Learned, frequencies, histogram, learned_vocabularies
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -177,7 +177,7 @@ def _draw_calibration(axes: Axes, found: Mapping[str, Any], look: Look, *, most:
     bins = found["calibration"]
     predicted, observed = (np.array([each[name] for each in bins]) for name in ("predicted", "observed"))
     low, high = np.array([_wilson(each) for each in bins]).T
-    axes.plot([0, 1], [0, 1], color=style.GREY, linestyle="--", linewidth=1.2, zorder=0)
+    axes.plot([0, 1], [0, 1], color=style.GRAY, linestyle="--", linewidth=1.2, zorder=0)
     axes.errorbar(
         predicted, observed, yerr=(observed - low, high - observed), fmt=look.mark, color=look.color, markersize=5.5,
         linewidth=1.3, capsize=2.5, label="test rows",
@@ -249,7 +249,7 @@ def _notes_of_drift(found: Mapping[str, Any], psi: Array, shown: int) -> list[st
 
 def _draw_cells(axes: Axes, psi: Array, *, threshold: float) -> QuadMesh:
     rows, columns = psi.shape
-    axes.set_facecolor(style.LIGHT_GREY)
+    axes.set_facecolor(style.LIGHT_GRAY)
     mesh = axes.pcolormesh(
         np.arange(columns + 1) - 0.5, np.arange(rows + 1) - 0.5, np.ma.masked_invalid(psi), cmap=style.DIVERGING,
         vmin=-threshold, vmax=3 * threshold, edgecolors="white", linewidth=0.6 if columns <= _MOST_EDGED else 0,
@@ -290,7 +290,7 @@ def _name_cells(axes: Axes, columns: Sequence[Mapping[str, Any]], *, period: str
     for row, column in enumerate(columns):
         above = {name for each in column["days"] for name in each["above"]}
         told = ", ".join(short for name, short in _SHORT.items() if name in above)
-        axes.text(1.012, row, told, transform=axes.get_yaxis_transform(), va="center", size=8, color=style.TEXT_GREY)
+        axes.text(1.012, row, told, transform=axes.get_yaxis_transform(), va="center", size=8, color=style.TEXT_GRAY)
     if any(each["verdict"] == "drift" for each in columns):
         shapes.write_beside(axes, "drifts by", (1.012, 1), (0, 3), coords="axes fraction")
 
@@ -313,37 +313,37 @@ def categories(workflow: Path, *, rows: int) -> Figure:
 
     ``workflow`` is the folder of the fitted workflow, and ``rows`` the number of training rows.
     """
-    title, learnt = "Categories and their ids", learnt_vocabularies(workflow)
-    if not learnt:
+    title, learned = "Categories and their ids", learned_vocabularies(workflow)
+    if not learned:
         return style.explained(title, "The workflow learns no vocabulary: it has no operator Categorify.")
-    bars = sorted(learnt, key=lambda each: (_share(each, each.unknown), each.all_values, each.name), reverse=True)
+    bars = sorted(learned, key=lambda each: (_share(each, each.unknown), each.all_values, each.name), reverse=True)
     shown = bars[:_MOST_BARS]
-    some = "of some columns" if len(learnt) > 3 else "by column"
+    some = "of some columns" if len(learned) > 3 else "by column"
     subtitle = (
-        f"{style.counted(len(learnt), 'vocabulary')} of {style.count(rows)} training rows. Left: how often the "
+        f"{style.counted(len(learned), 'vocabulary')} of {style.count(rows)} training rows. Left: how often the "
         f"values with an id of their own occur, {some}; right: how many rows have them."
     )
     notes = []
-    if any(each.rows != rows for each in learnt):
+    if any(each.rows != rows for each in learned):
         notes.append("Of lists the elements count, and of columns that share a vocabulary the rows of all.")
-    if omitted := len(learnt) - len(shown):
+    if omitted := len(learned) - len(shown):
         notes.append(f"Not shown: {style.count(omitted)} columns that have fewer rows out of vocabulary.")
     figure, body = style.titled(9, max(4.6, 1.7 + 0.19 * len(shown)), title=title, subtitle=subtitle, notes=notes)
     left, right = body.subplots(1, 2)
-    _draw_frequencies(left, learnt)
+    _draw_frequencies(left, learned)
     _draw_shares(right, shown)
     for axes, columns, look in ((left, 1, {}), (right, 3, {"columnspacing": 1, "handlelength": 1.2})):
         axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=columns, fontsize=8.5, **look)
     return figure
 
 
-def _share(each: Learnt, rows: int) -> float:
+def _share(each: Learned, rows: int) -> float:
     return rows / each.rows if each.rows else 0.0
 
 
-def _draw_frequencies(axes: Axes, learnt: Sequence[Learnt]) -> None:
+def _draw_frequencies(axes: Axes, learned: Sequence[Learned]) -> None:
     """Draw counts by rank: of the vocabularies of most values, of as many as the middle one, and of fewest."""
-    ordered = sorted(learnt, key=lambda each: (-each.all_values, each.name))
+    ordered = sorted(learned, key=lambda each: (-each.all_values, each.name))
     last, highest = len(ordered) - 1, 10.0
     chosen = [ordered[place] for place in dict.fromkeys((0, (last + 1) // 2, last))]
     roles = {1: ("the only one",), 2: ("largest", "smallest"), 3: ("largest", "median", "smallest")}
@@ -363,7 +363,7 @@ def _draw_frequencies(axes: Axes, learnt: Sequence[Learnt]) -> None:
     axes.set(ylim=(0.7, highest * 2), xlim=(0.8, max(10.0, axes.get_xlim()[1])))
 
 
-def _vocabulary(each: Learnt) -> str:
+def _vocabulary(each: Learned) -> str:
     name = style.fitted(each.name, points=70, size=8.5)
     if not each.all_values:
         return f"{name}: no value"
@@ -372,12 +372,12 @@ def _vocabulary(each: Learnt) -> str:
     return f"{name}: {style.count(each.values)} of {style.count(each.all_values)} values"
 
 
-def _draw_shares(axes: Axes, shown: Sequence[Learnt]) -> None:
+def _draw_shares(axes: Axes, shown: Sequence[Learned]) -> None:
     start, places = np.zeros(len(shown)), np.arange(len(shown))
     for what, color, rows in (
         ("id of its own", style.BLUE, [each.rows - each.nulls - each.unknown for each in shown]),
         ("out of vocabulary", style.ORANGE, [each.unknown for each in shown]),
-        ("null", style.GREY, [each.nulls for each in shown]),
+        ("null", style.GRAY, [each.nulls for each in shown]),
     ):
         shares = np.array([_share(each, number) for each, number in zip(shown, rows, strict=True)])
         axes.barh(places, shares, 0.78, left=start, color=color, label=what)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from whitewater.features.artefact import FORMAT
+from whitewater.features.artifact import FORMAT
 from whitewater.features.categories.vocabulary import TABLE
 from whitewater.features.columns.opening import faults_of, opened
 from whitewater.io.store import read_json
@@ -27,7 +27,7 @@ _MOST_IN_A_BIN = 0.9
 
 
 @dataclass(frozen=True)
-class Learnt:
+class Learned:
     """A vocabulary of a fitted workflow, of a column or of a group of columns."""
 
     name: str
@@ -45,10 +45,10 @@ class Learnt:
         return self.values + (self.unknown_values or 0)
 
 
-def learnt_vocabularies(workflow: Path) -> list[Learnt]:
+def learned_vocabularies(workflow: Path) -> list[Learned]:
     """Return the vocabularies of the `Categorify` operators of a fitted workflow, which is a folder."""
     return [
-        Learnt(
+        Learned(
             name=name,
             threshold=node["parameters"]["freq_threshold"],
             rows=each["facts"]["rows"],

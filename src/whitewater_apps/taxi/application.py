@@ -7,9 +7,9 @@ TAXI = Application(
     "taxi",
     settings=Taxi,
     package="whitewater_apps.taxi",
-    steps=("fetch", "standardise", "clean", "tips", "model", "predict", "plot", "manifest"),
+    steps=("fetch", "standardize", "clean", "tips", "model", "predict", "plot", "manifest"),
     operations={
-        "standardise": Operation(cpu="Polars, pyarrow", dask="pandas, pyarrow", gpu="cuDF; the host parses text"),
+        "standardize": Operation(cpu="Polars, pyarrow", dask="pandas, pyarrow", gpu="cuDF; the host parses text"),
         "clean": Operation(cpu="Polars", dask="pandas", gpu="cuDF; the host writes quarantine"),
         "tips": Operation(cpu="Polars", dask="pandas", gpu="cuDF"),
         "model": Operation(

@@ -15,7 +15,7 @@ from whitewater_apps.taxi.zones import read_zones
 
 
 def check(settings: Taxi, downloads: Downloads) -> str:
-    """Say which files of trips there are; the columns of those on this machine are recognised."""
+    """Say which files of trips there are; the columns of those on this machine are recognized."""
     fetch = settings.fetch
     if fetch.source == "generated":
         return ""

@@ -76,7 +76,7 @@ def _tells_times(form: str) -> str:
     return form
 
 
-class Standardise(Section):
+class Standardize(Section):
     """How raw files become one schema."""
 
     block_rows: int = Field(
@@ -142,7 +142,7 @@ class Clean(Section):
 
 
 class Tips(Section):
-    """How tips are summarised."""
+    """How tips are summarized."""
 
     confidence: float = Field(0.95, gt=0, lt=1, description="Level of the interval around each mean.")
 
@@ -198,7 +198,7 @@ class Taxi(Section):
     """When do New Yorkers tip, and how much."""
 
     fetch: Fetch = Fetch()
-    standardise: Standardise = Standardise()
+    standardize: Standardize = Standardize()
     clean: Clean = Clean()
     tips: Tips = Tips()
     model: Model = Model()

@@ -44,7 +44,7 @@ _BOROUGHS = {
         ("Bronx", style.PURPLE, "D"), ("Staten Island", style.SKY_BLUE, "v"), ("EWR", style.ORANGE, "P"),
     )
 }  # fmt: skip
-_OTHER_BOROUGH = Look("other", style.GREY, "X")
+_OTHER_BOROUGH = Look("other", style.GRAY, "X")
 _LONGEST_NAME = 30
 _ROW = 0.235
 _COMPARISONS = {"not_above": "≤", "not_at_least": "<", "not_below": "≥", "not_at_most": ">"}
@@ -103,8 +103,8 @@ def tip_fraction_by_hour(table: pd.DataFrame, *, minimum_trips: int) -> Figure:
     axes = body.subplots()
     for service, hours in by_hour.items():
         _draw_hours(axes, LOOKS[service], hours, minimum_trips=minimum_trips)
-    axes.fill_between([], [], color=style.GREY, alpha=0.3, linewidth=0, label=_interval_name(table))
-    axes.plot([], [], "--", color=style.GREY, linewidth=1, label="plain definition: trips with a tip above 0 only")
+    axes.fill_between([], [], color=style.GRAY, alpha=0.3, linewidth=0, label=_interval_name(table))
+    axes.plot([], [], "--", color=style.GRAY, linewidth=1, label="plain definition: trips with a tip above 0 only")
     axes.set(xlabel="Hour of pickup", ylabel=MEASURE, xlim=(-0.5, 23.5))
     axes.set_ylim(bottom=0)
     axes.set_xticks(HOURS[::3], CLOCK[::3])
@@ -179,7 +179,7 @@ def _week(rows: pd.DataFrame, column: str, minimum_trips: int) -> Array:
 
 def _draw_week(axes: Axes, gains: Array, *, limit: float) -> QuadMesh:
     axes.set_facecolor("white")
-    axes.patch.set(hatch="////", edgecolor=style.GREY)
+    axes.patch.set(hatch="////", edgecolor=style.GRAY)
     mesh = axes.pcolormesh(
         np.arange(25), np.arange(8), 100 * gains, cmap=style.DIVERGING, vmin=-100 * limit, vmax=100 * limit,
         edgecolor="white", linewidth=0.4,
@@ -258,7 +258,7 @@ def _rankings(
     panels = body.subplots(1, len(ranked), squeeze=False)[0]
     for axes, (service, best) in zip(panels, ranked.items(), strict=True):
         mean = _overall_mean(services[service])
-        axes.axvline(mean, color=style.GREY, linestyle="--", linewidth=1)
+        axes.axvline(mean, color=style.GRAY, linestyle="--", linewidth=1)
         sample = f"mean {style.percent(mean)}, {_sample_size(services[service])}"
         axes.set_title(f"{LOOKS[service].name}\n{sample}", pad=16)
         _draw_ranking(axes, best, rows=rows)

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 class Operations(Protocol):
     """What each of the modules ``with_polars`` and ``with_dask`` provides."""
 
-    def standardise(self, units: Sequence[Unit], folder: Path, *, rows: int, workers: Workers) -> Iterable[UnitCounts]:
+    def standardize(self, units: Sequence[Unit], folder: Path, *, rows: int, workers: Workers) -> Iterable[UnitCounts]:
         """Write units of raw files as parts of one schema, at most about ``rows`` rows each.
 
-        ``part-FILE-UNIT-PIECE.parquet`` has the columns of `STANDARDISED` that the era has: a raw value that is not
+        ``part-FILE-UNIT-PIECE.parquet`` has the columns of `STANDARDIZED` that the era has: a raw value that is not
         understood is null, and bit *i* of ``issues`` is set where that is column ``ISSUES[i]``.
         ``malformed-FILE-UNIT-PIECE.parquet`` has the lines of text that cannot be parsed. A unit that is written twice
         leaves the same files. Trips are counted by service and month of pickup, in the order of the units.

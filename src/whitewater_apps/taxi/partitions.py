@@ -17,8 +17,8 @@ FIRST_YEAR, LAST_YEAR = 2000, 2099
 UNKNOWN_MONTH = 0
 
 _TYPES = {name: pa.timestamp("us") if kind == "timestamp" else pa.type_for_alias(kind) for name, kind in KINDS.items()}
-# Of the parts that `standardise` writes, but for the columns that an era lacks; bit i of `issues`: schema.ISSUES[i].
-STANDARDISED = pa.schema({**_TYPES, "issues": pa.int32()})
+# Of the parts that `standardize` writes, but for the columns that an era lacks; bit i of `issues`: schema.ISSUES[i].
+STANDARDIZED = pa.schema({**_TYPES, "issues": pa.int32()})
 # Columns that every era has, and that are seldom equal.
 EVERY_ERA = ("pickup_datetime", "dropoff_datetime", "fare_amount", "tip_amount")
 # Columns that rules and counts ask for, whatever the era.

@@ -15,7 +15,7 @@ from whitewater_apps.taxi.trip_files import RowGroup
 from whitewater_apps.taxi.zones import Zones
 
 if TYPE_CHECKING:
-    from whitewater_apps.taxi.artefact import TipModel
+    from whitewater_apps.taxi.artifact import TipModel
 
 FILE_ROWS = 250_000
 PREDICTED = pa.schema(

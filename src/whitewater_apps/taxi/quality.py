@@ -36,8 +36,8 @@ class Tally:
         return sorted({(service or 0, month or 0) for _, service, month, mask in self.rows if (mask == 0) == kept})
 
 
-def summarise(
-    catalogue: Sequence[Mapping[str, Any]], counts: Tally, reasons: Sequence[str], zones: Zones
+def summarize(
+    catalog: Sequence[Mapping[str, Any]], counts: Tally, reasons: Sequence[str], zones: Zones
 ) -> dict[str, Any]:
     """Return the content of `quality.json`.
 
@@ -50,7 +50,7 @@ def summarise(
     for (file, service, month, mask), rows in counts.rows.items():
         by_file[file][mask] += rows
         by_month[-1 if service is None else service, month][mask] += rows
-    files = [_file(entry, by_file[entry["file"]], counts, reasons, zones) for entry in catalogue]
+    files = [_file(entry, by_file[entry["file"]], counts, reasons, zones) for entry in catalog]
     return {
         "totals": {key: sum(file[key] for file in files) for key in ("rows_in", "rows_out", "quarantined")},
         "funnel": funnel(sum(by_file.values(), Counter()), reasons, rare=UNREADABLE),
@@ -76,8 +76,8 @@ def _file(
 ) -> dict[str, Any]:
     found = count_reasons(masks, reasons)
     if found["rows_in"] != entry["rows"]:
-        raise IntegrityError(f"{entry['path']}: {entry['rows']} rows were standardised, but {found['rows_in']} were "
-                             "cleaned. Run the steps `standardise` and `clean` again.")  # fmt: skip
+        raise IntegrityError(f"{entry['path']}: {entry['rows']} rows were standardized, but {found['rows_in']} were "
+                             "cleaned. Run the steps `standardize` and `clean` again.")  # fmt: skip
     pickups, dropoffs = (_of_file(each, entry["file"]) for each in (counts.pickups, counts.dropoffs))
     return {
         **{name: entry[name] for name in ("path", "origin", "service", "malformed", "columns_not_carried")},

@@ -23,14 +23,14 @@ BROKEN = {"above": operator.le, "at_least": operator.lt, "below": operator.ge, "
 MAIN_SHARE, NEAR_MONTHS = 0.9, 12
 
 
-def rules(settings: Clean, zones: Zones, catalogue: Sequence[Mapping[str, Any]]) -> tuple[Rule, ...]:
-    """Return the rules for the files of a catalogue, that of `standardise`.
+def rules(settings: Clean, zones: Zones, catalog: Sequence[Mapping[str, Any]]) -> tuple[Rule, ...]:
+    """Return the rules for the files of a catalog, that of `standardize`.
 
     Raises InputError if a borough is excluded in which the table has no zone.
     """
     return (
         *(Rule(f"missing_{name}", name, "missing") for name in settings.required),
-        *_stray_month(settings, catalogue),
+        *_stray_month(settings, catalog),
         *_boroughs("pickup", settings.exclude_pickup_boroughs, zones),
         *_boroughs("dropoff", settings.exclude_dropoff_boroughs, zones),
         *_ranges(settings),
@@ -49,7 +49,7 @@ def file_month(file: Any, service: Any, month: Any) -> Any:
 
 
 def usual_months(entry: Mapping[str, Any], minimum_share: float) -> list[int]:
-    """Return, as `file_month`, the months that are not stray in a file of the catalogue.
+    """Return, as `file_month`, the months that are not stray in a file of the catalog.
 
     A month is usual that holds ``minimum_share`` of a file's trips and is at most `NEAR_MONTHS` from one of the main
     months: the fewest that hold `MAIN_SHARE` of them together. Among few trips a single one is no small share, but
@@ -71,9 +71,9 @@ def usual_months(entry: Mapping[str, Any], minimum_share: float) -> list[int]:
     return usual
 
 
-def _stray_month(settings: Clean, catalogue: Sequence[Mapping[str, Any]]) -> list[Rule]:
+def _stray_month(settings: Clean, catalog: Sequence[Mapping[str, Any]]) -> list[Rule]:
     share = settings.minimum_month_share
-    usual = tuple(month for entry in catalogue for month in usual_months(entry, share))
+    usual = tuple(month for entry in catalog for month in usual_months(entry, share))
     return [Rule(STRAY_MONTH, "file_month", "not in", usual)] if share > 0 else []
 
 

@@ -45,7 +45,7 @@ class Column:
 TRIP_COLUMNS: dict[str, Column] = {
     "service": Column("int8", "code", "0 yellow, 1 green, 2 fhvhv; in Parquet the partition key, as text"),
     "vendor_id": Column(
-        "int8", "code", "1 CMT, 2 VeriFone/Curb (VTS), 3 DDS, 6 Myle, 7 Helix; fhvhv: the licence's number"
+        "int8", "code", "1 CMT, 2 VeriFone/Curb (VTS), 3 DDS, 6 Myle, 7 Helix; fhvhv: the license's number"
     ),
     "pickup_datetime": Column("timestamp", "local time", "when the meter was started"),
     "dropoff_datetime": Column("timestamp", "local time", "when the meter was stopped"),
@@ -152,7 +152,7 @@ ALIASES: dict[str, str] = {
     "access_a_ride_flag": "access_a_ride", "wav_request_flag": "wheelchair_request",
     "wav_match_flag": "wheelchair_match",
 }  # fmt: skip
-# Known columns that the schema leaves out: a pandas index that leaked into 2010-02 and 2010-03, and base licences.
+# Known columns that the schema leaves out: a pandas index that leaked into 2010-02 and 2010-03, and base licenses.
 NOT_CARRIED = frozenset({"__index_level_0__", "dispatching_base_num", "originating_base_num"})
 # Raw names that the files of one service alone have. Not vendor_id: whoever tidies VendorID calls it so, too.
 OWN_NAMES: dict[Service, frozenset[str]] = {
@@ -220,7 +220,7 @@ CODES: dict[str, Codes] = {
 }
 
 
-def recognise(raw_names: Sequence[str], *, path: str, numeric: Collection[str] = ()) -> Era:
+def recognize(raw_names: Sequence[str], *, path: str, numeric: Collection[str] = ()) -> Era:
     """Tell the era of a file by its columns, not by its name.
 
     ``numeric`` are those of the columns that the file stores as numbers; a code among them needs no spelling.
@@ -235,7 +235,7 @@ def recognise(raw_names: Sequence[str], *, path: str, numeric: Collection[str] =
     return replace(era, constants={"service": SERVICES.index(_service(raw_names, path=path))})
 
 
-SOURCE = Source(recognise, NAMES, rows="trips", setting="taxi.fetch.files.paths", clock=Clock("America/New_York"))
+SOURCE = Source(recognize, NAMES, rows="trips", setting="taxi.fetch.files.paths", clock=Clock("America/New_York"))
 
 
 def _service(raw_names: Sequence[str], *, path: str) -> Service:

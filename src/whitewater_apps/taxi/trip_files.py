@@ -72,7 +72,7 @@ def _services(path: Path, names: frozenset[str]) -> tuple[list[Service], frozens
     missing = [name for name in REQUIRED if name not in names]
     if missing:
         raise InputError(
-            f"{path}: not a file of cleaned trips: no column {', '.join(missing)}. Run standardise and clean."
+            f"{path}: not a file of cleaned trips: no column {', '.join(missing)}. Run standardize and clean."
         )
     of_path = [part.removeprefix("service=") for part in path.parts if part.startswith("service=")][-1:]
     if not of_path and "service" not in names:
@@ -99,7 +99,7 @@ def _check_types(path: Path, schema: pa.Schema) -> None:
             plain = pa.types.is_primitive(type_) and not pa.types.is_temporal(type_)
             wanted, fits = "a number", plain or pa.types.is_decimal(type_)
         if not fits:
-            raise InputError(f"{path}: column {name} is {type_}, not {wanted}. Convert it, or run standardise and "
+            raise InputError(f"{path}: column {name} is {type_}, not {wanted}. Convert it, or run standardize and "
                              "clean.")  # fmt: skip
 
 

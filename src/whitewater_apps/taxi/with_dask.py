@@ -29,7 +29,7 @@ from whitewater_apps.taxi.partitions import (
     FIRST_YEAR,
     LAST_YEAR,
     MEASURED,
-    STANDARDISED,
+    STANDARDIZED,
     TRIP_SCHEMA,
     UNKNOWN_MONTH,
     DataSets,
@@ -47,10 +47,10 @@ if TYPE_CHECKING:
     from whitewater_apps.taxi.sample import Sampling
 
 
-def standardise(units: Sequence[Unit], folder: Path, *, rows: int, workers: Workers) -> Iterable[UnitCounts]:
+def standardize(units: Sequence[Unit], folder: Path, *, rows: int, workers: Workers) -> Iterable[UnitCounts]:
     """Write units of raw files as parts of one schema; see `operations.Operations`."""
     backend = dask.config.get("dataframe.backend")
-    write = partial(tables.write_unit, folder=folder, rows=rows, schema=STANDARDISED, codes=CODES, backend=backend)
+    write = partial(tables.write_unit, folder=folder, rows=rows, schema=STANDARDIZED, codes=CODES, backend=backend)
     return workers.compute(*map(delayed(partial(write, count=_count_months)), units))
 
 
@@ -62,7 +62,7 @@ def clean(partitions: Sequence[Partition], rules: Sequence[Rule], *, into: DataS
     """Write kept trips, and rejected ones with all their reasons; see `operations.Operations`."""
     if not partitions:
         return Tally()
-    schema = columns_present(partitions, STANDARDISED, needed=MEASURED)
+    schema = columns_present(partitions, STANDARDIZED, needed=MEASURED)
     trips = tables.read(partitions, schema).map_partitions(_flag, rules)
     write = delayed(partial(_write_cleaned, into=into))
     names = [partition.name for partition in partitions]
@@ -104,7 +104,7 @@ def mark_duplicates(partitions: Sequence[Partition], *, folder: Path, workers: W
     """Return partitions that name their duplicates; see `operations.Operations`."""
     backend = dask.config.get("dataframe.backend")
     hash_rows = partial(tables.hash_rows, columns=EVERY_ERA, backend=backend)
-    take_rows = partial(tables.take_rows, schema=STANDARDISED, backend=backend)
+    take_rows = partial(tables.take_rows, schema=STANDARDIZED, backend=backend)
     return duplicates.mark_duplicates(partitions, duplicates.Search(hash_rows, take_rows, folder), workers)
 
 

@@ -25,7 +25,7 @@ from whitewater_apps.taxi.partitions import (
     EVERY_ERA,
     FIRST_YEAR,
     LAST_YEAR,
-    STANDARDISED,
+    STANDARDIZED,
     TRIP_SCHEMA,
     UNKNOWN_MONTH,
     DataSets,
@@ -45,10 +45,10 @@ if TYPE_CHECKING:
 PICKUP, DROPOFF, SERVICE = pl.col("pickup_datetime"), pl.col("dropoff_datetime"), pl.col("service")
 
 
-def standardise(units: Sequence[Unit], folder: Path, *, rows: int, workers: Workers) -> Iterable[UnitCounts]:
+def standardize(units: Sequence[Unit], folder: Path, *, rows: int, workers: Workers) -> Iterable[UnitCounts]:
     """Write units of raw files as parts of one schema; see `operations.Operations`."""
-    work = partial(tables.write_unit, folder=folder, rows=rows, schema=STANDARDISED, codes=CODES, count=_count_months)
-    return workers.map(work, units, label="standardise", ordered=True)
+    work = partial(tables.write_unit, folder=folder, rows=rows, schema=STANDARDIZED, codes=CODES, count=_count_months)
+    return workers.map(work, units, label="standardize", ordered=True)
 
 
 def _count_months(trips: pl.DataFrame) -> Counter[tuple[int | None, ...]]:
@@ -65,7 +65,7 @@ def clean(partitions: Sequence[Partition], rules: Sequence[Rule], *, into: DataS
 
 
 def _clean_partition(partition: Partition, *, rules: Sequence[Rule], into: DataSets) -> Tally:
-    read = tables.scan(partition, STANDARDISED).with_columns(month=month(PICKUP), kept=kept(rules))
+    read = tables.scan(partition, STANDARDIZED).with_columns(month=month(PICKUP), kept=kept(rules))
     trips = read.collect().lazy()  # in memory: all that follows asks for it
     good = trips.filter("kept").with_columns(mask=pl.lit(0, pl.Int64))
     bad = trips.filter(~pl.col("kept")).with_columns(mask=broken(rules)).collect().lazy()
@@ -95,7 +95,7 @@ def _clean_partition(partition: Partition, *, rules: Sequence[Rule], into: DataS
 def mark_duplicates(partitions: Sequence[Partition], *, folder: Path, workers: Workers) -> list[Partition]:
     """Return partitions that name their duplicates; see `operations.Operations`."""
     hash_rows = partial(tables.hash_rows, columns=EVERY_ERA)
-    take_rows = partial(tables.take_rows, schema=STANDARDISED)
+    take_rows = partial(tables.take_rows, schema=STANDARDIZED)
     return duplicates.mark_duplicates(partitions, duplicates.Search(hash_rows, take_rows, folder), workers)
 
 

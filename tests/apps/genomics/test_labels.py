@@ -1,4 +1,4 @@
-"""Labels of samples: any common table, and no sample mislabelled or lost in silence."""
+"""Labels of samples: any common table, and no sample mislabeled or lost in silence."""
 
 from pathlib import Path
 

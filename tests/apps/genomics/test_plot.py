@@ -143,7 +143,7 @@ def test_of_very_many_labels_the_most_frequent_have_a_look_of_their_own() -> Non
     assert list(shown)[-1] == OTHER
 
 
-def test_samples_without_a_label_come_last_and_alone_have_a_colour() -> None:
+def test_samples_without_a_label_come_last_and_alone_have_a_color() -> None:
     assert list(looks(pd.Series(["B", None, "A"]))) == ["A", "B", NO_LABEL]
     assert looks(pd.Series([None, None]))[NO_LABEL].color == style.BLUE
 
@@ -151,7 +151,7 @@ def test_samples_without_a_label_come_last_and_alone_have_a_colour() -> None:
 # ---- components
 
 
-def test_samples_are_drawn_at_their_scores_in_the_colour_of_their_label() -> None:
+def test_samples_are_drawn_at_their_scores_in_the_color_of_their_label() -> None:
     pcs, projected = table(FOUR, 60), table(FOUR, 8, start=60)
     figure = figures.component_pair(pcs, projected, eigenvalues=eigenvalues(), pair=(3, 4))
     found = points(figure.axes[0])
@@ -161,9 +161,9 @@ def test_samples_are_drawn_at_their_scores_in_the_colour_of_their_label() -> Non
             np.testing.assert_allclose(
                 np.asarray(drawn.get_offsets()), rows.loc[rows["label"] == label, ["PC3", "PC4"]]
             )
-        colour = looks(pcs["label"])[label].color
-        assert to_hex(np.asarray(used.get_facecolor())[0]).upper() == colour
-        assert to_hex(np.asarray(hollow.get_edgecolor())[0]).upper() == colour
+        color = looks(pcs["label"])[label].color
+        assert to_hex(np.asarray(used.get_facecolor())[0]).upper() == color
+        assert to_hex(np.asarray(hollow.get_edgecolor())[0]).upper() == color
         assert len(np.asarray(hollow.get_facecolor())) == 0
 
 

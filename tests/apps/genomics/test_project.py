@@ -74,8 +74,8 @@ def test_exactly_the_samples_that_were_left_out_are_projected(fitted: Fitted) ->
 def test_they_lie_among_the_samples_of_their_population(fitted: Fitted) -> None:
     table = fitted.project()[COMPONENTS].to_numpy()
     scores = pd.read_parquet(fitted.folder / "pcs.parquet")[COMPONENTS].to_numpy()
-    centres = np.array([scores[np.arange(USED) % 3 == population].mean(axis=0) for population in range(3)])
-    nearest = np.linalg.norm(table[:, None] - centres, axis=2).argmin(axis=1)
+    centers = np.array([scores[np.arange(USED) % 3 == population].mean(axis=0) for population in range(3)])
+    nearest = np.linalg.norm(table[:, None] - centers, axis=2).argmin(axis=1)
     assert nearest.tolist() == [at % 3 for at in range(USED, SAMPLES)]
 
 

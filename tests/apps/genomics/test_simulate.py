@@ -25,7 +25,7 @@ from whitewater_apps.genomics.synthetic.dirt import (
     VARIANT_CONCENTRATION,
     draw_rates,
     drop_heterozygotes,
-    merge_neighbours,
+    merge_neighbors,
     miss,
     sample_rates,
 )
@@ -277,7 +277,7 @@ def test_a_third_allele_is_carried_where_the_next_variant_was() -> None:
         alleles=np.array([["A", "C", "", ""], ["G", "T", "", ""]], dtype=np.dtypes.StringDType()),
         genotypes=np.array([[[0, 1], [0, 0]], [[1, 1], [0, 1]]], np.int8),
     )
-    dirty = merge_neighbours(clean, share=0.5, random=np.random.default_rng(0))
+    dirty = merge_neighbors(clean, share=0.5, random=np.random.default_rng(0))
     assert dirty.positions.tolist() == [5]
     assert dirty.alleles.tolist() == [["A", "C", "T", ""]]
     assert dirty.genotypes.tolist() == [[[2, 1], [0, 2]]]

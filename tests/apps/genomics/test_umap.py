@@ -1,4 +1,4 @@
-"""The map of the samples: neighbours stay neighbours, and every sample keeps its name and label."""
+"""The map of the samples: neighbors stay neighbors, and every sample keeps its name and label."""
 
 from __future__ import annotations
 
@@ -89,8 +89,8 @@ def by_definition(scores: np.ndarray, places: np.ndarray, k: int) -> float:
     penalty = 0
     for i in range(count):
         rank = {j: r for r, j in enumerate(np.argsort(far[i]), start=0)}  # the sample itself has rank 0
-        neighbours = [j for j in np.argsort(near[i]) if j != i][:k]
-        penalty += sum(max(0, rank[j] - k) for j in neighbours)
+        neighbors = [j for j in np.argsort(near[i]) if j != i][:k]
+        penalty += sum(max(0, rank[j] - k) for j in neighbors)
     return 1 - 2 * penalty / (count * k * (2 * count - 3 * k - 1))
 
 
@@ -103,7 +103,7 @@ def test_trustworthiness_is_that_of_its_definition() -> None:
     assert found["trustworthiness"] < 0.9
 
 
-def test_fewer_neighbours_are_ranked_where_samples_are_few() -> None:
+def test_fewer_neighbors_are_ranked_where_samples_are_few() -> None:
     random = np.random.default_rng(1)
     scores = random.normal(size=(9, 2))
     found = measure(scores.astype(np.float32), scores, neighbors=8, seed=0)

@@ -18,7 +18,7 @@ from whitewater.text import postings as postings_module
 from whitewater.text.config import Index
 from whitewater.text.documents import DOCUMENTS
 from whitewater.text.index_folder import IndexFolder
-from whitewater.text.postings import Postings, cut, merge, tokenise_block
+from whitewater.text.postings import Postings, cut, merge, tokenize_block
 
 WORDS = ["flood", "Flood", "CONTROL", "the", "control", "ÉTÉ", "e\u0301te\u0301", "1998", "\u0130zmir", "ΣΑΣ", "don't",
          "x_y", "rivers", "river", "a", "𐐀𐐁", "水"]  # fmt: skip
@@ -70,8 +70,8 @@ def build_postings(titles: pa.ChunkedArray, texts: pa.ChunkedArray, *, settings:
     both = zip(titles.to_pylist(), texts.to_pylist(), strict=True)
     sizes = [len(title or "") + len(text or "") for title, text in both]
     blocks = [slice(start, stop) for start, stop in cut(sizes, postings_module.BLOCK_BYTES)]
-    tokenised = [tokenise_block(titles[rows], texts[rows]) for rows in blocks]
-    return merge(tokenised, settings=settings, threads=threads)
+    tokenized = [tokenize_block(titles[rows], texts[rows]) for rows in blocks]
+    return merge(tokenized, settings=settings, threads=threads)
 
 
 def make_index(path: Path, pages: Sequence[Page], *, vertices: int | None = None, **settings: Any) -> IndexFolder:

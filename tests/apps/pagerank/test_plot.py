@@ -30,16 +30,16 @@ from whitewater_apps.pagerank import figures
 from whitewater_apps.pagerank.config import Plot
 from whitewater_apps.pagerank.figures import at_least, binned
 from whitewater_apps.pagerank.headline import read_names
-from whitewater_apps.pagerank.neighbourhood import (
-    Neighbourhood,
-    find_neighbourhood,
+from whitewater_apps.pagerank.neighborhood import (
+    Neighborhood,
+    find_neighborhood,
     place_vertices,
     top_vertices,
     without_hosts,
 )
 from whitewater_apps.pagerank.steps.plot import plot
 
-PICTURES = ("communities", "convergence", "degrees", "neighbourhood", "ranks")
+PICTURES = ("communities", "convergence", "degrees", "neighborhood", "ranks")
 
 
 def networkx_graph(graph: Graph) -> nx.DiGraph[int]:
@@ -107,11 +107,11 @@ def draw(place: Path, *files: str, top: int = 12) -> list[str]:
     return pictures
 
 
-def drawn_neighbourhood(place: Path, graph: Graph, *, top: int) -> Figure:
+def drawn_neighborhood(place: Path, graph: Graph, *, top: int) -> Figure:
     ranks = ranked(graph)
-    found = find_neighbourhood(graph.write(place / "graph"), ranks, top=top)
+    found = find_neighborhood(graph.write(place / "graph"), ranks, top=top)
     names = [f"name {vertex}" for vertex in found.vertices[: found.top]]
-    return figures.neighbourhood(
+    return figures.neighborhood(
         found, names=names, ranks=ranks[found.vertices], community=found.vertices, total=float(ranks.sum())
     )
 
@@ -200,7 +200,7 @@ def test_of_urls_the_scheme_is_left_out_and_the_host_where_it_is_the_same() -> N
     assert without_hosts(["Alps", "https://a.example/x"]) == ["Alps", "https://a.example/x"]
 
 
-# ---- neighbourhood
+# ---- neighborhood
 
 
 @given(st.lists(st.sampled_from([0.1, 0.2, 0.3]), min_size=1, max_size=30), st.integers(1, 35))
@@ -216,7 +216,7 @@ def test_links_lead_to_each_top_vertex_from_those_of_highest_rank_that_link_to_i
 ) -> None:
     graph = random_graph(60, 0.08, seed=3)
     ranks, linked = ranked(graph), networkx_graph(graph)
-    found = find_neighbourhood(graph.write(tmp_path / "graph"), ranks, top=top)
+    found = find_neighborhood(graph.write(tmp_path / "graph"), ranks, top=top)
     drawn = {(int(found.vertices[a]), int(found.vertices[b])) for a, b in zip(found.source, found.target, strict=True)}
     order = sorted(range(60), key=lambda vertex: (-ranks[vertex], vertex))
     best = {
@@ -232,7 +232,7 @@ def test_links_lead_to_each_top_vertex_from_those_of_highest_rank_that_link_to_i
     ("vertices", "density", "top"), [(1, 0, 2), (2, 0, 2), (30, 0.02, 12), (90, 0.5, 16), (90, 0.1, 40)]
 )
 def test_circles_are_apart_within_the_map(tmp_path: Path, vertices: int, density: float, top: int) -> None:
-    left, _ = drawn_neighbourhood(tmp_path, random_graph(vertices, density), top=top).axes
+    left, _ = drawn_neighborhood(tmp_path, random_graph(vertices, density), top=top).axes
     sizes = [each.get_markersize() / 2 for each in left.lines]
     xs, ys = (np.concatenate([np.asarray(each.get_data()[axis], float) for each in left.lines]) for axis in (0, 1))
     circles = list(zip(xs, ys, sizes, strict=True))
@@ -246,7 +246,7 @@ def test_circles_are_apart_within_the_map(tmp_path: Path, vertices: int, density
 
 def test_others_are_beside_the_vertices_that_they_link_to() -> None:
     source, target = np.array([4, 5, 6, 7]), np.array([2, 0, 3, 1])
-    places, _ = place_vertices(Neighbourhood(np.arange(8), 4, source, target, 0, 3), width=400, height=400)
+    places, _ = place_vertices(Neighborhood(np.arange(8), 4, source, target, 0, 3), width=400, height=400)
     for link in zip(source, target, strict=True):
         one, other = places[list(link)] / np.hypot(*places[list(link)].T)[:, np.newaxis]
         np.testing.assert_allclose(one, other, atol=1e-12)
@@ -254,10 +254,10 @@ def test_others_are_beside_the_vertices_that_they_link_to() -> None:
 
 def test_the_top_vertices_are_numbered_and_listed_and_each_link_is_an_arrow(tmp_path: Path) -> None:
     graph = random_graph(50, 0.1, seed=1)
-    figure = drawn_neighbourhood(tmp_path, graph, top=6)
+    figure = drawn_neighborhood(tmp_path, graph, top=6)
     ranks = ranked(graph)
     order = np.argsort(-ranks, kind="stable")[:6]
-    found = find_neighbourhood(graph.write(tmp_path / "again"), ranks, top=6)
+    found = find_neighborhood(graph.write(tmp_path / "again"), ranks, top=6)
     left, right = figure.axes
     assert sorted(text.get_text() for text in left.texts) == list("123456")
     listed = [text.get_text() for text in right.texts]

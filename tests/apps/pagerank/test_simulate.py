@@ -159,7 +159,7 @@ class Web:
         return None
 
     def links(self) -> Iterator[tuple[str, str, bool]]:
-        """Each link on a page: the page, the normalised address, whether it is nofollow."""
+        """Each link on a page: the page, the normalized address, whether it is nofollow."""
         for url in self.pages:
             page = self.read[url]
             for href, nofollow in page.links:

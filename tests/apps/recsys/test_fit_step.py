@@ -103,14 +103,14 @@ def test_engines_give_the_same_bytes(
 # ---- fit
 
 
-def test_statistics_tell_by_group_what_was_learnt(out: Path) -> None:
+def test_statistics_tell_by_group_what_was_learned(out: Path) -> None:
     statistics = json.loads((out / "statistics.json").read_bytes())
     assert statistics["rows"] == ROWS
     assert list(statistics["groups"]) == sorted(group.name for group in GROUPS)
     numbers = statistics["groups"]["numbers"]
     assert [each["operator"] for each in numbers["operators"]] == ["FillMedian", "Clip", "LogOp", "Normalize"]
-    learnt = numbers["operators"][0]["learnt"]["I1"]
-    assert learnt["median"] == np.nanmedian(CLICKS["I1"].to_pandas())
+    learned = numbers["operators"][0]["learned"]["I1"]
+    assert learned["median"] == np.nanmedian(CLICKS["I1"].to_pandas())
     columns = {each["name"]: each for each in statistics["groups"]["categories"]["columns"]}
     assert columns["C2"]["properties"]["cardinality"] == 3 + 6
     assert columns["C2"]["tags"][-1] == "categories"

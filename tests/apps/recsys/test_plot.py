@@ -37,7 +37,7 @@ from whitewater_apps.recsys.steps.drift import drift
 from whitewater_apps.recsys.steps.features import features
 from whitewater_apps.recsys.steps.fit import fit
 from whitewater_apps.recsys.steps.plot import plot
-from whitewater_apps.recsys.value_frequencies import frequencies, histogram, learnt_vocabularies
+from whitewater_apps.recsys.value_frequencies import frequencies, histogram, learned_vocabularies
 
 CPU = resolve("cpu")
 PICTURES = ("auc", "calibration", "categories", "drift", "numbers")
@@ -362,13 +362,13 @@ def test_every_picture_is_drawn_of_real_results(made: Path, tmp_path: Path, monk
 
 
 def test_vocabularies_are_those_of_the_training_rows(made: Path) -> None:
-    learnt = {each.name: each for each in learnt_vocabularies(made / "workflow")}
-    assert list(learnt) == ["C1", "C2", "C3", "C4", "L1", "L2"]
+    learned = {each.name: each for each in learned_vocabularies(made / "workflow")}
+    assert list(learned) == ["C1", "C2", "C3", "C4", "L1", "L2"]
     counts = Counter(value for value in clicks(600)["C1"].to_pylist() if value is not None)
     kept = [count for count in counts.values() if count >= 5]
-    assert (learnt["C1"].threshold, learnt["C1"].values, learnt["C1"].all_values) == (5, len(kept), len(counts))
-    assert learnt["C1"].unknown == sum(counts.values()) - sum(kept)
-    found, values = frequencies(learnt["C1"].table)
+    assert (learned["C1"].threshold, learned["C1"].values, learned["C1"].all_values) == (5, len(kept), len(counts))
+    assert learned["C1"].unknown == sum(counts.values()) - sum(kept)
+    found, values = frequencies(learned["C1"].table)
     assert Counter(dict(zip(found.tolist(), values.tolist(), strict=True))) == Counter(kept)
 
 

@@ -151,7 +151,7 @@ def test_features_are_worth_what_is_lost_without_them(parts: Path) -> None:
     assert trees["all"]["auc"] > trees["without numbers"]["auc"] + 0.1
 
 
-def test_regression_is_scikit_learns_on_standardised_numbers_without_ids(parts: Path) -> None:
+def test_regression_is_scikit_learns_on_standardized_numbers_without_ids(parts: Path) -> None:
     found = trained(parts)["models"]["logistic_regression"]
     assert set(found) == {"all", "plain"}
     train_rows, test_rows = (pd.read_parquet(parts / part / "part-00000.parquet") for part in ("train", "test"))

@@ -19,7 +19,7 @@ from whitewater_apps.taxi.config import Taxi
 from whitewater_apps.taxi.steps.clean import clean
 from whitewater_apps.taxi.steps.model import model
 from whitewater_apps.taxi.steps.predict import predict
-from whitewater_apps.taxi.steps.standardise import standardise
+from whitewater_apps.taxi.steps.standardize import standardize
 from whitewater_apps.taxi.steps.tips import tips
 
 TABLES = ("hour", "weekday_hour", "month", "payment_type", "passenger_count", "borough", "zone")
@@ -37,8 +37,8 @@ class Results:
         return found
 
     @property
-    def catalogue(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = read_json(self.folder / "standardised" / "files.json")
+    def catalog(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = read_json(self.folder / "standardized" / "files.json")
         return found
 
     def trips(self) -> pd.DataFrame:
@@ -99,12 +99,12 @@ def run_taxi(
 
     trips, fitted = folder / "trips", folder / "model"
     calls: dict[str, Callable[[], None]] = {
-        "standardise": lambda: standardise(
-            run("standardise"), inputs=folder / "inputs.json", standardised=Output(folder / "standardised")
+        "standardize": lambda: standardize(
+            run("standardize"), inputs=folder / "inputs.json", standardized=Output(folder / "standardized")
         ),
         "clean": lambda: clean(
             run("clean"),
-            standardised=folder / "standardised",
+            standardized=folder / "standardized",
             zones=zones,
             trips=Output(trips),
             quarantine=Output(folder / "quarantine"),

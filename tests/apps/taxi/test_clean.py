@@ -42,7 +42,7 @@ def month(tmp_path_factory: pytest.TempPathFactory) -> Results:
         write_parquet(yellow_frame(20_000), folder / "march.parquet"),
         write_csv(folder / "few.csv", [TRIP, "torn,line", TRIP.replace("2019-03-01 08:00", "2031-03-01 08:00")]),
     ]
-    settings = {"standardise": {"max_malformed_fraction": 0.5}, "clean": {"minimum_month_share": 0.4}}
+    settings = {"standardize": {"max_malformed_fraction": 0.5}, "clean": {"minimum_month_share": 0.4}}
     return run_taxi(
         files, zones=write_zones(folder / "zones.csv"), folder=folder, device=DEVICE, settings=settings, upto="clean"
     )
@@ -129,13 +129,13 @@ ENGINES: tuple[Engine, ...] = ("local", "dask")
 
 
 def clean_again(month: Results, folder: Path, *, engine: Engine, partition_rows: int, **settings: Any) -> Results:
-    """Clean the standardised trips of a month once more, by an engine in partitions of a size."""
+    """Clean the standardized trips of a month once more, by an engine in partitions of a size."""
     folder.mkdir()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Device, "partition_rows", partition_rows)
         clean(
             Run("taxi", "clean", DEVICE, Clean(**{"minimum_month_share": 0.4, **settings}), engine=engine),
-            standardised=month.folder / "standardised",
+            standardized=month.folder / "standardized",
             zones=month.folder / "zones.csv",
             trips=Output(folder / "trips"),
             quarantine=Output(folder / "quarantine"),

@@ -26,7 +26,7 @@ ENGINES: tuple[Engine, ...] = get_args(Engine)
 # Every kind of rule.
 BOUNDS = {"above": 0, "below": 300}
 DIRTY: dict[str, Any] = {
-    "standardise": {"block_rows": 1000, "max_malformed_fraction": 1},
+    "standardize": {"block_rows": 1000, "max_malformed_fraction": 1},
     "clean": {
         "required": ["pickup_datetime", "fare_amount"],
         "ranges": {"speed": BOUNDS, "passenger_count": {"at_least": 0, "at_most": 9}, "tip_fraction": {"below": 1}},
@@ -68,7 +68,7 @@ def test_all_files_are_the_same_on_raw_files_of_every_form(tmp_path: Path) -> No
 
     made = assert_same_bytes(make, tmp_path)
     found = {path.relative_to(made.folder).parts[0] for path in made.folder.rglob("*.parquet")}
-    assert found >= {"standardised", "trips", "quarantine", "model", "predictions", "tips_by_zone.parquet"}
+    assert found >= {"standardized", "trips", "quarantine", "model", "predictions", "tips_by_zone.parquet"}
     assert len(made.quality["totals"]) > 2
     assert {reason for reasons in made.quarantine()["reasons"] for reason in reasons} >= {
         "malformed_line", "stray_month", "missing_pickup_datetime", "pickup_in_EWR", "dropoff_in_Staten Island",
@@ -84,12 +84,12 @@ def test_all_files_are_the_same_on_real_records_of_every_era(tmp_path: Path) -> 
     zones = real_data("taxi", "taxi_zone_lookup.csv")
 
     def make(engine: Engine, folder: Path) -> Results:
-        given = {"standardise": {"max_malformed_fraction": 1}, "clean": {"max_unknown_zone_fraction": 1}}
+        given = {"standardize": {"max_malformed_fraction": 1}, "clean": {"max_unknown_zone_fraction": 1}}
         return run_taxi(files, zones=zones, folder=folder, device=Threaded(), engine=engine, settings=given)
 
     made = assert_same_bytes(make, tmp_path)
-    assert len(made.catalogue) == 16
-    assert made.quality["totals"]["rows_in"] == sum(entry["rows"] for entry in made.catalogue)
+    assert len(made.catalog) == 16
+    assert made.quality["totals"]["rows_in"] == sum(entry["rows"] for entry in made.catalog)
 
 
 def clean_and_dirty() -> st.SearchStrategy[pd.DataFrame]:

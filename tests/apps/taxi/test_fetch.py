@@ -1,4 +1,4 @@
-"""The step `fetch`: whatever the source, a catalogue of checked files and one table of zones."""
+"""The step `fetch`: whatever the source, a catalog of checked files and one table of zones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from whitewater.errors import ConfigError, InputError
 from whitewater.io.download import Downloads
 from whitewater.step import Run, execute
 from whitewater_apps.taxi.config import Fetch
-from whitewater_apps.taxi.steps.fetch import Catalogue, fetch, resolve, tlc_urls
+from whitewater_apps.taxi.steps.fetch import Catalog, fetch, resolve, tlc_urls
 from whitewater_apps.taxi.synthetic.months import simulate_month, write_zones
 from whitewater_apps.taxi.zones import read_zones
 
@@ -57,11 +57,11 @@ def tlc(url: str, *months: str) -> Fetch:
     return Fetch.model_validate({"source": "tlc", "tlc": settings})
 
 
-def catalogue(settings: Fetch) -> Catalogue:
+def catalog(settings: Fetch) -> Catalog:
     return resolve(settings, Downloads(Path("data"), {}), place=Path("data"), threads=2)
 
 
-def origins(found: Catalogue) -> list[str]:
+def origins(found: Catalog) -> list[str]:
     return [file.origin for file in found.files]
 
 
@@ -73,7 +73,7 @@ def run_step(settings: Fetch) -> dict[str, Any]:
     return written
 
 
-def test_the_step_writes_a_catalogue_and_a_table_with_each_zone_once(folder: Path) -> None:
+def test_the_step_writes_a_catalog_and_a_table_with_each_zone_once(folder: Path) -> None:
     written = run_step(files("trips/*.csv"))
     assert written["files"] == [
         {"path": "trips/a.csv", "origin": "trips/a.csv", "bytes": 1, "sha256": hashlib.sha256(b"a").hexdigest()}
@@ -99,25 +99,25 @@ def test_the_default_source_is_simulated_and_a_second_run_changes_nothing(folder
 
 
 def test_globs_paths_and_file_urls_are_used_in_place_sorted_and_once(folder: Path) -> None:
-    found = catalogue(files("trips/b*", str(folder / "trips" / "a.csv"), "trips/*", f"file://{folder}/trips/a.csv"))
+    found = catalog(files("trips/b*", str(folder / "trips" / "a.csv"), "trips/*", f"file://{folder}/trips/a.csv"))
     assert [Path(file.path).name for file in found.files] == ["a.csv", "b.csv.gz"]
     assert not (folder / "data" / "downloads").exists() or not list((folder / "data" / "downloads").iterdir())
 
 
 def test_the_order_in_which_files_are_named_does_not_matter(folder: Path) -> None:
-    assert catalogue(files("trips/a.csv", "trips/b.csv.gz")) == catalogue(files("trips/b.csv.gz", "trips/a.csv"))
+    assert catalog(files("trips/a.csv", "trips/b.csv.gz")) == catalog(files("trips/b.csv.gz", "trips/a.csv"))
 
 
 def test_globs_reach_into_folders_and_leave_out_hidden_files(folder: Path) -> None:
     (folder / "trips" / "2019" / "03").mkdir(parents=True)
     (folder / "trips" / "2019" / "03" / "c.csv").write_text("c")
     (folder / "trips" / ".a.csv.part").write_text("half")
-    assert origins(catalogue(files("trips/**/*.csv*"))) == ["trips/2019/03/c.csv", "trips/a.csv", "trips/b.csv.gz"]
+    assert origins(catalog(files("trips/**/*.csv*"))) == ["trips/2019/03/c.csv", "trips/a.csv", "trips/b.csv.gz"]
 
 
 def test_a_name_with_brackets_that_exists_is_no_glob(folder: Path) -> None:
     (folder / "trips" / "a[1].csv").write_text("a")
-    assert origins(catalogue(files("trips/a[1].csv"))) == ["trips/a[1].csv"]
+    assert origins(catalog(files("trips/a[1].csv"))) == ["trips/a[1].csv"]
 
 
 @pytest.mark.parametrize(
@@ -133,19 +133,19 @@ def test_a_name_with_brackets_that_exists_is_no_glob(folder: Path) -> None:
 )
 def test_a_file_that_is_not_there_is_named(folder: Path, place: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        catalogue(files("trips/a.csv", place))
+        catalog(files("trips/a.csv", place))
 
 
 def test_one_table_of_zones_only(folder: Path) -> None:
     shutil.copy("zones.csv", "zones2.csv")
     with pytest.raises(InputError, match="matches 2 files"):
-        catalogue(files("trips/a.csv", zones="zones*.csv"))
+        catalog(files("trips/a.csv", zones="zones*.csv"))
 
 
 def test_without_a_table_of_zones_every_borough_is_unknown_and_that_is_said(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    found = catalogue(files("trips/a.csv", zones=""))
+    found = catalog(files("trips/a.csv", zones=""))
     assert len(read_zones(Path(found.zones.path)).names) == 266
     assert "every location is in the borough Unknown" in caplog.text
 
@@ -154,7 +154,7 @@ def test_objects_of_a_bucket_are_found_by_glob_and_downloaded(folder: Path) -> N
     store = fsspec.filesystem("memory")
     for name in ("x.csv", "y.csv"):
         store.pipe_file(f"/trips-bucket/2019/{name}", name.encode())
-    found = catalogue(files("memory://trips-bucket/2019/*.csv"))
+    found = catalog(files("memory://trips-bucket/2019/*.csv"))
     assert [Path(file.path).read_text() for file in found.files] == ["x.csv", "y.csv"]
     assert all(Path(file.path).parent == Path("data/downloads") for file in found.files)
     assert origins(found) == ["memory:///trips-bucket/2019/x.csv", "memory:///trips-bucket/2019/y.csv"]
@@ -188,12 +188,12 @@ def test_the_official_addresses() -> None:
 def test_a_service_before_its_time_is_a_configuration_error(folder: Path) -> None:
     settings = Fetch.model_validate({"generated": {"services": ["fhvhv"], "months": ["2018-01"]}})
     with pytest.raises(ConfigError, match=r"no fhvhv trips before 2019-02.*months"):
-        catalogue(settings)
+        catalog(settings)
 
 
 @needs_real_data
-def test_all_real_files_are_catalogued_with_their_checksums(folder: Path) -> None:
+def test_all_real_files_are_cataloged_with_their_checksums(folder: Path) -> None:
     eras = real_data("taxi", "eras")
-    found = catalogue(files(f"{eras}/*.csv", zones=str(real_data("taxi", "taxi_zone_lookup.csv"))))
+    found = catalog(files(f"{eras}/*.csv", zones=str(real_data("taxi", "taxi_zone_lookup.csv"))))
     assert len(found.files) == 15
     assert all(hashlib.sha256(Path(file.path).read_bytes()).hexdigest() == file.sha256 for file in found.files)

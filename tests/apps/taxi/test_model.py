@@ -61,8 +61,8 @@ def run_model(folder: Path, *, threads: int = 2, **settings: Any) -> Path:
     return folder / "model"
 
 
-def metrics_of(artefact: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((artefact / "metrics.json").read_text())
+def metrics_of(artifact: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((artifact / "metrics.json").read_text())
     return found
 
 
@@ -230,12 +230,12 @@ class TestStep:
 
     def test_results_do_not_depend_on_partitions_row_order_or_workers(self, tmp_path: Path) -> None:
         frame = trips(2_500)
-        artefacts = []
+        artifacts = []
         for parts, threads in ((1, 1), (7, 2)):
             folder = tmp_path / str(parts)
             write_parts(frame.sample(frac=1, random_state=parts), folder / "trips", service="green", parts=parts)
-            artefacts.append(run_model(folder, threads=threads))
-        one, two = artefacts
+            artifacts.append(run_model(folder, threads=threads))
+        one, two = artifacts
         for name in ("model.json", "green/ridge.json", "green/forest.treelite", "predictions.parquet"):
             assert (one / name).read_bytes() == (two / name).read_bytes()
         assert numbers(metrics_of(one)) == pytest.approx(numbers(metrics_of(two)), rel=1e-9, abs=1e-12)
@@ -251,11 +251,11 @@ class TestStep:
         self, tmp_path: Path, frame: pd.DataFrame, reason: str
     ) -> None:
         write_parts(frame, tmp_path / "trips", service="yellow")
-        artefact = run_model(tmp_path)
-        found = metrics_of(artefact)["services"]["yellow"]
+        artifact = run_model(tmp_path)
+        found = metrics_of(artifact)["services"]["yellow"]
         assert found["status"] == "skipped"
         assert found["reason"].startswith(reason)
-        predictions = pd.read_parquet(artefact / "predictions.parquet")
+        predictions = pd.read_parquet(artifact / "predictions.parquet")
         assert predictions.empty
         assert list(predictions.columns) == ["service", "pickup_datetime", "observed", "ridge", "forest"]
 

@@ -106,17 +106,17 @@ def test_each_member_of_a_zip_file_is_a_file_of_its_own(tmp_path: Path) -> None:
     assert read(path) == (3, [1.0, 2.0, 3.0], [])
 
 
-def test_the_catalogue_tells_of_each_member_and_of_its_origin(tmp_path: Path) -> None:
+def test_the_catalog_tells_of_each_member_and_of_its_origin(tmp_path: Path) -> None:
     text = write_csv(tmp_path / "plain.csv", [TRIP, TRIP[:40]] * 2).read_bytes()
     path = zipped(tmp_path / "both.zip", {"a.csv": text, "b.csv": text})
-    settings = {"standardise": {"max_malformed_fraction": 1}}
-    catalogue = run_taxi(
-        [path], zones=path, folder=tmp_path / "out", device=resolve("cpu"), settings=settings, upto="standardise"
-    ).catalogue
-    assert [(each["path"], each["form"], each["rows"], each["malformed"]) for each in catalogue] == [
+    settings = {"standardize": {"max_malformed_fraction": 1}}
+    catalog = run_taxi(
+        [path], zones=path, folder=tmp_path / "out", device=resolve("cpu"), settings=settings, upto="standardize"
+    ).catalog
+    assert [(each["path"], each["form"], each["rows"], each["malformed"]) for each in catalog] == [
         (f"{path}/a.csv", "zip", 4, 2), (f"{path}/b.csv", "zip", 4, 2)
     ]  # fmt: skip
-    assert [each["origin"].rpartition("/")[2] for each in catalogue] == ["a.csv", "b.csv"]
+    assert [each["origin"].rpartition("/")[2] for each in catalog] == ["a.csv", "b.csv"]
 
 
 @pytest.mark.parametrize(

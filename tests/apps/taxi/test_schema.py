@@ -6,7 +6,7 @@ import pytest
 
 from tests.raw_files import YELLOW_2019
 from whitewater.errors import InputError
-from whitewater_apps.taxi.schema import NO_CODE, SERVICES, TRIP_COLUMNS, code_of, recognise
+from whitewater_apps.taxi.schema import NO_CODE, SERVICES, TRIP_COLUMNS, code_of, recognize
 
 YELLOW_2009 = (
     "vendor_name,Trip_Pickup_DateTime,Trip_Dropoff_DateTime,Passenger_Count,Trip_Distance,Start_Lon,Start_Lat,Rate_Code,"
@@ -47,8 +47,8 @@ FHVHV_2025 = (
         (YELLOW_2019 + ",color", None, 19),
     ],
 )
-def test_every_era_is_recognised(header: str, service: str | None, columns: int) -> None:
-    era = recognise(header.split(","), path="anything.csv")
+def test_every_era_is_recognized(header: str, service: str | None, columns: int) -> None:
+    era = recognize(header.split(","), path="anything.csv")
     code = era.constants.get("service")
     assert (None if code is None else SERVICES[code]) == service
     assert len(era.columns) == columns
@@ -56,12 +56,12 @@ def test_every_era_is_recognised(header: str, service: str | None, columns: int)
 
 
 def test_columns_that_are_left_out_are_named() -> None:
-    assert recognise(FHVHV_2025.split(","), path="x").not_carried == ("dispatching_base_num", "originating_base_num")
+    assert recognize(FHVHV_2025.split(","), path="x").not_carried == ("dispatching_base_num", "originating_base_num")
 
 
 def test_a_file_without_fares_is_not_a_file_of_trips() -> None:
     with pytest.raises(InputError, match="no column for fare_amount, tip_amount"):
-        recognise(["tpep_pickup_datetime", "tpep_dropoff_datetime"], path="x")
+        recognize(["tpep_pickup_datetime", "tpep_dropoff_datetime"], path="x")
 
 
 @pytest.mark.parametrize(

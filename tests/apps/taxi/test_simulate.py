@@ -15,7 +15,7 @@ import pytest
 from tests.real_data import needs_real_data, real_data
 from whitewater.errors import ConfigError
 from whitewater_apps.taxi.config import Generated, Service
-from whitewater_apps.taxi.schema import SERVICES, recognise
+from whitewater_apps.taxi.schema import SERVICES, recognize
 from whitewater_apps.taxi.synthetic import months as simulate
 from whitewater_apps.taxi.synthetic.dirt import DIRT
 from whitewater_apps.taxi.synthetic.months import simulate_month, simulate_zones, write_generated, write_zones
@@ -112,9 +112,9 @@ def test_every_era_of_csv_begins_and_ends_its_lines_as_the_real_file_does(tmp_pa
     + [("green", f"{year}-{number:02d}") for year in range(2014, 2026) for number in (1, 7)]
     + [("fhvhv", f"{year}-02") for year in range(2019, 2026)],
 )
-def test_every_month_since_2009_is_recognised(service: Service, name: str) -> None:
+def test_every_month_since_2009_is_recognized(service: Service, name: str) -> None:
     table = simulate_month(service, name, rows=50, seed=1)
-    assert recognise(table.column_names, path=name).constants == {"service": SERVICES.index(service)}
+    assert recognize(table.column_names, path=name).constants == {"service": SERVICES.index(service)}
     assert table.num_rows == 50
 
 

@@ -55,7 +55,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Results:
 
 
 def by_sql(results: Results, name: str) -> pd.DataFrame:
-    """Summarise the cleaned trips by SQL."""
+    """Summarize the cleaned trips by SQL."""
     return sql(
         f"""
         with trips as (

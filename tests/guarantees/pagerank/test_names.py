@@ -27,7 +27,7 @@ def test_any_name_is_ranked_drawn_and_told(fresh: Clone) -> None:
     vertices = pd.read_parquet(fresh / f"{RESULTS}/vertices.parquet")
     assert set(vertices["name"]) == {FIRST, *filter(None, NAMES)}
     assert vertices.set_index("name")["rank"].idxmax() == FIRST
-    drawn = (fresh / f"{RESULTS}/plots/neighbourhood.svg").read_text(encoding="utf-8")
+    drawn = (fresh / f"{RESULTS}/plots/neighborhood.svg").read_text(encoding="utf-8")
     # A formula has no comment with its text as it stands, nor dollar signs among its glyphs.
     for name in ("$x^2$", r"$\frac{$", "#hash"):
         written = re.search(rf"<!-- {re.escape(name)} -->(.*?)<!--", drawn, re.DOTALL)

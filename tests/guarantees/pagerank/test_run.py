@@ -17,7 +17,7 @@ from tests.guarantees.running import Clone, Ended, contents, leftovers, sha256, 
 RESULTS = "results/pagerank/cpu"
 ON_HOST = ("simulate", "fetch", "parse", "edges")
 STEPS = ("renumber", "rank", "communities", "index", "search", "plot")
-PICTURES = ("ranks", "degrees", "convergence", "communities", "neighbourhood")
+PICTURES = ("ranks", "degrees", "convergence", "communities", "neighborhood")
 # Worker processes start in seconds, so a step is caught in the middle for sure.
 SLOW_START = "cluster={kind: processes}"
 EDGES = "1 2\n2 1\n2 3\n3 2\n3 4\n4 2\n-7 9000000000\n"

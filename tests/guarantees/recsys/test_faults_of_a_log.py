@@ -1,4 +1,4 @@
-"""A log with torn lines: what is whole is kept, whatever is learnt depends on no thread, and damage is refused."""
+"""A log with torn lines: what is whole is kept, whatever is learned depends on no thread, and damage is refused."""
 
 import gzip
 import shutil
@@ -56,9 +56,9 @@ def table(folder: Path) -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def learnt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Clone, pd.DataFrame]]:
+def learned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Clone, pd.DataFrame]]:
     """A clone in which two threads made features of a log with torn lines, and the rows of its whole lines."""
-    clone = make_clone(tmp_path_factory.mktemp("learnt") / "clone")
+    clone = make_clone(tmp_path_factory.mktemp("learned") / "clone")
     whole = write_days(clone.folder)
     ended = clone.run("recsys", {"fetch": fetched("day-*.csv"), "fit": {"features": GROUPS}}, FEATURES[0])
     assert ended.status == 0, ended.terminal
@@ -66,8 +66,8 @@ def learnt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Clone, pd
     clone.end()
 
 
-def test_every_whole_line_is_an_event_in_its_order_and_in_one_part(learnt: tuple[Clone, pd.DataFrame]) -> None:
-    clone, whole = learnt
+def test_every_whole_line_is_an_event_in_its_order_and_in_one_part(learned: tuple[Clone, pd.DataFrame]) -> None:
+    clone, whole = learned
     events = table(clone / EVENTS)
     assert events["label"].tolist() == whole["label"].tolist()
     assert events["user"].astype(str).tolist() == whole["user"].tolist()
@@ -80,8 +80,8 @@ def test_every_whole_line_is_an_event_in_its_order_and_in_one_part(learnt: tuple
         assert sorted(row for part in parts for row in table(clone / part)["row_id"]) == rows
 
 
-def test_one_core_learns_and_makes_the_same_bytes_as_two(learnt: tuple[Clone, pd.DataFrame], tmp_path: Path) -> None:
-    clone, _ = learnt
+def test_one_core_learns_and_makes_the_same_bytes_as_two(learned: tuple[Clone, pd.DataFrame], tmp_path: Path) -> None:
+    clone, _ = learned
     alone = clone.copy(tmp_path / "clone")
     forced = ("--forcerun", "recsys_split", "recsys_fit", "recsys_features")
     ended = alone.snakemake("--cores", "1", *forced, "--", FEATURES[0], files=MINE)
@@ -93,9 +93,9 @@ def test_one_core_learns_and_makes_the_same_bytes_as_two(learnt: tuple[Clone, pd
 
 @pytest.mark.parametrize("damage", ["flip", "cut", "remove"])
 def test_a_stored_workflow_that_is_damaged_serves_nothing(
-    learnt: tuple[Clone, pd.DataFrame], tmp_path: Path, damage: str
+    learned: tuple[Clone, pd.DataFrame], tmp_path: Path, damage: str
 ) -> None:
-    clone, _ = learnt
+    clone, _ = learned
     for name, data in contents(clone / WORKFLOW).items():
         stored = tmp_path / name
         shutil.copytree(clone / WORKFLOW, stored)

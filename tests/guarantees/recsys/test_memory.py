@@ -1,4 +1,4 @@
-"""However little memory the configuration gives: what can go to disk is learnt all the same, what cannot is refused."""
+"""However little memory is configured: what can go to disk is learned all the same, what cannot is refused."""
 
 from __future__ import annotations
 

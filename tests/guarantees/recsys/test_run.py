@@ -190,7 +190,7 @@ def of_criteo(fresh: Clone) -> Clone:
 
 
 @pytest.mark.slow
-def test_clicks_of_criteo_are_learnt_from_and_again_when_a_day_changes(of_criteo: Clone) -> None:
+def test_clicks_of_criteo_are_learned_from_and_again_when_a_day_changes(of_criteo: Clone) -> None:
     ended = of_criteo.snakemake("--", "recsys")
     assert ended.status == 0, ended.terminal
     assert ended.jobs == {*recsys("fetch", "split", *STEPS, "manifest"), "recsys"}

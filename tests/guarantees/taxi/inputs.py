@@ -10,7 +10,7 @@ from tests.raw_files import write_csv, write_parquet
 from whitewater.testing.checks import check_refused
 
 RESULTS = "results/taxi/cpu"
-STANDARDISED, QUALITY = f"{RESULTS}/standardised", f"{RESULTS}/quality.json"
+STANDARDIZED, QUALITY = f"{RESULTS}/standardized", f"{RESULTS}/quality.json"
 # What the fields of a trip read, by the end of their names; the others are blank.
 FIELDS = {
     "pickup_datetime": "2019-03-01 08:00:00",
@@ -27,7 +27,7 @@ FIELDS = {
 }
 
 
-def run(clone: Clone, *files: Path, target: str = STANDARDISED, **sections: Any) -> Ended:
+def run(clone: Clone, *files: Path, target: str = STANDARDIZED, **sections: Any) -> Ended:
     """Run the application up to a target on files."""
     fetch = {"source": "files", "files": {"paths": [str(file) for file in files]}}
     return clone.run("taxi", {"fetch": fetch, **sections}, target)
@@ -48,7 +48,7 @@ def trips(clone: Clone, data_set: str = "trips") -> pd.DataFrame:
 
 def assert_refused(clone: Clone, ended: Ended, *parts: str) -> None:
     """Check that a run was refused with one message that has these parts, and that nothing half-written is left."""
-    check_refused(clone, ended, *parts, output=STANDARDISED)
+    check_refused(clone, ended, *parts, output=STANDARDIZED)
 
 
 def write_trips(path: Path, header: str, *changes: dict[str, str]) -> Path:

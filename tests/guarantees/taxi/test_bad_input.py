@@ -17,7 +17,7 @@ from tests.guarantees.running import Clone, Ended, leftovers
 from tests.raw_files import TRIP, YELLOW_2019, write_csv, write_parquet, write_zones, yellow_frame
 
 FETCHED = "data/taxi/inputs.json"
-STANDARDISED = "results/taxi/cpu/standardised"
+STANDARDIZED = "results/taxi/cpu/standardized"
 QUALITY = "results/taxi/cpu/quality.json"
 
 
@@ -26,11 +26,11 @@ def fetch(clone: Clone, fetched: dict[str, Any], **variables: str) -> Ended:
     return clone.run("taxi", {"fetch": fetched}, FETCHED, **variables)
 
 
-def standardise(clone: Clone, *names: str, target: str = STANDARDISED, **settings: Any) -> Ended:
+def standardize(clone: Clone, *names: str, target: str = STANDARDIZED, **settings: Any) -> Ended:
     """Run `taxi` on files of the clone until they are of one schema, or until a later target."""
     write_zones(clone / "zones.csv")
     fetched = {"source": "files", "files": {"paths": names, "zones": "zones.csv"}}
-    return clone.run("taxi", {"fetch": fetched, "standardise": settings}, target)
+    return clone.run("taxi", {"fetch": fetched, "standardize": settings}, target)
 
 
 def assert_refused(clone: Clone, ended: Ended, *parts: str) -> None:
@@ -202,7 +202,7 @@ def test_of_two_files_the_one_that_cannot_be_used_is_named_with_its_fault(
 ) -> None:
     write_csv(fresh / "good.csv", [TRIP])
     spoil(fresh / name)
-    ended = standardise(fresh, "good.csv", name)
+    ended = standardize(fresh, "good.csv", name)
     assert_refused(fresh, ended, name, *said)
     assert "good.csv" not in ended.message
 
@@ -210,7 +210,7 @@ def test_of_two_files_the_one_that_cannot_be_used_is_named_with_its_fault(
 def test_a_torn_row_goes_to_quarantine_as_it_stood(fresh: Clone) -> None:
     torn = TRIP[: len(TRIP) // 2]
     write_csv(fresh / "yellow.csv", [*[TRIP] * 500, torn, *[TRIP] * 499])
-    ended = standardise(fresh, "yellow.csv", target=QUALITY)
+    ended = standardize(fresh, "yellow.csv", target=QUALITY)
     assert ended.status == 0, ended.terminal
     rejected = pd.read_parquet(fresh / "results/taxi/cpu/quarantine")
     assert rejected["raw_line"].tolist() == [torn]
@@ -222,8 +222,8 @@ def test_a_torn_row_goes_to_quarantine_as_it_stood(fresh: Clone) -> None:
 
 def test_a_file_with_too_many_torn_rows_is_refused(fresh: Clone) -> None:
     write_csv(fresh / "yellow.csv", [TRIP, TRIP[:40]] * 50)
-    ended = standardise(fresh, "yellow.csv", max_malformed_fraction=0.1)
-    assert_refused(fresh, ended, "yellow.csv", "50 of 100", "taxi.standardise.max_malformed_fraction")
+    ended = standardize(fresh, "yellow.csv", max_malformed_fraction=0.1)
+    assert_refused(fresh, ended, "yellow.csv", "50 of 100", "taxi.standardize.max_malformed_fraction")
 
 
 # ---- what is not the fault of the input

@@ -9,7 +9,7 @@ from tests.guarantees.running import MINE, Clone, Ended
 from tests.raw_files import write_parquet, yellow_frame
 from whitewater.testing import checks
 
-STANDARDISED = "results/taxi/cpu/standardised"
+STANDARDIZED = "results/taxi/cpu/standardized"
 
 
 @pytest.fixture
@@ -21,19 +21,19 @@ def small_disk(fresh: Clone) -> Iterator[Path]:
         fresh.end()
 
 
-def standardise(clone: Clone, *, kind: str = "auto", **variables: str) -> Ended:
+def standardize(clone: Clone, *, kind: str = "auto", **variables: str) -> Ended:
     """Bring a raw file to one schema, which gives more than 64 kB."""
     write_parquet(yellow_frame(20_000), clone / "yellow.parquet")
     taxi = {"fetch": {"source": "files", "files": {"paths": ["yellow.parquet"]}}}
     clone.write(MINE[-1], {"taxi": taxi, "cluster": {"kind": kind}})
-    return clone.snakemake("--", STANDARDISED, files=MINE, **variables)
+    return clone.snakemake("--", STANDARDIZED, files=MINE, **variables)
 
 
 @pytest.mark.parametrize("kind", ["threads", "processes"])
 def test_a_full_disk_is_named_and_holds_nothing_half_written(fresh: Clone, small_disk: Path, kind: str) -> None:
-    ended = standardise(fresh, kind=kind)
-    checks.check_full_disk(fresh, ended, output=STANDARDISED)
-    assert "Traceback" in (fresh / "logs/taxi/cpu/standardise.log").read_text()
+    ended = standardize(fresh, kind=kind)
+    checks.check_full_disk(fresh, ended, output=STANDARDIZED)
+    assert "Traceback" in (fresh / "logs/taxi/cpu/standardize.log").read_text()
 
 
 def test_the_message_reaches_the_terminal_though_the_log_is_on_the_full_disk_too(
@@ -41,7 +41,7 @@ def test_the_message_reaches_the_terminal_though_the_log_is_on_the_full_disk_too
 ) -> None:
     (fresh / "logs").symlink_to(small_disk)
     (small_disk / "filling").write_bytes(b"\0" * 50_000)
-    ended = standardise(fresh)
+    ended = standardize(fresh)
     assert ended.message.startswith("ResourceError: ")
     assert "the disk is full" in ended.message
 
@@ -61,6 +61,6 @@ def test_a_limit_on_the_size_of_files_is_named(fresh: Clone) -> None:
         "if any('/.snakemake/scripts/' in word for word in sys.orig_argv):\n"
         "    resource.setrlimit(resource.RLIMIT_FSIZE, (64 << 10, 64 << 10))\n"
     )
-    ended = standardise(fresh, PYTHONPATH=str(fresh.folder))
-    parts = (STANDARDISED, "the limit on the size of a file is reached", "ulimit -f")
-    checks.check_refused(fresh, ended, *parts, output=STANDARDISED, error="ResourceError")
+    ended = standardize(fresh, PYTHONPATH=str(fresh.folder))
+    parts = (STANDARDIZED, "the limit on the size of a file is reached", "ulimit -f")
+    checks.check_refused(fresh, ended, *parts, output=STANDARDIZED, error="ResourceError")

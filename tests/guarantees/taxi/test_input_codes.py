@@ -9,7 +9,7 @@ GREEN = (
     "VendorID,lpep_pickup_datetime,lpep_dropoff_datetime,store_and_fwd_flag,RatecodeID,PULocationID,DOLocationID,"
     "trip_distance,fare_amount,tip_amount,payment_type,trip_type"
 )
-# Raw codes, and what the standardised columns hold.
+# Raw codes, and what the standardized columns hold.
 KEPT: dict[str, dict[str, int | None]] = {
     "VendorID": {"0": 0, "1": 1, "4": 4, "127": 127},
     "RatecodeID": {"0": 0, "1": 1, "7": 7, "28": 28, "99": None},

@@ -65,5 +65,5 @@ def test_times_of_text_with_an_offset_are_refused_with_an_example(fresh: Clone) 
 def test_times_of_a_declared_format_are_read(fresh: Clone) -> None:
     morning = {"tpep_pickup_datetime": "01/05/2015 01:02:03 AM", "tpep_dropoff_datetime": "01/05/2015 01:12:03 AM"}
     path = write_trips(fresh / "american.csv", YELLOW_2019, morning)
-    cleaned(fresh, path, standardise={"datetime_format": "%m/%d/%Y %I:%M:%S %p"})
+    cleaned(fresh, path, standardize={"datetime_format": "%m/%d/%Y %I:%M:%S %p"})
     assert trips(fresh)["pickup_datetime"].tolist() == [datetime(2015, 1, 5, 1, 2, 3)]

@@ -24,19 +24,19 @@ from tests.guarantees.running import (
 from tests.raw_files import write_parquet, write_zones, yellow_frame
 from whitewater.testing.checks import SLOW_START, check_killed_step
 
-STANDARDISED = "results/taxi/cpu/standardised"
+STANDARDIZED = "results/taxi/cpu/standardized"
 QUALITY = "results/taxi/cpu/quality.json"
 
 
 def start_again(clone: Clone) -> Running:
-    """Start to standardise anew, by worker processes, though it was done before."""
-    return clone.start_snakemake("--config", SLOW_START, "--forcerun", "taxi_standardise", "--", STANDARDISED)
+    """Start to standardize anew, by worker processes, though it was done before."""
+    return clone.start_snakemake("--config", SLOW_START, "--forcerun", "taxi_standardize", "--", STANDARDIZED)
 
 
 def test_a_killed_step_leaves_nothing_visible_and_the_next_run_makes_the_right_result(
     copied: Clone, finished: Clone
 ) -> None:
-    check_killed_step(copied, finished, rule="taxi_standardise", output=STANDARDISED)
+    check_killed_step(copied, finished, rule="taxi_standardize", output=STANDARDIZED)
 
 
 @pytest.mark.slow
@@ -44,48 +44,48 @@ def test_a_killed_snakemake_is_run_again_after_unlock_and_its_orphan_cannot_over
     copied: Clone, finished: Clone
 ) -> None:
     run = start_again(copied)
-    staging(copied, STANDARDISED)
-    orphan = run.step("standardise")
+    staging(copied, STANDARDIZED)
+    orphan = run.step("standardize")
     # Stopped, it waits for the moment at which it would do harm: when the next run has ended.
     orphan.suspend()
     run.kill()
     assert orphan.is_running()
 
-    refused = copied.snakemake("--", STANDARDISED)
+    refused = copied.snakemake("--", STANDARDIZED)
     assert refused.status == 1
     assert "--unlock" in refused.terminal
     assert copied.start("snakemake", "--unlock").ended().status == 0
-    again = copied.snakemake("--", STANDARDISED)
+    again = copied.snakemake("--", STANDARDIZED)
     assert again.status == 0, again.terminal
-    assert "taxi_standardise" in again.jobs
-    written = {path: path.stat().st_mtime_ns for path in (copied / STANDARDISED).iterdir()}
+    assert "taxi_standardize" in again.jobs
+    written = {path: path.stat().st_mtime_ns for path in (copied / STANDARDIZED).iterdir()}
 
     orphan.resume()
     psutil.wait_procs([orphan], timeout=DEADLINE)
     assert "A newer run of the same step has begun" in run.ended().terminal
-    assert contents(copied / STANDARDISED) == contents(finished / STANDARDISED)
-    assert {path: path.stat().st_mtime_ns for path in (copied / STANDARDISED).iterdir()} == written
+    assert contents(copied / STANDARDIZED) == contents(finished / STANDARDIZED)
+    assert {path: path.stat().st_mtime_ns for path in (copied / STANDARDIZED).iterdir()} == written
     assert leftovers(copied) == []
 
 
 def test_an_interrupted_run_ends_cleanly_and_the_next_one_needs_no_unlock(copied: Clone, finished: Clone) -> None:
     run = start_again(copied)
-    staging(copied, STANDARDISED)
+    staging(copied, STANDARDIZED)
     os.killpg(run.process.pid, signal.SIGINT)  # as Ctrl-C does
     ended = run.ended()
     assert ended.status == 1
-    assert "taxi standardise was interrupted and left nothing unfinished." in ended.terminal
+    assert "taxi standardize was interrupted and left nothing unfinished." in ended.terminal
     assert "Traceback" not in ended.terminal
-    assert not (copied / STANDARDISED).exists()
-    again = copied.snakemake("--", STANDARDISED)
+    assert not (copied / STANDARDIZED).exists()
+    again = copied.snakemake("--", STANDARDIZED)
     assert again.status == 0, again.terminal
-    assert contents(copied / STANDARDISED) == contents(finished / STANDARDISED)
+    assert contents(copied / STANDARDIZED) == contents(finished / STANDARDIZED)
     assert leftovers(copied) == []
 
 
 @pytest.fixture(scope="module")
 def cleaned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clone]:
-    """A clone with a raw file of four row groups, which are as many tasks, standardised and cleaned by threads."""
+    """A clone with a raw file of four row groups, which are as many tasks, standardized and cleaned by threads."""
     clone = make_clone(tmp_path_factory.mktemp("cleaned") / "clone")
     write_parquet(yellow_frame(240_000), clone / "yellow.parquet", row_group_size=60_000)
     write_zones(clone / "zones.csv")
@@ -106,7 +106,7 @@ def kill_workers(step: psutil.Process, begun: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("step", "written"),
-    [("standardise", ["standardised"]), ("clean", ["trips", "quarantine", "quality.json"])],
+    [("standardize", ["standardized"]), ("clean", ["trips", "quarantine", "quality.json"])],
 )
 def test_what_killed_workers_were_working_on_is_done_again(cleaned: Clone, step: str, written: list[str]) -> None:
     places = [cleaned / f"results/taxi/cpu/{name}" for name in written]

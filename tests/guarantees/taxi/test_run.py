@@ -20,7 +20,7 @@ PICTURES = (
     "data_quality",
     "predicted_against_observed",
 )
-STEPS = ("standardise", "clean", "tips", "model", "plot")
+STEPS = ("standardize", "clean", "tips", "model", "plot")
 
 
 def partitions(clone: Clone, data_set: str) -> set[str]:
@@ -54,14 +54,14 @@ def test_the_application_alone_makes_the_same_results(finished: Clone, fresh: Cl
     target = f"{RESULTS}/tips_by_zone.parquet"
     ended = fresh.snakemake("--snakefile", "workflows/taxi/Snakefile", target)
     assert ended.status == 0, ended.terminal
-    assert ended.jobs == {"fetch", "standardise", "clean", "tips"}
+    assert ended.jobs == {"fetch", "standardize", "clean", "tips"}
     for name in ("trips", "quarantine"):
         assert contents(fresh / f"{RESULTS}/{name}") == contents(finished / f"{RESULTS}/{name}")
     assert (fresh / target).read_bytes() == (finished / target).read_bytes()
 
 
 def test_results_are_exactly_the_documented_files(finished: Clone) -> None:
-    found = {name for name in contents(finished / RESULTS) if not name.startswith((".", "standardised/", "plots/."))}
+    found = {name for name in contents(finished / RESULTS) if not name.startswith((".", "standardized/", "plots/."))}
     assert found == {
         *partitions(finished, "trips"),
         *partitions(finished, "quarantine"),

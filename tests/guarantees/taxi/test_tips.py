@@ -15,8 +15,8 @@ def test_tips_are_the_same_bytes_with_any_number_of_threads_in_any_run(copied: C
     whole = tables(copied)
     assert len(whole) == 14
     # Many small parts, which threads finish in another order each time.
-    ended = copied.run("taxi", {"standardise": {"block_rows": 1000}}, TABLE)
-    assert {"taxi_standardise", "taxi_tips"} <= ended.jobs, ended.terminal
+    ended = copied.run("taxi", {"standardize": {"block_rows": 1000}}, TABLE)
+    assert {"taxi_standardize", "taxi_tips"} <= ended.jobs, ended.terminal
     assert tables(copied) == whole
     ended = copied.snakemake("--cores", "1", "--forcerun", "taxi_tips", "--", TABLE, files=MINE)
     assert "taxi_tips" in ended.jobs, ended.terminal

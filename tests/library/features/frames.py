@@ -51,8 +51,8 @@ def _number_type(column: Column) -> pa.DataType:
 
 
 @dataclass(frozen=True)
-class Learnt:
-    """An operator with what it learnt of its inputs."""
+class Learned:
+    """An operator with what it learned of its inputs."""
 
     operator: Operator
     inputs: Inputs
@@ -81,7 +81,7 @@ class Learnt:
         return pd.DataFrame({name: np.array([row[name] for row in rows], types[name]) for name in types}, frame.index)
 
 
-def learnt(
+def learned(
     operator: Operator,
     frame: pd.DataFrame,
     inputs: Sequence[str | tuple[str, ...]],
@@ -91,18 +91,18 @@ def learnt(
     blocks: int = 1,
     memory: int = MEMORY,
     device: Device = CPU,
-) -> Learnt:
-    """Return what an operator learns of a frame in parts of the rows, each of some blocks; by way of an artefact."""
+) -> Learned:
+    """Return what an operator learns of a frame in parts of the rows, each of some blocks; by way of an artifact."""
     given = tuple(inputs)
     fitting = Fitting(device, memory, scratch)
     output = operator.output(given, fields_of(frame))
-    # What an artefact keeps is all that is needed.
+    # What an artifact keeps is all that is needed.
     restored = {
         statistic.name: operator.restore(given, found.facts(), found.tables())
         for statistic in operator.statistics(given, fields_of(frame))
         for found in [_fitted(statistic, frame, parts, blocks, fitting)]
     }
-    return Learnt(operator, given, restored, output)
+    return Learned(operator, given, restored, output)
 
 
 def _fitted(statistic: Statistic, frame: pd.DataFrame, parts: int, blocks: int, fitting: Fitting) -> Fitted:

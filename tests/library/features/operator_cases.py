@@ -102,14 +102,14 @@ def fitted_on(
     """Return what an operator learns from parts of the data, in as many passes as it asks for."""
     given = inputs or tuple(parts[0])
     fitting = Fitting(device, 2**26, Path())
-    learnt: dict[str, Fitted] = {}
+    learned: dict[str, Fitted] = {}
     for statistic in operator.statistics(given, fields_of(parts[0])):
         found: Fitted | Statistic = statistic
         while isinstance(found, Statistic):
             found = found.combine([found.observe(iter([part]), fitting) for part in parts], fitting)
-        # What is read from an artefact is what was learnt.
-        learnt[statistic.name] = operator.restore(given, found.facts(), found.tables())
-    return learnt
+        # What is read from an artifact is what was learned.
+        learned[statistic.name] = operator.restore(given, found.facts(), found.tables())
+    return learned
 
 
 def applied(

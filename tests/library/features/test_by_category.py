@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.library.features.frames import learnt
+from tests.library.features.frames import learned
 from whitewater.errors import ConfigError, InputError
 from whitewater.features.operators import JoinGroupby, PastCount, PastMean, TargetEncoding
 from whitewater.features.operators.by_category import ByCategory
@@ -42,19 +42,19 @@ def log() -> pd.DataFrame:
 def test_one_row_is_as_in_a_batch(log: pd.DataFrame, tmp_path: Path, operator: ByCategory) -> None:
     rows = log.head(200).copy()
     rows.loc[:20, "city"], rows.loc[:20, "item"], rows.loc[:9, "time"] = "Aleppo", 777, 10**7
-    found = learnt(operator, log, INPUTS, scratch=tmp_path)
+    found = learned(operator, log, INPUTS, scratch=tmp_path)
     pd.testing.assert_frame_equal(found.applied_by_row(rows), found.applied(rows), check_exact=True)
 
 
 @every_operator
-def test_more_categories_than_memory_are_learnt_by_way_of_the_disk(
+def test_more_categories_than_memory_are_learned_by_way_of_the_disk(
     log: pd.DataFrame, tmp_path: Path, operator: ByCategory, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", "whitewater")
     many = log.assign(item=np.arange(len(log)) // 2, city=None)
-    whole = learnt(operator, many, ("item",), scratch=tmp_path)
+    whole = learned(operator, many, ("item",), scratch=tmp_path)
     memory = 200_000 if isinstance(operator, PastCount | PastMean) else 400_000
-    spilled = learnt(operator, many, ("item",), scratch=tmp_path, parts=2, blocks=40, memory=memory)
+    spilled = learned(operator, many, ("item",), scratch=tmp_path, parts=2, blocks=40, memory=memory)
     for training in (True, False):
         found, expected = (each.applied(many, training=training) for each in (spilled, whole))
         pd.testing.assert_frame_equal(found, expected, rtol=1e-6)
@@ -68,7 +68,7 @@ def test_more_categories_than_memory_are_learnt_by_way_of_the_disk(
 @every_operator
 def test_a_column_of_floats_is_no_category(log: pd.DataFrame, tmp_path: Path, operator: ByCategory) -> None:
     with pytest.raises(ConfigError, match="column spent is of type double"):
-        learnt(operator, log, ("spent",), scratch=tmp_path)
+        learned(operator, log, ("spent",), scratch=tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_column_of_floats_is_no_category(log: pd.DataFrame, tmp_path: Path, op
 )
 def test_text_is_no_number(log: pd.DataFrame, tmp_path: Path, operator: ByCategory) -> None:
     with pytest.raises(ConfigError, match="the column 'city' is of type string"):
-        learnt(operator, log, ("item",), scratch=tmp_path)
+        learned(operator, log, ("item",), scratch=tmp_path)
 
 
 @pytest.mark.parametrize("operator", [TargetEncoding(target="spent"), PastMean(target="spent")])
@@ -87,4 +87,4 @@ def test_a_target_without_a_mean_is_refused(
 ) -> None:
     frame = pd.DataFrame({"row_id": range(4), "time": range(4), "city": list("abab"), "spent": target})
     with pytest.raises(InputError, match=complaint):
-        learnt(operator, frame, ("city",), scratch=tmp_path)
+        learned(operator, frame, ("city",), scratch=tmp_path)

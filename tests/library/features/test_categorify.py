@@ -47,10 +47,10 @@ def key(value: str | int) -> bytes | int:
 
 
 def by_hand(
-    values: Sequence[Value], learnt: Sequence[Value], threshold: int = 0, most: int = 0, buckets: int | None = None
+    values: Sequence[Value], learned: Sequence[Value], threshold: int = 0, most: int = 0, buckets: int | None = None
 ) -> list[int]:
     """Return the ids of values by the definition."""
-    counts = Counter(value for value in learnt if value is not None)
+    counts = Counter(value for value in learned if value is not None)
     order = sorted(counts, key=lambda value: (-counts[value], key(value)))
     kept = [value for value in order if counts[value] >= threshold]
     first = OUT + (buckets or 1)
@@ -63,10 +63,10 @@ def bucket(value: str | int, buckets: int) -> int:
     return int(xxhash.xxh64_intdigest(data, 0) % buckets)
 
 
-def ids(operator: Categorify, learnt: Sequence[Value], values: Sequence[Value] | None = None) -> list[int]:
-    """Return the ids of values, by default of those that are learnt."""
-    fitted = fitted_on(operator, [{"C": categories(learnt)}])
-    found: list[int] = applied(operator, {"C": categories(learnt if values is None else values)}, fitted)["C"]
+def ids(operator: Categorify, learned: Sequence[Value], values: Sequence[Value] | None = None) -> list[int]:
+    """Return the ids of values, by default of those that are learned."""
+    fitted = fitted_on(operator, [{"C": categories(learned)}])
+    found: list[int] = applied(operator, {"C": categories(learned if values is None else values)}, fitted)["C"]
     return found
 
 
@@ -124,9 +124,9 @@ def test_equally_frequent_values_have_one_order_whatever_the_order_of_the_rows()
 
 def test_rare_values_have_the_bucket_that_their_bytes_give_on_every_device() -> None:
     """NVTabular warns that num_buckets is not consistent on GPU and CPU: its hashes are the device's."""
-    learnt = {"C": categories(["a", "a", "b", "c"])}
+    learned = {"C": categories(["a", "a", "b", "c"])}
     operator = Categorify(num_buckets=100, freq_threshold=2)
-    fitted = fitted_on(operator, [learnt])
+    fitted = fitted_on(operator, [learned])
     device = cast("Device", StrictDevice())
     for dictionary, codes in ((["a", "b", "d"], [0, 1, 2, -1]), (["d", "b", "a", "b"], [2, 3, 0, -1])):
         column = Categories(device.to_device(np.array(codes, np.int32)), pa.array(dictionary))
@@ -147,7 +147,7 @@ def test_a_large_column_is_pandas() -> None:
     assert found == expected.tolist()
 
 
-def test_what_was_learnt_is_told_in_brief() -> None:
+def test_what_was_learned_is_told_in_brief() -> None:
     block = {"C": categories(["a", "a", None, "b", "c"])}
     fitted = fitted_on(Categorify(freq_threshold=2, num_buckets=4), [block, block])
     fitted |= fitted_on(Categorify(freq_threshold=3, num_buckets=4), [{"D": categories(["x", "x"])}])
@@ -159,7 +159,7 @@ def test_what_was_learnt_is_told_in_brief() -> None:
     assert fitted["C"].tables()["vocabulary"].to_pydict() == {"value": ["a", "b", "c"], "count": [4, 2, 2]}
 
 
-def test_values_of_a_dictionary_that_do_not_occur_are_not_learnt() -> None:
+def test_values_of_a_dictionary_that_do_not_occur_are_not_learned() -> None:
     column = Categories(np.array([1, 1, -1], np.int32), pa.array(["never", "a", "nor this"]))
     fitted = fitted_on(Categorify(), [{"C": column}])
     assert fitted["C"].tables()["vocabulary"]["value"].to_pylist() == ["a"]
@@ -241,15 +241,15 @@ def test_a_vocabulary_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 def test_text_and_integers_are_not_taken_for_each_other() -> None:
     by_text, by_integers = ({"C": categories(["1", "2"])}, {"C": categories([1, 2])})
-    for learnt, other in ((by_text, by_integers), (by_integers, by_text)):
-        fitted = fitted_on(Categorify(), [learnt])
+    for learned, other in ((by_text, by_integers), (by_integers, by_text)):
+        fitted = fitted_on(Categorify(), [learned])
         with pytest.raises(InputError, match=r"C: values are of type .* but the vocabulary was fitted on"):
             applied(Categorify(), other, fitted)
         with pytest.raises(InputError, match=r"column C: .* is not (text|an integer)"):
             applied_by_row(Categorify(), other, fitted)
 
 
-def test_a_column_of_nulls_is_learnt_and_everything_is_unseen() -> None:
+def test_a_column_of_nulls_is_learned_and_everything_is_unseen() -> None:
     fitted = fitted_on(Categorify(), [{"C": categories([None, None])}])
     for later in (["a", None], [7, None]):
         assert applied(Categorify(), {"C": categories(later)}, fitted)["C"] == [OUT, NULL]

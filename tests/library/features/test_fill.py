@@ -35,9 +35,9 @@ FINITE = st.floats(-1e300, 1e300) | st.floats(1, 2)
 def median_of(values: npt.NDArray[np.float64], cuts: list[int], device: Device = CPU) -> float:
     """Return the median that FillMedian learns of a column in parts."""
     parts = np.split(values, sorted(cut % (len(values) + 1) for cut in cuts))
-    learnt = fitted_on(FillMedian(), [{"I1": Numbers(device.to_device(part))} for part in parts], device=device)["I1"]
-    assert isinstance(learnt, Median)
-    return learnt.median
+    learned = fitted_on(FillMedian(), [{"I1": Numbers(device.to_device(part))} for part in parts], device=device)["I1"]
+    assert isinstance(learned, Median)
+    return learned.median
 
 
 @pytest.mark.parametrize("runs", [4, 7, 4096])
@@ -86,8 +86,8 @@ def test_the_median_of_integers_skips_nulls(dtype: str, low: int, high: int) -> 
     parts: list[Block] = [
         {"I1": Numbers(values[rows], valid[rows])} for rows in (slice(0, 0), slice(0, 9_000), slice(9_000, None))
     ]
-    learnt = fitted_on(FillMedian(), parts)["I1"].facts()
-    assert learnt == {"median": np.median(values[valid]), "count": valid.sum()}
+    learned = fitted_on(FillMedian(), parts)["I1"].facts()
+    assert learned == {"median": np.median(values[valid]), "count": valid.sum()}
 
 
 def test_data_that_change_between_two_passes_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -112,8 +112,8 @@ def test_keys_that_are_null_are_refused(tmp_path: Path) -> None:
 
 
 def test_what_the_file_has_not_is_named(items: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no column 'cost', 'colour'; it has item, shop"):
-        JoinExternal(table=items, on="item", columns=("cost", "colour"))
+    with pytest.raises(InputError, match="no column 'cost', 'color'; it has item, shop"):
+        JoinExternal(table=items, on="item", columns=("cost", "color"))
     with pytest.raises(InputError, match=r"cannot read .*nowhere\.parquet"):
         JoinExternal(table=str(tmp_path / "nowhere.parquet"), on="item", columns=("price",))
     (tmp_path / "items.csv").write_text("item,price\na,1\n")

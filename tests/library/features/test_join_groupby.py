@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.library.features.frames import learnt
+from tests.library.features.frames import learned
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.features.operators.join import JoinGroupby, Stat
 
@@ -52,7 +52,7 @@ def test_statistics_are_those_of_pandas(
 ) -> None:
     rows = log.copy()
     rows.loc[:9, "city"], rows.loc[:9, "item"] = "Aleppo", 777
-    found = learnt(EVERYTHING, log, INPUTS, scratch=tmp_path, parts=3, blocks=2).applied(rows)
+    found = learned(EVERYTHING, log, INPUTS, scratch=tmp_path, parts=3, blocks=2).applied(rows)
     name = columns if isinstance(columns, str) else "_".join(columns)
     expected = joined_by_pandas(log, rows, columns, number)
     ours = found[[f"{name}_count", *(f"{name}_{number}_{stat}" for stat in STATS[1:])]].set_axis(STATS, axis=1)
@@ -65,8 +65,8 @@ def test_statistics_do_not_depend_on_partitions_or_order(
     log: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory, parts: int, seed: int
 ) -> None:
     scratch = tmp_path_factory.mktemp("scratch")
-    whole = learnt(EVERYTHING, log, INPUTS, scratch=scratch).applied(log)
-    parted = learnt(EVERYTHING, log.sample(frac=1, random_state=seed), INPUTS, scratch=scratch, parts=parts).applied(
+    whole = learned(EVERYTHING, log, INPUTS, scratch=scratch).applied(log)
+    parted = learned(EVERYTHING, log.sample(frac=1, random_state=seed), INPUTS, scratch=scratch, parts=parts).applied(
         log
     )
     pd.testing.assert_frame_equal(parted, whole, rtol=1e-6)
@@ -83,7 +83,7 @@ def test_a_variance_is_right_at_an_offset_of_1e12(tmp_path: Path) -> None:
     frame["time"] = frame["noise"] + 1e12
     exact = frame.assign(offset=frame["time"] - 1e12).groupby("city")["offset"].var()
     operator = JoinGroupby(cont_cols=("time",), stats=("var", "std"))
-    found = learnt(operator, frame, ("city",), scratch=tmp_path, parts=7).applied(frame)
+    found = learned(operator, frame, ("city",), scratch=tmp_path, parts=7).applied(frame)
     np.testing.assert_allclose(found["city_time_var"], exact[frame["city"]], rtol=1e-6)
     np.testing.assert_allclose(found["city_time_std"], np.sqrt(exact[frame["city"]]), rtol=1e-6)
 
@@ -91,12 +91,12 @@ def test_a_variance_is_right_at_an_offset_of_1e12(tmp_path: Path) -> None:
 def test_one_value_has_no_sample_variance(tmp_path: Path) -> None:
     frame = pd.DataFrame({"city": ["a", "b", "b"], "price": [3.0, 5.0, 5.0]})
     operator = JoinGroupby(cont_cols=("price",), stats=("var",))
-    found = learnt(operator, frame, ("city",), scratch=tmp_path).applied(frame)
+    found = learned(operator, frame, ("city",), scratch=tmp_path).applied(frame)
     np.testing.assert_array_equal(found["city_price_var"], [np.nan, 0, 0])
 
 
 def test_rows_are_counted_without_numbers(log: pd.DataFrame, tmp_path: Path) -> None:
-    found = learnt(JoinGroupby(), log, ("city",), scratch=tmp_path).applied(log)
+    found = learned(JoinGroupby(), log, ("city",), scratch=tmp_path).applied(log)
     assert list(found) == ["city_count"]
     assert found["city_count"].tolist() == log.groupby(keys_of(log, "city"))["age"].transform("size").tolist()
 
@@ -110,11 +110,11 @@ def test_statistics_without_numbers_and_numbers_without_statistics_are_refused(s
 def test_infinite_numbers_are_refused(tmp_path: Path) -> None:
     frame = pd.DataFrame({"city": ["a", "b"], "price": [np.inf, 1]})
     with pytest.raises(InputError, match="'price' has infinite values"):
-        learnt(JoinGroupby(cont_cols=("price",), stats=("mean",)), frame, ("city",), scratch=tmp_path)
+        learned(JoinGroupby(cont_cols=("price",), stats=("mean",)), frame, ("city",), scratch=tmp_path)
 
 
 def test_a_table_of_another_form_is_refused(log: pd.DataFrame, tmp_path: Path) -> None:
-    fitted = learnt(EVERYTHING, log, ("city",), scratch=tmp_path).fitted["city"]
+    fitted = learned(EVERYTHING, log, ("city",), scratch=tmp_path).fitted["city"]
     table = fitted.tables()["categories"]
     for name in ("rows", "price_mean", "category"):
         with pytest.raises(IntegrityError, match="Fit again"):

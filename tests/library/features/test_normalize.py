@@ -1,4 +1,4 @@
-"""Normalised columns are scikit-learn's, at any offset and in any number of parts; constants are 0."""
+"""Normalized columns are scikit-learn's, at any offset and in any number of parts; constants are 0."""
 
 import math
 from typing import Any
@@ -39,7 +39,7 @@ def awkward(offset: float, rows: int = 500) -> Floats:
 
 @pytest.mark.parametrize(("operator", "scaler"), SCALERS, ids=["Normalize", "NormalizeMinMax"])
 @pytest.mark.parametrize("offset", [0.0, -7.0, 1.7e9])
-def test_normalised_columns_are_those_of_scikit_learn(
+def test_normalized_columns_are_those_of_scikit_learn(
     operator: Normalize, scaler: Any, offset: float, device: Device
 ) -> None:
     values = awkward(offset)

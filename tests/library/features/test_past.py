@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.library.features.frames import learnt
+from tests.library.features.frames import learned
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.features.operators.past import PastCount, PastMean
 
@@ -68,8 +68,8 @@ def test_only_rows_of_earlier_periods_count(
     for given_, each in product((known, new), INPUTS):
         columns = [each] if isinstance(each, str) else list(each)
         name = "_".join(columns)
-        counts = learnt(counting, known, (each,), scratch=scratch, parts=3).applied(given_)
-        means = learnt(averaging, known, (each,), scratch=scratch, parts=3, blocks=2).applied(given_)
+        counts = learned(counting, known, (each,), scratch=scratch, parts=3).applied(given_)
+        means = learned(averaging, known, (each,), scratch=scratch, parts=3, blocks=2).applied(given_)
         np.testing.assert_array_equal(
             counts[f"{name}_past_count"], past_by_loop(known, given_, columns, None, period)[0]
         )
@@ -87,7 +87,7 @@ def test_targets_from_a_day_on_change_nothing_up_to_it_not_even_the_last_digit(
     later = (log["time"] // 86_400 >= day).to_numpy()
     changed = log.assign(spent=np.where(later, log["spent"] * huge, log["spent"]))
     operator, scratch = PastMean(target="spent"), tmp_path_factory.mktemp("scratch")
-    before, after = (learnt(operator, each, INPUTS, scratch=scratch).applied(each) for each in (log, changed))
+    before, after = (learned(operator, each, INPUTS, scratch=scratch).applied(each) for each in (log, changed))
     up_to = (log["time"] // 86_400 <= day).to_numpy()
     pd.testing.assert_frame_equal(after[up_to], before[up_to], check_exact=True)
     assert (after[~up_to] != before[~up_to]).any(axis=None)
@@ -101,36 +101,36 @@ def test_the_past_does_not_depend_on_partitions_or_order(
     log, scratch = log_of(400, seed=1, days=9), tmp_path_factory.mktemp("scratch")
     shuffled = log.sample(frac=1, random_state=seed)
     for operator in (PastCount(), PastMean(target="clicked")):
-        whole = learnt(operator, log, INPUTS, scratch=scratch).applied(log)
-        parted = learnt(operator, shuffled, INPUTS, scratch=scratch, parts=parts, blocks=blocks).applied(shuffled)
+        whole = learned(operator, log, INPUTS, scratch=scratch).applied(log)
+        parted = learned(operator, shuffled, INPUTS, scratch=scratch, parts=parts, blocks=blocks).applied(shuffled)
         pd.testing.assert_frame_equal(parted.sort_index(), whole, check_exact=True)
 
 
 def test_training_and_serving_are_one_function(tmp_path: Path) -> None:
     log = log_of(200, seed=2, days=5)
-    past = learnt(PastMean(target="clicked"), log, INPUTS, scratch=tmp_path)
+    past = learned(PastMean(target="clicked"), log, INPUTS, scratch=tmp_path)
     pd.testing.assert_frame_equal(past.applied(log, training=True), past.applied(log), check_exact=True)
 
 
 def test_a_row_after_all_of_fitting_knows_all_of_it(tmp_path: Path) -> None:
     log = log_of(300, seed=5, days=5)
-    past = learnt(PastCount(), log, ("city",), scratch=tmp_path)
+    past = learned(PastCount(), log, ("city",), scratch=tmp_path)
     late = past.applied(pd.DataFrame({"city": ["Ulm", "Aleppo"], "time": [10**12, 10**12]}))
     assert late["city_past_count"].tolist() == [(log["city"] == "Ulm").sum(), 0]
 
 
 def test_rows_with_a_null_target_count_nowhere_and_are_told(tmp_path: Path) -> None:
     log = log_of(300, seed=6, days=5)
-    facts = learnt(PastMean(target="spent"), log, ("city",), scratch=tmp_path, parts=4).fitted["city"].facts()
+    facts = learned(PastMean(target="spent"), log, ("city",), scratch=tmp_path, parts=4).fitted["city"].facts()
     assert facts["null_rows"] == log["spent"].isna().sum() > 0
 
 
 def test_a_null_time_is_refused_in_fitting_in_a_batch_and_in_a_row(tmp_path: Path) -> None:
     log = log_of(50, seed=7, days=5)
-    past = learnt(PastCount(), log, ("city",), scratch=tmp_path)
+    past = learned(PastCount(), log, ("city",), scratch=tmp_path)
     log["time"] = log["time"].astype("Int64")
     log.loc[3:4, "time"] = pd.NA
-    for attempt in (past.applied, lambda rows: learnt(PastCount(), rows, ("city",), scratch=tmp_path)):
+    for attempt in (past.applied, lambda rows: learned(PastCount(), rows, ("city",), scratch=tmp_path)):
         with pytest.raises(InputError, match="the time 'time' is null in 2 of 50 rows"):
             attempt(log)
     with pytest.raises(InputError, match="the time 'time' is None"):
@@ -140,11 +140,11 @@ def test_a_null_time_is_refused_in_fitting_in_a_batch_and_in_a_row(tmp_path: Pat
 def test_a_time_of_floats_is_refused(tmp_path: Path) -> None:
     log = log_of(50, seed=8, days=5)
     with pytest.raises(ConfigError, match="the time 'spent' is of type double"):
-        learnt(PastCount(time="spent"), log, ("city",), scratch=tmp_path)
+        learned(PastCount(time="spent"), log, ("city",), scratch=tmp_path)
 
 
 def test_a_table_of_another_form_is_refused(tmp_path: Path) -> None:
-    past = learnt(PastMean(target="clicked"), log_of(50, seed=10, days=5), ("city",), scratch=tmp_path)
+    past = learned(PastMean(target="clicked"), log_of(50, seed=10, days=5), ("city",), scratch=tmp_path)
     fitted = past.fitted["city"]
     table = fitted.tables()["categories"]
     shortened = table.set_column(2, "periods", pc.list_slice(table["periods"].combine_chunks(), 1))

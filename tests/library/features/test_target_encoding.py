@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 
-from tests.library.features.frames import learnt
+from tests.library.features.frames import learned
 from whitewater.errors import ConfigError, InputError, IntegrityError, ResourceError
 from whitewater.features.categories.hashing import row_hash_one
 from whitewater.features.operators.target_encoding import TargetEncoding
@@ -66,7 +66,7 @@ def test_in_serving_an_encoding_is_of_all_rows(
 ) -> None:
     rows = log.copy()
     rows.loc[:9, "city"], rows.loc[:9, "item"] = "Aleppo", 777
-    found = learnt(TargetEncoding(target=TARGETS), log, INPUTS, scratch=tmp_path, parts=3).applied(rows)
+    found = learned(TargetEncoding(target=TARGETS), log, INPUTS, scratch=tmp_path, parts=3).applied(rows)
     expected = encoded_by_pandas(log, rows, columns, target)
     assert list(found) == [name_of(each, of) for each in INPUTS for of in TARGETS]
     np.testing.assert_allclose(found[name_of(columns, target)], expected, rtol=1e-6)
@@ -77,7 +77,7 @@ def test_in_serving_an_encoding_is_of_all_rows(
 def test_in_training_an_encoding_is_of_the_rows_of_other_folds(
     log: pd.DataFrame, tmp_path: Path, columns: str | tuple[str, ...], target: str
 ) -> None:
-    found = learnt(TargetEncoding(target=TARGETS), log, INPUTS, scratch=tmp_path).applied(log, training=True)
+    found = learned(TargetEncoding(target=TARGETS), log, INPUTS, scratch=tmp_path).applied(log, training=True)
     folds = fold_of(log)
     expected = pd.concat(
         encoded_by_pandas(log[folds != fold], log[folds == fold], columns, target) for fold in range(FOLDS)
@@ -87,7 +87,7 @@ def test_in_training_an_encoding_is_of_the_rows_of_other_folds(
 
 def test_new_data_are_encoded_alike_whatever_their_keys_and_company(log: pd.DataFrame, tmp_path: Path) -> None:
     # NVTabular applies the sums of some fold whenever it transforms: the same row gets other values in serving.
-    encoding = learnt(TargetEncoding(target="clicked"), log, ("city",), scratch=tmp_path)
+    encoding = learned(TargetEncoding(target="clicked"), log, ("city",), scratch=tmp_path)
     serving = encoding.applied(log)
     alone = pd.concat(encoding.applied(log.iloc[[place]]) for place in range(20))
     pd.testing.assert_frame_equal(alone, serving.iloc[:20])
@@ -104,8 +104,8 @@ def test_folds_and_encodings_do_not_depend_on_partitions_or_order(
     small = log.head(500)
     scratch = tmp_path_factory.mktemp("scratch")
     shuffled = small.sample(frac=1, random_state=seed)
-    whole = learnt(operator, small, INPUTS, scratch=scratch)
-    parted = learnt(operator, shuffled, INPUTS, scratch=scratch, parts=parts, blocks=blocks)
+    whole = learned(operator, small, INPUTS, scratch=scratch)
+    parted = learned(operator, shuffled, INPUTS, scratch=scratch, parts=parts, blocks=blocks)
     for training in (True, False):
         found = parted.applied(shuffled, training=training).sort_index()
         pd.testing.assert_frame_equal(found, whole.applied(small, training=training), check_exact=True)
@@ -116,8 +116,8 @@ def test_a_row_does_not_know_its_own_target_not_even_its_last_digit(log: pd.Data
     huge = log.head(300).copy()
     row = huge.index[huge["spent"].notna()][7]
     huge.loc[row, "spent"] = 1e14
-    before = learnt(operator, log.head(300), INPUTS, scratch=tmp_path).applied(huge, training=True)
-    after = learnt(operator, huge, INPUTS, scratch=tmp_path).applied(huge, training=True)
+    before = learned(operator, log.head(300), INPUTS, scratch=tmp_path).applied(huge, training=True)
+    after = learned(operator, huge, INPUTS, scratch=tmp_path).applied(huge, training=True)
     own = fold_of(huge) == fold_of(huge)[row]
     pd.testing.assert_frame_equal(after[own], before[own], check_exact=True)
     assert (after[~own] != before[~own]).any(axis=None)
@@ -131,7 +131,7 @@ def test_trees_gain_no_more_by_a_noise_column_than_by_random_numbers(tmp_path: P
     signal, random = draw.normal(size=(2, rows))
     label = (draw.random(rows) < 1 / (1 + np.exp(1 - signal))).astype(np.int8)
     frame = pd.DataFrame({"row_id": np.arange(rows), "noise": draw.integers(0, 3000, rows), "label": label})
-    encoding = learnt(TargetEncoding(target="label"), frame[train], ("noise",), scratch=tmp_path)
+    encoding = learned(TargetEncoding(target="label"), frame[train], ("noise",), scratch=tmp_path)
     serving, training = encoding.applied(frame)["TE_noise_label"], encoding.applied(frame[train], training=True)
     out_of_fold = np.concatenate([training["TE_noise_label"], serving[test]])
 
@@ -151,7 +151,7 @@ def test_trees_gain_no_more_by_a_noise_column_than_by_random_numbers(tmp_path: P
 def test_null_is_a_category_and_an_unseen_one_is_the_mean(tmp_path: Path) -> None:
     seen = pd.DataFrame({"row_id": range(6), "city": ["a", "a", None, None, None, "b"], "label": [1, 0, 1, 1, 1, 0]})
     new = pd.DataFrame({"city": [None, "c", "a", ""]})
-    found = learnt(TargetEncoding(target="label", p_smooth=1), seen, ("city",), scratch=tmp_path).applied(new)
+    found = learned(TargetEncoding(target="label", p_smooth=1), seen, ("city",), scratch=tmp_path).applied(new)
     mean = 4 / 6
     expected = [(3 + mean) / 4, mean, (1 + mean) / 3, mean]
     np.testing.assert_allclose(found["TE_city_label"], expected, rtol=1e-6)
@@ -159,7 +159,7 @@ def test_null_is_a_category_and_an_unseen_one_is_the_mean(tmp_path: Path) -> Non
 
 def test_a_column_of_nulls_is_one_category(tmp_path: Path) -> None:
     frame = pd.DataFrame({"row_id": range(40), "city": np.full(40, None), "label": [0, 1, 1, 1] * 10})
-    encoding = learnt(TargetEncoding(target="label"), frame, ("city",), scratch=tmp_path, parts=3)
+    encoding = learned(TargetEncoding(target="label"), frame, ("city",), scratch=tmp_path, parts=3)
     np.testing.assert_allclose(encoding.applied(frame)["TE_city_label"], 0.75)
     labels, folds = frame["label"], fold_of(frame)
     expected = [labels[folds != fold].mean() for fold in folds]
@@ -168,12 +168,12 @@ def test_a_column_of_nulls_is_one_category(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("training", [True, False])
 def test_no_rows_make_no_encodings(log: pd.DataFrame, tmp_path: Path, training: bool) -> None:
-    encoding = learnt(TargetEncoding(target=TARGETS), log, INPUTS, scratch=tmp_path)
+    encoding = learned(TargetEncoding(target=TARGETS), log, INPUTS, scratch=tmp_path)
     assert encoding.applied(log.head(0), training=training).shape == (0, 6)
 
 
 def test_rows_with_a_null_target_count_nowhere_and_are_told(log: pd.DataFrame, tmp_path: Path) -> None:
-    encoding = learnt(TargetEncoding(target="spent"), log, ("city",), scratch=tmp_path, parts=3)
+    encoding = learned(TargetEncoding(target="spent"), log, ("city",), scratch=tmp_path, parts=3)
     told = encoding.fitted["city"].facts()["targets"]["spent"]
     assert told["null_rows"] == log["spent"].isna().sum() > 0
     assert told["rows"] == log["spent"].notna().sum()
@@ -181,8 +181,8 @@ def test_rows_with_a_null_target_count_nowhere_and_are_told(log: pd.DataFrame, t
 
 
 def test_without_folds_it_serves_but_does_not_train(log: pd.DataFrame, tmp_path: Path) -> None:
-    folded = learnt(TargetEncoding(target="clicked"), log, ("city",), scratch=tmp_path)
-    unfolded = learnt(
+    folded = learned(TargetEncoding(target="clicked"), log, ("city",), scratch=tmp_path)
+    unfolded = learned(
         TargetEncoding(target="clicked", kfold=1), log.drop(columns="row_id"), ("city",), scratch=tmp_path
     )
     pd.testing.assert_frame_equal(unfolded.applied(log), folded.applied(log), check_exact=True)
@@ -192,7 +192,7 @@ def test_without_folds_it_serves_but_does_not_train(log: pd.DataFrame, tmp_path:
 
 def test_rows_of_one_fold_only_have_no_others_to_learn_from(tmp_path: Path) -> None:
     one = pd.DataFrame({"row_id": [1], "city": ["a"], "label": [1]})
-    encoding = learnt(TargetEncoding(target="label"), one, ("city",), scratch=tmp_path)
+    encoding = learned(TargetEncoding(target="label"), one, ("city",), scratch=tmp_path)
     with pytest.raises(InputError, match="one fold"):
         encoding.applied(one, training=True)
 
@@ -200,11 +200,11 @@ def test_rows_of_one_fold_only_have_no_others_to_learn_from(tmp_path: Path) -> N
 def test_a_table_that_does_not_fit_into_memory_is_refused_with_its_size(log: pd.DataFrame, tmp_path: Path) -> None:
     many = log.assign(item=np.arange(len(log)))
     with pytest.raises(ResourceError, match=r"item: the table of its categories takes [\d.]+ MB .*memory_share"):
-        learnt(TargetEncoding(target="clicked"), many, ("item",), scratch=tmp_path, blocks=10, memory=100_000)
+        learned(TargetEncoding(target="clicked"), many, ("item",), scratch=tmp_path, blocks=10, memory=100_000)
 
 
 def test_a_table_of_another_form_is_refused(log: pd.DataFrame, tmp_path: Path) -> None:
-    encoding = learnt(TargetEncoding(target="clicked"), log, ("city",), scratch=tmp_path)
+    encoding = learned(TargetEncoding(target="clicked"), log, ("city",), scratch=tmp_path)
     fitted = encoding.fitted["city"]
     table = fitted.tables()["categories"]
     changes: list[tuple[dict[str, Any], Any]] = [

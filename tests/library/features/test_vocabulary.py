@@ -20,10 +20,10 @@ from whitewater.features.operators.categorify import Categorify
 LITTLE, PLENTY = 3000, 2**30
 
 
-def learnt(
+def learned(
     operator: Categorify, parts: Sequence[Block], memory: int, scratch: Path, inputs: Inputs = ("C",)
 ) -> Vocabulary:
-    """Return the vocabulary that is learnt from parts of two blocks; check that no file is left."""
+    """Return the vocabulary that is learned from parts of two blocks; check that no file is left."""
     fitting = Fitting(CPU, memory, scratch)
     (statistic,) = operator.statistics(inputs, fields_of(parts[0]))
     observed = [statistic.observe(iter([part, part]), fitting) for part in parts]
@@ -49,7 +49,7 @@ def test_little_memory_gives_the_same_vocabulary(tmp_path: Path, settings: dict[
     block = {"C": categories(values if whole is str else numbers)}
     parts = [rows_of(block, slice(start, start + 500)) for start in range(0, len(values), 500)]
     operator = Categorify(**settings)
-    little, plenty = (learnt(operator, parts, memory, tmp_path) for memory in (LITTLE, PLENTY))
+    little, plenty = (learned(operator, parts, memory, tmp_path) for memory in (LITTLE, PLENTY))
     assert little.facts() == plenty.facts()
     assert little.tables() == plenty.tables()
     assert applied(operator, block, {"C": little}) == applied(operator, block, {"C": plenty})
@@ -59,7 +59,7 @@ def test_combinations_wait_on_disk_too(tmp_path: Path) -> None:
     values = long_tail(2, 900)
     block = {"A": categories(values), "B": categories(values[::-1])}
     operator = Categorify(encode_type="combo")
-    little, plenty = (learnt(operator, [block], memory, tmp_path, (("A", "B"),)) for memory in (LITTLE, PLENTY))
+    little, plenty = (learned(operator, [block], memory, tmp_path, (("A", "B"),)) for memory in (LITTLE, PLENTY))
     assert little.facts() == plenty.facts()
     assert little.tables() == plenty.tables()
 
@@ -70,14 +70,14 @@ def test_values_that_do_not_fit_into_memory_are_refused_with_their_forecast(
     parts = [{"C": categories([f"{part} {number}" for number in range(2000)])} for part in range(3)]
     monkeypatch.setattr("whitewater.engines.memory.available", lambda: 100_000)
     with pytest.raises(ResourceError, match=r"2,001 and more values of C, after 11% .* needs about .* HashBucket"):
-        learnt(Categorify(), parts, LITTLE, tmp_path)
+        learned(Categorify(), parts, LITTLE, tmp_path)
 
 
 def test_a_stored_vocabulary_is_restored_or_refused_with_its_forecast(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     for values in (["b", "a", "", "a" * 30], [5, -7, 2**40, 0]):
-        fitted = learnt(Categorify(num_buckets=2), [{"C": categories([*values, values[2]])}], PLENTY, tmp_path)
+        fitted = learned(Categorify(num_buckets=2), [{"C": categories([*values, values[2]])}], PLENTY, tmp_path)
         table = fitted.tables()["vocabulary"]
         tables = {"vocabulary": pa.concat_tables([table[:1], table[1:]])}
         restored = restore_vocabulary(fitted.facts(), tables)

@@ -74,7 +74,7 @@ EXACT: dict[str, Node] = {
     "lists as they are": ["L1", "L2"] >> TagAsUserFeatures(),
     "names": ["I1", "I2", "C1", "C3", "C4"] >> Rename(postfix="_again"),
 }
-# Of these the artefact may differ in the last digits of floats.
+# Of these the artifact may differ in the last digits of floats.
 CLOSE: dict[str, Node] = {
     "float targets": CATEGORIES >> TargetEncoding(target="I2", kfold=3),
     "past float means": ["C1", ["C1", "C2"]] >> PastMean(target="I2", period=5000),
@@ -88,7 +88,7 @@ def fitted(graph: Node, rows: Any, engine: Any) -> Workflow:
 
 
 def files(workflow: Workflow, folder: Path) -> Mapping[str, bytes]:
-    """Return the artefact, by names of files."""
+    """Return the artifact, by names of files."""
     workflow.save(folder)
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
@@ -211,7 +211,7 @@ def test_infinite_numbers_are_refused(operator: Any) -> None:
         fitted(["C1"] >> operator, rows, "dask")
 
 
-def test_files_are_read_once_for_all_that_is_learnt_of_categories(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_read_once_for_all_that_is_learned_of_categories(monkeypatch: pytest.MonkeyPatch) -> None:
     rows, read = clicks(ROWS), []
     of_file = Dataset.read
 

@@ -139,10 +139,10 @@ class LessThirdLargest(Operator):
     def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], applying: Applying) -> Block:
         made = {}
         for name, column in block.items():
-            learnt = fitted[name]
+            learned = fitted[name]
             assert isinstance(column, Numbers)
-            assert isinstance(learnt, Largest)
-            made[name] = Numbers(column.values - learnt.values[-1])
+            assert isinstance(learned, Largest)
+            made[name] = Numbers(column.values - learned.values[-1])
         return made
 
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:

@@ -54,7 +54,7 @@ def fitted() -> tuple[Loadings, Floats]:
     return fit(populations(OF_EACH, seed=1)[0])
 
 
-def centres(values: Floats) -> Floats:
+def centers(values: Floats) -> Floats:
     means: Floats = values.reshape(POPULATIONS, -1, COMPONENTS).mean(axis=1)
     return means
 
@@ -71,21 +71,21 @@ def test_new_samples_of_a_population_lie_around_the_fitted_ones_only_without_shr
 ) -> None:
     loadings, expected = fitted
     new = populations(300, seed=2)[0]
-    distance = np.linalg.norm(centres(expected), axis=1)
-    shrunk = np.linalg.norm(centres(project(new, loadings, "regression")), axis=1) / distance
-    corrected = np.linalg.norm(centres(project(new, loadings, "oadp")), axis=1) / distance
+    distance = np.linalg.norm(centers(expected), axis=1)
+    shrunk = np.linalg.norm(centers(project(new, loadings, "regression")), axis=1) / distance
+    corrected = np.linalg.norm(centers(project(new, loadings, "oadp")), axis=1) / distance
     assert shrunk.max() < 0.93
     np.testing.assert_allclose(corrected, 1, atol=0.02)
 
 
-def test_missing_calls_do_not_draw_a_sample_to_the_centre(fitted: tuple[Loadings, Floats]) -> None:
+def test_missing_calls_do_not_draw_a_sample_to_the_center(fitted: tuple[Loadings, Floats]) -> None:
     loadings, _ = fitted
     whole = populations(100, seed=2)[0]
     gaps = whole.copy()
     gaps[np.random.default_rng(3).random(gaps.shape) < 0.4] = -1
     expected_slopes: dict[Method, float] = {"simple": 0.6, "regression": 1.0, "oadp": 1.0}
     for method, ratio in expected_slopes.items():
-        at, expected = (centres(project(dosages, loadings, method)) for dosages in (gaps, whole))
+        at, expected = (centers(project(dosages, loadings, method)) for dosages in (gaps, whole))
         slope = (at * expected).sum() / (expected**2).sum()
         assert slope == pytest.approx(ratio, abs=0.03), method
 

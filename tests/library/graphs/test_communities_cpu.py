@@ -40,7 +40,7 @@ def test_each_round_gains_until_no_vertex_gains_by_another_community_or_one_of_i
     graph = (rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data)
     best = before
     while True:
-        # Whoever has no neighbour that moved looks again only when it begins anew, though communities have grown.
+        # Whoever has no neighbor that moved looks again only when it begins anew, though communities have grown.
         previous = labels.copy()
         move_vertices(graph, strength, resolution / strength.sum(), random.permutation(vertices), labels)
         if (labels == previous).all():

@@ -330,7 +330,7 @@ def test_a_protocol_that_nobody_knows_is_an_error(get: Get) -> None:
 def test_the_registry_is_read_by_url(tmp_path: Path) -> None:
     path = tmp_path / "datasets.csv"
     path.write_text(
-        f"name,url,sha256,licence,size\nA,https://x.org/a,{SHA256},CC0-1.0,12\nB,https://x.org/b,,CC0-1.0,\n"
+        f"name,url,sha256,license,size\nA,https://x.org/a,{SHA256},CC0-1.0,12\nB,https://x.org/b,,CC0-1.0,\n"
     )
     assert read_registry(path) == {
         "https://x.org/a": Expected(path, SHA256, 12),
@@ -343,9 +343,9 @@ def test_the_registry_is_read_by_url(tmp_path: Path) -> None:
     "text",
     [
         "name,url\nA,https://x.org/a\n",
-        "name,url,sha256,licence,size\nA,https://x.org/a,ABC,CC0-1.0,12\n",
-        "name,url,sha256,licence,size\nA,https://x.org/a,,CC0-1.0,large\n",
-        "name,url,sha256,licence,size\nA,https://x.org/a\n",
+        "name,url,sha256,license,size\nA,https://x.org/a,ABC,CC0-1.0,12\n",
+        "name,url,sha256,license,size\nA,https://x.org/a,,CC0-1.0,large\n",
+        "name,url,sha256,license,size\nA,https://x.org/a\n",
         "",
     ],
 )

@@ -26,11 +26,11 @@ def forest(**options: Any) -> Any:
 
 
 @pytest.mark.parametrize("alpha", [0.1, 10.0, 1_000.0])
-def test_ridge_solves_the_penalised_normal_equations(alpha: float) -> None:
+def test_ridge_solves_the_penalized_normal_equations(alpha: float) -> None:
     features, target = data()
     columns = features.astype(np.float64) + 3
-    centred, offset = columns - columns.mean(axis=0), target - target.mean()
-    expected = np.linalg.solve(centred.T @ centred + alpha * np.eye(5), centred.T @ offset)
+    centered, offset = columns - columns.mean(axis=0), target - target.mean()
+    expected = np.linalg.solve(centered.T @ centered + alpha * np.eye(5), centered.T @ offset)
     fitted = ridge(CPU, alpha=alpha).fit(columns.copy(), target)
     np.testing.assert_allclose(fitted.coef_, expected, rtol=1e-9)
     np.testing.assert_allclose(fitted.intercept_, target.mean() - columns.mean(axis=0) @ expected, rtol=1e-9)
@@ -95,7 +95,7 @@ def test_ridges_of_both_devices_have_the_same_penalty() -> None:
 
 
 @pytest.mark.usefixtures("_cuml")
-def test_maps_of_both_devices_have_the_same_parameters_and_exact_neighbours() -> None:
+def test_maps_of_both_devices_have_the_same_parameters_and_exact_neighbors() -> None:
     gpu: Any = umap(GPU, neighbors=12, minimum_distance=0.25, seed=4)
     cpu: Any = umap(CPU, neighbors=12, minimum_distance=0.25, seed=4)
     assert gpu.parameters.pop("build_algo") == "brute_force_knn"

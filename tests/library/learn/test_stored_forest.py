@@ -22,9 +22,9 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """Fills with what is loaded."""
     given: list[bytes] = []
 
-    def load(serialised: bytes, device: Device) -> object:
-        given.append(serialised)
-        return forest_from_treelite(serialised, device)
+    def load(serialized: bytes, device: Device) -> object:
+        given.append(serialized)
+        return forest_from_treelite(serialized, device)
 
     monkeypatch.setattr(search, "forest_from_treelite", load)
     return given

@@ -114,7 +114,7 @@ def test_more_groups_than_fit_keep_one_bin_besides_that_of_zero(
 
 @pytest.mark.slow
 @ENGINES
-def test_a_hundred_thousand_stations_learnt_from_the_rows_stay_within_the_bound(
+def test_a_hundred_thousand_stations_learned_from_the_rows_stay_within_the_bound(
     sums_of: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(group_statistics, "LARGEST", 2**18)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.pagerank_search_oracle import words_of
 from whitewater.text.config import Index
-from whitewater.text.postings import tokenise_block
+from whitewater.text.postings import tokenize_block
 from whitewater.text.terms import Terms
 from whitewater.text.tokens import LETTER, MARK, characters, lower, words
 
@@ -26,7 +26,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30) | st.samp
 
 def tokens_of(titles: list[str | None], texts: list[str | None]) -> list[tuple[list[str | None], list[str | None]]]:
     """Return the words that the kernel finds in titles and texts, None for those that are too long."""
-    block = tokenise_block(pa.chunked_array([titles], pa.string()), pa.chunked_array([texts], pa.string()))
+    block = tokenize_block(pa.chunked_array([titles], pa.string()), pa.chunked_array([texts], pa.string()))
     known = [*block.dictionary.to_pylist(), None]
     assert len(set(known)) == len(known)
     found = [known[token] for token in block.tokens]
@@ -66,7 +66,7 @@ def test_the_words_of_a_block_are_those_of_the_rule(documents: list[tuple[str, s
 
 def test_rows_of_a_larger_column_are_taken() -> None:
     column = pa.chunked_array([["no", "one two", "Three"], ["four", "no"]], pa.large_string())
-    block = tokenise_block(column[1:4], column[1:4])
+    block = tokenize_block(column[1:4], column[1:4])
     assert block.dictionary.to_pylist() == ["one", "two", "three", "four"]
     assert block.counts.tolist() == [[2, 2], [1, 1], [1, 1]]
 
@@ -106,7 +106,7 @@ def test_a_document_of_a_million_characters_and_one_of_letters_of_three_bytes_ar
 def test_bytes_that_are_no_text_are_refused() -> None:
     broken = pa.array([b"a", b"\xf7\xbf\xbf\xbf"]).view(pa.string())
     with pytest.raises(pa.ArrowInvalid, match=r"(?i)utf-?8"):
-        tokenise_block(pa.chunked_array([["", ""]]), pa.chunked_array([broken]))
+        tokenize_block(pa.chunked_array([["", ""]]), pa.chunked_array([broken]))
 
 
 def test_stop_words_are_no_terms_and_words_of_one_stem_are_one() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from w3lib.url import canonicalize_url
 
-from whitewater.web.urls import MAXIMUM_LENGTH, host, normalise, refusal
+from whitewater.web.urls import MAXIMUM_LENGTH, host, normalize, refusal
 
 BASE = "https://example.org/a/b/c?x=1"
 
@@ -90,35 +90,35 @@ any_url = st.builds("{}{}".format, schemes, st.text() | st.lists(pieces).map("".
 
 @pytest.mark.parametrize("url", NORMAL_FORMS, ids=ascii)
 def test_two_ways_to_write_an_address_have_one_normal_form(url: str) -> None:
-    assert normalise(url) == NORMAL_FORMS[url]
+    assert normalize(url) == NORMAL_FORMS[url]
 
 
 @pytest.mark.parametrize("url", REFUSED, ids=lambda url: ascii(url)[:40])
 def test_what_is_no_address_of_a_page_is_refused_for_a_reason(url: str) -> None:
-    assert normalise(url) is None
+    assert normalize(url) is None
     assert refusal(url) == REFUSED[url]
 
 
 @pytest.mark.parametrize("reference", REFERENCES)
 def test_references_lead_where_urllib_says(reference: str) -> None:
     expected = urljoin(BASE, reference).partition("#")[0]
-    assert normalise(reference, BASE) == (expected if urlsplit(expected).path else f"{expected}/")
+    assert normalize(reference, BASE) == (expected if urlsplit(expected).path else f"{expected}/")
 
 
 def test_a_scheme_without_slashes_is_relative_where_the_base_has_it() -> None:
-    assert normalise("https:d", BASE) == "https://example.org/a/b/d"
-    assert normalise("http:d", BASE) == "http://d/"
+    assert normalize("https:d", BASE) == "https://example.org/a/b/d"
+    assert normalize("http:d", BASE) == "http://d/"
 
 
 def test_an_empty_query_replaces_that_of_the_base() -> None:
-    assert normalise("?", BASE) == "https://example.org/a/b/c"
+    assert normalize("?", BASE) == "https://example.org/a/b/c"
 
 
 def test_listed_parameters_go_and_the_others_keep_their_order() -> None:
     dropped = {"utm_source", "gclid"}
-    assert normalise("http://h/?z=1&utm_source=x&a=2&%67clid&a=1", None, dropped) == "http://h/?z=1&a=2&a=1"
-    assert normalise("http://h/?utm_source=x", None, dropped) == "http://h/"
-    assert normalise("http://h/?utm_sources=x&&b", None, dropped) == "http://h/?utm_sources=x&&b"
+    assert normalize("http://h/?z=1&utm_source=x&a=2&%67clid&a=1", None, dropped) == "http://h/?z=1&a=2&a=1"
+    assert normalize("http://h/?utm_source=x", None, dropped) == "http://h/"
+    assert normalize("http://h/?utm_sources=x&&b", None, dropped) == "http://h/?utm_sources=x&&b"
 
 
 def test_the_host_has_the_port_that_is_not_the_usual_one() -> None:
@@ -129,13 +129,13 @@ def test_the_host_has_the_port_that_is_not_the_usual_one() -> None:
 @given(any_url)
 def test_any_text_has_a_normal_form_that_is_its_own_or_none(url: str) -> None:
     for base in (None, BASE):
-        normal = normalise(url, base, {"utm_source"})
+        normal = normalize(url, base, {"utm_source"})
         if normal is None:
             assert refusal(url, base) in {"scheme", "invalid", "too_long"}
             continue
         assert normal.isascii()
         assert normal.isprintable()
-        assert normalise(normal, base, {"utm_source"}) == normal
+        assert normalize(normal, base, {"utm_source"}) == normal
         split = urlsplit(normal)
         assert split.scheme in {"http", "https"}
         assert split.hostname
@@ -147,7 +147,7 @@ def test_characters_survive_as_utf_8(path: str, value: str) -> None:
     from urllib.parse import quote
 
     segment, parameter = quote(f"p{path}", safe=""), quote(value, safe="")
-    normal = normalise(f"http://example.org/{segment}?v=x{parameter}")
+    normal = normalize(f"http://example.org/{segment}?v=x{parameter}")
     if normal is not None:
         assert unquote(urlsplit(normal).path) == f"/p{path}"
         assert parse_qsl(urlsplit(normal).query)[0] == ("v", f"x{value}")
@@ -158,4 +158,4 @@ def test_characters_survive_as_utf_8(path: str, value: str) -> None:
 )
 def test_normal_forms_are_those_of_w3lib_where_it_sorts_nothing(url: str) -> None:
     theirs = canonicalize_url(url).replace(":80/", "/")
-    assert normalise(url) == theirs
+    assert normalize(url) == theirs

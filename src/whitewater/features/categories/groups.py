@@ -222,7 +222,7 @@ def enlarge(array: npt.NDArray[Any], rows: int) -> npt.NDArray[Any]:
 
 
 class GroupTable:
-    """The groups of categories that were learnt; a category that was not is group ``unseen``, after the last one.
+    """The groups of categories that were learned; a category that was not is group ``unseen``, after the last one.
 
     ``values`` are the categories of groups 1 and following.
     """

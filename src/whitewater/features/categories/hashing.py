@@ -1,6 +1,6 @@
 """Hashes that are the same on every device, in every version, and for one row as for a billion.
 
-Values are hashed by XXH64; those of the columns of a row are combined, in order, by the finaliser of SplitMix64.
+Values are hashed by XXH64; those of the columns of a row are combined, in order, by the finalizer of SplitMix64.
 
 Sources: Y. Collet, "xxHash fast digest algorithm", version 0.8.2, section XXH64; G. L. Steele, D. Lea, C. H. Flood,
 "Fast splittable pseudorandom number generators", OOPSLA 2014.
@@ -53,7 +53,7 @@ def hash_values(dictionary: pa.Array, seed: int) -> Array:
 
 
 def mix_one(value: int) -> int:
-    """Return the finaliser of SplitMix64 of a number of 64 bits."""
+    """Return the finalizer of SplitMix64 of a number of 64 bits."""
     return int(mixed(uint64(value)))
 
 

@@ -27,7 +27,7 @@ _KINDS = (
     (pa.types.is_boolean, pa.int64()),
     (pa.types.is_string, pa.string()),
     (pa.types.is_large_string, pa.string()),
-    # Nothing is known of a column of nulls, and nothing will be learnt from it.
+    # Nothing is known of a column of nulls, and nothing will be learned from it.
     (pa.types.is_null, pa.string()),
 )
 

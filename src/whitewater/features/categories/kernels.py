@@ -1,4 +1,4 @@
-"""Tables of byte strings: hashed, found, learnt, cut and joined.
+"""Tables of byte strings: hashed, found, learned, cut and joined.
 
 Strings are spans of one array of bytes: string *i* is ``data[offsets[i]:offsets[i + 1]]``, as in Arrow. What is only
 read is given without permission to write, and offsets as int64, so that each kernel is compiled once.

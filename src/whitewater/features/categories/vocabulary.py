@@ -1,4 +1,4 @@
-"""A vocabulary: the categories that were learnt from columns, or were given, and the id of each.
+"""A vocabulary: the categories that were learned from columns, or were given, and the id of each.
 
 =============================  ===============================================================
 id                             of
@@ -46,7 +46,7 @@ class VocabularyFacts:
     kind: str  # type of the values: string, int64, or, of combinations, binary
     num_buckets: int  # ids of values out of the vocabulary
     values: int  # size of the vocabulary
-    rows: int  # or elements of lists, that it was learnt from
+    rows: int  # or elements of lists, that it was learned from
     nulls: int  # rows of null
     out_of_vocabulary_rows: int  # rows whose value has no id of its own
     out_of_vocabulary_values: int | None  # how many such values there were; None if they were not counted
@@ -95,7 +95,7 @@ class Vocabulary(Fitted):
 
         Raises InputError if the values are not of the type that the vocabulary has.
         """
-        # Where nothing was learnt, nothing is known of the type either.
+        # Where nothing was learned, nothing is known of the type either.
         if not self.about.values:
             return np.full(len(dictionary), -1)
         if dictionary.type != self.kind:

@@ -1,6 +1,6 @@
 """Functions of one column of numbers: bounds, logarithms, buckets, and those that are registered by name.
 
-Workflows name a registered function, and artefacts do not hold it. One of your own::
+Workflows name a registered function, and artifacts do not hold it. One of your own::
 
     @register("half", version=1, output=pa.float32())
     def half(values, xp):
@@ -147,7 +147,7 @@ class LambdaOp(ByNumber):
     """A registered function of each value; see `register`.
 
     Null stays null and never reaches the function. Where a function of floats has no result, the NaN is null. Type:
-    that which the function is registered with. The artefact holds the name and the version, no code.
+    that which the function is registered with. The artifact holds the name and the version, no code.
     """
 
     function: str = Parameter(description="The name that the function is registered under.")

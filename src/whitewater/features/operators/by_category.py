@@ -1,4 +1,4 @@
-"""What is learnt of categories, as tables, and the operators that learn numbers of them.
+"""What is learned of categories, as tables, and the operators that learn numbers of them.
 
 Each part of the data is gathered as a table of its categories, and the tables are merged. Those that are not small wait
 on disk until then, and a part that has more categories than memory becomes several tables: learning takes no more than
@@ -68,11 +68,11 @@ class ByCategory(Operator):
 
     @abstractmethod
     def gathering(self, grouping: Grouping) -> GatheringOfRows:
-        """Return an empty table of what is learnt."""
+        """Return an empty table of what is learned."""
 
     @abstractmethod
-    def learnt(self, grouping: Grouping, table: pa.Table) -> LearntByCategory:
-        """Return what was learnt, from the table of all of the data."""
+    def learned(self, grouping: Grouping, table: pa.Table) -> LearnedByCategory:
+        """Return what was learned, from the table of all of the data."""
 
     @abstractmethod
     def cells(self, block: Block, exponents: Sequence[int], device: Device) -> dict[str, Any]:
@@ -88,7 +88,7 @@ class ByCategory(Operator):
 
     @property
     def of_numbers(self) -> tuple[str, ...]:
-        """The columns of the data that numbers are learnt of."""
+        """The columns of the data that numbers are learned of."""
         return ()
 
     def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
@@ -106,20 +106,20 @@ class ByCategory(Operator):
     def _groupings(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Grouping]:
         return [Grouping.bound(each, fields, operator=type(self).__name__) for each in inputs]
 
-    def restore(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> LearntByCategory:
+    def restore(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> LearnedByCategory:
         grouping = Grouping.restore(facts)
         if grouping.of not in inputs or TABLE not in tables:
             raise IntegrityError(f"{type(self).__name__}: there is no table of {grouping.name}. Fit again.")
-        return self.learnt(grouping, tables[TABLE])
+        return self.learned(grouping, tables[TABLE])
 
     def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], applying: Applying) -> Block:
         of_rows = self.of_rows(block, applying)
         made: dict[str, Numbers] = {}
         for name in map(name_of, inputs):
-            learnt = cast("LearntByCategory", fitted[name])
-            categories = learnt.lookup.grouping.categories(block, applying.device)
-            groups = learnt.lookup.groups(categories.dictionary)
-            numbers = learnt.numbers(categories.codes, groups, of_rows, applying)
+            learned = cast("LearnedByCategory", fitted[name])
+            categories = learned.lookup.grouping.categories(block, applying.device)
+            groups = learned.lookup.groups(categories.dictionary)
+            numbers = learned.numbers(categories.codes, groups, of_rows, applying)
             made |= zip(self.columns_of(name), map(Numbers, numbers), strict=True)
         return made
 
@@ -130,16 +130,16 @@ class ByCategory(Operator):
         of_rows = self.of_rows({name: column_of(frame[name]) for name in others}, applying)
         made: dict[str, Series] = {}
         for name in map(name_of, inputs):
-            learnt = cast("LearntByCategory", fitted[name])
-            groups = learnt.lookup.groups_of_frame(frame, applying.device)
-            numbers = learnt.numbers(groups, None, of_rows, applying)
+            learned = cast("LearnedByCategory", fitted[name])
+            groups = learned.lookup.groups_of_frame(frame, applying.device)
+            numbers = learned.numbers(groups, None, of_rows, applying)
             made |= zip(self.columns_of(name), (series_of(Numbers(each), frame) for each in numbers), strict=True)
         return made
 
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
         names = [name_of(each) for each in inputs]
         functions = [
-            (tuple(self.columns_of(name)), cast("LearntByCategory", fitted[name]).numbers_of_row()) for name in names
+            (tuple(self.columns_of(name)), cast("LearnedByCategory", fitted[name]).numbers_of_row()) for name in names
         ]
 
         def numbers(row: Row) -> dict[str, Value]:
@@ -217,15 +217,15 @@ class GatheringOfRows(Gathering):
 
 
 class CategoryStatistic(Statistic, FromCells):
-    """What is learnt of categories, from the tables of the parts of the data."""
+    """What is learned of categories, from the tables of the parts of the data."""
 
     @abstractmethod
     def gathering(self) -> Gathering:
         """Return an empty table."""
 
     @abstractmethod
-    def learnt(self, table: pa.Table) -> Fitted:
-        """Return what was learnt, from the table of all of the data."""
+    def learned(self, table: pa.Table) -> Fitted:
+        """Return what was learned, from the table of all of the data."""
 
     @abstractmethod
     def refuse(self, gathering: Gathering, fitting: Fitting, *, merged: float) -> None:
@@ -250,7 +250,7 @@ class CategoryStatistic(Statistic, FromCells):
     def combine(self, parts: Sequence[list[pa.Table | Path]], fitting: Fitting) -> Fitted:
         waiting = [each for part in parts for each in part]
         if len(waiting) == 1:
-            return self.learnt(_taken(waiting[0]))
+            return self.learned(_taken(waiting[0]))
         gathering = self.gathering()
         for number, each in enumerate(waiting, start=1):
             gathering.merge(_mapped(each) if isinstance(each, Path) else each)
@@ -260,7 +260,7 @@ class CategoryStatistic(Statistic, FromCells):
                 each.unlink()
         table = gathering.table()
         del gathering  # which is as large again as what is made of it
-        return self.learnt(table)
+        return self.learned(table)
 
 
 @dataclass(frozen=True)
@@ -275,8 +275,8 @@ class GroupStatistic(CategoryStatistic):
     def gathering(self) -> GatheringOfRows:
         return self.operator.gathering(self.grouping)
 
-    def learnt(self, table: pa.Table) -> Fitted:
-        return self.operator.learnt(self.grouping, _in_order(table))
+    def learned(self, table: pa.Table) -> Fitted:
+        return self.operator.learned(self.grouping, _in_order(table))
 
     def cells(self, frame: Frame, device: Device) -> Frame:
         sums = self.operator.cells({name: column_of(frame[name]) for name in self._others}, self.exponents, device)
@@ -285,7 +285,7 @@ class GroupStatistic(CategoryStatistic):
     def learn(self, cells: pa.Table) -> Fitted:
         gathering = self.gathering()
         gathering.add_cells(cells, self.exponents)
-        return self.learnt(gathering.table())
+        return self.learned(gathering.table())
 
     @property
     def _others(self) -> tuple[str, ...]:
@@ -300,8 +300,8 @@ class GroupStatistic(CategoryStatistic):
         )
 
 
-class LearntByCategory(Fitted):
-    """What was learnt of one column or combination."""
+class LearnedByCategory(Fitted):
+    """What was learned of one column or combination."""
 
     def __init__(self, grouping: Grouping, table: pa.Table) -> None:
         self.lookup, self._table = GroupTable(grouping, read_categories(table)), table

@@ -1,4 +1,4 @@
-"""Categories as ids, by a vocabulary that is learnt or given."""
+"""Categories as ids, by a vocabulary that is learned or given."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from whitewater.features.operators.learn_vocabulary import (
     Given,
     GivenVocabulary,
     Group,
-    LearntVocabulary,
+    LearnedVocabulary,
     given_vocabulary,
 )
 from whitewater.features.schema import Field
@@ -102,8 +102,8 @@ class Categorify(Operator):
             )
         return [self._statistic(group, _kind(group, fields)) for group in groups]
 
-    def learnt_names(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[str]:
-        # A file of a given vocabulary is not needed once the vocabulary is learnt.
+    def learned_names(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[str]:
+        # A file of a given vocabulary is not needed once the vocabulary is learned.
         del fields
         return [group.name for group in self._groups(inputs)]
 
@@ -180,7 +180,7 @@ class Categorify(Operator):
             vocabulary = given_vocabulary(group, given, kind, self.num_buckets or 1)
             return GivenVocabulary(group.name, group.columns, group, vocabulary)
         most = self.max_size - self._first if self.max_size else None
-        return LearntVocabulary(
+        return LearnedVocabulary(
             group.name, group.columns, group, kind, self.freq_threshold, most, self.num_buckets or 1
         )
 
@@ -203,7 +203,7 @@ def _row_functions(group: Group, fitted: Mapping[str, Fitted]) -> list[tuple[str
     """Return the columns of a group, and what gives the id, or ids, of each for a row."""
     vocabulary = cast("Vocabulary", fitted[group.name])
     id_of = vocabulary.id_of()
-    # Where nothing was learnt, nothing is known of the type either.
+    # Where nothing was learned, nothing is known of the type either.
     kind = vocabulary.kind if vocabulary.about.values else None
 
     def of_combination(row: Row) -> Value:

@@ -1,4 +1,4 @@
-"""Categories as buckets of their hashes, of which nothing is learnt: one by one, or combined."""
+"""Categories as buckets of their hashes, of which nothing is learned: one by one, or combined."""
 
 from __future__ import annotations
 

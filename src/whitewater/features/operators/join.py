@@ -27,7 +27,7 @@ from whitewater.features.columns.codes import count_codes
 from whitewater.features.columns.column import Categories, Column, Numbers, moved
 from whitewater.features.frames import HALF, LOWER, frame_of, halves
 from whitewater.features.operator import Applying, Fitted, Fitting, Operator, Row, RowFunction, Statistic
-from whitewater.features.operators.by_category import ByCategory, GatheringOfRows, LearntByCategory, spread
+from whitewater.features.operators.by_category import ByCategory, GatheringOfRows, LearnedByCategory, spread
 from whitewater.features.operators.by_column import column_names, is_number
 from whitewater.features.operators.moments import Moments, grouped_moments
 from whitewater.features.schema import Field, plain, type_named
@@ -106,7 +106,7 @@ class JoinGroupby(ByCategory):
     def gathering(self, grouping: Grouping) -> NumbersByCategory:
         return NumbersByCategory(self.cont_cols, grouping)
 
-    def learnt(self, grouping: Grouping, table: pa.Table) -> CategoryStatistics:
+    def learned(self, grouping: Grouping, table: pa.Table) -> CategoryStatistics:
         return CategoryStatistics(self, grouping, table)
 
 
@@ -175,8 +175,8 @@ def _moments(table: pa.Table, number: str) -> Moments:
     return Moments(**{name: columns[f"{number}_{name}"] for name in MOMENTS})
 
 
-class CategoryStatistics(LearntByCategory):
-    """What a `JoinGroupby` learnt of one column or combination; raises InputError if a number is infinite."""
+class CategoryStatistics(LearnedByCategory):
+    """What a `JoinGroupby` learned of one column or combination; raises InputError if a number is infinite."""
 
     def __init__(self, operator: JoinGroupby, grouping: Grouping, table: pa.Table) -> None:
         super().__init__(grouping, table)
@@ -228,7 +228,7 @@ class JoinExternal(Operator):
 
     The inputs, text or integers, are the keys; those of the file must be unique and not null. Where no row has them, or
     one of them is null, the columns are null. Types: as in the file. The keys and columns of the file are read by fit
-    and kept in the artefact; the file is not needed any more then.
+    and kept in the artifact; the file is not needed any more then.
     """
 
     table: str = Parameter(min_length=1, description="Path of the Parquet file.")

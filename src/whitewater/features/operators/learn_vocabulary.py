@@ -100,7 +100,7 @@ class RowsOfValues(Gathering):
             self._add(*counted)
 
     def add_cells(self, cells: pa.Table) -> None:
-        """Add the sums by key of what `LearntVocabulary.cells` gave."""
+        """Add the sums by key of what `LearnedVocabulary.cells` gave."""
         self._add(*self._group.counted_cells(cells))
 
     def _add(self, values: pa.Array, rows: Integers, nulls: int) -> None:
@@ -113,7 +113,7 @@ class RowsOfValues(Gathering):
 
 
 @dataclass(frozen=True)
-class LearntVocabulary(CategoryStatistic):
+class LearnedVocabulary(CategoryStatistic):
     """The values of a group's columns by descending count; where counts are equal, by ascending value.
 
     Kept are values that ``least`` rows have, and of them the first ``most``, if that is not None.
@@ -134,9 +134,9 @@ class LearntVocabulary(CategoryStatistic):
     def learn(self, cells: pa.Table) -> Vocabulary:
         gathering = self.gathering()
         gathering.add_cells(cells)
-        return self.learnt(gathering.table())
+        return self.learned(gathering.table())
 
-    def learnt(self, table: pa.Table) -> Vocabulary:
+    def learned(self, table: pa.Table) -> Vocabulary:
         values, rows = read_categories(table), read_numbers(table, [ROWS])[ROWS].astype(np.int64)
         nulls, rows = int(rows[NULL_GROUP]), rows[NULL_GROUP + 1 :]
         frequent = np.flatnonzero(rows >= self.least)
@@ -180,13 +180,13 @@ class GivenVocabulary(Statistic, FromCells):
         return self.group.cells(frame)
 
     def learn(self, cells: pa.Table) -> Vocabulary:
-        return self._learnt(self._rows(*self.group.counted_cells(cells)))
+        return self._learned(self._rows(*self.group.counted_cells(cells)))
 
     def combine(self, parts: Sequence[Integers], fitting: Fitting) -> Vocabulary:
         """Return the vocabulary with the counts of all parts; of others values only rows are known."""
-        return self._learnt(np.sum(parts, axis=0))
+        return self._learned(np.sum(parts, axis=0))
 
-    def _learnt(self, total: Integers) -> Vocabulary:
+    def _learned(self, total: Integers) -> Vocabulary:
         others, nulls = total[-2:].tolist()
         about = replace(self.given.about, rows=int(total.sum()), nulls=nulls, out_of_vocabulary_rows=others)
         return Vocabulary(about, self.given.values, total[:-2])

@@ -76,7 +76,7 @@ class SpreadOf(Statistic):
 
 
 class _BySpread(OnFloats):
-    """(x - offset - rest) / scale with what was learnt of a column; 0 where the scale is 0."""
+    """(x - offset - rest) / scale with what was learned of a column; 0 where the scale is 0."""
 
     def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[SpreadOf]:
         return [SpreadOf(name, (name,), type(self).__name__) for name in column_names(inputs)]

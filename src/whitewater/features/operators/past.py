@@ -1,6 +1,6 @@
 """Counts and means of a category in the past: of the periods before that of the row.
 
-What is learnt are *cells*, pairs of a category and a period, of which there are far fewer than rows.
+What is learned are *cells*, pairs of a category and a period, of which there are far fewer than rows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from whitewater.features.categories.values import as_floats
 from whitewater.features.columns.codes import count_codes, sum_by_code
 from whitewater.features.columns.column import Numbers
 from whitewater.features.frames import halves, whole
-from whitewater.features.operators.by_category import ByCategory, GatheringOfRows, LearntByCategory, spread
+from whitewater.features.operators.by_category import ByCategory, GatheringOfRows, LearnedByCategory, spread
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class _Past(ByCategory):
 class PastCount(_Past):
     """The number of rows of the same category in the periods before that of the row.
 
-    A period is ``time // period``. What is learnt are the rows of each category and period; a row's number is of those
+    A period is ``time // period``. What is learned are the rows of each category and period; a row's number is of those
     with a category equal to its own and a period before its own, in training as in serving. So no row knows of itself,
     of others in its period, or of later ones; and a row that is later than all of fitting knows all of it.
 
@@ -117,8 +117,8 @@ class PastCount(_Past):
     def columns_of(self, name: str) -> dict[str, pa.DataType]:
         return {f"{name}_past_count": pa.int64()}
 
-    def learnt(self, grouping: Grouping, table: pa.Table) -> LearntPast:
-        return LearntPast(self, grouping, table)
+    def learned(self, grouping: Grouping, table: pa.Table) -> LearnedPast:
+        return LearnedPast(self, grouping, table)
 
 
 class PastMean(_Past):
@@ -146,7 +146,7 @@ class PastMean(_Past):
     def columns_of(self, name: str) -> dict[str, pa.DataType]:
         return {f"{name}_past_mean_{self.target}": pa.float32()}
 
-    def learnt(self, grouping: Grouping, table: pa.Table) -> PastMeans:
+    def learned(self, grouping: Grouping, table: pa.Table) -> PastMeans:
         return PastMeans(self, grouping, table)
 
 
@@ -292,7 +292,7 @@ def _read(table: pa.Table, kept: Sequence[str]) -> Cells:
     return Cells(groups, periods, values)
 
 
-class LearntPast(LearntByCategory):
+class LearnedPast(LearnedByCategory):
     """Cells of categories, by which the ones before a period are found.
 
     ``_up_to[name][i]`` is the sum over the cells before *i* of the same category: 0 at its first one.
@@ -350,8 +350,8 @@ class LearntPast(LearntByCategory):
         return numbers
 
 
-class PastMeans(LearntPast):
-    """What a `PastMean` learnt; raises InputError if the target is null in all rows, or infinite in one."""
+class PastMeans(LearnedPast):
+    """What a `PastMean` learned; raises InputError if the target is null in all rows, or infinite in one."""
 
     operator: PastMean
 

@@ -17,7 +17,7 @@ from whitewater.features.categories.hashing import row_hash
 from whitewater.features.categories.values import as_floats
 from whitewater.features.columns.codes import count_codes, sum_by_code
 from whitewater.features.frames import halves, whole
-from whitewater.features.operators.by_category import ByCategory, GatheringOfRows, LearntByCategory, spread
+from whitewater.features.operators.by_category import ByCategory, GatheringOfRows, LearnedByCategory, spread
 from whitewater.tables.arrow_arrays import to_numpy
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class TargetEncoding(ByCategory):
     def gathering(self, grouping: Grouping) -> TargetSums:
         return TargetSums(self, grouping)
 
-    def learnt(self, grouping: Grouping, table: pa.Table) -> TargetMeans:
+    def learned(self, grouping: Grouping, table: pa.Table) -> TargetMeans:
         return TargetMeans(self, grouping, table)
 
     def of_rows(self, block: Block, applying: Applying) -> Array | None:
@@ -153,8 +153,8 @@ class TargetSums(GatheringOfRows):
                 np.add.at(self.totals[f"{target}_sum_{fold}"], groups[here], total[here])
 
 
-class TargetMeans(LearntByCategory):
-    """What a `TargetEncoding` learnt of one column or combination.
+class TargetMeans(LearnedByCategory):
+    """What a `TargetEncoding` learned of one column or combination.
 
     Raises InputError if a target is null in all rows, or infinite in one.
     """

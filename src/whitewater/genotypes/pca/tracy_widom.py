@@ -5,7 +5,7 @@ The distribution is the Fredholm determinant F1(s) = det(1 - V) of the kernel V(
 (Bornemann 2010, Math. Comp. 79:871).
 
 The test is that of Patterson, Price and Reich 2006 (PLoS Genetics 2:e190): without structure, the covariances of
-samples at n independent variants are like a Wishart matrix of m = samples - 1 rows (one is lost by centring) and n
+samples at n independent variants are like a Wishart matrix of m = samples - 1 rows (one is lost by centering) and n
 degrees of freedom, whose largest eigenvalue, scaled, follows this distribution (Johnstone 2001, Ann. Stat. 29:295).
 """
 
@@ -123,7 +123,7 @@ def _sum_before(values: Floats) -> Floats:
 
 
 def _noise(*, rows: Floats, variants: Floats) -> tuple[Floats, Floats]:
-    """Return centre and scale of the largest eigenvalue of noise of which 1 is the mean (Johnstone 2001)."""
+    """Return center and scale of the largest eigenvalue of noise of which 1 is the mean (Johnstone 2001)."""
     free = np.sqrt(np.maximum(variants - 1, 1.0))
     edge = free + np.sqrt(rows)
     return edge**2 / variants, edge / variants * np.cbrt(1 / free + 1 / np.sqrt(rows))

@@ -14,7 +14,7 @@ from whitewater.graphs.edges import Edges
 # Blocks of few rows are no mistake here.
 config.CUDA_LOW_OCCUPANCY_WARNINGS = False
 THREADS = 256
-# Threads that add up a segment together: neighbours read neighbouring edges, and most rows of a web are short.
+# Threads that add up a segment together: neighbors read neighboring edges, and most rows of a web are short.
 TEAM = 8
 # Edges of a segment at most.
 SEGMENT = 1024

@@ -35,8 +35,8 @@ def read_personalization(path: Path, graph: GraphFolder) -> npt.NDArray[np.float
         raise InputError(f"{path}: the weights add up to 0. Give at least one vertex a weight above 0.")
     # Shares of the highest add up to a number, however large or small the weights are.
     vector = np.bincount(numbers, weights / highest, minlength=graph.vertices)
-    normalised: npt.NDArray[np.float64] = vector / vector.sum()
-    return normalised
+    normalized: npt.NDArray[np.float64] = vector / vector.sum()
+    return normalized
 
 
 def _read(path: Path) -> pa.Table:

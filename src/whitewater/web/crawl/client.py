@@ -195,7 +195,7 @@ async def ask(
                 if media_types is not None and (kind or "").partition(";")[0].strip().lower() not in media_types:
                     raise AnswerError("content_type", kind or "none is named")
                 body = await _body(response, maximum_bytes, cut=media_types is None)
-            target = urls.normalise(location, url) if location and response.status in REDIRECTS else None
+            target = urls.normalize(location, url) if location and response.status in REDIRECTS else None
             return Answer(response.status, kind, location, pause, body, target)
 
 

@@ -85,7 +85,7 @@ def crawl(settings: Crawl, *, frontier: Path, writer: PagesWriter) -> dict[str, 
 
 
 def _start(url: str) -> str:
-    normal = urls.normalise(url)
+    normal = urls.normalize(url)
     if normal is None:
         raise ConfigError(
             f"pagerank.fetch.crawl.start_urls: {url} is no address of a page ({urls.refusal(url)}). Write it as "
@@ -98,7 +98,7 @@ def _hosts(settings: Crawl, start_urls: list[str]) -> frozenset[str]:
     """Return the hosts that a crawl stays on, as they are in URLs in normal form, without the scheme's usual port."""
     found = set[str]()
     for name in settings.allowed_hosts:
-        normal = [urls.normalise(f"{scheme}://{name}/") for scheme in ("http", "https")]
+        normal = [urls.normalize(f"{scheme}://{name}/") for scheme in ("http", "https")]
         if not any(normal) or "/" in name:
             raise ConfigError(f"pagerank.fetch.crawl.allowed_hosts: {name} is no host. Write it as example.org or "
                               "example.org:8080.")  # fmt: skip
@@ -217,7 +217,7 @@ class _Crawler:
 
     def _target(self, visit: Visit, sent: str, base: str) -> tuple[list[Visit], Counter[str]]:
         """Return where a redirect leads, which is as deep as the redirect itself, or why it is not followed."""
-        location = urls.normalise(sent, base)
+        location = urls.normalize(sent, base)
         if location is None:
             return [], Counter({f"links_{urls.refusal(sent, base)}": 1})
         if urls.host(location) not in self._hosts:

@@ -51,7 +51,7 @@ def relatedness(
     described = folder.samples_table()
     chosen = choose_samples(_with_call_rate(described, folder), pairs.related[pairs.kinship > limit, :2], run.settings)
     related = pairs_table(pairs, described["sample"])
-    found = summarise(related, pairs, unrelated=int(chosen["used"].sum()), maximum_kinship=limit) | chance
+    found = summarize(related, pairs, unrelated=int(chosen["used"].sum()), maximum_kinship=limit) | chance
     related.to_parquet(kinship, index=False)
     chosen.to_parquet(samples, index=False)
     write_json(summary, found)
@@ -130,7 +130,7 @@ def pairs_table(pairs: Pairs, names: "pd.Series[str]") -> "pd.DataFrame":
     return table.astype({"sample_1": "str", "sample_2": "str"}).assign(kinship=pairs.kinship[near])
 
 
-def summarise(related: "pd.DataFrame", pairs: Pairs, *, unrelated: int, maximum_kinship: float) -> dict[str, Any]:
+def summarize(related: "pd.DataFrame", pairs: Pairs, *, unrelated: int, maximum_kinship: float) -> dict[str, Any]:
     """Count the pairs by degree, and the kinship of all pairs in bins.
 
     ``pairs`` counts the related ones, ``undefined`` those in which a sample has no heterozygous call, out of the
@@ -198,36 +198,36 @@ def keep_unrelated(
     find the largest set is NP-hard; this finds it in forests, and in what families look like mostly.
     """
     left = set(candidates)
-    neighbours: dict[int, set[int]] = defaultdict(set)
+    neighbors: dict[int, set[int]] = defaultdict(set)
     for one, other in relatives.tolist():
         if one in left and other in left:
-            neighbours[one].add(other)
-            neighbours[other].add(one)
-    waiting = [(len(near), -call_rate[place], place) for place, near in neighbours.items()]
+            neighbors[one].add(other)
+            neighbors[other].add(one)
+    waiting = [(len(near), -call_rate[place], place) for place, near in neighbors.items()]
     heapq.heapify(waiting)
     gone: dict[int, int] = {}
     while waiting:
         degree, _, kept = heapq.heappop(waiting)
         # Entries of candidates that lost a relative since are out of date; a newer one is in the heap.
-        if kept not in left or degree != len(neighbours[kept]):
+        if kept not in left or degree != len(neighbors[kept]):
             continue
         left.remove(kept)
-        for place in neighbours[kept]:
+        for place in neighbors[kept]:
             left.remove(place)
             gone[place] = kept
-        for place in _lose(neighbours, neighbours[kept]):
+        for place in _lose(neighbors, neighbors[kept]):
             if place in left:
-                heapq.heappush(waiting, (len(neighbours[place]), -call_rate[place], place))
+                heapq.heappush(waiting, (len(neighbors[place]), -call_rate[place], place))
     return gone
 
 
-def _lose(neighbours: dict[int, set[int]], going: set[int]) -> set[int]:
+def _lose(neighbors: dict[int, set[int]], going: set[int]) -> set[int]:
     """Take those that go away from their relatives; return these."""
     touched = set()
     for place in going:
-        touched |= neighbours[place]
+        touched |= neighbors[place]
     for place in touched - going:
-        neighbours[place] = neighbours[place] - going
+        neighbors[place] = neighbors[place] - going
     return touched - going
 
 

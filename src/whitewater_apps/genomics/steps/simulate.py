@@ -62,7 +62,7 @@ def simulate_chromosome(
     random, mean = _random(settings, number), settings.missing_fraction
     length, mutation_rate = settings.chromosome_length, settings.mutation_rate
     trees = simulate_trees(settings.samples_by_population, length=length, mutation_rate=mutation_rate, random=random)
-    made = dirt.merge_neighbours(chromosome_of(trees), share=DIRT.multiallelic, random=random)
+    made = dirt.merge_neighbors(chromosome_of(trees), share=DIRT.multiallelic, random=random)
     genotypes = inherit(
         made.genotypes,
         people,

@@ -100,9 +100,9 @@ def embed(scores: npt.NDArray[np.float32], *, settings: Umap, device: Device) ->
 def measure(
     scores: npt.NDArray[np.float32], places: npt.NDArray[np.float64], *, neighbors: int, seed: int
 ) -> dict[str, Any]:
-    """Return the trustworthiness of a map (Venna and Kaski 2001): 1 where neighbours on it are so in the scores.
+    """Return the trustworthiness of a map (Venna and Kaski 2001): 1 where neighbors on it are so in the scores.
 
-    It is measured on a sample of at most 5,000, and with fewer neighbours where it is not defined for so many: they
+    It is measured on a sample of at most 5,000, and with fewer neighbors where it is not defined for so many: they
     must be fewer than half of the samples.
     """
     from sklearn.manifold import trustworthiness

@@ -35,12 +35,12 @@ class Dirt:
 DIRT = Dirt()
 
 
-def merge_neighbours(chromosome: Chromosome, *, share: float, random: np.random.Generator) -> Chromosome:
+def merge_neighbors(chromosome: Chromosome, *, share: float, random: np.random.Generator) -> Chromosome:
     """Give a share of the variants a second alternate allele, and return the variants that are left.
 
     Recurrent mutation makes such sites too, but only few. So the mutation of the next variant is moved here: copies
     that have it, and not the alternate allele of this one, carry allele 2; the next variant is gone. Alleles still
-    follow the genealogy. Only variants and neighbours with one alternate allele each are taken, where both alternates
+    follow the genealogy. Only variants and neighbors with one alternate allele each are taken, where both alternates
     occur and are different bases.
     """
     alleles, genotypes = chromosome.alleles.copy(), chromosome.genotypes.copy()

@@ -18,7 +18,7 @@ from whitewater.step import Output, Run
 from whitewater.text.config import Index
 from whitewater.text.documents import DOCUMENTS
 from whitewater.text.index_folder import finish_index, write_documents, write_postings, write_terms
-from whitewater.text.postings import BLOCK_BYTES, Block, cut, merge, tokenise_block
+from whitewater.text.postings import BLOCK_BYTES, Block, cut, merge, tokenize_block
 
 logger = logging.getLogger(__name__)
 # Bytes of memory for a byte of text: words of six bytes are 4 bytes in a block, 4 among all, and 16 as postings.
@@ -39,7 +39,7 @@ def index(run: Run[Index], *, documents: Path, vertices: Path, index: Output) ->
                     remedy="Index fewer documents, or free memory.")  # fmt: skip
     tasks = [groups[start:stop] for start, stop in cut(sizes, BLOCK_BYTES)]
     with run.workers() as workers:
-        blocks = list(workers.map(tokenise_groups, tasks, label="index", ordered=True))
+        blocks = list(workers.map(tokenize_groups, tasks, label="index", ordered=True))
     postings = merge(blocks, settings=run.settings, threads=run.threads)
     with ThreadPoolExecutor(run.threads) as pool:
         writing = [
@@ -75,11 +75,11 @@ def _read_ranks(documents: Path, vertices: Path) -> tuple[list[RowGroup], npt.ND
     return groups, table["rank"].to_numpy()[places]
 
 
-def tokenise_groups(groups: Sequence[RowGroup]) -> Block:
+def tokenize_groups(groups: Sequence[RowGroup]) -> Block:
     """Cut the documents of row groups into words. Raises InputError if a text is not UTF-8."""
     table = pa.concat_tables([DOCUMENTS.read_group(group, ["title", "text"]) for group in groups])
     try:
-        return tokenise_block(table["title"], table["text"])
+        return tokenize_block(table["title"], table["text"])
     except pa.ArrowInvalid as error:
         raise InputError(f"{groups[0].path}: a text is not UTF-8: {error}. Run the step parse again.") from error
 

@@ -26,7 +26,7 @@ from whitewater.web.addresses import Address, Indices, Mask, Records, Resolved, 
 from whitewater.web.config import Parse
 from whitewater.web.page_parts import EXAMPLES, Part, finish_part, parse_group
 from whitewater.web.pages import FORMAT, PagesFolder, open_pages
-from whitewater.web.urls import normalise
+from whitewater.web.urls import normalize
 
 logger = logging.getLogger(__name__)
 
@@ -85,7 +85,7 @@ def _resolved(parts: Sequence[Part], settings: Parse, folder: Path) -> Resolved:
     def addresses(number: int, places: Indices) -> list[Address]:
         urls = FORMAT.read_group(parts[number].group, ["url"])["url"]
         asked = urls.take(parts[number].rows[places]).to_pylist()
-        return [Address(url, normalise(url, drop_parameters=settings.drop_parameters) or url) for url in asked]
+        return [Address(url, normalize(url, drop_parameters=settings.drop_parameters) or url) for url in asked]
 
     def targets(number: int, places: Indices) -> list[Indices]:
         linked = LINKS.table(numbered(folder, "links", number), ["target"])["target"].to_numpy()

@@ -37,18 +37,18 @@ def plot(
         ),
         "convergence": lambda: figures.convergence(read_json(convergence)),
         "communities": lambda: figures.communities(read_json(communities), vertices=read_json(convergence)["vertices"]),
-        "neighbourhood": lambda: _neighbourhood(graph, vertices, top=run.settings.top),
+        "neighborhood": lambda: _neighborhood(graph, vertices, top=run.settings.top),
     }
     run.note(pictures=style.draw_all(draw, plots))
 
 
-def _neighbourhood(graph: Path, vertices: Path, *, top: int) -> "Figure":
+def _neighborhood(graph: Path, vertices: Path, *, top: int) -> "Figure":
     from whitewater.graphs.graph_folder import open_graph
-    from whitewater_apps.pagerank.neighbourhood import find_neighbourhood
+    from whitewater_apps.pagerank.neighborhood import find_neighborhood
 
     ranks = read_column(vertices, "rank")
-    found = find_neighbourhood(open_graph(graph), ranks, top=top)
-    return figures.neighbourhood(
+    found = find_neighborhood(open_graph(graph), ranks, top=top)
+    return figures.neighborhood(
         found,
         names=read_names(vertices, found.vertices[: found.top].tolist()),
         ranks=ranks[found.vertices],

@@ -22,7 +22,7 @@ from whitewater.text.index_folder import IndexFolder, open_index
 from whitewater.text.ranking import Ranking, parse_query, rank
 from whitewater.text.terms import Terms
 from whitewater.text.tokens import Word, words
-from whitewater.web.urls import normalise
+from whitewater.web.urls import normalize
 
 logger = logging.getLogger(__name__)
 # Answers that count for the cumulated gain.
@@ -163,7 +163,7 @@ def read_judgments(path: Path) -> dict[str, list[str]]:
         if not row["query"] or not row["url"]:
             raise InputError(f"{path}: row {line} has no query or no url. Complete it, or leave it out.")
         # What is no URL, such as the title of a page of a wiki, is compared as it is.
-        judged.setdefault(row["query"], {})[normalise(row["url"]) or row["url"]] = None
+        judged.setdefault(row["query"], {})[normalize(row["url"]) or row["url"]] = None
     if not judged:
         raise InputError(f"{path} has no rows. Add some, or leave pagerank.search.judgments empty.")
     return {query: list(urls) for query, urls in judged.items()}
@@ -179,12 +179,12 @@ def measures(positions: Sequence[Sequence[int | None]]) -> dict[str, float]:
     firsts = [min((place for place in each if place), default=None) for each in positions]
     return {
         "mrr": fmean([1 / first if first else 0.0 for first in firsts]),
-        "ndcg_10": fmean([_normalised_gain(each) for each in positions]),
+        "ndcg_10": fmean([_normalized_gain(each) for each in positions]),
         "success_1": fmean([float(first == 1) for first in firsts]),
     }
 
 
-def _normalised_gain(positions: Sequence[int | None]) -> float:
+def _normalized_gain(positions: Sequence[int | None]) -> float:
     gained = math.fsum(_gain(place) for place in positions if place and place <= CUTOFF)
     return gained / math.fsum(_gain(place) for place in range(1, min(len(positions), CUTOFF) + 1))
 

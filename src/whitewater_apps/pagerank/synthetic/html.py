@@ -63,7 +63,7 @@ class Spelling(NamedTuple):
     protocol_relative: bool
     upper_case: bool  # scheme and host
     dotted: bool  # a segment that .. takes back
-    port: bool  # the default one, spelt out
+    port: bool  # the default one, spelled out
     fragment: bool
     tracking: bool
     raw: bool  # letters beyond ASCII as they are

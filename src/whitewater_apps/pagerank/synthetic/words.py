@@ -21,7 +21,7 @@ STOP_WORDS = (
     "he", "this", "are", "or", "his", "from", "at", "which", "but", "have", "an", "had", "they", "you", "were",
     "there", "been", "their", "we", "who", "will", "more", "no",
 )  # fmt: skip
-# No stop word is spelt with these: each syllable is consonants and a vowel, so that no two numbers give one word.
+# No stop word is spelled with these: each syllable is consonants and a vowel, so that no two numbers give one word.
 ONSETS = [*"bcdfghlmnprstvz", "br", "cr", "dr", "fl", "gr", "pl", "st", "tr"]
 SYLLABLES = np.array([onset + vowel for onset in ONSETS for vowel in "aeiou"], dtype=object)
 SHORTEST = 3  # syllables

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from whitewater.features.artefact import load
+from whitewater.features.artifact import load
 from whitewater.features.dataset import Dataset
 from whitewater.features.log_folder import open_log
 from whitewater.features.transform import write_in_order, write_shuffled

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from whitewater.features import artefact
+from whitewater.features import artifact
 from whitewater.features.config import Fit
 from whitewater.features.dataset import Dataset
 from whitewater.features.fit import fit_workflow
@@ -36,13 +36,13 @@ def fit(run: Run[Fit], *, train: Path, workflow: Output, statistics: Output) -> 
     with run.workers() as workers:
         fitted = fit_workflow(graph, dataset, carry=(log.label, ROW_ID), run=run, workers=workers, scratch=scratch)
     shutil.rmtree(scratch)
-    artefact.write(fitted, workflow)
+    artifact.write(fitted, workflow)
     write_json(statistics, summary(fitted, [group.name for group in groups], rows=log.rows))
     run.note(rows=log.rows, features=len(fitted.plan.outputs))
 
 
 def summary(fitted: Transformation, groups: list[str], *, rows: int) -> dict[str, Any]:
-    """Return what was learnt, in brief: of each group of features its columns, and its operators with their facts."""
+    """Return what was learned, in brief: of each group of features its columns, and its operators with their facts."""
     return {"format": 1, "rows": rows, "groups": {name: _group(fitted, name) for name in groups}}
 
 
@@ -50,15 +50,15 @@ def _group(fitted: Transformation, name: str) -> dict[str, Any]:
     plan = fitted.plan
     outputs = {each: origin for each, origin in plan.outputs.items() if name in plan.field_of(each, origin).tags}
     stages = [
-        _stage(type(plan.stages[number].operator).__name__, plan.stages[number].inputs, fitted.learnt[number] or {})
+        _stage(type(plan.stages[number].operator).__name__, plan.stages[number].inputs, fitted.learned[number] or {})
         for number in sorted({number for number, _ in plan.work(outputs)})
     ]
     columns = [described(plan.field_of(each, origin)) for each, origin in outputs.items()]
     return {"columns": columns, "operators": [stage for stage in stages if stage["operator"] != "AddMetadata"]}
 
 
-def _stage(operator: str, inputs: Any, learnt: Mapping[str, Any]) -> dict[str, Any]:
-    return {"operator": operator, "inputs": inputs, "learnt": {name: each.facts() for name, each in learnt.items()}}
+def _stage(operator: str, inputs: Any, learned: Mapping[str, Any]) -> dict[str, Any]:
+    return {"operator": operator, "inputs": inputs, "learned": {name: each.facts() for name, each in learned.items()}}
 
 
 if __name__ == "__main__":

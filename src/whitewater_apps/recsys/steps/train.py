@@ -38,7 +38,7 @@ def train(run: Run[Train], *, train: Path, valid: Path, test: Path, metrics: Out
     Parameters
     ----------
     run
-        The step; ``run.settings`` say how much is learnt.
+        The step; ``run.settings`` say how much is learned.
     train, valid, test
         Folders of features.
     metrics
@@ -96,8 +96,8 @@ def _refuse_what_tells_nothing(parts: Parts) -> None:
     rate = float(parts.train.y.mean())
     if rate in (0.0, 1.0):
         raise InputError(
-            f"all {len(parts.train.y):,} training rows have the label {rate:g}: nothing can be learnt. Check the label "
-            "in recsys.fetch, or split elsewhere (recsys.split)."
+            f"all {len(parts.train.y):,} training rows have the label {rate:g}: nothing can be learned. Check the "
+            "label in recsys.fetch, or split elsewhere (recsys.split)."
         )
 
 
@@ -129,7 +129,7 @@ def _qualities(parts: Parts, sets: Mapping[str, Sequence[str]], fit: Fit, run: R
 
 
 def _fit_regression(parts: Parts, run: Run[Train]) -> "tuple[Callable[[Array], Array], dict[str, Any]]":
-    """Fit a logistic regression on standardised features, a null being their mean."""
+    """Fit a logistic regression on standardized features, a null being their mean."""
     xp = run.device.xp
     mean = xp.nanmean(parts.train.X, axis=0, dtype=xp.float64)
     mean = xp.where(xp.isnan(mean), 0, mean)

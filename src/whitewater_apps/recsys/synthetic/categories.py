@@ -5,7 +5,7 @@ by P(place >= k) = 1 - log(k + 1) / log(n + 1) for n values: close to Zipf's law
 log(1 + value) + a trend of the value x days x drift: on the first day that of the values, from which it moves smoothly;
 values from the 65,537th on keep their places. Some values, popular ones among them, exist only from a later day on.
 
-Texts are eight hexadecimal digits, as Criteo publishes them: a bijective hash of 32 bits (the finaliser of
+Texts are eight hexadecimal digits, as Criteo publishes them: a bijective hash of 32 bits (the finalizer of
 MurmurHash3), so no two of a column are equal. A few are awkward.
 """
 

@@ -1,6 +1,6 @@
 """Columns of numbers: long-tailed counts with nulls, some of them awkward.
 
-A value is the quantile, at one of 2^16 equally probable places, of a log-logistic distribution: exp(centre + spread x
+A value is the quantile, at one of 2^16 equally probable places, of a log-logistic distribution: exp(center + spread x
 logit(u)), plus an offset. Its tail is a power law, and it is drawn by one look-up. The thirteen kinds follow Criteo's
 columns in their shares of nulls and their ranges, but three that are there for what goes wrong with them: amounts with
 cents, Unix times, and values of unit spread at 1e12, whose variance is lost by sums of squares.
@@ -22,12 +22,12 @@ EFFECT_OF_NULL = -0.7
 class Kind(NamedTuple):
     """What a column of numbers is like.
 
-    ``centre`` and ``spread`` are of the logarithm (of the value itself where ``form`` is ``shifted``). ``nulls`` is the
-    share of nulls on the first day, which grows by ``more_nulls`` a day, and ``moves`` what is added to the centre each
+    ``center`` and ``spread`` are of the logarithm (of the value itself where ``form`` is ``shifted``). ``nulls`` is the
+    share of nulls on the first day, which grows by ``more_nulls`` a day, and ``moves`` what is added to the center each
     day, in spreads; both for a drift of 1. ``effect`` is the standard deviation of what the value adds to the logit.
     """
 
-    centre: float
+    center: float
     spread: float
     nulls: float
     form: Literal["count", "amount", "time", "shifted"] = "count"
@@ -78,7 +78,7 @@ def quantiles(column: int, *, day: int, midnight: int, drift: float) -> Quantile
     what = kind(column)
     share = (np.arange(PLACES) + 0.5) / PLACES
     moved = np.log(share) - np.log1p(-share) + drift * what.moves * day
-    # By the value and not by its place in the day's distribution, so that what is learnt of a value stays true.
+    # By the value and not by its place in the day's distribution, so that what is learned of a value stays true.
     effects = (what.effect / LOGISTIC_DEVIATION * moved).astype(np.float32) if what.effect else None
     values = _values(what, moved, midnight=midnight).astype(DTYPES[what.form])
     nulls = min(what.nulls + drift * what.more_nulls * day, 0.9)
@@ -87,8 +87,8 @@ def quantiles(column: int, *, day: int, midnight: int, drift: float) -> Quantile
 
 def _values(what: Kind, standard: npt.NDArray[np.float64], *, midnight: int) -> npt.NDArray[np.float64]:
     if what.form == "shifted":
-        return np.asarray(what.centre + what.spread / LOGISTIC_DEVIATION * standard)
-    positive: npt.NDArray[np.float64] = np.exp(what.centre + what.spread * standard)
+        return np.asarray(what.center + what.spread / LOGISTIC_DEVIATION * standard)
+    positive: npt.NDArray[np.float64] = np.exp(what.center + what.spread * standard)
     if what.form == "amount":
         return np.round(positive, 2)
     if what.form == "time":

@@ -20,7 +20,7 @@ from whitewater.tables.quarantine import write_malformed
 from whitewater_apps.taxi.config import Clean
 from whitewater_apps.taxi.operations import operations
 from whitewater_apps.taxi.partitions import TRIP_SCHEMA, UNKNOWN_MONTH, DataSets, directory
-from whitewater_apps.taxi.quality import Rows, Tally, summarise, unknown_zones
+from whitewater_apps.taxi.quality import Rows, Tally, summarize, unknown_zones
 from whitewater_apps.taxi.rules import reasons, rules
 from whitewater_apps.taxi.schema import SERVICES
 from whitewater_apps.taxi.zones import Zones, read_zones
@@ -29,27 +29,27 @@ logger = logging.getLogger(__name__)
 
 
 def clean(
-    run: Run[Clean], *, standardised: Path, zones: Path, trips: Output, quarantine: Output, quality: Output
+    run: Run[Clean], *, standardized: Path, zones: Path, trips: Output, quarantine: Output, quality: Output
 ) -> None:
-    """Split the standardised trips into kept and rejected ones, by the rules of section ``taxi.clean``."""
-    catalogue = read_json(standardised / "files.json")
+    """Split the standardized trips into kept and rejected ones, by the rules of section ``taxi.clean``."""
+    catalog = read_json(standardized / "files.json")
     table = read_zones(zones)
-    every = rules(run.settings, table, catalogue)
-    into = DataSets(trips, quarantine, reasons(every), {entry["file"]: entry["origin"] for entry in catalogue})
+    every = rules(run.settings, table, catalog)
+    into = DataSets(trips, quarantine, reasons(every), {entry["file"]: entry["origin"] for entry in catalog})
     trips.mkdir()
     quarantine.mkdir()
-    partitions = group_parts(parts(standardised, catalogue), rows=run.device.partition_rows)
+    partitions = group_parts(parts(standardized, catalog), rows=run.device.partition_rows)
     engine = operations(run.engine)
     with run.workers() as workers, TemporaryDirectory(dir=quarantine, prefix=".duplicates-") as folder:
         if run.settings.duplicates == "quarantine":
             partitions = engine.mark_duplicates(partitions, folder=Path(folder), workers=workers)
         counts = engine.clean(partitions, every, into=into, workers=workers)
-    counts += quarantine_lines(standardised, catalogue, quarantine)
+    counts += quarantine_lines(standardized, catalog, quarantine)
     _check_zones(counts, table, run.settings)
     for data_set in (trips, quarantine):
         remove_unfinished(data_set)
     _keep_schema(trips, quarantine)
-    summary = summarise(catalogue, counts, into.reasons, table)
+    summary = summarize(catalog, counts, into.reasons, table)
     check_written(trips, summary["totals"]["rows_out"])
     check_written(quarantine, summary["totals"]["quarantined"])
     write_json(quality, summary)
@@ -57,22 +57,22 @@ def clean(
     logger.info("%(rows_in)d trips read, %(rows_out)d kept, %(quarantined)d in quarantine", summary["totals"])
 
 
-def parts(standardised: Path, catalogue: Sequence[Mapping[str, Any]]) -> list[Part]:
-    """List the parts of a standardised data set, file by file."""
+def parts(standardized: Path, catalog: Sequence[Mapping[str, Any]]) -> list[Part]:
+    """List the parts of a standardized data set, file by file."""
     return [
         Part(path, entry["file"], pq.read_metadata(path).num_rows)
-        for entry in catalogue
-        for path in sorted(standardised.glob(f"part-{entry['file']:04d}-*.parquet"))
+        for entry in catalog
+        for path in sorted(standardized.glob(f"part-{entry['file']:04d}-*.parquet"))
     ]
 
 
-def quarantine_lines(standardised: Path, catalogue: Sequence[Mapping[str, Any]], quarantine: Path) -> Tally:
+def quarantine_lines(standardized: Path, catalog: Sequence[Mapping[str, Any]], quarantine: Path) -> Tally:
     """Write the lines that could not be parsed into quarantine; return how many, under bit 0 of the mask."""
     codes = {service: code for code, service in enumerate(SERVICES)}
     rows: Rows = Counter()
-    for entry in catalogue:
+    for entry in catalog:
         service = codes.get(entry["service"], 0)
-        for path in sorted(standardised.glob(f"malformed-{entry['file']:04d}-*.parquet")):
+        for path in sorted(standardized.glob(f"malformed-{entry['file']:04d}-*.parquet")):
             lines = pq.read_table(path)["raw_line"]
             written = quarantine / directory(service, UNKNOWN_MONTH) / path.name
             write_malformed(lines, written, schema=TRIP_SCHEMA, origin=entry["origin"])

@@ -22,7 +22,7 @@ KEY = "taxi.fetch.files"
 
 
 @dataclass(frozen=True)
-class Catalogue:
+class Catalog:
     """All files of trips, in a stated order, and the table of zones."""
 
     source: str
@@ -31,7 +31,7 @@ class Catalogue:
 
 
 def fetch(run: Run[Fetch], *, inputs: Output, zones: Output) -> None:
-    """Write a catalogue of the files of trips, and the table of zones in one layout, each zone once.
+    """Write a catalog of the files of trips, and the table of zones in one layout, each zone once.
 
     Simulated files are kept beside the outputs. Downloads are shared by all runs, and one that was broken off goes on
     where it stopped. Files of the user are read where they are.
@@ -39,18 +39,18 @@ def fetch(run: Run[Fetch], *, inputs: Output, zones: Output) -> None:
     run.downloads.mkdir(parents=True, exist_ok=True)
     with exclusive(run.downloads / ".fetch.lock"):
         downloads = Downloads(run.downloads, refresh=run.refresh)
-        catalogue = resolve(run.settings, downloads, place=inputs.parent, threads=run.threads)
-    with steady([catalogue.zones.path]):
-        table = read_zones(Path(catalogue.zones.path))
+        catalog = resolve(run.settings, downloads, place=inputs.parent, threads=run.threads)
+    with steady([catalog.zones.path]):
+        table = read_zones(Path(catalog.zones.path))
     if table.duplicates:
-        logger.warning("%s repeats %d rows, which were dropped", catalogue.zones.origin, table.duplicates)
+        logger.warning("%s repeats %d rows, which were dropped", catalog.zones.origin, table.duplicates)
     zones.write_text(zones_csv(table), encoding="utf-8")
-    write_json(inputs, asdict(catalogue))
-    run.note(files=len(catalogue.files), bytes=sum(file.bytes for file in catalogue.files),
+    write_json(inputs, asdict(catalog))
+    run.note(files=len(catalog.files), bytes=sum(file.bytes for file in catalog.files),
              zones_repeated=table.duplicates)  # fmt: skip
 
 
-def resolve(settings: Fetch, downloads: Downloads, *, place: Path, threads: int) -> Catalogue:
+def resolve(settings: Fetch, downloads: Downloads, *, place: Path, threads: int) -> Catalog:
     """Get the files that the settings name: simulate, find or download them.
 
     Simulated files are kept in ``place / "generated"``.
@@ -69,7 +69,7 @@ def resolve(settings: Fetch, downloads: Downloads, *, place: Path, threads: int)
     else:
         downloads = replace(downloads, anonymous=settings.files.anonymous)
         found = _files(settings.files, downloads=downloads, place=place, threads=threads)
-    return Catalogue(settings.source, tuple(found[:-1]), found[-1])
+    return Catalog(settings.source, tuple(found[:-1]), found[-1])
 
 
 def tlc_urls(settings: Tlc) -> list[str]:

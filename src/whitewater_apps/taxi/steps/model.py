@@ -29,7 +29,7 @@ from whitewater.learn.sample import Sample
 from whitewater.learn.search import FoldScore, choose, report, search
 from whitewater.script import main
 from whitewater.step import Output, Run
-from whitewater_apps.taxi.artefact import TARGET, TipModel, save
+from whitewater_apps.taxi.artifact import TARGET, TipModel, save
 from whitewater_apps.taxi.config import Model
 from whitewater_apps.taxi.features import FeatureSet
 from whitewater_apps.taxi.fit import Trained, train_service

@@ -10,7 +10,7 @@ from whitewater.errors import InputError
 from whitewater.io.store import remove_unfinished, write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
-from whitewater_apps.taxi.artefact import TipModel, load
+from whitewater_apps.taxi.artifact import TipModel, load
 from whitewater_apps.taxi.config import Predict
 from whitewater_apps.taxi.operations import operations
 from whitewater_apps.taxi.prediction import Prediction
@@ -44,14 +44,14 @@ def predict(run: Run[Predict], *, trips: Path, zones: Path, model: Path, predict
         for each in predict_groups(groups, prediction, device=run.device, workers=workers):
             trips_of[each.service] += each.trips
             predicted[each.service] += each.predicted
-    summary = summarise(trips_of, predicted, stored)
+    summary = summarize(trips_of, predicted, stored)
     _check(summary, trips=trips, model=model)
     remove_unfinished(predictions)
     write_json(predictions / SUMMARY, summary)
     run.note(services=summary)
 
 
-def summarise(
+def summarize(
     trips: Mapping[Service, int], predicted: Mapping[Service, int], model: TipModel
 ) -> dict[str, dict[str, Any]]:
     """Return by service the trips, those predicted, and those that are not with the reason."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def tips(run: Run[Tips], *, trips: Path, zones: Path, tables: Outputs) -> None:
-    """Summarise tip / fare of the trips whose tip was recorded, by service and over all services."""
+    """Summarize tip / fare of the trips whose tip was recorded, by service and over all services."""
     partitions = group_parts(trip_parts(trips), rows=run.device.partition_rows)
     with run.workers() as workers:
         sums = operations(run.engine).tip_statistics(partitions, workers=workers)

@@ -31,7 +31,7 @@ NAMED = {
     UNKNOWN: ("Unknown", "N/A", "N/A", (0.0, 0.0)),
     OUTSIDE: ("N/A", "Outside of NYC", "N/A", (4.0, 18.0)),
 }
-# Zones besides those above; centre in miles east and north of Times Square, and radius in miles.
+# Zones besides those above; center in miles east and north of Times Square, and radius in miles.
 BOROUGHS = {
     "Manhattan": (69, (0.4, 1.8), 0.6),
     "Queens": (67, (8.5, -1.5), 5.0),
@@ -81,10 +81,10 @@ def city() -> City:
     free = [number for number in range(1, SIZE) if number not in NAMED]
     # Dealt out by a fixed shuffle, so that the boroughs are mixed along the ids as in TLC's table.
     numbers = iter(np.random.default_rng(265).permutation(free).tolist())
-    for borough, (count, centre, radius) in BOROUGHS.items():
+    for borough, (count, center, radius) in BOROUGHS.items():
         for index, number in enumerate(sorted(next(numbers) for _ in range(count))):
             service_zone = "Yellow Zone" if borough == "Manhattan" and index < YELLOW_ZONES else "Boro Zone"
-            place = _avenue(index, count) if borough == "Manhattan" else _spiral(index, count, centre, radius)
+            place = _avenue(index, count) if borough == "Manhattan" else _spiral(index, count, center, radius)
             rows[number] = (borough, f"{borough} {index + 1}", service_zone, place)
     *texts, places = zip(*(rows[number] for number in range(SIZE)), strict=True)
     return City(*map(np.array, texts), *np.array(places).T)
@@ -96,10 +96,10 @@ def _avenue(index: int, count: int) -> tuple[float, float]:
     return -1.0 + 0.33 * (north + 4.0) + 0.6 * (index % 3 - 1), north
 
 
-def _spiral(index: int, count: int, centre: tuple[float, float], radius: float) -> tuple[float, float]:
+def _spiral(index: int, count: int, center: tuple[float, float], radius: float) -> tuple[float, float]:
     """Spread zones evenly over a disc: Vogel's sunflower, by the golden angle."""
     angle, distance = index * np.pi * (3 - 5**0.5), radius * ((index + 0.5) / count) ** 0.5
-    return centre[0] + float(distance * np.cos(angle)), centre[1] + float(distance * np.sin(angle))
+    return center[0] + float(distance * np.cos(angle)), center[1] + float(distance * np.sin(angle))
 
 
 def miles_between(start: Integers, end: Integers) -> Floats:

@@ -202,9 +202,9 @@ def _spelled(column: str, trips: Trips, chosen: Layout) -> tuple[tuple[str, ...]
 def _spelled_by_apps(column: str, trips: Trips) -> tuple[tuple[str, ...], Integers] | None:
     vendor = trips["vendor_id"]
     if column == "vendor_id":
-        return tuple(f"HV{licence:04d}" for licence in range(LYFT + 1)), vendor
+        return tuple(f"HV{license:04d}" for license in range(LYFT + 1)), vendor
     if column in ("dispatching_base_num", "originating_base_num"):
-        return tuple(f"B{90_000 + licence}" for licence in range(LYFT + 1)), vendor
+        return tuple(f"B{90_000 + license}" for license in range(LYFT + 1)), vendor
     if column == "access_a_ride":
         return ("N", "Y", " "), np.where(vendor == UBER, 2, trips[column])
     return (("N", "Y"), trips[column]) if TRIP_COLUMNS[column].kind == "int8" else None

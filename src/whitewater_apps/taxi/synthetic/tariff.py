@@ -2,7 +2,7 @@
 
 Sources: TLC's rate of fare before 2012-09-04, from then, and from 2022-12-19 ("Taximeter Rate of Fare and Various
 Surcharges"); the State's congestion surcharge from 2019-02-02; the data dictionaries' notes on the airport fee and the
-congestion fee of the Central Business District. All in US dollars. Holidays are not modelled.
+congestion fee of the Central Business District. All in US dollars. Holidays are not modeled.
 """
 
 from __future__ import annotations

@@ -107,11 +107,11 @@ def app_trips(pickup: Integers, *, random: np.random.Generator) -> Trips:
     minutes = trips["trip_time"] / 60
     surge = np.maximum(random.lognormal(0.05, 0.2, count), 0.9)
     fare = np.round(np.maximum((2.55 + 1.75 * trips["trip_distance"] + 0.35 * minutes) * surge, 8), 2)
-    licence = np.array([2, 3, 5])[np.searchsorted((0.03, 0.74), random.random(count))]
+    license = np.array([2, 3, 5])[np.searchsorted((0.03, 0.74), random.random(count))]
     waited, boarded = random.gamma(2.0, 150.0, count), random.gamma(1.5, 40.0, count)
     shared = random.random(count) < 0.08
     trips |= {
-        "vendor_id": licence,
+        "vendor_id": license,
         "fare_amount": fare,
         "tolls_amount": tariff.tolls(pickup, start, end, trips["trip_distance"], random=random),
         "black_car_fund": np.round(0.025 * fare, 2),

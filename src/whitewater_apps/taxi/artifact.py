@@ -5,7 +5,7 @@ file                        content
 =========================== ====================================================================================
 `model.json`                format, version, target, features, boroughs, services, and the SHA-256 of the others
 `<service>/ridge.json`      columns, their coefficients, intercept
-`<service>/forest.treelite` random forest as treelite serialises it
+`<service>/forest.treelite` random forest as treelite serializes it
 =========================== ====================================================================================
 """
 
@@ -44,7 +44,7 @@ def save(model: TipModel, directory: Path) -> None:
             "coefficients": each.ridge.coefficients,
             "intercept": each.ridge.intercept,
         }
-        stored = {f"{service}/ridge.json": json_bytes(ridge), f"{service}/forest.treelite": each.forest.serialised}
+        stored = {f"{service}/ridge.json": json_bytes(ridge), f"{service}/forest.treelite": each.forest.serialized}
         files |= {name: write_file(directory / name, data) for name, data in stored.items()}
     described = {
         "target": TARGET,

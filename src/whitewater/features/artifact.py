@@ -1,7 +1,7 @@
 """A fitted workflow as a folder of JSON and Parquet, which is read without running any code that is in it.
 
 ``workflow.json`` holds the format, the columns of the data and of the results, the operators in order with their
-parameters and where their columns come from, what they learnt that is small, and the SHA-256 of each table and of
+parameters and where their columns come from, what they learned that is small, and the SHA-256 of each table and of
 itself. A table is ``<number>-<operator>/<n>.<table>.parquet``, with *n* the number of the statistic. All bytes are
 checked before any is interpreted, and operators are those of `whitewater.features.operators.OPERATORS`.
 """
@@ -49,8 +49,8 @@ def write(fitted: Transformation, directory: Path) -> None:
     """Write a fitted workflow into a folder, which is made."""
     files: dict[str, str] = {}
     nodes = [
-        _written_node(number, stage, learnt or {}, directory, files)
-        for number, (stage, learnt) in enumerate(zip(fitted.plan.stages, fitted.learnt, strict=True))
+        _written_node(number, stage, learned or {}, directory, files)
+        for number, (stage, learned) in enumerate(zip(fitted.plan.stages, fitted.learned, strict=True))
     ]
     value = {
         "input": [described(each) for each in fitted.plan.schema],
@@ -89,11 +89,11 @@ def _table(directory: Path, name: str, files: Mapping[str, str]) -> pa.Table:
 
 def _restore(value: Mapping[str, Any], directory: Path) -> Transformation:
     plan = Plan(Schema(tuple(map(field_of, value["input"]))), (), {})
-    learnt: list[Mapping[str, Fitted]] = []
+    learned: list[Mapping[str, Fitted]] = []
     for node in value["nodes"]:
         stage = _stage(plan, node)
-        learnt.append(_learnt(stage, node, directory, value["files"]))
-        outputs = tuple(stage.operator.described(stage.outputs, learnt[-1]))
+        learned.append(_learned(stage, node, directory, value["files"]))
+        outputs = tuple(stage.operator.described(stage.outputs, learned[-1]))
         plan = replace(plan, stages=(*plan.stages, replace(stage, outputs=outputs)))
     plan = replace(plan, outputs={name: value["from"][name] for name in (each["name"] for each in value["output"])})
     if [described(each) for each in plan.output_fields()] != value["output"]:
@@ -102,7 +102,7 @@ def _restore(value: Mapping[str, Any], directory: Path) -> Transformation:
             f"the version that wrote the workflow ({value['whitewater']}). Fit the workflow and save it again."
         )
     # Older workflows do not tell which columns are seconds.
-    return Transformation(plan, tuple(learnt), tuple(value["carried"]), tuple(value.get("seconds", ())))
+    return Transformation(plan, tuple(learned), tuple(value["carried"]), tuple(value.get("seconds", ())))
 
 
 def _stage(plan: Plan, node: Mapping[str, Any]) -> Stage:
@@ -124,12 +124,12 @@ def _operator(name: str, parameters: Mapping[str, Any]) -> Operator:
         raise InputError(f"the parameters of the workflow's operator {name} are wrong: {error}. {_AGAIN}") from error
 
 
-def _learnt(stage: Stage, node: Mapping[str, Any], directory: Path, files: Mapping[str, str]) -> dict[str, Fitted]:
+def _learned(stage: Stage, node: Mapping[str, Any], directory: Path, files: Mapping[str, str]) -> dict[str, Fitted]:
     found: dict[str, Fitted] = {}
-    wanted = sorted(stage.operator.learnt_names(stage.inputs, stage.fields))
+    wanted = sorted(stage.operator.learned_names(stage.inputs, stage.fields))
     if wanted != sorted(node["statistics"]):
         raise IntegrityError(
-            f"what {stage.label} learnt is of {sorted(node['statistics'])}, but it needs that of {wanted}. {_AGAIN}"
+            f"what {stage.label} learned is of {sorted(node['statistics'])}, but it needs that of {wanted}. {_AGAIN}"
         )
     for name, stored in node["statistics"].items():
         read = {table: _table(directory, file, files) for table, file in stored["tables"].items()}
@@ -138,15 +138,15 @@ def _learnt(stage: Stage, node: Mapping[str, Any], directory: Path, files: Mappi
         except WhitewaterError:
             raise
         except Exception as error:
-            raise IntegrityError(f"what {stage.label} learnt of {name} cannot be read: {error}. {_AGAIN}") from error
+            raise IntegrityError(f"what {stage.label} learned of {name} cannot be read: {error}. {_AGAIN}") from error
     return found
 
 
 def _written_node(
-    number: int, stage: Stage, learnt: Mapping[str, Fitted], directory: Path, files: dict[str, str]
+    number: int, stage: Stage, learned: Mapping[str, Fitted], directory: Path, files: dict[str, str]
 ) -> dict[str, Any]:
     statistics = {}
-    for index, (name, fitted) in enumerate(sorted(learnt.items())):
+    for index, (name, fitted) in enumerate(sorted(learned.items())):
         tables = {}
         for table, content in fitted.tables().items():
             file = f"{number:03d}-{stage.label}/{index}.{table}.parquet"

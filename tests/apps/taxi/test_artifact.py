@@ -20,7 +20,7 @@ from whitewater.learn.estimators import forest_as_treelite
 from whitewater.learn.sample import Sample
 from whitewater.learn.search import ForestCandidate, ForestModel, RidgeCandidate, fit_forest, fit_ridge
 from whitewater.step import Output, Run
-from whitewater_apps.taxi.artefact import TipModel, load, save
+from whitewater_apps.taxi.artifact import TipModel, load, save
 from whitewater_apps.taxi.config import Model, Predict
 from whitewater_apps.taxi.features import FeatureSet
 from whitewater_apps.taxi.fit import ServiceModel

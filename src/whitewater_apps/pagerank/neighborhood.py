@@ -24,7 +24,7 @@ _INNER, _FILLED = 0.6, 0.9
 
 
 @dataclass(frozen=True)
-class Neighbourhood:
+class Neighborhood:
     """The top vertices, then the others that link to them; links by their places among these."""
 
     vertices: Integers  # numbers; the first ``top`` by descending rank
@@ -42,7 +42,7 @@ def top_vertices(ranks: npt.NDArray[np.float64], count: int) -> Integers:
     return pd.Series(ranks).nlargest(count).index.to_numpy(np.int64)
 
 
-def find_neighbourhood(graph: GraphFolder, ranks: npt.NDArray[np.float64], *, top: int) -> Neighbourhood:
+def find_neighborhood(graph: GraphFolder, ranks: npt.NDArray[np.float64], *, top: int) -> Neighborhood:
     """Return the top vertices, and the links to each from the vertices of the highest rank that link to it.
 
     Of the graph the in-edges of the top vertices only are read. ``ranks`` are float64 (vertices,), by number.
@@ -61,7 +61,7 @@ def find_neighbourhood(graph: GraphFolder, ranks: npt.NDArray[np.float64], *, to
     source, target = np.concatenate(sources), np.concatenate(targets)
     vertices = np.concatenate([shown, np.setdiff1d(source, shown)])
     source, target = (pd.Index(vertices).get_indexer(each).astype(np.int64) for each in (source, target))
-    return Neighbourhood(vertices, len(shown), source, target, among, links)
+    return Neighborhood(vertices, len(shown), source, target, among, links)
 
 
 def without_hosts(names: Sequence[str]) -> list[str]:
@@ -79,7 +79,7 @@ def without_hosts(names: Sequence[str]) -> list[str]:
     ]
 
 
-def place_vertices(found: Neighbourhood, *, width: float, height: float) -> tuple[Places, Places]:
+def place_vertices(found: Neighborhood, *, width: float, height: float) -> tuple[Places, Places]:
     """Return places (vertices, 2) in a rectangle around (0, 0), and the largest radius that a circle may have at each.
 
     The top vertices are on a ring by their rank, clockwise from its top; around it are the others, in the order of the

@@ -19,22 +19,22 @@ from whitewater.engines import resolve
 from whitewater.engines.choose import Engine
 from whitewater.errors import ConfigError
 from whitewater.tables import raw_files
-from whitewater_apps.taxi.config import Standardise
+from whitewater_apps.taxi.config import Standardize
 from whitewater_apps.taxi.schema import ISSUES, SERVICES, TRIP_COLUMNS
 
 DEVICE = resolve("cpu")
 ENGINES: tuple[Engine, ...] = get_args(Engine)
 
 
-def standardised(
+def standardized(
     path: Path, folder: Path, settings: Mapping[str, object] | None = None, *, engine: Engine = "local"
 ) -> pd.DataFrame:
-    """Return a file's standardised rows, nulls as NA."""
+    """Return a file's standardized rows, nulls as NA."""
     results = run_taxi(
-        [path], zones=path, folder=folder, device=DEVICE, settings={"standardise": settings or {}}, upto="standardise",
+        [path], zones=path, folder=folder, device=DEVICE, settings={"standardize": settings or {}}, upto="standardize",
         engine=engine,
     )  # fmt: skip
-    tables = [pq.read_table(part) for part in sorted(results.folder.glob("standardised/part-*.parquet"))]
+    tables = [pq.read_table(part) for part in sorted(results.folder.glob("standardized/part-*.parquet"))]
     frame: pd.DataFrame = pa.concat_tables(tables).to_pandas(types_mapper=pd.ArrowDtype)
     return frame
 
@@ -72,7 +72,7 @@ def raw_by_pandas(path: Path) -> pd.DataFrame:
 def test_an_era_reads_as_pandas_reads_it(name: str, columns: str, tmp_path: Path) -> None:
     fare, tip, pickup, payment = columns.split()
     path = real_data("taxi", "eras", f"{name}.csv")
-    ours, raw = standardised(path, tmp_path), raw_by_pandas(path)
+    ours, raw = standardized(path, tmp_path), raw_by_pandas(path)
     assert set(ours["service"]) == {SERVICES.index(name.partition("_")[0])}
     np.testing.assert_array_equal(ours["fare_amount"].to_numpy(float), raw[fare].astype(float))
     np.testing.assert_array_equal(ours["tip_amount"].to_numpy(float), raw[tip].astype(float))
@@ -86,7 +86,7 @@ def test_an_era_reads_as_pandas_reads_it(name: str, columns: str, tmp_path: Path
 @needs_real_data
 def test_a_real_parquet_month_keeps_its_values_and_its_nulls(tmp_path: Path) -> None:
     path = real_data("taxi", "green_tripdata_2023-12.parquet")
-    ours, raw = standardised(path, tmp_path), pd.read_parquet(path)
+    ours, raw = standardized(path, tmp_path), pd.read_parquet(path)
     assert len(ours) == len(raw) == 64_215
     for name, theirs in {
         "pickup_location_id": "PULocationID",
@@ -103,7 +103,7 @@ def test_a_real_parquet_month_keeps_its_values_and_its_nulls(tmp_path: Path) -> 
 
 
 def test_all_columns_of_the_era_are_there_with_the_types_of_the_schema(tmp_path: Path) -> None:
-    ours = standardised(write_parquet(yellow_frame(500), tmp_path / "month.parquet"), tmp_path / "out")
+    ours = standardized(write_parquet(yellow_frame(500), tmp_path / "month.parquet"), tmp_path / "out")
     for name, kind in ours.dtypes.items():
         expected = "int32" if name == "issues" else TRIP_COLUMNS[str(name)].kind
         assert str(kind.pyarrow_dtype) == {"timestamp": "timestamp[us]", "float64": "double"}.get(expected, expected)
@@ -116,7 +116,7 @@ def test_values_that_cannot_be_right_are_null_and_flagged(tmp_path: Path) -> Non
         TRIP.replace(",N,", ",?,"),
         TRIP.replace("1,2019", "1.5,2019", 1),
     ]
-    ours = standardised(write_csv(tmp_path / "odd.csv", lines), tmp_path / "out")
+    ours = standardized(write_csv(tmp_path / "odd.csv", lines), tmp_path / "out")
     flagged = [[name for bit, name in enumerate(ISSUES) if mask >> bit & 1] for mask in ours["issues"]]
     assert flagged == [[], ["pickup_location_id"], ["store_and_forward"], ["vendor_id"]]
     assert ours["pickup_location_id"].isna().tolist() == [False, True, False, False]
@@ -126,14 +126,14 @@ def test_values_that_cannot_be_right_are_null_and_flagged(tmp_path: Path) -> Non
 def test_timestamps_of_every_unit_become_microseconds(unit: Literal["s", "ms", "us", "ns"], tmp_path: Path) -> None:
     frame = yellow_frame(200)
     changed = frame.assign(tpep_pickup_datetime=frame["tpep_pickup_datetime"].dt.as_unit(unit))
-    ours = standardised(write_parquet(changed, tmp_path / "month.parquet"), tmp_path / "out")
+    ours = standardized(write_parquet(changed, tmp_path / "month.parquet"), tmp_path / "out")
     assert ours["pickup_datetime"].astype("datetime64[us]").tolist() == frame["tpep_pickup_datetime"].tolist()
 
 
 def test_block_size_changes_no_row(tmp_path: Path) -> None:
     path = write_parquet(yellow_frame(5_000), tmp_path / "month.parquet", row_group_size=2_000)
-    small = standardised(path, tmp_path / "small", {"block_rows": 1_000})
-    large = standardised(path, tmp_path / "large")
+    small = standardized(path, tmp_path / "small", {"block_rows": 1_000})
+    large = standardized(path, tmp_path / "large")
     pd.testing.assert_frame_equal(small, large)
 
 
@@ -143,7 +143,7 @@ def test_whole_numbers_of_text_are_kept_and_others_flagged(engine: Engine, tmp_p
     flagged = ["-1", "1.5", "32768", "1e9", "99999999999999999999", "-0.1", "1e-3"]
     lines = [TRIP.replace(",1,", f",{text},", 1) for text in [*kept, *flagged]]
     assert lines[0] == TRIP
-    ours = standardised(write_csv(tmp_path / "odd.csv", lines), tmp_path / "out", engine=engine)
+    ours = standardized(write_csv(tmp_path / "odd.csv", lines), tmp_path / "out", engine=engine)
     found = [None if pd.isna(value) else int(value) for value in ours["passenger_count"]]
     assert found == [*kept.values(), *[None] * len(flagged)]
     bit = 1 << ISSUES.index("passenger_count")
@@ -168,19 +168,19 @@ def test_types_that_only_arrow_casts_give_the_values_of_usual_ones(engine: Engin
         unusual = unusual.set_column(usual.schema.get_field_index(name), name, values.cast(type_, safe=False))
     unusual = unusual.set_column(6, "store_and_fwd_flag", usual["store_and_fwd_flag"].dictionary_encode())
     pq.write_table(unusual, tmp_path / "odd.parquet", row_group_size=20)
-    made = standardised(tmp_path / "odd.parquet", tmp_path / "odd", engine=engine)
-    expected = standardised(write_parquet(frame, tmp_path / "usual.parquet"), tmp_path / "usual", engine=engine)
+    made = standardized(tmp_path / "odd.parquet", tmp_path / "odd", engine=engine)
+    expected = standardized(write_parquet(frame, tmp_path / "usual.parquet"), tmp_path / "usual", engine=engine)
     pd.testing.assert_frame_equal(made, expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_text_of_codes_without_any_and_lines_that_are_all_malformed(engine: Engine, tmp_path: Path) -> None:
     blank = write_csv(tmp_path / "blank.csv", [TRIP.replace(",N,", ",,")] * 3)
-    assert standardised(blank, tmp_path / "blank", engine=engine)["store_and_forward"].isna().all()
+    assert standardized(blank, tmp_path / "blank", engine=engine)["store_and_forward"].isna().all()
     torn = write_csv(tmp_path / "torn.csv", [TRIP[:20]] * 1000 + [TRIP])
     settings = {"block_rows": 1000, "max_malformed_fraction": 1}
     with mock.patch.object(raw_files, "BYTES_A_ROW", 2):
-        assert len(standardised(torn, tmp_path / "torn", settings, engine=engine)) == 1
+        assert len(standardized(torn, tmp_path / "torn", settings, engine=engine)) == 1
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -190,18 +190,18 @@ def test_times_of_a_declared_form_are_those_of_iso(engine: Engine, write: Any, t
     times = {name: frame[name].dt.floor("s") for name in ("tpep_pickup_datetime", "tpep_dropoff_datetime")}
     american = {name: each.dt.strftime(form) for name, each in times.items()}
     path = write(frame.assign(**american), tmp_path / "american")
-    made = standardised(path, tmp_path / "made", {"datetime_format": form}, engine=engine)
-    expected = standardised(write_parquet(frame.assign(**times), tmp_path / "iso"), tmp_path / "expected")
+    made = standardized(path, tmp_path / "made", {"datetime_format": form}, engine=engine)
+    expected = standardized(write_parquet(frame.assign(**times), tmp_path / "iso"), tmp_path / "expected")
     assert made["pickup_datetime"].equals(expected["pickup_datetime"])
     assert made["dropoff_datetime"].equals(expected["dropoff_datetime"])
 
 
 @pytest.mark.parametrize("form", ["%d.%m.%Y", "%m/%d/%Y %I:%M:%S %p", "%Y-%m-%dT%H:%M:%S%z", ""])
 def test_a_form_that_tells_times_is_accepted(form: str) -> None:
-    assert Standardise(datetime_format=form).datetime_format == form
+    assert Standardize(datetime_format=form).datetime_format == form
 
 
 @pytest.mark.parametrize("form", ["%m/%d/%Y %I:%M", "%H:%M", "%Q", "day"])
 def test_a_form_that_tells_no_day_or_half_an_hour_of_the_clock_is_refused(form: str) -> None:
     with pytest.raises(ConfigError, match="datetime_format"):
-        Standardise(datetime_format=form)
+        Standardize(datetime_format=form)

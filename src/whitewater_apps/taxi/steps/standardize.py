@@ -1,4 +1,4 @@
-"""Step `standardise`: raw files of every era and form become Parquet parts of one schema."""
+"""Step `standardize`: raw files of every era and form become Parquet parts of one schema."""
 
 import logging
 from collections import Counter
@@ -13,7 +13,7 @@ from whitewater.io.store import read_json, remove_unfinished, write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater.tables.raw_files import RawFile, UnitCounts, open_all, refuse_malformed, units
-from whitewater_apps.taxi.config import Standardise
+from whitewater_apps.taxi.config import Standardize
 from whitewater_apps.taxi.operations import operations
 from whitewater_apps.taxi.partitions import UNKNOWN_MONTH, month_name
 from whitewater_apps.taxi.schema import SERVICES, SOURCE
@@ -21,8 +21,8 @@ from whitewater_apps.taxi.schema import SERVICES, SOURCE
 logger = logging.getLogger(__name__)
 
 
-def standardise(run: Run[Standardise], *, inputs: Path, standardised: Output) -> None:
-    """Write each raw file as Parquet parts of one schema, with a catalogue that says where every row came from.
+def standardize(run: Run[Standardize], *, inputs: Path, standardized: Output) -> None:
+    """Write each raw file as Parquet parts of one schema, with a catalog that says where every row came from.
 
     Raises InputError if a file is not understood, or has too many malformed lines, and IntegrityError if a file is not
     the one that `fetch` wrote down.
@@ -33,21 +33,21 @@ def standardise(run: Run[Standardise], *, inputs: Path, standardised: Output) ->
         files = open_all([Path(each["path"]) for each in named], source)
         for file in files:
             logger.info("%s: %s, %d columns", file.name, _service(file), len(file.era.columns))
-        standardised.mkdir()
+        standardized.mkdir()
         every = [unit for number, file in enumerate(files) for unit in units(file, rows=rows, number=number)]
         with run.workers() as workers:
             by_file = [UnitCounts() for _ in files]
-            written = operations(run.engine).standardise(every, standardised, rows=rows, workers=workers)
+            written = operations(run.engine).standardize(every, standardized, rows=rows, workers=workers)
             for unit, counts in zip(every, written, strict=True):
                 by_file[unit.place[0]] += counts
-        remove_unfinished(standardised)
-        refuse_malformed(files, by_file, limit=run.settings.max_malformed_fraction, setting="taxi.standardise")
+        remove_unfinished(standardized)
+        refuse_malformed(files, by_file, limit=run.settings.max_malformed_fraction, setting="taxi.standardize")
         origins = {each["path"]: each["origin"] for each in named}
-        catalogue = [
+        catalog = [
             _describe(number, file, counted, origins)
             for number, (file, counted) in enumerate(zip(files, by_file, strict=True))
         ]
-        write_json(standardised / "files.json", catalogue)
+        write_json(standardized / "files.json", catalog)
         run.note(rows=reduce(add, by_file).rows, files=len(files))
 
 
@@ -82,4 +82,4 @@ def _describe(number: int, file: RawFile, counts: UnitCounts, origins: Mapping[s
 
 
 if __name__ == "__main__":
-    main(standardise)
+    main(standardize)
