@@ -19,6 +19,9 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from whitewater.application import Application, applications, in_project
+from whitewater.code_digest import reached
+
 FOLDER = Path(__file__).resolve().parent
 LOCKS = ("bootstrap", "cpu", "dev", "bench", "docs", "gpu")
 # What its packages need is in each of the others, beside which it is installed.
@@ -29,14 +32,6 @@ PYTHON = "3.11"  # the oldest supported; the locks are universal and carry marke
 with (FOLDER / "channels.csv").open() as _file:
     PUBLISHED = {row["package"]: row for row in csv.DictReader(_file)}
 CHANNELS = ("rapidsai", "conda-forge", "bioconda")  # the first that has a package is asked alone
-# What of the extra `gpu` the steps of an application import.
-RAPIDS = {
-    "genomics": {"cuml-cu13", "cupy-cuda13x", "rmm-cu13"},
-    "minimal": {"cudf-cu13", "cupy-cuda13x", "rmm-cu13"},
-    "pagerank": {"cudf-cu13", "cugraph-cu13", "cupy-cuda13x", "rmm-cu13"},
-    "recsys": {"cudf-cu13", "cuml-cu13", "cupy-cuda13x", "rmm-cu13"},
-    "taxi": {"cudf-cu13", "cuml-cu13", "cupy-cuda13x", "rmm-cu13"},
-}
 # Snakemake starts the jobs of a conda environment from outside it; `whitewater new` runs outside of it, too.
 NOT_IN_CONDA = {"pygments", "ruff", "snakemake"}
 
@@ -86,17 +81,26 @@ def names(requirements: Iterable[str]) -> set[str]:
     return {canonicalize_name(Requirement(line).name) for line in requirements}
 
 
+def imported_on_gpus(application: Application, packages: set[str]) -> set[str]:
+    """Return those of the packages of the extra ``gpu`` that the steps of an application import."""
+    steps = (f"{application.package}.steps.{step}" for step in application.operations)
+    parts = (part for step in steps for part in reached(step, FOLDER.parent / "src").values())
+    modules = {name.partition(".")[0] for part in parts for name, _ in part.imports}
+    return {each for each in packages if re.sub(r"-cu(da)?\d+x?$", "", each) in modules}
+
+
 def conda_packages() -> dict[str, set[str]]:
     """Return what each conda file holds: what light rules import, and what each application does on either device."""
     project = tomllib.loads((FOLDER.parent / "pyproject.toml").read_text())["project"]
     every = names(project["dependencies"]) - NOT_IN_CONDA
     extras = {name: names(lines) for name, lines in project["optional-dependencies"].items()}
     files = {"base": names((FOLDER / "base.in").read_text().splitlines()) - NOT_IN_CONDA}
-    for application, rapids in RAPIDS.items():
-        files[f"{application}-cpu"] = every | extras[application]
-        files[f"{application}-gpu"] = every | extras[application] | rapids
+    known = {name: each for name, each in applications(in_project(FOLDER.parent)).items() if name in extras}
+    for name, application in known.items():
+        files[f"{name}-cpu"] = every | extras[name]
+        files[f"{name}-gpu"] = files[f"{name}-cpu"] | imported_on_gpus(application, extras["gpu"] - {"xgboost"})
     # The benchmarks compare all applications, and start GPU clusters.
-    files["benchmarks-cpu"] = every.union(*(extras[application] for application in RAPIDS))
+    files["benchmarks-cpu"] = every.union(*(extras[name] for name in known))
     files["benchmarks-gpu"] = files["benchmarks-cpu"] | extras["gpu"]
     return files
 

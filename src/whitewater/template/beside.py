@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import tempfile
 import tomllib
 from pathlib import Path
@@ -43,7 +44,7 @@ def add_application(name: str, template: str) -> list[Path]:
     tidy(Path(), *(str(path) for path in places if path.suffix in {".py", ".ipynb"}))
     file.write_text(_declared(text, name, package, _needed(template)))
     if package == name:
-        _lock(_needed(template))
+        _lock(name, _needed(template))
     return [*places, file]
 
 
@@ -67,8 +68,11 @@ def _declared(text: str, name: str, package: str, needed: list[str]) -> str:
     return re.sub(r'(?m)^packages = \["src/', f'packages = ["src/{name}", "src/', text)
 
 
-def _lock(needed: list[str]) -> None:
-    """Add what an application needs to the locks of this project."""
+def _lock(name: str, needed: list[str]) -> None:
+    """Add what an application needs to the locks of this project, and the library to its conda environments."""
+    for script in Path("envs").glob("base.post-deploy.sh"):
+        for device in ("cpu", "gpu"):
+            shutil.copy(script, f"envs/{name}-{device}.post-deploy.sh")
     for lock in LOCKS:
         path = Path(f"envs/{lock}.lock")
         path.write_text(merged_lock(path.read_text(), (root() / path).read_text(), needed))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import json
 import subprocess
 import sys
@@ -33,12 +34,25 @@ EDITS = {
     ".dockerignore": ("!src\n", "!src\n!vendor\n"),
     ".github/workflows/ci.yml": ("run, docs, test-image", "run, test-image"),
     ".gitlab-ci.yml": ("\ndocs:\n  script: make docs\n", ""),
+    # A test of this repository.
+    ".pre-commit-config.yaml": (
+        """      - id: idioms
+        name: slow idioms
+        entry: .venv/bin/python -m pytest -q tests/library/test_slow_idioms.py
+        language: system
+        types_or: [python, jupyter]
+        pass_filenames: false
+""",
+        "",
+    ),
     "Dockerfile": (
         "COPY . .\n",
         "COPY . .\nRUN uv pip install --no-cache --offline --no-deps --find-links vendor --require-hashes "
         "--requirement envs/library.lock\n",
     ),
 }
+# What Snakemake runs when it has made an environment by conda, where no channel has the library.
+AFTER_CONDA = "python -m pip install --no-index --no-deps vendor/{wheel}  # sha256:{digest}\n"
 # The locks of a project, and the extra of pyproject.toml that each holds besides what the application needs.
 LOCKS = {"cpu": (), "dev": ("dev",), "gpu": ("gpu",)}
 # As `whitewater config`, for applications that pyproject.toml declares and that are not installed yet.
@@ -184,6 +198,9 @@ def _write_packages(project: Project, folder: Path) -> None:
     (folder / "vendor").mkdir()
     (folder / "vendor" / name).write_bytes(content)
     _write(folder / "envs/library.lock", lock_of_wheel(name, content))
+    for environment in (folder / "envs").glob("*.yaml"):
+        after = AFTER_CONDA.format(wheel=name, digest=hashlib.sha256(content).hexdigest())
+        _write(environment.with_suffix(".post-deploy.sh"), after)
 
 
 def _write(path: Path, text: str) -> None:

@@ -79,6 +79,7 @@ def test_an_application_is_linted_and_planned_beside_the_first(workplace: Workpl
     text = (workplace.folder / "pyproject.toml").read_text()
     assert 'weather = "weather.application:WEATHER"' in text
     assert 'packages = ["src/weather", "src/bikes"]' in text
+    assert (workplace.folder / "envs/weather-gpu.post-deploy.sh").exists()
 
 
 @pytest.mark.slow

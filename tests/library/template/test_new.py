@@ -47,6 +47,20 @@ def test_the_library_is_pinned_by_the_hash_of_its_wheel(project: Path, wheel: tu
     assert (vendored.name, vendored.read_bytes()) == wheel
 
 
+def test_environments_of_conda_have_the_library(project: Path, wheel: tuple[str, bytes]) -> None:
+    scripts = {path.name: path.read_text() for path in (project / "envs").glob("*.post-deploy.sh")}
+    assert set(scripts) == {f"{name}.post-deploy.sh" for name in ("base", "bikes-cpu", "bikes-gpu")}
+    for script in scripts.values():
+        assert f" vendor/{wheel[0]} " in script
+        assert sha256(wheel[1]).hexdigest() in script
+
+
+def test_hooks_run_what_the_project_has(project: Path) -> None:
+    hooks = (project / ".pre-commit-config.yaml").read_text()
+    assert all((project / path).exists() for path in re.findall(r"tests/\S+", hooks))
+    assert "id: mypy" in hooks
+
+
 def test_a_lock_holds_what_the_application_needs_and_nothing_of_others(project: Path) -> None:
     here = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     made = tomllib.loads((project / "pyproject.toml").read_text())["project"]
