@@ -1,9 +1,8 @@
 """Simulated genotypes of known structure, folders of them, and their exact principal components."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -14,21 +13,13 @@ from whitewater.engines.workers import Threads
 from whitewater.genotypes.config import Pca
 from whitewater.genotypes.folder import GenotypeFolder, create_genotypes
 from whitewater.genotypes.pca.components import PrincipalComponents, principal_components
+from whitewater.genotypes.shares import SharedGenotypes
 
 Dosages = npt.NDArray[np.int8]
 Floats = npt.NDArray[np.float64]
 Structure = Literal["populations", "cline", "admixture"]
 # Components that each structure has.
 DIMENSIONS: dict[Structure, int] = {"populations": 3, "cline": 2, "admixture": 2}
-Task = TypeVar("Task")
-Result = TypeVar("Result")
-
-
-def in_turn(
-    function: Callable[..., Result], tasks: Sequence[Task], *, label: str, shared: Mapping[str, Any]
-) -> Iterator[Result]:
-    """Run tasks one after the other, here."""
-    return (function(task, **shared) for task in tasks)
 
 
 def simulate(
@@ -122,9 +113,12 @@ def components_of(
 ) -> PrincipalComponents:
     """Compute principal components in this process."""
     chosen = np.ones(folder.samples, bool) if used is None else used
-    # The pool ends with the process: loadings are computed when they are asked for.
-    workers = Threads(ThreadPoolExecutor(threads), threads)
-    return principal_components(folder, chosen, settings=settings, device=device, local_device=device, workers=workers)
+    return principal_components(shared(folder, device, threads=threads), chosen, settings=settings)
+
+
+def shared(folder: GenotypeFolder, device: Device, *, threads: int = 1) -> SharedGenotypes:
+    """Return genotypes that threads of this process pass over, as long as it runs: loadings may be asked for later."""
+    return SharedGenotypes(folder, device, device, Threads(ThreadPoolExecutor(threads), threads))
 
 
 def scaled(dosages: Dosages, *, ploidy: int = 2) -> Floats:

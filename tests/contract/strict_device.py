@@ -40,6 +40,7 @@ from whitewater.learn import estimators
 if TYPE_CHECKING:
     from whitewater.engines.choose import Engine
     from whitewater.engines.config import Cluster
+    from whitewater.genotypes.folder import GenotypeFolder
     from whitewater.genotypes.genotypes import Genotypes
     from whitewater.graphs.edges import Edges
 
@@ -168,6 +169,11 @@ def at_worker(value: Any) -> Any:
     sent = dumps(value)
     with on_worker():
         return loads(sent)
+
+
+def read_codes(folder: GenotypeFolder, start: int, stop: int) -> Array:
+    """Stand for `gpu_read_codes`."""
+    return upload(folder.read(start, stop).codes)
 
 
 def expand_genotypes(genotypes: Genotypes, table: Array, out: Array) -> None:
@@ -375,6 +381,7 @@ def stand_in_for_cupy() -> Iterator[None]:
         patch.setitem(sys.modules, "cupy", cupy)
         # Where workers look for classes that are sent to them.
         patch.setitem(sys.modules, "cupy.random", cupy.random)
+        patch.setattr(decode_gpu, "gpu_read_codes", read_codes)
         patch.setattr(decode_gpu, "gpu_expand_genotypes", expand_genotypes)
         patch.setattr(decode_gpu, "gpu_count_genotypes", count_genotypes)
         patch.setattr(pairs_gpu, "gpu_mark_correlated", mark_correlated)

@@ -11,7 +11,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
-from tests.genotype_structures import in_turn
 from tests.graphs import random_graph
 from whitewater.config.base import Section
 from whitewater.engines import Device, memory
@@ -26,7 +25,7 @@ from whitewater.genotypes import kinship
 from whitewater.genotypes.config import Pca, Relatedness
 from whitewater.genotypes.folder import GenotypeFolder
 from whitewater.genotypes.pca import forecast as pca
-from whitewater.genotypes.pca.scaled import ScaledGenotypes
+from whitewater.genotypes.shares import SharedGenotypes
 from whitewater.graphs.graph_folder import open_graph
 from whitewater.step import Run
 from whitewater_apps.pagerank.config import Communities
@@ -70,9 +69,8 @@ def genomics_kinship(device: Device, workers: Workers, _: Path) -> None:
 
 
 def genomics_pca(device: Device, workers: Workers, _: Path) -> None:
-    table, used = np.empty((0, 4), np.float32), np.ones(GENOTYPES.samples, bool)
-    genotypes = ScaledGenotypes(GENOTYPES, table, used, GENOTYPES.variants, device, device, in_turn)
-    pca.check(genotypes, Pca(components=20), "randomized", workers=workers)
+    genotypes = SharedGenotypes(GENOTYPES, device, device, workers)
+    pca.check(genotypes, Pca(components=20, solver="randomized"), samples=GENOTYPES.samples)
 
 
 def pagerank_communities(device: Device, workers: Workers, folder: Path) -> None:

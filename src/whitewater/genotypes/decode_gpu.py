@@ -9,6 +9,7 @@ from numba import config, cuda
 
 from whitewater.engines.device import Array
 from whitewater.genotypes.decode_cpu import lanes_of
+from whitewater.genotypes.folder import GenotypeFolder
 from whitewater.genotypes.genotypes import Genotypes
 
 # Blocks of few rows are no mistake here.
@@ -16,6 +17,19 @@ config.CUDA_LOW_OCCUPANCY_WARNINGS = False
 THREADS = 256
 # Neighboring threads read neighboring bytes: a warp to each variant.
 STRIPS = 32
+
+
+def gpu_read_codes(folder: GenotypeFolder, start: int, stop: int) -> Array:
+    """Read the codes of variants through pinned memory, which CUDA copies from without a copy of its own."""
+    import cupy
+    import cupyx
+
+    codes: Array = cupy.empty((stop - start, folder.row_bytes), folder.dtype)
+    for first, last in folder.pieces(start, stop):
+        pinned = cupyx.empty_pinned((last - first, folder.row_bytes), folder.dtype)
+        folder.read_into(pinned, first)
+        codes[first - start : last - start].set(pinned)  # type: ignore[attr-defined]
+    return codes
 
 
 def gpu_expand_genotypes(genotypes: Genotypes, table: Array, out: Array) -> None:

@@ -61,17 +61,27 @@ class GenotypeFolder:
         """The type of the codes."""
         return np.dtype(np.uint8 if self.encoding == "two_bit" else np.int8)
 
+    @cached_property
+    def no_variants(self) -> Genotypes:
+        """Genotypes of the samples at no variant: what the columns of an expanded matrix depend on."""
+        return Genotypes(np.empty((0, self.row_bytes), self.dtype), self.samples, self.ploidy)
+
     def read(self, start: int, stop: int) -> Genotypes:
         """Read the variants from ``start`` to before ``stop`` into the host's memory.
 
         Raises IntegrityError if the file ends before them.
         """
-        size, offset = (stop - start) * self.row_bytes, self._offset + start * self.row_bytes
-        with FORMAT.explained(self._calls):
-            codes = np.fromfile(self._calls, self.dtype, size, offset=offset)
-        if len(codes) != size:
-            raise IntegrityError(f"{self._calls} ends before variant {stop}. {FORMAT.remedy}")
-        return Genotypes(codes.reshape(stop - start, self.row_bytes), self.samples, self.ploidy)
+        codes = np.empty((stop - start, self.row_bytes), self.dtype)
+        self.read_into(codes, start)
+        return Genotypes(codes, self.samples, self.ploidy)
+
+    def read_into(self, codes: npt.NDArray[Any], start: int) -> None:
+        """Fill ``codes``, of rows in C order, with the variants from ``start`` on; see `read`."""
+        with FORMAT.explained(self._calls), self._calls.open("rb") as file:
+            file.seek(self._offset + start * self.row_bytes)
+            size = file.readinto(codes.data.cast("B")) if codes.size else 0
+        if size != codes.nbytes:
+            raise IntegrityError(f"{self._calls} ends before variant {start + len(codes)}. {FORMAT.remedy}")
 
     def read_rows(self, rows: npt.NDArray[np.int64]) -> Genotypes:
         """Read the variants at ``rows``, ascending, and of what lies between them a block at a time; see `read`."""

@@ -18,8 +18,8 @@ from tests.genotype_structures import (
     Dosages,
     components_of,
     exact,
-    in_turn,
     scaled,
+    shared,
     simulate,
     write_folder,
     write_samples,
@@ -29,7 +29,6 @@ from whitewater.errors import InputError, IntegrityError, ResourceError
 from whitewater.genotypes import folder as genotype_folder
 from whitewater.genotypes.config import Pca, Scaling
 from whitewater.genotypes.decode import SLAB_CELLS
-from whitewater.genotypes.genotypes import Genotypes
 from whitewater.genotypes.pca.components import oriented
 from whitewater.genotypes.pca.forecast import Size, choose_solver
 from whitewater.genotypes.pca.krylov import structure_in, variance_is_captured
@@ -77,19 +76,19 @@ def test_outputs_describe_the_components_of_the_samples_used(tmp_path: Path, sol
 
 
 @pytest.mark.parametrize("solver", ["gram", "randomized"])
-def test_passes_are_as_often_as_the_genotypes_were_read(
+def test_passes_are_as_often_as_the_genotypes_were_read_and_a_gpu_reads_them_once(
     tmp_path: Path, device: Device, monkeypatch: pytest.MonkeyPatch, solver: Literal["gram"]
 ) -> None:
-    reads, read = [], genotype_folder.GenotypeFolder.read
+    reads, read = [], genotype_folder.GenotypeFolder.read_into
 
-    def counted(folder: genotype_folder.GenotypeFolder, start: int, stop: int) -> Genotypes:
-        reads.append((start, stop))
-        return read(folder, start, stop)
+    def counted(folder: genotype_folder.GenotypeFolder, codes: npt.NDArray[np.uint8], start: int) -> None:
+        reads.append((start, start + len(codes)))
+        read(folder, codes, start)
 
-    monkeypatch.setattr(genotype_folder.GenotypeFolder, "read", counted)
+    monkeypatch.setattr(genotype_folder.GenotypeFolder, "read_into", counted)
     found = components_of(write_folder(tmp_path / "g", DOSAGES), Pca(components=3, solver=solver), device)
     counting = 1
-    assert reads == [(0, len(DOSAGES))] * (counting + found.spectrum.passes)
+    assert reads == [(0, len(DOSAGES))] * (counting + found.spectrum.passes if device.name == "cpu" else 1)
 
 
 @pytest.mark.parametrize("settings", [GRAM, RANDOMIZED])
@@ -153,7 +152,7 @@ def test_the_operator_and_its_adjoint_belong_to_one_matrix(
     used[:2] = True
     table = rng.normal(size=(variants, 4)).astype(np.float32)
     table[:, 3] = 0
-    genotypes = ScaledGenotypes(folder, table, used, 7, resolve("cpu"), resolve("cpu"), in_turn)
+    genotypes = ScaledGenotypes(shared(folder, resolve("cpu")), table, used, 7)
     matrix = np.take_along_axis(table.astype(float), dosages.astype(int) % 4, axis=1)[:, used]
     one, two = rng.normal(size=(2, int(used.sum()), 2))
     forward = np.concatenate([part for _, part in genotypes.transpose_times(one)])

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +13,6 @@ from whitewater.engines import Array, Device
 from whitewater.errors import InputError
 from whitewater.genotypes.config import Pca
 from whitewater.genotypes.decode import count_genotypes
-from whitewater.genotypes.folder import GenotypeFolder
-from whitewater.genotypes.genotypes import Genotypes
 from whitewater.genotypes.pca import forecast
 from whitewater.genotypes.pca.krylov import (
     KrylovSpace,
@@ -28,8 +24,6 @@ from whitewater.genotypes.pca.krylov import (
     structure_in,
 )
 from whitewater.genotypes.pca.scaled import (
-    Range,
-    RunTasks,
     ScaledGenotypes,
     VariantScaling,
     scaled_dosages,
@@ -37,9 +31,7 @@ from whitewater.genotypes.pca.scaled import (
     total_variance,
 )
 from whitewater.genotypes.pca.tracy_widom import TracyWidomTest, tracy_widom_test
-
-if TYPE_CHECKING:
-    from whitewater.engines.workers import Workers
+from whitewater.genotypes.shares import Share, SharedGenotypes
 
 logger = logging.getLogger(__name__)
 Floats = npt.NDArray[np.float64]
@@ -86,47 +78,34 @@ class PrincipalComponents:
         return self.spectrum.vectors * np.sqrt(self.spectrum.eigenvalues)
 
 
-def principal_components(
-    folder: GenotypeFolder,
-    used: npt.NDArray[np.bool_],
-    *,
-    settings: Pca,
-    device: Device,
-    local_device: Device,
-    workers: Workers,
-) -> PrincipalComponents:
+def principal_components(shared: SharedGenotypes, used: npt.NDArray[np.bool_], *, settings: Pca) -> PrincipalComponents:
     """Compute the leading principal components of the samples ``used``, bool (samples,).
 
-    Passes over the genotypes are tasks of the workers, on ``device``; what comes between them is done here, on
-    ``local_device``.
+    Passes over the genotypes are tasks of the workers; what comes between them is done in this process. GPUs keep the
+    genotypes, also for the next call, where they have room for them.
 
     Eigenvalues are those of K = X X' / m; a component's sign is that of `oriented`.
 
     Raises InputError if there are too few samples, or variants that vary, for so many components, and ResourceError if
     there is not enough memory.
     """
-    _check_samples(folder.path, int(used.sum()), settings.components)
-    run_tasks = partial(workers.map, ordered=True)
-    counts = count_used(folder, used, device=device, run_tasks=run_tasks)
+    path, samples = shared.folder.path, int(used.sum())
+    _check_samples(path, samples, settings.components)
+    solver, beside = forecast.check(shared, settings, samples=samples)
+    shared.keep(beside=beside)
+    counts = count_used(shared, used)
     scaled = scaling(counts, settings.scaling)
-    _check_variants(folder.path, scaled.varying, settings.components)
-    table = scaled_dosages(scaled, ploidy=folder.ploidy)
-    genotypes = ScaledGenotypes(folder, table, used, scaled.varying, device, local_device, run_tasks)
+    _check_variants(path, scaled.varying, settings.components)
+    table = scaled_dosages(scaled, ploidy=shared.folder.ploidy)
+    genotypes = ScaledGenotypes(shared, table, used, scaled.varying)
     total = total_variance(counts, table, varying=scaled.varying)
     del counts
-    spectrum = _decompose(genotypes, settings, total=total, workers=workers)
-    _check_rank(folder.path, spectrum)
+    decompose = _exact if solver == "gram" else _randomized
+    spectrum = decompose(genotypes, settings, total=total)
+    _check_rank(path, spectrum)
     spectrum = replace(spectrum, vectors=oriented(spectrum.vectors))
     significance = _tracy_widom(spectrum.eigenvalues, spectrum.total_of_squares, total=total, genotypes=genotypes)
     return PrincipalComponents(genotypes, scaled, spectrum, significance)
-
-
-def _decompose(genotypes: ScaledGenotypes, settings: Pca, *, total: float, workers: Workers) -> Spectrum:
-    solver = forecast.choose_solver(forecast.size_of(genotypes, settings), settings)
-    forecast.check(genotypes, settings, solver, workers=workers)
-    if solver == "gram":
-        return _exact(genotypes, settings, total=total)
-    return _randomized(genotypes, settings, total=total)
 
 
 def _exact(genotypes: ScaledGenotypes, settings: Pca, *, total: float) -> Spectrum:
@@ -221,24 +200,17 @@ def _check_rank(path: Path, found: Spectrum) -> None:
         )
 
 
-def count_used(
-    folder: GenotypeFolder, used: npt.NDArray[np.bool_], *, device: Device, run_tasks: RunTasks
-) -> npt.NDArray[np.int32]:
+def count_used(shared: SharedGenotypes, used: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
     """Count dosages 0 to ploidy, then missing calls, of each variant among samples: int32 (variants, ploidy + 2)."""
-    work = partial(_count, folder=folder, device=device)
-    return np.concatenate(list(run_tasks(work, folder.ranges(), label="counts", shared={"used": used})))
+    parts = shared.map(_count, shared.shares(), label="counts", used=used)
+    return np.concatenate([shared.local_device.to_host(part) for part in parts])
 
 
-def _count(
-    between: Range, *, folder: GenotypeFolder, device: Device, used: npt.NDArray[np.bool_]
-) -> npt.NDArray[np.int32]:
-    chosen = device.to_device(used)
-    parts = []
-    for piece in folder.pieces(*between):
-        read = folder.read(*piece)
-        genotypes = Genotypes(device.to_device(read.codes), read.samples, read.ploidy)
-        parts.append(device.to_host(count_genotypes(device, genotypes, chosen)))
-    return np.concatenate(parts)
+def _count(share: Share, *, used: npt.NDArray[np.bool_]) -> Array:
+    chosen = share.device.to_device(used)
+    parts = [count_genotypes(share.device, genotypes, chosen) for _, genotypes in share.pieces()]
+    counts: Array = share.device.xp.concatenate(parts)
+    return counts
 
 
 def total_of_squares(

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Literal
 from whitewater.genotypes.config import Pca
 from whitewater.genotypes.decode import SLAB_CELLS
 from whitewater.genotypes.folder import PIECE_BYTES
-from whitewater.genotypes.pca.scaled import LEAST_ROWS, MOST_RANGES, ScaledGenotypes
+from whitewater.genotypes.pca.scaled import LEAST_ROWS, MOST_RANGES
 
 if TYPE_CHECKING:
-    from whitewater.engines.workers import Workers
+    from whitewater.engines import Device
+    from whitewater.genotypes.folder import GenotypeFolder
+    from whitewater.genotypes.shares import SharedGenotypes
 
 logger = logging.getLogger(__name__)
 Solver = Literal["gram", "randomized"]
@@ -59,12 +61,6 @@ def block_width(settings: Pca, samples: int) -> int:
     return min(-(-wanted // COLUMNS) * COLUMNS, samples - 1)
 
 
-def size_of(genotypes: ScaledGenotypes, settings: Pca) -> Size:
-    """Return the size of a decomposition."""
-    folder = genotypes.folder
-    return Size(genotypes.samples, folder.samples, folder.variants, block_width(settings, genotypes.samples))
-
-
 def choose_solver(size: Size, settings: Pca) -> Solver:
     """Return the solver: that of the settings, or the cheaper one; the shape of the data alone decides."""
     if settings.solver != "auto":
@@ -73,12 +69,16 @@ def choose_solver(size: Size, settings: Pca) -> Solver:
     return "gram" if size.exact_seconds <= max(randomized, EXACT_SECONDS) else "randomized"
 
 
-def check(genotypes: ScaledGenotypes, settings: Pca, solver: Solver, *, workers: Workers) -> None:
-    """Log what the decomposition will cost, and refuse it where it will not fit into memory.
+def check(shared: SharedGenotypes, settings: Pca, *, samples: int) -> tuple[Solver, int]:
+    """Choose the solver for so many samples used, and log what the decomposition will cost.
+
+    Returns the solver, and the bytes that each worker needs on its device beside the genotypes.
 
     Raises ResourceError if there is not enough memory; the message says what would fit.
     """
-    size = size_of(genotypes, settings)
+    folder, workers = shared.folder, shared.workers
+    size = Size(samples, folder.samples, folder.variants, block_width(settings, samples))
+    solver = choose_solver(size, settings)
     method, work, remedy = {
         "gram": (
             "the exact covariance",
@@ -91,39 +91,42 @@ def check(genotypes: ScaledGenotypes, settings: Pca, solver: Solver, *, workers:
             "Ask for fewer pca.components, lower pca.maximum_passes, or use fewer threads.",
         ),
     }[solver]
-    what = f"PCA of {size.samples:,} samples x {genotypes.varying:,} variants by {method}"
+    what = f"PCA of {size.samples:,} samples x {size.variants:,} variants by {method}"
     logger.info("%s: %s", what, work)
-    need = memory_need(genotypes, settings, solver, at_once=min(MOST_RANGES, sum(workers.threads)))
-    # Between passes this process computes where the workers do, unless they are elsewhere.
-    shared = need.between_passes if genotypes.local_device.name == "gpu" else 0
+    at_once = min(MOST_RANGES, sum(workers.threads))
+    need = memory_need(folder, size, settings, solver, device=shared.device, at_once=at_once)
+    # Where this process computes between passes on the device of the tasks, results wait there, too.
+    on_device = need.sums if shared.local_device.name == "gpu" else 0
     workers.forecast(
-        genotypes.device,
+        shared.device,
         a_task=need.a_task,
         tasks=MOST_RANGES,
-        shared=shared,
-        here=need.waiting + need.between_passes - shared,
+        shared=on_device,
+        here=need.variants + need.sums - on_device,
         what=what,
         remedy=remedy,
     )
+    return solver, on_device + need.a_task * max(workers.threads)
 
 
 @dataclass(frozen=True)
 class MemoryNeed:
     """About the most bytes that are held at once.
 
-    ``a_task`` by a task; ``waiting`` by results on the host that are to be added up, and what is known of the variants;
-    ``between_passes`` by the solver.
+    ``a_task`` by a task; ``variants`` by what is known of the variants, on the host; ``sums`` by the solver between
+    passes, and by results that are to be added up.
     """
 
     a_task: int
-    waiting: int
-    between_passes: int
+    variants: int
+    sums: int
 
 
-def memory_need(genotypes: ScaledGenotypes, settings: Pca, solver: Solver, *, at_once: int) -> MemoryNeed:
+def memory_need(
+    folder: GenotypeFolder, size: Size, settings: Pca, solver: Solver, *, device: Device, at_once: int
+) -> MemoryNeed:
     """Return the memory that the decomposition and what comes after it need, where so many tasks run at once."""
-    size, folder = size_of(genotypes, settings), genotypes.folder
-    slab = 4 * max(SLAB_CELLS[genotypes.device.name], LEAST_ROWS * size.columns)
+    slab = 4 * max(SLAB_CELLS[device.name], LEAST_ROWS * size.columns)
     # A piece holds at least what a slab is looked up from: at most one byte for four of its own.
     task = min(size.variants * folder.row_bytes, max(PIECE_BYTES, slab // 4)) + slab
     variants = size.variants * (VARIANT_BYTES + 12 * (folder.ploidy + 2))
@@ -131,6 +134,5 @@ def memory_need(genotypes: ScaledGenotypes, settings: Pca, solver: Solver, *, at
     result = 8 * width * size.columns
     basis = 2 * 8 * size.samples * size.width * settings.maximum_passes  # the blocks and their products
     # Each task holds a sum and a product of float32; up to two results a task wait to be added up.
-    return MemoryNeed(
-        task + 2 * result, variants + (2 * at_once + 1) * result, 3 * result if solver == "gram" else basis
-    )
+    waiting = (2 * at_once + 1) * result
+    return MemoryNeed(task + 2 * result, variants, waiting + (3 * result if solver == "gram" else basis))

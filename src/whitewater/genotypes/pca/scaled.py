@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import Any
+from functools import cached_property
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -19,14 +19,11 @@ from whitewater.engines import Array, Device
 from whitewater.genotypes.config import Scaling
 from whitewater.genotypes.decode import SLAB_CELLS, expand_genotypes
 from whitewater.genotypes.folder import GenotypeFolder
-from whitewater.genotypes.genotypes import Genotypes, rows_in_column_order, rows_in_sample_order
+from whitewater.genotypes.genotypes import rows_in_column_order, rows_in_sample_order
+from whitewater.genotypes.shares import Range, Share, SharedGenotypes
 
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int32]
-Range = tuple[int, int]
-# Applies a function to tasks, on workers or here, and yields the results in the order of the tasks; takes a label, and
-# as ``shared`` keyword arguments of all tasks.
-RunTasks = Callable[..., Iterator[Any]]
 # Rows of a slab at least: with fewer, adding its product to the total would take longer than the product.
 LEAST_ROWS = 128
 # With more, float32 would add up too many numbers.
@@ -99,19 +96,26 @@ class ScaledGenotypes:
     any number of workers.
     """
 
-    folder: GenotypeFolder  # the genotypes of all samples
+    genotypes: SharedGenotypes  # of all samples
     table: npt.NDArray[np.float32]  # float32 (variants, ploidy + 2); see `scaled_dosages`
     # bool (samples,). The rows of the other samples are left out of X; they cost as much time as if they were in it.
     used: npt.NDArray[np.bool_]
     varying: int  # m, the number of variants that are not constant
-    device: Device  # where tasks compute
-    local_device: Device  # where their results are added up, and blocks are
-    run_tasks: RunTasks
 
     @cached_property
     def samples(self) -> int:
         """The number of samples used."""
         return int(self.used.sum())
+
+    @property
+    def folder(self) -> GenotypeFolder:
+        """The genotypes of all samples."""
+        return self.genotypes.folder
+
+    @property
+    def local_device(self) -> Device:
+        """Where blocks are, and results of workers are added up."""
+        return self.genotypes.local_device
 
     def covariance_times(self, block: Array) -> Array:
         """Return X X' / m times a block, float64 (samples used, k), on the local device: a pass over the genotypes."""
@@ -120,15 +124,17 @@ class ScaledGenotypes:
 
     def covariance(self) -> Array:
         """Return X X' / m, float64 (samples used, samples used), on the local device: one pass over the genotypes."""
-        total = self._sum(_cross_products, width=self._empty.columns)
+        total = self._sum(_cross_products, width=self.folder.no_variants.columns)
         return self._used_rows(self._used_rows(total).T) / self.varying
 
     def transpose_times(self, block: Array) -> Iterator[tuple[Range, npt.NDArray[np.float32]]]:
         """Yield X' times a block, (samples used, k), by ranges of variants in order: float32 (stop - start, k)."""
-        ranges = self._ranges(4 * block.shape[1])
-        work = partial(_transpose_times, folder=self.folder, device=self.device)
-        shared = {"table": self.table, "block": self._columns(block)}
-        yield from zip(ranges, self.run_tasks(work, ranges, label="loadings", shared=shared), strict=True)
+        at_most = self._most_shares(4 * block.shape[1])
+        parts = self.genotypes.map(
+            _transpose_times, self._shares(at_most), label="loadings", block=self._columns(block)
+        )
+        for bounds, part in zip(self.genotypes.ranges(at_most=at_most), parts, strict=True):
+            yield bounds, self.local_device.to_host(part)
 
     @cached_property
     def _rows(self) -> Array:
@@ -136,95 +142,85 @@ class ScaledGenotypes:
         return self.local_device.to_device(np.flatnonzero(self.used))
 
     @cached_property
-    def _empty(self) -> Genotypes:
-        return _no_variants(self.folder)
+    def _cut(self) -> dict[int, list[Any]]:
+        """The shares, with their rows of the table, by the most that there may be."""
+        return {}
 
-    def _columns(self, block: Array) -> npt.NDArray[np.float32]:
-        """Bring rows of the samples used into the order of the columns of a slab, the others 0; on the host."""
+    def _shares(self, at_most: int) -> list[Any]:
+        if at_most not in self._cut:
+            self._cut[at_most] = self.genotypes.shares_with(self.table, at_most=at_most)
+        return self._cut[at_most]
+
+    def _columns(self, block: Array) -> Array:
+        """Bring rows of the samples used into the order of the columns of a slab, the others 0, for the workers."""
         xp = self.local_device.xp
         rows = xp.zeros((self.folder.samples, block.shape[1]), xp.float32)
         rows[self._rows] = block
-        return self.local_device.to_host(rows_in_column_order(rows, self._empty, xp))
+        columns = rows_in_column_order(rows, self.folder.no_variants, xp)
+        return columns if self.genotypes.in_process else self.local_device.to_host(columns)
 
     def _used_rows(self, columns: Array) -> Array:
         """Undo `_columns`, for an array of the local device."""
-        rows: Array = rows_in_sample_order(columns, self._empty, self.local_device.xp)[self._rows]
+        rows: Array = rows_in_sample_order(columns, self.folder.no_variants, self.local_device.xp)[self._rows]
         return rows
 
-    def _ranges(self, result_bytes: int) -> list[Range]:
-        by_work = self._empty.columns * self.folder.variants // TASK_GENOTYPES
-        most = min(by_work, RESULT_BYTES // result_bytes, MOST_RANGES)
-        return self.folder.ranges(at_most=max(most, LEAST_RANGES))
+    def _most_shares(self, result_bytes: int) -> int:
+        by_work = self.folder.no_variants.columns * self.folder.variants // TASK_GENOTYPES
+        return max(min(by_work, RESULT_BYTES // result_bytes, MOST_RANGES), LEAST_RANGES)
 
     def _sum(self, function: Callable[..., Array], *, width: int, **shared: Any) -> Array:
-        """Add up what ``function`` returns for each range of variants, (width, columns), as it comes."""
-        work = partial(function, folder=self.folder, device=self.device)
-        shared["table"] = self.table
-        parts = self.run_tasks(work, self._ranges(8 * width * self._empty.columns), label="genotypes", shared=shared)
+        """Add up what ``function`` returns for each share, (width, columns), as it comes."""
+        shares = self._shares(self._most_shares(8 * width * self.folder.no_variants.columns))
+        parts = self.genotypes.map(function, shares, label="genotypes", **shared)
         total = next(parts)
         for part in parts:
             total += part
         return self.local_device.to_device(total)
 
 
-def _no_variants(folder: GenotypeFolder) -> Genotypes:
-    """Return no variants of the samples of a folder: what the order of the columns depends on."""
-    dtype = np.uint8 if folder.encoding == "two_bit" else np.int8
-    return Genotypes(np.empty((0, folder.row_bytes), dtype), folder.samples, folder.ploidy)
-
-
-def _covariance_times(
-    between: Range, *, folder: GenotypeFolder, device: Device, table: Array, block: Array
-) -> npt.NDArray[np.float64]:
-    """Return (X_r X_r' block)' of the variants of a range: float64 (k, columns).
+def _covariance_times(share: Share, *, block: Array) -> Array:
+    """Return (X_r X_r' block)' of the variants of a share: float64 (k, columns).
 
     The product is transposed, since BLAS is faster with the long side of a narrow result along its rows.
     """
-    xp = device.xp
-    placed = device.to_device(block)
-    total = xp.zeros(placed.shape[::-1], xp.float64)
+    xp = share.device.xp
+    placed = share.device.to_device(block)
+    total: Array = xp.zeros(placed.shape[::-1], xp.float64)
     product = xp.empty(placed.shape[::-1], xp.float32)
-    for _, slab in _slabs(between, folder=folder, table=table, device=device):
+    for _, slab in _slabs(share):
         xp.matmul((slab @ placed).T, slab, out=product)
         total += product
-    return device.to_host(total)
+    return total
 
 
-def _cross_products(between: Range, *, folder: GenotypeFolder, device: Device, table: Array) -> npt.NDArray[np.float64]:
-    """Return X_r X_r' of the variants of a range: float64 (columns, columns)."""
-    xp = device.xp
-    columns = _no_variants(folder).columns
-    total = xp.zeros((columns, columns), xp.float64)
-    for _, slab in _slabs(between, folder=folder, table=table, device=device):
+def _cross_products(share: Share) -> Array:
+    """Return X_r X_r' of the variants of a share: float64 (columns, columns)."""
+    xp, columns = share.device.xp, share.folder.no_variants.columns
+    total: Array = xp.zeros((columns, columns), xp.float64)
+    for _, slab in _slabs(share):
         total += slab.T @ slab
-    return device.to_host(total)
+    return total
 
 
-def _transpose_times(
-    between: Range, *, folder: GenotypeFolder, device: Device, table: Array, block: Array
-) -> npt.NDArray[np.float32]:
-    """Return X_r' block of the variants of a range: float32 (stop - start, k)."""
-    placed = device.to_device(block)
-    found = np.empty((between[1] - between[0], block.shape[1]), np.float32)
-    for start, slab in _slabs(between, folder=folder, table=table, device=device):
-        found[start : start + len(slab)] = device.to_host(slab @ placed)
+def _transpose_times(share: Share, *, block: Array) -> Array:
+    """Return X_r' block of the variants of a share: float32 (variants, k)."""
+    xp = share.device.xp
+    placed = share.device.to_device(block)
+    found: Array = xp.empty((share.variants, placed.shape[1]), xp.float32)
+    for start, slab in _slabs(share):
+        found[start : start + len(slab)] = slab @ placed
     return found
 
 
-def _slabs(between: Range, *, folder: GenotypeFolder, table: Array, device: Device) -> Iterator[tuple[int, Array]]:
-    """Yield the scaled genotypes of a range, float32 (rows, columns), with the place of their first row in it.
+def _slabs(share: Share) -> Iterator[tuple[int, Array]]:
+    """Yield the scaled genotypes of a share, float32 (rows, columns), with the place of their first row in it.
 
     All are views of one buffer, so each is gone when the next one is there.
     """
-    xp = device.xp
-    columns = _no_variants(folder).columns
+    device, columns, table = share.device, share.folder.no_variants.columns, cast(Array, share.table)
     rows = min(max(LEAST_ROWS, SLAB_CELLS[device.name] // columns), MOST_ROWS)
-    buffer = xp.empty((min(rows, between[1] - between[0]), columns), xp.float32)
-    for first, last in folder.pieces(*between, rows=rows):
-        read = folder.read(first, last)
-        genotypes = Genotypes(device.to_device(read.codes), read.samples, read.ploidy)
-        lookup = device.to_device(np.ascontiguousarray(table[first:last]))
+    buffer = device.xp.empty((min(rows, share.variants), columns), np.float32)
+    for first, genotypes in share.pieces(rows=rows):
         for start in range(0, genotypes.variants, rows):
-            part = genotypes.between(start, start + rows)
-            filled = expand_genotypes(device, part, lookup[start : start + rows], buffer[: part.variants])
-            yield first - between[0] + start, filled
+            part, at = genotypes.between(start, start + rows), first + start
+            yield at, expand_genotypes(device, part, table[at : at + rows], buffer[: part.variants])

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from whitewater.genotypes.config import Pca
 from whitewater.genotypes.folder import open_genotypes
 from whitewater.genotypes.pca.components import principal_components
+from whitewater.genotypes.shares import SharedGenotypes
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.genomics.config import Outliers
@@ -29,15 +30,9 @@ def outliers(run: Run[Outliers], *, packed: Path, samples: Path, selected: Outpu
     folder, settings = open_genotypes(packed), Pca(components=run.settings.components)
     table = read_samples(samples, folder)
     with run.workers() as workers:
+        genotypes = SharedGenotypes(folder, run.device, run.local_device, workers)
         for number in range(1, run.settings.iterations + 1):
-            found = principal_components(
-                folder,
-                table["used"].to_numpy(bool),
-                settings=settings,
-                device=run.device,
-                local_device=run.local_device,
-                workers=workers,
-            )
+            found = principal_components(genotypes, table["used"].to_numpy(bool), settings=settings)
             if not _take_out(table, found.scores, limit=run.settings.standard_deviations, number=number):
                 break
     table.to_parquet(selected, index=False)

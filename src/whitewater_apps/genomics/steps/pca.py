@@ -10,6 +10,7 @@ from whitewater.genotypes.config import Pca
 from whitewater.genotypes.folder import open_genotypes
 from whitewater.genotypes.pca.components import PrincipalComponents, principal_components
 from whitewater.genotypes.pca.loadings import write_loadings
+from whitewater.genotypes.shares import SharedGenotypes
 from whitewater.io.store import write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
@@ -39,14 +40,8 @@ def pca(
     folder = open_genotypes(packed)
     table = read_samples(samples, folder)
     with run.workers() as workers:
-        found = principal_components(
-            folder,
-            table["used"].to_numpy(bool),
-            settings=run.settings,
-            device=run.device,
-            local_device=run.local_device,
-            workers=workers,
-        )
+        genotypes = SharedGenotypes(folder, run.device, run.local_device, workers)
+        found = principal_components(genotypes, table["used"].to_numpy(bool), settings=run.settings)
         write_loadings(loadings, found, scaling=run.settings.scaling.model_dump())
     described = _described(found, run.settings)
     _score_table(table, found).to_parquet(pcs, index=False)
