@@ -27,8 +27,6 @@ HERE := $(call in,$(patsubst %/,%,$(dir $(ENVIRONMENT))))
 SNAKEMAKE := $(HERE) snakemake --cores "$(CORES)" $(if $(CONFIG),--configfile "$(CONFIG)") \
 	$(if $(DEVICE)$(NAME),--config $(if $(DEVICE),"device=$(DEVICE)") $(if $(NAME),'run={"name": "$(NAME)"}'))
 REPORTED := results/$(if $(NAME),$(NAME)/)$(if $(APP),$(APP)/)
-# What Snakemake's page lacks: a text for a picture, which is its label and its caption.
-ALT := results[\1.resultPath].labels.picture + ". " + results[\1.resultPath].caption.replace(\/<[^>]*>\/g, "")
 DEV := $(call in,.venv)
 # Where the library is not of this checkout, the environment has it.
 CLEANS := $(if $(wildcard vendor),.venv/bin/python,$(PYTHON))
@@ -45,14 +43,10 @@ help: ## List the targets
 		printf '  make %-22s %s\n' "$$target" "$$text"; done
 
 run: $(ENVIRONMENT) ## Run all applications on small generated data, or yours: make run [APP=taxi CONFIG=mine.yaml NAME=mine] [DEVICE=cpu|gpu|auto] [CORES=all]
-	@# Snakemake does not say in which line a file is wrong.
-	@$(if $(CONFIG),$(HERE) whitewater config --configfile "$(CONFIG)")
 	@$(SNAKEMAKE) -- $(APP)
 	@report=$(REPORTED)report.html; \
 	if [ ! -e $$report ] || [ -n "$$(find $(REPORTED) -name manifest.json -newer $$report)" ]; then \
-		$(SNAKEMAKE) --report $(REPORTED).report.html -- $(APP); \
-		sed 's/{ src: \(this.props.app.state\).contentPath }/{ src: \1.contentPath, alt: $(ALT) }/' $(REPORTED).report.html > $$report; \
-		rm $(REPORTED).report.html; fi
+		$(SNAKEMAKE) --report $$report -- $(APP); fi
 	@$(HERE) whitewater results $(NAME)
 
 test: lint ## Lint, then the tests, but for the slow ones

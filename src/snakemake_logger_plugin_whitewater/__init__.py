@@ -6,6 +6,7 @@ it. Snakemake's own words go to its log; with ``V=1`` in the environment, or in 
 
 from __future__ import annotations
 
+import argparse
 import logging
 import os
 import sys
@@ -30,6 +31,7 @@ class LogHandler(LogHandlerBase):
 
     def __post_init__(self) -> None:
         self.began: dict[int, tuple[str, float]] = {}  # the name and the start of jobs that run
+        self.has_failed = False
         self.errors: list[str] = []
         self.failed: list[dict[str, Any]] = []
         self._of_event: dict[LogEvent, Callable[[dict[str, Any]], None]] = {
@@ -58,11 +60,13 @@ class LogHandler(LogHandlerBase):
         """Show a record, or keep it for the end."""
         if self.verbose is not None:
             self.verbose.handle(record)
+            self.has_failed |= record.levelno >= logging.ERROR
             return
         event, message = getattr(record, "event", None), str(record.msg or "")
         if event in self._of_event:
             self._of_event[event](record.__dict__)
         elif record.levelno >= logging.ERROR:
+            self.has_failed = True
             if not message.startswith(FOLLOWS_FAILURE):
                 self.errors.append(message)
         elif record.levelno >= logging.WARNING or message.startswith("Nothing to be done"):
@@ -72,9 +76,10 @@ class LogHandler(LogHandlerBase):
         """Show what went wrong, so that it stands last."""
         # Of a job that was killed only Snakemake can tell; else what it says of failed jobs is in its log.
         by_snakemake = "\n".join(dict.fromkeys(self.errors))
-        for message in dict.fromkeys(_failure(each, by_snakemake) for each in self.failed) or self.errors:
+        told = dict.fromkeys(_failure(each, by_snakemake) for each in self.failed)
+        for message in told or (self.has_failed and _fault_of_configuration()) or self.errors:
             self._show(f"\n{message}")
-        self.errors, self.failed = [], []
+        self.has_failed, self.errors, self.failed = False, [], []
         super().close()
 
     def _start(self, fields: dict[str, Any]) -> None:
@@ -133,6 +138,23 @@ def _failure(fields: dict[str, Any], by_snakemake: str) -> str:
     name, logs = _name(fields["rule_name"]), [Path(log) for log in fields["log"]]
     told = next((message for log in logs if (message := failure_in(log))), by_snakemake)
     return f"{told}\n{name} has failed; its log: {', '.join(map(str, logs)) or 'none'}"
+
+
+def _fault_of_configuration() -> list[str]:
+    """Return what is wrong with a file of ``--configfile``, of which Snakemake does not say in which line."""
+    from whitewater.config_files import read_source
+    from whitewater.errors import ConfigError
+
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--configfile", "--configfiles", nargs="+", type=Path, default=[])
+    files = parser.parse_known_args()[0].configfile
+    try:
+        for file in files:
+            read_source(file)
+    except ConfigError as error:
+        hint = "--configfile takes several files: name targets before it." if files[1:] else ""
+        return [f"{error.told()} {hint}".strip()]
+    return []
 
 
 def failure_in(log: Path) -> str:

@@ -1,25 +1,67 @@
-"""The cover of a report: what each application found, what it made, how its steps hang together, and where more is."""
+"""What Whitewater adds to a report of Snakemake: a cover, tables beside pictures, and texts for screen readers."""
 
 from __future__ import annotations
 
 import json
 import os
 import textwrap
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from whitewater.cli.results import Made, found_in, made, rows, size
 from whitewater.errors import InputError
+from whitewater.io.store import read_json
 from whitewater.manifest import flattened, read_manifest, read_performance_reports
 
 # Tables of so many rows at most are on the cover.
 MOST_ROWS = 100
 # Letters of a line; docutils takes 10,000.
 _LINE = 2000
+# An element of Snakemake's page, and what it lacks: a text for a picture, which is its label and its caption.
+_PICTURE = "{ src: this.props.app.state.contentPath }"
+_RESULT = "results[this.props.app.state.resultPath]"
+_TEXT = f'{_RESULT}.labels.picture + ". " + {_RESULT}.caption.replace(/<details.*/s, "").replace(/<[^>]*>/g, "")'
 # Pixels: a box with the name of a step, and the room between two.
 _WIDTH, _HEIGHT, _ACROSS, _DOWN = 118, 34, 18, 26
+
+
+def add_picture_texts(report: Path) -> None:
+    """Give the pictures of a report that Snakemake has written texts for screen readers; of no report, do nothing."""
+    with suppress(OSError, UnicodeDecodeError):
+        page = report.read_text("utf-8")
+        report.write_text(page.replace(_PICTURE, f"{{ {_PICTURE[2:-2]}, alt: {_TEXT} }}"), "utf-8")
+
+
+def tables(place: Path) -> dict[str, str]:
+    """Return the small tables and numbers in the results of one application and device by their names, as HTML."""
+    results = made(read_manifest(place / "manifest.json")["outputs"], place)
+    shown: dict[str, list[str]] = defaultdict(list)
+    for path in (path for each in results for path in each.paths):
+        shown[path.stem] += _tables(path)
+    return {name: _wrapped(_details(f"Table: {name}", "".join(html))) for name, html in shown.items() if html}
+
+
+def _tables(path: Path) -> list[str]:
+    """Return the tables of a Parquet file, or of JSON its single values and its lists of records."""
+    import pandas as pd
+
+    tables = []
+    if path.suffix == ".parquet" and (rows(path) or 0) <= MOST_ROWS:
+        tables = [pd.read_parquet(path)]
+    elif path.suffix == ".json":
+        values = read_json(path)
+        single = {key: value for key, value in flattened(values).items() if not isinstance(value, list)}
+        records = [each for each in values.values() if isinstance(each, list) and each and isinstance(each[0], dict)]
+        tables = [pd.DataFrame(single.items(), columns=["name", "value"]), *map(pd.DataFrame, records)]
+    return [
+        table.to_html(index=False, border=0, na_rep="", justify="left", float_format="{:.4g}".format)
+        for table in tables
+        if 0 < len(table) <= MOST_ROWS
+    ]
 
 
 def cover(place: Path, configured: Mapping[str, Any], *, report: Path) -> str:
@@ -42,11 +84,15 @@ def cover(place: Path, configured: Mapping[str, Any], *, report: Path) -> str:
         _differences(flattened(manifest["config"]), flattened(configured)),
         _steps(manifest),
         _details("Results", _results(results)),
-        *(_details(f"Table: {each.paths[0].stem}", _table(each)) for each in results if _is_small_table(each)),
+        *tables(place).values(),
         "<p>", ", ".join(f'<a href="{escape(os.path.relpath(to, report.parent))}">{escape(name)}</a>'
                          for name, to in links.items()), "</p>",
     ]  # fmt: skip
-    return textwrap.fill("".join(parts), _LINE, break_long_words=False, break_on_hyphens=False)
+    return _wrapped("".join(parts))
+
+
+def _wrapped(html: str) -> str:
+    return textwrap.fill(html, _LINE, break_long_words=False, break_on_hyphens=False)
 
 
 def _list(items: Any) -> str:
@@ -81,18 +127,6 @@ def _results(results: Sequence[Made]) -> str:
         lines.append("".join(f"<td>{escape(cell)}</td>" for cell in cells))
     head = "<th>step</th><th>where</th><th>rows</th><th>bytes</th>"
     return f"<table><tr>{head}</tr>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
-
-
-def _is_small_table(each: Made) -> bool:
-    return any(path.suffix == ".parquet" and (rows(path) or MOST_ROWS + 1) <= MOST_ROWS for path in each.paths)
-
-
-def _table(each: Made) -> str:
-    import pandas as pd
-
-    (path,) = (path for path in each.paths if path.suffix == ".parquet")
-    html: str = pd.read_parquet(path).to_html(index=False, border=0, na_rep="", float_format="{:.4g}".format)
-    return html
 
 
 def _steps(manifest: Mapping[str, Any]) -> str:

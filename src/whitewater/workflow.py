@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import atexit
 import json
 import math
 import os
@@ -12,6 +13,7 @@ from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 from whitewater.application import applications
@@ -34,7 +36,8 @@ def configuration(workflow: Any, raw: Mapping[str, Any], names: Sequence[str]) -
     """Return the whole configuration of applications, complete; see `whitewater.config.resolve.resolve`.
 
     ``raw`` is as Snakemake merged it. Errors name the file that a key comes from, or the command line. Where a report
-    is made, the sections are those of the run, and ``cover`` is what its cover says of each application, as HTML.
+    is made, the sections are those of the run, and ``cover`` holds what goes into reStructuredText: HTML under the name
+    of each application, and under ``<application>/<table>`` its small tables.
     """
     covers, raw = raw.get(COVER), {key: value for key, value in raw.items() if key != COVER}
     given = workflow.config_settings
@@ -69,12 +72,15 @@ def _manifests(config: Mapping[str, Any], names: Sequence[str]) -> dict[str, Pat
 
 
 def _covers(manifests: Mapping[str, Path], configured: Mapping[str, Any], report: Path) -> dict[str, str]:
-    from whitewater.report import cover
+    from whitewater.report import add_picture_texts, cover, tables
 
-    return {
-        name: cover(manifest.parent, without_secrets(configured[name]), report=report)
-        for name, manifest in manifests.items()
-    }
+    atexit.register(add_picture_texts, report)  # Snakemake writes the report after it has read the Snakefiles
+    covers = {}
+    for name, manifest in manifests.items():
+        covers[name] = cover(manifest.parent, without_secrets(configured[name]), report=report)
+        for table, html in tables(manifest.parent).items():
+            covers[f"{name}/{table}"] = f".. raw:: html\n\n{indent(html, '   ')}\n"
+    return covers
 
 
 class RulesByPath:

@@ -128,10 +128,11 @@ def test_all_wrong_keys_and_values_are_told_at_once_with_file_and_remedy(finishe
     "command",
     [
         ("make", "-o", ".venv/.cpu", "run", "CONFIG=broken.yaml"),
+        (sys.executable, "-m", "snakemake", "--configfile", "broken.yaml"),
         (sys.executable, "-m", "whitewater", "config", "--configfile", "broken.yaml"),
         (sys.executable, "-m", "whitewater", "doctor", "--configfile", "broken.yaml"),
     ],
-    ids=["make run", "config", "doctor"],
+    ids=["make run", "snakemake", "config", "doctor"],
 )
 def test_an_own_file_that_is_no_yaml_is_told_with_its_line_and_a_remedy(fresh: Clone, command: Sequence[str]) -> None:
     (fresh / ".venv").symlink_to(sys.prefix)
@@ -141,6 +142,15 @@ def test_an_own_file_that_is_no_yaml_is_told_with_its_line_and_a_remedy(fresh: C
     assert "Traceback" not in ended.terminal
     assert len(re.findall("broken.yaml, line 4, column .* begins in line 3.*Indent with blanks", ended.terminal)) == 1
     assert not (fresh / "results").exists()
+
+
+def test_a_missing_file_is_told_last_without_a_traceback_and_where_targets_belong(fresh: Clone) -> None:
+    for given, end in ((["mine.yaml"], ""), (["tiny.yaml", "taxi"], " --configfile takes several files: ")):
+        ended = fresh.start(sys.executable, "-m", "snakemake", "--configfile", *given, V="").ended()
+        assert ended.status == 1
+        assert "Traceback" not in ended.terminal
+        last = ended.terminal.splitlines()[-1]
+        assert last.startswith(f"ConfigError: {given[-1]}: No such file or directory.{end}")
 
 
 @pytest.mark.parametrize("snakefile", ["Snakefile", "workflows/genomics/Snakefile"])

@@ -49,6 +49,13 @@ def test_the_cover_has_the_findings_the_tables_the_steps_and_links_of_each_appli
     assert "<summary>Table: tips_by_borough</summary>" in page
 
 
+def test_beside_a_picture_stand_its_small_table_or_numbers_and_it_has_a_text_for_screen_readers(page: str) -> None:
+    for file in ("tips_by_borough.csv", "eigenvalues.json", "convergence.json", "metrics.json"):
+        table = f"<summary>Table: {file.partition('.')[0]}</summary>"
+        assert re.search(f"{re.escape(file)}</tt>[^<]*</p> {re.escape(table)}".replace("</p> ", "</p> <details>"), page)
+    assert "{ src: this.props.app.state.contentPath, alt: results[" in page
+
+
 def test_the_cover_says_which_settings_are_not_those_of_the_run(page: str) -> None:
     assert "These results are not of the present configuration:" in page
     assert "<code>model.test_fraction</code>: ran with 0.2, configured is 0.4" in page

@@ -26,7 +26,7 @@ TOPS = (Path("data"), Path("results"), Path("logs"))
 CACHES = (".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", "data/benchmarks")
 # What Snakemake keeps of its own, but for the environments that it made.
 SNAKEMAKE, ENVIRONMENTS = Path(".snakemake"), {"conda", "conda-archive", "singularity"}
-REPORTS = ("report.html", ".report.html")
+REPORTS = ("report.html",)
 # Manifests and, weightier, records; of a run with a name they lie one folder deeper.
 RECORDS = (
     "results/*/*/manifest.json",

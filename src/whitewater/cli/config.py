@@ -38,8 +38,7 @@ Snakemake merges, weakest first: `config/config.yaml`, `config/<application>.yam
 `--config key=value`. Give nested keys in a file of your own, `--configfile mine.yaml`: Snakemake's `--config` takes
 keys of the top level only. Sections and mappings are merged key by key: a key that is not given keeps its default. A
 list replaces the default. Every error is reported at once, with its file, its key and its value, before any job starts.
-Of a file of your own that is not YAML, Snakemake says only `Config file is not valid JSON or YAML`, before it reads a
-Snakefile. `whitewater config --configfile mine.yaml` says which file and line, as `make run CONFIG=mine.yaml` does.
+`whitewater config --configfile mine.yaml` checks a file of your own without running anything.
 """
 
 
