@@ -239,7 +239,7 @@ def _draw_p_values(axes: Axes, tests: Sequence[Mapping[str, Any]], significant: 
         return
     p_values = np.maximum([test["p_value"] for test in tests], _LEAST_P)
     _draw_significance(axes, np.array([test["component"] for test in tests]), p_values, significant)
-    axes.set(yscale="log", ylabel="p-value (Tracy-Widom)", ylim=(min(float(p_values.min()), 1e-3) ** 1.05, 10))
+    axes.set(yscale="log", ylabel="p-value (Tracy-Widom)", ylim=(min(float(p_values.min()), 1e-3) ** 1.05, 1.5))
 
 
 def _draw_significance(axes: Axes, components: Array, values: Array, significant: int) -> None:

@@ -102,7 +102,7 @@ def _labels(path: Path) -> list[str]:
         return ["No component separates the labels beyond noise (Kruskal-Wallis)."]
     shares = " and ".join(f"{name} ({100 * between[name]:.3g} %)" for name in separating)
     others = len(names) - len(separating)
-    rest = f" The other {others} {'does' if others == 1 else 'do'} not, beyond noise." if others else ""
+    rest = f" Along the other {others} they differ by no more than noise." if others else ""
     largest = max(*(p_values[name] for name in separating), _LEAST_P)
     return [
         f"The labels differ along {shares}; in parentheses, the share of the variance between labels "
@@ -119,7 +119,7 @@ def _projected(path: Path) -> list[str]:
     # As text, which an empty column need not be.
     relatives = int(placed["reason"].astype("string").str.startswith("relative of").sum())
     others = len(placed) - second - relatives
-    told = {"relatives of others": relatives, "left out otherwise": others, "of the second data set": second}
+    told = {"relatives of others": relatives, "left out for other reasons": others, "of the second data set": second}
     parts = [f"{number:,} {what}" for what, number in told.items() if number]
     were = "sample was" if len(placed) == 1 else "samples were"
     sentences = [f"{len(placed):,} {were} projected: {', '.join(parts)}."] if parts else []

@@ -53,7 +53,7 @@ def _ranks(vertices: Path, convergence: Path) -> list[str]:
     number, edges = _counted(len(ranks), *vertices_are), _counted(found["edges"], *edges_are)
     sentences = [f"Of {number} with {edges}, {_first(ranks, _called(name), vertices_are[1])}."]
     if dangling := found["dangling_vertices"]:
-        sentences.append(f"{percent(dangling / len(ranks))} are dangling, without {edges_are[1]} that count.")
+        sentences.append(f"{percent(dangling / len(ranks))} are dangling: they have no {edges_are[1]} that count.")
     return sentences
 
 
@@ -85,9 +85,9 @@ def _convergence(path: Path) -> list[str]:
         return []
     iterations = _counted(found["iterations"], "iteration", "iterations")
     if found["definition"] == _FIXED:
-        return [f"The ranks are those after {iterations}, as the definition {_FIXED} asks."]
-    return [f"After {iterations} the ranks are at most {found['error_bound']:.2g} (L1) from the exact ones of "
-            f"definition {found['definition']}."]  # fmt: skip
+        return [f"The ranks are those after {iterations}, as the definition {_FIXED} requires."]
+    return [f"After {iterations} the ranks are within {found['error_bound']:.2g} (L1) of the exact ones "
+            f"(definition {found['definition']})."]  # fmt: skip
 
 
 def _groups(communities: Path, convergence: Path) -> list[str]:
@@ -100,7 +100,7 @@ def _groups(communities: Path, convergence: Path) -> list[str]:
     else:
         told = (
             f"{components['count']:,} weakly connected components; the largest has "
-            f"{percent(components['largest'] / vertices)} of all"
+            f"{percent(components['largest'] / vertices)} of all vertices"
         )
     return [f"{told}{_communities(found['communities'])}."]
 
@@ -123,7 +123,8 @@ def _search(path: Path) -> list[str]:
     told = f"p = {p_value:.2g}, sign test" + (", so the difference is within noise" if p_value > _LEVEL else "")
     return [
         f"The right page is first for {right:,} of {_counted(found['judged'], 'query', 'queries')}, for {without:,} "
-        f"without PageRank ({told}); mean reciprocal rank {found['mrr']:.3f} and {found['mrr_without_prior']:.3f}."
+        f"without PageRank ({told}); mean reciprocal rank {found['mrr']:.3f} with it, "
+        f"{found['mrr_without_prior']:.3f} without."
     ]
 
 

@@ -68,11 +68,11 @@ def _loss(sets: Qualities) -> list[str]:
     group = min(without, key=lambda name: (without[name]["auc"], name))
     key = WITHOUT + group
     if _lost(sets, key) <= 0:
-        return ["No group of features is missed: without any one of them the AUC is no lower."]
+        return ["No group of features is needed: the AUC is no lower without any one of them."]
     if _lost(sets, key) <= _noise(sets, key):
-        return [f"No group of features is missed beyond noise: without `{group}`, the one most missed, the AUC is "
+        return [f"No group of features matters beyond noise: without `{group}`, which matters most, the AUC is "
                 f"{_estimate(sets[key])}."]  # fmt: skip
-    return [f"Most is lost without `{group}`: the AUC is {_estimate(without[group])} then."]
+    return [f"The group `{group}` matters most: without it the AUC is {_estimate(without[group])}."]
 
 
 def _lost(sets: Qualities, key: str) -> float:
@@ -95,7 +95,7 @@ def _drift(found: Mapping[str, Any]) -> list[str]:
     if not drifting:
         return [f"None of {number} drifts from the first {period}."]
     most = max(drifting, key=_greatest)
-    told = f", most {most['name']} (PSI {_greatest(most):.2f})" if _greatest(most) > 0 else ""
+    told = f", {most['name']} the most (PSI {_greatest(most):.2f})" if _greatest(most) > 0 else ""
     return [f"{len(drifting):,} of {number} drift{'s' if len(drifting) == 1 else ''} from the first {period}{told}."]
 
 

@@ -60,8 +60,8 @@ def _extremes(hours: Sequence[Mapping[Any, Any]], place: str, *, least: int, dev
     limit = NormalDist().inv_cdf(1 - 0.05 / (len(hours) * (len(hours) - 1)))
     if most["mean"] - lowest["mean"] <= limit * error:
         return (
-            f"Tips {place} do not differ clearly by hour: the highest mean, at {_hour(most)}, and the lowest, at "
-            f"{_hour(lowest)}, are within noise, being chosen from {len(hours)} hours."
+            f"Tips {place} do not clearly differ by hour: from the highest mean, at {_hour(most)}, to the lowest, at "
+            f"{_hour(lowest)}, the difference is within noise, given the choice among {len(hours)} hours."
         )
     return f"New Yorkers tip most {place} at {_hour(most)}, and least at {_hour(lowest)}."
 

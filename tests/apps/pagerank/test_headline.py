@@ -61,7 +61,7 @@ def test_the_first_page_has_its_share_and_that_of_equal_ranks(tmp_path: Path) ->
     write_ranks(tmp_path, [0.1, 0.2, 0.6, 0.1], names=names, dangling=1)
     assert headline(tmp_path) == [
         "Of 4 pages with 7,120 links, https://a.example/2 ranks first: 60.0 % of all rank (uniform: 25.0 %).",
-        "25.0 % are dangling, without links that count.",
+        "25.0 % are dangling: they have no links that count.",
     ]
 
 
@@ -89,17 +89,20 @@ def test_the_bound_is_told_where_the_definition_converges_and_iterations_where_i
     log: dict[str, Any] = {"log": [{}], "iterations": 55, "error_bound": 8.04e-11}
     write_ranks(tmp_path, [0.5, 0.5], **log)
     assert headline(tmp_path)[1:] == [
-        "After 55 iterations the ranks are at most 8e-11 (L1) from the exact ones of definition networkx."
+        "After 55 iterations the ranks are within 8e-11 (L1) of the exact ones (definition networkx)."
     ]
     write_ranks(tmp_path, [0.5, 0.5], **{**log, "definition": "graphalytics"})
-    assert headline(tmp_path)[1:] == ["The ranks are those after 55 iterations, as the definition graphalytics asks."]
+    assert headline(tmp_path)[1:] == [
+        "The ranks are those after 55 iterations, as the definition graphalytics requires."
+    ]
 
 
 def test_components_and_communities_are_counted(tmp_path: Path) -> None:
     write_ranks(tmp_path, [0.1, 0.2, 0.3, 0.4])
     write_groups(tmp_path, components=[3, 1], communities=1_200)
     assert headline(tmp_path)[-1] == (
-        "2 weakly connected components; the largest has 75.0 % of all; 1,200 communities (Leiden, modularity 0.70)."
+        "2 weakly connected components; the largest has 75.0 % of all vertices; 1,200 communities "
+        "(Leiden, modularity 0.70)."
     )
     write_groups(tmp_path, components=[4], communities=None)
     assert headline(tmp_path)[-1] == "One weakly connected component."
@@ -112,7 +115,7 @@ def test_the_search_is_measured_with_and_without_pagerank_where_answers_are_know
     (tmp_path / "queries.json").write_text(json.dumps(found))
     assert headline(tmp_path) == [
         "The right page is first for 22 of 24 queries, for 13 without PageRank (p = 0.0039, sign test); "
-        "mean reciprocal rank 0.958 and 0.727."
+        "mean reciprocal rank 0.958 with it, 0.727 without."
     ]
     measured["first_right_without_prior_only"] = 11
     (tmp_path / "queries.json").write_text(json.dumps(found))

@@ -47,7 +47,7 @@ def test_the_better_model_is_told_with_its_interval_and_what_it_needs_most(tmp_p
     assert headline(tmp_path) == [
         "Boosted trees reach an AUC of 0.747 ± 0.010 on 7,273 later rows with the features, 0.690 ± 0.010 with the "
         "plain numbers alone.",
-        "Most is lost without `targets`: the AUC is 0.701 ± 0.010 then.",
+        "The group `targets` matters most: without it the AUC is 0.701 ± 0.010.",
     ]
 
 
@@ -59,7 +59,7 @@ def test_without_groups_to_compare_only_the_model_is_told(tmp_path: Path) -> Non
 
 def test_groups_that_are_not_missed_are_told_as_such(tmp_path: Path) -> None:
     write_metrics(tmp_path, trees={"all": 0.7, "without a": 0.7, "without b": 0.71})
-    assert headline(tmp_path)[1:] == ["No group of features is missed: without any one of them the AUC is no lower."]
+    assert headline(tmp_path)[1:] == ["No group of features is needed: the AUC is no lower without any one of them."]
 
 
 def test_an_auc_that_does_not_exist_is_told_as_such(tmp_path: Path) -> None:
@@ -70,8 +70,8 @@ def test_an_auc_that_does_not_exist_is_told_as_such(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("psi", "drifting", "days", "said"),
     [
-        ({"C7": 0.3, "C8": 0.9, "I1": 2.0}, 2, 2, "2 of 3 columns drift from the first day, most C8 (PSI 0.90)."),
-        ({"C7": 0.3, "I1": 0.0}, 1, 2, "1 of 2 columns drifts from the first day, most C7 (PSI 0.30)."),
+        ({"C7": 0.3, "C8": 0.9, "I1": 2.0}, 2, 2, "2 of 3 columns drift from the first day, C8 the most (PSI 0.90)."),
+        ({"C7": 0.3, "I1": 0.0}, 1, 2, "1 of 2 columns drifts from the first day, C7 the most (PSI 0.30)."),
         ({"C7": None, "I1": 0.0}, 1, 2, "1 of 2 columns drifts from the first day."),
         ({"C7": 0.3, "I1": 0.0}, 0, 2, "None of 2 columns drifts from the first day."),
         ({"C7": 0.3}, 0, 1, "All rows are of one day, so that there is no drift to tell."),

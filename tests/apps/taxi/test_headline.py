@@ -37,7 +37,7 @@ def write_hours(place: Path, hours: list[Hour]) -> None:
             [(8, 40, 0.1, 0.01), (9, 40, 0.3, 0.01)],
             "in yellow taxis at 9:00: 30.0 % [29.0, 31.0] of the fare (n = 40), and",
         ),
-        ([(8, 40, 0.1, 0.01), (9, 40, 0.11, 0.01)], "do not differ clearly by hour"),
+        ([(8, 40, 0.1, 0.01), (9, 40, 0.11, 0.01)], "do not clearly differ by hour"),
         ([(8, 40, 0.1, 0.0), (9, 40, 0.1, 0.0)], "are the same in all 2 hours: 10.0 % of the fare."),
         (
             [(8, 40, 0.1, 0.01), (9, 29, 0.3, 0.01)],
@@ -58,7 +58,7 @@ def test_the_extremes_of_24_hours_without_any_difference_are_noise(tmp_path: Pat
         means = np.random.default_rng(seed).normal(0.2, 0.01, 24)
         write_hours(tmp_path, [(hour, 40, mean, 1.96 * 0.01) for hour, mean in enumerate(means)])
         found += headline(tmp_path)
-    assert sum("within noise, being chosen from 24 hours" in sentence for sentence in found) >= 36
+    assert sum("within noise, given the choice among 24 hours" in sentence for sentence in found) >= 36
 
 
 @pytest.mark.parametrize(
