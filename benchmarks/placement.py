@@ -38,11 +38,13 @@ class Placement:
 
     def run(self, application: str, step: str, settings: Settings, *, threads: int) -> Run[Settings]:
         """Return a run of a step there, which writes no record."""
+        from whitewater.engines.choose import choose
         from whitewater.engines.config import Cluster
         from whitewater.step import Run
 
         cluster = Cluster.model_validate_json(self.cluster)
-        return Run(application, step, self.resolve(), settings, threads, cluster)
+        engine = choose({"engine": "auto", "cluster": cluster.model_dump()}, self.device)
+        return Run(application, step, self.resolve(), settings, threads, cluster, engine=engine)
 
 
 ON_CPU = Placement()

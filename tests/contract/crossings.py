@@ -1,8 +1,8 @@
 """How often each byte crosses between host and device in each step that asks for a GPU: a table that may only improve.
 
 An input byte goes up once, and an output byte comes down once, where the table says so without a reason. Elsewhere it
-has what was measured, why that is, and the issue that changes it: 17 recsys, 18 graphs and genotypes. The taxi
-application's tables are frames, which cuDF reads and writes on the device.
+has what was measured, why that is, and the issue that changes it: 18 graphs and genotypes. The tables of the taxi
+application and the clicks of recsys are frames, which cuDF reads on the device.
 
 The data are tiny, so that arrays of a fixed size, such as months of a calendar, weigh more here than they do at work.
 """
@@ -35,8 +35,8 @@ class Crossings:
     why: str = ""
 
 
-# Steps that ask for a GPU for frames, which cuDF reads and Dask shuffles there; see `test_graph_frames`.
-OF_FRAMES = {"pagerank": {"renumber"}}
+# Steps that ask for a GPU for frames, which cuDF reads there; see `test_graph_frames` and `test_features_on_frames`.
+OF_FRAMES = {"pagerank": {"renumber"}, "recsys": {"fit", "features"}}
 # Codes go up once (`test_genomics_traffic`); of so few samples they are as many bytes as what is known of a variant.
 OF_VARIANTS = "18: the table of scaled dosages has 16 bytes a variant, and so have the codes of 64 samples"
 # By application, and by step and its case.
@@ -56,9 +56,6 @@ STEPS = {
         "communities": Crossings(),
     },
     "recsys": {
-        "fit": Crossings(2.03, 1086.07, "17: operators read their columns each; a histogram of 2**20 bins comes down"),
-        "features": Crossings(3.99, 1.73, "17: columns come down for the shuffle"),
-        "drift": Crossings(1.85, 1.0, "17: edges of bins go up for each block"),
         "train": Crossings(),
     },
 }  # fmt: skip

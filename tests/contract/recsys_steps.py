@@ -1,9 +1,9 @@
-"""The recsys application in one process, on a device and a few hundred clicks: steps, workflows, and batches."""
+"""The recsys application on a device and a few hundred clicks: steps, workflows, and batches."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,15 +16,15 @@ import pytest
 
 from benchmarks.gpu_proof.same import Rule, table_faults
 from benchmarks.measure import differences
+from tests.contract.frame_calls import frames_as_cudf
 from tests.contract.site import Site
+from tests.contract.strict_device import StrictDevice
 from tests.recsys_logs import clicks, features, other_features, write_log, write_parts
 from whitewater.engines import Device
+from whitewater.engines.choose import Engine
 from whitewater.features import dataset, loader, transform
 from whitewater.features import fit as fitting
-from whitewater.features.categories.values import as_floats
-from whitewater.features.columns.column import Block, Categories, Column, Lists, Numbers
 from whitewater.features.config import Feature, Fit
-from whitewater.features.dataset import Dataset, as_table
 from whitewater.features.feature_folder import open_features
 from whitewater.features.loader import Batches
 from whitewater.features.operator import Node
@@ -48,8 +48,7 @@ from whitewater.features.workflow import Workflow
 from whitewater.io.store import read_json
 from whitewater.step import Output
 from whitewater_apps.recsys import cli
-from whitewater_apps.recsys.config import Drift, Features, Train
-from whitewater_apps.recsys.steps.drift import drift
+from whitewater_apps.recsys.config import Features, Train
 from whitewater_apps.recsys.steps.features import features as features_step
 from whitewater_apps.recsys.steps.fit import fit
 from whitewater_apps.recsys.steps.train import train
@@ -126,7 +125,7 @@ WORKFLOWS = {
     "wide": WorkflowCase(_wide),
     "little_memory": WorkflowCase(_little_memory, little_memory=True),
 }
-TABLES = ("training", "serving", "in_memory", "of_nothing", "otherwise", "block", "empty_block")
+TABLES = ("training", "serving", "in_memory", "of_nothing", "otherwise")
 
 
 def write_inputs(directory: Path) -> Path:
@@ -163,7 +162,14 @@ def spread_out() -> Iterator[None]:
 
 
 @contextmanager
-def _little() -> Iterator[None]:
+def frames_of(device: Device) -> Iterator[None]:
+    """Let frames have arrays of the device, where that is the stand-in."""
+    with frames_as_cudf(arrays=True) if isinstance(device, StrictDevice) else nullcontext():
+        yield
+
+
+@contextmanager
+def little_memory() -> Iterator[None]:
     """Let what is learned of categories go to disk."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(by_category, "WAITING_BYTES", 0)
@@ -171,42 +177,37 @@ def _little() -> Iterator[None]:
         yield
 
 
-def run_steps(site: Site, *, inputs: Path, results: Path) -> Path:
-    """Run steps, batches and workflows; return the folder of their outputs."""
-    device = site.device
-    run_application(site, log=inputs / "log", results=results)
-    _load(device, results)
-    integers = as_floats(_as_categories(pa.array([2**40, None, -3, 2**40]), device), device)
-    np.save(results / "integers.npy", device.to_host(integers))
-    for name, case in WORKFLOWS.items():
-        _run_workflow(case, device, inputs=inputs, folder=results / name)
-    return results
-
-
-def run_application(site: Site, *, log: Path, results: Path) -> Path:
-    """Run the steps of the application; return the folder of their outputs."""
+def fit_features(site: Site, results: Path, *, log: Path) -> Path:
+    """Run the steps that make features, on a GPU by frames; return the folder of their outputs."""
+    engine: Engine = "dask" if site.device.name == "gpu" else "local"
     results.mkdir(parents=True)
     site.run(
-        "recsys", fit, settings=Fit(features=GROUPS), train=log, workflow=Output(results / "workflow"),
+        "recsys", fit, settings=Fit(features=GROUPS), engine=engine, train=log, workflow=Output(results / "workflow"),
         statistics=Output(results / "statistics.json"),
     )  # fmt: skip
     site.run(
-        "recsys", features_step, settings=Features(row_group_rows=100), train=log, valid=log, test=log,
+        "recsys", features_step, settings=Features(row_group_rows=100), engine=engine, train=log, valid=log, test=log,
         workflow=results / "workflow", train_features=Output(results / "train"),
         valid_features=Output(results / "valid"), test_features=Output(results / "test"),
-    )  # fmt: skip
-    site.run("recsys", drift, settings=Drift(), events=log, drift=Output(results / "drift.json"))
-    few = Train(trees=5, depth=3).model_copy(update={"maximum_rows": 300})
-    site.run(
-        "recsys", train, settings=few, train=results / "train", valid=results / "valid", test=results / "test",
-        metrics=Output(results / "metrics.json"),
     )  # fmt: skip
     return results
 
 
-def _load(device: Device, results: Path) -> None:
+def train_models(site: Site, *, made: Path, results: Path) -> Path:
+    """Train on features that were made, and load them as batches; return the folder of the outputs."""
+    results.mkdir(parents=True)
+    few = Train(trees=5, depth=3).model_copy(update={"maximum_rows": 300})
+    site.run(
+        "recsys", train, settings=few, train=made / "train", valid=made / "valid", test=made / "test",
+        metrics=Output(results / "metrics.json"),
+    )  # fmt: skip
+    _load(made / "train", site.device, results)
+    return results
+
+
+def _load(features: Path, device: Device, results: Path) -> None:
     for shuffle in (False, True):
-        folder = open_features(results / "train")
+        folder = open_features(features)
         # All columns but keys, or some of each array.
         wanted = None if shuffle else [name for matrix in folder.matrices for name in matrix.columns[::2]]
         batches = Batches(folder, columns=wanted, batch_rows=100, window_rows=200, shuffle=shuffle, device=device)
@@ -215,21 +216,22 @@ def _load(device: Device, results: Path) -> None:
         np.savez(results / f"batches_{shuffle}.npz", allow_pickle=False, **of_names)
 
 
-def _run_workflow(case: WorkflowCase, device: Device, *, inputs: Path, folder: Path) -> None:
-    folder.mkdir()
-    workflow = Workflow(case.features(inputs), carry=case.carry)
-    with ExitStack() as stack:
-        if case.little_memory:
-            stack.enter_context(_little())
-        made = workflow.fit_transform(inputs / "clicks", threads=2, device=device)
-    pq.write_table(made, folder / "training.parquet")
-    workflow.save(folder / "workflow")
-    serve(folder / "workflow", device, case, inputs=inputs, folder=folder)
-    workflow.transform_to(folder / "features", inputs / "clicks", threads=2, device=device)
+def run_workflows(device: Device, *, inputs: Path, folder: Path) -> Path:
+    """Fit and apply each of `WORKFLOWS` on a device; return the folder of what they made."""
+    for name, case in WORKFLOWS.items():
+        workflow = Workflow(case.features(inputs), carry=case.carry)
+        with little_memory() if case.little_memory else nullcontext():
+            made = workflow.fit_transform(inputs / "clicks", threads=2, device=device)
+        (folder / name).mkdir(parents=True)
+        pq.write_table(made, folder / name / "training.parquet")
+        workflow.save(folder / name / "workflow")
+        serve(folder / name / "workflow", device, inputs=inputs, folder=folder / name)
+        workflow.transform_to(folder / name / "features", inputs / "clicks", threads=2, device=device)
+    return folder
 
 
-def serve(workflow: Path, device: Device, case: WorkflowCase, *, inputs: Path, folder: Path) -> None:
-    """Transform data on a device with a stored workflow: by the command, in memory, and as a block."""
+def serve(workflow: Path, device: Device, *, inputs: Path, folder: Path) -> None:
+    """Transform data on a device with a stored workflow: files by the command, and tables in memory."""
     folder.mkdir(exist_ok=True)
     command = ["--workflow", str(workflow), str(inputs / "clicks"), str(folder / "serving.parquet"), "--threads", "2"]
     with pytest.MonkeyPatch.context() as patch:
@@ -241,10 +243,6 @@ def serve(workflow: Path, device: Device, case: WorkflowCase, *, inputs: Path, f
     in_memory = {"in_memory": as_mapping, "of_nothing": table.slice(0, 0), "otherwise": _otherwise(table)}
     for name, given in in_memory.items():
         pq.write_table(loaded.transform(given, threads=2, device=device), folder / f"{name}.parquet")
-    for name, rows in {"block": table, "empty_block": table.slice(0, 0)}.items():
-        made = loaded.transform(_block_of(rows, device), device=device)
-        types = {field.name: field.type for field in loaded.output_schema}
-        pq.write_table(as_table(made, types, device), folder / f"{name}.parquet")
 
 
 def _otherwise(table: pa.Table) -> pa.Table:
@@ -253,37 +251,6 @@ def _otherwise(table: pa.Table) -> pa.Table:
         column = pa.nulls(len(table)) if pa.types.is_null(type_) else table[name].cast(type_)
         table = table.set_column(table.column_names.index(name), name, column)
     return table
-
-
-def _block_of(table: pa.Table, device: Device) -> Block:
-    """Return a table as a block of the device, one of its columns of integers as categories."""
-    found = Dataset(table)
-    parts = found.parts()
-    names = found.schema.names
-    block = dict(found.read(parts[0], names, device)) if parts else _empty_block(table, device)
-    block["C3"] = _as_categories(table["C3"].combine_chunks(), device)
-    return block
-
-
-def _as_categories(values: pa.Array, device: Device) -> Categories:
-    encoded = values.dictionary_encode()
-    codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
-    return Categories(device.to_device(codes), encoded.dictionary)
-
-
-def _empty_block(table: pa.Table, device: Device) -> dict[str, Column]:
-    return {field.name: _empty_column(field.type, device) for field in table.schema}
-
-
-def _empty_column(type_: pa.DataType, device: Device) -> Column:
-    xp = device.xp
-    if pa.types.is_list(type_):
-        inside = _empty_column(type_.value_type, device)
-        assert not isinstance(inside, Lists)
-        return Lists(xp.zeros(1, "int64"), inside)
-    if pa.types.is_string(type_):
-        return Categories(xp.zeros(0, "int32"), pa.array([], type_))
-    return Numbers(xp.zeros(0, "float64" if pa.types.is_null(type_) else type_.to_pandas_dtype()))
 
 
 def assert_same_table(found: Path, expected: Path) -> None:

@@ -10,12 +10,10 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import numpy as np
-import pyarrow as pa
 import pytest
 import treelite.sklearn
 from distributed.protocol.pickle import dumps, loads
@@ -23,11 +21,9 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LogisticRegression
 
 from tests.contract.device_array import DeviceArray, Namespace, record
-from tests.contract.traffic import downloaded, on_worker, operated, read, uploaded
+from tests.contract.traffic import downloaded, on_worker, operated, uploaded
 from whitewater.engines import Array, Device
 from whitewater.engines.workers import Threads, Workers, thread_workers
-from whitewater.features.columns import parquet_cpu
-from whitewater.features.columns.column import Categories, Column, Lists, Numbers, moved
 from whitewater.genotypes import decode, decode_gpu
 from whitewater.genotypes.linkage import pairs_gpu
 from whitewater.genotypes.linkage.pairs import correlated_variants
@@ -225,19 +221,6 @@ class StrictInEdges:
         self._on_cpu.pull(on_host(shares, "float64"), on_host(out, "float64"))
 
 
-def strict_read_columns(
-    path: Path, row_group: int, names: Sequence[str], *, start: int = 0, rows: int | None = None
-) -> dict[str, Column]:
-    """Stand for cuDF's way to read columns."""
-    columns = {
-        name: as_cudf_has_it(column)
-        for name, column in parquet_cpu.read_columns(path, row_group, names, start=start, rows=rows).items()
-    }
-    for name, column in columns.items():
-        read((path, row_group, start, rows, name), size_of(column))
-    return {name: column_on_device(column) for name, column in columns.items()}
-
-
 class StrictEstimator:
     """An estimator of scikit-learn that takes and returns arrays of the device, as the one of cuML does."""
 
@@ -338,17 +321,6 @@ def stand_ins_for_libraries() -> dict[str, ModuleType]:
     return modules
 
 
-def stand_ins_for_gpu_modules() -> dict[str, ModuleType]:
-    """Return modules in the place of those that compute with cuDF and kernels; theirs compute on the CPU."""
-    members: dict[str, dict[str, Any]] = {
-        "whitewater.features.columns.parquet_gpu": {"read_columns": strict_read_columns},
-    }
-    modules = {name: ModuleType(name) for name in members}
-    for name, module in modules.items():
-        vars(module).update(members[name])
-    return modules
-
-
 FIT, PREDICT = estimators.BoostedTrees.fit, estimators.BoostedTrees.predict
 
 
@@ -390,7 +362,7 @@ def stand_in_for_cupy() -> Iterator[None]:
         patch.setattr(communities_gpu, "gpu_communities", communities)
         # Several slabs of tiny data, and a shorter last one.
         patch.setitem(decode.SLAB_CELLS, "gpu", 997)
-        for name, module in {**stand_ins_for_libraries(), **stand_ins_for_gpu_modules()}.items():
+        for name, module in stand_ins_for_libraries().items():
             patch.setitem(sys.modules, name, module)
             package, _, member = name.rpartition(".")
             if package in sys.modules:
@@ -449,34 +421,6 @@ def upload(array: Any) -> Array:
 def on_device(array: Array) -> Array:
     """Return an array of the device around a NumPy array."""
     return cast(Array, DeviceArray(array))
-
-
-def column_on_device(column: Column) -> Column:
-    """Return a column of arrays of the device."""
-    return moved(column, StrictDevice().to_device)
-
-
-def size_of(column: Column) -> int:
-    """Return the bytes of the arrays of a column."""
-    sizes: list[int] = []
-
-    def add(array: Array) -> Array:
-        sizes.append(array.nbytes)
-        return array
-
-    moved(column, add)
-    return sum(sizes)
-
-
-def as_cudf_has_it(column: Column) -> Column:
-    """Return text as cuDF gives it: each word that occurs once, in the order of first sight; not as it is stored."""
-    if isinstance(column, Lists):
-        return Lists(column.offsets, cast("Numbers | Categories", as_cudf_has_it(column.values)))
-    if not isinstance(column, Categories):
-        return column
-    words = column.dictionary.take(pa.array(column.codes, mask=column.codes < 0)).dictionary_encode()
-    codes = words.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
-    return Categories(codes, words.dictionary)
 
 
 def genotypes_on_host(genotypes: Genotypes) -> Genotypes:

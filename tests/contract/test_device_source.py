@@ -37,7 +37,7 @@ def test_objects_are_known_no_call_runs_into_a_gap_and_the_host_is_given_no_arra
 def test_gpu_code_was_found() -> None:
     every = [find_calls(path) for path in MODULES]
     functions = {function for each in every for function in each.functions}
-    assert {"connect", "prepare_memory", "ridge", "read_columns"} <= functions
+    assert {"connect", "prepare_memory", "ridge", "_read_files"} <= functions
     called = {call.name for each in every for call in each.calls}
     assert {"rmm.mr.CudaAsyncMemoryResource", "cudf.read_parquet", "cupy.asnumpy", "cuml.linear_model.Ridge"} <= called
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.contract.crossings import OF_FRAMES, ONCE, STEPS, crossing_faults, steps_with_gpu
 from tests.contract.site import Site
-from tests.contract.strict_device import StrictDevice, stand_in_for_cupy, strict_read_columns
+from tests.contract.strict_device import StrictDevice
 from tests.contract.traffic import Traffic, bytes_of_arrays, counted
 from tests.recsys_logs import clicks
 from whitewater.config.base import Section
@@ -77,16 +77,6 @@ def test_a_number_that_is_read_on_the_host_comes_down() -> None:
     assert (traffic.up, traffic.down) == (32, 8)
 
 
-def test_a_column_that_is_read_again_goes_up_again(tmp_path: Path) -> None:
-    path = tmp_path / "clicks.parquet"
-    pq.write_table(clicks(ROWS), path)
-    traffic = Traffic()
-    with stand_in_for_cupy(), counted(traffic):
-        for _ in range(3):
-            strict_read_columns(path, 0, ["I1", "C1"])
-    assert traffic.up_per_byte == 3
-
-
 def test_files_have_the_bytes_of_their_arrays_or_else_of_their_columns(tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
@@ -107,12 +97,12 @@ def test_a_step_that_crosses_more_than_once_is_told(up: float, fault: str | None
 
 @pytest.mark.parametrize(("times", "fault"), [(1.1, "what crosses again"), (1.0, None), (0.8, "lower")])
 def test_a_number_of_the_table_is_held_both_ways(times: float, fault: str | None) -> None:
-    expected = STEPS["recsys"]["features"]
-    found = dict.fromkeys(STEPS["recsys"], Traffic())
-    found["features"] = Traffic(
+    expected = STEPS["genomics"]["relatedness"]
+    found = dict.fromkeys(STEPS["genomics"], Traffic())
+    found["relatedness"] = Traffic(
         up=round(times * expected.up * 1000), down=round(expected.down * 1000), input=1000, output=1000
     )
-    told = [each for each in crossing_faults("recsys", found) if each.startswith("features")]
+    told = [each for each in crossing_faults("genomics", found) if each.startswith("relatedness")]
     assert (fault in told[0]) if fault else (told == [])
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -25,20 +25,18 @@ class Traffic:
     # Bytes of the arrays in the files that it read and wrote.
     input: int = 0
     output: int = 0
-    # Of each column that a reader put on the device, counted once however often it is read.
-    columns: dict[Hashable, int] = field(default_factory=dict)
     # Bytes allocated by the step itself rather than by its tasks, where these run in other processes.
     beside_tasks: int = 0
 
     @property
     def up_per_byte(self) -> float:
         """Return how often each byte of the input goes up."""
-        return self.up / (sum(self.columns.values()) or self.input or 1)
+        return self.up / (self.input or 1)
 
     @property
     def down_per_byte(self) -> float:
         """Return how often each byte of the output comes down; of the input, where results are not arrays."""
-        return self.down / (self.output or sum(self.columns.values()) or self.input or 1)
+        return self.down / (self.output or self.input or 1)
 
 
 _COUNTING: list[Traffic] = []
@@ -91,12 +89,6 @@ def operated() -> None:
     with _LOCK:
         for each in _COUNTING:
             each.operations += 1
-
-
-def read(column: Hashable, size: int) -> None:
-    with _LOCK:
-        for each in _COUNTING:
-            each.columns[column] = size
 
 
 def bytes_of_arrays(path: Path) -> int:

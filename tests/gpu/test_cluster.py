@@ -117,9 +117,9 @@ def test_pagerank(site: Site, tmp_path: Path) -> None:
         pagerank_steps.assert_same_components(gpu, cpu, name)
 
 
-def test_recsys(site: Site, tmp_path: Path) -> None:
+def test_recsys(hardware: Device, site: Site, tmp_path: Path) -> None:
     inputs = recsys_steps.write_inputs(tmp_path)
     with recsys_steps.spread_out():
-        cpu, gpu = beside_the_cpu(site, tmp_path, partial(recsys_steps.run_application, log=inputs / "log"))
+        cpu, gpu = beside_the_cpu(site, tmp_path, partial(recsys_steps.fit_features, log=inputs / "log"))
     for name in ("train", "valid", "test"):
         recsys_steps.assert_same_features(gpu / name, cpu / name)

@@ -16,14 +16,14 @@ import numpy as np
 import pyarrow as pa
 
 from whitewater.errors import InputError
-from whitewater.features.columns.column import Block, Column, Lists, Numbers, moved
+from whitewater.features.columns.column import Block, Column, Lists, Numbers
 from whitewater.features.columns.parquet import read_columns
 from whitewater.features.log_folder import SINCE, UNTIL, is_log, open_log
 from whitewater.features.schema import Field, Schema, kind, plain, wider
 from whitewater.io.folder import RowGroup
 
 if TYPE_CHECKING:
-    from whitewater.engines.device import Device
+    from types import ModuleType
 
 # Rows that are worked on at once: those of a row group, or of so much of it or of a table in memory.
 PART_ROWS = 524_288
@@ -93,20 +93,18 @@ class Dataset:
         """The number of rows."""
         return sum(part.rows for part in self.parts())
 
-    def read(self, part: Part, names: Sequence[str], device: Device) -> Block:
+    def read(self, part: Part, names: Sequence[str]) -> Block:
         """Read columns of a part; raises InputError if a file is damaged, or a column is not there."""
         types = {name: self.schema[name].type for name in names}
         if self._table is not None:
-            return as_fitted(_block(self._table.slice(part.start, part.rows), names, device), types, device)
+            return as_fitted(_block(self._table.slice(part.start, part.rows), names), types)
         blocks = [
-            as_fitted(
-                read_columns(device, group.path, group.number, names, start=part.start, rows=part.rows), types, device
-            )
+            as_fitted(read_columns(group.path, group.number, names, start=part.start, rows=part.rows), types)
             for group in part.groups
         ]
         if len(blocks) == 1:
             return blocks[0]
-        return _block(pa.concat_tables([as_table(block, types, device) for block in blocks]), names, device)
+        return _block(pa.concat_tables([as_table(block, types) for block in blocks]), names)
 
     def stored_bytes(self, names: Sequence[str]) -> dict[str, int]:
         """Return the bytes of columns as stored, which tell how long it takes to read them."""
@@ -157,11 +155,10 @@ class Dataset:
         return footers
 
 
-def _block(table: pa.Table, names: Sequence[str], device: Device) -> Block:
+def _block(table: pa.Table, names: Sequence[str]) -> Block:
     from whitewater.features.columns.arrow import column_of
-    from whitewater.features.columns.column import moved
 
-    return {name: moved(column_of(table.column(name)), device.to_device) for name in names}
+    return {name: column_of(table.column(name)) for name in names}
 
 
 def _cut(groups: tuple[RowGroup, ...], rows: int) -> Iterator[Part]:
@@ -259,7 +256,7 @@ def spans(parts: Sequence[Part], *, rows: int) -> Iterator[Span]:
         yield tuple(span)
 
 
-def as_fitted(block: Block, types: Mapping[str, pa.DataType], device: Device) -> Block:
+def as_fitted(block: Block, types: Mapping[str, pa.DataType], xp: ModuleType = np) -> Block:
     """Return columns as they were when a workflow was fitted, where they hold the same: nulls, and whole numbers.
 
     A column of nulls only, or of integers in which some are null, may come as one of floats; floats get the width that
@@ -269,35 +266,35 @@ def as_fitted(block: Block, types: Mapping[str, pa.DataType], device: Device) ->
     other numbers than 0 and 1, one of text or lists has numbers, or one that had no value, and so no type, floats or
     lists.
     """
-    return {name: _as_fitted(name, column, types[name], device) for name, column in block.items()}
+    return {name: _as_fitted(name, column, types[name], xp) for name, column in block.items()}
 
 
-def _as_fitted(name: str, column: Column, type_: pa.DataType, device: Device) -> Column:
+def _as_fitted(name: str, column: Column, type_: pa.DataType, xp: ModuleType) -> Column:
     if pa.types.is_null(type_):
-        return _of_no_type(name, column, device)
+        return _of_no_type(name, column, xp)
     if not isinstance(column, Numbers):
         return column
     if pa.types.is_floating(type_):
         return Numbers(column.values.astype(type_.to_pandas_dtype(), copy=False), column.valid)
     if column.values.dtype.kind == "f":
         if pa.types.is_string(type_) or pa.types.is_list(type_):
-            return _all_null(name, column, type_, device)
-        column = _as_integers(name, column, device)
-    return _as_wide(name, column, type_, device)
+            return _all_null(name, column, type_, xp)
+        column = _as_integers(name, column, xp)
+    return _as_wide(name, column, type_, xp)
 
 
-def _of_no_type(name: str, column: Column, device: Device) -> Column:
+def _of_no_type(name: str, column: Column, xp: ModuleType) -> Column:
     floats = column.values if isinstance(column, Numbers) and column.values.dtype.kind == "f" else None
-    if isinstance(column, Lists) or (floats is not None and not bool(device.xp.isnan(floats).all())):
+    if isinstance(column, Lists) or (floats is not None and not bool(xp.isnan(floats).all())):
         raise _unlike(name, "values that are neither text nor integers", "without values", "text or integers")
     return column
 
 
-def _as_wide(name: str, column: Numbers, type_: pa.DataType, device: Device) -> Numbers:
+def _as_wide(name: str, column: Numbers, type_: pa.DataType, xp: ModuleType) -> Numbers:
     """Return integers, once they were found to be some that the type can mean."""
     values = column.values
     if pa.types.is_boolean(type_) and values.dtype.kind != "b":
-        values = values if column.valid is None else device.xp.where(column.valid, values, 0)
+        values = values if column.valid is None else xp.where(column.valid, values, 0)
         if bool(((values != 0) & (values != 1)).any()):
             raise _unlike(name, "numbers other than 0 and 1", "of booleans", "booleans")
         return Numbers(values.astype(bool), column.valid)
@@ -308,16 +305,15 @@ def _as_wide(name: str, column: Numbers, type_: pa.DataType, device: Device) -> 
     return column
 
 
-def _all_null(name: str, column: Numbers, type_: pa.DataType, device: Device) -> Column:
+def _all_null(name: str, column: Numbers, type_: pa.DataType, xp: ModuleType) -> Column:
     from whitewater.features.columns.arrow import column_of
 
-    if not bool(device.xp.isnan(column.values).all()):
+    if not bool(xp.isnan(column.values).all()):
         raise _unlike(name, "numbers", f"of {kind(type_)}", kind(type_))
-    return moved(column_of(pa.nulls(len(column), type_)), device.to_device)
+    return column_of(pa.nulls(len(column), type_))
 
 
-def _as_integers(name: str, column: Numbers, device: Device) -> Numbers:
-    xp = device.xp
+def _as_integers(name: str, column: Numbers, xp: ModuleType) -> Numbers:
     valid = ~xp.isnan(column.values) if column.valid is None else column.valid & ~xp.isnan(column.values)
     values = xp.where(valid, column.values, 0)
     # Above 2**53 floats are not every integer, so that a category would be another one.
@@ -332,7 +328,7 @@ def _unlike(name: str, found: str, fitted: str, wanted: str) -> InputError:
     )
 
 
-def refuse_other_times(name: str, column: Column, device: Device) -> None:
+def refuse_other_times(name: str, column: Column) -> None:
     """Raise InputError if a column of seconds has numbers that are no times from 1980 to 2100."""
     numbers = cast("Numbers", column)
     wrong = (numbers.values < SINCE) | (numbers.values >= UNTIL)
@@ -358,12 +354,12 @@ def type_of(column: Column) -> pa.DataType:
     return column.dictionary.type
 
 
-def as_table(block: Block, types: Mapping[str, pa.DataType], device: Device) -> pa.Table:
+def as_table(block: Block, types: Mapping[str, pa.DataType]) -> pa.Table:
     """Return columns as a table of Arrow; nulls are nulls, but NaN in floats.
 
     Raises InputError if the values of a column cannot be of its type.
     """
-    arrays = [_arrow_of(name, moved(block[name], device.to_host), type_) for name, type_ in types.items()]
+    arrays = [_arrow_of(name, block[name], type_) for name, type_ in types.items()]
     return pa.Table.from_arrays(arrays, schema=arrow_schema(types))
 
 

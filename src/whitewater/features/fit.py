@@ -124,7 +124,7 @@ def _observe(task: tuple[Lesson, Sequence[Span], bool], *, material: Material) -
 
     def blocks(span: Span) -> Iterator[Block]:
         for part in span:
-            read = partial(material.dataset.read, part, device=fitting.device)
+            read = partial(material.dataset.read, part)
             yield evaluate(material.plan, material.learned, read, material.wanted(lesson), material.applying)
 
     parts = [lesson.statistic.observe(blocks(span), fitting) for span in cut]

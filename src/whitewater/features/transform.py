@@ -79,7 +79,7 @@ class Transformation:
         given = Schema(tuple(Field(name, type_of(column)) for name, column in block.items()))
         self.check(given, training=applying.training)
         types = {name: self.plan.schema[name].type for name in names}
-        block = {**block, **self._given({name: block[name] for name in names}, types, applying)}
+        block = {**block, **self._given({name: block[name] for name in names}, types)}
         return self._evaluate(lambda wanted: {name: block[name] for name in wanted}, self._carried(given), applying)
 
     def tables(self, dataset: Dataset, *, run: Run[Any], workers: Workers, training: bool) -> Iterator[pa.Table]:
@@ -100,7 +100,7 @@ class Transformation:
         return {"transformation": self, "dataset": dataset, "applying": applying}
 
     def part_block(self, part: Part, dataset: Dataset, applying: Applying) -> Block:
-        """Return the results for a part of a dataset."""
+        """Return the results for a part of a dataset, on the host."""
         if applying.engine == "dask":
             return self._by_frames(dataset, applying).of_part(part, dataset)
         carried = self._carried(dataset.schema)
@@ -108,7 +108,7 @@ class Transformation:
         types |= {name: self.plan.schema[name].type for name in self.columns(training=applying.training)}
 
         def read(names: Sequence[str]) -> Block:
-            return self._given(dataset.read(part, names, applying.device), types, applying)
+            return self._given(dataset.read(part, names), types)
 
         return self._evaluate(read, carried, applying)
 
@@ -128,12 +128,12 @@ class Transformation:
             self.plan, self.learned, tuple(given), self.fields(dataset.schema), self.seconds, applying
         )
 
-    def _given(self, block: Block, types: Mapping[str, pa.DataType], applying: Applying) -> Block:
+    def _given(self, block: Block, types: Mapping[str, pa.DataType]) -> Block:
         """Return columns as they were when the workflow was fitted. Raises InputError if they cannot be."""
-        found = as_fitted(block, types, applying.device)
+        found = as_fitted(block, types)
         for name in self.seconds:
             if name in found:
-                refuse_other_times(name, found[name], applying.device)
+                refuse_other_times(name, found[name])
         return found
 
     def _evaluate(self, read: Read, carried: Sequence[str], applying: Applying) -> Block:
@@ -159,7 +159,7 @@ class Transformation:
 
 def _table(part: Part, *, transformation: Transformation, dataset: Dataset, applying: Applying) -> pa.Table:
     types = {each.name: each.type for each in transformation.fields(dataset.schema)}
-    return as_table(transformation.part_block(part, dataset, applying), types, applying.device)
+    return as_table(transformation.part_block(part, dataset, applying), types)
 
 
 def _faults(fitted: Schema, found: Schema, names: Sequence[str]) -> Iterator[str]:
@@ -225,7 +225,7 @@ def _write(
     row_group_rows: int,
 ) -> FeatureFile:
     number, part = task
-    table = as_table(transformation.part_block(part, dataset, applying), schema.types, applying.device)
+    table = as_table(transformation.part_block(part, dataset, applying), schema.types)
     return write_file(folder, number, table, schema, row_group_rows=even(len(table), row_group_rows))
 
 
@@ -290,13 +290,12 @@ def _scatter(
 ) -> Path:
     """Transform a part; write its rows by bucket, in the order of their hashes; return the file."""
     number, part = task
-    device, xp = applying.device, applying.device.xp
     block = transformation.part_block(part, dataset, applying)
-    hashes = row_hash([block[shuffle.key]], shuffle.seed, device)
-    order = xp.argsort(hashes)
-    sorted_hashes = device.to_host(hashes[order])
+    hashes = row_hash([block[shuffle.key]], shuffle.seed, Device())
+    order = np.argsort(hashes)
+    sorted_hashes = hashes[order]
     bounds = np.searchsorted(_bucket(sorted_hashes, shuffle.buckets), np.arange(shuffle.buckets + 1))
-    rows = as_table(block, shuffle.schema.types, device).take(to_arrow(device.to_host(order)))
+    rows = as_table(block, shuffle.schema.types).take(to_arrow(order))
     rows = rows.append_column(_HASH, to_arrow(sorted_hashes)).combine_chunks()
     path = shuffle.scratch / f"{number:06d}.arrow"
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, rows.schema) as writer:

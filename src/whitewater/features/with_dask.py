@@ -18,6 +18,7 @@ from dask.delayed import delayed
 from whitewater.engines.device import Device
 from whitewater.errors import ConfigError, InputError
 from whitewater.features.columns import arrow as arrow_columns
+from whitewater.features.columns.column import Numbers
 from whitewater.features.dataset import (
     Dataset,
     Part,
@@ -39,7 +40,7 @@ from whitewater.tables.with_dask import library
 
 if TYPE_CHECKING:
     from whitewater.engines.workers import Workers
-    from whitewater.features.columns.column import Block
+    from whitewater.features.columns.column import Block, Column
     from whitewater.features.frames import Frame, Series
 
 HOST = Device()
@@ -86,9 +87,7 @@ def _plain(types: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
 def _read(span: Span, *, dataset: Dataset, types: Mapping[str, pa.DataType], device: Device) -> Frame:
     if device.frames == "cudf" and span[0].groups:
         return _read_files(span, types, device)
-    tables = [
-        as_table(as_fitted(dataset.read(part, list(types), HOST), types, HOST), _plain(types), HOST) for part in span
-    ]
+    tables = [as_table(as_fitted(dataset.read(part, list(types)), types), _plain(types)) for part in span]
     return _frame(pa.concat_tables(tables), device)
 
 
@@ -107,7 +106,7 @@ def _read_files(span: Span, types: Mapping[str, pa.DataType], device: Device) ->
     frame = cudf.concat(read, ignore_index=True)
     columns = {name: column_of(frame[name]) for name in types}
     numbers = {name: column for name, column in columns.items() if not isinstance(column, Text)}
-    made = {**columns, **as_fitted(numbers, types, device)}
+    made = {**columns, **as_fitted(numbers, types, device.xp)}
     return type(frame)({name: series_of(column, frame) for name, column in made.items()})
 
 
@@ -231,23 +230,26 @@ class Results:
         return results
 
     def of_part(self, part: Part, dataset: Dataset) -> Block:
-        """Return the results for a part of a dataset."""
+        """Return the results for a part of a dataset, on the host."""
         types = {field.name: field.type for field in self.given}
         made = self.of_frame(_read((part,), dataset=dataset, types=types, device=self.applying.device))
-        return {field.name: _column(made[field.name]) for field in self.columns}
+        return {field.name: _column(made[field.name], self.applying.device) for field in self.columns}
 
     def of_frame(self, rows: Frame) -> Frame:
         """Return the results for a frame."""
         for name in self.seconds:
             if name in list(rows.columns):
-                refuse_other_times(name, column_of(rows[name]), self.applying.device)
+                refuse_other_times(name, column_of(rows[name]))
         wanted = {field.name: self.plan.outputs.get(field.name) for field in self.columns}
         return _made(rows, self.plan, self.learned, wanted, self.applying)
 
 
-def _column(series: Series) -> Any:
+def _column(series: Series, device: Device) -> Column:
+    """Return a column of a frame as one of the host."""
     column = column_of(series)
-    return _on_host(series.to_frame("text"))["text"] if isinstance(column, Text) else column
+    if isinstance(column, Text):
+        return _on_host(series.to_frame("text"))["text"]
+    return Numbers(device.to_host(column.values), None if column.valid is None else device.to_host(column.valid))
 
 
 def _on_host(frame: Frame) -> Block:
@@ -270,7 +272,7 @@ def _made(rows: Frame, plan: Plan, learned: Learned, wanted: Mapping[str, Origin
             return operator.transform_frame(inputs, frame, fitted, applying)
         made = operator.transform(inputs, _on_host(frame), fitted, replace(applying, device=HOST))
         types = {name: type_of(column) for name, column in made.items()}
-        back = frame_of(as_table(made, types, HOST), type(rows))
+        back = frame_of(as_table(made, types), type(rows))
         return {name: back[name] for name in types}
 
     return type(rows)(evaluate(plan, learned, read, wanted, applying, transform=transform_frame))

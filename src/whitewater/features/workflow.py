@@ -18,7 +18,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Self
 
-from whitewater.engines import Device, resolve
+from whitewater.engines import Device
+from whitewater.engines.choose import REFUSED
 from whitewater.errors import ConfigError
 from whitewater.features.columns.column import Categories, Lists, Numbers
 from whitewater.features.config import Fit
@@ -43,8 +44,8 @@ class Workflow:
     ``features`` are a graph, or names of columns of the data. ``carry`` are columns of the data that go along unchanged
     where the data have them, such as the label, which serving lacks.
 
-    Results do not depend on ``threads`` (by default all cores), nor on ``device`` (by default the CPU) and ``engine``
-    (by default the kernels for one machine, else Dask DataFrame) but for the last digits of floats.
+    Results do not depend on ``threads`` (by default all cores), nor, but for the last digits of floats, on ``device``
+    (by default the CPU) and ``engine`` (by default the kernels for one machine, ``local``, and on a GPU ``dask``).
     """
 
     def __init__(self, features: Node | Selection, *, carry: Sequence[str] = ()) -> None:
@@ -70,7 +71,7 @@ class Workflow:
         return Schema(self.fitted.plan.output_fields())
 
     def fit(
-        self, dataset: Any, *, threads: int | None = None, device: Device | None = None, engine: Engine = "local"
+        self, dataset: Any, *, threads: int | None = None, device: Device | None = None, engine: Engine | None = None
     ) -> Self:
         """Learn from a dataset, or from what can be one.
 
@@ -79,7 +80,7 @@ class Workflow:
         """
         if self._graph is None:
             raise ConfigError("a loaded workflow is fitted already. Build it anew to fit it again.")
-        run = _run("fit", threads, device, engine)
+        run = run_on(device, "fit", threads=threads, engine=engine)
         with run.workers(small=run.device == Device()) as workers, TemporaryDirectory(prefix="whitewater-") as scratch:
             self._fitted = fit_workflow(
                 self._graph, as_dataset(dataset), carry=self._carried, run=run, workers=workers, scratch=Path(scratch)
@@ -93,19 +94,20 @@ class Workflow:
         training: bool = False,
         threads: int | None = None,
         device: Device | None = None,
-        engine: Engine = "local",
+        engine: Engine | None = None,
     ) -> Any:
         """Make the features of data: a dataset or what can be one, whose results are a table of Arrow, or a block.
 
-        A block is a mapping of names to columns, of `whitewater.features.columns`, and so are its results. ``training``
-        tells that the rows are those that were fitted on, in order to train a model: then statistics of the target
-        leave each row's own fold out. Raises InputError if a column is missing, or of another kind than in fitting.
+        A block is a mapping of names to columns, of `whitewater.features.columns`, and so are its results; it is worked
+        on here, whatever the device. ``training`` tells that the rows are those that were fitted on, in order to train
+        a model: then statistics of the target leave each row's own fold out. Raises InputError if a column is missing,
+        or of another kind than in fitting.
         """
         if _is_block(data):
-            return self.fitted.block(data, Applying(device or resolve("cpu"), training))
+            return self.fitted.block(data, Applying(Device(), training))
         import pyarrow as pa
 
-        run, dataset = _run("transform", threads, device, engine), as_dataset(data)
+        run, dataset = run_on(device, "transform", threads=threads, engine=engine), as_dataset(data)
         with run.workers(small=run.device == Device()) as workers:
             tables = list(self.fitted.tables(dataset, run=run, workers=workers, training=training))
         if tables:
@@ -130,7 +132,7 @@ class Workflow:
         `whitewater.features.feature_folder` for what is in the folder. One that is there is replaced; raises
         ConfigError if another folder or file is there.
         """
-        run, target = _run("transform", threads, device), Path(folder).absolute()
+        run, target = run_on(device, "transform", threads=threads), Path(folder).absolute()
         check_replaceable(target, sign=FORMAT.name)
         owner = target.with_name(f".{target.name}.owner")
         with staged({"features": target}, owner=owner) as paths, run.workers() as workers:
@@ -173,8 +175,16 @@ def _is_block(data: Any) -> bool:
     return isinstance(data, Mapping) and all(isinstance(each, (Numbers, Categories, Lists)) for each in data.values())
 
 
-def _run(step: str, threads: int | None, device: Device | None, engine: Engine = "local") -> Run[Fit]:
+def run_on(device: Device | None, step: str, *, threads: int | None = None, engine: Engine | None = None) -> Run[Fit]:
+    """Return how a workflow is fitted or applied, by default on all cores, and by Dask on a GPU.
+
+    Raises ConfigError if there are to be no threads, or the engine is local on a GPU.
+    """
+    device = device or Device()
+    engine = engine or ("local" if device == Device() else "dask")
+    if refusal := REFUSED.get((engine, device.name)):
+        raise ConfigError(refusal)
     if threads is not None and threads < 1:
         raise ConfigError(f"threads is {threads}; give 1 or more, or None for all cores.")
     threads = threads or len(os.sched_getaffinity(0))
-    return Run("features", step, device or resolve("cpu"), Fit(), threads, engine=engine)
+    return Run("features", step, device, Fit(), threads, engine=engine)

@@ -25,7 +25,6 @@ RECSYS = Application(
             dask="pandas, NumPy, pyarrow; the host shuffles",
             gpu="cuDF, CuPy; the host shuffles, and has lists",
         ),
-        "drift": Operation(cpu="NumPy, pyarrow, Numba", gpu="CuPy, cuDF"),
         "train": Operation(cpu="scikit-learn, XGBoost, in the step's process", gpu="cuML, XGBoost, on one GPU"),
     },
     commands={"transform": "whitewater_apps.recsys.cli:main"},

@@ -14,10 +14,9 @@ from whitewater.engines import resolve
 from whitewater.engines.gpu_check import describe_auto, missing_gpu
 from whitewater.errors import ConfigError, IntegrityError
 from whitewater.features.artifact import load
-from whitewater.features.config import Fit
 from whitewater.features.dataset import Dataset, arrow_schema
+from whitewater.features.workflow import run_on
 from whitewater.io.store import staged
-from whitewater.step import Run
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -38,7 +37,7 @@ def main(arguments: Sequence[str]) -> int:
 def transform(workflow: Path, source: Path, target: Path, *, device: str, threads: int) -> int:
     """Write the features of a Parquet file, or of a folder of them, as one; return the number of rows."""
     fitted, dataset = load(workflow), Dataset(source)
-    run = Run("recsys", "transform", resolve(device), Fit(), threads)
+    run = run_on(resolve(device), "transform", threads=threads)
     fitted.check(dataset.schema, training=False)
     schema = arrow_schema({each.name: each.type for each in fitted.fields(dataset.schema)})
     written = 0

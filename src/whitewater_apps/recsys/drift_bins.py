@@ -25,7 +25,6 @@ from whitewater.features.columns.column import Categories, Column, Lists
 from whitewater.tables.arrow_arrays import to_arrow
 
 if TYPE_CHECKING:
-    from whitewater.engines import Device
     from whitewater_apps.recsys.drift_measures import Counts
 
 EDGES = 1024
@@ -46,13 +45,12 @@ class NumberBins:
     edges: npt.NDArray[np.float64]
     bins: npt.NDArray[np.int64]
 
-    def count(self, column: Column, device: Device) -> Counts:
+    def count(self, column: Column) -> Counts:
         """Return the rows at each place."""
-        xp, values = device.xp, as_floats(column, device)
-        places = xp.searchsorted(device.to_device(self.edges), values)
-        places = xp.where(xp.isnan(values), len(self.edges) + 1, places).astype(xp.int32)
-        counts: Counts = device.to_host(count_codes(places, len(self.bins), device))
-        return counts
+        values = as_floats(column)
+        places = np.searchsorted(self.edges, values)
+        places = np.where(np.isnan(values), len(self.edges) + 1, places)
+        return count_codes(places.astype(np.int32), len(self.bins))
 
     def binned(self, places: Counts) -> Counts:
         """Return the rows in each bin; nulls are a bin, the last one."""
@@ -76,10 +74,10 @@ class CategoryBins:
         """The place of categories that the reference lacks; after it comes that of nulls."""
         return int(self.places[-1])
 
-    def count(self, column: Column, device: Device) -> Counts:
+    def count(self, column: Column) -> Counts:
         """Return the rows at each place; of lists the elements, and lists without any as nulls."""
-        categories, nulls = elements(column, device)
-        rows = device.to_host(count_codes(categories.codes, len(categories.dictionary), device))
+        categories, nulls = elements(column)
+        rows = count_codes(categories.codes, len(categories.dictionary))
         places = self.places[self.known.look_up(categories.dictionary)]
         counts = np.zeros(self.unknown + 2, np.int64)
         np.add.at(counts, places, rows)
@@ -94,12 +92,12 @@ class CategoryBins:
 Bins = NumberBins | CategoryBins
 
 
-def elements(column: Column, device: Device) -> tuple[Categories, int]:
+def elements(column: Column) -> tuple[Categories, int]:
     """Return a column, or the elements of its lists, as categories, and the number of nulls or of empty lists."""
     if isinstance(column, Lists):
-        inside, _ = elements(column.values, device)
+        inside, _ = elements(column.values)
         return inside, int((column.offsets[1:] == column.offsets[:-1]).sum())
-    categories = as_categories(column, device)
+    categories = as_categories(column)
     return categories, int((categories.codes < 0).sum())
 
 

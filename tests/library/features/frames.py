@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from whitewater.engines import Device, resolve
+from whitewater.engines import resolve
 from whitewater.features.columns.column import Block, Categories, Column, Numbers
 from whitewater.features.operator import Applying, Fitted, Fitting, Inputs, Operator, Statistic
 from whitewater.features.schema import Field
@@ -18,23 +18,22 @@ CPU = resolve("cpu")
 MEMORY = 1 << 26
 
 
-def block_of(frame: pd.DataFrame, device: Device = CPU) -> Block:
+def block_of(frame: pd.DataFrame) -> Block:
     """Return a frame as a block: text, Int64 as integers with nulls, others are as they are."""
-    return {str(name): _column(frame[name], device) for name in frame}
+    return {str(name): _column(frame[name]) for name in frame}
 
 
-def _column(series: pd.Series, device: Device) -> Column:
+def _column(series: pd.Series) -> Column:
     if not pd.api.types.is_numeric_dtype(series):
         known = [None if null else value for value, null in zip(series, series.isna(), strict=True)]
         # As dictionaries of files may, it has what no row has, is in no order, and has each entry twice.
         entries = [*dict.fromkeys(value for value in known if value is not None), "of another row"][::-1]
         places = {value: place for place, value in enumerate(entries)}
         codes = [-1 if value is None else places[value] + row % 2 * len(entries) for row, value in enumerate(known)]
-        return Categories(device.to_device(np.array(codes, np.int32)), pa.array(entries * 2, pa.string()))
+        return Categories(np.array(codes, np.int32), pa.array(entries * 2, pa.string()))
     if series.dtype == "Int64":
-        valid = device.to_device(series.notna().to_numpy())
-        return Numbers(device.to_device(series.fillna(-7).to_numpy(np.int64)), valid)
-    return Numbers(device.to_device(series.to_numpy()))
+        return Numbers(series.fillna(-7).to_numpy(np.int64), series.notna().to_numpy())
+    return Numbers(series.to_numpy())
 
 
 def fields_of(frame: pd.DataFrame) -> dict[str, Field]:
@@ -59,16 +58,16 @@ class Learned:
     fitted: Mapping[str, Fitted]
     output: Sequence[Field]
 
-    def applied(self, frame: pd.DataFrame, *, training: bool = False, device: Device = CPU) -> pd.DataFrame:
+    def applied(self, frame: pd.DataFrame, *, training: bool = False) -> pd.DataFrame:
         """Return the columns that come out; those that are not needed do not go in."""
         needed = self.operator.dependencies(fitting=False, training=training)
-        block = block_of(frame[[*dict.fromkeys([*_columns(self.inputs), *needed])]], device)
-        made = self.operator.transform(self.inputs, block, self.fitted, Applying(device, training))
+        block = block_of(frame[[*dict.fromkeys([*_columns(self.inputs), *needed])]])
+        made = self.operator.transform(self.inputs, block, self.fitted, Applying(CPU, training))
         assert {field.name: field.type for field in self.output} == {
             name: _number_type(column) for name, column in made.items()
         }
         columns = {name: column.values for name, column in made.items() if isinstance(column, Numbers)}  # noqa: PD011
-        return pd.DataFrame({name: device.to_host(values) for name, values in columns.items()}, index=frame.index)
+        return pd.DataFrame(columns, index=frame.index)
 
     def applied_by_row(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return `applied` of one row after the other, in the types of the columns."""
@@ -90,11 +89,10 @@ def learned(
     parts: int = 1,
     blocks: int = 1,
     memory: int = MEMORY,
-    device: Device = CPU,
 ) -> Learned:
     """Return what an operator learns of a frame in parts of the rows, each of some blocks; by way of an artifact."""
     given = tuple(inputs)
-    fitting = Fitting(device, memory, scratch)
+    fitting = Fitting(CPU, memory, scratch)
     output = operator.output(given, fields_of(frame))
     # What an artifact keeps is all that is needed.
     restored = {
@@ -107,7 +105,7 @@ def learned(
 
 def _fitted(statistic: Statistic, frame: pd.DataFrame, parts: int, blocks: int, fitting: Fitting) -> Fitted:
     observed = [
-        statistic.observe((block_of(block, fitting.device) for block in _split(part, blocks)), fitting)
+        statistic.observe(map(block_of, _split(part, blocks)), fitting)
         for part in _split(frame[list(statistic.columns)], parts)
     ]
     found = statistic.combine(observed, fitting)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from whitewater.engines import Device, resolve
-from whitewater.features.columns.column import Block, Categories, Column, Lists, Numbers, moved
+from whitewater.features.columns.column import Block, Categories, Column, Lists, Numbers
 from whitewater.features.operator import Applying, Fitted, Fitting, Inputs, Operator, Statistic
 from whitewater.features.schema import Field
 
@@ -30,21 +30,21 @@ def numbers(values: Sequence[Any] | npt.NDArray[Any], dtype: str = "float64", de
     return Numbers(device.to_device(known), None if valid.all() else device.to_device(valid))
 
 
-def categories(values: Sequence[str | int | None], device: Device = CPU) -> Categories:
+def categories(values: Sequence[str | int | None]) -> Categories:
     """Return a column of categories whose dictionary has an entry for each row, so that entries repeat."""
     known = [value for value in values if value is not None]
     kind = pa.int64() if any(isinstance(value, int) for value in known) else pa.string()
     places = np.cumsum([value is not None for value in values]) - 1
     codes = np.where([value is not None for value in values], places, -1).astype(np.int32)
-    return Categories(device.to_device(codes), pa.array(known, kind))
+    return Categories(codes, pa.array(known, kind))
 
 
-def lists(values: Sequence[Sequence[Any]], dtype: str = "int64", device: Device = CPU) -> Lists:
+def lists(values: Sequence[Sequence[Any]], dtype: str = "int64") -> Lists:
     """Return a column of lists of numbers, or of texts."""
     offsets = np.cumsum([0, *map(len, values)]).astype(np.int64)
     flat = [item for row in values for item in row]
-    inside = categories(flat, device) if dtype == "text" else numbers(flat, dtype, device)
-    return Lists(device.to_device(offsets), inside)
+    inside = categories(flat) if dtype == "text" else numbers(flat, dtype)
+    return Lists(offsets, inside)
 
 
 def field_of(name: str, column: Column) -> Field:
@@ -64,11 +64,11 @@ def type_of(column: Column) -> pa.DataType:
 def values_of(column: Column, device: Device = CPU) -> list[Any]:
     """Return a column as Python's values, None where it is null."""
     if isinstance(column, Lists):
-        offsets, inside = device.to_host(column.offsets), values_of(column.values, device)
-        return [inside[start:stop] for start, stop in pairwise(offsets)]
+        inside = values_of(column.values)
+        return [inside[start:stop] for start, stop in pairwise(column.offsets)]
     if isinstance(column, Categories):
         texts = column.dictionary.to_pylist()
-        return [None if code < 0 else texts[code] for code in device.to_host(column.codes).tolist()]
+        return [None if code < 0 else texts[code] for code in column.codes.tolist()]
     known = [True] * len(column) if column.valid is None else device.to_host(column.valid).tolist()
     values = device.to_host(column.values).tolist()
     return [value if there and not is_null(value) else None for value, there in zip(values, known, strict=True)]
@@ -92,8 +92,13 @@ def rows_of(block: Block, rows: slice | npt.NDArray[Any]) -> Block:
 
 
 def on_host(block: Block, device: Device) -> Block:
-    """Return a block of numbers and categories of a device on the host, to be taken row by row."""
-    return {name: moved(column, device.to_host) for name, column in block.items()}
+    """Return a block of numbers of a device on the host, to be taken row by row."""
+    found: dict[str, Column] = {}
+    for name, column in block.items():
+        assert isinstance(column, Numbers)
+        valid = None if column.valid is None else device.to_host(column.valid)
+        found[name] = Numbers(device.to_host(column.values), valid)
+    return found
 
 
 def fitted_on(

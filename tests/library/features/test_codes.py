@@ -153,7 +153,7 @@ def test_long_common_beginnings_are_told_apart_by_what_follows() -> None:
 def test_integers_become_categories_each_once(rows: list[int | None]) -> None:
     valid = np.array([value is not None for value in rows], bool)
     values = np.array([7 if value is None else value for value in rows], np.int64)
-    found = factorize(values, None if valid.all() else valid, CPU)
+    found = factorize(values, None if valid.all() else valid)
     words = found.dictionary.to_pylist()
     assert found.dictionary.type == pa.int64()
     assert found.codes.dtype == np.int32
@@ -164,17 +164,17 @@ def test_integers_become_categories_each_once(rows: list[int | None]) -> None:
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "int64", "uint64", "bool"])
 def test_integers_of_every_width_are_categories(dtype: str) -> None:
     column = Numbers(np.array([1, 0, 1], dtype), np.array([True, True, False]))
-    found = categories.as_categories(column, CPU)
+    found = categories.as_categories(column)
     assert [found.dictionary.to_pylist()[code] if code >= 0 else None for code in found.codes] == [1, 0, None]
-    assert categories.as_categories(found, CPU) is found
+    assert categories.as_categories(found) is found
 
 
 def test_what_is_no_category_is_refused() -> None:
     for column in (Numbers(np.array([1.0])), Lists(np.array([0, 1]), Numbers(np.array([1])))):
         with pytest.raises(ConfigError, match="a category is a text or an integer"):
-            categories.as_categories(column, CPU)
+            categories.as_categories(column)
     with pytest.raises(InputError, match=r"above 2\*\*63 - 1"):
-        categories.as_categories(Numbers(np.array([2**63], np.uint64)), CPU)
+        categories.as_categories(Numbers(np.array([2**63], np.uint64)))
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_what_is_no_category_is_refused() -> None:
     ],
 )
 def test_numbers_are_floats_with_nan_for_null(column: Column, expected: list[float]) -> None:
-    found = categories.as_floats(column, CPU)
+    found = categories.as_floats(column)
     assert found.dtype == np.float64
     np.testing.assert_array_equal(found, expected)
 
@@ -196,7 +196,7 @@ def test_text_and_lists_are_no_floats() -> None:
     text = Categories(np.array([0], np.int32), pa.array(["1"]))
     for column in (text, Lists(np.array([0, 1]), Numbers(np.array([1])))):
         with pytest.raises(InputError, match="where numbers are needed"):
-            categories.as_floats(column, CPU)
+            categories.as_floats(column)
 
 
 @settings(max_examples=50, deadline=None)
@@ -205,19 +205,19 @@ def test_rows_are_counted_and_added_up_by_code_without_nulls(codes: list[int], s
     weights = np.random.default_rng(len(codes)).integers(0, 100, len(codes)) / 4
     rows = np.array(codes, np.int32)
     expected = np.array([[rows[rows == code].size, weights[rows == code].sum()] for code in range(size)])
-    np.testing.assert_array_equal(count_codes(rows, size, CPU), expected[:, 0])
-    np.testing.assert_array_equal(sum_by_code(rows, weights, size, CPU), expected[:, 1])
+    np.testing.assert_array_equal(count_codes(rows, size), expected[:, 0])
+    np.testing.assert_array_equal(sum_by_code(rows, weights, size), expected[:, 1])
 
 
 def test_a_code_that_stands_for_nothing_is_an_error() -> None:
     codes = np.array([0, 5, 2**31 - 1], np.int32)
     with pytest.raises(IntegrityError, match="2 rows have a code that is not below 5"):
-        count_codes(codes, 5, CPU)
+        count_codes(codes, 5)
     with pytest.raises(IntegrityError, match="1 rows have a code that is not below 6"):
-        sum_by_code(codes, np.ones(3), 6, CPU)
+        sum_by_code(codes, np.ones(3), 6)
 
 
 def test_read_only_rows_and_slices_are_counted() -> None:
     codes = np.from_dlpack(pa.array([0, 1, 1, 0], pa.int32()))
-    assert count_codes(codes[::2], 2, CPU).tolist() == [1, 1]
-    assert factorize(np.from_dlpack(pa.array([5, 7, 5, 7]))[::2], None, CPU).dictionary.to_pylist() == [5]
+    assert count_codes(codes[::2], 2).tolist() == [1, 1]
+    assert factorize(np.from_dlpack(pa.array([5, 7, 5, 7]))[::2], None).dictionary.to_pylist() == [5]

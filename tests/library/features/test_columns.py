@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from whitewater.engines import Device
 from whitewater.errors import InputError
-from whitewater.features.columns import parquet_cpu
+from whitewater.features.columns import parquet
 from whitewater.features.columns.arrow import column_of
 from whitewater.features.columns.column import Categories, Column, Lists, Numbers
 from whitewater.features.columns.parquet import read_columns
@@ -106,8 +106,8 @@ def test_every_layout_is_read_as_what_was_written(
     pq.write_table(pa.Table.from_arrays([stored], schema=schema), tmp_path / "file", **layout)
     start, rows = data.draw(st.integers(0, 100)), data.draw(st.none() | st.integers(0, 100))
     written = expected(pq.read_table(tmp_path / "file")["column"])
-    assert values_of(read_columns(CPU, tmp_path / "file", 0, ["column"])["column"]) == written
-    part = read_columns(CPU, tmp_path / "file", 0, ["column"], start=start, rows=rows)["column"]
+    assert values_of(read_columns(tmp_path / "file", 0, ["column"])["column"]) == written
+    part = read_columns(tmp_path / "file", 0, ["column"], start=start, rows=rows)["column"]
     assert values_of(part) == written[start:][:rows]
 
 
@@ -116,9 +116,9 @@ def test_every_layout_is_read_as_what_was_written(
 def test_what_writers_usually_make_is_not_left_to_pyarrow(
     tmp_path: Path, type_: pa.DataType, use_dictionary: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parquet_cpu, "_read_by_arrow", pytest.fail)
+    monkeypatch.setattr(parquet, "_read_by_arrow", pytest.fail)
     pq.write_table(pa.table({"c": pa.array([None, None], type_)}), tmp_path / "file", use_dictionary=use_dictionary)
-    assert values_of(read_columns(CPU, tmp_path / "file", 0, ["c"])["c"]) == [None, None]
+    assert values_of(read_columns(tmp_path / "file", 0, ["c"])["c"]) == [None, None]
 
 
 @pytest.mark.parametrize(
@@ -126,14 +126,14 @@ def test_what_writers_usually_make_is_not_left_to_pyarrow(
 )
 def test_numbers_keep_their_width(tmp_path: Path, type_: pa.DataType) -> None:
     pq.write_table(pa.table({"n": pa.array([1, None, 0]).cast(type_)}), tmp_path / "file")
-    column = read_columns(CPU, tmp_path / "file", 0, ["n"])["n"]
+    column = read_columns(tmp_path / "file", 0, ["n"])["n"]
     assert isinstance(column, Numbers)
     assert column.values.dtype == type_.to_pandas_dtype()
 
 
 def test_a_column_of_nulls_without_type_is_numbers_that_are_nan(tmp_path: Path) -> None:
     pq.write_table(pa.table({"n": pa.nulls(2)}), tmp_path / "file")
-    column = read_columns(CPU, tmp_path / "file", 0, ["n"])["n"]
+    column = read_columns(tmp_path / "file", 0, ["n"])["n"]
     assert isinstance(column, Numbers)
     assert np.isnan(column.values).tolist() == [True, True]
 
@@ -141,7 +141,7 @@ def test_a_column_of_nulls_without_type_is_numbers_that_are_nan(tmp_path: Path) 
 def test_the_dictionary_is_the_files_and_plain_text_is_one_entry_a_value(tmp_path: Path) -> None:
     words = pa.array(["b", "a", None, "b", "a"])
     pq.write_table(pa.table({"stored": words, "plain": words}), tmp_path / "file", use_dictionary=["stored"])
-    block = read_columns(CPU, tmp_path / "file", 0, ["plain", "stored"])
+    block = read_columns(tmp_path / "file", 0, ["plain", "stored"])
     dictionaries = {n: column.dictionary.to_pylist() for n, column in block.items() if isinstance(column, Categories)}
     assert dictionaries == {"plain": ["b", "a", "b", "a"], "stored": ["b", "a"]}
 
@@ -149,7 +149,7 @@ def test_the_dictionary_is_the_files_and_plain_text_is_one_entry_a_value(tmp_pat
 def test_columns_come_from_the_row_group_in_the_order_asked_for(tmp_path: Path) -> None:
     table = pa.table({"n": np.arange(1_000), "word": pa.array([f"w{n % 17}" for n in range(1_000)])})
     pq.write_table(table, tmp_path / "file", row_group_size=600, max_rows_per_page=90)
-    block = read_columns(CPU, tmp_path / "file", 1, ["word", "n"], start=50, rows=200)
+    block = read_columns(tmp_path / "file", 1, ["word", "n"], start=50, rows=200)
     assert list(block) == ["word", "n"]
     assert values_of(block["n"]) == list(range(650, 850))
     assert values_of(block["word"]) == table["word"].to_pylist()[650:850]
@@ -168,21 +168,21 @@ def test_columns_come_from_the_row_group_in_the_order_asked_for(tmp_path: Path) 
 def test_other_types_are_refused_by_name(tmp_path: Path, column: pa.Array, problem: str) -> None:
     pq.write_table(pa.table({"odd": column}), tmp_path / "log.parquet")
     with pytest.raises(InputError, match=rf"log\.parquet, row group 0: column 'odd' {problem}"):
-        read_columns(CPU, tmp_path / "log.parquet", 0, ["odd"])
+        read_columns(tmp_path / "log.parquet", 0, ["odd"])
 
 
 def test_structs_beside_a_column_do_not_displace_it(tmp_path: Path) -> None:
     several, one = pa.array([{"x": 7, "y": 8}]), pa.array([{"n": 9}])
     log = pa.table({"before": several, "n": [1], "s": ["a"], "between": one, "m": [2]})
     pq.write_table(log, tmp_path / "log.parquet")
-    block = read_columns(CPU, tmp_path / "log.parquet", 0, ["n", "s", "m"])
+    block = read_columns(tmp_path / "log.parquet", 0, ["n", "s", "m"])
     assert [values_of(column) for column in block.values()] == [[1], ["a"], [2]]
 
 
 def test_a_file_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
     for values in ([1, 2, 3], [3, 2, 1], [4, 5]):
         pq.write_table(pa.table({"n": values}), tmp_path / "file")
-        assert values_of(read_columns(CPU, tmp_path / "file", 0, ["n"])["n"]) == values
+        assert values_of(read_columns(tmp_path / "file", 0, ["n"])["n"]) == values
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=FROM_A_FIXTURE)
@@ -194,10 +194,10 @@ def test_what_is_written_is_read_back(tmp_path: Path, data: st.DataObject, rows:
         for name, type_ in types.items()
     }
     block = {name: column_of(pa.array(drawn[name], type_)) for name, type_ in types.items()}
-    pq.write_table(as_table(block, types, CPU), tmp_path / "file", row_group_size=row_group_rows)
+    pq.write_table(as_table(block, types), tmp_path / "file", row_group_size=row_group_rows)
     found: dict[str, list[Any]] = {name: [] for name in types}
     for group in range(pq.read_metadata(tmp_path / "file").num_row_groups):
-        for name, column in read_columns(CPU, tmp_path / "file", group, list(types)).items():
+        for name, column in read_columns(tmp_path / "file", group, list(types)).items():
             found[name] += values_of(column)
     assert found == {name: expected(pa.chunked_array([pa.array(drawn[name], types[name])])) for name in types}
 
@@ -220,16 +220,16 @@ def test_pandas_which_takes_a_quarter_of_a_second_is_not_imported(tmp_path: Path
 
         device, path = Device(), Path(sys.argv[1])
         types = {field.name: field.type for field in pq.read_schema(path)}
-        block = read_columns(device, path, 0, list(types))
+        block = read_columns(path, 0, list(types))
         schema = Schema(tuple(Field(name, type_) for name, type_ in types.items()))
-        write_file(path.parent, 0, as_table(block, types, device), schema, row_group_rows=1)
-        columns = [categories.as_categories(block[name], device) for name in "sib"]
+        write_file(path.parent, 0, as_table(block, types), schema, row_group_rows=1)
+        columns = [categories.as_categories(block[name]) for name in "sib"]
         hashing.row_hash(columns, 0, device)
-        dictionary = groups.combine(columns, device).dictionary
+        dictionary = groups.combine(columns).dictionary
         counter = categories.CategoryCounter(dictionary.type)
         counter.add(dictionary)
         categories.CategoryTable(counter.values()).look_up(dictionary)
-        categories.order_by_frequency(count_codes(columns[0].codes, 1, device), columns[0].dictionary)
+        categories.order_by_frequency(count_codes(columns[0].codes, 1), columns[0].dictionary)
         print("pandas" in sys.modules)
         """
     command = [sys.executable, "-c", dedent(program), str(tmp_path / "log.parquet")]

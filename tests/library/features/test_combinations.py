@@ -24,13 +24,13 @@ Row = tuple[str | None, int | None, str | None]
 
 def integer_column(values: Sequence[int | None]) -> Categories:
     """Return integers with a dictionary without repetition."""
-    return as_categories(numbers(values, "int64"), CPU)
+    return as_categories(numbers(values, "int64"))
 
 
 def combined(rows: Sequence[Row]) -> list[bytes | None]:
     """Combine columns that have the rows, and return the value of each row."""
     first, second, third = zip(*rows, strict=True) if rows else ((), (), ())
-    column = combine([categories(first), integer_column(second), categories(third)], CPU)
+    column = combine([categories(first), integer_column(second), categories(third)])
     assert column.dictionary.type == pa.binary()
     assert column.codes.dtype == np.int32
     values = column.dictionary.to_pylist()
@@ -61,13 +61,13 @@ def test_the_order_of_columns_counts_and_borders_are_kept() -> None:
 def test_many_columns_of_many_values_do_not_overflow() -> None:
     random = np.random.default_rng(1)
     each_column = [random.permutation(2_000) for _ in range(8)]
-    column = combine([as_categories(Numbers(each), CPU) for each in each_column], CPU)
+    column = combine([as_categories(Numbers(each)) for each in each_column])
     expected = [combine_one([int(part) for part in row]) for row in zip(*each_column, strict=True)]
     assert column.dictionary.take(pa.array(column.codes)).to_pylist() == expected
 
 
 def test_combinations_of_combinations_are_of_bytes() -> None:
-    pair = combine([categories(["a", None]), categories(["b", None])], CPU)
-    triple = combine([pair, categories(["c", "c"])], CPU)
+    pair = combine([categories(["a", None]), categories(["b", None])])
+    triple = combine([pair, categories(["c", "c"])])
     inner = combine_one(("a", "b"))
     assert triple.dictionary.to_pylist() == [combine_one((inner, "c")), combine_one((None, "c"))]

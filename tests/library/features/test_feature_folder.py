@@ -22,7 +22,7 @@ CPU = Device()
 
 def written(path: Path, block: dict[str, Column], types: dict[str, pa.DataType], row_group_rows: int) -> FeatureFile:
     schema = Schema(tuple(Field(name, type_) for name, type_ in types.items()))
-    return write_file(path, 0, as_table(block, types, CPU), schema, row_group_rows=row_group_rows)
+    return write_file(path, 0, as_table(block, types), schema, row_group_rows=row_group_rows)
 
 
 def without_nan(values: list[Any]) -> list[Any]:
@@ -79,7 +79,7 @@ def test_a_column_without_nulls_is_its_bytes_in_the_file(tmp_path: Path) -> None
 )
 def test_values_that_cannot_be_of_their_type_are_named(column: Column, type_: pa.DataType) -> None:
     with pytest.raises(InputError, match="column 'TE_C1' cannot be of type int"):
-        as_table({"TE_C1": column}, {"TE_C1": type_}, CPU)
+        as_table({"TE_C1": column}, {"TE_C1": type_})
 
 
 def test_arrays_are_what_numpy_loads_in_the_types_of_models(tmp_path: Path) -> None:

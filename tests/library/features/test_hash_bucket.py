@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,9 +11,7 @@ import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.contract.strict_device import StrictDevice
 from tests.library.features.operator_cases import CPU, applied, applied_by_row, categories, lists, numbers, values_of
-from whitewater.engines import Device
 from whitewater.errors import ConfigError, InputError
 from whitewater.features.columns.column import Block, Categories
 from whitewater.features.operator import Applying
@@ -51,13 +49,6 @@ def test_buckets_do_not_depend_on_codes_which_differ_by_device_or_partition() ->
     expected = [bucket(value, 5) for value in ["a", "b", "c", None, "a"]]
     for column in (forward, backward):
         assert applied(HashBucket(num_buckets=5), {"C": column}) == {"C": expected}
-
-
-def test_both_devices_give_the_same_buckets() -> None:
-    device = cast("Device", StrictDevice())
-    column = Categories(device.to_device(np.array([0, 5, -1, 3], np.int32)), pa.array(TEXTS))
-    made = HashBucket(num_buckets=9).transform(("C",), {"C": column}, {}, Applying(device))["C"]
-    assert values_of(made, device) == [bucket(value, 9) for value in ["", TEXTS[5], None, "naïve"]]
 
 
 def test_lists_stay_lists() -> None:

@@ -17,9 +17,7 @@ from tests.library.features.operator_cases import (
     fields_of,
     fitted_on,
     numbers,
-    on_host,
 )
-from whitewater.engines import Device
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.features.columns.column import Block
 from whitewater.features.operators.join import JoinExternal
@@ -53,30 +51,30 @@ def oracle(rows: pd.DataFrame, on: Sequence[str], columns: Sequence[str]) -> dic
     return {name: [None if pd.isna(value) else value for value in joined[name]] for name in columns}
 
 
-def test_columns_are_joined_as_pandas_joins_them(items: str, device: Device) -> None:
+def test_columns_are_joined_as_pandas_joins_them(items: str) -> None:
     keys = ["ä", "nowhere", "a", None, "b", "c", "b"]
     columns = ("price", "stock", "new", "brand")
     operator = JoinExternal(table=items, on="item", columns=columns)
-    block: Block = {"item": categories(keys, device)}
-    fitted = fitted_on(operator, [block], device=device)
-    found = applied(operator, block, fitted, device=device)
+    block: Block = {"item": categories(keys)}
+    fitted = fitted_on(operator, [block])
+    found = applied(operator, block, fitted)
     assert found == oracle(pd.DataFrame({"item": pd.Series(keys, dtype=object)}), ["item"], columns)
-    assert applied_by_row(operator, on_host(block, device), fitted) == found
+    assert applied_by_row(operator, block, fitted) == found
 
 
-def test_keys_of_several_columns_are_joined(items: str, device: Device) -> None:
+def test_keys_of_several_columns_are_joined(items: str) -> None:
     frame = pd.DataFrame({"item": ["a", "a", "ä", "c", "b"], "shop": [7, 8, 8, 7, 7]})
     operator = JoinExternal(table=items, on=("shop", "item"), columns=("brand", "price"))
     block: Block = {
-        "item": categories(frame["item"].tolist(), device),
-        "shop": numbers([*frame["shop"][:4], None], "int16", device),
+        "item": categories(frame["item"].tolist()),
+        "shop": numbers([*frame["shop"][:4], None], "int16"),
     }
-    fitted = fitted_on(operator, [block], device=device)
-    found = applied(operator, block, fitted, device=device)
+    fitted = fitted_on(operator, [block])
+    found = applied(operator, block, fitted)
     expected = oracle(frame, ["item", "shop"], ["brand", "price"])
     # The last row's shop is null, which matches nothing.
     assert found == {name: [*values[:4], None] for name, values in expected.items()}
-    assert applied_by_row(operator, on_host(block, device), fitted) == found
+    assert applied_by_row(operator, block, fitted) == found
 
 
 def test_the_table_goes_along_so_that_the_file_is_not_needed_any_more(items: str) -> None:

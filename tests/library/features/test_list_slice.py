@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.library.features.operator_cases import applied, applied_by_row, fields_of, lists, numbers
-from whitewater.engines import Device
 from whitewater.errors import ConfigError
 from whitewater.features.columns.column import Block
 from whitewater.features.operators.list_slice import ListSlice
@@ -35,18 +34,16 @@ def test_slices_are_those_of_python(rows: list[list[int]], start: int, end: int)
         (ListSlice(start=0), ROWS),
     ],
 )
-def test_start_alone_is_a_number_of_items_as_in_nvtabular(
-    operator: ListSlice, expected: list[list[int]], device: Device
-) -> None:
-    block: Block = {"items": lists(ROWS, device=device)}
-    assert applied(operator, block, device=device) == {"items": expected}
+def test_start_alone_is_a_number_of_items_as_in_nvtabular(operator: ListSlice, expected: list[list[int]]) -> None:
+    block: Block = {"items": lists(ROWS)}
+    assert applied(operator, block) == {"items": expected}
 
 
-def test_pad_makes_lists_of_one_length_which_nvtabular_leaves_as_they_are_on_the_cpu(device: Device) -> None:
+def test_pad_makes_lists_of_one_length_which_nvtabular_leaves_as_they_are_on_the_cpu() -> None:
     operator = ListSlice(start=3, pad=True)
-    block: Block = {"items": lists(ROWS, device=device)}
+    block: Block = {"items": lists(ROWS)}
     expected = {"items": [[1, 2, 3], [0, 0, 0], [5, 0, 0], [6, 7, 0], [8, 9, 10]]}
-    assert applied(operator, block, device=device) == expected
+    assert applied(operator, block) == expected
     (field,) = operator.output(("items",), fields_of(block))
     assert (field.type, field.properties) == (pa.list_(pa.int64()), {"length": 3})
 

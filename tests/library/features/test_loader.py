@@ -72,7 +72,7 @@ def folder_of(
         part = table.slice(start, stop - start)
         if len(part):
             block = {field.name: column_of(part[field.name]) for field in fields}
-            found = as_table(block, Schema(fields).types, CPU)
+            found = as_table(block, Schema(fields).types)
             written.append(write_file(path, number, found, Schema(fields), row_group_rows=row_group_rows))
     write_features(path, Schema(fields), written, seed=None)
     return open_features(path)

@@ -14,13 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.library.features.test_columns import FROM_A_FIXTURE, values_of
-from whitewater.engines import Device
 from whitewater.errors import InputError
 from whitewater.features.columns.parquet import read_columns
 
 
 def read(path: Path, *names: str) -> dict[str, list[Any]]:
-    found = read_columns(Device(), path, 0, names or ("n", "f", "s"))
+    found = read_columns(path, 0, names or ("n", "f", "s"))
     return {name: values_of(column) for name, column in found.items()}
 
 

@@ -1,7 +1,7 @@
 """Categories of many blocks as groups of rows: numbered while they are met, looked up afterwards.
 
-Group 0 is that of null, which is a category of its own. Sums by group are made of a block's rows by the device, one for
-each entry of the block's dictionary, and kept by the host, so that the work of a row does not depend on how many
+Group 0 is that of null, which is a category of its own. Sums by group are made of a block's rows, one for each
+entry of the block's dictionary, so that the work of a row does not depend on how many
 categories there are.
 
 The category of a combination of columns is bytes: for each part its kind, its length (uint32) and its bytes, all
@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from whitewater.engines.device import Device
 from whitewater.errors import ConfigError, IntegrityError
 from whitewater.features.categories.byte_strings import ByteStrings
 from whitewater.features.categories.ids import category_type, is_list, scalar
@@ -32,7 +31,7 @@ from whitewater.features.frames import any_known, frame_of, is_integer, keys_of,
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 
 if TYPE_CHECKING:
-    from whitewater.engines.device import Array
+    from whitewater.engines.device import Array, Device
     from whitewater.features.columns.column import Block
     from whitewater.features.frames import Frame, Series
     from whitewater.features.operator import Row
@@ -92,10 +91,10 @@ class Grouping:
         """Type of the categories: those of a combination are binary."""
         return self.kinds[0] if isinstance(self.of, str) else pa.binary()
 
-    def categories(self, block: Block, device: Device) -> Categories:
+    def categories(self, block: Block) -> Categories:
         """Return the rows' categories."""
-        columns = [as_categories(block[column], device) for column in self.columns]
-        return columns[0] if isinstance(self.of, str) else combine(columns, device)
+        columns = [as_categories(block[column]) for column in self.columns]
+        return columns[0] if isinstance(self.of, str) else combine(columns)
 
     def category(self, row: Row) -> str | int | bytes | None:
         """Return the category of one row."""
@@ -149,15 +148,15 @@ class CategoryFrame:
 
 def categories_of_keys(keys: pa.Table, count: int) -> Categories:
     """Return the categories of rows of ``count`` keys, as `whitewater.features.frames.keys_of` names them."""
-    columns = [as_categories(column_of(keys[f"key_{place}"]), Device()) for place in range(count)]
-    return columns[0] if count == 1 else combine(columns, Device())
+    columns = [as_categories(column_of(keys[f"key_{place}"])) for place in range(count)]
+    return columns[0] if count == 1 else combine(columns)
 
 
 @dataclass(frozen=True)
 class Grouped:
     """Rows by group: row *i* is in ``groups[codes[i]]``.
 
-    ``codes`` int32 (rows,) on the device; ``groups`` int64 (codes,), each once, on the host.
+    ``codes`` int32 (rows,); ``groups`` int64 (codes,), each once.
     """
 
     codes: Array
@@ -187,10 +186,10 @@ class Groups:
         """Return the groups, int64, of categories, new or not."""
         return self._counter.add(values) + 1
 
-    def add(self, column: Categories, device: Device) -> Grouped:
+    def add(self, column: Categories) -> Grouped:
         """Return the rows by group."""
         # A dictionary may have values that no row has.
-        there = np.flatnonzero(device.to_host(count_codes(column.codes, len(column.dictionary), device)))
+        there = np.flatnonzero(count_codes(column.codes, len(column.dictionary)))
         values = column.dictionary
         codes, groups = self._distinct(
             self.number(values if len(there) == len(values) else values.take(to_arrow(there)))
@@ -198,7 +197,7 @@ class Groups:
         # The code of null, -1, takes the last one.
         of_code = np.full(len(values) + 1, NULL_GROUP, np.int32)
         of_code[there] = codes + 1
-        return Grouped(device.xp.take(device.to_device(of_code), column.codes), np.concatenate(([NULL_GROUP], groups)))
+        return Grouped(np.take(of_code, column.codes), np.concatenate(([NULL_GROUP], groups)))
 
     def _distinct(self, numbers: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Return a code for each entry of a dictionary, whose entries may repeat, and the group of each code."""
@@ -317,25 +316,23 @@ def _part(value: str | int | bytes | None) -> bytes:
     return bytes([kind]) + len(data).to_bytes(_LENGTH_BYTES, "little") + data
 
 
-def combine(columns: Sequence[Categories], device: Device) -> Categories:
+def combine(columns: Sequence[Categories]) -> Categories:
     """Return the combinations of the rows' values in two or more columns: null where all parts are.
 
     The dictionary is binary, of the bytes of `combine_one`.
     """
-    xp = device.xp
     key = columns[0].codes.astype(np.int64) + 1
     some = columns[0].codes >= 0
-    places = [device.to_device(np.arange(len(columns[0].dictionary) + 1))]
+    places = [np.arange(len(columns[0].dictionary) + 1)]
     for column in columns[1:]:
         width = len(column.dictionary) + 1
-        pairs = factorize(key * width + (column.codes + 1), None, device)
+        pairs = factorize(key * width + (column.codes + 1), None)
         some = some | (column.codes >= 0)
-        distinct = device.to_device(np.from_dlpack(pairs.dictionary))
-        places = [xp.take(place, distinct // width) for place in places] + [distinct % width]
+        distinct = to_numpy(pairs.dictionary)
+        places = [np.take(place, distinct // width) for place in places] + [distinct % width]
         key = pairs.codes.astype(np.int64)
-    codes = xp.where(some, key, -1).astype(np.int32)
-    dictionaries = [column.dictionary for column in columns]
-    return Categories(codes, _joined(dictionaries, [device.to_host(place) for place in places]))
+    codes = np.where(some, key, -1).astype(np.int32)
+    return Categories(codes, _joined([column.dictionary for column in columns], places))
 
 
 def split(combinations: pa.Array, count: int) -> list[pa.Array]:

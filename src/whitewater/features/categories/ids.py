@@ -1,4 +1,4 @@
-"""Ids of categories: from the dictionary on the host to the rows on the device, and for one row."""
+"""Ids of categories: of a dictionary, of rows, and for one row."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from whitewater.features.columns.column import Column, Lists, Numbers
 from whitewater.features.schema import Field
 
 if TYPE_CHECKING:
-    from whitewater.engines.device import Device
     from whitewater.features.operator import Value
 
 TAG = "categorical"
@@ -75,20 +74,20 @@ def with_cardinality(field: Field, cardinality: int) -> Field:
 
 
 def ids_of_rows(
-    column: Column, ids_of: Callable[[pa.Array], npt.NDArray[Any]], *, null: int, cardinality: int, device: Device
+    column: Column, ids_of: Callable[[pa.Array], npt.NDArray[Any]], *, null: int, cardinality: int
 ) -> Column:
     """Return the id of each row, int32 or int64 by `id_type`; of lists, lists of ids.
 
-    ``column`` is of text or integers, or lists of them. ``ids_of`` gives the ids (values,), on the host, of the values
+    ``column`` is of text or integers, or lists of them. ``ids_of`` gives the ids (values,) of the values
     of a dictionary, ``null`` is that of a null, and all are below ``cardinality``.
     """
     if isinstance(column, Lists):
-        values = ids_of_rows(column.values, ids_of, null=null, cardinality=cardinality, device=device)
+        values = ids_of_rows(column.values, ids_of, null=null, cardinality=cardinality)
         return Lists(column.offsets, cast("Numbers", values))
-    categories = as_categories(column, device)
+    categories = as_categories(column)
     # The code of a null, -1, takes the last one.
     ids = np.append(ids_of(categories.dictionary), null).astype(id_type(cardinality), copy=False)
-    return Numbers(device.xp.take(device.to_device(ids), categories.codes))
+    return Numbers(np.take(ids, categories.codes))
 
 
 def scalar(value: Value, name: str, kind: pa.DataType | None = None) -> str | int | None:

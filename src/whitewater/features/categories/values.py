@@ -21,7 +21,9 @@ from whitewater.features.columns.column import Categories, Column, Lists, Number
 from whitewater.tables.arrow_arrays import to_numpy
 
 if TYPE_CHECKING:
-    from whitewater.engines.device import Array, Device
+    from types import ModuleType
+
+    from whitewater.engines.device import Array
 
 _LEAST_SLOTS, _LEAST_BYTES = 1 << 10, 1 << 12
 # A slot has room for a number of 32 bits.
@@ -30,7 +32,7 @@ MOST_VALUES = 1 << 31
 _TAG = np.uint64(0xFFFFFFFF00000000)
 
 
-def as_categories(column: Column, device: Device) -> Categories:
+def as_categories(column: Column) -> Categories:
     """Return a column as categories: integers and booleans become those of int64.
 
     Floats that are all NaN are what a column of nulls is read as. Raises ConfigError if it is of other floats, which
@@ -38,14 +40,14 @@ def as_categories(column: Column, device: Device) -> Categories:
     """
     if isinstance(column, Categories):
         return column
-    if isinstance(column, Numbers) and column.values.dtype.kind == "f" and not _known(column, device.xp).any():
-        return Categories(device.xp.full(len(column), -1, np.int32), pa.array([], pa.string()))
+    if isinstance(column, Numbers) and column.values.dtype.kind == "f" and not _known(column).any():
+        return Categories(np.full(len(column), -1, np.int32), pa.array([], pa.string()))
     integers = as_integers(column)
-    return factorize(integers.values, integers.valid, device)
+    return factorize(integers.values, integers.valid)
 
 
-def _known(column: Numbers, xp: Any) -> Array:
-    there: Array = ~xp.isnan(column.values)
+def _known(column: Numbers) -> Array:
+    there: Array = ~np.isnan(column.values)
     return there if column.valid is None else there & column.valid
 
 
@@ -60,18 +62,17 @@ def as_integers(column: Column) -> Numbers:
     return Numbers(values.astype(np.int64, copy=False), column.valid)
 
 
-def as_floats(column: Column, device: Device) -> Array:
-    """Return a column as float64 (rows,) on the device, NaN where it is null; numbers are not copied needlessly.
+def as_floats(column: Column, xp: ModuleType = np) -> Array:
+    """Return a column as float64 (rows,) of NumPy or CuPy, NaN where it is null; numbers are not copied needlessly.
 
     Raises InputError if it is of text or lists.
     """
-    xp = device.xp
     if isinstance(column, Numbers):
         floats = column.values.astype(np.float64, copy=False)
         return floats if column.valid is None else xp.where(column.valid, floats, np.nan)
     if isinstance(column, Categories) and pa.types.is_int64(column.dictionary.type):
         table = np.append(np.from_dlpack(column.dictionary).astype(np.float64), np.nan)
-        found: Array = xp.take(device.to_device(table), column.codes)
+        found: Array = np.take(table, column.codes)
         return found
     kind = "lists" if isinstance(column, Lists) else "text"
     raise InputError(f"a column of {kind} is where numbers are needed. Convert it, or give another column.")

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from whitewater.engines import Array
+from whitewater.engines.kernel import int64, kernel, uint64
 from whitewater.errors import IntegrityError
 from whitewater.features.columns.column import Categories
-from whitewater.features.columns.kernels import fill_counts, fill_sums, number_values
 from whitewater.tables.arrow_arrays import to_arrow
 
-if TYPE_CHECKING:
-    from whitewater.engines.device import Device
+# Fibonacci hashing (Knuth, The Art of Computer Programming, volume 3, section 6.4): 2**64 by the golden ratio.
+_GOLDEN = uint64(0x9E3779B97F4A7C15)
+_HALF, _ONE = uint64(32), uint64(1)
 
 
-def factorize(values: Array, valid: Array | None, device: Device) -> Categories:
+def factorize(values: Array, valid: Array | None) -> Categories:
     """Return integers as categories.
 
     ``values`` are int64 (rows,); ``valid``, bool (rows,), is False where the row is null, or None where none is. The
-    dictionary has each value that occurs, once, in the order of first sight (on a GPU: ascending).
+    dictionary has each value that occurs, once, in the order of first sight.
     """
-    if device.name == "gpu":
-        return _factorize_by_sorting(values, valid, device)
     slots = np.zeros(1 << max(2 * len(values) - 1, 1).bit_length(), np.int32)
     distinct, codes = np.empty(len(values), np.int64), np.empty(len(values), np.int32)
     present = np.empty(0, np.bool_) if valid is None else valid
@@ -31,49 +28,20 @@ def factorize(values: Array, valid: Array | None, device: Device) -> Categories:
     return Categories(codes, to_arrow(distinct[:size].copy()))
 
 
-def _factorize_by_sorting(values: Array, valid: Array | None, device: Device) -> Categories:
-    xp = device.xp
-    present = values if valid is None else values[valid]
-    dictionary, found = xp.unique(present, return_inverse=True)
-    if valid is None:
-        codes = found.astype("int32")
-    else:
-        codes = xp.full(len(values), -1, "int32")
-        codes[valid] = found
-    return Categories(codes, to_arrow(device.to_host(dictionary)))
-
-
-def count_codes(codes: Array, size: int, device: Device) -> Array:
+def count_codes(codes: Array, size: int) -> Array:
     """Count the rows of each code below ``size``, int32 (rows,) -> int64 (size,); those of code -1 are not counted.
 
     Raises IntegrityError if there is another code.
     """
-    if device.name == "gpu":
-        return _bincount(codes, None, size, device)
     counts = np.zeros(size, np.int64)
     _check(fill_counts(_input(codes), counts), size)
     return counts
 
 
-def sum_by_code(codes: Array, weights: Array, size: int, device: Device) -> Array:
-    """Add up float64 (rows,) by code as `count_codes` counts: float64 (size,).
-
-    On the CPU in the order of the rows; on a GPU the order, and so the last bits, may be another each time.
-    """
-    if device.name == "gpu":
-        return _bincount(codes, weights, size, device)
+def sum_by_code(codes: Array, weights: Array, size: int) -> Array:
+    """Add up float64 (rows,) by code, in the order of the rows, as `count_codes` counts: float64 (size,)."""
     sums = np.zeros(size)
     _check(fill_sums(_input(codes), _input(weights), sums), size)
-    return sums
-
-
-def _bincount(codes: Array, weights: Array | None, size: int, device: Device) -> Array:
-    if not len(codes):
-        # CuPy's sums of nothing are refused, or integers.
-        nothing: Array = device.xp.zeros(size, "int64" if weights is None else "float64")
-        return nothing
-    sums: Array = device.xp.bincount(codes + 1, weights, minlength=size + 1)[1:]
-    _check(int((codes >= size).sum()) if len(sums) > size else 0, size)
     return sums
 
 
@@ -87,3 +55,54 @@ def _input(values: Array) -> Array:
 def _check(outside: int, size: int) -> None:
     if outside:
         raise IntegrityError(f"{outside} rows have a code that is not below {size}. This is an error of the program.")
+
+
+@kernel
+def number_values(values: Array, valid: Array, slots: Array, distinct: Array, codes: Array) -> int:
+    """Give numbers to integers in the order in which they are met.
+
+    ``values`` are int64 (rows,); ``valid``, bool (rows,), is False where the row is null, and empty where none is;
+    ``slots`` are int32 zeros, a power of two of them and at least twice as many as rows. Filled are ``distinct``, int64
+    (rows,), with the values, and ``codes``, int32 (rows,), with the number of each row's value, -1 for null. Returns
+    how many distinct values there are.
+    """
+    size, mask = 0, uint64(len(slots) - 1)
+    for row in range(len(values)):
+        if len(valid) and not valid[row]:
+            codes[row] = -1
+            continue
+        value = values[row]
+        place = ((uint64(value) * _GOLDEN) >> _HALF) & mask
+        while slots[place] and distinct[slots[place] - 1] != value:
+            place = (place + _ONE) & mask
+        if not slots[place]:
+            distinct[size] = value
+            size += 1
+            slots[place] = size
+        codes[row] = slots[place] - 1
+    return size
+
+
+@kernel
+def fill_counts(codes: Array, counts: Array) -> int:
+    """Count the rows of each code, int32, into int64 (size,); return how many rows have a code that is not below it."""
+    outside = int64(0)
+    for code in codes:
+        if code >= len(counts):
+            outside += 1
+        elif code >= 0:
+            counts[code] += 1
+    return outside
+
+
+@kernel
+def fill_sums(codes: Array, weights: Array, sums: Array) -> int:
+    """Add up float64 weights by code, as `fill_counts` counts."""
+    outside = int64(0)
+    for row in range(len(codes)):
+        code = codes[row]
+        if code >= len(sums):
+            outside += 1
+        elif code >= 0:
+            sums[code] += weights[row]
+    return outside

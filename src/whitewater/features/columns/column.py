@@ -1,14 +1,14 @@
 """Columns of a block of rows: numbers, categories and lists.
 
-Rows are the device's: NumPy's arrays on the CPU, CuPy's on the GPU. What a category *is*, a text or an integer, is kept
-once in a dictionary on the host, so that ids and hashes come from the same bytes on every device.
+Blocks are the host's. Operators that compute numbers from numbers take `Numbers` of CuPy's arrays too: the columns of a
+frame of cuDF. What a category *is*, a text or an integer, is kept once in a dictionary.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Numbers:
-    """``values`` (rows,) of an integer, floating or boolean dtype, on the device.
+    """``values`` (rows,) of an integer, floating or boolean dtype.
 
-    ``valid``, bool (rows,) on the device, is False where the value is null, which it is nowhere if ``valid`` is None. A
+    ``valid``, bool (rows,), is False where the value is null, which it is nowhere if ``valid`` is None. A
     NaN is null as well, with or without ``valid``; what stands at a null has no meaning.
     """
 
@@ -35,7 +35,7 @@ class Numbers:
 class Categories:
     """Row *i* is ``dictionary[codes[i]]``, or null where the code is -1.
 
-    ``codes`` are int32 (rows,) on the device. ``dictionary``, on the host, is an Arrow array without nulls: string,
+    ``codes`` are int32 (rows,). ``dictionary`` is an Arrow array without nulls: string,
     int64, or binary (combinations of columns). Its entries may repeat, and need not all occur.
     """
 
@@ -48,7 +48,7 @@ class Categories:
 
 @dataclass(frozen=True)
 class Lists:
-    """Row *i* is ``values[offsets[i]:offsets[i + 1]]``; ``offsets`` are int64 (rows + 1,) on the device, from 0.
+    """Row *i* is ``values[offsets[i]:offsets[i + 1]]``; ``offsets`` are int64 (rows + 1,), from 0.
 
     A null list is an empty one.
     """
@@ -64,15 +64,8 @@ Column = Numbers | Categories | Lists
 Block = Mapping[str, Column]
 
 
-def moved(column: Column, move: Callable[[Any], Array]) -> Column:
-    """Return a column whose arrays are what ``move`` makes of them, such as those of another device."""
-    if isinstance(column, Lists):
-        return Lists(move(column.offsets), cast("Numbers | Categories", moved(column.values, move)))
-    if isinstance(column, Categories):
-        return Categories(move(column.codes), column.dictionary)
-    return Numbers(move(column.values), None if column.valid is None else move(column.valid))
-
-
-def taken(values: Numbers | Categories, rows: Array | slice) -> Numbers | Categories:
+def taken(column: Numbers | Categories, rows: Array | slice) -> Numbers | Categories:
     """Return some rows of a column without lists."""
-    return cast("Numbers | Categories", moved(values, lambda each: each[rows]))
+    if isinstance(column, Categories):
+        return Categories(column.codes[rows], column.dictionary)
+    return Numbers(column.values[rows], None if column.valid is None else column.valid[rows])

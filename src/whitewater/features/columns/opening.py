@@ -11,8 +11,6 @@ import pyarrow.parquet as pq
 
 from whitewater.errors import InputError
 
-# For cuDF, which reads columns off the names of directories by default, and fails at Hive's name for null.
-UNPARTITIONED = {"partitioning": None}
 _FAULTS = (OSError, ValueError, pa.ArrowException)
 
 
@@ -33,12 +31,6 @@ def faults_of(path: Path, row_group: int, column: str) -> Iterator[None]:
         raise InputError(
             f"{path}, row group {row_group}: column {column!r} {error}. Get the file again, or leave it out."
         ) from error
-
-
-def index_columns(schema: pa.Schema) -> set[str]:
-    """Return the columns that pandas wrote as its index, which cuDF takes out of the columns; a range is none."""
-    described = (schema.pandas_metadata or {}).get("index_columns", [])
-    return {name for name in described if isinstance(name, str)}
 
 
 def position_of(schema: pa.Schema, name: str) -> int:

@@ -1,4 +1,4 @@
-"""Columns of a Parquet file as they are stored: numbers, categories and lists.
+"""Columns of a Parquet file as they are stored: flat ones by our own decoder, others by pyarrow.
 
 The dictionary of a column of text stays a dictionary, so that a row costs one code, and no text becomes an object of
 Python.
@@ -7,27 +7,74 @@ Python.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
+from io import SEEK_END, FileIO
 from pathlib import Path
 
-from whitewater.engines.device import Device
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from whitewater.errors import InputError
+from whitewater.features.columns.arrow import column_of
+from whitewater.features.columns.chunk import described
 from whitewater.features.columns.column import Column
+from whitewater.features.columns.column_chunk import read_chunk
+from whitewater.features.columns.opening import faults_of, opened, position_of
+
+# The last bytes of a file: the length of its footer, and four letters.
+_END = b"\0\0\0\0PAR1"
 
 
 def read_columns(
-    device: Device, path: Path, row_group: int, names: Sequence[str], *, start: int = 0, rows: int | None = None
+    path: Path, row_group: int, names: Sequence[str], *, start: int = 0, rows: int | None = None
 ) -> dict[str, Column]:
     """Read columns of one row group of a Parquet file, or of ``rows`` rows from ``start`` on, as they are stored.
 
     Text and dictionaries become `Categories`, of which what is not dictionary encoded has each of its values; numbers
-    and booleans `Numbers` of their width, lists `Lists`. Arrow's null type is float64, all NaN. A GPU holds the whole
-    row group while it reads.
+    and booleans `Numbers` of their width, lists `Lists`. Arrow's null type is float64, all NaN.
 
     Raises InputError where the file is damaged, or a column is missing or of another type.
     """
-    if device.name == "gpu":
-        from whitewater.features.columns import parquet_gpu
+    columns: dict[str, Column] = {}
+    with _opened(path) as data:
+        footer, schema = _footer(path, data)
+        total = footer.row_group(row_group).num_rows
+        wanted = range(total)[start : None if rows is None else start + rows]
+        for name in names:
+            with faults_of(path, row_group, name):
+                position = position_of(schema, name)
+                chunk = described(footer, row_group, position, schema.field(position))
+                if chunk is None:
+                    columns[name] = _read_by_arrow(path, row_group, name, wanted)
+                else:
+                    columns[name] = read_chunk(data, chunk, wanted)
+    return columns
 
-        return parquet_gpu.read_columns(path, row_group, names, start=start, rows=rows)
-    from whitewater.features.columns import parquet_cpu
 
-    return parquet_cpu.read_columns(path, row_group, names, start=start, rows=rows)
+def _opened(path: Path) -> FileIO:
+    try:
+        return path.open("rb", buffering=0)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error}. Get it again, or leave it out.") from error
+
+
+def _footer(path: Path, data: FileIO) -> tuple[pq.FileMetaData, pa.Schema]:
+    """Return what a file's footer says, which is parsed once for all reads: it grows with row groups times columns."""
+    size = data.seek(0, SEEK_END)
+    data.seek(max(0, size - len(_END)))
+    end = data.read(len(_END))
+    length = int.from_bytes(end[:4], "little") + len(_END) if end[4:] == _END[4:] else 0
+    data.seek(max(0, size - length))
+    return _parsed(path, data.read(length))
+
+
+@lru_cache(maxsize=16)
+def _parsed(path: Path, _: bytes) -> tuple[pq.FileMetaData, pa.Schema]:
+    with opened(path) as file:
+        return file.metadata, file.schema_arrow
+
+
+def _read_by_arrow(path: Path, row_group: int, name: str, wanted: range) -> Column:
+    with pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False) as file:
+        column = file.read_row_group(row_group, [name], use_threads=False).column(0)
+    return column_of(column.slice(wanted.start, len(wanted)))

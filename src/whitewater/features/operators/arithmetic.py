@@ -133,7 +133,7 @@ class Bucketize(ByNumber):
         return replace(field, type=pa.int32(), properties=properties)
 
     def numbers(self, name: str, column: Numbers, fitted: Fitted | None, device: Device) -> Numbers:
-        xp, values = device.xp, as_floats(column, device)
+        xp, values = device.xp, as_floats(column, device.xp)
         boundaries = device.to_device(np.array(self.boundaries, np.float64))
         buckets = xp.searchsorted(boundaries, values, side="left" if self.right else "right")
         return Numbers(buckets.astype(np.int32), ~xp.isnan(values))
@@ -174,7 +174,7 @@ class LambdaOp(ByNumber):
         return replace(field, type=self._function.output)
 
     def numbers(self, name: str, column: Numbers, fitted: Fitted | None, device: Device) -> Numbers:
-        xp, values = device.xp, as_floats(column, device)
+        xp, values = device.xp, as_floats(column, device.xp)
         known = ~xp.isnan(values)
         dtype = np.dtype(self._function.output.to_pandas_dtype())
         made = xp.zeros(len(values), dtype)

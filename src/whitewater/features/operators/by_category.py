@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from whitewater.engines.device import Device
 from whitewater.errors import IntegrityError, ResourceError
 from whitewater.features.categories.groups import (
     Grouped,
@@ -42,7 +41,7 @@ from whitewater.features.schema import Field
 from whitewater.tables.arrow_arrays import to_arrow
 
 if TYPE_CHECKING:
-    from whitewater.engines.device import Array
+    from whitewater.engines.device import Array, Device
     from whitewater.features.columns.column import Block
     from whitewater.features.frames import Frame, Series
     from whitewater.features.operator import Applying, Fitting, Inputs, Row, RowFunction, Value
@@ -117,7 +116,7 @@ class ByCategory(Operator):
         made: dict[str, Numbers] = {}
         for name in map(name_of, inputs):
             learned = cast("LearnedByCategory", fitted[name])
-            categories = learned.lookup.grouping.categories(block, applying.device)
+            categories = learned.lookup.grouping.categories(block)
             groups = learned.lookup.groups(categories.dictionary)
             numbers = learned.numbers(categories.codes, groups, of_rows, applying)
             made |= zip(self.columns_of(name), map(Numbers, numbers), strict=True)
@@ -161,7 +160,7 @@ class Gathering(ABC):
         self.groups, self.totals = Groups(type_), totals
 
     @abstractmethod
-    def add(self, block: Block, device: Device) -> None:
+    def add(self, block: Block) -> None:
         """Add the rows of a block."""
 
     def merge(self, table: pa.Table) -> None:
@@ -196,14 +195,14 @@ class GatheringOfRows(Gathering):
         super().__init__(grouping.type, totals)
         self._grouping = grouping
 
-    def add(self, block: Block, device: Device) -> None:
-        here = self.groups.add(self._grouping.categories(block, device), device)
+    def add(self, block: Block) -> None:
+        here = self.groups.add(self._grouping.categories(block))
         self.grow()
-        self.add_rows(here, block, device)
+        self.add_rows(here, block)
 
     def add_cells(self, cells: pa.Table, exponents: Sequence[int]) -> None:
         """Add the sums by key of what `GroupStatistic.cells` gave."""
-        here = self.groups.add(categories_of_keys(cells, len(self._grouping.columns)), Device())
+        here = self.groups.add(categories_of_keys(cells, len(self._grouping.columns)))
         self.grow()
         self.add_sums(here.groups[here.codes], cells, exponents)
 
@@ -212,7 +211,7 @@ class GatheringOfRows(Gathering):
         """Add the sums of `ByCategory.cells`, each of a group."""
 
     @abstractmethod
-    def add_rows(self, here: Grouped, block: Block, device: Device) -> None:
+    def add_rows(self, here: Grouped, block: Block) -> None:
         """Add the rows of a block, which are in these groups."""
 
 
@@ -236,7 +235,7 @@ class CategoryStatistic(Statistic, FromCells):
         tables: list[pa.Table | Path] = []
         gathering = self.gathering()
         for block in blocks:
-            gathering.add(block, fitting.device)
+            gathering.add(block)
             if gathering.nbytes > fitting.memory // GATHERING_SHARE:
                 logger.info(
                     "%s: %d categories take %.1f MB and wait on disk for others.",

@@ -111,7 +111,7 @@ class OnFloats(ByNumber):
         return replace(field, type=pa.float32())
 
     def numbers(self, name: str, column: Numbers, fitted: Fitted | None, device: Device) -> Numbers:
-        return Numbers(self.floats(name, as_floats(column, device), fitted, device).astype(np.float32))
+        return Numbers(self.floats(name, as_floats(column, device.xp), fitted, device).astype(np.float32))
 
     @abstractmethod
     def floats(self, name: str, values: Array, fitted: Fitted | None, device: Device) -> Array:

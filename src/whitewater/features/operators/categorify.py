@@ -122,9 +122,8 @@ class Categorify(Operator):
             vocabulary = cast("Vocabulary", fitted[group.name])
             for name in group.outputs:
                 made[name] = ids_of_rows(
-                    group.column(name, block, applying.device), vocabulary.ids,
-                    null=NULL, cardinality=vocabulary.about.cardinality, device=applying.device,
-                )  # fmt: skip
+                    group.column(name, block), vocabulary.ids, null=NULL, cardinality=vocabulary.about.cardinality
+                )
         return made
 
     def transform_frame(

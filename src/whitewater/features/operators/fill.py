@@ -178,7 +178,7 @@ class MedianOf(Statistic):
         column = block[self.name]
         if self.window is None and isinstance(column, Numbers) and column.values.dtype.kind in "iub":
             return runs_of_integers(column.values if column.valid is None else column.values[column.valid], device)
-        values = as_floats(column, device)
+        values = as_floats(column, device.xp)
         if self.window is None:
             return runs_of(values[~device.xp.isnan(values)], device)
         return sorted_runs_of(values[(values >= self.window.low) & (values <= self.window.high)], device)

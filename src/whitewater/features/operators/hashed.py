@@ -31,8 +31,8 @@ SEPARATOR = "_X_"
 class HashBucket(ByColumn):
     """The bucket of a category: ``hash % num_buckets``.
 
-    The hash is XXH64, seed 0, of a text's UTF-8 bytes or an integer's 8 little-endian bytes. It is taken of a
-    dictionary on the host, so it is the same for both devices and for one row. Different categories may share a bucket.
+    The hash is XXH64, seed 0, of a text's UTF-8 bytes or an integer's 8 little-endian bytes. It is the
+    same on both devices and for one row. Different categories may share a bucket.
 
     Input: text, integers, or lists of them. Output: int32 (int64 where ``num_buckets`` needs it); lists stay lists.
     Null and NaN: ``num_buckets``, an id that no value has, so the cardinality is ``num_buckets + 1``.
@@ -47,7 +47,7 @@ class HashBucket(ByColumn):
         def buckets(values: pa.Array) -> Any:
             return hash_values(values, SEED) % np.uint64(self.num_buckets)
 
-        return ids_of_rows(column, buckets, null=self.num_buckets, cardinality=self.num_buckets + 1, device=device)
+        return ids_of_rows(column, buckets, null=self.num_buckets, cardinality=self.num_buckets + 1)
 
     def transform_frame(
         self, inputs: Inputs, frame: Frame, fitted: Mapping[str, Fitted], applying: Applying
@@ -97,7 +97,7 @@ class HashedCross(Operator):
     def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], applying: Applying) -> Block:
         made = {}
         for name, cross in _crosses(inputs).items():
-            categories = [as_categories(block[each], applying.device) for each in cross]
+            categories = [as_categories(block[each]) for each in cross]
             hashes = row_hash(categories, SEED, applying.device)
             made[name] = Numbers((hashes % np.uint64(self.num_buckets)).astype(id_type(self.num_buckets)))
         return made

@@ -17,14 +17,13 @@ from pydantic import Field as Parameter
 from pydantic import Field as Setting
 from pydantic import model_validator
 
-from whitewater.engines import resolve
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.features.categories.groups import Grouped, Grouping, GroupTable, columns_of, read_numbers
 from whitewater.features.categories.ids import category_type
 from whitewater.features.categories.values import as_floats
 from whitewater.features.columns.arrow import column_of
 from whitewater.features.columns.codes import count_codes
-from whitewater.features.columns.column import Categories, Column, Numbers, moved
+from whitewater.features.columns.column import Categories, Numbers, taken
 from whitewater.features.frames import HALF, LOWER, frame_of, halves
 from whitewater.features.operator import Applying, Fitted, Fitting, Operator, Row, RowFunction, Statistic
 from whitewater.features.operators.by_category import ByCategory, GatheringOfRows, LearnedByCategory, spread
@@ -93,7 +92,7 @@ class JoinGroupby(ByCategory):
         xp = device.xp
         sums: dict[str, Any] = {ROWS: 1}
         for place, (number, exponent) in enumerate(zip(self.cont_cols, exponents, strict=True)):
-            values = as_floats(block[number], device)
+            values = as_floats(block[number], xp)
             first, second = halves(values, exponent, device)
             products = {"high": first * first, "middle": first * second, "low": second * second}
             sums |= {f"count_{place}": (~xp.isnan(values)).astype(xp.int64)}
@@ -126,10 +125,10 @@ class NumbersByCategory(GatheringOfRows):
             self.totals[f"{number}_minimum"][known:] = np.inf
             self.totals[f"{number}_maximum"][known:] = -np.inf
 
-    def add_rows(self, here: Grouped, block: Block, device: Device) -> None:
-        self.totals[ROWS][here.groups] += device.to_host(count_codes(here.codes, len(here.groups), device))
+    def add_rows(self, here: Grouped, block: Block) -> None:
+        self.totals[ROWS][here.groups] += count_codes(here.codes, len(here.groups))
         for number in self._numbers:
-            found = grouped_moments(here.codes, as_floats(block[number], device), len(here.groups), device)
+            found = grouped_moments(here.codes, as_floats(block[number]), len(here.groups))
             self._merge(here.groups, number, found)
 
     def add_table(self, groups: npt.NDArray[np.int64], table: pa.Table) -> None:
@@ -284,7 +283,7 @@ class JoinExternal(Operator):
         return JoinedTable(tables[TABLE], self)
 
     def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], applying: Applying) -> Block:
-        return cast("JoinedTable", fitted[TABLE]).found(block, applying.device)
+        return cast("JoinedTable", fitted[TABLE]).found(block)
 
     def transform_frame(
         self, inputs: Inputs, frame: Frame, fitted: Mapping[str, Fitted], applying: Applying
@@ -400,16 +399,14 @@ class JoinedTable(Fitted):
     def tables(self) -> Mapping[str, pa.Table]:
         return {TABLE: self.rows}
 
-    def found(self, block: Block, device: Device) -> dict[str, Column]:
-        """Return the columns, by name, for the keys of a block, on the device."""
-        keys = self._grouping.categories(block, device)
-        rows = device.to_device(self.groups.groups(keys.dictionary))[keys.codes]
-        return {
-            name: moved(column, lambda each: device.to_device(each)[rows]) for name, column in self._on_host.items()
-        }
+    def found(self, block: Block) -> dict[str, Numbers | Categories]:
+        """Return the columns, by name, for the keys of a block."""
+        keys = self._grouping.categories(block)
+        rows = self.groups.groups(keys.dictionary)[keys.codes]
+        return {name: taken(column, rows) for name, column in self._blocks.items()}
 
     @cached_property
-    def _on_host(self) -> dict[str, Numbers | Categories]:
+    def _blocks(self) -> dict[str, Numbers | Categories]:
         return {name: cast("Numbers", column_of(each)) for name, each in self.of_groups.items()}
 
     @cached_property
@@ -417,7 +414,7 @@ class JoinedTable(Fitted):
         """The keys, which are all different, so that each row has a code of its own."""
         rows = np.arange(len(self.rows), dtype=np.int32)
         columns = {key: Categories(rows, self.rows.column(key).combine_chunks()) for key in self._grouping.columns}
-        return self._grouping.categories(columns, resolve("cpu"))
+        return self._grouping.categories(columns)
 
     @cached_property
     def groups(self) -> GroupTable:

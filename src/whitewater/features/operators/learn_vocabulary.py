@@ -55,18 +55,18 @@ class Group:
         """The columns of ids."""
         return tuple(self.columns_of)
 
-    def column(self, output: str, block: Block, device: Device) -> Column:
+    def column(self, output: str, block: Block) -> Column:
         """Return the values that become the ids of a column."""
         if not self.combined:
             return block[output]
-        return combine([as_categories(block[name], device) for name in self.columns], device)
+        return combine([as_categories(block[name]) for name in self.columns])
 
-    def counted(self, block: Block, device: Device) -> Iterator[tuple[pa.Array, Integers, int]]:
+    def counted(self, block: Block) -> Iterator[tuple[pa.Array, Integers, int]]:
         """Yield the values of a block's rows, or of its lists' elements: some, rows of each, and how many are null."""
         for name in self.outputs:
-            column = self.column(name, block, device)
-            categories = as_categories(column.values if isinstance(column, Lists) else column, device)
-            rows: Integers = device.to_host(count_codes(categories.codes, len(categories.dictionary), device))
+            column = self.column(name, block)
+            categories = as_categories(column.values if isinstance(column, Lists) else column)
+            rows: Integers = count_codes(categories.codes, len(categories.dictionary))
             yield categories.dictionary, rows, len(categories) - int(rows.sum())
 
     def cells(self, frame: Frame) -> Frame:
@@ -95,8 +95,8 @@ class RowsOfValues(Gathering):
         super().__init__(kind, {ROWS: np.zeros(1, np.int64)})
         self._group = group
 
-    def add(self, block: Block, device: Device) -> None:
-        for counted in self._group.counted(block, device):
+    def add(self, block: Block) -> None:
+        for counted in self._group.counted(block):
             self._add(*counted)
 
     def add_cells(self, cells: pa.Table) -> None:
@@ -166,7 +166,7 @@ class GivenVocabulary(Statistic, FromCells):
     def observe(self, blocks: Iterator[Block], fitting: Fitting) -> Integers:
         """Return the rows of each value, then those of others, then of null: int64 (values + 2,)."""
         return sum(
-            (self._rows(*counted) for block in blocks for counted in self.group.counted(block, fitting.device)),
+            (self._rows(*counted) for block in blocks for counted in self.group.counted(block)),
             np.zeros(self.given.about.values + 2, np.int64),
         )
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
 import pyarrow as pa
 from pydantic import Field as Parameter
 from pydantic import FiniteFloat, model_validator
@@ -79,28 +80,27 @@ class ListSlice(ByColumn):
     def column(self, name: str, column: Column, fitted: Fitted | None, device: Device) -> Lists:
         if not isinstance(column, Lists):
             raise InputError(f"ListSlice takes lists, but the column {name!r} has none. Give it the fitted column.")
-        xp = device.xp
         lengths = column.offsets[1:] - column.offsets[:-1]
         start, stop = self._bounds
-        first = _place(start, lengths, device)
-        last = lengths if stop is None else _place(stop, lengths, device)
-        kept = xp.maximum(last - first, 0)
-        new = xp.full(len(column), self._length, xp.int64) if self.pad else kept
-        offsets = xp.concatenate([xp.zeros(1, xp.int64), xp.cumsum(new)])
-        places = xp.arange(int(offsets[-1]))
-        row = xp.searchsorted(offsets[1:], places, side="right")
+        first = _place(start, lengths)
+        last = lengths if stop is None else _place(stop, lengths)
+        kept = np.maximum(last - first, 0)
+        new = np.full(len(column), self._length, np.int64) if self.pad else kept
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(new)])
+        places = np.arange(int(offsets[-1]))
+        row = np.searchsorted(offsets[1:], places, side="right")
         item = places - offsets[row]
         source = column.offsets[row] + first[row] + item
         if not (self.pad and isinstance(column.values, Numbers)):
             return Lists(offsets, taken(column.values, source))
         # A place behind the last item is padded, and there may be no item at all: one more stands for it.
-        source = xp.where(item < kept[row], source, len(column.values))
-        return Lists(offsets, taken(self._with_padding(column.values, device), source))
+        source = np.where(item < kept[row], source, len(column.values))
+        return Lists(offsets, taken(self._with_padding(column.values), source))
 
-    def _with_padding(self, column: Numbers, device: Device) -> Numbers:
-        xp, dtype = device.xp, holding_dtype(column, self.pad_value)
-        values = xp.concatenate([column.values.astype(dtype, copy=False), xp.full(1, dtype.type(self.pad_value))])
-        return Numbers(values, None if column.valid is None else xp.concatenate([column.valid, xp.ones(1, bool)]))
+    def _with_padding(self, column: Numbers) -> Numbers:
+        dtype = holding_dtype(column, self.pad_value)
+        values = np.concatenate([column.values.astype(dtype, copy=False), np.full(1, dtype.type(self.pad_value))])
+        return Numbers(values, None if column.valid is None else np.concatenate([column.valid, np.ones(1, bool)]))
 
     def value(self, name: str, fitted: Fitted | None) -> Callable[[Any], list[Any]]:
         chosen = slice(*self._bounds)
@@ -113,8 +113,7 @@ class ListSlice(ByColumn):
         return cut
 
 
-def _place(bound: int, lengths: Array, device: Device) -> Array:
+def _place(bound: int, lengths: Array) -> Array:
     """Return where a bound of a slice is in lists of these lengths."""
-    xp = device.xp
-    place: Array = xp.maximum(lengths + bound, 0) if bound < 0 else xp.minimum(lengths, bound)
+    place: Array = np.maximum(lengths + bound, 0) if bound < 0 else np.minimum(lengths, bound)
     return place

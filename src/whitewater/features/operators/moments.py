@@ -18,14 +18,14 @@ import numpy.typing as npt
 from whitewater.features.columns.codes import count_codes, sum_by_code
 
 if TYPE_CHECKING:
-    from whitewater.engines.device import Array, Device
+    from whitewater.engines.device import Array
 
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Moments:
-    """Of each of some groups of values; arrays (groups,) on the host.
+    """Of each of some groups of values; arrays (groups,).
 
     ``count`` int64; ``mean`` and ``deviation``, the sum of squared deviations from the mean, float64, 0 where there is
     no value; ``minimum`` and ``maximum`` float64, infinite and minus infinite where there is none; ``rest`` float64, by
@@ -80,29 +80,27 @@ class Moments:
         return np.sqrt(self.variance(ddof=ddof))
 
 
-def grouped_moments(codes: Array, values: Array, groups: int, device: Device) -> Moments:
+def grouped_moments(codes: Array, values: Array, groups: int) -> Moments:
     """Return the moments of each group of rows; infinite values count for the extremes only, by which they are noticed.
 
-    Codes are the group of each row, int32 or int64 (rows,), values float64 (rows,), both on the device; a row with -1
+    Codes are the group of each row, int32 or int64 (rows,), values float64 (rows,); a row with -1
     is in no group, and NaN is no value.
     """
-    xp = device.xp
-    known = (codes >= 0) & ~xp.isnan(values)
+    known = (codes >= 0) & ~np.isnan(values)
     code, value = codes[known].astype(np.int32), values[known]
-    least, most = xp.full(groups, xp.inf), xp.full(groups, -xp.inf)
-    xp.minimum.at(least, code, value)
-    xp.maximum.at(most, code, value)
-    finite = xp.isfinite(value)
+    least, most = np.full(groups, np.inf), np.full(groups, -np.inf)
+    np.minimum.at(least, code, value)
+    np.maximum.at(most, code, value)
+    finite = np.isfinite(value)
     code, value = code[finite], value[finite]
-    number = count_codes(code, groups, device)
-    rows = xp.maximum(number, 1)
-    about = sum_by_code(code, value, groups, device) / rows
+    number = count_codes(code, groups)
+    rows = np.maximum(number, 1)
+    about = sum_by_code(code, value, groups) / rows
     deviations = value - about[code]
-    left = sum_by_code(code, deviations, groups, device) / rows
-    squares = xp.maximum(sum_by_code(code, deviations * deviations, groups, device) - number * left * left, 0.0)
-    mean, rest = _sum(device.to_host(about), device.to_host(left))
-    squared, minimum, maximum = (device.to_host(each) for each in (squares, least, most))
-    return Moments(device.to_host(number), mean, squared, minimum, maximum, rest)
+    left = sum_by_code(code, deviations, groups) / rows
+    squares = np.maximum(sum_by_code(code, deviations * deviations, groups) - number * left * left, 0.0)
+    mean, rest = _sum(about, left)
+    return Moments(number, mean, squares, least, most, rest)
 
 
 def _sum(larger: Floats, smaller: Floats) -> tuple[Floats, Floats]:

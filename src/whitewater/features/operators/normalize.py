@@ -49,7 +49,7 @@ class SpreadOf(Statistic):
 
     def observe(self, blocks: Iterator[Block], fitting: Fitting) -> ExactSums:
         device = fitting.device
-        found = (exact_sums(as_floats(block[self.name], device), device) for block in blocks)
+        found = (exact_sums(as_floats(block[self.name], device.xp), device) for block in blocks)
         return reduce(ExactSums.merged, found, ExactSums.none())
 
     def combine(self, parts: Sequence[ExactSums], fitting: Fitting) -> Spread:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pydantic import Field as Setting
 
+from whitewater.engines.device import Device
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.features.categories.groups import Grouped, Grouping, read_numbers
 from whitewater.features.categories.kernels import add_up_runs
@@ -27,7 +28,7 @@ from whitewater.features.operators.by_category import ByCategory, GatheringOfRow
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 
 if TYPE_CHECKING:
-    from whitewater.engines.device import Array, Device
+    from whitewater.engines.device import Array
     from whitewater.features.columns.column import Block
     from whitewater.features.operator import Applying, Inputs, Row, Value
     from whitewater.features.schema import Field
@@ -57,14 +58,14 @@ class _Past(ByCategory):
         return super().output(inputs, fields)
 
     def of_rows(self, block: Block, applying: Applying) -> Array:
-        return self.periods(block, applying.device)
+        return self.periods(block)
 
-    def periods(self, block: Block, device: Device) -> Array:
-        """Return the period of each row, int64 (rows,), on the device; raises InputError if a time is null."""
+    def periods(self, block: Block) -> Array:
+        """Return the period of each row, int64 (rows,); raises InputError if a time is null."""
         column = block[self.time]
         if not isinstance(column, Numbers) or column.values.dtype.kind not in "iu":
             raise InputError(f"{type(self).__name__}: the time {self.time!r} is not of integers. Convert it.")
-        if column.valid is not None and (nulls := int(device.xp.count_nonzero(~column.valid))):
+        if column.valid is not None and (nulls := int((~column.valid).sum())):
             raise InputError(
                 f"{type(self).__name__}: the time {self.time!r} is null in {nulls} of {len(column)} rows, and what is "
                 "before them is not known. Leave them out, or give them a time."
@@ -88,11 +89,11 @@ class _Past(ByCategory):
         return (ROWS, SUMS) if self.of_numbers else (ROWS,)
 
     def cells(self, block: Block, exponents: Sequence[int], device: Device) -> dict[str, Any]:
-        xp, periods = device.xp, self.periods(block, device)
+        xp, periods = device.xp, self.periods(block)
         none = xp.zeros(len(periods), xp.int64)
         sums = {NULLS: none, ROWS: none + 1}
         for target, exponent in zip(self.of_numbers, exponents, strict=True):
-            values = as_floats(block[target], device)
+            values = as_floats(block[target], xp)
             null = xp.isnan(values)
             sums = {NULLS: null.astype(xp.int64), ROWS: (~null).astype(xp.int64)}
             sums["first"], sums["second"] = halves(values, exponent, device)
@@ -154,7 +155,7 @@ class PastMean(_Past):
 class Cells:
     """Numbers of groups and periods, each pair once, in the order of groups and, within them, of periods.
 
-    All are arrays (cells,) on the host; groups and periods int64.
+    All are arrays (cells,); groups and periods int64.
     """
 
     groups: Integers
@@ -221,19 +222,19 @@ class PastCells(GatheringOfRows):
     def nbytes(self) -> int:
         return super().nbytes + sum(each.nbytes for each in [self._cells, *self._added])
 
-    def add_rows(self, here: Grouped, block: Block, device: Device) -> None:
-        periods = self._operator.periods(block, device)
-        known, codes, cell_periods = cells_of(here.codes, len(here.groups), periods, device)
+    def add_rows(self, here: Grouped, block: Block) -> None:
+        periods = self._operator.periods(block)
+        known, codes, cell_periods = cells_of(here.codes, len(here.groups), periods, Device())
         numbers = {}
         for target in self._operator.of_numbers:
-            xp, values = device.xp, as_floats(block[target], device)
-            null = xp.isnan(values)
+            values = as_floats(block[target])
+            null = np.isnan(values)
             if bool(null.any()):
-                values, known = xp.where(null, 0.0, values), xp.where(null, -1, known)
-                missing = count_codes(xp.where(null, here.codes, -1), len(here.groups), device)
-                self.totals[NULLS][here.groups] += device.to_host(missing)
-            numbers[SUMS] = device.to_host(sum_by_code(known, values, len(codes), device))
-        numbers[ROWS] = device.to_host(count_codes(known, len(codes), device))
+                values, known = np.where(null, 0.0, values), np.where(null, -1, known)
+                missing = count_codes(np.where(null, here.codes, -1), len(here.groups))
+                self.totals[NULLS][here.groups] += missing
+            numbers[SUMS] = sum_by_code(known, values, len(codes))
+        numbers[ROWS] = count_codes(known, len(codes))
         some = np.flatnonzero(numbers[ROWS])
         kept = {name: numbers[name][some] for name in self._operator.kept}
         self._add(Cells(here.groups[codes[some]], cell_periods[some], kept))

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pydantic import Field as Setting
 
+from whitewater.engines.device import Device
 from whitewater.errors import ConfigError, InputError
 from whitewater.features.categories.groups import Grouped, Grouping, columns_of, read_numbers
 from whitewater.features.categories.hashing import row_hash
@@ -21,7 +22,7 @@ from whitewater.features.operators.by_category import ByCategory, GatheringOfRow
 from whitewater.tables.arrow_arrays import to_numpy
 
 if TYPE_CHECKING:
-    from whitewater.engines.device import Array, Device
+    from whitewater.engines.device import Array
     from whitewater.features.columns.column import Block
     from whitewater.features.operator import Applying, Row, Value
 
@@ -95,7 +96,7 @@ class TargetEncoding(ByCategory):
         xp = device.xp
         sums: dict[str, Array] = {}
         for place, (target, exponent) in enumerate(zip(self.of_numbers, exponents, strict=True)):
-            values = as_floats(block[target], device)
+            values = as_floats(block[target], xp)
             null = xp.isnan(values)
             sums |= {f"count_{place}": (~null).astype(xp.int64), f"null_{place}": null.astype(xp.int64)}
             sums[f"first_{place}"], sums[f"second_{place}"] = halves(values, exponent, device)
@@ -124,19 +125,19 @@ class TargetSums(GatheringOfRows):
         super().__init__(grouping, {name: np.zeros(1, dtype) for name, dtype in names.items()})
         self._operator = operator
 
-    def add_rows(self, here: Grouped, block: Block, device: Device) -> None:
+    def add_rows(self, here: Grouped, block: Block) -> None:
         folds = self._operator.kfold
-        cells = here.codes * folds + self._operator.folds(block, device) if folds > 1 else here.codes
-        size, xp = len(here.groups), device.xp
+        cells = here.codes * folds + self._operator.folds(block, Device()) if folds > 1 else here.codes
+        size = len(here.groups)
         for target in self._operator.of_numbers:
-            values, known = as_floats(block[target], device), cells
-            null = xp.isnan(values)
+            values, known = as_floats(block[target]), cells
+            null = np.isnan(values)
             if bool(null.any()):
-                values, known = xp.where(null, 0.0, values), xp.where(null, -1, cells)
-                missing = count_codes(xp.where(null, here.codes, -1), size, device)
-                self.totals[f"{target}_null_0"][here.groups] += device.to_host(missing)
-            counts = device.to_host(count_codes(known, size * folds, device)).reshape(size, folds)
-            sums = device.to_host(sum_by_code(known, values, size * folds, device)).reshape(size, folds)
+                values, known = np.where(null, 0.0, values), np.where(null, -1, cells)
+                missing = count_codes(np.where(null, here.codes, -1), size)
+                self.totals[f"{target}_null_0"][here.groups] += missing
+            counts = count_codes(known, size * folds).reshape(size, folds)
+            sums = sum_by_code(known, values, size * folds).reshape(size, folds)
             for fold in range(folds):
                 self.totals[f"{target}_count_{fold}"][here.groups] += counts[:, fold]
                 self.totals[f"{target}_sum_{fold}"][here.groups] += sums[:, fold]

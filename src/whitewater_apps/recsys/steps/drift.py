@@ -37,7 +37,6 @@ from whitewater_apps.recsys.drift_bins import (
 from whitewater_apps.recsys.drift_report import DayCounts, drift_report
 
 if TYPE_CHECKING:
-    from whitewater.engines import Device
     from whitewater.engines.workers import Workers
     from whitewater.features.columns.column import Column
     from whitewater_apps.recsys.drift_measures import Counts
@@ -109,7 +108,7 @@ def _learn(run: Run[Drift], log: Log, groups: Sequence[Group], *, workers: "Work
     }
     rows_of = {name: np.zeros(0, np.int64) for name in categories}
     samples: dict[str, list[npt.NDArray[np.float64]]] = {name: [] for name in numbers}
-    shared = {"numbers": numbers, "categories": categories, "step": step, "device": run.device}
+    shared = {"numbers": numbers, "categories": categories, "step": step}
     label = f"learning the first {log.time.period}"
     for sampled, present in workers.map(see, reference, label=label, ordered=True, shared=shared):
         for name, sample in sampled.items():
@@ -128,23 +127,23 @@ def _learn(run: Run[Drift], log: Log, groups: Sequence[Group], *, workers: "Work
     }
 
 
-def see(group: Group, *, numbers: Sequence[str], categories: Sequence[str], step: int, device: "Device") -> Seen:
+def see(group: Group, *, numbers: Sequence[str], categories: Sequence[str], step: int) -> Seen:
     """Return what a row group tells of its columns; of numbers each row of the day whose number ``step`` divides."""
-    columns = read_columns(device, group.path, group.number, [*numbers, *categories])
+    columns = read_columns(group.path, group.number, [*numbers, *categories])
     first = -group.first % step
-    samples = {name: _values(columns[name], device, first=first, step=step) for name in numbers}
-    return samples, {name: _present(columns[name], device) for name in categories}
+    samples = {name: _values(columns[name], first=first, step=step) for name in numbers}
+    return samples, {name: _present(columns[name]) for name in categories}
 
 
-def _values(column: "Column", device: "Device", *, first: int, step: int) -> npt.NDArray[np.float64]:
-    values = device.to_host(as_floats(column, device)[first::step])
+def _values(column: "Column", *, first: int, step: int) -> npt.NDArray[np.float64]:
+    values = as_floats(column)[first::step]
     return values[~np.isnan(values)]
 
 
-def _present(column: "Column", device: "Device") -> "tuple[pa.Array, Counts]":
+def _present(column: "Column") -> "tuple[pa.Array, Counts]":
     """Return the entries of the dictionary that occur, and the rows of each."""
-    categories, _ = elements(column, device)
-    rows = device.to_host(count_codes(categories.codes, len(categories.dictionary), device))
+    categories, _ = elements(column)
+    rows = count_codes(categories.codes, len(categories.dictionary))
     present = np.flatnonzero(rows)
     return categories.dictionary.take(to_arrow(present)), rows[present]
 
@@ -154,17 +153,17 @@ def _count(
 ) -> dict[int, DayCounts]:
     """Return the counts of each day, ascending."""
     days: dict[int, DayCounts] = {}
-    shared = {"bins": {log.label: _LABELS, **bins}, "device": run.device}
+    shared = {"bins": {log.label: _LABELS, **bins}}
     for group, counts in workers.map(count, groups, label="counting", shared=shared):
         before = days.get(group.day, {})
         days[group.day] = {name: each + before.get(name, 0) for name, each in counts.items()}
     return dict(sorted(days.items()))
 
 
-def count(group: Group, *, bins: Mapping[str, Bins], device: "Device") -> tuple[Group, DayCounts]:
+def count(group: Group, *, bins: Mapping[str, Bins]) -> tuple[Group, DayCounts]:
     """Return what is counted in a row group."""
-    columns = read_columns(device, group.path, group.number, list(bins))
-    return group, {name: each.count(columns[name], device) for name, each in bins.items()}
+    columns = read_columns(group.path, group.number, list(bins))
+    return group, {name: each.count(columns[name]) for name, each in bins.items()}
 
 
 def _columns(log: Log) -> tuple[list[str], list[str]]:
