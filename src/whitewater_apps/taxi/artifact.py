@@ -19,9 +19,10 @@ from pathlib import Path
 from whitewater.io.folder import Format, write_file
 from whitewater.io.store import json_bytes
 from whitewater.learn.search import ForestModel, LinearModel
+from whitewater_apps.taxi.config import Service
 from whitewater_apps.taxi.features import FeatureSet
 from whitewater_apps.taxi.fit import ServiceModel
-from whitewater_apps.taxi.schema import SERVICES, Service
+from whitewater_apps.taxi.schema import SERVICES
 
 FORMAT = Format("model.json", 2, "tip model", remedy="Run the step model again.")
 TARGET = "tip_amount / fare_amount of trips with a recorded tip"

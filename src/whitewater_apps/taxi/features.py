@@ -14,7 +14,8 @@ import numpy as np
 
 from whitewater.engines import Array, Device
 from whitewater.learn.features import Features
-from whitewater_apps.taxi.schema import CARD, Service
+from whitewater_apps.taxi.config import Service
+from whitewater_apps.taxi.schema import CARD
 from whitewater_apps.taxi.zones import Zones
 
 # Columns of trips by name, as arrays of the device: float64 (trips,), NaN for null; times in microseconds since

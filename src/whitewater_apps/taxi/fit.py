@@ -9,9 +9,8 @@ from whitewater.engines import Array, Device
 from whitewater.learn.estimators import forest_as_treelite
 from whitewater.learn.evaluate import evaluate
 from whitewater.learn.search import Chosen, ForestModel, LinearModel, fit_forest, fit_ridge
-from whitewater_apps.taxi.config import Model
+from whitewater_apps.taxi.config import Model, Service
 from whitewater_apps.taxi.features import HOUR, FeatureSet
-from whitewater_apps.taxi.schema import Service
 
 # The baseline: the mean of the hour.
 REFERENCE = "hour_mean"

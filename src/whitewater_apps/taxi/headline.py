@@ -11,8 +11,8 @@ from typing import Any
 from whitewater.figures.predictions import interval
 from whitewater.io.store import read_json
 from whitewater_apps.taxi.config import Plot
+from whitewater_apps.taxi.schema import PLACES
 
-_PLACES = {"yellow": "in yellow taxis", "green": "in green taxis", "fhvhv": "on app rides"}
 _MODELS = {"ridge": "ridge regression", "forest": "random forest"}
 
 
@@ -38,7 +38,7 @@ def _hours(path: Path) -> list[str]:
     rows, least = table.convert_dtypes().to_dict("records"), Plot().minimum_trips
     deviations = NormalDist().inv_cdf(0.5 + table.attrs.get("confidence", 0.95) / 2)
     sentences = []
-    for service, place in _PLACES.items():
+    for service, place in PLACES.items():
         hours = [row for row in rows if row["service"] == service and row["trips"] >= least and pd.notna(row["hour"])]
         if hours:
             sentences.append(_extremes(hours, place, least=least, deviations=deviations))
@@ -80,7 +80,7 @@ def _model(path: Path) -> list[str]:
     services: dict[str, dict[str, Any]] = read_json(path)["services"]
     return [
         _errors(services[service]["held_out"], place)
-        for service, place in _PLACES.items()
+        for service, place in PLACES.items()
         if services.get(service, {}).get("status") == "fitted"
     ]
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from whitewater.engines import Array, Device
+from whitewater_apps.taxi.config import Service
 from whitewater_apps.taxi.features import Columns, columns_read, feature_matrix, known_tip_fraction
-from whitewater_apps.taxi.schema import Service
 from whitewater_apps.taxi.trip_files import RowGroup
 from whitewater_apps.taxi.zones import Zones
 

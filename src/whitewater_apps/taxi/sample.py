@@ -10,8 +10,8 @@ from whitewater.engines import Array, Device
 from whitewater.learn.sample import Sample, threshold, together
 from whitewater.learn.sample import draw as draw_smallest
 from whitewater.tables.hashing import hash_int64
+from whitewater_apps.taxi.config import Service
 from whitewater_apps.taxi.features import Columns, FeatureSet, columns_read, feature_matrix, known_tip_fraction
-from whitewater_apps.taxi.schema import Service
 from whitewater_apps.taxi.trip_files import RowGroup
 from whitewater_apps.taxi.zones import Zones
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -18,10 +18,13 @@ from whitewater.tables.casts import Clock
 from whitewater.tables.casts import Kind as RawKind
 from whitewater.tables.eras import Codes, Era, Names
 from whitewater.tables.raw_files import Source
+from whitewater_apps.taxi.config import Service
 
-Service = Literal["yellow", "green", "fhvhv"]
 Kind = Literal["int8", "int16", "int32", "float64", "timestamp"]
-SERVICES: tuple[Service, ...] = ("yellow", "green", "fhvhv")
+# The code of a service is its place.
+SERVICES: tuple[Service, ...] = get_args(Service)
+# Where trips of each service are made, for sentences.
+PLACES: dict[Service, str] = {"yellow": "in yellow taxis", "green": "in green taxis", "fhvhv": "on app rides"}
 # The service whose trips are paid in the app.
 APP = SERVICES.index("fhvhv")
 CARD, CASH, NO_CHARGE, DISPUTE = 1, 2, 3, 4
@@ -106,14 +109,14 @@ VENDORS = {
 # Codes above these are not of the data dictionary; a flag is 0 or 1.
 LARGEST_CODE = {
     "payment_type": 6,
-    "service": 2,
+    "service": len(SERVICES) - 1,
     "pickup_location_id": 265,
     "dropoff_location_id": 265,
 }
 SPELLINGS: dict[str, dict[str, int]] = {
     "vendor_id": VENDORS,
     "payment_type": PAYMENTS,
-    "service": {"yellow": 0, "green": 1, "fhvhv": 2},
+    "service": {service: code for code, service in enumerate(SERVICES)},
     **dict.fromkeys(
         (
             "store_and_forward", "shared_request", "shared_match", "access_a_ride", "wheelchair_request",
@@ -245,8 +248,9 @@ def _service(raw_names: Sequence[str], *, path: str) -> Service:
     if len(found) == 1:
         return found[0]
     told = "; ".join(f"{', '.join(map(repr, own[service]))} would be {service}" for service in found)
-    raise InputError(f"{path}: the trips may be yellow, green or fhvhv: {told or 'no column tells'}. Name the columns "
-                     "as TLC does, or add a column 'color' that names the service of each trip.")  # fmt: skip
+    known = f"{', '.join(SERVICES[:-1])} or {SERVICES[-1]}"
+    raise InputError(f"{path}: the trips may be {known}: {told or 'no column tells'}. Name the columns as TLC does, or "
+                     "add a column 'color' that names the service of each trip.")  # fmt: skip
 
 
 def _refuse_without_fares(keys: set[str], *, path: str) -> None:

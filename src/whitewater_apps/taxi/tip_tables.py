@@ -22,8 +22,9 @@ import pyarrow.compute as pc
 from whitewater.tables.fixed_point import LIMIT, SUMS
 from whitewater.tables.group_statistics import summarize
 from whitewater.tables.partitions import Part
-from whitewater_apps.taxi.partitions import LAST_YEAR, month_name
-from whitewater_apps.taxi.schema import PAYMENT_NAMES, SERVICES, Service
+from whitewater_apps.taxi.config import Service
+from whitewater_apps.taxi.partitions import LAST_YEAR, TRIP_SCHEMA, month_name
+from whitewater_apps.taxi.schema import PAYMENT_NAMES, SERVICES
 from whitewater_apps.taxi.trip_files import row_groups
 from whitewater_apps.taxi.zones import Zones
 
@@ -41,6 +42,8 @@ KEYS = {
     "passenger_count": pa.int16(),
     "location_id": pa.int16(),
 }
+# Keys that are columns of trips as they stand; the others follow from columns, see ``with_tips`` of the engines.
+UNCHANGED = ("payment_type",)
 KINDS_OF_TRIP = pa.schema({"service": pa.int8(), "recorded": pa.bool_(), "plain": pa.bool_()})
 SCHEMAS = [KINDS_OF_TRIP.append(pa.field(name, type_)) for name, type_ in KEYS.items()]
 REFUSAL = (
@@ -48,14 +51,12 @@ REFUSAL = (
     "with an upper bound in taxi.clean.ranges.tip_fraction."
 )
 # Columns of trips that the keys and the fraction follow from.
-NEEDED = pa.schema({
-    "pickup_datetime": pa.timestamp("us"),
-    "payment_type": pa.int8(),
-    "passenger_count": pa.int16(),
-    "pickup_location_id": pa.int16(),
-    "fare_amount": pa.float64(),
-    "tip_amount": pa.float64(),
-})  # fmt: skip
+NEEDED = pa.schema([
+    TRIP_SCHEMA.field(name)
+    for name in (
+        "pickup_datetime", "passenger_count", "pickup_location_id", "fare_amount", "tip_amount", *UNCHANGED,
+    )
+])  # fmt: skip
 # The sums of `whitewater.tables.group_statistics` by each key.
 TipSums = Mapping[str, pa.Table]
 

@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 
 from whitewater.errors import InputError
 from whitewater.io.folder import Files
-from whitewater_apps.taxi.schema import KINDS, SERVICES, Service
+from whitewater_apps.taxi.config import Service
+from whitewater_apps.taxi.schema import KINDS, SERVICES
 
 TRIPS = Files(remedy="Get it again, or leave it out.")
 REQUIRED = ("pickup_datetime", "dropoff_datetime", "fare_amount", "tip_amount")

@@ -39,7 +39,7 @@ from whitewater_apps.taxi.prediction import FILE_ROWS, PREDICTED, Counts, Predic
 from whitewater_apps.taxi.quality import Tally
 from whitewater_apps.taxi.rules import ISSUES_BIT, RULES_BIT, file_month
 from whitewater_apps.taxi.schema import APP, CARD, CODES
-from whitewater_apps.taxi.tip_tables import KEYS, MOST_PASSENGERS, NEEDED, REFUSAL, SCHEMAS, TipSums
+from whitewater_apps.taxi.tip_tables import KEYS, MOST_PASSENGERS, NEEDED, REFUSAL, SCHEMAS, UNCHANGED, TipSums
 from whitewater_apps.taxi.trip_files import TRIPS, RowGroup
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def with_tips(trips: Frame) -> Frame:
     fraction = fraction.where((fraction >= 0).fillna(False))
     paid_by_card_or_in_app = (trips["payment_type"] == CARD).fillna(False) | (trips["file"] == APP)
     passengers = trips["passenger_count"]
-    return trips[["payment_type"]].assign(
+    return trips[list(UNCHANGED)].assign(
         service=trips["file"],
         fraction=fraction,
         recorded=paid_by_card_or_in_app & fraction.notna(),

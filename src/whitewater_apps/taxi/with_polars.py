@@ -35,7 +35,7 @@ from whitewater_apps.taxi.prediction import FILE_ROWS, PREDICTED, Counts, Predic
 from whitewater_apps.taxi.quality import Tally
 from whitewater_apps.taxi.rules import ISSUES_BIT, RULES_BIT, file_month
 from whitewater_apps.taxi.schema import APP, CARD, CODES
-from whitewater_apps.taxi.tip_tables import KEYS, MOST_PASSENGERS, NEEDED, REFUSAL, SCHEMAS, TipSums
+from whitewater_apps.taxi.tip_tables import KEYS, MOST_PASSENGERS, NEEDED, REFUSAL, SCHEMAS, UNCHANGED, TipSums
 from whitewater_apps.taxi.trip_files import RowGroup
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def with_tips(trips: pl.LazyFrame) -> pl.LazyFrame:
     paid_by_card_or_in_app = (pl.col("payment_type") == CARD) | (service == APP)
     # Columns of their own: Polars would compute anew what an expression holds many times.
     return trips.with_columns(fraction=quantity("tip_fraction"), month=month(PICKUP)).select(
-        "payment_type",
+        *UNCHANGED,
         service=service,
         fraction=pl.when(fraction >= 0).then(fraction),
         recorded=(paid_by_card_or_in_app & (fraction >= 0)).fill_null(False),

@@ -16,10 +16,10 @@ from whitewater.engines import Device
 from whitewater.engines.choose import Engine
 from whitewater.engines.workers import thread_workers
 from whitewater.learn.sample import Sample
+from whitewater_apps.taxi.config import Service
 from whitewater_apps.taxi.features import FeatureSet
 from whitewater_apps.taxi.operations import operations
 from whitewater_apps.taxi.sample import Sampling, draw
-from whitewater_apps.taxi.schema import Service
 from whitewater_apps.taxi.trip_files import RowGroup, row_groups
 from whitewater_apps.taxi.zones import Zones
 

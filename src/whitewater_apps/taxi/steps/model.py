@@ -30,12 +30,11 @@ from whitewater.learn.search import FoldScore, choose, report, search
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.taxi.artifact import TARGET, TipModel, save
-from whitewater_apps.taxi.config import Model
+from whitewater_apps.taxi.config import Model, Service
 from whitewater_apps.taxi.features import FeatureSet
 from whitewater_apps.taxi.fit import Trained, train_service
 from whitewater_apps.taxi.operations import operations
 from whitewater_apps.taxi.sample import RULE, draw
-from whitewater_apps.taxi.schema import Service
 from whitewater_apps.taxi.trip_files import RowGroup, row_groups, services
 from whitewater_apps.taxi.zones import Zones, read_zones
 

@@ -11,10 +11,10 @@ from whitewater.io.store import remove_unfinished, write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.taxi.artifact import TipModel, load
-from whitewater_apps.taxi.config import Predict
+from whitewater_apps.taxi.config import Predict, Service
 from whitewater_apps.taxi.operations import operations
 from whitewater_apps.taxi.prediction import Prediction
-from whitewater_apps.taxi.schema import SERVICES, Service
+from whitewater_apps.taxi.schema import SERVICES
 from whitewater_apps.taxi.trip_files import row_groups
 from whitewater_apps.taxi.zones import read_zones
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from whitewater_apps.taxi.schema import Service
+from whitewater_apps.taxi.config import Service
 from whitewater_apps.taxi.zones import LOCATIONS
 
 Floats = npt.NDArray[np.float64]

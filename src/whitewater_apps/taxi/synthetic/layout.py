@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from whitewater_apps.taxi.schema import ALIASES, TRIP_COLUMNS, Service
+from whitewater_apps.taxi.config import Service
+from whitewater_apps.taxi.schema import ALIASES, TRIP_COLUMNS
 from whitewater_apps.taxi.synthetic.city import Integers, Mask
 from whitewater_apps.taxi.synthetic.trips import Trips
 

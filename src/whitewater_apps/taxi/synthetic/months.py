@@ -17,7 +17,8 @@ import numpy as np
 
 from whitewater.errors import ConfigError
 from whitewater.io.store import put_in_place
-from whitewater_apps.taxi.schema import SERVICES, Service
+from whitewater_apps.taxi.config import Service
+from whitewater_apps.taxi.schema import SERVICES
 from whitewater_apps.taxi.synthetic.city import SIZE, city
 from whitewater_apps.taxi.synthetic.dirt import DIRT, soil
 from whitewater_apps.taxi.synthetic.layout import CSV_UNTIL, FIRST_MONTH, PARQUET_SINCE, Layout, layout, raw_table

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from whitewater_apps.taxi.schema import Service
+from whitewater_apps.taxi.config import Service
 from whitewater_apps.taxi.synthetic.city import JFK, LAGUARDIA, NEWARK, Floats, Integers, city
 
 MICROSECONDS = 1_000_000

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from whitewater_apps.taxi.schema import CARD, CASH, DISPUTE, NO_CHARGE, Service
+from whitewater_apps.taxi.config import Service
+from whitewater_apps.taxi.schema import CARD, CASH, DISPUTE, NO_CHARGE
 from whitewater_apps.taxi.synthetic import city, tariff
 from whitewater_apps.taxi.synthetic.city import Floats, Integers, Mask
 from whitewater_apps.taxi.synthetic.tariff import MICROSECONDS
