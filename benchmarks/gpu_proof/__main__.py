@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given.page:
             return _write_page()
         require_device(given.device)
-        # What was only tried out is no record of what runs on a GPU.
+        # What was only tried out is not a record of what runs on a GPU.
         shown = (given.device, given.scale) == ("gpu", 1)
         output = given.output or (RECORDED if shown else Path(tempfile.mkdtemp(prefix="gpu-proof-records-")))
         print(f"Records are written to {output}.")
@@ -82,7 +82,7 @@ def _arguments(arguments: Sequence[str] | None) -> Any:
     parser.add_argument("--seconds", type=float, default=SECONDS, help=f"a piece is stopped after them ({SECONDS:g})")
     parser.add_argument("--output", type=Path, help=f"folder of records ({RECORDED}; of what is tried out a new one)")
     parser.add_argument("--again", action="store_true", help="also pieces that passed on this commit and hardware")
-    parser.add_argument("--commit", help="commit of a copy that is no repository")
+    parser.add_argument("--commit", help="commit of a copy that is not a repository")
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args(arguments)
 

@@ -2,7 +2,7 @@
 
 float64, 10000 x 10000: ``(sin(x)**2 + cos(x)**2 == 1).all()``. As published it makes seven arrays of the size of x.
 It is False, since sin and cos are rounded, which a wrong computation would mostly say too: so the answer also has what
-the same code says of two small matrices, of zeros, and of zeros but for the last value, which is no number.
+the same code says of two small matrices, of zeros, and of zeros but for the last value, which is not a number.
 """
 
 from __future__ import annotations

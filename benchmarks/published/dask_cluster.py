@@ -51,7 +51,7 @@ def cpu_dask_client(settings: Cluster, *, threads: int, memory_limit: int | None
     """Open a Dask cluster, on threads of this process where the settings ask for no processes.
 
     A worker that holds more than ``memory_limit`` bytes of results writes those used least lately to disk. Memory that
-    is no result does not count.
+    is not a result does not count.
     """
     import dask
     import distributed  # noqa: F401, before its settings are changed: it sets its defaults when it is imported

@@ -53,7 +53,7 @@ class Application:
     operations
         Of the steps those that compute on the device, with what does: exactly these rules have ``engine`` in `params`.
     commands
-        Commands that are no steps: where the function of each is, as ``module:name``.
+        Commands that are not steps: where the function of each is, as ``module:name``.
     headline
         The function that says in sentences what a folder of results shows, as ``module:name``; empty: there is none.
     check

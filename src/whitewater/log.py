@@ -105,7 +105,7 @@ def _configure(
 
 
 class ShortHandler(logging.StreamHandler[TextIO]):
-    """Shows warnings, and progress in one line that changes; where the output is no terminal, in a line each."""
+    """Shows warnings, and progress in one line that changes; where the output is not a terminal, in a line each."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Show a record that is one of them."""

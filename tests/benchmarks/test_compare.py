@@ -42,7 +42,7 @@ def test_runs_of_one_distribution_do_not_differ() -> None:
     assert found.count("no difference") >= 190
 
 
-def test_few_samples_are_no_verdict_unless_their_ranges_are_disjoint() -> None:
+def test_few_samples_are_not_a_verdict_unless_their_ranges_are_disjoint() -> None:
     assert verdicts(TEN[:3], [1.005, 1.015, 1.025]) == ["too few samples"]
     (found,) = compare({"case": report({"whitewater": TEN[:3]})}, {"case": report({"whitewater": SLOW[:3]})})
     assert (found.verdict, found.certain) == ("slower", False)

@@ -36,7 +36,7 @@ def test_ours_stands_beside_the_published_code_and_the_best_peer() -> None:
     assert found["of the limit"] == "7.66 MB/s (0.0478 % of copy), 15.3 Gop/s (47.8 % of GEMM)"
 
 
-def test_other_forms_of_ours_and_of_the_published_code_are_no_peers() -> None:
+def test_other_forms_of_ours_and_of_the_published_code_are_not_peers() -> None:
     times = {"whitewater": TEN, "tuned": [0.1], "as_published_dask": [0.1], "duckdb": TEN}
     assert cells(results(report(times)))["best peer"].startswith("duckdb ")
 

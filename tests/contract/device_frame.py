@@ -47,7 +47,7 @@ class Watched:
         return asked(super().__getattribute__("NAMESPACE"), name, value)
 
     def _own_names(self) -> tuple[str, ...]:
-        """Return the attributes that are no methods: columns."""
+        """Return the attributes that are not methods: columns."""
         return ()
 
 

@@ -98,7 +98,7 @@ TINY: Mapping[str, Tiny] = {
 }
 
 ZARR = ("svd_zarr", "", "as_published")
-# What is right where the oracle takes long to compile, or is no call.
+# What is right where the oracle takes long to compile, or is not a call.
 ANSWERS: Mapping[str, JsonValue] = {
     "umap": {"rows": MAP_ROWS, "columns": 2, "trusted": True},
     "svd_zarr": {"captured variance >= 0.99": True, "subspace >= 0.99": True},

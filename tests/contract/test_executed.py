@@ -42,7 +42,7 @@ def test_lines_of_device_code_that_did_not_run_are_named(tmp_path: Path) -> None
     assert never_run(path, everything) == []
 
 
-def test_what_is_left_for_the_cpu_is_no_line_of_device_code(tmp_path: Path) -> None:
+def test_what_is_left_for_the_cpu_is_not_a_line_of_device_code(tmp_path: Path) -> None:
     path = tmp_path / "steps.py"
     path.write_text("""
 def doubled(device, values):

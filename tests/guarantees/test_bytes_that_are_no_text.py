@@ -1,4 +1,4 @@
-"""Bytes that are no text end a step with one sentence, not with Python's error."""
+"""Bytes that are not text end a step with one sentence, not with Python's error."""
 
 import os
 from pathlib import Path

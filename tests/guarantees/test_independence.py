@@ -1,6 +1,6 @@
 """The guarantees ask from outside: no module here, nor what it imports, imports the product.
 
-What they share with the tests of a project, `whitewater.testing`, is no part of it: it imports nothing else of ours.
+What they share with the tests of a project, `whitewater.testing`, is not part of it: it imports nothing else of ours.
 """
 
 import ast

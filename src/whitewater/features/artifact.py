@@ -67,7 +67,7 @@ def load(directory: Path) -> Transformation:
     """Read a fitted workflow.
 
     Raises InputError if there is none, a file is missing, or it is of another format; IntegrityError if a byte is not
-    as it was written, or what is written is no workflow.
+    as it was written, or what is written is not a workflow.
     """
     value = FORMAT.read_signed(directory)
     try:
@@ -84,7 +84,7 @@ def _table(directory: Path, name: str, files: Mapping[str, str]) -> pa.Table:
         with pq.ParquetFile(pa.BufferReader(data), pre_buffer=False) as file:
             return file.read(use_threads=False)
     except (OSError, pa.ArrowException) as error:
-        raise IntegrityError(f"{directory / name} is no table: {error}. {_AGAIN}") from error
+        raise IntegrityError(f"{directory / name} is not a table: {error}. {_AGAIN}") from error
 
 
 def _restore(value: Mapping[str, Any], directory: Path) -> Transformation:

@@ -202,10 +202,10 @@ def _as_table(source: Any) -> pa.Table:
             return pa.Table.from_pandas(source, preserve_index=False)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise InputError(
-            f"{type(source).__name__} is no table: {error}. Give columns of one length and type each."
+            f"{type(source).__name__} is not a table: {error}. Give columns of one length and type each."
         ) from error
     raise InputError(
-        f"{type(source).__name__} is no data. Give paths, a table of Arrow, a frame, or a mapping of arrays."
+        f"{type(source).__name__} cannot be read as data. Give paths, an Arrow table, a frame, or a mapping of arrays."
     )
 
 
@@ -213,7 +213,7 @@ def _as_array(name: str, values: Any) -> Any:
     try:
         return values if isinstance(values, (pa.Array, pa.ChunkedArray)) else pa.array(values)
     except (pa.ArrowException, TypeError, ValueError) as error:
-        raise InputError(f"column {name!r} is no column of numbers, text or lists: {error}.") from error
+        raise InputError(f"column {name!r} is not a column of numbers, text or lists: {error}.") from error
 
 
 def _schema(schema: pa.Schema) -> Schema:
@@ -328,8 +328,13 @@ def _unlike(name: str, found: str, fitted: str, wanted: str) -> InputError:
     )
 
 
+<<<<<<< HEAD
 def refuse_other_times(name: str, column: Column) -> None:
     """Raise InputError if a column of seconds has numbers that are no times from 1980 to 2100."""
+=======
+def refuse_other_times(name: str, column: Column, device: Device) -> None:
+    """Raise InputError if a column of seconds has numbers that are not times from 1980 to 2100."""
+>>>>>>> 177786e (Messages, docstrings and test names: 'is not an X' for 'is no X' (188 places))
     numbers = cast("Numbers", column)
     wrong = (numbers.values < SINCE) | (numbers.values >= UNTIL)
     wrong = wrong if numbers.valid is None else wrong & numbers.valid
@@ -338,7 +343,7 @@ def refuse_other_times(name: str, column: Column) -> None:
 
 
 def other_time(name: str, value: int) -> str:
-    """Return what is said of a number that is no time."""
+    """Return what is said of a number that is not a time."""
     return (
         f"column {name!r} has the time {value}, but was of seconds since 1970 when the workflow was fitted, and these "
         f"are from {SINCE} (1980) to {UNTIL} (2100). Convert it to seconds."

@@ -102,7 +102,7 @@ class FeatureFolder:
 
 
 def open_features(path: Path) -> FeatureFolder:
-    """Open a folder of features. Raises InputError if it is none, is of another format, or lacks a file."""
+    """Open a folder of features. Raises InputError if it is not one, is of another format, or lacks a file."""
     folder = FORMAT.read(path, _folder)
     arrays = range(len(folder.matrices))
     for file in folder.files:
@@ -191,7 +191,7 @@ def number_type(field: Field) -> np.dtype[Any]:
     types, is_list = pa.types, pa.types.is_list(field.type)
     if is_list and "length" not in field.properties:
         raise ConfigError(
-            f"column {field.name!r} has lists of any length, which are no array. Give them one by ListSlice with pad, "
+            f"column {field.name!r} has lists that differ in length. Give them one length by ListSlice with pad, "
             "or leave the column out of columns."
         )
     type_ = field.type.value_type if is_list else field.type

@@ -119,7 +119,7 @@ class Batches:
     ConfigError
         If a parameter is out of its range, or a column cannot be loaded.
     InputError
-        If a column or file is missing, a file is cut or is no array, or a column has nulls.
+        If a column or file is missing, a file is cut or is not an array, or a column has nulls.
     IntegrityError
         If a file has other rows than it should have.
     ResourceError

@@ -8,13 +8,13 @@ column     type  what it holds
 ========== ===== =====================================================================================================
 ``row_id`` int64 number of the row over all files, ascending, each once; the same however the log is cut. The numbers
                  of lines that could not be read are left out
-``day``    int32 number of the day, ascending; a file holds one. Of some sources it is no day, but what `LogTime` says
+``day``    int32 number of the day, ascending; a file holds one. For some sources it is another span: see `LogTime`
 ``time``   int64 seconds since 1970 in UTC, from 1980 to 2099; or where the source knows no time the ``row_id``
 ``label``  int8  0 or 1, never null
 ========== ===== =====================================================================================================
 
 Then come the source's own: ``continuous`` int32, int64 or float64; ``categorical`` text or int64; ``list`` lists of
-text or int64; ``key`` text or int64, which identifies and is no feature. They may be null.
+text or int64; ``key`` text or int64, which identifies and is not a feature. They may be null.
 """
 
 from __future__ import annotations

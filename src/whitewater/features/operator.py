@@ -103,7 +103,7 @@ def as_node(columns: Node | Selection) -> Node:
 def selected(columns: Selection) -> Inputs:
     """Return a selection as tuples.
 
-    Raises ConfigError if there is no column, a name is no text, or a combination has fewer than two columns.
+    Raises ConfigError if there is no column, a name is not text, or a combination has fewer than two columns.
     """
     names = (columns,) if isinstance(columns, str) else tuple(columns)
     if not names:
@@ -113,7 +113,7 @@ def selected(columns: Selection) -> Inputs:
 
 def _combination(columns: Sequence[str]) -> tuple[str, ...]:
     if not all(isinstance(each, str) for each in columns):
-        raise ConfigError(f"{columns!r} is no column. Give a name, or a list of names for a combination of columns.")
+        raise ConfigError(f"{columns!r} is not a column. Give a name, or a list of names for a combination of columns.")
     if len(set(columns)) < 2 or len(set(columns)) < len(columns):
         raise ConfigError(f"a combination needs two different columns at least, and {list(columns)} are not.")
     return tuple(columns)

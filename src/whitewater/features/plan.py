@@ -165,7 +165,7 @@ def bind(graph: Node, schema: Schema) -> Plan:
     binding = _Binding(schema)
     result = binding.columns(graph)
     if any(not isinstance(each, str) for each in result.inputs):
-        raise ConfigError("a combination of columns is no result. Give it to an operator, such as Categorify.")
+        raise ConfigError("a combination of columns is not a result. Give it to an operator, such as Categorify.")
     return Plan(schema, tuple(binding.stages), result.origins)
 
 
@@ -192,7 +192,7 @@ class _Binding:
             case Picked():
                 return self._picked(node)
             case _:
-                raise TypeError(f"{type(node).__name__} is no node of a graph")
+                raise TypeError(f"{type(node).__name__} is not a node of a graph")
 
     def _source(self, node: Source) -> Columns:
         names = dict.fromkeys(_names(node.columns))

@@ -129,5 +129,5 @@ def described(field: Field) -> dict[str, Any]:
 
 
 def field_of(value: Mapping[str, Any]) -> Field:
-    """Return the column that was `described`; raises ValueError, KeyError or TypeError if it is none."""
+    """Return the column that was `described`; raises ValueError, KeyError or TypeError if it is not one."""
     return Field(value["name"], type_named(value["type"]), tuple(value["tags"]), dict(value["properties"]))

@@ -147,7 +147,7 @@ def _text(value: Any) -> Value:
     if not isinstance(value, str):
         return _null_or(_text, value)
     if not value.isascii():
-        value.encode()  # half of a surrogate pair, which JSON can name, is no text, and refused
+        value.encode()  # half of a surrogate pair, which JSON can name, is not text, and refused
     return value
 
 

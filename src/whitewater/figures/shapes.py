@@ -101,7 +101,7 @@ def draw_bars(
     axes.set(ylim=(max(len(bars), rows) - 0.4, -0.6), xlim=(0, room * numbers.max() / total), xlabel=xlabel)
     axes.grid(visible=False, axis="y")
     in_percent(axes.xaxis)
-    # Room for text is no share: the axis ends at 100 %.
+    # Room for text is not a share: the axis ends at 100 %.
     axes.set_xticks([tick for tick in axes.get_xticks() if 0 <= tick <= min(1, axes.get_xlim()[1])])
     axes.spines.bottom.set_bounds(0, min(1, axes.get_xlim()[1]))
 

@@ -12,7 +12,7 @@ from whitewater.genotypes.decode_cpu import lanes_of
 from whitewater.genotypes.folder import GenotypeFolder
 from whitewater.genotypes.genotypes import Genotypes
 
-# Blocks of few rows are no mistake here.
+# Blocks of few rows are intended here.
 config.CUDA_LOW_OCCUPANCY_WARNINGS = False
 THREADS = 256
 # Neighboring threads read neighboring bytes: a warp to each variant.

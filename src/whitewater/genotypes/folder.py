@@ -150,7 +150,7 @@ class GenotypeFolder:
 
 
 def open_genotypes(path: Path) -> GenotypeFolder:
-    """Open a folder of genotypes. Raises InputError if it is none, or of another format."""
+    """Open a folder of genotypes. Raises InputError if it is not one, or of another format."""
     return FORMAT.read(path, GenotypeFolder)
 
 

@@ -27,7 +27,7 @@ class Edges(Section):
     delimiter: Literal["whitespace", "tab", "comma", "space"] = Field(
         "whitespace", description="Text: what separates fields; tab and comma keep spaces within names."
     )
-    header: bool = Field(False, description="Text: whether the first line that is no comment names the columns.")
+    header: bool = Field(False, description="Text: whether the first line that is not a comment names the columns.")
     comment: Literal["head", "none", "#", "%"] = Field(
         "head",
         description="Text: which lines are comments. head: those ahead of the first edge that begin with # or %; none; "

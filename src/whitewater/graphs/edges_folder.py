@@ -65,7 +65,7 @@ class EdgesFolder:
 
 
 def open_edges(path: Path) -> EdgesFolder:
-    """Open a folder of edges. Raises InputError if it is none, or of another format."""
+    """Open a folder of edges. Raises InputError if it is not one, or of another format."""
     return FORMAT.read(path, lambda path, vertices, **found: EdgesFolder(path, vertex_rows=vertices, **found))
 
 

@@ -102,7 +102,7 @@ class GraphFolder:
 
 
 def open_graph(path: Path) -> GraphFolder:
-    """Open a folder of a graph. Raises InputError if it is none, or of another format."""
+    """Open a folder of a graph. Raises InputError if it is not one, or of another format."""
     return FORMAT.read(path, GraphFolder)
 
 

@@ -149,7 +149,7 @@ def read_registry(path: Path) -> dict[str, Expected]:
     wrong = [row for row in rows[1:] if len(row) != len(REGISTRY_COLUMNS) or not ENTRY.fullmatch(f"{row[2]},{row[4]}")]
     if rows[:1] != [REGISTRY_COLUMNS] or wrong:
         shown = ",".join((wrong or rows or [()])[0])
-        raise InputError(f"{path} is no registry of datasets: {shown}. It needs the columns "
+        raise InputError(f"{path} is not a registry of datasets: {shown}. It needs the columns "
                          f"{','.join(REGISTRY_COLUMNS)}; SHA-256 in lower case hexadecimal, bytes.")  # fmt: skip
     return {url: Expected(path, digest, int(size) if size else None) for _, url, digest, _, size in rows[1:]}
 

@@ -171,7 +171,7 @@ class Format(Files):
             version, whole = value["format"], json_bytes(value) + b"\n"
             signed = value.pop("sha256") == sha256(json_bytes(value)) and data == whole
         except (ValueError, RecursionError, AttributeError, TypeError, KeyError) as error:
-            raise self._damaged(path / self.name, f"it is no JSON of a {self.what} ({error!r})") from error
+            raise self._damaged(path / self.name, f"it is not the JSON of a {self.what} ({error!r})") from error
         # Older versions may have been signed in another way.
         if signed or (isinstance(version, int) and version < self.version):
             self.check_version(path, version, writer=f" ({value.get('whitewater')})")

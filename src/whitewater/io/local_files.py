@@ -30,7 +30,7 @@ def files_in(folder: str) -> list[str]:
 
 
 def matches(path: Path) -> list[Path]:
-    """Return the files that a glob matches, sorted, or the path itself if it exists, brackets or not, or is no glob.
+    """Return the files that a glob matches, sorted, or the path itself if it exists, brackets or not, or is not a glob.
 
     Hidden files are left out of a glob: they are unfinished ones, ours or a copying program's.
     """

@@ -121,7 +121,7 @@ def whole_lines(stream: Stream, origin: str, *, length: int = sys.maxsize, block
             carried = []
         carried.append(piece[end:])
         if sum(map(len, carried)) > LONGEST_LINE:
-            raise InputError(f"{origin}: a line is longer than {LONGEST_LINE:,} bytes. It is no file of text lines.")
+            raise InputError(f"{origin}: a line is longer than {LONGEST_LINE:,} bytes. It is not a file of text lines.")
     if any(carried):
         yield b"".join([*carried, b"\n"])
 

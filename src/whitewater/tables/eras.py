@@ -45,7 +45,7 @@ class Era:
 class Codes:
     """What a column of codes or counts may hold: integers from ``least`` to ``largest``.
 
-    ``code_of`` gives the code of a spelling, None for null, and for what is not understood a number that is no code.
+    ``code_of`` gives the code of a spelling, None for null, and for what is not understood a number that is not a code.
     Code ``null`` stands for null. Where ``required`` is true, null is not understood either.
     """
 
@@ -57,7 +57,7 @@ class Codes:
 
 
 class Recognize(Protocol):
-    """Tells the era of a file by its columns; raises InputError where it is none."""
+    """Tells the era of a file by its columns; raises InputError where it is not one."""
 
     def __call__(self, raw_names: Sequence[str], *, path: str, numeric: Collection[str] = ()) -> Era: ...
 

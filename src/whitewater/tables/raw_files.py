@@ -221,7 +221,7 @@ def fault_of(line: str, file: RawFile) -> str:
     try:
         fields = next(csv.reader([line], strict=True))
     except csv.Error as error:
-        return f"{shown} is no line of CSV ({error})"
+        return f"{shown} is not a line of CSV ({error})"
     if len(fields) != len(file.fields):
         return f"{shown} has {len(fields)} fields, not {len(file.fields)}"
     text = dict(zip(file.fields, fields, strict=True))

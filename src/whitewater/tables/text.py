@@ -31,7 +31,7 @@ def parse_lines(data: bytes, names: Sequence[str], kinds: Mapping[str, Kind], *,
     ----------
     data
         Lines that end with ``\n`` or ``\r\n``, each a record: a quoted field does not go on in the next line. Empty
-        lines are no rows.
+        lines are not rows.
     names
         All fields of a line, in order.
     kinds

@@ -257,7 +257,7 @@ def write_frame(frame: Frame, path: Path, schema: pa.Schema) -> None:
 def read_parquet(
     path: Path, columns: Sequence[str] | None = None, *, row_groups: Sequence[int] | None = None, backend: str
 ) -> Frame:
-    """Return columns of a Parquet file, or of some of its row groups; names of directories are no columns."""
+    """Return columns of a Parquet file, or of some of its row groups; names of directories are not columns."""
     if backend == "cudf":
         import cudf
 

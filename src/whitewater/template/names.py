@@ -51,7 +51,7 @@ def check_free(name: str, package: str) -> None:
             f"an application {name!r} is installed already ({declared()[name].value}). Choose another name."
         )
     spec = find_spec(package)
-    # A folder that is no package yet, such as an empty one of this name here, has no origin.
+    # A folder that is not a package yet, such as an empty one of this name here, has no origin.
     if package in sys.stdlib_module_names or (spec and spec.origin):
         raise ConfigError(f"a module {package!r} is installed already. Choose another name, or --package.")
 

@@ -162,7 +162,7 @@ class IndexFolder:
 def open_index(path: Path) -> IndexFolder:
     """Open an index.
 
-    Raises InputError if it is none, of another format, or made with another version of Unicode, by which other words
+    Raises InputError if it is not one, of another format, or made with another version of Unicode, by which other words
     are words.
     """
     found = FORMAT.read(path, lambda path, **described: IndexFolder(path, Described(**described)))

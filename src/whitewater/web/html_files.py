@@ -28,8 +28,8 @@ def read_html(settings: Html, writer: PagesWriter) -> tuple[dict[str, int], list
     Counted are all ``files``, and of these pages, other_files (of other endings), symbolic_links and too_large. The
     files are those with an ending of HTML, in the same order.
 
-    Raises ConfigError if ``base_url`` is no address of http or https, and InputError if there is no such folder, it has
-    no HTML files, or something in it cannot be read.
+    Raises ConfigError if ``base_url`` is not an http or https address; InputError if the folder does not exist, has no
+    HTML files, or holds something that cannot be read.
     """
     folder, base = Path(settings.folder).expanduser(), _base(settings.base_url)
     counts, files = Counter[str](other_files=0, symbolic_links=0, too_large=0), list[Input]()
@@ -72,12 +72,12 @@ def _refuse(error: OSError) -> NoReturn:
 
 def _read(path: Path) -> tuple[bytes | None, Input]:
     """Return the content of a file, None if it is too large to be a page, and what it is."""
-    # Names of files are bytes; those that are no Unicode are written down with escapes.
+    # Names of files are bytes; those that are not Unicode are written down with escapes.
     name = os.fsencode(path).decode("utf-8", "backslashreplace")
     try:
         # A pipe would be waited for.
         if not path.is_file():
-            raise InputError(f"{name} is no file. Check pagerank.fetch.html.folder.")
+            raise InputError(f"{name} is not a file. Check pagerank.fetch.html.folder.")
         with path.open("rb") as file:
             body = file.read(LARGEST_BODY + 1)
         if len(body) > LARGEST_BODY:

@@ -43,7 +43,7 @@ def decoded(body: bytes, *, content_encoding: str, transfer_encoding: str = "", 
 
 
 def header_text(sent: bytes) -> str:
-    """Return a header as text: of bytes that are no UTF-8 each counts as the character of its number."""
+    """Return a header as text: of bytes that are not UTF-8 each counts as the character of its number."""
     try:
         return sent.decode()
     except UnicodeDecodeError:

@@ -43,7 +43,7 @@ SCHEMA = pa.schema(
 GROUP_PAGES = 1000
 GROUP_BYTES = 16_000_000
 FILE_GROUPS = 16
-# Larger bodies are no pages (films, images of disks): sources count them as too_large and leave them out.
+# Larger bodies are not pages (films, images of disks): sources count them as too_large and leave them out.
 LARGEST_BODY = 64_000_000
 
 
@@ -82,7 +82,7 @@ class PagesFolder:
 
 
 def open_pages(path: Path) -> PagesFolder:
-    """Open a folder of pages. Raises InputError if it is none, or of another format."""
+    """Open a folder of pages. Raises InputError if it is not one, or of another format."""
     return FORMAT.read(path, PagesFolder)
 
 
@@ -119,7 +119,7 @@ class PagesWriter:
         self._close_file()
 
     def add(self, page: Page) -> None:
-        """Add a page; what is no Unicode in its texts (lone surrogates) is stored as question marks."""
+        """Add a page; what is not Unicode in its texts (lone surrogates) is stored as question marks."""
         if self._waiting and self._bytes + len(page.body) > GROUP_BYTES:
             self._write_group()
         self._waiting.append(page)

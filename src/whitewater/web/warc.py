@@ -76,7 +76,7 @@ class Captures:
 def read_warcs(files: Sequence[Path], writer: PagesWriter, *, run: Run[Any]) -> dict[str, int]:
     """Add the pages of files of web archives, the latest capture of each URL; return how many records were what.
 
-    Raises InputError if a file is no WARC, or is cut or damaged; see `warc_records`.
+    Raises InputError if a file is not a WARC, or is cut or damaged; see `warc_records`.
     """
     parts = [writer.path / f"part-{number:05d}" for number in range(len(files))]
     large = len(files) > 1 and sum(path.stat().st_size for path in files) > LARGE_BYTES
@@ -118,7 +118,7 @@ def warc_records(path: Path) -> Iterator[WarcRecord]:
 
     The body of a record can be read until the next one is asked for; what is left of it is passed over, and checked.
 
-    Raises InputError if the file is empty, cannot be read or is no WARC, if a gzip member or a record is cut or
+    Raises InputError if the file is empty, cannot be read or is not a WARC, if a gzip member or a record is cut or
     damaged, or if the length of a record is wrong.
     """
     try:
@@ -127,7 +127,9 @@ def warc_records(path: Path) -> Iterator[WarcRecord]:
             if not head:
                 raise InputError(f"{path} is empty. {REMEDY}")
             if not head.startswith((GZIP, MAGIC)):
-                raise InputError(f"{path} is no WARC file: it begins with {head!r}. Check pagerank.fetch.warc.files.")
+                raise InputError(
+                    f"{path} is not a WARC file: it begins with {head!r}. Check pagerank.fetch.warc.files."
+                )
             file.seek(0)
             if head.startswith(GZIP):
                 _refuse_torn_members(path, file)
@@ -164,9 +166,9 @@ def _records(path: Path, file: BinaryIO) -> Iterator[WarcRecord]:
         except OSError as error:
             if not place:
                 raise InputError(
-                    f"{path} is no WARC file: {error} at its beginning. Check pagerank.fetch.warc.files."
+                    f"{path} is not a WARC file: {error} at its beginning. Check pagerank.fetch.warc.files."
                 ) from error
-            raise InputError(f"{path} is damaged: what follows {place} is no record ({error}), or that does not end "
+            raise InputError(f"{path} is damaged: what follows {place} is not a record ({error}), or that does not end "
                              f"where its Content-Length says. {REMEDY}") from error  # fmt: skip
         if record is None:
             break

@@ -125,5 +125,5 @@ def _read_text(path: Path, columns: Sequence[str]) -> pd.DataFrame:
         path, sep=separator, header=None, skiprows=1, dtype=str, na_filter=False, encoding="utf-8-sig", quoting=quoting
     )
     table.columns = pd.Index(fields[separator])
-    # Quotes between tabs or blanks are no syntax, because of labels like 5"; those around a field are no part of it.
+    # Quotes between tabs or blanks are not syntax, because of labels like 5"; those around a field are not part of it.
     return table.replace(QUOTED, r"\1", regex=True) if quoting == csv.QUOTE_NONE else table

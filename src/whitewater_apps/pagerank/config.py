@@ -65,7 +65,8 @@ class EdgeRules(Section):
     """Which links become edges; what is left out is counted by rule."""
 
     broken: Literal["drop", "keep"] = Field(
-        "drop", description="Links to what is no vertex: drop, or keep: their targets become vertices without links."
+        "drop",
+        description="Links to a page that was not read: `drop`, or `keep`: the target becomes a dangling vertex.",
     )
     self_loops: Literal["drop", "keep"] = Field("drop", description="Links from a page to itself.")
 

@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 # What is counted in any case. The rows read are the edges and those dropped by each rule.
 COUNTS = ("read", "edges", "broken", "dropped_broken", "self_loops", "dropped_self_loops")
-# What lines of text are that are no rows.
+# What lines of text are that are not rows.
 LINES = ("lines", "comments", "empty_lines", "headers")
 # Files that an error names; more could not be read.
 _NAMED = 10
@@ -276,9 +276,9 @@ class Judged:
 
 
 def judge(source: Ids, target: Ids, broken: Mask, rules: EdgeRules) -> Judged:
-    """Apply the rules to rows, some of which have an end that is no known vertex.
+    """Apply the rules to rows, some of which have an end that is not a known vertex.
 
-    A broken row that is dropped is no self-loop any more.
+    A broken row that is dropped is not a self-loop any more.
     """
     drop_broken, drop_loops = rules.broken == "drop", rules.self_loops == "drop"
     loops = (source == target) & ~broken if drop_broken else source == target

@@ -64,7 +64,7 @@ def _lines(listing: Input, *, key: str) -> list[str]:
         with open_text(listing.path, name) as stream:
             text = stream.read().decode()
     except UnicodeDecodeError as error:
-        raise InputError(f"{name} is no list of files: {error}. Check {key}.") from error
+        raise InputError(f"{name} is not a list of files: {error}. Check {key}.") from error
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines:
         raise InputError(f"{name} names no files. Check {key}.")

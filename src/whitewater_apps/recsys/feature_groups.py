@@ -2,7 +2,7 @@
 
 In those that suit a source, numbers are counts with long tails: they go through ``log1p``, whose smallest value that
 has a meaning is 0, and then on one scale. Nulls are filled last, so that neither mean nor deviation counts what was
-filled in; that they were null is a feature too. Columns that are no counts but values about a large offset, such as
+filled in; that they were null is a feature too. Columns that are not counts but values about a large offset, such as
 Unix times, would lose what tells them apart by the logarithm, so they go on one scale as they are; in the generated log
 these are known.
 

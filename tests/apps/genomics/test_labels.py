@@ -91,7 +91,7 @@ def test_tables_of_another_form_are_refused(tmp_path: Path, text: str, message: 
         read_labels(write(tmp_path / "labels.csv", text), COLUMNS)
 
 
-def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+def test_bytes_that_are_not_text_are_refused(tmp_path: Path) -> None:
     (tmp_path / "labels.csv").write_bytes(b"sample,population\nS1,\xff\xfe\n")
     with pytest.raises(InputError, match="is not a readable table"):
         read_labels(tmp_path / "labels.csv", COLUMNS)

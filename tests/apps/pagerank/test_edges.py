@@ -229,7 +229,7 @@ def test_directions_and_weights_are_told(tmp_path: Path) -> None:
     assert (folder.directed, folder.weighted, rows(folder)) == (False, True, [(1, 2, 0.5)])
 
 
-def test_a_symmetric_matrix_is_no_directed_graph(tmp_path: Path) -> None:
+def test_a_symmetric_matrix_is_not_a_directed_graph(tmp_path: Path) -> None:
     write(tmp_path / "e", "%%MatrixMarket matrix coordinate pattern symmetric\n3 3 1\n3 1\n")
     with pytest.raises(
         ConfigError, match=r"e: the matrix is symmetric.* Set pagerank\.fetch\.edges\.directed to false"
@@ -353,7 +353,7 @@ def test_pages_of_which_none_is_a_document_are_refused(tmp_path: Path) -> None:
 
 
 def test_documents_and_links_that_do_not_fit_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(IntegrityError, match=f"a link comes from page {vertex_id(url('x'))}, which is no document"):
+    with pytest.raises(IntegrityError, match=f"a link comes from page {vertex_id(url('x'))}, which is not a document"):
         from_pages(tmp_path, DROP, "ab", [("x", "a")], {})
     with pytest.raises(IntegrityError, match=f"documents {url('a')} and {url('a')} have the same id"):
         from_pages(tmp_path, DROP, "aa", [], {})

@@ -91,7 +91,7 @@ def test_html_files_are_pages_at_the_address_of_the_folder(folder: Path) -> None
     assert facts == {"source": "html", "pages": 3, "counts": found.counts, "files": 3}
 
 
-def test_a_name_that_is_no_unicode_has_an_address(folder: Path) -> None:
+def test_a_name_that_is_not_unicode_has_an_address(folder: Path) -> None:
     write(folder / "web" / os.fsdecode(b"\xe9.html"), b"latin-1")
     found, inputs = run_fetch("html", folder="web")
     assert [page.url for page in pages(found)] == ["https://example.org/%E9.html"]
@@ -132,7 +132,7 @@ def test_a_folder_without_pages_is_an_error(folder: Path) -> None:
 def test_a_pipe_is_not_waited_for(folder: Path) -> None:
     write(folder / "web" / "a.html", b"a")
     os.mkfifo(folder / "web" / "pipe.html")
-    with pytest.raises(InputError, match=r"pipe\.html is no file"):
+    with pytest.raises(InputError, match=r"pipe\.html is not a file"):
         run_fetch("html", folder="web")
 
 
@@ -257,7 +257,7 @@ def test_a_list_in_a_bucket_names_files_beside_it(folder: Path) -> None:
         (b"", "names no files"),
         (b"none.txt\n", r"none\.txt does not exist"),
         (gzip.compress(b"a.txt\n", mtime=0)[:-3], "is a gzip file that is cut off"),
-        (b"\xff\xfe\n", "is no list of files"),
+        (b"\xff\xfe\n", "is not a list of files"),
     ],
 )
 def test_a_list_that_is_none_is_an_error(folder: Path, content: bytes, message: str) -> None:

@@ -197,14 +197,14 @@ def test_a_canonical_address_on_another_host_is_not_obeyed(tmp_path: Path) -> No
     assert found.summary["pages"]["documents"] == 2
 
 
-def test_a_refresh_is_relative_to_the_base_and_one_of_the_page_itself_is_no_redirect(tmp_path: Path) -> None:
+def test_a_refresh_is_relative_to_the_base_and_one_of_the_page_itself_is_not_a_redirect(tmp_path: Path) -> None:
     refresh = "<meta http-equiv=refresh content='0;url={}'>x<a href=c>"
     found = parsed(tmp_path, [html("a", refresh.format("a")), html("b", f"<base href=/d/>{refresh.format('e')}")])
     assert [row["url"] for row in found.documents] == [f"{SITE}a"]
     assert {row["vertex"] for row in found.aliases} == named("d/e")
 
 
-def test_pages_that_say_nothing_are_no_copies_of_each_other(tmp_path: Path) -> None:
+def test_pages_that_say_nothing_are_not_copies_of_each_other(tmp_path: Path) -> None:
     found = parsed(tmp_path, [html("a", "<title>App</title><script>a"), html("b", "<title>App</title><script>b")])
     assert found.summary["pages"]["documents"] == 2
 

@@ -74,7 +74,7 @@ def test_no_index_is_one_clear_line(tmp_path: Path) -> None:
     assert "there is no index at results/pagerank/cpu/index or" in done.stderr
 
 
-def test_that_nothing_matches_is_said_and_is_no_error(index: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_that_nothing_matches_is_said_and_is_not_an_error(index: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["nowhere"]) == 0
     assert capsys.readouterr().out.splitlines() == ["No document has 'nowhere'.", "Nothing matches 'nowhere'."]
 

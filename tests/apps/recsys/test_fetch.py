@@ -180,7 +180,7 @@ def test_a_malformed_line_is_left_out_counted_and_told(
     assert json.loads(Path("logs/fetch.json").read_text())["facts"]["counts"]["malformed"] == 1
 
 
-def test_empty_lines_are_counted_and_are_no_rows(folder: Path) -> None:
+def test_empty_lines_are_counted_and_are_not_rows(folder: Path) -> None:
     lines = lines_of(clicks(6)).splitlines()
     write(folder / "day", "\n".join(["", *lines[:3], "", "\r", *lines[3:], "", ""]))
     log = run_fetch("criteo", files=["day"])
@@ -530,7 +530,7 @@ def test_a_missing_or_repeated_column_is_told(folder: Path) -> None:
 def test_a_torn_parquet_file_is_refused(folder: Path) -> None:
     pq.write_table(pa.table({"clicked": [1, 1]}), "a.parquet")
     write(folder / "a.parquet", Path("a.parquet").read_bytes()[:-9])
-    with pytest.raises(InputError, match=r"a\.parquet is no whole Parquet file"):
+    with pytest.raises(InputError, match=r"a\.parquet is not a whole Parquet file"):
         run_fetch("files", files=["a.parquet"], columns=declared(clicked="label"))
 
 

@@ -73,7 +73,7 @@ def test_each_day_has_its_rows_in_order_of_time(tmp_path: Path) -> None:
         assert (since_monday // 86_400 == number).all()
 
 
-def test_columns_are_as_many_as_asked_for_and_texts_are_no_dictionaries(tmp_path: Path) -> None:
+def test_columns_are_as_many_as_asked_for_and_texts_are_not_dictionaries(tmp_path: Path) -> None:
     settings = Simulate(rows=100, days=3, continuous=15, categorical=2, largest_cardinality=10)
     schema = pq.read_schema(simulated(settings, tmp_path / "days")[0])
 

@@ -115,7 +115,7 @@ def test_globs_reach_into_folders_and_leave_out_hidden_files(folder: Path) -> No
     assert origins(catalog(files("trips/**/*.csv*"))) == ["trips/2019/03/c.csv", "trips/a.csv", "trips/b.csv.gz"]
 
 
-def test_a_name_with_brackets_that_exists_is_no_glob(folder: Path) -> None:
+def test_a_name_with_brackets_that_exists_is_not_a_glob(folder: Path) -> None:
     (folder / "trips" / "a[1].csv").write_text("a")
     assert origins(catalog(files("trips/a[1].csv"))) == ["trips/a[1].csv"]
 

@@ -128,7 +128,7 @@ def test_the_catalog_tells_of_each_member_and_of_its_origin(tmp_path: Path) -> N
         ({"a.csv": b""}, "both.zip/a.csv is empty"),
     ],
 )
-def test_a_member_that_is_no_csv_of_trips_is_refused_by_its_name(
+def test_a_member_that_is_not_a_csv_of_trips_is_refused_by_its_name(
     members: Mapping[str, bytes], said: str, tmp_path: Path
 ) -> None:
     path = zipped(tmp_path / "both.zip", members)

@@ -135,7 +135,7 @@ def test_a_file_of_unknown_service_is_refused(
         drawn(path, 100)
 
 
-def test_what_is_no_file_of_trips_is_refused_by_name(tmp_path: Path) -> None:
+def test_what_is_not_a_file_of_trips_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="holds no Parquet file of trips"):
         row_groups(tmp_path)
     (tmp_path / "service=yellow").mkdir()

@@ -1,4 +1,4 @@
-"""Files of edges: every line is an edge or is counted, and what is no edge, or not whole, is named with its file."""
+"""Files of edges: every line is an edge or is counted; a faulty line or a cut file is named with its file."""
 
 from __future__ import annotations
 
@@ -220,8 +220,9 @@ def test_files_that_are_no_lines_of_utf_8_are_all_named_and_not_printed(fresh: C
     }
     message = read(fresh, files).message
     assert len(message) < 1_500
-    for said in ("e1.txt, line 1: a carriage return", "e2.txt, line 1: a carriage return", "e3.txt is no text in UTF-8",
-                 "e4.txt is no text in UTF-8", "e5.txt.gz is a gzip file that is cut off"):  # fmt: skip
+    for said in ("e1.txt, line 1: a carriage return", "e2.txt, line 1: a carriage return",
+                 "e3.txt is not text in UTF-8", "e4.txt is not text in UTF-8",
+                 "e5.txt.gz is a gzip file that is cut off"):  # fmt: skip
         assert said in message
 
 

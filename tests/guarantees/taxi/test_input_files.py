@@ -1,4 +1,4 @@
-"""A file that is no table of trips is refused in words that name what it is; all such files are named at once."""
+"""A file that is not a table of trips is refused in words that name what it is; all such files are named at once."""
 
 import gzip
 import re

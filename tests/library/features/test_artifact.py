@@ -141,7 +141,7 @@ def test_wrong_parameters_are_refused(stored: Path, change: Any) -> None:
         lambda value: value["output"][0].update(type="int8"),
     ],
 )
-def test_what_is_no_workflow_is_refused(stored: Path, change: Any) -> None:
+def test_what_is_not_a_workflow_is_refused(stored: Path, change: Any) -> None:
     rewrite(stored, change)
     with pytest.raises(IntegrityError):
         Workflow.load(stored).transform(CLICKS)

@@ -216,8 +216,8 @@ def test_an_empty_folder_and_one_of_its_kind_are_replaced(tmp_path: Path) -> Non
         pd.DataFrame([[1, 2]], columns=["awkward", "awkward"]),
     ],
 )
-def test_what_is_no_table_is_refused(data: Any) -> None:
-    with pytest.raises(InputError, match="is no table"):
+def test_what_is_not_a_table_is_refused(data: Any) -> None:
+    with pytest.raises(InputError, match="is not a table"):
         Workflow(["awkward"]).fit(data)
 
 

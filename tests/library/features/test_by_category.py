@@ -66,7 +66,7 @@ def test_more_categories_than_memory_are_learned_by_way_of_the_disk(
 
 
 @every_operator
-def test_a_column_of_floats_is_no_category(log: pd.DataFrame, tmp_path: Path, operator: ByCategory) -> None:
+def test_a_column_of_floats_is_not_a_category(log: pd.DataFrame, tmp_path: Path, operator: ByCategory) -> None:
     with pytest.raises(ConfigError, match="column spent is of type double"):
         learned(operator, log, ("spent",), scratch=tmp_path)
 
@@ -75,7 +75,7 @@ def test_a_column_of_floats_is_no_category(log: pd.DataFrame, tmp_path: Path, op
     "operator",
     [TargetEncoding(target="city"), JoinGroupby(cont_cols=("city",), stats=("mean",)), PastMean(target="city")],
 )
-def test_text_is_no_number(log: pd.DataFrame, tmp_path: Path, operator: ByCategory) -> None:
+def test_text_is_not_a_number(log: pd.DataFrame, tmp_path: Path, operator: ByCategory) -> None:
     with pytest.raises(ConfigError, match="the column 'city' is of type string"):
         learned(operator, log, ("item",), scratch=tmp_path)
 

@@ -322,7 +322,7 @@ def test_columns_that_cannot_be_encoded_are_named(inputs: Inputs, combo: bool, t
         Categorify(encode_type="combo" if combo else "joint").output(inputs, fields)
 
 
-def test_tables_that_are_no_vocabulary_are_refused() -> None:
+def test_tables_that_are_not_a_vocabulary_are_refused() -> None:
     fitted = fitted_on(Categorify(), [{"C": categories(["a", "b"])}])["C"]
     facts, table = fitted.facts(), fitted.tables()["vocabulary"]
     spoilt: list[tuple[dict[str, Any], dict[str, pa.Table]]] = [

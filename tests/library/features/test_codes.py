@@ -169,7 +169,7 @@ def test_integers_of_every_width_are_categories(dtype: str) -> None:
     assert categories.as_categories(found) is found
 
 
-def test_what_is_no_category_is_refused() -> None:
+def test_what_is_not_a_category_is_refused() -> None:
     for column in (Numbers(np.array([1.0])), Lists(np.array([0, 1]), Numbers(np.array([1])))):
         with pytest.raises(ConfigError, match="a category is a text or an integer"):
             categories.as_categories(column)
@@ -192,7 +192,7 @@ def test_numbers_are_floats_with_nan_for_null(column: Column, expected: list[flo
     np.testing.assert_array_equal(found, expected)
 
 
-def test_text_and_lists_are_no_floats() -> None:
+def test_text_and_lists_are_not_floats() -> None:
     text = Categories(np.array([0], np.int32), pa.array(["1"]))
     for column in (text, Lists(np.array([0, 1]), Numbers(np.array([1])))):
         with pytest.raises(InputError, match="where numbers are needed"):

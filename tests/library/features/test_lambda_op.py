@@ -100,7 +100,7 @@ def test_functions_have_a_version_and_put_out_numbers(version: int, output: pa.D
 
 
 @pytest.mark.parametrize("result", [0.5, math.nan, math.inf, 2.0**31])
-def test_results_that_are_no_integers_of_the_type_are_refused(result: float) -> None:
+def test_results_that_are_not_integers_of_the_type_are_refused(result: float) -> None:
     register("wrong", version=1, output=pa.int32())(lambda values, xp: values * 0 + result)
     block: Block = {"x": numbers([1.0])}
     for apply in (applied, applied_by_row):

@@ -302,7 +302,7 @@ def lists(*first: list[int | None] | None) -> pa.Array:
         ("words", lists([1, None, 2]), "'words' has 1 nulls"),
     ],
 )
-def test_nulls_that_are_no_number_are_refused_where_their_column_is_loaded(
+def test_nulls_that_are_not_a_number_are_refused_where_their_column_is_loaded(
     tmp_path: Path, name: str, values: pa.Array, message: str
 ) -> None:
     folder = folder_of(tmp_path / "f", with_column(name, values))
@@ -367,7 +367,7 @@ def test_files_that_change_between_epochs_are_refused(own: FeatureFolder) -> Non
     assert loading_threads() == []
 
 
-def test_columns_that_are_no_numbers_are_refused_by_name(own: FeatureFolder) -> None:
+def test_columns_that_are_not_numbers_are_refused_by_name(own: FeatureFolder) -> None:
     others = {
         "text": Field("name", pa.string()),
         "lists of any length": Field("name", pa.list_(pa.int32()), (), IDS),

@@ -84,7 +84,7 @@ def test_a_log_without_rows_can_be_written_and_opened(tmp_path: Path) -> None:
         ({"time": None}, "describes no log"),
     ],
 )
-def test_a_folder_that_is_no_log_is_refused(tmp_path: Path, change: dict[str, object], message: str) -> None:
+def test_a_folder_that_is_not_a_log_is_refused(tmp_path: Path, change: dict[str, object], message: str) -> None:
     path = written(tmp_path / "log").path / "log.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     with pytest.raises(InputError, match=message):

@@ -62,7 +62,7 @@ def test_equal_values_have_no_variance_at_all(value: float, rows: int, cuts: lis
     assert merged(values, cuts).variance()[0] == 0
 
 
-def test_no_values_are_no_moments_and_change_none() -> None:
+def test_no_values_have_no_moments_and_change_none() -> None:
     none = moments_of(np.array([np.nan, np.nan]))
     some = moments_of(np.array([1.0, np.nan, 3.0]))
     assert np.isnan(none.variance()[0])

@@ -107,7 +107,7 @@ def refused() -> Iterator[tuple[Any, str]]:
     yield (["I1"] >> LogOp()) + (["I1"] >> Normalize()), "Give one another name with Rename"
     yield ["C1"] >> LogOp(), "LogOp takes numbers, but the column 'C1'"
     yield [["I1", "I2"]] >> LogOp(), "LogOp takes columns, not combinations such as ['I1', 'I2']"
-    yield ["I1", ["C1", "C2"]], "a combination of columns is no result"
+    yield ["I1", ["C1", "C2"]], "a combination of columns is not a result"
     yield (
         (["C1"] + (["label"] >> FillMissing())) >> TargetEncoding(target="label"),
         "needs the column 'label' as it is in the data",

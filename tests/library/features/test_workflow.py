@@ -333,7 +333,7 @@ def test_a_workflow_that_is_not_fitted_says_so() -> None:
         Workflow(["I1"] >> LogOp()).transform(CLICKS)
 
 
-def test_a_carried_column_is_no_result_as_well() -> None:
+def test_a_carried_column_cannot_be_a_result_as_well() -> None:
     with pytest.raises(ConfigError, match="label would be there twice"):
         Workflow(["label"] >> FillMissing(), carry=["label"]).fit(CLICKS)
 

@@ -444,7 +444,7 @@ def test_a_store_of_vcf_zarr_is_not_taken_for_one_of_malariagen(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("place", ["nothing", "folder", "file"])
-def test_what_is_no_store_is_refused(tmp_path: Path, place: str) -> None:
+def test_what_is_not_a_store_is_refused(tmp_path: Path, place: str) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").write_text("text")
     with pytest.raises(InputError, match=place):

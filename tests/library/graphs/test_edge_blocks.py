@@ -1,4 +1,4 @@
-"""Edges of a row group: what was written, some at a time; what is no edge is refused by name."""
+"""Edges of a row group: what was written, some at a time; what is not an edge is refused by name."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_edges_of_a_row_group_come_some_at_a_time(tmp_path: Path, rows: int) -> 
         (pa.array(["1"] * 5), "column 'target' is of type string, not int64"),
     ],
 )
-def test_what_is_no_id_is_refused(tmp_path: Path, column: pa.Array, problem: str) -> None:
+def test_what_is_not_an_id_is_refused(tmp_path: Path, column: pa.Array, problem: str) -> None:
     with pytest.raises(InputError, match=rf"edges\.parquet cannot be read: {problem}"):
         read(pa.table({"source": IDS, "target": column}), tmp_path)
 

@@ -143,9 +143,9 @@ def test_a_matrix_of_matrix_market_is_read_as_scipy_reads_it(tmp_path: Path) -> 
 
 
 FAULTS: list[tuple[str | bytes, dict[str, Any], str]] = [
-    ("# c\n1 2\n\nx 3\n", {}, r"line 4: an id is no integer: 'x 3'.*edges\.ids to text"),
-    ("1 2\n1.0 3\n", {}, "line 2: an id is no integer"),
-    ("1 -\n", {}, "line 1: an id is no integer"),
+    ("# c\n1 2\n\nx 3\n", {}, r"line 4: an id is not an integer: 'x 3'.*edges\.ids to text"),
+    ("1 2\n1.0 3\n", {}, "line 2: an id is not an integer"),
+    ("1 -\n", {}, "line 1: an id is not an integer"),
     ("1 2\r\n1 9223372036854775808\r\n", {}, r"line 2: an id does not fit 64 bits .*: '1 9223372036854775808'\."),
     ("1 -9223372036854775809\n", {}, "line 1: an id does not fit 64 bits"),
     ("1 99999999999999999999999\n", {}, "line 1: an id does not fit 64 bits"),
@@ -154,7 +154,7 @@ FAULTS: list[tuple[str | bytes, dict[str, Any], str]] = [
     ("1,,2\n", {"delimiter": "comma"}, "line 1: a field is missing"),
     (",2\n", {"delimiter": "comma", "ids": "text"}, "line 1: a field is missing"),
     ("1 2 3 4\n", {}, r"line 1: there are too many fields: '1 2 3 4'.*edges\.layout to adj"),
-    ("1 2,3\n", {"delimiter": "comma"}, "line 1: an id is no integer|line 1: something stands"),
+    ("1 2,3\n", {"delimiter": "comma"}, "line 1: an id is not an integer|line 1: something stands"),
     ("1 2 0\n", {"weighted": True}, "line 1: a weight is not a number above 0 and up to 1e\\+302"),
     ("1 2 -0.5\n", {"weighted": True}, "line 1: a weight is not"),
     ("1 2 nan\n", {"weighted": True}, "line 1: a weight is not"),
@@ -239,7 +239,7 @@ def test_adjacency_has_a_vertex_and_all_its_targets_a_line(tmp_path: Path) -> No
     for size in (1, WHOLE):
         assert adjacency(path, size) == ([1, 5, -2], [(1, 2), (1, 3), (-2, 1)])
     assert adjacency(written(path, "a b a\nc\n"), ids="text") == (["a", "c"], [("a", "b"), ("a", "a")])
-    with pytest.raises(InputError, match="line 2: an id is no integer: '3 x'"):
+    with pytest.raises(InputError, match="line 2: an id is not an integer: '3 x'"):
         adjacency(written(path, "1 2\n3 x\n"))
 
 
@@ -312,7 +312,7 @@ def test_weights_of_parquet_are_above_0_and_not_too_large(tmp_path: Path, weight
     path = tmp_path / "graph.parquet"
     pq.write_table(pa.table({"source": [1, 2], "target": [2, 1], "weight": [1.0, weight]}), path)
     with pytest.raises(
-        InputError, match=r"graph\.parquet, row group 0: column 'weight' has .* no number above 0 and up to 1e"
+        InputError, match=r"graph\.parquet, row group 0: column 'weight' has .* not a number above 0 and up to 1e"
     ):
         parquet_rows(path, weighted=True)
 

@@ -65,9 +65,7 @@ def test_vertices_are_found_by_name(named: GraphFolder, kind: str) -> None:
 
 def test_unknown_names_are_listed_but_not_all(named: GraphFolder) -> None:
     table = pd.DataFrame({"name": [NAMES[0], *(f"https://{number}.example/" for number in range(9))]})
-    with pytest.raises(
-        InputError, match=r"9 of 10 rows name what is no vertex .*: https://0\.example/, .*4\.example/, \.\.\."
-    ):
+    with pytest.raises(InputError, match=r"9 of 10 rows name no vertex .*: https://0\.example/, .*4\.example/, \.\.\."):
         read(named, table)
 
 
@@ -106,12 +104,14 @@ def test_tables_of_another_form_are_refused(numbered: GraphFolder, text: str, me
 
 
 @pytest.mark.parametrize("table", [{"vertex": ["seven"]}, {"vertex": [7.5]}, {"vertex": [7], "weight": ["much"]}])
-def test_columns_of_parquet_that_are_no_numbers_are_refused(numbered: GraphFolder, table: dict[str, list[str]]) -> None:
+def test_columns_of_parquet_that_are_not_numbers_are_refused(
+    numbered: GraphFolder, table: dict[str, list[str]]
+) -> None:
     with pytest.raises(InputError, match=r"pagerank\.rank\.personalization: .*chosen\.parquet cannot be read"):
         read(numbered, pd.DataFrame(table), "parquet")
 
 
-def test_names_in_parquet_that_are_no_text_are_refused(named: GraphFolder) -> None:
+def test_names_in_parquet_that_are_not_text_are_refused(named: GraphFolder) -> None:
     binary = pa.array([b"\xff"])
     names = pa.Array.from_buffers(pa.string(), 1, binary.buffers())
     pq.write_table(pa.table({"name": names}), named.path.parent / "chosen.parquet")

@@ -230,7 +230,7 @@ PAGE = b"\xef\xbb\xbf\n <HTML><body>Please log in</body></HTML>"
         ("a.csv", b""),
     ],
 )
-def test_what_is_no_data_is_neither_kept_nor_pinned(
+def test_what_is_not_data_is_neither_kept_nor_pinned(
     site: Files, get: Get, tmp_path: Path, name: str, content: bytes
 ) -> None:
     site.files[f"/{name}"] = content
@@ -352,7 +352,7 @@ def test_the_registry_is_read_by_url(tmp_path: Path) -> None:
 def test_a_registry_of_another_form_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "datasets.csv"
     path.write_text(text)
-    with pytest.raises(InputError, match=r"datasets\.csv is no registry"):
+    with pytest.raises(InputError, match=r"datasets\.csv is not a registry"):
         read_registry(path)
 
 

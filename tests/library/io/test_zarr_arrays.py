@@ -486,7 +486,7 @@ def test_what_is_no_group_is_refused(tmp_path: Path, spoil: Callable[[Path], Non
 
 @FORMATS
 @pytest.mark.parametrize("name", ["other", "values/c", "../store/values", "/values", "", "values/", "a//b"])
-def test_what_is_no_array_of_the_store_is_refused(tmp_path: Path, zarr_format: int, name: str) -> None:
+def test_what_is_not_an_array_of_the_store_is_refused(tmp_path: Path, zarr_format: int, name: str) -> None:
     with pytest.raises(InputError, match="store"):
         open_array(chunked(tmp_path, zarr_format), name)
 

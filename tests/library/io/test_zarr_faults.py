@@ -174,7 +174,7 @@ def test_faults_of_the_metadata_that_pass_are_tried_again(opened: Open, faults: 
 
 
 @pytest.mark.parametrize("fault", [401, 403])
-def test_a_refused_chunk_is_no_missing_one(opened: Open, faults: Faults, fault: Fault) -> None:
+def test_a_refused_chunk_is_not_a_missing_one(opened: Open, faults: Faults, fault: Fault) -> None:
     array = genotypes(opened("two.vcz"))
     faults.plan(CHUNK["two.vcz"], fault)
     with pytest.raises(InputError, match=r"call_genotype/1\.0\.0 may not be read"):
@@ -211,7 +211,7 @@ def test_a_chunk_that_is_not_there_stops_the_read_at_once(opened: Open, faults: 
 
 
 def test_a_store_that_is_not_there_is_refused(opened: Open) -> None:
-    with pytest.raises(InputError, match=r"other\.vcz is no Zarr store"):
+    with pytest.raises(InputError, match=r"other\.vcz is not a Zarr store"):
         opened("other.vcz")
 
 

@@ -78,7 +78,7 @@ NO_NUMBERS = ["1e400", "1" + 310 * "0", "0x1", "1_000", "nan", "inf", "1e", "-",
 
 
 @pytest.mark.parametrize("text", NO_NUMBERS)
-def test_what_is_no_number_makes_its_line_malformed(text: str) -> None:
+def test_what_is_not_a_number_makes_its_line_malformed(text: str) -> None:
     values, parsed = parse(f"7\n{text}\n8\n", {"x": "number"})
     assert values == [7, 8]
     assert parsed.malformed == (text,)

@@ -92,7 +92,7 @@ def test_changes_that_are_not_committed_are_safe(mine: Path, newer: Installed) -
     assert (mine / "README.md").read_text() == "mine"
 
 
-def test_a_folder_that_is_no_project_is_refused(tmp_path: Path, newer: Installed) -> None:
+def test_a_folder_that_is_not_a_project_is_refused(tmp_path: Path, newer: Installed) -> None:
     ended = newer.run(tmp_path, ["update"])
     assert ended.returncode == 1
     assert "[tool.whitewater]" in ended.stderr

@@ -103,13 +103,13 @@ def test_a_document_of_a_million_characters_and_one_of_letters_of_three_bytes_ar
     assert second == ["水木"] * 50_000
 
 
-def test_bytes_that_are_no_text_are_refused() -> None:
+def test_bytes_that_are_not_text_are_refused() -> None:
     broken = pa.array([b"a", b"\xf7\xbf\xbf\xbf"]).view(pa.string())
     with pytest.raises(pa.ArrowInvalid, match=r"(?i)utf-?8"):
         tokenize_block(pa.chunked_array([["", ""]]), pa.chunked_array([broken]))
 
 
-def test_stop_words_are_no_terms_and_words_of_one_stem_are_one() -> None:
+def test_stop_words_are_not_terms_and_words_of_one_stem_are_one() -> None:
     plain, english = Terms(Index(stop_words="none")), Terms(Index(stemmer="english"))
     assert plain.of("the") == "the"
     assert [english.of(word) for word in ("the", "running", "runs", "run", "floods")] == [

@@ -482,7 +482,7 @@ def test_a_crawl_without_a_page_is_an_error_that_says_why(site: Site, other: Sit
     ({"start_urls": ("ftp://example.org/",)}, r"start_urls: ftp://example\.org/ .*\(scheme\)"),
     ({"start_urls": ("example.org",)}, r"start_urls: example\.org .*https://"),
     ({"start_urls": ("http://a.example/",), "allowed_hosts": ("b.example",)}, "http://a.example/ is on none"),
-    ({"start_urls": ("http://a.example/",), "allowed_hosts": ("http://a.example/",)}, "allowed_hosts: .* is no host"),
+    ({"start_urls": ("http://a.example/",), "allowed_hosts": ("http://a.example/",)}, "allowed_hosts: .* not a host"),
 ])  # fmt: skip
 def test_a_start_or_a_host_that_is_none_is_refused(tmp_path: Path, settings: dict[str, Any], told: str) -> None:
     with PagesWriter(tmp_path / "fetched") as writer, pytest.raises(ConfigError, match=told):

@@ -169,7 +169,7 @@ def test_pages_are_read_in_the_encoding_that_a_browser_would_take(
     assert read_html(decode(body, content_type).text).text == text
 
 
-def test_what_is_no_text_is_refused_by_kind() -> None:
+def test_what_is_not_text_is_refused_by_kind() -> None:
     assert read_page(page_of(b"\x89PNG", "image/png"), maximum_bytes=10) == "other_type"
     assert read_page(page_of(b"PK\0\0"), maximum_bytes=10) == "binary"
     assert read_page(page_of(b"x" * 11), maximum_bytes=10) == "too_large"

@@ -107,7 +107,7 @@ def test_dropped_pages_are_gone_and_the_others_are_not(
     )
 
 
-def test_what_is_no_unicode_becomes_question_marks(tmp_path: Path) -> None:
+def test_what_is_not_unicode_becomes_question_marks(tmp_path: Path) -> None:
     folder = write(tmp_path, [Page("https://example.org/\udcff", 200, "text/\udce9", "\udc80", b"")])
     assert everything(folder) == [Page("https://example.org/?", 200, "text/?", "?", b"")]
 

@@ -94,7 +94,7 @@ def test_two_ways_to_write_an_address_have_one_normal_form(url: str) -> None:
 
 
 @pytest.mark.parametrize("url", REFUSED, ids=lambda url: ascii(url)[:40])
-def test_what_is_no_address_of_a_page_is_refused_for_a_reason(url: str) -> None:
+def test_what_is_not_an_address_of_a_page_is_refused_for_a_reason(url: str) -> None:
     assert normalize(url) is None
     assert refusal(url) == REFUSED[url]
 

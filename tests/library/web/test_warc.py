@@ -370,7 +370,7 @@ def test_a_wrong_length_of_a_record_is_an_error(tmp_path: Path, change: int, joi
 
 
 @pytest.mark.parametrize("length", ["-5", "many", "", "\u0665", "1e3"])
-def test_a_length_that_is_no_number_is_an_error(tmp_path: Path, length: str) -> None:
+def test_a_length_that_is_not_a_number_is_an_error(tmp_path: Path, length: str) -> None:
     lying = record("response", b"", WARC_Target_URI="https://a.org/", Content_Length=length)
     with pytest.raises(InputError, match=f"the Content-Length {length}"):
         read_all(tmp_path / "a.warc", THREE[0] + lying)
@@ -381,16 +381,16 @@ def test_a_length_that_is_no_number_is_an_error(tmp_path: Path, length: str) -> 
     [
         (b"", "is empty"),
         (gzip.compress(b"", mtime=0), "holds no record"),
-        (b"<html></html>", "is no WARC file: it begins with b'<html"),
-        (gzip.compress(b"0 1\n1 2\n", mtime=0), "is no WARC file: Invalid WARC header"),
-        (gzip.compress(members(*THREE), mtime=0), "is no WARC file"),
+        (b"<html></html>", "is not a WARC file: it begins with b'<html"),
+        (gzip.compress(b"0 1\n1 2\n", mtime=0), "is not a WARC file: Invalid WARC header"),
+        (gzip.compress(members(*THREE), mtime=0), "is not a WARC file"),
         (b"\x1f\x8b", "is cut"),
-        (bytes(range(256)) * 10, "is no WARC file"),
+        (bytes(range(256)) * 10, "is not a WARC file"),
         (b"WARC/1.0\r\n", "is cut or damaged: the record near byte 0"),
-        (b"WARC/9.9\r\n\r\n", "is no WARC file"),
+        (b"WARC/9.9\r\n\r\n", "is not a WARC file"),
     ],
 )
-def test_a_file_that_is_no_archive_is_an_error(tmp_path: Path, contents: bytes, message: str) -> None:
+def test_a_file_that_is_not_an_archive_is_an_error(tmp_path: Path, contents: bytes, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read_all(tmp_path / "a.warc", contents)
 

@@ -269,7 +269,7 @@ def _narrowed(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def read_categories(table: pa.Table) -> pa.Array:
-    """Return the categories of groups 1 and following of a table of groups; raises IntegrityError if it is none."""
+    """Return the categories of groups 1 and following of a table of groups; raises IntegrityError if it is not one."""
     if CATEGORY not in table.column_names or not len(table):
         raise IntegrityError(f"a table of categories has no column {CATEGORY!r}, or no row. Fit again.")
     values = table[CATEGORY].combine_chunks()

@@ -159,7 +159,7 @@ class CategoryTable:
             return self._made
 
     def look_up(self, dictionary: pa.Array) -> npt.NDArray[np.int64]:
-        """Return the position of each entry among the values, int64 (entries,), -1 where it is none of them."""
+        """Return the position of each entry among the values, int64 (entries,), -1 where it is not one of them."""
         strings = ByteStrings.of(dictionary)
         numbers = np.empty(len(strings), np.int64)
         find((*strings.spans, hashes_of(strings)), self._table(), len(self.values), False, numbers)

@@ -26,7 +26,7 @@ def read_chunk(data: FileIO, chunk: Chunk, wanted: range) -> Numbers | Categorie
     """Return rows of a column chunk.
 
     The rows ``wanted`` are numbered from 0. Raises ChunkError if the chunk is cut off or malformed; OSError or
-    ValueError if the file cannot be read, its bytes cannot be decompressed, or a text is no UTF-8.
+    ValueError if the file cannot be read, its bytes cannot be decompressed, or a text is not UTF-8.
     """
     decoder = _Texts(chunk) if chunk.physical == "BYTE_ARRAY" else _Numbers(chunk)
     values = empty(len(wanted), decoder.dtype)

@@ -15,7 +15,7 @@ _FAULTS = (OSError, ValueError, pa.ArrowException)
 
 
 def opened(path: Path) -> pq.ParquetFile:
-    """Return a Parquet file; raises InputError if it is none, or cut off."""
+    """Return a Parquet file; raises InputError if it is not one, or cut off."""
     try:
         return pq.ParquetFile(path)
     except _FAULTS as error:

@@ -99,7 +99,7 @@ def _field(data: Array, position: int, previous: int) -> tuple[int, int]:
 
 @part
 def _value(data: Array, position: int, kind: int) -> tuple[int, int]:
-    """Return a field's number (0 where it is none) and the position after it, or a fault as position."""
+    """Return a field's number (0 where it is not one) and the position after it, or a fault as position."""
     if kind in (_TRUE, _FALSE):
         return int64(kind == _TRUE), position
     if kind == _BYTE:

@@ -202,7 +202,7 @@ class LambdaOp(ByNumber):
 
     def _fits(self, results: Array, xp: ModuleType) -> Any:
         limits = np.iinfo(self._function.output.to_pandas_dtype())
-        # The largest integer of 64 bits is no double; the next one is too large.
+        # The largest integer of 64 bits is not a double; the next one is too large.
         below = float(limits.max) + (limits.bits < 64)
         return ((results >= float(limits.min)) & (results < below) & (results == xp.floor(results))).all()
 

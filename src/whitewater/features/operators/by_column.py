@@ -175,7 +175,7 @@ def plain_number(value: float) -> int | float:
 
 
 def finite(facts: Mapping[str, Any], key: str) -> float:
-    """Return a finite number among the facts of an artifact; raises IntegrityError if it is none."""
+    """Return a finite number among the facts of an artifact; raises IntegrityError if it is not one."""
     value = facts.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise IntegrityError(f"the artifact has {value!r} for {key!r}, where a number is needed. Fit and save again.")

@@ -129,6 +129,6 @@ def _crosses(inputs: Inputs) -> dict[str, tuple[str, ...]]:
     for each in inputs:
         if isinstance(each, str) or len(each) < 2:
             raise ConfigError(
-                f'HashedCross was given {each!r}, which is no combination. Write [["A", "B"]] for that of A and B.'
+                f'HashedCross was given {each!r}, which is not a combination. Write [["A", "B"]] for that of A and B.'
             )
     return {SEPARATOR.join(each): each for each in inputs if not isinstance(each, str)}

@@ -76,7 +76,7 @@ class _Past(ByCategory):
         return periods
 
     def period_of_row(self, row: Row) -> int:
-        """Return the period of one row; raises InputError if the time is no integer."""
+        """Return the period of one row; raises InputError if the time is not an integer."""
         time = row[self.time]
         try:
             return index(cast("int", time)) // self.period

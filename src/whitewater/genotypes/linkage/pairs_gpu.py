@@ -19,7 +19,7 @@ from whitewater.genotypes.linkage.pairs_cpu import (
     fill_row,
 )
 
-# Blocks of few rows are no mistake here.
+# Blocks of few rows are intended here.
 config.CUDA_LOW_OCCUPANCY_WARNINGS = False
 THREADS = 256
 

@@ -53,7 +53,7 @@ class Variants:
     def rows(self, rows: slice) -> pd.DataFrame:
         """Return rows of the table of the variants.
 
-        A variant fails where a filter other than PASS applies to it (no filter at all is no failure), where
+        A variant fails where a filter other than PASS applies to it (no filter at all is not a failure), where
         ``variant_filter_pass`` is false, or where ``variant_mask`` is true.
         """
         contig = self._read("variant_contig", rows)

@@ -99,7 +99,7 @@ def open_vcf(settings: Vcf, *, scratch: Path, threads: int) -> Source:
 def _header(file: Path, counted: dict[Path, int]) -> tuple[tuple[str, ...], list[str]]:
     """Return the samples and the contigs that a file declares; add how many records its index counts, if it has one.
 
-    Raises InputError if it is no whole file with genotypes.
+    Raises InputError if it is not a whole file with genotypes.
     """
     import cyvcf2
 

@@ -25,7 +25,7 @@ def number_edges(
     Parameters
     ----------
     folder
-        The edges; where they have no direction, the opposite of each that is no self-loop is added.
+        The edges; where they have no direction, the opposite of each that is not a self-loop is added.
     known
         Ids of vertices that may have no edges, int64, ascending.
     memory_gb

@@ -50,7 +50,7 @@ def edge_encoder(span: IdSpan | None, *, symmetric: bool, weighted: bool, rows: 
     """Return an empty encoder for ``rows`` edges at most; one task makes one and is done with it.
 
     With a span all ids are in it and the codes of all encoders agree; without one each has codes of its own.
-    ``symmetric`` adds the opposite of each edge that is no self-loop.
+    ``symmetric`` adds the opposite of each edge that is not a self-loop.
     """
     if span is None:
         return HashEncoder(symmetric=symmetric, weighted=weighted, rows=rows)

@@ -41,7 +41,7 @@ class Matrix:
 def read_matrix(path: Path, banner: bytes, sizes: bytes) -> Matrix:
     """Return what the first line of a file and the line of its sizes declare.
 
-    Raises InputError if the matrix is no list of real weights, or a line is not of the format.
+    Raises InputError if the matrix is not a list of real weights, or a line is not of the format.
     """
     from scipy.io import mminfo
 

@@ -28,7 +28,7 @@ class Batch:
 
     ``source`` and ``target`` int64 (rows,), ``weight`` float64 (rows,); ``firsts`` int64 are the vertices that lines
     begin with; ``names``, vertex and name, are those of all these where they have any; ``counts`` tells how many lines
-    were read, and what those are that are no rows.
+    were read, and what those are that are not rows.
     """
 
     source: Array

@@ -118,7 +118,7 @@ def _weights(column: pa.Array, name: str, where: str) -> Array:
     wrong = ~((weights > 0) & (weights <= LARGEST_WEIGHT))
     if wrong.any():
         raise InputError(
-            f"{where}: column {name!r} has {weights[wrong][0]} (or null), which is no number above 0 and up to "
+            f"{where}: column {name!r} has {weights[wrong][0]} (or null), which is not a number above 0 and up to "
             f"{LARGEST_WEIGHT:g}. Correct the file, or set pagerank.fetch.edges.weighted to false if weights shall "
             "not count."
         )

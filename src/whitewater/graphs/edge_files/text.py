@@ -55,7 +55,7 @@ _LONE_RETURN = (
     r"Lines end with LF, or CR and LF: convert the file, such as with `tr '\r' '\n'`.",
 )
 _NO_INTEGER = (
-    "an id is no integer",
+    "an id is not an integer",
     f"{_CHECK}.ids to text if ids are names, or .delimiter and .header if fields are found wrongly.",
 )
 _TOO_LARGE = ("an id does not fit 64 bits with sign", f"{_CHECK}.ids to text.")
@@ -82,7 +82,7 @@ class TextFile:
     """A file of lines, and what the lines ahead of its first row say."""
 
     path: Path
-    header: tuple[str, ...]  # the fields of the first line that is no comment, where that names columns
+    header: tuple[str, ...]  # the fields of the first line that is not a comment, where that names columns
     body: int  # where the lines of rows begin, in bytes of the text
     counts: Counter[str]  # lines ahead of these, of which are comments, empty_lines and headers
     matrix: Matrix | None  # what a file of Matrix Market declares
@@ -115,7 +115,7 @@ def open_file(path: Path, settings: Edges) -> TextFile:
     with open_text(path) as stream:
         start = stream.read(4)
         if start.startswith(_UTF_16) or b"\0" in start:
-            raise InputError(f"{path} is no text in UTF-8, but most likely in UTF-16. Convert it, such as with "
+            raise InputError(f"{path} is not text in UTF-8, but most likely in UTF-16. Convert it, such as with "
                              "`iconv -f UTF-16 -t UTF-8`.")  # fmt: skip
         body = len(BYTE_ORDER_MARK) if start.startswith(BYTE_ORDER_MARK) else 0
         stream.seek(body)
@@ -170,7 +170,7 @@ def may_be_edge(comment: bytes, settings: Edges) -> bool:
 def read_edges(unit: Unit, settings: Edges) -> Iterator[Batch]:
     """Yield the edges of a unit, and of adjacency the vertices that its lines begin with.
 
-    Raises InputError if a line lacks a field or has too many, an id is no integer of 64 bits or no UTF-8, a weight is
+    Raises InputError if a line lacks a field or has too many, an id is not a 64-bit integer or not UTF-8, a weight is
     not finite and above 0, or the file is damaged.
     """
     places = _places(unit.file, settings)

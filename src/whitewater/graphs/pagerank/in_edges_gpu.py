@@ -11,7 +11,7 @@ from numba import config, cuda
 from whitewater.engines import Array
 from whitewater.graphs.edges import Edges
 
-# Blocks of few rows are no mistake here.
+# Blocks of few rows are intended here.
 config.CUDA_LOW_OCCUPANCY_WARNINGS = False
 THREADS = 256
 # Threads that add up a segment together: neighbors read neighboring edges, and most rows of a web are short.

@@ -24,7 +24,7 @@ def read_personalization(path: Path, graph: GraphFolder) -> npt.NDArray[np.float
     The file is CSV with a header, or Parquet: column ``vertex``, the id, or ``name``; column ``weight``, or 1 each
     without it. Rows of one vertex are added up.
 
-    Raises InputError if the table cannot be read or has no such columns, names what is no vertex, or its weights are
+    Raises InputError if the table cannot be read or has no such columns, names an unknown vertex, or its weights are
     negative, not finite, or all 0.
     """
     table = _read(path)
@@ -92,7 +92,7 @@ def _numbers(table: pa.Table, path: Path, graph: GraphFolder) -> npt.NDArray[np.
     if len(unknown):
         first = ", ".join(str(each) for each in column.take(unknown[:_SHOWN]).to_pylist())
         raise InputError(
-            f"{path}: {len(unknown)} of {len(ids)} rows name what is no vertex of the graph: {first}"
+            f"{path}: {len(unknown)} of {len(ids)} rows name no vertex of the graph: {first}"
             f"{', ...' if len(unknown) > _SHOWN else ''}. Remove them, or write names as vertices.parquet has them."
         )
     return numbers

@@ -31,7 +31,7 @@ from whitewater.web.http_body import UndecodableError, decoded, header_text
 
 logger = logging.getLogger(__name__)
 
-# What is no answer; half a one, or one that cannot be understood; and one that is not wanted.
+# What is not an answer; half a one, or one that cannot be understood; and one that is not wanted.
 Reason = Literal["timeout", "no_answer", "incomplete", "malformed", "encoding", "content_type", "too_large"]
 UNWANTED: frozenset[Reason] = frozenset({"content_type", "too_large"})
 
@@ -103,7 +103,7 @@ class PoliteClient:
     def __init__(self, session: aiohttp.ClientSession, settings: Crawl) -> None:
         self._session = session
         self._settings = settings
-        # A crawler's name may be anywhere in its user agent, but a word in its address is no name.
+        # A crawler's name may be anywhere in its user agent, but a word in its address is not a name.
         self._agent = re.sub(r"\+?https?://[^\s;)]*", "", settings.user_agent)
         self._robots: dict[str, Protego | None] = {}
         self._delays: dict[str, float] = {}
@@ -138,7 +138,7 @@ class PoliteClient:
         except AnswerError as fault:
             logger.warning("%s: %s; nothing is asked for there", place, fault)
             return None
-        # "Too many requests" is no permission for more of them, although 2.3.1.3 counts it among those that are.
+        # "Too many requests" is not permission for more of them, although 2.3.1.3 counts it among those that are.
         if answer.status >= 500 or answer.status == TOO_MANY_REQUESTS:
             logger.warning("%s: status %d; nothing is asked for there", place, answer.status)
             return None

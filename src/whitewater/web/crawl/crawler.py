@@ -88,7 +88,7 @@ def _start(url: str) -> str:
     normal = urls.normalize(url)
     if normal is None:
         raise ConfigError(
-            f"pagerank.fetch.crawl.start_urls: {url} is no address of a page ({urls.refusal(url)}). Write it as "
+            f"pagerank.fetch.crawl.start_urls: {url} is not an address of a page ({urls.refusal(url)}). Write it as "
             "https://host/path."
         )
     return normal
@@ -100,7 +100,7 @@ def _hosts(settings: Crawl, start_urls: list[str]) -> frozenset[str]:
     for name in settings.allowed_hosts:
         normal = [urls.normalize(f"{scheme}://{name}/") for scheme in ("http", "https")]
         if not any(normal) or "/" in name:
-            raise ConfigError(f"pagerank.fetch.crawl.allowed_hosts: {name} is no host. Write it as example.org or "
+            raise ConfigError(f"pagerank.fetch.crawl.allowed_hosts: {name} is not a host. Write it as example.org or "
                               "example.org:8080.")  # fmt: skip
         found.update(urls.host(url) for url in normal if url)
     for url in start_urls:

@@ -107,7 +107,7 @@ def read_links(part: "tuple[int, list[RowGroup]]", *, linking: Linking) -> tuple
             source, target = (linking.resolved(ids) for ids in (np.array(table["source"]), linked))
             unknown = source[places_of(source, linking.documents) < 0]
             if len(unknown):
-                raise IntegrityError(f"a link comes from page {unknown[0]}, which is no document. {_AGAIN}")
+                raise IntegrityError(f"a link comes from page {unknown[0]}, which is not a document. {_AGAIN}")
             judged = judge(source, target, places_of(target, linking.documents) < 0, linking.rules)
             counts.update(judged.counts, redirected=int((target != linked).sum()))
             writer.add(source[judged.kept], target[judged.kept])

@@ -1,6 +1,6 @@
 """Step `fetch`: pages from a simulated web, a folder, a crawl or web archives; or files of edges, found or downloaded.
 
-All pages go into one folder in one layout, whatever their source; what is no page is counted. Files of edges
+All pages go into one folder in one layout, whatever their source; what is not a page is counted. Files of edges
 are read by the step `edges` where they are: here they are found, downloaded if need be, and written down.
 """
 

@@ -162,7 +162,7 @@ def read_judgments(path: Path) -> dict[str, list[str]]:
     for line, row in enumerate(rows, start=2):
         if not row["query"] or not row["url"]:
             raise InputError(f"{path}: row {line} has no query or no url. Complete it, or leave it out.")
-        # What is no URL, such as the title of a page of a wiki, is compared as it is.
+        # What is not a URL, such as the title of a page of a wiki, is compared as it is.
         judged.setdefault(row["query"], {})[normalize(row["url"]) or row["url"]] = None
     if not judged:
         raise InputError(f"{path} has no rows. Add some, or leave pagerank.search.judgments empty.")

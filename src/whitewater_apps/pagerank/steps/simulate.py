@@ -267,7 +267,7 @@ def _base(web: Web, page: int) -> sites.Address:
 
 
 def _write_rest(web: Web, archive: Archive) -> None:
-    """Write what is no page: redirects, the answers that there is none, and the image."""
+    """Write what is not a page: redirects, the answers that there is none, and the image."""
     for each in web.redirects:
         location = each.location.target if each.relative else each.location.url
         archive.add(each.address.url, b"", status=each.status, content_type=HTML, location=location)

@@ -60,7 +60,7 @@ def is_parquet(file: Input) -> bool:
 
 
 def parquet_schema(file: Input) -> pa.Schema:
-    """Return the columns of a Parquet file. Raises InputError if it is none."""
+    """Return the columns of a Parquet file. Raises InputError if it is not one."""
     return _opened(file).schema.to_arrow_schema()
 
 
@@ -84,4 +84,4 @@ def _opened(file: Input) -> pq.FileMetaData:
         with pq.ParquetFile(file.path) as opened:
             return opened.metadata
     except _FAULTS as error:
-        raise InputError(f"{file.origin} is no whole Parquet file: {error}. Check recsys.fetch.") from error
+        raise InputError(f"{file.origin} is not a whole Parquet file: {error}. Check recsys.fetch.") from error

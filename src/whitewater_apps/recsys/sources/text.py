@@ -80,7 +80,7 @@ def head_of(file: Input, delimiter: str) -> Head:
         shown = [lines[0], *[line for line in lines[1:] if line.strip()][:1]]
         fields, *second = csv.reader([line.decode(errors="replace") for line in shown], delimiter=delimiter)
     except csv.Error as error:
-        raise InputError(f"{file.origin}: the first lines are no text: {error}. Check recsys.fetch.") from error
+        raise InputError(f"{file.origin}: the first lines are not text: {error}. Check recsys.fetch.") from error
     values = second[0] if second else []
     return Head(fields, dict(zip(fields, values, strict=False)), begin, begin + len(lines[0]))
 

@@ -74,7 +74,7 @@ def labels(values: Values, positive: float | None) -> pa.Array:
 def cast(values: Values, type_: pa.DataType) -> Values:
     """Return values as a type of the log.
 
-    Raises ValueError if one is no integer where an integer is wanted, or too large.
+    Raises ValueError if one is not an integer where an integer is wanted, or too large.
     """
     if pt.is_floating(values.type) and pt.is_integer(type_) and (pc.max(pc.abs(values)).as_py() or 0) > _EXACT:
         raise ValueError("a number is too large to be known exactly")
