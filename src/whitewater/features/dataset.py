@@ -328,13 +328,8 @@ def _unlike(name: str, found: str, fitted: str, wanted: str) -> InputError:
     )
 
 
-<<<<<<< HEAD
 def refuse_other_times(name: str, column: Column) -> None:
-    """Raise InputError if a column of seconds has numbers that are no times from 1980 to 2100."""
-=======
-def refuse_other_times(name: str, column: Column, device: Device) -> None:
     """Raise InputError if a column of seconds has numbers that are not times from 1980 to 2100."""
->>>>>>> 177786e (Messages, docstrings and test names: 'is not an X' for 'is no X' (188 places))
     numbers = cast("Numbers", column)
     wrong = (numbers.values < SINCE) | (numbers.values >= UNTIL)
     wrong = wrong if numbers.valid is None else wrong & numbers.valid

@@ -83,13 +83,8 @@ class Moments:
 def grouped_moments(codes: Array, values: Array, groups: int) -> Moments:
     """Return the moments of each group of rows; infinite values count for the extremes only, by which they are noticed.
 
-    <<<<<<< HEAD
-        Codes are the group of each row, int32 or int64 (rows,), values float64 (rows,); a row with -1
-        is in no group, and NaN is no value.
-    =======
-        Codes are the group of each row, int32 or int64 (rows,), values float64 (rows,), both on the device; a row with -1
-        is in no group, and NaN is not a value.
-    >>>>>>> 177786e (Messages, docstrings and test names: 'is not an X' for 'is no X' (188 places))
+    Codes are the group of each row, int32 or int64 (rows,), values float64 (rows,); a row with -1
+    is in no group, and NaN is not a value.
     """
     known = (codes >= 0) & ~np.isnan(values)
     code, value = codes[known].astype(np.int32), values[known]
