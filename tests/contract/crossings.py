@@ -43,11 +43,11 @@ OF_VARIANTS = "18: the table of scaled dosages has 16 bytes a variant, and so ha
 STEPS = {
     "genomics": {
         "ld_prune": Crossings(),
-        "relatedness": Crossings(2.85, 1.82, "18: tiles go up for each pair of tiles, with tables of values"),
+        "relatedness": Crossings(1.0, 1.82, "18: of each pair of tiles, a histogram"),
         "outliers": Crossings(2.81, 54.02, f"{OF_VARIANTS}; counts come down"),
         "pca gram": Crossings(1.95, 1.0, OF_VARIANTS),
         "pca randomized": Crossings(2.58, 1.0, f"{OF_VARIANTS}; matrices of a block's columns"),
-        "project": Crossings(1.29, 12.83, "18: tables for each block; sums of each block come down"),
+        "project": Crossings(1.0, 1.83, "18: sums for least squares, of which scores are made on the host"),
         "umap": Crossings(),
     },
     "pagerank": {

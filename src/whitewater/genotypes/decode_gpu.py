@@ -55,7 +55,7 @@ def gpu_count_genotypes(genotypes: Genotypes, counting: Array, counts: Array) ->
         gpu_count_packed[blocks, THREADS](codes, lanes_of(counting, codes.shape[1], cupy), counts)
 
 
-@cuda.jit
+@cuda.jit(cache=True)
 def gpu_expand_packed(codes: Array, table: Array, out: Array) -> None:
     """Do with a thread to each byte what `whitewater.genotypes.decode_cpu.expand_packed` does."""
     byte = cuda.grid(1)
@@ -66,7 +66,7 @@ def gpu_expand_packed(codes: Array, table: Array, out: Array) -> None:
             out[variant, place * size + column] = table[variant, (codes[variant, column] >> (2 * place)) & 3]
 
 
-@cuda.jit
+@cuda.jit(cache=True)
 def gpu_expand_dosages(dosages: Array, table: Array, out: Array) -> None:
     """Do with a thread to each sample what `whitewater.genotypes.decode_cpu.expand_dosages` does."""
     place = cuda.grid(1)
@@ -76,7 +76,7 @@ def gpu_expand_dosages(dosages: Array, table: Array, out: Array) -> None:
         out[variant, sample] = table[variant, dosage if dosage >= 0 else table.shape[1] - 1]
 
 
-@cuda.jit
+@cuda.jit(cache=True)
 def gpu_count_packed(codes: Array, lanes: Array, counts: Array) -> None:
     """Add to ``counts``, int32 (variants, 4), the genotypes of each code, with `STRIPS` threads to each variant.
 

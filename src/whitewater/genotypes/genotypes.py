@@ -50,6 +50,14 @@ class Genotypes:
         return Genotypes(self.codes[start:stop], self.samples, self.ploidy)
 
 
+def dosages_of(codes: Array, chosen: Array) -> Array:
+    """Unpack some samples of two-bit codes: int8 (variants, chosen samples), -1 where missing; all on one device."""
+    unpacked = (codes[:, chosen // GENOTYPES_A_BYTE] >> (2 * (chosen % GENOTYPES_A_BYTE)).astype(np.uint8)) & 3
+    dosages: Array = unpacked.astype(np.int8)
+    dosages[unpacked == MISSING_CODE] = MISSING_DOSAGE
+    return dosages
+
+
 def rows_in_column_order(rows: Array, genotypes: Genotypes, xp: ModuleType) -> Array:
     """Bring rows of samples into the order of the columns of an expanded matrix, those behind the last sample 0.
 

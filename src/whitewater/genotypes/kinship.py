@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
+from itertools import cycle
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -108,9 +109,12 @@ def kinship_of_pairs(
     """
     forecast(run, folder, workers, variants=len(rows))
     genotypes, complete = _read_kept(folder, rows, workers)
+    placed = workers.place(genotypes)
+    # Each worker has all codes on its device, once.
+    held = workers.hold(_on_device, [(placed, run.device)] * len(workers.threads))
     work = partial(compare_tiles, complete=complete, threshold=threshold, device=run.device)
-    pairs = _pairs_of_tiles(folder.samples)
-    return _merge(workers.map(work, pairs, label="kinship", shared={"genotypes": genotypes}))
+    tasks = list(zip(cycle(held), _pairs_of_tiles(folder.samples), strict=False))
+    return _merge(workers.map(work, tasks, label="kinship"))
 
 
 def require_diploid(folder: GenotypeFolder) -> None:
@@ -122,16 +126,22 @@ def require_diploid(folder: GenotypeFolder) -> None:
         )
 
 
+def _on_device(genotypes: Genotypes, device: Device) -> Genotypes:
+    return replace(genotypes, codes=device.to_device(genotypes.codes))
+
+
 def compare_tiles(
-    pair: tuple[Tile, Tile], *, genotypes: Genotypes, complete: int, threshold: float, device: Device
+    task: tuple[Genotypes, tuple[Tile, Tile]], *, complete: int, threshold: float, device: Device
 ) -> Pairs:
     """Compare the samples of a tile with those of another, or with those behind them in the same tile.
 
-    A tile is its first sample and the one behind its last; the first ``complete`` variants have no missing call.
+    A task is genotypes on the device and a pair of tiles. A tile is its first sample and the one behind its last; the
+    first ``complete`` variants have no missing call.
     """
+    genotypes, pair = task
     first, second = (columns_of(genotypes, tile) for tile in pair)
     counts = count_pairs(first, None if pair[0] == pair[1] else second, complete=complete, device=device)
-    places = [device.to_device(places_of(each, tile[0])) for each, tile in zip((first, second), pair, strict=True)]
+    places = [places_of(each, tile[0], device) for each, tile in zip((first, second), pair, strict=True)]
     return related_pairs(counts, *places, threshold=threshold, device=device)
 
 
@@ -213,10 +223,11 @@ def columns_of(genotypes: Genotypes, tile: tuple[int, int]) -> Genotypes:
     return Genotypes(genotypes.codes[:, start // cells : -(-stop // cells)], stop - start)
 
 
-def places_of(tile: Genotypes, start: int) -> npt.NDArray[np.int64]:
+def places_of(tile: Genotypes, start: int, device: Device) -> Array:
     """Return the place among all samples of each column of an expanded tile, -1 behind its last: int64 (columns,)."""
-    counted = np.arange(start + 1, start + 1 + tile.samples)[:, None]
-    return np.asarray(rows_in_column_order(counted, tile, np)[:, 0] - 1, np.int64)
+    counted = device.xp.arange(start + 1, start + 1 + tile.samples, dtype=np.int64)[:, None]
+    places: Array = rows_in_column_order(counted, tile, device.xp)[:, 0] - 1
+    return places
 
 
 def count_pairs(first: Genotypes, second: Genotypes | None, *, complete: int, device: Device) -> Counts:
@@ -265,11 +276,12 @@ def _slabs(start: int, stop: int, step: int) -> list[tuple[int, int]]:
 
 def _planes(tile: Genotypes, device: Device) -> Planes:
     """Return a function that expands a slab by values, float32 (variants, columns), once for each."""
-    genotypes = Genotypes(device.to_device(np.ascontiguousarray(tile.codes)), tile.samples)
+    xp = device.xp
+    genotypes = Genotypes(xp.ascontiguousarray(tile.codes), tile.samples)
 
     @cache
     def plane(values: Values) -> Array:
-        table = device.to_device(np.tile(np.array(values, np.float32), (tile.variants, 1)))
+        table = xp.tile(xp.asarray(values, dtype=xp.float32), (tile.variants, 1))
         return expand_genotypes(device, genotypes, table)
 
     return plane

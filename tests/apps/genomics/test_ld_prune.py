@@ -135,7 +135,7 @@ def test_blocks_and_workers_change_nothing(
     decisions = quality_control(folder.path, minimum_allele_frequency=0.1)
     values: dict[str, Any] = {"window": 25, "step": 7, "r2": 0.05}
     whole = prune(folder.path, decisions, **values)
-    monkeypatch.setattr(module, "TASK_BYTES", task_bytes)
+    monkeypatch.setitem(module.TASK_BYTES, "cpu", task_bytes)
     monkeypatch.setattr(module, "TASK_WINDOWS", task_windows)
     pd.testing.assert_frame_equal(prune(folder.path, decisions, threads=threads, **values), whole)
 

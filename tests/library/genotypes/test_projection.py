@@ -101,7 +101,8 @@ def test_an_augmented_sample_is_where_a_fit_with_it_puts_it() -> None:
     turn, strength = orthogonal_procrustes(moved[:12], target)
     expected = moved[12] @ turn * strength / (moved[:12] ** 2).sum()
     coordinates = right @ sample
-    found = augmented(coordinates, float(sample @ sample - coordinates @ coordinates), values)
+    rest = sample @ sample - coordinates @ coordinates
+    (found,) = augmented(coordinates[None], np.array([rest]), values)
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 

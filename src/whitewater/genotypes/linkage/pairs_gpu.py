@@ -48,7 +48,7 @@ def _filled_planes(codes: Array, sums: Array) -> Array:
     return planes
 
 
-@cuda.jit
+@cuda.jit(cache=True)
 def gpu_fill_planes(words: Array, planes: Array, sums: Array) -> None:
     """Do with a thread to each variant what `whitewater.genotypes.linkage.pairs_cpu.fill_row` does."""
     variant = cuda.grid(1)
@@ -56,7 +56,7 @@ def gpu_fill_planes(words: Array, planes: Array, sums: Array) -> None:
         fill_row(words[variant], planes[variant], sums[variant])
 
 
-@cuda.jit
+@cuda.jit(cache=True)
 def gpu_mark_packed(planes: Array, sums: Array, stops: Array, threshold: float, band: Array) -> None:
     """Do with a thread to each pair what `whitewater.genotypes.linkage.pairs_cpu.mark_packed` does."""
     place = cuda.grid(1)
@@ -67,7 +67,7 @@ def gpu_mark_packed(planes: Array, sums: Array, stops: Array, threshold: float, 
             band[first, distance] = are_correlated(planes, sums, first, second, threshold)
 
 
-@cuda.jit
+@cuda.jit(cache=True)
 def gpu_mark_dosages(dosages: Array, stops: Array, threshold: float, band: Array) -> None:
     """Do with a thread to each pair what `whitewater.genotypes.linkage.pairs_cpu.mark_dosages` does."""
     place = cuda.grid(1)

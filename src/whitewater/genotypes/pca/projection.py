@@ -9,7 +9,6 @@ squares on the called variants as in PCAone's and EIGENSOFT's projection (``lsqp
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Literal
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import numpy.typing as npt
 
-from whitewater.engines import Device
+from whitewater.engines import Array, Device
 from whitewater.genotypes.decode import SLAB_CELLS, expand_genotypes
 from whitewater.genotypes.genotypes import Genotypes
 from whitewater.genotypes.pca.scaled import LEAST_ROWS, MOST_ROWS, scaled_dosages
@@ -31,120 +30,111 @@ Method = Literal["oadp", "regression", "simple"]
 VARIANTS_A_COMPONENT = 10
 # Condition of the least squares above which the rounding of float32 products decides the scores.
 LARGEST_CONDITION = 1e5
+# Samples whose small matrices are decomposed together.
+SAMPLES_AT_ONCE = 4096
 
 
-@dataclass(frozen=True)
-class Sums:
-    """What is summed over variants for each of q samples and k components, on the host.
+def sums(dosages: Array, rows: npt.NDArray[np.intp], *, loadings: Loadings, device: Device) -> Array:
+    """Sum over variants for each of q samples; ``dosages``, int8 (variants, q), belong to ``rows`` of the loadings.
 
-    ``product`` (q, k): x'w; ``gram`` (q, k (k + 1) / 2): upper triangle of the sum of w w' over the called variants;
-    ``squares`` (q,): x'x; ``called`` (q,): variants with a call, of those that have a scale.
-    """
+    ``dosages``, -1 where missing, and the sums are on the device. Sums are float32 within a slab of variants and added
+    up in float64; those of several sets of variants add up.
 
-    product: Floats
-    gram: Floats
-    squares: Floats
-    called: npt.NDArray[np.int64]
-
-    def __add__(self, other: Sums) -> Sums:
-        return Sums(
-            self.product + other.product,
-            self.gram + other.gram,
-            self.squares + other.squares,
-            self.called + other.called,
-        )
-
-
-def sums(dosages: npt.NDArray[np.int8], rows: npt.NDArray[np.intp], *, loadings: Loadings, device: Device) -> Sums:
-    """Sum over variants; ``dosages``, int8 (variants, q), -1 where missing, belong to ``rows`` of the loadings.
-
-    Sums are float32 within a slab of variants and added up in float64.
+    Returns
+    -------
+    array
+        float64 (q, k + k (k + 1) / 2 + 2) for k components: x'w; the upper triangle of the sum of w w' over the called
+        variants; x'x; and the number of variants with a call, of those that have a scale.
     """
     size = min(max(LEAST_ROWS, SLAB_CELLS[device.name] // max(1, dosages.shape[1])), MOST_ROWS)
     slabs = [slice(start, start + size) for start in range(0, max(1, len(rows)), size)]
     return reduce(add, (_sums_of_slab(dosages[slab], rows[slab], loadings=loadings, device=device) for slab in slabs))
 
 
-def _sums_of_slab(
-    dosages: npt.NDArray[np.int8], rows: npt.NDArray[np.intp], *, loadings: Loadings, device: Device
-) -> Sums:
+def _sums_of_slab(dosages: Array, rows: npt.NDArray[np.intp], *, loadings: Loadings, device: Device) -> Array:
     xp = device.xp
-    genotypes = Genotypes(device.to_device(np.ascontiguousarray(dosages)), dosages.shape[1], loadings.ploidy)
-    weights = loadings.weights[rows]
-    first, second = np.triu_indices(weights.shape[1])
-    scaling = loadings.scaling.at(rows)
-    scaled = expand_genotypes(device, genotypes, device.to_device(scaled_dosages(scaling, ploidy=loadings.ploidy)))
-    called = expand_genotypes(device, genotypes, device.to_device(_called(scaling.scale > 0, loadings.ploidy)))
-    products = device.to_device(np.ascontiguousarray(weights[:, first] * weights[:, second]))
-    return Sums(
-        device.to_host((scaled.T @ device.to_device(weights)).astype(xp.float64)),
-        device.to_host((called.T @ products).astype(xp.float64)),
-        device.to_host((scaled * scaled).sum(axis=0).astype(xp.float64)),
-        device.to_host(called.sum(axis=0).astype(xp.int64)),
+    genotypes = Genotypes(xp.ascontiguousarray(dosages), dosages.shape[1], loadings.ploidy)
+    weights = device.to_device(loadings.weights[rows])
+    first, second = (device.to_device(each) for each in np.triu_indices(weights.shape[1]))
+    table = device.to_device(scaled_dosages(loadings.scaling.at(rows), ploidy=loadings.ploidy))
+    calls = xp.zeros_like(table)
+    # A variant has a scale if its dosages have not all the same value.
+    calls[:, :-1] = (table != 0).any(axis=1)[:, None]
+    scaled, called = (expand_genotypes(device, genotypes, each) for each in (table, calls))
+    columns = (
+        scaled.T @ weights,
+        called.T @ xp.ascontiguousarray(weights[:, first] * weights[:, second]),
+        (scaled * scaled).sum(axis=0)[:, None],
+        called.sum(axis=0)[:, None],
     )
+    found: Array = xp.concatenate([each.astype(xp.float64) for each in columns], axis=1)
+    return found
 
 
-def scores(found: Sums, *, loadings: Loadings, method: Method) -> Floats:
-    """Return the scores of the samples, float64 (q, k), on the axes of the samples that were fitted.
+def called_variants(totals: Floats) -> npt.NDArray[np.int64]:
+    """Return at how many variants that have a scale each sample is called, of its `sums`."""
+    return totals[:, -1].astype(np.int64)
+
+
+def scores(totals: Floats, *, loadings: Loadings, method: Method) -> Floats:
+    """Return the scores of the samples, float64 (q, k), on the axes of the samples that were fitted, from their `sums`.
 
     NaN for samples with fewer than `VARIANTS_A_COMPONENT` called variants for each component, or whose called variants
     do not tell the components apart, such as those of one region in linkage disequilibrium.
     """
-    variants = loadings.scaling.varying
-    result = np.full(found.product.shape, np.nan)
-    enough = np.flatnonzero(found.called >= VARIANTS_A_COMPONENT * found.product.shape[1])
+    variants, size = loadings.scaling.varying, len(loadings.eigenvalues)
+    product, squares, called = totals[:, :size], totals[:, -2], called_variants(totals)
+    result = np.full(product.shape, np.nan)
+    enough = np.flatnonzero(called >= VARIANTS_A_COMPONENT * size)
     if method == "simple":
-        result[enough] = found.product[enough] / np.sqrt(variants)
+        result[enough] = product[enough] / np.sqrt(variants)
         return result
-    for sample in enough:
-        gram = _symmetric(found.gram[sample], found.product.shape[1])
-        if np.linalg.cond(gram) > LARGEST_CONDITION:
-            continue
-        coordinates = np.linalg.solve(gram, found.product[sample])
+    for start in range(0, len(enough), SAMPLES_AT_ONCE):
+        some = enough[start : start + SAMPLES_AT_ONCE]
+        gram = _symmetric(totals[some, size:-2], size)
+        apart = ~(np.linalg.cond(gram) > LARGEST_CONDITION)
+        some, gram = some[apart], gram[apart]
+        coordinates = np.linalg.solve(gram, product[some, :, None])[:, :, 0]
         if method == "oadp":
-            residual = found.squares[sample] - coordinates @ gram @ coordinates
+            explained = (coordinates[:, None, :] @ gram @ coordinates[:, :, None])[:, 0, 0]
             # The noise of the variants that are missing is taken to be that of the called ones.
-            rest = max(residual, 0.0) * variants / found.called[sample]
+            rest = np.maximum(squares[some] - explained, 0.0) * variants / called[some]
             coordinates = augmented(coordinates, rest, np.sqrt(variants * loadings.eigenvalues))
-        result[sample] = coordinates / np.sqrt(variants)
+        result[some] = coordinates / np.sqrt(variants)
     return result
 
 
-def augmented(coordinates: Floats, rest: float, singular_values: Floats) -> Floats:
-    """Return the coordinates of a sample as if it had been among those fitted, on the axes that these have.
+def augmented(coordinates: Floats, rest: Floats, singular_values: Floats) -> Floats:
+    """Return the coordinates of samples as if each had been among those fitted, on the axes that these have.
 
     Parameters
     ----------
     coordinates
-        W'x, (k,): the sample in the basis of the loadings.
+        W'x, (q, k): the samples in the basis of the loadings.
     rest
-        x'x less the squares of the coordinates.
+        x'x less the squares of the coordinates, (q,).
     singular_values
         Those of the fitted samples, (k,).
     """
-    size = len(coordinates)
-    joined = np.zeros((size + 1, size + 1))
-    joined[:size, :size] = np.diag(singular_values)
-    joined[size, :size] = coordinates
-    joined[size, size] = np.sqrt(rest)
+    samples, size = coordinates.shape
+    joined = np.zeros((samples, size + 1, size + 1))
+    target = np.diag(singular_values)
+    joined[:, :size, :size] = target
+    joined[:, size, :size] = coordinates
+    joined[:, size, size] = np.sqrt(rest)
     left, values, _ = np.linalg.svd(joined)
-    moved = left[:, :size] * values[:size]
+    moved = left[:, :, :size] * values[:, None, :size]
     # Procrustes: the rotation and the scale that bring the fitted samples back to where they were. Their mean is 0 on
     # both sides, so nothing is shifted.
-    fitted, target = moved[:size], np.diag(singular_values)
-    turn, strength, back = np.linalg.svd(fitted.T @ target)
-    placed: Floats = moved[size] @ (turn @ back) * (strength.sum() / (fitted**2).sum())
-    return placed
+    fitted = moved[:, :size]
+    turn, strength, back = np.linalg.svd(fitted.swapaxes(1, 2) @ target)
+    placed = (moved[:, size:] @ (turn @ back))[:, 0]
+    scale = strength.sum(axis=1) / (fitted**2).sum(axis=(1, 2))
+    return np.asarray(placed * scale[:, None], np.float64)
 
 
-def _called(varying: npt.NDArray[np.bool_], ploidy: int) -> npt.NDArray[np.float32]:
-    table = np.zeros((len(varying), ploidy + 2), np.float32)
-    table[:, :-1] = varying[:, None]
-    return table
-
-
-def _symmetric(triangle: Floats, size: int) -> Floats:
-    matrix = np.zeros((size, size))
+def _symmetric(triangles: Floats, size: int) -> Floats:
+    matrices = np.zeros((len(triangles), size, size))
     first, second = np.triu_indices(size)
-    matrix[first, second] = matrix[second, first] = triangle
-    return matrix
+    matrices[:, first, second] = matrices[:, second, first] = triangles
+    return matrices

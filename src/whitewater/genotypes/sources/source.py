@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from whitewater.errors import InputError
-from whitewater.genotypes.genotypes import GENOTYPES_A_BYTE, MISSING_CODE, MISSING_DOSAGE
+from whitewater.genotypes.genotypes import GENOTYPES_A_BYTE, MISSING_DOSAGE, dosages_of
 from whitewater.io.redaction import redacted
 
 if TYPE_CHECKING:
@@ -191,11 +191,3 @@ class Source:
             np.zeros(variants, np.int64),
             np.zeros((variants, alleles), bool),
         )
-
-
-def dosages_of(codes: npt.NDArray[np.uint8], chosen: npt.NDArray[np.intp]) -> Dosages:
-    """Unpack some samples of two-bit codes: int8 (variants, chosen samples), -1 where missing."""
-    unpacked = (codes[:, chosen // GENOTYPES_A_BYTE] >> (2 * (chosen % GENOTYPES_A_BYTE)).astype(np.uint8)) & 3
-    dosages = unpacked.astype(np.int8)
-    dosages[unpacked == MISSING_CODE] = MISSING_DOSAGE
-    return dosages

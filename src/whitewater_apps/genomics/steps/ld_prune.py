@@ -20,9 +20,10 @@ from whitewater_apps.genomics.config import LdPrune
 from whitewater_apps.genomics.decisions import kept_rows, read_decisions
 
 logger = logging.getLogger(__name__)
-TASK_BYTES = 4 << 20
+# Of the codes that a task reads: those that a core's cache holds, or that fill a GPU.
+TASK_BYTES = {"cpu": 4 << 20, "gpu": 256 << 20}
 # A byte for each of the pairs that a task compares: many, where samples are few.
-TASK_PAIRS = 32 << 20
+TASK_PAIRS = {"cpu": 32 << 20, "gpu": 1 << 30}
 # A task reads the variants of one more window, so it is this many windows long at least.
 TASK_WINDOWS = 4
 # Samples below which PLINK refuses to prune unless it is told: independent variants look linked by chance.
@@ -120,9 +121,9 @@ def _prune(
     pruning = Pruning(laid, rarer=candidates.rarer, called=candidates.called)
     work = partial(linked, folder=folder, threshold=settings.r2, device=run.device)
     shared = {"rows": candidates.rows, "stops": laid.last_partners(len(candidates.rows))}
-    tasks = _tasks(len(candidates.rows), folder, window=settings.window)
     found = 0
     with run.workers() as workers:
+        tasks = _tasks(run, folder, len(candidates.rows), workers=len(workers.threads))
         blocks = workers.map(work, tasks, label="ld_prune", ordered=True, shared=shared)
         for (_, stop), pairs in zip(tasks, blocks, strict=True):
             pruning.add(pairs, stop=stop)
@@ -131,8 +132,10 @@ def _prune(
     return pruning.partners()
 
 
-def _tasks(variants: int, folder: GenotypeFolder, *, window: int) -> list[tuple[int, int]]:
-    size = max(TASK_WINDOWS * window, min(TASK_BYTES // folder.row_bytes, TASK_PAIRS // window))
+def _tasks(run: Run[LdPrune], folder: GenotypeFolder, variants: int, *, workers: int) -> list[tuple[int, int]]:
+    window, device = run.settings.window, run.device.name
+    most = min(TASK_BYTES[device] // folder.row_bytes, TASK_PAIRS[device] // window, -(-variants // workers))
+    size = max(TASK_WINDOWS * window, most)
     return [(start, min(start + size, variants)) for start in range(0, variants, size)]
 
 

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from whitewater.engines import Device
+from whitewater.engines import Array, Device
 from whitewater.errors import InputError
 from whitewater.genotypes.folder import GenotypeFolder, open_genotypes
+from whitewater.genotypes.genotypes import Genotypes, dosages_of
 from whitewater.genotypes.pca.loadings import Loadings, read_loadings
 from whitewater.genotypes.pca.matching import Matches, match
-from whitewater.genotypes.pca.projection import VARIANTS_A_COMPONENT, Sums, scores, sums
+from whitewater.genotypes.pca.projection import VARIANTS_A_COMPONENT, called_variants, scores, sums
+from whitewater.genotypes.shares import Share, SharedGenotypes
 from whitewater.genotypes.sources.opening import named_places, open_source
-from whitewater.genotypes.sources.source import dosages_of
 from whitewater.io.local_files import steady
 from whitewater.io.redaction import redacted
 from whitewater.script import main
@@ -72,28 +73,30 @@ def _first(run: Run[Project], folder: GenotypeFolder, samples: "pd.DataFrame", l
                          "they are of different runs. Run pca again.")  # fmt: skip
     chosen = samples.index.to_numpy()
     with run.workers() as workers:
-        work = partial(_sums_of_range, folder=folder, chosen=chosen, device=run.device)
-        parts = workers.map(work, folder.ranges(), label="project", ordered=True,
-                        shared={"loadings": loadings})  # fmt: skip
-        found = reduce(add, parts) if len(chosen) else None
+        genotypes = SharedGenotypes(folder, run.device, run.local_device, workers)
+        parts = genotypes.map(sums_of_share, genotypes.shares(), label="project", chosen=chosen, loadings=loadings)
+        found = run.local_device.to_host(reduce(add, parts)) if len(chosen) else None
     return _table(run, samples, found, loadings=loadings, data_set="first", reasons=samples["reason"].tolist())
 
 
-def _sums_of_range(
-    between: tuple[int, int],
-    *,
-    folder: GenotypeFolder,
-    chosen: npt.NDArray[np.intp],
-    device: Device,
-    loadings: Loadings,
-) -> Sums:
-    def sums_of(start: int) -> Sums:
-        rows = np.arange(start, min(start + folder.block_variants, between[1]))
-        genotypes = folder.read(start, int(rows[-1]) + 1)
-        dosages = dosages_of(genotypes.codes, chosen) if genotypes.packed else genotypes.codes[:, chosen]
+def sums_of_share(share: Share, *, chosen: npt.NDArray[np.intp], loadings: Loadings) -> Array:
+    """Sum over the variants of a share for the samples at ``chosen``; see `sums`."""
+    device, size = share.device, share.folder.block_variants
+    columns = device.to_device(chosen)
+
+    def sums_of(genotypes: Genotypes, first: int) -> Array:
+        dosages = dosages_of(genotypes.codes, columns) if genotypes.packed else genotypes.codes[:, columns]
+        rows = np.arange(first, first + genotypes.variants)
         return sums(dosages, rows, loadings=loadings, device=device)
 
-    return reduce(add, map(sums_of, range(*between, folder.block_variants)))
+    return reduce(
+        add,
+        (
+            sums_of(genotypes.between(start, start + size), share.start + first + start)
+            for first, genotypes in share.pieces(rows=size)
+            for start in range(0, genotypes.variants, size)
+        ),
+    )
 
 
 def _second(run: Run[Project], loadings: Loadings, *, scratch: Path) -> "pd.DataFrame":
@@ -126,14 +129,16 @@ def _second(run: Run[Project], loadings: Loadings, *, scratch: Path) -> "pd.Data
     return _table(run, samples, found, loadings=loadings, data_set="second", reasons=["second data set"] * len(samples))
 
 
-def _sums_of_source(source: "Source", *, matches: Matches, loadings: Loadings, device: Device) -> "tuple[Sums, Tally]":
+def _sums_of_source(
+    source: "Source", *, matches: Matches, loadings: Loadings, device: Device
+) -> "tuple[npt.NDArray[np.float64], Tally]":
     """Sum over the variants of a data set, and count its calls."""
     tally = source.tally(0, source.variants)
 
-    def sums_of(between: tuple[int, int]) -> Sums:
+    def sums_of(between: tuple[int, int]) -> Array:
         return _sums_of_part(between, source=source, matches=matches, loadings=loadings, device=device, tally=tally)
 
-    return reduce(add, map(sums_of, source.ranges())), tally
+    return device.to_host(reduce(add, map(sums_of, source.ranges()))), tally
 
 
 def _sums_of_part(
@@ -144,7 +149,7 @@ def _sums_of_part(
     loadings: Loadings,
     device: Device,
     tally: "Tally",
-) -> Sums:
+) -> Array:
     start, stop = between
     inside = (matches.second >= start) & (matches.second < stop)
     read, found = source.read_dosages(start, stop)
@@ -153,13 +158,13 @@ def _sums_of_part(
     swapped = matches.swapped[inside]
     flipped = dosages[swapped]
     dosages[swapped] = np.where(flipped < 0, flipped, loadings.ploidy - flipped)
-    return sums(dosages, matches.first[inside], loadings=loadings, device=device)
+    return sums(device.to_device(dosages), matches.first[inside], loadings=loadings, device=device)
 
 
 def _table(
     run: Run[Project],
     samples: "pd.DataFrame",
-    found: Sums | None,
+    found: "npt.NDArray[np.float64] | None",
     *,
     loadings: Loadings,
     data_set: str,
@@ -168,8 +173,9 @@ def _table(
     import pandas as pd
 
     size = len(loadings.eigenvalues)
-    placed = scores(found, loadings=loadings, method=run.settings.method) if found else np.empty((0, size))
-    called = found.called if found else np.empty(0, np.int64)
+    totals = np.empty((0, size + 1)) if found is None else found
+    called = called_variants(totals)
+    placed = np.empty((0, size)) if found is None else scores(found, loadings=loadings, method=run.settings.method)
     why = [
         f"{reason}; {_why_not(number, components=size)}" if np.isnan(score) else reason
         for reason, number, score in zip(reasons, called.tolist(), placed[:, 0], strict=True)
