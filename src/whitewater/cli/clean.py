@@ -35,8 +35,11 @@ RECORDS = (
 )
 OUTPUT = re.compile(r'"<(data|results|logs)>/([^"]+)"')
 LOGS = (".log", ".json", ".jsonl", ".dask.html")
-# What taxi's step `fetch` keeps beside its outputs: simulated months, and a table of zones.
-SIMULATED = ("generated/*_tripdata_*", "generated/zones.csv", "generated/.*.part", "unknown_zones.csv")
+# What `fetch` of taxi and of minimal keeps beside its outputs: simulated months and weeks, and a table of zones.
+SIMULATED = (
+    *(f"generated/{name}" for name in ("*_tripdata_*", "week-*", "zones.csv", ".*.part")),
+    "unknown_zones.csv",
+)
 # Unfinished outputs, signs of life, and locks; see `whitewater.io.store`.
 TRACE = re.compile(r"\..+\.[0-9a-f]{16}(\.part.*|\.replaced)?|\.\w+-\w+\.owner|\.(fetch|labels)\.lock")
 DOWNLOAD = re.compile(r"[0-9a-f]{12}-.*")

@@ -89,6 +89,10 @@ def _print(runs: list[str], compared: Mapping[str, Mapping[str, Sides]]) -> None
 
     console = terminal()
     for place, kinds in compared.items():
+        ran = [any(value is not None for value in side) for side in zip(*kinds["seconds"].values(), strict=True)]
+        if ran.count(True) == 1:
+            console.print(f"{place}: only in {runs[ran.index(True)]}", markup=False)
+            continue
         table = Table(title=place, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
         for name in ("", "", *runs):
             table.add_column(name, overflow="fold", justify="left")

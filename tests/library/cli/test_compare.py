@@ -66,3 +66,9 @@ def test_what_one_run_alone_has_is_shown_without_a_value_of_the_other(capsys: py
 def test_a_run_without_results_is_an_error_that_names_those_there_are() -> None:
     with pytest.raises(InputError, match=r"results/yours/ has no finished results. Runs with results: '.', 'mine'"):
         compare.main([".", "yours"])
+
+
+def test_as_text_what_one_run_alone_has_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    make(Path("results/mine/tiny/gpu"), largest=9, seconds=1.0)
+    assert compare.main([".", "mine"]) == 0
+    assert "tiny on gpu: only in mine" in capsys.readouterr().out.splitlines()
