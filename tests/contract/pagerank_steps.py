@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,10 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import pytest
-from distributed import Client
 
 from tests.contract.site import Site
 from tests.graphs import Graph, write_edges
 from whitewater.engines import Device
-from whitewater.engines.config import Cluster
 from whitewater.graphs.build import plan as edge_plan
 from whitewater.graphs.config import Pagerank
 from whitewater.graphs.pagerank import power_iteration, solving
@@ -63,15 +61,14 @@ GRAPHS = {
 
 @dataclass(frozen=True)
 class RankCase:
-    """A graph, how its vertices are ranked, and at how many workers."""
+    """A graph, and how its vertices are ranked."""
 
     graph: str
     settings: Pagerank
-    workers: int = 1
 
 
-def _ranked(graph: str, *, workers: int = 1, **settings: Any) -> RankCase:
-    return RankCase(graph, Pagerank.model_validate({"tolerance": 1e-10, **settings}), workers)
+def _ranked(graph: str, **settings: Any) -> RankCase:
+    return RankCase(graph, Pagerank.model_validate({"tolerance": 1e-10, **settings}))
 
 
 CHOSEN, EMPTY = "chosen.csv", "empty"
@@ -87,8 +84,6 @@ RANKS = {
     "unweighted": _ranked("counted", library=False, weighted=False),
     "personalized": _ranked("weighted", library=False, personalization=CHOSEN),
     "distant": _ranked("distant", library=False),
-    # Each iteration asks all workers.
-    "together": _ranked("distant", library=False, workers=2, damping=0.4, tolerance=1e-6),
     "graphalytics": _ranked("web", definition="graphalytics", iterations=12),
     "gap": _ranked("web", definition="gap"),
     EMPTY: _ranked(EMPTY),
@@ -194,26 +189,15 @@ def _rank(name: str, case: RankCase, site: Site, *, inputs: Path, results: Path)
     settings = case.settings
     if settings.personalization:
         settings = settings.model_copy(update={"personalization": str(inputs / settings.personalization)})
-    with _with_workers(site, case.workers) as at:
-        at.run(
-            "pagerank",
-            rank,
-            settings=settings,
-            case=name,
-            graph=results / "graphs" / case.graph,
-            ranks=Output(results / "ranks" / f"{name}.parquet"),
-            convergence=Output(results / "ranks" / f"{name}.json"),
-        )
-
-
-@contextmanager
-def _with_workers(site: Site, workers: int) -> Iterator[Site]:
-    """Yield the site itself, where one worker is enough or it has a cluster, or the site with a cluster of several."""
-    if workers == 1 or site.cluster.attached:
-        yield site
-        return
-    with Client(n_workers=workers, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0") as client:
-        yield replace(site, cluster=Cluster(kind="attach", address=client.scheduler_info()["address"]))
+    site.run(
+        "pagerank",
+        rank,
+        settings=settings,
+        case=name,
+        graph=results / "graphs" / case.graph,
+        ranks=Output(results / "ranks" / f"{name}.parquet"),
+        convergence=Output(results / "ranks" / f"{name}.json"),
+    )
 
 
 def assert_same_graph(found: Path, expected: Path, name: str) -> None:

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 from tests.contract.record import NAMESPACES
 
-RAPIDS = frozenset({"cudf", "cugraph", "cuml", "cupy", "cupyx", "dask_cuda", "nvforest", "pylibcudf", "pynvml", "rmm"})
+RAPIDS = frozenset(
+    {"cudf", "cugraph", "cuml", "cupy", "cupyx", "dask_cuda", "nvforest", "pylibcudf", "pylibcugraph", "pynvml", "rmm"}
+)
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ class Other:
 Kind = Name | Instance | Items | Several | Other
 HOST, UNKNOWN = Other(), Other(known=False)
 ARRAY, FRAME, SERIES = Instance("cupy.ndarray"), Instance("cudf.DataFrame"), Instance("cudf.Series")
+PARTS, ROWS = Instance("dask_cudf.DataFrame"), Instance("cupyx.scipy.sparse.csr_matrix")
 INDEX, GENOTYPES, COLUMN = Instance("cudf.Index"), Instance("Genotypes"), Instance("Column")
 
 # What annotations of our own types mean in GPU code.
@@ -58,6 +61,7 @@ ANNOTATIONS: dict[str, Kind] = {
     "Block": Items(ARRAY),
     "Frame": FRAME,
     "Series": SERIES,
+    "csr_matrix": ROWS,
     "Sequence[Array]": Items(ARRAY),
     "Array | Encoded": ARRAY,
     "Genotypes": GENOTYPES,
@@ -90,10 +94,16 @@ GIVES: dict[str, Kind] = {
     **dict.fromkeys((f"cudf.Series.{each}" for each in ("dtype", "to_arrow", "to_numpy", "to_pandas")), HOST),
     **dict.fromkeys((f"cudf.DataFrame.to_{each}" for each in ("arrow", "pandas", "parquet")), HOST),
     "cudf.Index.to_arrow": HOST,
-    "cugraph.Graph.from_cudf_edgelist": HOST,
-    "cugraph.leiden": Several((FRAME, HOST)),
-    "cugraph.louvain": Several((FRAME, HOST)),
-    "cugraph.pagerank": Several((FRAME, HOST)),
+    "cugraph.Graph.from_dask_cudf_edgelist": HOST,
+    **dict.fromkeys((f"cugraph.dask.{each}" for each in ("leiden", "louvain", "pagerank")), Several((PARTS, HOST))),
+    "cugraph.dask.weakly_connected_components": PARTS,
+    "dask_cudf.DataFrame.compute": FRAME,
+    "cupyx.scipy.sparse.csr_matrix": ROWS,
+    **dict.fromkeys((f"cupyx.scipy.sparse.csr_matrix.{each}" for each in ("data", "indices", "indptr")), ARRAY),
+    "cupyx.scipy.sparse.csr_matrix.": ROWS,
+    "pylibcugraph.personalized_pagerank": Several((ARRAY, ARRAY, HOST)),
+    "pylibcugraph.weakly_connected_components": Items(ARRAY),
+    "pylibcugraph.": Items(ARRAY),
     "cupy.asnumpy": HOST,
     "cupy.nonzero": Items(ARRAY),
     "cupy.ndarray.dtype": HOST,

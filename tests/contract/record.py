@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Iterator
 from importlib import import_module, metadata
+from pathlib import Path
 from typing import Any
 
 from tests.contract.signatures import CALLABLE, RECORDED, VALUE, parse
@@ -26,6 +27,7 @@ DISTRIBUTIONS = (
     "dask-cudf-cu13",
     "nvforest-cu13",
     "pylibcudf-cu13",
+    "pylibcugraph-cu13",
     "rmm-cu13",
 )
 # Modules and classes whose public names are recorded, by the name under which code reaches them.
@@ -44,6 +46,8 @@ NAMESPACES = {
     "cudf.CategoricalDtype": "cudf:CategoricalDtype",
     "cugraph": "cugraph",
     "cugraph.Graph": "cugraph:Graph",
+    "cugraph.dask": "cugraph.dask",
+    "cugraph.dask.comms.comms": "cugraph.dask.comms.comms",
     "cuml.ensemble": "cuml.ensemble",
     "cuml.ensemble.RandomForestRegressor": "cuml.ensemble:RandomForestRegressor",
     "cuml.linear_model": "cuml.linear_model",
@@ -62,6 +66,8 @@ NAMESPACES = {
     "cupy.random.RandomState": "cupy.random:RandomState",
     "cupy.ufunc": "cupy:ufunc",
     "cupyx": "cupyx",
+    "cupyx.scipy.sparse": "cupyx.scipy.sparse",
+    "cupyx.scipy.sparse.csr_matrix": "cupyx.scipy.sparse:csr_matrix",
     "dask_cuda": "dask_cuda",
     "dask_cudf.DataFrame": "dask_cudf:DataFrame",
     "dask_cudf.Series": "dask_cudf:Series",
@@ -72,6 +78,7 @@ NAMESPACES = {
     "pylibcudf.Table": "pylibcudf:Table",
     "pylibcudf.io.parquet": "pylibcudf.io.parquet",
     "pylibcudf.io.types": "pylibcudf.io.types",
+    "pylibcugraph": "pylibcugraph",
     "pynvml": "pynvml",
     "rmm": "rmm",
     "rmm.allocators.cupy": "rmm.allocators.cupy",
@@ -106,9 +113,16 @@ _USED = {
     **dict.fromkeys(("cudf.DataFrame", "cudf.Series", "cudf.Index"), re.compile(rf"({'|'.join(OPERATORS)})$|[^_]")),
     **dict.fromkeys(("cudf.DataFrame.groupby", "cudf.Series.groupby"), re.compile("__getitem__$|[^_]")),
     "cugraph": re.compile(r"(Graph|pagerank|leiden|louvain)$"),
-    "cugraph.Graph": re.compile(r"from_cudf_edgelist$"),
-    "dask_cudf.DataFrame": re.compile(r"(groupby|merge|persist|to_delayed)$"),
+    "cugraph.Graph": re.compile(r"from_(cudf|dask_cudf)_edgelist$"),
+    "cugraph.dask": re.compile(r"(pagerank|leiden|louvain|weakly_connected_components)$"),
+    "cugraph.dask.comms.comms": re.compile(r"(initialize|destroy)$"),
+    "cupyx.scipy.sparse": re.compile(r"csr_matrix$"),
+    "cupyx.scipy.sparse.csr_matrix": re.compile(r"(data|indices|indptr|tocsr|transpose)$"),
+    "dask_cudf.DataFrame": re.compile(r"(compute|groupby|merge|persist|to_delayed)$"),
     "dask_cudf.Series": re.compile(r"(compute|sum)$"),
+    "pylibcugraph": re.compile(
+        r"(GraphProperties|ResourceHandle|SGGraph|leiden|louvain|personalized_pagerank|weakly_connected_components)$"
+    ),
     "rmm.allocators.cupy": re.compile(r"rmm_cupy_allocator$"),
 }
 # Cython writes the signature into the first line of the documentation: "ndarray.sort(self, int axis=-1, kind=None)".
@@ -162,9 +176,14 @@ def recording() -> dict[str, Any]:
 
 
 def _attributes(owner: Any) -> list[str]:
-    """Return the attributes that objects of a class have and the class has not: of estimators and data classes."""
+    """Return the attributes that objects of a class have and the class has not.
+
+    They are those of estimators, of data classes and of sparse matrices.
+    """
     if not inspect.isclass(owner):
         return []
+    if owner.__name__ == "csr_matrix":
+        return ["data", "indices", "indptr"]
     return [*_ATTRIBUTE.findall(owner.__doc__ or ""), *getattr(owner, "__dataclass_fields__", ())]
 
 
@@ -185,6 +204,8 @@ def _signature(value: Any) -> inspect.Signature | None:
 
 
 def _documented(value: Any) -> inspect.Signature | None:
+    if inspect.isclass(value) and value.__module__.startswith("pylibcugraph."):
+        return _constructor(value)
     lines = (value.__doc__ or "").strip().splitlines()
     found = _DOCUMENTED.match(lines[0]) if lines else None
     if found is None or "..." in found["parameters"]:
@@ -193,6 +214,16 @@ def _documented(value: Any) -> inspect.Signature | None:
         return parse(f"({', '.join(map(_untyped, _split(found['parameters'])))})")
     except SyntaxError:
         return None
+
+
+def _constructor(value: type) -> inspect.Signature | None:
+    """Read how a class of Cython is called from its source, which pylibcugraph ships beside the module."""
+    module = Path(import_module(value.__module__).__file__ or "")
+    source = module.with_name(f"{value.__module__.rpartition('.')[2]}.pyx").read_text()
+    found = re.search(
+        rf"^cdef class {value.__name__}\b.*?def __cinit__\(self,?(.*?)\):", source, re.DOTALL | re.MULTILINE
+    )
+    return parse(f"({', '.join(map(_untyped, _split(found[1])))})") if found else None
 
 
 def _split(parameters: str) -> list[str]:

@@ -27,8 +27,10 @@ from whitewater.engines.workers import Threads, Workers, thread_workers
 from whitewater.genotypes import decode, decode_gpu
 from whitewater.genotypes.linkage import pairs_gpu
 from whitewater.genotypes.linkage.pairs import correlated_variants
-from whitewater.graphs import communities_gpu, library_gpu
+from whitewater.graphs import library_gpu
 from whitewater.graphs.communities import find_communities
+from whitewater.graphs.components import components
+from whitewater.graphs.edges import Edges
 from whitewater.graphs.pagerank import in_edges_gpu
 from whitewater.graphs.pagerank.in_edges_cpu import CpuInEdges
 from whitewater.learn import estimators
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     from whitewater.engines.config import Cluster
     from whitewater.genotypes.folder import GenotypeFolder
     from whitewater.genotypes.genotypes import Genotypes
-    from whitewater.graphs.edges import Edges
+    from whitewater.graphs.config import Pagerank
 
 CPU = Device()
 FLOATS = ("float32", "float64")
@@ -191,31 +193,32 @@ def mark_correlated(genotypes: Genotypes, sums: Array, stops: Any, threshold: fl
         marked[first, second - first - 1] = True
 
 
-def library_ranks(
-    edges: Edges, *, damping: float, restart: Array | None, tolerance: float, iterations: int
-) -> Array | None:
+def library_ranks(edges: Edges, restart: Array | None, settings: Pagerank) -> Array:
     """Stand for `gpu_library_ranks`: a start like any other."""
     if restart is not None and not isinstance(restart, np.ndarray):
         raise TypeError("the restart of library_ranks is on the host")
-    upload_edges(edges)
+    edges_on_host(edges)
     return on_device(np.random.default_rng(0).dirichlet(np.ones(edges.targets)))
 
 
-def communities(edges: Edges, *, method: Literal["leiden", "louvain"], resolution: float, seed: int) -> Array:
-    """Stand for `gpu_communities`."""
-    upload_edges(edges)
+def groups(
+    edges: Edges, *, method: Literal["leiden", "louvain"], resolution: float, seed: int
+) -> tuple[Array, Array, float]:
+    """Stand for `gpu_groups`."""
+    for array in (edges.offsets, edges.sources, edges.weights):
+        if array is not None:
+            upload(array)
     operated()
-    return StrictDevice().to_host(
-        on_device(find_communities(CPU, edges, method=method, resolution=resolution, seed=seed))
-    )
+    labels = find_communities(edges, method=method, resolution=resolution, seed=seed)
+    joined = components([(0, edges)], edges.targets)
+    return StrictDevice().to_host(on_device(joined)), StrictDevice().to_host(on_device(labels)), 0.5
 
 
 class StrictInEdges:
     """Stands for `GpuInEdges`, whose kernels Numba's simulator runs (`test_graph_kernels`)."""
 
     def __init__(self, edges: Edges) -> None:
-        upload_edges(edges)
-        self._on_cpu = CpuInEdges(edges, out_degree=np.empty(0), threads=1, keep=False)
+        self._on_cpu = CpuInEdges(edges_on_host(edges), out_degree=np.empty(0), threads=1, keep=False)
 
     def pull(self, shares: Array, out: Array) -> None:
         self._on_cpu.pull(on_host(shares, "float64"), on_host(out, "float64"))
@@ -359,7 +362,7 @@ def stand_in_for_cupy() -> Iterator[None]:
         patch.setattr(pairs_gpu, "gpu_mark_correlated", mark_correlated)
         patch.setattr(in_edges_gpu, "GpuInEdges", StrictInEdges)
         patch.setattr(library_gpu, "gpu_library_ranks", library_ranks)
-        patch.setattr(communities_gpu, "gpu_communities", communities)
+        patch.setattr(library_gpu, "gpu_groups", groups)
         # Several slabs of tiny data, and a shorter last one.
         patch.setitem(decode.SLAB_CELLS, "gpu", 997)
         for name, module in stand_ins_for_libraries().items():
@@ -404,11 +407,10 @@ def on_host(array: Any, *dtypes: str) -> Array:
     return array.on_host
 
 
-def upload_edges(edges: Edges) -> None:
-    """Copy edges to the device, as cuGraph and the kernels need them."""
-    for array in (edges.offsets, edges.sources, edges.weights):
-        if array is not None:
-            upload(array)
+def edges_on_host(edges: Edges) -> Edges:
+    """Return edges whose arrays are those of the device."""
+    weights = None if edges.weights is None else on_host(edges.weights, "float64")
+    return Edges(on_host(edges.offsets, "int64"), on_host(edges.sources, "int32", "int64"), weights)
 
 
 def upload(array: Any) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -11,78 +11,131 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 
 from tests.contract.device_array import recording
 from tests.contract.signatures import problems, recorded
 from tests.contract.strict_device import cupy_of_devices, on_device, on_host
 from tests.graphs import Graph, random_graph
-from whitewater.engines import Array, gpu_memory
+from whitewater.engines import Array, Device, gpu_memory
 from whitewater.errors import ResourceError
-from whitewater.graphs.communities_gpu import gpu_communities
+from whitewater.graphs.config import Pagerank
 from whitewater.graphs.edges import Edges
-from whitewater.graphs.library_gpu import gpu_library_ranks
+from whitewater.graphs.library_dask import (
+    groups_beyond_one_gpu,
+    groups_of_all_gpus,
+    ranks_beyond_one_gpu,
+    ranks_of_all_gpus,
+)
+from whitewater.graphs.library_gpu import gpu_groups, gpu_library_ranks
+from whitewater.graphs.pagerank import solving
+from whitewater_apps.pagerank.config import Communities
+from whitewater_apps.pagerank.steps.communities import find_groups, modularity, numbered_by_size
 
-VERTICES = 60
-ALONE = 4
-
-
-class Frame:
-    """Stands for a table, or a column, of cuDF, made of arrays of the device."""
-
-    def __init__(self, columns: Mapping[str, Any] | Any) -> None:
-        if not isinstance(columns, Mapping):
-            columns = {"values": columns}
-        self.table = pd.DataFrame(
-            {name: on_host(column, "int32", "int64", "float64") for name, column in columns.items()}
-        )
-
-    def __getitem__(self, name: str) -> Frame:
-        return Frame({"values": on_device(self.table[name].to_numpy())})
-
-    @property
-    def values(self) -> Array:
-        return on_device(self.table["values"].to_numpy())
-
-    def groupby(self, names: Sequence[str], *, sort: bool) -> Any:
-        grouped = self.table.groupby(list(names), sort=sort)
-        return SimpleNamespace(agg=lambda how: SimpleNamespace(reset_index=lambda: as_frame(grouped.agg(how))))
+VERTICES, ALONE = 60, 4
+SETTINGS = Pagerank(damping=0.8, tolerance=1e-12)
 
 
-class LibraryGraph:
-    """Stands for a graph of cuGraph: directed edges are given once, the others in one direction or in both."""
+class Rows:
+    """Stands for CuPy's sparse matrix, whose arrays are the device's."""
+
+    def __init__(self, given: Any, shape: Any = None) -> None:
+        arrays = [on_host(each, "int32", "int64", "float64") for each in given] if shape else None
+        self.matrix = given if arrays is None else csr_array(tuple(arrays), shape=shape)
+
+    def __add__(self, other: Rows) -> Rows:
+        return Rows(self.matrix + other.matrix)
+
+    def transpose(self) -> Rows:
+        return Rows(self.matrix.T)
+
+    def tocsr(self) -> Rows:
+        return Rows(self.matrix.tocsr())
+
+    def __getattr__(self, name: str) -> Array:
+        values = getattr(self.matrix, name)
+        return on_device(values if name == "data" else values.astype("int32"))
+
+
+def sg_graph(*, graph_properties: Any, src_or_offset_array: Array, dst_or_index_array: Array, weight_array: Array,
+             store_transposed: bool, input_array_format: str, **_: Any) -> Any:  # fmt: skip
+    assert store_transposed != graph_properties.is_symmetric
+    assert input_array_format == "CSR"
+    arrays = (on_host(each, "int32", "float64") for each in (weight_array, dst_or_index_array, src_or_offset_array))
+    return nx.from_scipy_sparse_array(csr_array(tuple(arrays)), create_using=nx.DiGraph)
+
+
+def columns(found: dict[int, Any]) -> tuple[Array, Array]:
+    """Return the keys and the values as arrays of the device, in an order that is not that of the vertices."""
+    table = pd.Series(found).sample(frac=1, random_state=0)
+    return on_device(table.index.to_numpy()), on_device(table.to_numpy())
+
+
+def pagerank(*, graph: Any, personalization_vertices: Array, personalization_values: Array, alpha: float,
+             epsilon: float, max_iterations: int, **_: Any) -> Any:  # fmt: skip
+    chosen = (on_host(each, "int32", "float64").tolist() for each in (personalization_vertices, personalization_values))
+    p = dict(zip(*chosen, strict=True))
+    return *columns(nx.pagerank(graph, alpha, p, max_iter=max_iterations, tol=epsilon)), True
+
+
+def parts(graph: Any, resolution: float) -> tuple[dict[int, int], float]:
+    # Of the two directions one; a loop has twice its weight already.
+    one_way = nx.Graph()
+    one_way.add_nodes_from(graph)
+    one_way.add_weighted_edges_from((u, v, w / 2 if u == v else w) for u, v, w in graph.edges(data="weight") if u <= v)
+    found = nx.community.louvain_communities(one_way, resolution=resolution, seed=0)
+    quality = nx.community.modularity(one_way, found, resolution=resolution)
+    return {vertex: number for number, group in enumerate(found) for vertex in group}, quality
+
+
+def communities(*, graph: Any, resolution: float, **_: Any) -> Any:
+    labels, quality = parts(graph, resolution)
+    return *columns(labels), quality
+
+
+def joined(graph: Any) -> dict[int, int]:
+    return {v: number for number, group in enumerate(nx.weakly_connected_components(graph)) for v in group}
+
+
+class DistributedGraph:
+    """Stands for a graph of cuGraph with its edges spread over workers, which has the ends of edges only."""
 
     def __init__(self, *, directed: bool) -> None:
-        self.graph = nx.DiGraph() if directed else nx.Graph()
+        self.directed, self.graph = directed, nx.DiGraph()
 
-    def from_cudf_edgelist(
-        self, table: Frame, *, source: str, destination: str, weight: str, renumber: bool = True,
-        store_transposed: bool = False, vertices: Frame | None = None
-    ) -> None:  # fmt: skip
-        assert store_transposed == self.graph.is_directed()
-        if vertices is not None:
-            self.graph.add_nodes_from(vertices.table["values"].tolist())
-        edges = list(zip(*(table.table[name].tolist() for name in (source, destination, weight)), strict=True))
+    def from_dask_cudf_edgelist(
+        self, table: Any, *, source: str, destination: str, weight: str, store_transposed: bool
+    ) -> None:
+        assert store_transposed == self.directed
+        edges = list(table.compute()[[source, destination, weight]].itertuples(index=False, name=None))
+        assert len({edge[:2] for edge in edges}) == len(edges)
         self.graph.add_weighted_edges_from(edges)
-        assert self.graph.number_of_edges() == len(edges)
+        if not self.directed:
+            self.graph.add_weighted_edges_from((v, u, w) for u, v, w in edges)
 
 
-def as_frame(table: Any) -> Frame:
-    return Frame({name: on_device(column.to_numpy()) for name, column in table.reset_index().items()})
+class Frames:
+    """Answers of `cugraph.dask`: frames of Dask, of vertices and values."""
 
+    @staticmethod
+    def frame(found: dict[int, Any], name: str) -> Any:
+        table = pd.DataFrame({"vertex": found.keys(), name: found.values()}).sample(frac=1, random_state=0)
+        return SimpleNamespace(compute=lambda: table)
 
-def pagerank(graph: LibraryGraph, *, alpha: float, personalization: Frame | None, max_iter: int, tol: float,
-             fail_on_nonconvergence: bool) -> tuple[Frame, bool]:  # fmt: skip
-    chosen = personalization and dict(personalization.table[["vertex", "values"]].to_numpy().tolist())
-    ranks = nx.pagerank(graph.graph, alpha=alpha, personalization=chosen, max_iter=max_iter, tol=tol)
-    # In an order that is not that of the vertices.
-    shuffled = pd.DataFrame({"vertex": list(ranks), "pagerank": list(ranks.values())}).sample(frac=1, random_state=0)
-    return as_frame(shuffled), not fail_on_nonconvergence
+    def pagerank(self, graph: DistributedGraph, *, alpha: float, personalization: Any, max_iter: int, tol: float,
+                 fail_on_nonconvergence: bool) -> Any:  # fmt: skip
+        p = None if personalization is None else dict(personalization.to_numpy().tolist())
+        ranks = nx.pagerank(graph.graph, alpha, p, max_iter=max_iter, tol=tol)
+        return self.frame(ranks, "pagerank"), not fail_on_nonconvergence
 
+    def leiden(self, graph: DistributedGraph, *, resolution: float, random_state: int = 0) -> Any:
+        labels, quality = parts(graph.graph, resolution)
+        return self.frame(labels, "partition"), quality
 
-def communities(graph: LibraryGraph, *, resolution: float, random_state: int = 0) -> tuple[Frame, float]:
-    found = nx.community.louvain_communities(graph.graph, resolution=resolution, seed=random_state)
-    members = [(vertex, number) for number, group in enumerate(found) for vertex in group]
-    return as_frame(pd.DataFrame(members, columns=["vertex", "partition"])), 0.0
+    louvain = leiden
+
+    def weakly_connected_components(self, graph: DistributedGraph) -> Any:
+        return self.frame(joined(graph.graph), "labels")
 
 
 def module(name: str, **members: Any) -> ModuleType:
@@ -93,11 +146,23 @@ def module(name: str, **members: Any) -> ModuleType:
 
 @pytest.fixture(autouse=True)
 def libraries(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stand-ins for CuPy, cuDF and cuGraph on a GPU with a gigabyte of free memory."""
+    """Stand-ins on a GPU with a gigabyte of free memory."""
     monkeypatch.setattr(gpu_memory, "free_memory", lambda: 10**9)
-    cupy = cupy_of_devices()
-    cugraph = module("cugraph", Graph=LibraryGraph, pagerank=pagerank, leiden=communities, louvain=communities)
-    for each in (cupy, module("cudf", DataFrame=Frame, Series=Frame), cugraph):
+    answers = Frames()
+    comms = module("cugraph.dask.comms.comms", initialize=lambda p2p: None, destroy=lambda: None)
+    middle = module("cugraph.dask.comms", comms=comms)
+    names = ("pagerank", "leiden", "louvain", "weakly_connected_components")
+    dask = module("cugraph.dask", comms=middle, **{name: getattr(answers, name) for name in names})
+    library = module(
+        "pylibcugraph", ResourceHandle=object, GraphProperties=SimpleNamespace, SGGraph=sg_graph,
+        personalized_pagerank=pagerank, leiden=communities, louvain=communities,
+        weakly_connected_components=lambda graph, **_: columns(joined(graph)),
+    )  # fmt: skip
+    sparse = module("cupyx.scipy.sparse", csr_matrix=Rows)
+    for each in (
+        cupy_of_devices(), module("cupyx"), module("cupyx.scipy"), sparse, library,
+        module("cugraph", Graph=DistributedGraph, dask=dask), dask, middle, comms,
+    ):  # fmt: skip
         monkeypatch.setitem(sys.modules, each.__name__, each)
 
 
@@ -108,49 +173,83 @@ def edges_of(graph: Graph, index: str) -> Edges:
     return Edges(np.concatenate([[0], np.cumsum(counts)]), graph.edges[order, 0].astype(index), weights)
 
 
-@pytest.mark.parametrize("personalized", [False, True])
-@pytest.mark.parametrize(("weighted", "index"), [(False, "int32"), (True, "int64")])
-def test_the_librarys_ranks_are_in_the_order_of_the_vertices(weighted: bool, index: str, personalized: bool) -> None:
-    graph = random_graph(VERTICES, 0.05, weighted=weighted)
-    restart = np.where(np.arange(VERTICES) % 9 == 4, 1 / 7, 0.0) if personalized else None
-    with recording() as calls:
-        found = gpu_library_ranks(edges_of(graph, index), damping=0.8, restart=restart, tolerance=1e-12, iterations=500)
-    assert problems(calls, recorded().get) == []
+def exact_ranks(graph: Graph, restart: Array | None) -> Array:
     share = graph.matrix / np.maximum(graph.matrix.sum(axis=1, keepdims=True), 1e-300)
     dangling = graph.matrix.sum(axis=1) == 0
     p = np.full(VERTICES, 1 / VERTICES) if restart is None else restart
-    system = np.eye(VERTICES) - 0.8 * (share.T + np.outer(p, dangling))
-    assert found is not None
-    np.testing.assert_allclose(on_host(found, "float64"), np.linalg.solve(system, 0.2 * p), atol=1e-9)
+    return np.linalg.solve(np.eye(VERTICES) - 0.8 * (share.T + np.outer(p, dangling)), 0.2 * p)
+
+
+@pytest.mark.parametrize("personalized", [False, True])
+@pytest.mark.parametrize(("weighted", "index"), [(False, "int32"), (True, "int64")])
+def test_the_librarys_ranks_are_in_the_order_of_the_vertices(
+    tmp_path: Path, weighted: bool, index: str, personalized: bool
+) -> None:
+    graph = random_graph(VERTICES, 0.05, weighted=weighted)
+    restart = np.where(np.arange(VERTICES) % 9 == 4, 1 / 7, 0.0) if personalized else None
+    with recording() as calls:
+        found = gpu_library_ranks(edges_of(graph, index), restart, SETTINGS)
+    assert problems(calls, recorded().get) == []
+    np.testing.assert_allclose(on_host(found, "float64"), exact_ranks(graph, restart), atol=1e-9)
+    together = ranks_of_all_gpus(graph.write(tmp_path / "graph"), restart, SETTINGS, Device(), weighted=weighted)
+    # It does not know of vertices without edges: those begin with what any has, or with their share.
+    assert together.sum() == pytest.approx(1)
+    assert np.abs(together - exact_ranks(graph, restart)).sum() < 0.03
 
 
 @pytest.mark.parametrize("method", ["leiden", "louvain"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_communities_join_what_edges_of_either_direction_join(method: Any, weighted: bool) -> None:
+def test_groups_and_modularity_are_those_of_edges_of_either_direction(
+    tmp_path: Path, method: Any, weighted: bool
+) -> None:
     random = np.random.default_rng(0)
     group = np.arange(VERTICES) % 3
     chosen = (random.random((VERTICES, VERTICES)) < 0.5) & (group[:, None] == group)
-    # The first vertices have no edges; their numbers are those of the library's communities, too.
+    # The first vertices have no edges.
     chosen[:ALONE], chosen[:, :ALONE] = False, False
     edges = np.argwhere(chosen)
     graph = Graph(VERTICES, edges, random.random(len(edges)) + 1 if weighted else None)
+    folder, rows = graph.write(tmp_path / "graph"), edges_of(graph, "int32")
+    wanted = {"method": method, "resolution": 0.5, "seed": 1}
     with recording() as calls:
-        found = gpu_communities(edges_of(graph, "int32"), method=method, resolution=0.5, seed=1)
+        alone = gpu_groups(rows, **wanted)
     assert problems(calls, recorded().get) == []
-    assert len(np.unique(found)) == 3 + ALONE
-    assert [len(np.unique(found[ALONE:][group[ALONE:] == each])) for each in range(3)] == [1, 1, 1]
+    for components, labels, quality in (alone, groups_of_all_gpus(folder, Device(), **wanted)):
+        for each in (components, labels):
+            assert len(np.unique(each)) == 3 + ALONE
+            assert [len(np.unique(each[ALONE:][group[ALONE:] == one])) for one in range(3)] == [1, 1, 1]
+        assert quality == pytest.approx(modularity(rows, numbered_by_size(labels), resolution=0.5))
 
 
-def test_a_graph_without_edges_has_a_community_for_each_vertex() -> None:
-    found = gpu_communities(Edges(np.zeros(4, np.int64), np.empty(0, np.int32)), method="leiden", resolution=1, seed=0)
-    assert found.tolist() == [0, 1, 2]
+def test_a_graph_without_edges_has_a_group_for_each_vertex() -> None:
+    edges = Edges(np.zeros(4, np.int64), np.empty(0, np.int32))
+    components, labels, quality = gpu_groups(edges, method="leiden", resolution=1, seed=0)
+    assert (components.tolist(), labels.tolist(), quality) == ([0, 1, 2], [0, 1, 2], 0)
 
 
 def test_the_library_is_left_out_where_memory_is_short_and_communities_are_refused(
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gpu_memory, "free_memory", lambda: 10**4)
-    edges = edges_of(random_graph(VERTICES, 0.05), "int32")
-    assert gpu_library_ranks(edges, damping=0.8, restart=None, tolerance=1e-9, iterations=9) is None
+    folder = random_graph(VERTICES, 0.05).write(tmp_path / "graph")
+    gpu = SimpleNamespace(name="gpu", free_memory=lambda: 10**4)
+    monkeypatch.setattr(solving, "SMALL_EDGES", 0)
+    problem = solving.Problem(folder.path, SETTINGS, None, gpu, 1)  # type: ignore[arg-type]
+    assert solving._library_ranks(problem, problem.edges) is None
     with pytest.raises(ResourceError, match=r"communities\.method to none"):
-        gpu_communities(edges, method="leiden", resolution=1, seed=0)
+        find_groups(folder.path, settings=Communities(), device=gpu)  # type: ignore[arg-type]
+    assert find_groups(folder.path, settings=Communities(method="none"), device=gpu).modularity is None  # type: ignore[arg-type]
+
+
+def test_several_gpus_are_asked_where_the_graph_does_not_fit_into_one(tmp_path: Path) -> None:
+    folder = random_graph(VERTICES, 0.05).write(tmp_path / "graph")
+    problem = solving.Problem(folder.path, SETTINGS, None, Device(), 1)
+    little, much = (SimpleNamespace(room_for_a_task=lambda *_, room=room, **__: room) for room in (10**4, 10**9))
+    wanted = {"method": "leiden", "resolution": 1, "seed": 0}
+    assert ranks_beyond_one_gpu(problem, much) is None  # type: ignore[arg-type]
+    assert groups_beyond_one_gpu(folder, much, Device(), **wanted) is None  # type: ignore[arg-type]
+    ranks = ranks_beyond_one_gpu(problem, little)  # type: ignore[arg-type]
+    assert ranks is not None
+    solution = solving.solve_alone(problem, ranks)
+    assert solution.by_library
+    np.testing.assert_allclose(solution.ranks, solving.solve_alone(problem).ranks, atol=1e-11)
+    assert groups_beyond_one_gpu(folder, little, Device(), **wanted) is not None  # type: ignore[arg-type]

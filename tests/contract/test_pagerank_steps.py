@@ -47,9 +47,22 @@ HOST = {
 # Lines in functions that handle arrays of a device which the strict one never comes to: why not.
 ON_HOST = {
     "return None": "a folder whose vertices have names has a table of them",
+    "return problem.edges": "those of the CPU",
+    'logger.info("cuGraph would need about %.2f GB of GPU memory", library_bytes(edges) / 1e9)': "`test_graph_library`",
+    **dict.fromkeys(
+        (
+            "from whitewater.graphs.library_dask import ranks_beyond_one_gpu",
+            "start = ranks_beyond_one_gpu(problem, workers)",
+            "from whitewater.graphs.library_dask import groups_beyond_one_gpu",
+            'wanted = settings.model_dump(include={"method", "resolution", "seed"})',
+            "if found := groups_beyond_one_gpu(folder, workers, device, **wanted):",
+            "return _numbered(*found)",
+        ),
+        "several GPUs: `test_graph_library` has stand-ins for them",
+    ),
 }
 DEVICE_CODE, HOST_CODE = split_by_place(
-    (path for path in sources_of("graphs", "pagerank") if path.stem != "with_dask"), host=HOST
+    (path for path in sources_of("graphs", "pagerank") if path.stem not in {"with_dask", "library_dask"}), host=HOST
 )
 
 
@@ -131,5 +144,5 @@ def test_a_graph_that_does_not_fit_into_the_memory_of_a_gpu_is_refused(
 ) -> None:
     monkeypatch.setattr(StrictDevice, "free_memory", lambda _: 1000)
     graph = random_graph(300, 0.02).write(tmp_path / "graph")
-    with stand_in_for_cupy(), pytest.raises(ResourceError, match=r"of GPU memory.*Use more GPUs"):
+    with stand_in_for_cupy(), pytest.raises(ResourceError, match=r"of GPU memory.*Use a GPU with more"):
         rank(graph, tmp_path, device=StrictDevice())

@@ -31,11 +31,10 @@ from whitewater.engines import Device, resolve
 from whitewater.engines.gpu_memory import peak_memory, prepare_memory
 from whitewater.graphs.build.keys import Rule
 from whitewater.graphs.build.with_dask import VERTEX_BITS, merge_sorted
-from whitewater.graphs.communities import Method, find_communities
 from whitewater.graphs.config import Pagerank
 from whitewater.graphs.edges import Edges
 from whitewater.graphs.graph_folder import GraphFolder, open_graph
-from whitewater.graphs.library_gpu import library_bytes
+from whitewater.graphs.library_gpu import Method, gpu_groups, library_bytes
 from whitewater.graphs.pagerank.in_edges import hold_in_edges
 from whitewater.graphs.pagerank.solving import VECTORS, Problem, solve_alone
 from whitewater.io.store import read_json
@@ -150,12 +149,12 @@ def test_communities_take_no_more_memory_than_is_forecast(
     hardware: Device, larger: GraphFolder, method: Method
 ) -> None:
     edges = Edges(larger.indptr, larger.sources, larger.weights)
-    assert _peak(_communities, hardware, larger.path, method) < 1.1 * 2 * library_bytes(edges)
+    assert _peak(_groups, larger.path, method) < 1.1 * library_bytes(edges, both=True)
 
 
-def _communities(device: Device, path: Path, method: Method) -> None:
+def _groups(path: Path, method: Method) -> None:
     graph = open_graph(path)
-    find_communities(device, Edges(graph.indptr, graph.sources, graph.weights), method=method, resolution=1.0, seed=0)
+    gpu_groups(Edges(graph.indptr, graph.sources, graph.weights), method=method, resolution=1.0, seed=0)
 
 
 def _peak(function: Callable[..., object], *arguments: object) -> int:

@@ -1,4 +1,4 @@
-"""Communities of a graph by modularity, directions of edges left aside: our own Leiden and Louvain, or cuGraph's.
+"""Communities of a graph by modularity on the CPU, directions of edges left aside: Leiden and Louvain.
 
 Sources: V. A. Traag, L. Waltman, N. J. van Eck: From Louvain to Leiden: guaranteeing well-connected communities,
 Scientific Reports 9, 5233 (2019); V. D. Blondel, J.-L. Guillaume, R. Lambiotte, E. Lefebvre: Fast unfolding of
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from whitewater.engines import Array, Device
+from whitewater.engines import Array
 from whitewater.graphs.edges import Edges
 
 if TYPE_CHECKING:
@@ -32,18 +32,11 @@ def communities_bytes(edges: Edges) -> int:
     return 3 * 2 * len(edges.sources) * (edges.sources.itemsize + 8) + 120 * edges.targets
 
 
-def find_communities(device: Device, edges: Edges, *, method: Method, resolution: float, seed: int) -> Array:
-    """Return the community of each vertex, int64 (vertices,) on the host, numbered anyhow.
+def find_communities(edges: Edges, *, method: Method, resolution: float, seed: int) -> Array:
+    """Return the community of each vertex, int64 (vertices,), numbered anyhow.
 
-    ``edges`` are those of all vertices; their directions do not count. Which communities are found depends on the
-    device; their modularity is about the same.
-
-    Raises ResourceError where they do not fit into the device's own memory.
+    ``edges`` are those of all vertices; their directions do not count.
     """
-    if device.name == "gpu":
-        from whitewater.graphs.communities_gpu import gpu_communities
-
-        return gpu_communities(edges, method=method, resolution=resolution, seed=seed)
     random = np.random.default_rng(seed)
     labels = np.arange(edges.targets)
     if not len(edges.sources):

@@ -22,8 +22,8 @@ PAGERANK = Application(
     ),
     operations={
         "renumber": Operation(cpu="NumPy, Numba", dask="pandas, NumPy", gpu="cuDF, CuPy"),
-        "rank": Operation(cpu="NumPy, Numba", gpu="CuPy, CUDA by Numba; cuGraph finds where to start"),
-        "communities": Operation(cpu="SciPy, Numba", gpu="CuPy, cuGraph, on one GPU"),
+        "rank": Operation(cpu="NumPy, Numba", gpu="CuPy, CUDA by Numba, on one GPU; cuGraph finds where to start"),
+        "communities": Operation(cpu="SciPy, Numba", gpu="cuGraph; components alone by Numba"),
     },
     commands={"query": "whitewater_apps.pagerank.query:main"},
     headline="whitewater_apps.pagerank.headline:headline",

@@ -1,7 +1,8 @@
-"""Where power iteration runs: beside the edges in one process, or with the edges spread over several workers."""
+"""Where power iteration runs: in one process beside the edges, on the CPU or on one GPU, with a start by cuGraph."""
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -10,17 +11,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from whitewater.engines import Array, Device, memory, resolve
-from whitewater.engines.workers import Workers
+from whitewater.engines import Array, Device, memory
 from whitewater.errors import InputError, ResourceError
 from whitewater.graphs.config import Pagerank
 from whitewater.graphs.edges import Edges
 from whitewater.graphs.edges_folder import LARGEST_WEIGHT
 from whitewater.graphs.graph_folder import GraphFolder, open_graph
-from whitewater.graphs.pagerank.in_edges import InEdges, hold_in_edges, kept_bytes
+from whitewater.graphs.pagerank.in_edges import hold_in_edges, kept_bytes
 from whitewater.graphs.pagerank.power_iteration import Iteration, Vectors, power_iteration
 from whitewater.step import Run
 
+logger = logging.getLogger(__name__)
 # Below, workers would take longer to start than the iteration takes.
 SMALL_EDGES = 1 << 20
 # Ranks, shares, sums, strengths and the rows of a personalization or of the result.
@@ -51,6 +52,12 @@ class Problem:
     def edges(self) -> Edges:
         """The edges, memory-mapped."""
         return Edges(self.folder.indptr, self.folder.sources, self.folder.weights if self.weighted else None)
+
+    @property
+    def begins_with_library(self) -> bool:
+        """Whether cuGraph's ranks are the start."""
+        wanted = self.settings.library and self.settings.definition == "networkx"
+        return self.device.name == "gpu" and wanted and self.folder.edges >= SMALL_EDGES
 
     def vectors(self, device: Device) -> Vectors:
         """Return what power iteration works with, on a device."""
@@ -89,96 +96,59 @@ class Solution:
 
 
 def solve(run: Run[Pagerank], problem: Problem) -> Solution:
-    """Follow the recurrence of a problem; its result is the same wherever that is.
+    """Follow the recurrence of a problem: on the CPU in this process, unless a cluster is attached, or on one GPU.
+
+    Where there are several GPUs and the graph is too large for cuGraph on one, cuGraph finds the start on all of them.
 
     Raises InputError if weights add up to what float64 cannot hold, and ResourceError if the graph does not fit into
     the memory of a GPU.
     """
-    with run.workers(small=problem.folder.edges < SMALL_EDGES) as workers:
+    here = problem.device.name == "cpu" and not run.cluster_settings.attached
+    with run.workers(small=here or problem.folder.edges < SMALL_EDGES) as workers:
         problem = replace(problem, threads=min(workers.threads))
-        if len(workers.threads) > 1:
-            return _solve_together(problem, workers)
-        return next(workers.map(solve_alone, [problem], label="power iteration"))
+        start = None
+        if problem.begins_with_library and len(workers.threads) > 1:
+            from whitewater.graphs.library_dask import ranks_beyond_one_gpu
+
+            start = ranks_beyond_one_gpu(problem, workers)
+        return next(workers.map(solve_alone, [problem], label="power iteration", shared={"start": start}))
 
 
-def solve_alone(problem: Problem) -> Solution:
-    """Follow the recurrence of a problem in this process, all vectors on its device."""
-    start = _library_ranks(problem)
-    in_edges = _hold(problem, problem.edges)
-    ranks, log = power_iteration(in_edges.pull, problem.vectors(problem.device), problem.settings, start)
-    return Solution(problem.device.to_host(ranks), log, start is not None)
+def solve_alone(problem: Problem, start: npt.NDArray[np.float64] | None = None) -> Solution:
+    """Follow the recurrence of a problem in this process, all vectors on its device, from ``start``, if it is given."""
+    device, edges = problem.device, _load(problem)
+    ranks = device.to_device(start) if start is not None else _library_ranks(problem, edges)
+    by_library = ranks is not None
+    # Other processes of this machine may keep edges, too.
+    keep = kept_bytes(problem.folder.edges, problem.folder.vertices) < memory.available() // 2
+    in_edges = hold_in_edges(device, edges, out_degree=problem.folder.out_degree, threads=problem.threads, keep=keep)
+    ranks, log = power_iteration(in_edges.pull, problem.vectors(device), problem.settings, ranks)
+    return Solution(device.to_host(ranks), log, by_library)
 
 
-def _library_ranks(problem: Problem) -> Array | None:
-    settings = problem.settings
-    wanted = settings.library and settings.definition == "networkx"
-    if problem.device.name != "gpu" or not wanted or problem.folder.edges < SMALL_EDGES:
-        return None
-    from whitewater.graphs.library_gpu import gpu_library_ranks
-
-    return gpu_library_ranks(
-        problem.edges,
-        damping=settings.damping,
-        restart=problem.personalization,
-        tolerance=settings.tolerance,
-        iterations=settings.maximum_iterations,
-    )
-
-
-def _hold(problem: Problem, edges: Edges) -> InEdges:
-    """Load edges in the device's layout. Keep them in memory if they fit; otherwise stream them from disk."""
-    vertices = problem.folder.vertices
-    free = problem.device.free_memory()
-    needed = edges.nbytes + VECTORS * 8 * vertices
-    if problem.device.name == "gpu" and needed > free:
+def _load(problem: Problem) -> Edges:
+    """Return the edges on the device; on the CPU they stay memory-mapped."""
+    edges, device = problem.edges, problem.device
+    if device.name == "cpu":
+        return problem.edges
+    free, needed = device.free_memory(), edges.nbytes + VECTORS * 8 * problem.folder.vertices
+    if needed > free:
         raise ResourceError(
             f"{problem.graph}: {len(edges.sources):,} edges and the ranks need about {needed / 1e9:.1f} GB of GPU "
-            f"memory, but {free / 1e9:.1f} GB are free. Use more GPUs, or set device=cpu."
+            f"memory, but {free / 1e9:.1f} GB are free. Use a GPU with more memory, or set device=cpu."
         )
-    # Other workers of this machine may keep the other edges.
-    keep = kept_bytes(problem.folder.edges, vertices) < memory.available() // 2
-    return hold_in_edges(
-        problem.device, edges, out_degree=problem.folder.out_degree, threads=problem.threads, keep=keep
-    )
+    weights = None if edges.weights is None else device.to_device(edges.weights)
+    return Edges(device.to_device(edges.offsets), device.to_device(edges.sources), weights)
 
 
-class HeldEdges:
-    """The in-edges of a range of vertices, held by the worker that pulls along them; elsewhere they are read again."""
+def _library_ranks(problem: Problem, edges: Edges) -> Array | None:
+    """Return cuGraph's ranks, on the device, or None where they are not asked for or do not fit."""
+    if not problem.begins_with_library:
+        return None
+    from whitewater.graphs.library_gpu import gpu_library_ranks, library_bytes, library_fits
 
-    def __init__(self, problem: Problem, start: int, stop: int) -> None:
-        self._problem, self._start, self._stop = problem, start, stop
-
-    @cached_property
-    def _edges(self) -> Edges:
-        return self._problem.edges.between(self._start, self._stop)
-
-    @cached_property
-    def _in_edges(self) -> InEdges:
-        return _hold(self._problem, self._edges)
-
-    def pull(self, shares: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Return the sums of the range; both arrays are on the host."""
-        device = self._problem.device
-        sums = device.xp.empty(self._stop - self._start)
-        self._in_edges.pull(device.to_device(shares), sums)
-        return device.to_host(sums)
-
-    def __reduce__(self) -> tuple[type[HeldEdges], tuple[Problem, int, int]]:
-        return HeldEdges, (self._problem, self._start, self._stop)
-
-    def __sizeof__(self) -> int:
-        """Return the bytes of the edges, by which the scheduler knows what it would cost to move them."""
-        return self._edges.nbytes
-
-
-def _solve_together(problem: Problem, workers: Workers) -> Solution:
-    """Follow the recurrence with the vectors in this process and a range of the edges at each worker."""
-    ranges = problem.folder.ranges(at_most=len(workers.threads))
-    held = workers.hold(HeldEdges, [(problem, *each) for each in ranges])
-
-    def pull(shares: Array, sums: Array) -> None:
-        found = workers.map(HeldEdges.pull, held, label="ranges of edges", ordered=True, shared={"shares": shares})
-        for (first, last), part in zip(ranges, found, strict=True):
-            sums[first:last] = part
-
-    return Solution(*power_iteration(pull, problem.vectors(resolve("cpu")), problem.settings))
+    free = problem.device.free_memory()
+    if not library_fits(edges, free):
+        logger.info("cuGraph would need about %.2f GB of GPU memory", library_bytes(edges) / 1e9)
+        return None
+    return gpu_library_ranks(edges, problem.personalization, problem.settings)

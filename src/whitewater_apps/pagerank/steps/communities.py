@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from whitewater.engines import Device
 from whitewater.engines.workers import Workers
-from whitewater.errors import IntegrityError
+from whitewater.errors import IntegrityError, ResourceError
 from whitewater.graphs.communities import communities_bytes, find_communities
 from whitewater.graphs.components import components
 from whitewater.graphs.edges import Edges
@@ -52,10 +52,9 @@ def communities(run: Run[Communities], *, graph: Path, ranks: Path, vertices: Ou
     """
     folder = open_graph(graph)
     rank = _read_ranks(ranks, folder)
-    find = partial(find_groups, settings=run.settings, device=run.device)
     with run.workers(small=folder.edges < SMALL_EDGES) as workers:
         needed = forecast(folder, run.settings, run.device, workers)
-        found = next(workers.map(find, [graph.resolve()], label="components and communities"))
+        found = _find(folder, run.settings, run.device, workers)
     described = _described(found, run.settings)
     _write_vertices(vertices, folder, rank, found)
     write_json(summary, described)
@@ -65,16 +64,51 @@ def communities(run: Run[Communities], *, graph: Path, ranks: Path, vertices: Ou
 
 
 def find_groups(graph: Path, *, settings: Communities, device: Device) -> Groups:
-    """Find the components and communities of a graph on a device."""
+    """Find the components and communities of a graph on a device; communities depend on it, components do not.
+
+    Raises ResourceError where cuGraph cannot hold the graph in the memory of the GPU.
+    """
     folder = open_graph(graph)
-    joined = numbered_by_size(components(_blocks(folder), folder.vertices))
-    if settings.method == "none":
-        return Groups(joined, np.full(folder.vertices, -1), None)
     edges = _edges(folder)
-    labels = numbered_by_size(
-        find_communities(device, edges, method=settings.method, resolution=settings.resolution, seed=settings.seed)
-    )
+    if settings.method == "none":
+        joined = numbered_by_size(components(_blocks(folder), folder.vertices))
+        return Groups(joined, np.full(folder.vertices, -1), None)
+    wanted = settings.model_dump(include={"method", "resolution", "seed"})
+    if device.name == "gpu":
+        from whitewater.graphs.library_gpu import gpu_groups
+
+        _refuse_beyond(device.free_memory(), edges)
+        return _numbered(*gpu_groups(edges, **wanted))
+    labels = numbered_by_size(find_communities(edges, **wanted))
+    joined = numbered_by_size(components(_blocks(folder), folder.vertices))
     return Groups(joined, labels, modularity(edges, labels, resolution=settings.resolution))
+
+
+def _find(folder: GraphFolder, settings: Communities, device: Device, workers: Workers) -> Groups:
+    """Find groups at one worker; on the GPUs of all of them where cuGraph cannot hold the graph on one."""
+    if device.name == "gpu" and len(workers.threads) > 1 and settings.method != "none":
+        from whitewater.graphs.library_dask import groups_beyond_one_gpu
+
+        wanted = settings.model_dump(include={"method", "resolution", "seed"})
+        if found := groups_beyond_one_gpu(folder, workers, device, **wanted):
+            return _numbered(*found)
+    find = partial(find_groups, settings=settings, device=device)
+    return next(workers.map(find, [folder.path.resolve()], label="components and communities"))
+
+
+def _refuse_beyond(free: int, edges: Edges) -> None:
+    from whitewater.graphs.library_gpu import MOST_EDGES, library_bytes, library_fits
+
+    if not library_fits(edges, free, both=True):
+        raise ResourceError(
+            f"communities of {len(edges.sources):,} edges need about {library_bytes(edges, both=True) / 1e9:.1f} GB of "
+            f"GPU memory, but {free / 1e9:.1f} GB are free, and cuGraph takes {MOST_EDGES // 2:,} edges at most on one "
+            "GPU. Use more GPUs, set communities.method to none, or device=cpu."
+        )
+
+
+def _numbered(joined: Labels, labels: Labels, quality: float) -> Groups:
+    return Groups(numbered_by_size(joined), numbered_by_size(labels), quality)
 
 
 def numbered_by_size(labels: Labels) -> Labels:

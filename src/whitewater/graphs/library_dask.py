@@ -1,0 +1,142 @@
+"""cuGraph on the GPUs of several workers, for a graph that is too large for one: `cugraph.dask`.
+
+It has not run on GPUs yet: its calls are checked against the signatures of RAPIDS, and what is made of the answers with
+stand-ins. This process needs a GPU, too, for the schemas of the frames.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import dask.dataframe as dd
+import numpy as np
+import numpy.typing as npt
+
+from whitewater.engines import Device
+from whitewater.graphs.edges import Edges
+from whitewater.graphs.graph_folder import GraphFolder, open_graph
+from whitewater.graphs.library_gpu import Method, library_fits
+from whitewater.tables.with_dask import library
+
+if TYPE_CHECKING:
+    from whitewater.engines.workers import Workers
+    from whitewater.graphs.config import Pagerank
+    from whitewater.graphs.pagerank.solving import Problem
+
+Labels = npt.NDArray[np.int64]
+
+
+def ranks_beyond_one_gpu(problem: Problem, workers: Workers) -> npt.NDArray[np.float64] | None:
+    """Return cuGraph's ranks of a problem on all GPUs, or None where the graph fits into one."""
+    if library_fits(problem.edges, workers.room_for_a_task(problem.device, tasks=1)):
+        return None
+    return ranks_of_all_gpus(
+        problem.folder, problem.personalization, problem.settings, problem.device, weighted=problem.weighted
+    )
+
+
+def groups_beyond_one_gpu(
+    folder: GraphFolder, workers: Workers, device: Device, **wanted: Any
+) -> tuple[Labels, Labels, float] | None:
+    """Return what `groups_of_all_gpus` does, or None where the graph fits into one GPU."""
+    edges = Edges(folder.indptr, folder.sources, folder.weights)
+    if library_fits(edges, workers.room_for_a_task(device, tasks=1), both=True):
+        return None
+    return groups_of_all_gpus(folder, device, **wanted)
+
+
+def ranks_of_all_gpus(
+    folder: GraphFolder, restart: npt.NDArray[np.float64] | None, settings: Pagerank, device: Device, *, weighted: bool
+) -> npt.NDArray[np.float64]:
+    """Return cuGraph's PageRank, float64 (vertices,), sum 1, as a start; ``restart`` is the personalization, if any."""
+    import cugraph.dask
+
+    chosen = None
+    if restart is not None:
+        named = np.flatnonzero(restart)
+        chosen = library(device.frames).DataFrame({"vertex": named, "values": restart[named]})
+    with _graph(folder, device, weighted=weighted, directed=True) as graph:
+        found, _ = cugraph.dask.pagerank(
+            graph,
+            alpha=settings.damping,
+            personalization=chosen,
+            max_iter=settings.maximum_iterations,
+            tol=settings.tolerance,
+            fail_on_nonconvergence=False,
+        )
+        table = found.compute()
+    # A vertex without edges is not in the graph.
+    ranks = np.full(folder.vertices, 1 / folder.vertices) if restart is None else restart.copy()
+    ranks[device.to_host(table["vertex"].values)] = device.to_host(table["pagerank"].values)
+    normalized: npt.NDArray[np.float64] = ranks / ranks.sum()
+    return normalized
+
+
+def groups_of_all_gpus(
+    folder: GraphFolder, device: Device, *, method: Method, resolution: float, seed: int
+) -> tuple[Labels, Labels, float]:
+    """Return components, communities and modularity as `whitewater.graphs.library_gpu.gpu_groups` does."""
+    import cugraph.dask
+
+    with _graph(folder, device, weighted=folder.weighted, directed=False) as graph:
+        joined = cugraph.dask.weakly_connected_components(graph).compute()
+        if method == "leiden":
+            parts, modularity = cugraph.dask.leiden(graph, resolution=resolution, random_state=seed)
+        else:
+            parts, modularity = cugraph.dask.louvain(graph, resolution=resolution)
+        found = parts.compute()
+    labels = [
+        _in_order(*(device.to_host(table[name].values) for name in ("vertex", column)), vertices=folder.vertices)
+        for table, column in ((joined, "labels"), (found, "partition"))
+    ]
+    return labels[0], labels[1], modularity
+
+
+def _in_order(named: Labels, labels: Labels, *, vertices: int) -> Labels:
+    """Return labels in the order of the vertices; one without edges has a label of its own."""
+    found: Labels = np.arange(vertices) + labels.max(initial=0) + 1
+    found[named] = labels
+    return found
+
+
+@contextmanager
+def _graph(folder: GraphFolder, device: Device, *, weighted: bool, directed: bool) -> Iterator[Any]:
+    """Yield cuGraph's graph with the edges spread over all workers."""
+    import cugraph
+    from cugraph.dask.comms.comms import destroy, initialize
+
+    initialize(p2p=False)
+    try:
+        read = partial(_edge_table, path=folder.path, weighted=weighted, directed=directed, device=device)
+        table = dd.from_map(read, folder.ranges(), meta=read((0, 0)))
+        if not directed:
+            # An edge may be there in both directions: their weights are added up.
+            grouped = table.groupby(["source", "target"])
+            table = grouped.agg({"weight": "sum"}, split_out=table.npartitions).reset_index()
+        graph = cugraph.Graph(directed=directed)
+        graph.from_dask_cudf_edgelist(
+            table, source="source", destination="target", weight="weight", store_transposed=directed
+        )
+        yield graph
+    finally:
+        destroy()
+
+
+def _edge_table(bounds: tuple[int, int], *, path: Any, weighted: bool, directed: bool, device: Device) -> Any:
+    """Return a frame of source and target, int64, and weight, float64, of the in-edges of a range of vertices.
+
+    Of an undirected edge the smaller end is the source. A loop has twice its weight, as both its ends count.
+    """
+    folder, xp = open_graph(path), device.xp
+    edges = Edges(folder.indptr, folder.sources, folder.weights if weighted else None).between(*bounds)
+    source = device.to_device(edges.sources).astype("int64")
+    offsets = device.to_device(edges.offsets - edges.offsets[0])
+    target = xp.searchsorted(offsets, xp.arange(len(source)), side="right") - 1 + bounds[0]
+    weight = xp.ones(len(source), "float64") if edges.weights is None else device.to_device(edges.weights)
+    if not directed:
+        weight = xp.where(source == target, 2 * weight, weight)
+        source, target = xp.minimum(source, target), xp.maximum(source, target)
+    return library(device.frames).DataFrame({"source": source, "target": target, "weight": weight})
