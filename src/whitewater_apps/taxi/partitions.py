@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from whitewater.engines import Array
+from whitewater.tables.quarantine import write_rejected
 from whitewater_apps.taxi.schema import KINDS, SERVICES
 
 # A pickup outside these years is of no month that is known: its clock was wrong.
@@ -38,6 +40,11 @@ class DataSets:
     quarantine: Path
     reasons: Sequence[str]
     origins: Mapping[int, str]
+
+    def reject(self, trips: pa.Table, mask: Array, file: Array, place: tuple[int, int], name: str) -> None:
+        """Write trips of a service and month that were rejected; see `tables.quarantine.write_rejected`."""
+        path = self.quarantine / directory(*place) / name
+        write_rejected(trips, mask, file, path, reasons=self.reasons, origins=self.origins)
 
 
 def month_number(year: int, month: int) -> int:

@@ -126,34 +126,23 @@ SPELLINGS: dict[str, dict[str, int]] = {
     ),
 }  # fmt: skip
 
-# Raw name, stripped and lower case -> column. The era decides nothing else: units were the same throughout.
+# Raw name, stripped and lower case -> column, beside its own name. The era decides nothing else: units were the same
+# throughout.
 ALIASES: dict[str, str] = {
-    "vendor_name": "vendor_id", "vendor_id": "vendor_id", "vendorid": "vendor_id", "hvfhs_license_num": "vendor_id",
-    "trip_pickup_datetime": "pickup_datetime", "pickup_datetime": "pickup_datetime",
-    "tpep_pickup_datetime": "pickup_datetime", "lpep_pickup_datetime": "pickup_datetime",
-    "trip_dropoff_datetime": "dropoff_datetime", "dropoff_datetime": "dropoff_datetime",
+    **{name: name for name in TRIP_COLUMNS},
+    "vendor_name": "vendor_id", "vendorid": "vendor_id", "hvfhs_license_num": "vendor_id",
+    "trip_pickup_datetime": "pickup_datetime", "tpep_pickup_datetime": "pickup_datetime",
+    "lpep_pickup_datetime": "pickup_datetime", "trip_dropoff_datetime": "dropoff_datetime",
     "tpep_dropoff_datetime": "dropoff_datetime", "lpep_dropoff_datetime": "dropoff_datetime",
-    "passenger_count": "passenger_count", "trip_distance": "trip_distance", "trip_miles": "trip_distance",
-    "rate_code": "rate_code", "ratecodeid": "rate_code",
-    "store_and_forward": "store_and_forward", "store_and_fwd_flag": "store_and_forward",
-    "start_lon": "pickup_longitude", "pickup_longitude": "pickup_longitude",
-    "start_lat": "pickup_latitude", "pickup_latitude": "pickup_latitude",
-    "end_lon": "dropoff_longitude", "dropoff_longitude": "dropoff_longitude",
-    "end_lat": "dropoff_latitude", "dropoff_latitude": "dropoff_latitude",
-    "pulocationid": "pickup_location_id", "dolocationid": "dropoff_location_id",
-    "payment_type": "payment_type", "trip_type": "trip_type", "color": "service",
-    "fare_amt": "fare_amount", "fare_amount": "fare_amount", "base_passenger_fare": "fare_amount",
-    "surcharge": "extra", "extra": "extra", "mta_tax": "mta_tax",
-    "tip_amt": "tip_amount", "tip_amount": "tip_amount", "tips": "tip_amount",
-    "tolls_amt": "tolls_amount", "tolls_amount": "tolls_amount", "tolls": "tolls_amount",
-    "ehail_fee": "ehail_fee", "improvement_surcharge": "improvement_surcharge",
-    "congestion_surcharge": "congestion_surcharge", "airport_fee": "airport_fee",
-    "cbd_congestion_fee": "cbd_congestion_fee", "total_amt": "total_amount", "total_amount": "total_amount",
-    "bcf": "black_car_fund", "sales_tax": "sales_tax", "driver_pay": "driver_pay",
-    "request_datetime": "request_datetime", "on_scene_datetime": "on_scene_datetime", "trip_time": "trip_time",
-    "shared_request_flag": "shared_request", "shared_match_flag": "shared_match",
-    "access_a_ride_flag": "access_a_ride", "wav_request_flag": "wheelchair_request",
-    "wav_match_flag": "wheelchair_match",
+    "trip_miles": "trip_distance", "ratecodeid": "rate_code", "store_and_fwd_flag": "store_and_forward",
+    "start_lon": "pickup_longitude", "start_lat": "pickup_latitude",
+    "end_lon": "dropoff_longitude", "end_lat": "dropoff_latitude",
+    "pulocationid": "pickup_location_id", "dolocationid": "dropoff_location_id", "color": "service",
+    "fare_amt": "fare_amount", "base_passenger_fare": "fare_amount", "surcharge": "extra",
+    "tip_amt": "tip_amount", "tips": "tip_amount", "tolls_amt": "tolls_amount", "tolls": "tolls_amount",
+    "total_amt": "total_amount", "bcf": "black_car_fund", "shared_request_flag": "shared_request",
+    "shared_match_flag": "shared_match", "access_a_ride_flag": "access_a_ride",
+    "wav_request_flag": "wheelchair_request", "wav_match_flag": "wheelchair_match",
 }  # fmt: skip
 # Known columns that the schema leaves out: a pandas index that leaked into 2010-02 and 2010-03, and base licenses.
 NOT_CARRIED = frozenset({"__index_level_0__", "dispatching_base_num", "originating_base_num"})

@@ -20,7 +20,6 @@ from whitewater.tables import duplicates
 from whitewater.tables import with_dask as tables
 from whitewater.tables.group_statistics import nothing
 from whitewater.tables.partitions import Partition, columns_present
-from whitewater.tables.quarantine import write_rejected
 from whitewater.tables.raw_files import Unit, UnitCounts
 from whitewater.tables.rules import Rule
 from whitewater.tables.with_dask import Frame, Series
@@ -82,21 +81,14 @@ def _write_cleaned(trips: Frame, name: str, *, into: DataSets) -> Tally:
         tables.count_rows(trips, "file", "dropoff_location_id"),
     )
     kept = trips["mask"] == 0
-    for service, number in counts.places(kept=True):
-        tables.write_frame(
-            trips[kept & _is_at(trips, service, number)], into.trips / directory(service, number) / name, TRIP_SCHEMA
-        )
+    for place in counts.places(kept=True):
+        path = into.trips / directory(*place) / name
+        tables.write_frame(trips[kept & _is_at(trips, *place)], path, TRIP_SCHEMA)
     bad = trips[~kept]
-    for service, number in counts.places(kept=False):
-        rows = bad[_is_at(bad, service, number)]
-        write_rejected(
-            tables.to_arrow(rows, TRIP_SCHEMA),
-            rows["mask"].to_numpy(),
-            rows["file"].to_numpy(),
-            into.quarantine / directory(service, number) / name,
-            reasons=into.reasons,
-            origins=into.origins,
-        )
+    for place in counts.places(kept=False):
+        rows = bad[_is_at(bad, *place)]
+        table = tables.to_arrow(rows, TRIP_SCHEMA)
+        into.reject(table, rows["mask"].to_numpy(), rows["file"].to_numpy(), place, name)
     return counts
 
 

@@ -18,7 +18,6 @@ from whitewater.tables import duplicates
 from whitewater.tables import with_polars as tables
 from whitewater.tables.group_statistics import merge, nothing
 from whitewater.tables.partitions import Partition, write_table
-from whitewater.tables.quarantine import write_rejected
 from whitewater.tables.raw_files import Unit, UnitCounts
 from whitewater.tables.rules import Rule
 from whitewater_apps.taxi.partitions import (
@@ -81,14 +80,8 @@ def _clean_partition(partition: Partition, *, rules: Sequence[Rule], into: DataS
         write_table(rows.to_arrow().cast(TRIP_SCHEMA), into.trips / directory(*place) / name)
     for place in counts.places(kept=False):
         rows = bad.filter(_is_at(*place)).collect()
-        write_rejected(
-            rows.select(TRIP_SCHEMA.names).to_arrow().cast(TRIP_SCHEMA),
-            rows["mask"].to_numpy(),
-            rows["file"].to_numpy(),
-            into.quarantine / directory(*place) / name,
-            reasons=into.reasons,
-            origins=into.origins,
-        )
+        table = rows.select(TRIP_SCHEMA.names).to_arrow().cast(TRIP_SCHEMA)
+        into.reject(table, rows["mask"].to_numpy(), rows["file"].to_numpy(), place, name)
     return counts
 
 

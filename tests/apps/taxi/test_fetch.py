@@ -9,7 +9,6 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import fsspec
 import pyarrow.parquet as pq
 import pytest
 
@@ -61,10 +60,6 @@ def catalog(settings: Fetch) -> Catalog:
     return resolve(settings, Downloads(Path("data"), {}), place=Path("data"), threads=2)
 
 
-def origins(found: Catalog) -> list[str]:
-    return [file.origin for file in found.files]
-
-
 def run_step(settings: Fetch) -> dict[str, Any]:
     run = Run(application="taxi", step="fetch", device=resolve_device("cpu"), settings=settings)
     outputs = {"inputs": Path("data/taxi/inputs.json"), "zones": Path("data/taxi/zones.csv")}
@@ -98,42 +93,15 @@ def test_the_default_source_is_simulated_and_a_second_run_changes_nothing(folder
     assert run_step(settings) == first
 
 
-def test_globs_paths_and_file_urls_are_used_in_place_sorted_and_once(folder: Path) -> None:
-    found = catalog(files("trips/b*", str(folder / "trips" / "a.csv"), "trips/*", f"file://{folder}/trips/a.csv"))
+def test_files_are_used_in_place_and_sorted_however_they_are_named(folder: Path) -> None:
+    found = catalog(files("trips/b*", "trips/a.csv"))
     assert [Path(file.path).name for file in found.files] == ["a.csv", "b.csv.gz"]
-    assert not (folder / "data" / "downloads").exists() or not list((folder / "data" / "downloads").iterdir())
+    assert found == catalog(files("trips/a.csv", "trips/b*"))
 
 
-def test_the_order_in_which_files_are_named_does_not_matter(folder: Path) -> None:
-    assert catalog(files("trips/a.csv", "trips/b.csv.gz")) == catalog(files("trips/b.csv.gz", "trips/a.csv"))
-
-
-def test_globs_reach_into_folders_and_leave_out_hidden_files(folder: Path) -> None:
-    (folder / "trips" / "2019" / "03").mkdir(parents=True)
-    (folder / "trips" / "2019" / "03" / "c.csv").write_text("c")
-    (folder / "trips" / ".a.csv.part").write_text("half")
-    assert origins(catalog(files("trips/**/*.csv*"))) == ["trips/2019/03/c.csv", "trips/a.csv", "trips/b.csv.gz"]
-
-
-def test_a_name_with_brackets_that_exists_is_not_a_glob(folder: Path) -> None:
-    (folder / "trips" / "a[1].csv").write_text("a")
-    assert origins(catalog(files("trips/a[1].csv"))) == ["trips/a[1].csv"]
-
-
-@pytest.mark.parametrize(
-    ("place", "message"),
-    [
-        ("trips/*.parquet", r"trips/\*\.parquet matches no file"),
-        ("trips/none.csv", r"trips/none\.csv does not exist"),
-        ("trips", r"trips is a directory.*trips/\*\.parquet"),
-        ("file:///nowhere/a.csv", "file:///nowhere/a.csv does not exist"),
-        ("memory://nowhere/*.csv", "matches no file"),
-        ("memory://nowhere/a.csv", "does not exist"),
-    ],
-)
-def test_a_file_that_is_not_there_is_named(folder: Path, place: str, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        catalog(files("trips/a.csv", place))
+def test_a_file_that_is_not_there_is_named(folder: Path) -> None:
+    with pytest.raises(InputError, match=r"trips/none\.csv does not exist"):
+        catalog(files("trips/a.csv", "trips/none.csv"))
 
 
 def test_one_table_of_zones_only(folder: Path) -> None:
@@ -148,17 +116,6 @@ def test_without_a_table_of_zones_every_borough_is_unknown_and_that_is_said(
     found = catalog(files("trips/a.csv", zones=""))
     assert len(read_zones(Path(found.zones.path)).names) == 266
     assert "every location is in the borough Unknown" in caplog.text
-
-
-def test_objects_of_a_bucket_are_found_by_glob_and_downloaded(folder: Path) -> None:
-    store = fsspec.filesystem("memory")
-    for name in ("x.csv", "y.csv"):
-        store.pipe_file(f"/trips-bucket/2019/{name}", name.encode())
-    found = catalog(files("memory://trips-bucket/2019/*.csv"))
-    assert [Path(file.path).read_text() for file in found.files] == ["x.csv", "y.csv"]
-    assert all(Path(file.path).parent == Path("data/downloads") for file in found.files)
-    assert origins(found) == ["memory:///trips-bucket/2019/x.csv", "memory:///trips-bucket/2019/y.csv"]
-    store.rm("/trips-bucket", recursive=True)
 
 
 def test_urls_and_local_files_may_be_mixed_and_secrets_are_left_out(folder: Path, site: str) -> None:

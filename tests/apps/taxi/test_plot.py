@@ -13,7 +13,6 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from tests.apps.pictures import labels_overlap, legend, no_text_is_cut, written
-from whitewater.figures.predictions import tenths
 from whitewater_apps.taxi import figures
 
 MEANS = {"yellow": 0.25, "green": 0.21, "fhvhv": 0.045}
@@ -193,20 +192,6 @@ def test_a_prediction_that_is_right_lies_at_45_degrees() -> None:
     for axes in figures.predicted_against_observed(held_out, metrics=metrics).axes:
         assert axes.get_xlim() == axes.get_ylim()
         assert axes.get_aspect() == 1
-
-
-def test_calibration_is_the_mean_observed_in_each_tenth_of_the_predictions() -> None:
-    held_out, _ = predictions("yellow")
-    predicted, observed, margin = tenths(held_out["ridge"].to_numpy(), held_out["observed"].to_numpy())
-    groups = held_out.groupby(pd.qcut(held_out["ridge"], 10), observed=True)
-    np.testing.assert_allclose(predicted, groups["ridge"].mean())
-    np.testing.assert_allclose(observed, groups["observed"].mean())
-    np.testing.assert_allclose(margin, 1.96 * groups["observed"].sem())
-
-
-def test_equal_predictions_are_one_group() -> None:
-    predicted, observed, _ = tenths(np.full(50, 0.2), np.linspace(0, 1, 50))
-    assert (predicted.tolist(), observed.tolist()) == ([pytest.approx(0.2)], [pytest.approx(0.5)])
 
 
 def test_where_there_is_nothing_to_draw_the_picture_says_why() -> None:

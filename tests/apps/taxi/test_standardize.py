@@ -1,5 +1,6 @@
 """Raw files of every era become one schema, value by value as pandas reads them."""
 
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -205,3 +206,19 @@ def test_a_form_that_tells_times_is_accepted(form: str) -> None:
 def test_a_form_that_tells_no_day_or_half_an_hour_of_the_clock_is_refused(form: str) -> None:
     with pytest.raises(ConfigError, match="datetime_format"):
         Standardize(datetime_format=form)
+
+
+def test_the_catalog_tells_of_each_member_of_a_zip_file_and_of_its_origin(tmp_path: Path) -> None:
+    text = write_csv(tmp_path / "plain.csv", [TRIP, TRIP[:40]] * 2)
+    path = tmp_path / "both.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in ("a.csv", "b.csv"):
+            archive.write(text, name)
+    settings = {"standardize": {"max_malformed_fraction": 1}}
+    catalog = run_taxi(
+        [path], zones=path, folder=tmp_path / "out", device=DEVICE, settings=settings, upto="standardize"
+    ).catalog
+    assert [(each["path"], each["form"], each["rows"], each["malformed"]) for each in catalog] == [
+        (f"{path}/a.csv", "zip", 4, 2), (f"{path}/b.csv", "zip", 4, 2)
+    ]  # fmt: skip
+    assert [each["origin"].rpartition("/")[2] for each in catalog] == ["a.csv", "b.csv"]

@@ -2,37 +2,52 @@
 
 import gzip
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.apps.taxi.pipeline import run_taxi
-from tests.raw_files import TRIP, write_csv, write_parquet, yellow_frame
-from whitewater.engines import resolve
 from whitewater.errors import InputError
 from whitewater.tables import raw_files
-from whitewater_apps.taxi.schema import SOURCE
+from whitewater.tables.casts import Clock
+from whitewater.tables.eras import Names
+
+NAMES = Names(
+    aliases={"sensor": "sensor", "value": "value"},
+    not_carried=frozenset(),
+    kinds={"sensor": "number", "value": "number"},
+    spelled=(),
+    required=("value",),
+    of=("a file of readings", "the station"),
+)
+SOURCE = raw_files.Source(NAMES.era, NAMES, rows="readings", setting="files.paths", clock=Clock("UTC"))
 
 
 def read(path: Path, *, block_rows: int = 1_000) -> tuple[int, list[float], list[str]]:
-    """Return the rows, the fares and the malformed lines of a file."""
+    """Return the rows, the values and the malformed lines of a file."""
     rows = 0
-    fares: list[float] = []
+    values: list[float] = []
     malformed: list[str] = []
     for file in raw_files.open_raw(path, SOURCE):
         for unit in raw_files.units(file, rows=block_rows):
             for table, torn in raw_files.arrow_blocks(unit, rows=block_rows):
                 rows += len(table) + len(torn)
-                fares += table["fare_amount"].to_pylist()
+                values += table["value"].to_pylist()
                 malformed += torn
-    return rows, fares, malformed
+    return rows, values, malformed
 
 
-def trips_with_fares(fares: list[int]) -> list[str]:
-    return [TRIP.replace(",10.0,", f",{fare},") for fare in fares]
+def lines_of(values: Iterable[int]) -> list[str]:
+    return [f"7,{value}" for value in values]
+
+
+def write_csv(path: Path, lines: Iterable[str], *, end: str = "\n") -> Path:
+    path.write_bytes(end.join(["sensor,value", *lines, ""]).encode())
+    return path
 
 
 @settings(max_examples=25, deadline=None)
@@ -42,43 +57,39 @@ def test_every_line_is_read_once_whatever_the_size_of_units(rows: int, size: int
     from unittest import mock
 
     with tempfile.TemporaryDirectory() as folder, mock.patch.object(raw_files, "BYTES_A_ROW", 1):
-        path = write_csv(Path(folder) / "trips.csv", trips_with_fares(list(range(rows))), end=end)
+        path = write_csv(Path(folder) / "plain.csv", lines_of(range(rows)), end=end)
         if not last_end:
             path.write_bytes(path.read_bytes().rstrip())
         assert read(path, block_rows=size) == (rows, list(range(rows)), [])
 
 
 def test_gzip_gives_the_rows_of_the_plain_file(tmp_path: Path) -> None:
-    plain = write_csv(tmp_path / "trips.csv", trips_with_fares(list(range(500))))
+    plain = write_csv(tmp_path / "plain.csv", lines_of(range(500)))
     packed = tmp_path / "packed.csv"
     packed.write_bytes(gzip.compress(plain.read_bytes()))
     assert read(packed, block_rows=7) == read(plain)
 
 
 def test_parquet_blocks_hold_all_row_groups(tmp_path: Path) -> None:
-    frame = yellow_frame(2_500)
-    path = write_parquet(frame, tmp_path / "no suffix needed", row_group_size=1_000)
-    rows, fares, malformed = read(path, block_rows=300)
-    assert (rows, fares, malformed) == (2_500, frame["fare_amount"].tolist(), [])
+    path, values = tmp_path / "no suffix needed", [float(value) for value in range(2_500)]
+    pq.write_table(pa.table({"sensor": [7] * len(values), "value": values}), path, row_group_size=1_000)
+    assert read(path, block_rows=300) == (2_500, values, [])
 
 
 def test_rows_longer_than_the_header_keep_their_columns(tmp_path: Path) -> None:
-    path = write_csv(tmp_path / "2016-10.csv", [line + ",," for line in trips_with_fares([1, 2])])
+    path = write_csv(tmp_path / "2016-10.csv", [line + ",," for line in lines_of([1, 2])])
     assert read(path) == (2, [1.0, 2.0], [])
 
 
 def test_rows_longer_than_the_header_with_values_are_refused(tmp_path: Path) -> None:
-    path = write_csv(tmp_path / "shifted.csv", [line + ",7,8" for line in trips_with_fares([1, 2])])
-    with pytest.raises(InputError, match="rows have 20 fields, but the header names 18"):
+    path = write_csv(tmp_path / "shifted.csv", [line + ",7,8" for line in lines_of([1, 2])])
+    with pytest.raises(InputError, match="rows have 4 fields, but the header names 2"):
         raw_files.open_raw(path, SOURCE)
 
 
 def test_a_torn_row_is_malformed_and_the_others_are_read(tmp_path: Path) -> None:
-    torn = TRIP[: len(TRIP) // 2]
-    path = write_csv(tmp_path / "torn.csv", [*trips_with_fares([1, 2]), torn, TRIP.replace(",10.0,", ",1o.0,"), TRIP])
-    rows, fares, malformed = read(path)
-    assert (rows, fares) == (5, [1.0, 2.0, 10.0])
-    assert malformed == [torn, TRIP.replace(",10.0,", ",1o.0,")]
+    path = write_csv(tmp_path / "torn.csv", [*lines_of([1, 2]), "7", "7,1o", "7,10"])
+    assert read(path) == (5, [1.0, 2.0, 10.0], ["7", "7,1o"])
 
 
 def test_missing_and_empty_files_are_named(tmp_path: Path) -> None:
@@ -98,25 +109,12 @@ def zipped(path: Path, members: Mapping[str, bytes]) -> Path:
 
 def test_each_member_of_a_zip_file_is_a_file_of_its_own(tmp_path: Path) -> None:
     texts = {
-        name: write_csv(tmp_path / "plain.csv", trips_with_fares(fares)).read_bytes()
+        name: write_csv(tmp_path / "plain.csv", lines_of(fares)).read_bytes()
         for name, fares in {"2019/a.csv": [1, 2], "b.csv": [3]}.items()
     }
     path = zipped(tmp_path / "both.zip", {"2019/": b"", **texts, "__MACOSX/._b.csv": b"x"})
     assert [file.name for file in raw_files.open_raw(path, SOURCE)] == [f"{path}/2019/a.csv", f"{path}/b.csv"]
     assert read(path) == (3, [1.0, 2.0, 3.0], [])
-
-
-def test_the_catalog_tells_of_each_member_and_of_its_origin(tmp_path: Path) -> None:
-    text = write_csv(tmp_path / "plain.csv", [TRIP, TRIP[:40]] * 2).read_bytes()
-    path = zipped(tmp_path / "both.zip", {"a.csv": text, "b.csv": text})
-    settings = {"standardize": {"max_malformed_fraction": 1}}
-    catalog = run_taxi(
-        [path], zones=path, folder=tmp_path / "out", device=resolve("cpu"), settings=settings, upto="standardize"
-    ).catalog
-    assert [(each["path"], each["form"], each["rows"], each["malformed"]) for each in catalog] == [
-        (f"{path}/a.csv", "zip", 4, 2), (f"{path}/b.csv", "zip", 4, 2)
-    ]  # fmt: skip
-    assert [each["origin"].rpartition("/")[2] for each in catalog] == ["a.csv", "b.csv"]
 
 
 @pytest.mark.parametrize(
@@ -128,7 +126,7 @@ def test_the_catalog_tells_of_each_member_and_of_its_origin(tmp_path: Path) -> N
         ({"a.csv": b""}, "both.zip/a.csv is empty"),
     ],
 )
-def test_a_member_that_is_not_a_csv_of_trips_is_refused_by_its_name(
+def test_a_member_that_is_not_a_csv_of_readings_is_refused_by_its_name(
     members: Mapping[str, bytes], said: str, tmp_path: Path
 ) -> None:
     path = zipped(tmp_path / "both.zip", members)
@@ -137,7 +135,7 @@ def test_a_member_that_is_not_a_csv_of_trips_is_refused_by_its_name(
 
 
 def test_a_damaged_zip_file_is_refused(tmp_path: Path) -> None:
-    text = write_csv(tmp_path / "plain.csv", trips_with_fares(list(range(5_000)))).read_bytes()
+    text = write_csv(tmp_path / "plain.csv", lines_of(range(5_000))).read_bytes()
     data = zipped(tmp_path / "good.zip", {"a.csv": text}).read_bytes()
     (tmp_path / "cut.zip").write_bytes(data[: len(data) // 2])
     with pytest.raises(InputError, match=r"cut\.zip is a damaged or truncated zip file"):
