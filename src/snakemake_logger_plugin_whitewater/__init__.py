@@ -153,7 +153,7 @@ def _fault_of_configuration() -> list[str]:
             read_source(file)
     except ConfigError as error:
         hint = "--configfile takes several files: name targets before it." if files[1:] else ""
-        return [f"{error.told()} {hint}".strip()]
+        return [f"{error.with_kind()} {hint}".strip()]
     return []
 
 

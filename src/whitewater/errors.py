@@ -6,7 +6,7 @@ from collections.abc import Sequence
 class WhitewaterError(Exception):
     """Base of the errors that are shown to the user as one message, without a traceback."""
 
-    def told(self) -> str:
+    def with_kind(self) -> str:
         """Return the message after its kind of fault: the class below that the error is of, or is a special case of."""
         kind = next(each for each in type(self).__mro__ if WhitewaterError in each.__bases__)
         return f"{kind.__name__}: {self}"

@@ -118,7 +118,7 @@ class ShortHandler(logging.StreamHandler[TextIO]):
 
 def _message(error: BaseException, log: Path | None, *, name: str) -> str:
     if isinstance(error, WhitewaterError):
-        return error.told()
+        return error.with_kind()
     if isinstance(error, KeyboardInterrupt):
         return f"{name} was interrupted and left nothing unfinished."
     what = f"{type(error).__name__}: {error}".rstrip(" :.")

@@ -12,7 +12,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from whitewater.cli.results import Made, found_in, made, rows, size
+from whitewater.cli.results import Result, found_in, results_by_step, rows, size
 from whitewater.errors import InputError
 from whitewater.io.store import read_json
 from whitewater.manifest import flattened, read_manifest, read_performance_reports
@@ -38,7 +38,7 @@ def add_picture_texts(report: Path) -> None:
 
 def tables(place: Path) -> dict[str, str]:
     """Return the small tables and numbers in the results of one application and device by their names, as HTML."""
-    results = made(read_manifest(place / "manifest.json")["outputs"], place)
+    results = results_by_step(read_manifest(place / "manifest.json")["outputs"], place)
     shown: dict[str, list[str]] = defaultdict(list)
     for path in (path for each in results for path in each.paths):
         shown[path.stem] += _tables(path)
@@ -71,7 +71,7 @@ def cover(place: Path, configured: Mapping[str, Any], *, report: Path) -> str:
     ``report`` the page, from which links go.
     """
     manifest = read_manifest(place / "manifest.json")
-    results = made(manifest["outputs"], place)
+    results = results_by_step(manifest["outputs"], place)
     links = {"manifest": place / "manifest.json"} | {
         f"Dask's report of {step}": path for step, path in read_performance_reports(place / "manifest.json").items()
     }
@@ -119,7 +119,7 @@ def _value(settings: Mapping[str, Any], key: str) -> str:
     return escape(json.dumps(settings[key], ensure_ascii=False), quote=False) if key in settings else "nothing"
 
 
-def _results(results: Sequence[Made]) -> str:
+def _results(results: Sequence[Result]) -> str:
     lines = []
     for each in results:
         counts = [number for number in map(rows, each.paths) if number is not None]

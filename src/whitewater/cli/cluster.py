@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from whitewater.errors import ConfigError, InputError, ResourceError
 
 if TYPE_CHECKING:
-    from whitewater.engines.start import Asked
+    from whitewater.engines.start import ClusterRequest
 
 COMMANDS = {"start": "start one in the background", "stop": "end it", "status": "look at it"}
 FILE = Path(".whitewater/cluster.json")
@@ -57,7 +57,7 @@ def runs(file: Path) -> bool:
 
 def start(given: argparse.Namespace) -> int:
     """Start a cluster in a session of its own, wait until all of its workers answer, and say how to use it."""
-    asked = _asked(given)
+    asked = _requested_cluster(given)
     log = log_of(asked.file)
     asked.file.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:
@@ -157,13 +157,13 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _asked(given: argparse.Namespace) -> Asked:
+def _requested_cluster(given: argparse.Namespace) -> ClusterRequest:
     """Return what is asked for; what cannot be had is refused here, where it is read."""
     from whitewater.engines.gpu_check import require_device
-    from whitewater.engines.start import Asked
+    from whitewater.engines.start import ClusterRequest
 
     values = {name: value for name, value in vars(given).items() if name != "command"}
-    asked = Asked.from_option(json.dumps(values, default=str), option="cluster start")
+    asked = ClusterRequest.from_option(json.dumps(values, default=str), option="cluster start")
     if len(asked.tls) not in (0, 3):
         raise ConfigError("TLS takes all three of --tls-ca-file, --tls-cert and --tls-key.")
     if not asked.tls and not _is_loopback(asked.host):
@@ -185,7 +185,7 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _background(asked: Asked, log: int) -> subprocess.Popen[bytes]:
+def _background(asked: ClusterRequest, log: int) -> subprocess.Popen[bytes]:
     """Start the cluster in a session of its own, which the end of this terminal does not reach."""
     from whitewater.script import ONE_THREAD
 
@@ -206,7 +206,7 @@ def _wait_until_started(file: Path) -> None:
         time.sleep(POLL)
 
 
-def _say_how_to_use(asked: Asked) -> None:
+def _say_how_to_use(asked: ClusterRequest) -> None:
     found = _read(asked.file)
     settings = ", ".join(f"{name}: {value}" for name, value in {"scheduler_file": str(asked.file), **asked.tls}.items())
     print(f"Started {asked.device} workers at {found['address']}; log: {log_of(asked.file)}")

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from whitewater.cli.results import RESULTS, finished, found_in, made, rows
+from whitewater.cli.results import RESULTS, finished, found_in, results_by_step, rows
 from whitewater.errors import InputError
 from whitewater.manifest import flattened, read_manifest
 
@@ -37,7 +37,7 @@ def compare(*runs: str) -> dict[str, dict[str, Sides]]:
 
     Each item has the values of both runs, None where a run has none. Raises InputError if a run has no results.
     """
-    first, second = (_described(run) for run in runs)
+    first, second = (_metrics_of(run) for run in runs)
     return {
         place: {
             kind: _beside(*(described.get(place, {}).get(kind, {}) for described in (first, second)),
@@ -54,7 +54,7 @@ def _beside(first: Mapping[str, Any], second: Mapping[str, Any], *, equal: bool)
     return {name: pair for name, pair in pairs.items() if equal or pair[0] != pair[1]}
 
 
-def _described(run: str) -> dict[str, dict[str, dict[str, Any]]]:
+def _metrics_of(run: str) -> dict[str, dict[str, dict[str, Any]]]:
     places = finished(run)
     if not places:
         others = sorted({path.parents[1].name if path.parents[1] != RESULTS else PLAIN for path in finished()})
@@ -69,7 +69,7 @@ def _of(place: Path) -> dict[str, dict[str, Any]]:
     manifest = read_manifest(place / "manifest.json")
     counts = {
         str(each.paths[0].relative_to(place)): next((n for n in map(rows, each.paths) if n is not None), None)
-        for each in made(manifest["outputs"], place)
+        for each in results_by_step(manifest["outputs"], place)
         if all(path.exists() for path in each.paths)
     }
     about = {name: manifest.get(name) for name in ("whitewater", "git_commit", "platform")}
@@ -98,14 +98,14 @@ def _print(runs: list[str], compared: Mapping[str, Mapping[str, Sides]]) -> None
             table.add_column(name, overflow="fold", justify="left")
         for kind in ("settings", "rows", "seconds"):
             for number, (name, pair) in enumerate(kinds[kind].items()):
-                table.add_row("" if number else kind, name, *map(_told, pair))
+                table.add_row("" if number else kind, name, *map(_format_value, pair))
         console.print(table)
         for sentence, (first, second) in kinds["found"].items():
             whose = "both" if first and second else runs[0 if first else 1]
             console.print(f"  {whose}: {sentence}", markup=False)
 
 
-def _told(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if value is None:
         return NONE
     return f"{value:,}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)

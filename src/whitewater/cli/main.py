@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _of_application(applications([command])[command], given[1:])
         return _usage(command, applications(known).values())
     except WhitewaterError as error:
-        print(error.told(), file=sys.stderr)
+        print(error.with_kind(), file=sys.stderr)
         return 1
 
 

@@ -27,7 +27,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--package", help="name of the Python package; the project's by default")
     parser.add_argument("--folder", type=Path, help="where it is written; a folder of its name by default")
     parser.add_argument("--dry-run", action="store_true", help="list the files, and write none")
-    asked = _asked(known) if not arguments and sys.stdin.isatty() else list(arguments)
+    asked = _prompt_for_options(known) if not arguments and sys.stdin.isatty() else list(arguments)
     options = parser.parse_args(asked)
     project = Project(options.name, options.package or options.name, options.template)
     check_name(project.name, commands=COMMANDS)
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _asked(known: Sequence[str]) -> list[str]:
+def _prompt_for_options(known: Sequence[str]) -> list[str]:
     """Ask on the terminal what the command line does not say."""
     name = input("Name of the project, such as bikes: ").strip()
     template = input(f"Made from ({', '.join(known)}): ").strip()

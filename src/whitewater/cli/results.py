@@ -29,7 +29,7 @@ _PLAIN_WIDTH = 140
 
 
 @dataclass(frozen=True)
-class Made:
+class Result:
     """One result, in all its formats: the step that made it, and its files or directory, or a folder of pictures."""
 
     step: str
@@ -103,7 +103,7 @@ def _folders(places: Iterable[Path]) -> list[Path]:
     return list(dict.fromkeys([*(each.parent for each in applications_of_runs), *applications_of_runs]))
 
 
-def made(outputs: Iterable[Mapping[str, Any]], place: Path) -> list[Made]:
+def results_by_step(outputs: Iterable[Mapping[str, Any]], place: Path) -> list[Result]:
     """Return the results in a directory in the order of the steps, all formats of one together, and all of a folder.
 
     ``outputs`` say what a manifest says of each: its ``path`` and the ``step`` that made it; those that are not in
@@ -116,7 +116,7 @@ def made(outputs: Iterable[Mapping[str, Any]], place: Path) -> list[Made]:
             formats[output["step"], path.with_suffix("") if path.parent == place else path.parent].append(path)
     turn = {step: number for number, step in enumerate(_application(place).steps)}
     ordered = sorted(formats, key=lambda result: (turn[result[0]], result[1]))
-    return [Made(step, tuple(formats[step, stem])) for step, stem in ordered]
+    return [Result(step, tuple(formats[step, stem])) for step, stem in ordered]
 
 
 def rows(path: Path) -> int | None:
@@ -149,8 +149,8 @@ def _table(place: Path) -> Table:
     table.add_column("size", no_wrap=True, justify="right")
     table.add_column("where", overflow="fold")
     manifest = place / "manifest.json"
-    reports = [Made(step, (path,)) for step, path in read_performance_reports(manifest).items()]
-    for each in (*made(read_outputs(manifest), place), Made("manifest", (manifest,)), *reports):
+    reports = [Result(step, (path,)) for step, path in read_performance_reports(manifest).items()]
+    for each in (*results_by_step(read_outputs(manifest), place), Result("manifest", (manifest,)), *reports):
         if all(path.exists() for path in each.paths):
             counts = [count for count in map(rows, each.paths) if count is not None]
             number = f"{counts[0]:,}" if counts else ""

@@ -51,7 +51,7 @@ class GpuDevice(Device):
         """
         if not attached:
             if problem := problem_of_gpu():
-                raise DeviceError(f"device gpu: {problem}. {missing_gpu() or _found()} {REMEDY}")
+                raise DeviceError(f"device gpu: {problem}. {missing_gpu() or _describe_installation()} {REMEDY}")
             gpu_memory.prepare_memory()
         return cls()
 
@@ -168,7 +168,7 @@ def problem_of_gpu() -> str | None:
     return f"CuPy, which is built for CUDA {built_for}, finds no GPU that it can use"
 
 
-def _found() -> str:
+def _describe_installation() -> str:
     """Say what there is, where a driver lists a device and packages are incomplete or do not fit the driver."""
     packages = ", ".join(f"{name} {version or 'not installed'}" for name, version in versions(*DISTRIBUTIONS).items())
     return f"The NVIDIA driver lists a device; packages: {packages}."

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 WORKERS_SECONDS = 150.0
 
 
-class Asked(Section):
+class ClusterRequest(Section):
     """What is asked of a cluster. Limits of memory are those of each worker; 0 is none."""
 
     file: Path
@@ -51,7 +51,7 @@ class Asked(Section):
         return {name: value for name, value in values.items() if value}
 
 
-def serve(asked: Asked) -> None:
+def serve(asked: ClusterRequest) -> None:
     """Run a cluster until SIGTERM; once all workers answer, write the file that steps find it by.
 
     Raises
@@ -79,7 +79,7 @@ def serve(asked: Asked) -> None:
 
 
 @contextmanager
-def cpu_processes(asked: Asked) -> Iterator[LocalCluster]:
+def cpu_processes(asked: ClusterRequest) -> Iterator[LocalCluster]:
     """Start worker processes, as many as there are cores for if no number is asked for."""
     from distributed import LocalCluster
 
@@ -102,7 +102,7 @@ def cpu_processes(asked: Asked) -> Iterator[LocalCluster]:
 
 
 @contextmanager
-def gpu_processes(asked: Asked) -> Iterator[LocalCluster]:
+def gpu_processes(asked: ClusterRequest) -> Iterator[LocalCluster]:
     """Start a worker process for each visible GPU, or for the first of them.
 
     Memory comes from CUDA's asynchronous pool through RMM, for CuPy as for cuDF. cuDF spills its own to the host when
@@ -137,7 +137,7 @@ def gpu_processes(asked: Asked) -> Iterator[LocalCluster]:
 
 
 @contextmanager
-def _configured(asked: Asked) -> Iterator[None]:
+def _configured(asked: ClusterRequest) -> Iterator[None]:
     """Set what workers take over from the process that starts them."""
     import dask
 
@@ -151,7 +151,7 @@ def _configured(asked: Asked) -> Iterator[None]:
         yield
 
 
-def _describe(asked: Asked, client: Client) -> dict[str, object]:
+def _describe(asked: ClusterRequest, client: Client) -> dict[str, object]:
     found = client.scheduler_info(n_workers=0)
     return {
         "address": found["address"],
@@ -173,7 +173,7 @@ def _main() -> int:
     # The command that started this one kills its children when it ends, but not what these have left behind.
     if os.fork():
         os._exit(0)
-    serve(Asked.model_validate_json(sys.argv[1]))
+    serve(ClusterRequest.model_validate_json(sys.argv[1]))
     return 0
 
 

@@ -22,7 +22,7 @@ import whitewater
 from whitewater.errors import ConfigError, InputError, IntegrityError, WhitewaterError
 from whitewater.features import operators
 from whitewater.features.plan import Plan, Stage, stage_operator
-from whitewater.features.schema import Schema, described, field_of
+from whitewater.features.schema import Schema, column_json, field_of
 from whitewater.features.transform import Transformation
 from whitewater.io.folder import Format, write_file
 from whitewater.io.store import check_replaceable, staged
@@ -53,8 +53,8 @@ def write(fitted: Transformation, directory: Path) -> None:
         for number, (stage, learned) in enumerate(zip(fitted.plan.stages, fitted.learned, strict=True))
     ]
     value = {
-        "input": [described(each) for each in fitted.plan.schema],
-        "output": [described(each) for each in fitted.plan.output_fields()],
+        "input": [column_json(each) for each in fitted.plan.schema],
+        "output": [column_json(each) for each in fitted.plan.output_fields()],
         "from": fitted.plan.outputs,
         "carried": fitted.carried,
         "seconds": fitted.seconds,
@@ -93,10 +93,10 @@ def _restore(value: Mapping[str, Any], directory: Path) -> Transformation:
     for node in value["nodes"]:
         stage = _stage(plan, node)
         learned.append(_learned(stage, node, directory, value["files"]))
-        outputs = tuple(stage.operator.described(stage.outputs, learned[-1]))
+        outputs = tuple(stage.operator.describe(stage.outputs, learned[-1]))
         plan = replace(plan, stages=(*plan.stages, replace(stage, outputs=outputs)))
     plan = replace(plan, outputs={name: value["from"][name] for name in (each["name"] for each in value["output"])})
-    if [described(each) for each in plan.output_fields()] != value["output"]:
+    if [column_json(each) for each in plan.output_fields()] != value["output"]:
         raise IntegrityError(
             f"the operators of this version of Whitewater ({whitewater.__version__}) make other columns than those of "
             f"the version that wrote the workflow ({value['whitewater']}). Fit the workflow and save it again."

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.features.columns.arrow import column_of
 from whitewater.features.columns.column import Lists, Numbers
-from whitewater.features.schema import Field, Schema, described, field_of
+from whitewater.features.schema import Field, Schema, column_json, field_of
 from whitewater.io.folder import Format, RowGroup
 
 FORMAT = Format("features.json", 1, "features", remedy="Run the step features again.")
@@ -120,7 +120,7 @@ def write_features(path: Path, schema: Schema, files: Sequence[FeatureFile], *, 
         "shuffled": seed is not None,
         "seed": seed,
         "nulls": nulls,
-        "columns": [described(field) for field in schema],
+        "columns": [column_json(field) for field in schema],
         "files": [{"name": file.name, "rows": file.rows} for file in files],
     }
     FORMAT.write(path, value)

@@ -78,7 +78,7 @@ def fit_workflow(
             lessons = again
         for stage, of_stage in found.items():
             learned[stage] = of_stage
-        plan = plan.described(learned)
+        plan = plan.describe(learned)
     return Transformation(plan, tuple(each or {} for each in learned), tuple(carry), dataset.seconds)
 
 
@@ -125,7 +125,7 @@ def _observe(task: tuple[Lesson, Sequence[Span], bool], *, material: Material) -
     def blocks(span: Span) -> Iterator[Block]:
         for part in span:
             read = partial(material.dataset.read, part)
-            yield evaluate(material.plan, material.learned, read, material.wanted(lesson), material.applying)
+            yield evaluate(material.plan, material.learned, read, material.observed_columns(lesson), material.applying)
 
     parts = [lesson.statistic.observe(blocks(span), fitting) for span in cut]
     return lesson.statistic.combine(parts, fitting) if is_all else parts[0]

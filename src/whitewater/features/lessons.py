@@ -28,9 +28,9 @@ class Material:
 
     def columns(self, lesson: Lesson) -> list[str]:
         """Return the columns of the data that a lesson reads."""
-        return self.plan.data_columns(self.wanted(lesson), training=True)
+        return self.plan.data_columns(self.observed_columns(lesson), training=True)
 
-    def wanted(self, lesson: Lesson) -> dict[str, Origin]:
+    def observed_columns(self, lesson: Lesson) -> dict[str, Origin]:
         """Return the columns that a lesson observes, and where each comes from."""
         origins = self.plan.stages[lesson.stage].origins
         return {name: origins.get(name) for name in lesson.statistic.columns}

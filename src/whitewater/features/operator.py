@@ -214,7 +214,7 @@ class Operator(Section, ABC):
         """
         raise NotImplementedError(f"{type(self).__name__} learns nothing")
 
-    def described(self, fields: Sequence[Field], fitted: Mapping[str, Fitted]) -> Sequence[Field]:
+    def describe(self, fields: Sequence[Field], fitted: Mapping[str, Fitted]) -> Sequence[Field]:
         """Return the columns that come out with what is known of them after fitting, such as their cardinality."""
         del fitted
         return fields

@@ -79,7 +79,7 @@ class Stage:
         return self._makers[name]
 
     @cached_property
-    def made(self) -> dict[str, Field]:
+    def fields_by_name(self) -> dict[str, Field]:
         """The columns that come out, by name."""
         return {each.name: each for each in self.outputs}
 
@@ -102,7 +102,7 @@ class Plan:
 
     def field_of(self, name: str, origin: Origin) -> Field:
         """Return a column of the data or of a stage."""
-        return self.schema[name] if origin is None else self.stages[origin].made[name]
+        return self.schema[name] if origin is None else self.stages[origin].fields_by_name[name]
 
     def work(self, wanted: Mapping[str, Origin]) -> list[tuple[int, Share]]:
         """Return the shares of stages that make columns, each behind those that it needs, and soon behind them.
@@ -132,7 +132,7 @@ class Plan:
             visit(name, origin)
         return [(origin, share) for (origin, _), share in found.items()]
 
-    def taken(self, number: int, share: Share, *, training: bool) -> dict[str, Origin]:
+    def share_inputs(self, number: int, share: Share, *, training: bool) -> dict[str, Origin]:
         """Return the columns that a share of a stage takes, and where they come from: inputs and dependencies."""
         stage = self.stages[number]
         needed = dict.fromkeys(stage.operator.dependencies(fitting=False, training=training))
@@ -140,18 +140,18 @@ class Plan:
 
     def data_columns(self, wanted: Mapping[str, Origin], *, training: bool) -> list[str]:
         """Return the columns of the data that are needed to make columns, each once."""
-        taken = [self.taken(number, share, training=training) for number, share in self.work(wanted)]
+        taken = [self.share_inputs(number, share, training=training) for number, share in self.work(wanted)]
         pairs = [pair for each in [*taken, wanted] for pair in each.items()]
         return list(dict.fromkeys(name for name, origin in pairs if origin is None))
 
-    def described(self, fitted: Sequence[Mapping[str, Fitted] | None]) -> Plan:
+    def describe(self, fitted: Sequence[Mapping[str, Fitted] | None]) -> Plan:
         """Return the plan with what is known of the columns after fitting; None stands for what is not fitted yet."""
         plan = Plan(self.schema, (), {})
         for stage, learned in zip(self.stages, fitted, strict=True):
             fields = _fields(plan, stage.operator, stage.inputs, stage.origins)
             outputs = tuple(stage.operator.output(stage.inputs, fields))
             if learned is not None:
-                outputs = tuple(stage.operator.described(outputs, learned))
+                outputs = tuple(stage.operator.describe(outputs, learned))
             plan = replace(plan, stages=(*plan.stages, replace(stage, fields=fields, outputs=outputs)))
         return replace(plan, outputs=self.outputs)
 
@@ -344,7 +344,8 @@ def evaluate(
     """
     made: dict[tuple[Origin, str], Column] = {}
     work = [
-        (number, share, plan.taken(number, share, training=applying.training)) for number, share in plan.work(wanted)
+        (number, share, plan.share_inputs(number, share, training=applying.training))
+        for number, share in plan.work(wanted)
     ]
     last = {(origin, name): place for place, (_, _, taken) in enumerate(work) for name, origin in taken.items()}
     kept = {(origin, name) for name, origin in wanted.items()}

@@ -121,7 +121,7 @@ def type_named(name: str) -> pa.DataType:
     return pa.type_for_alias(name)
 
 
-def described(field: Field) -> dict[str, Any]:
+def column_json(field: Field) -> dict[str, Any]:
     """Return a column as values of JSON."""
     value = {"name": field.name, "type": str(field.type), "tags": field.tags, "properties": dict(field.properties)}
     plain_value: dict[str, Any] = json.loads(json.dumps(value))

@@ -70,7 +70,7 @@ class Transformer:
         ]
         self._steps = []
         for number in numbers:
-            taken = plan.taken(number, Share(inputs[number], ()), training=False)
+            taken = plan.share_inputs(number, Share(inputs[number], ()), training=False)
             function = _rounding(plan.stages[number], inputs[number], fitted.learned[number] or {})
             self._steps.append(_step(function, {name: places[origin] for name, origin in taken.items()}))
         self._outputs = [(name, places[origin]) for name, origin in plan.outputs.items()]

@@ -79,7 +79,7 @@ class Transformation:
         given = Schema(tuple(Field(name, type_of(column)) for name, column in block.items()))
         self.check(given, training=applying.training)
         types = {name: self.plan.schema[name].type for name in names}
-        block = {**block, **self._given({name: block[name] for name in names}, types)}
+        block = {**block, **self._as_fitted({name: block[name] for name in names}, types)}
         return self._evaluate(lambda wanted: {name: block[name] for name in wanted}, self._carried(given), applying)
 
     def tables(self, dataset: Dataset, *, run: Run[Any], workers: Workers, training: bool) -> Iterator[pa.Table]:
@@ -108,7 +108,7 @@ class Transformation:
         types |= {name: self.plan.schema[name].type for name in self.columns(training=applying.training)}
 
         def read(names: Sequence[str]) -> Block:
-            return self._given(dataset.read(part, names), types)
+            return self._as_fitted(dataset.read(part, names), types)
 
         return self._evaluate(read, carried, applying)
 
@@ -128,7 +128,7 @@ class Transformation:
             self.plan, self.learned, tuple(given), self.fields(dataset.schema), self.seconds, applying
         )
 
-    def _given(self, block: Block, types: Mapping[str, pa.DataType]) -> Block:
+    def _as_fitted(self, block: Block, types: Mapping[str, pa.DataType]) -> Block:
         """Return columns as they were when the workflow was fitted. Raises InputError if they cannot be."""
         found = as_fitted(block, types)
         for name in self.seconds:

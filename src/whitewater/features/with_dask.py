@@ -128,7 +128,7 @@ def learn(lessons: Sequence[Lesson], material: Material, workers: Workers) -> li
 
 
 def _has_lists(lesson: Lesson, material: Material) -> bool:
-    wanted = material.wanted(lesson).items()
+    wanted = material.observed_columns(lesson).items()
     return any(pa.types.is_list(material.plan.field_of(name, origin).type) for name, origin in wanted)
 
 
@@ -153,7 +153,9 @@ def _sums(lessons: Sequence[Lesson], material: Material) -> list[dd.DataFrame]:
 
 
 def _summed_cells(rows: Frame, *, lesson: Lesson, material: Material) -> Frame:
-    observed = _made(rows, material.plan, material.learned, material.wanted(lesson), material.applying)
+    observed = _make_columns(
+        rows, material.plan, material.learned, material.observed_columns(lesson), material.applying
+    )
     return sum_by_keys(lesson.statistic.cells(observed, material.fitting.device))  # type: ignore[attr-defined]
 
 
@@ -168,7 +170,9 @@ def _parts(lessons: Sequence[Lesson], material: Material) -> list[list[Any]]:
 
 
 def _observe(rows: Frame, lesson: Lesson, material: Material) -> Any:
-    observed = _made(rows, material.plan, material.learned, material.wanted(lesson), material.applying)
+    observed = _make_columns(
+        rows, material.plan, material.learned, material.observed_columns(lesson), material.applying
+    )
     fitting = material.fitting
     if _has_lists(lesson, material):
         return lesson.statistic.observe(iter([_on_host(observed)]), replace(fitting, device=HOST))
@@ -241,7 +245,7 @@ class Results:
             if name in list(rows.columns):
                 refuse_other_times(name, column_of(rows[name]))
         wanted = {field.name: self.plan.outputs.get(field.name) for field in self.columns}
-        return _made(rows, self.plan, self.learned, wanted, self.applying)
+        return _make_columns(rows, self.plan, self.learned, wanted, self.applying)
 
 
 def _column(series: Series, device: Device) -> Column:
@@ -258,7 +262,7 @@ def _on_host(frame: Frame) -> Block:
     return {name: arrow_columns.column_of(table[name]) for name in table.column_names}
 
 
-def _made(rows: Frame, plan: Plan, learned: Learned, wanted: Mapping[str, Origin], applying: Applying) -> Frame:
+def _make_columns(rows: Frame, plan: Plan, learned: Learned, wanted: Mapping[str, Origin], applying: Applying) -> Frame:
     """Return columns that the rows of a frame have or stages make of them."""
 
     def read(names: Sequence[str]) -> dict[str, Series]:

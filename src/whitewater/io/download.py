@@ -182,13 +182,13 @@ class _Download:
 
     def run(self) -> Input:
         if self.path.exists() and self.pin and not self.settings.refresh:
-            return self._kept(self.pin)
+            return self._cached_input(self.pin)
         self._transfer()
         if fault := _fault_of(self.part, name=urlsplit(self.url).path):
             self._discard()
             raise InputError(f"{self.origin} {fault}. It was not kept. Open the address in a browser: a proxy or a "
                              "login page may stand before it.")  # fmt: skip
-        found = self._described(self.part)
+        found = self._checked_input(self.part)
         for expected in self.binding:
             if expected.sha256 not in ("", found.sha256):
                 self._discard()
@@ -204,11 +204,11 @@ class _Download:
         self.version.unlink(missing_ok=True)
         self.part.unlink(missing_ok=True)
 
-    def _described(self, file: Path) -> Input:
+    def _checked_input(self, file: Path) -> Input:
         return Input(str(self.path), self.origin, file.stat().st_size, sha256(file))
 
-    def _kept(self, pin: Expected) -> Input:
-        found = self._described(self.path)
+    def _cached_input(self, pin: Expected) -> Input:
+        found = self._checked_input(self.path)
         if found.sha256 != pin.sha256:
             raise IntegrityError(f"{self.path} was changed since it was downloaded from {self.origin}. "
                                  "Remove it, so that it is downloaded again.")  # fmt: skip

@@ -104,7 +104,7 @@ class StrictStore(Store):
                 return None if data is None else (prototype or default_buffer_prototype()).buffer.from_bytes(data)
             except TransferError as error:
                 if not tries_left:
-                    raise self._given_up(key, error) from None
+                    raise self._final_error(key, error) from None
                 pause = FIRST_PAUSE * 2 ** (self.retries - tries_left) * random.uniform(0.5, 1.0)
                 pause = min(max(error.wait, pause), LONGEST_PAUSE)
                 logger.warning("%s/%s: %s; trying again in %.1f s", self.name, key, error, pause)
@@ -122,7 +122,7 @@ class StrictStore(Store):
         try:
             found = await self._ask("ls", prefix, f"{self._address}/{prefix}".rstrip("/"), detail=False)
         except TransferError as error:
-            raise self._given_up(prefix, error) from None
+            raise self._final_error(prefix, error) from None
         for each in found or []:
             yield each.rstrip("/").rpartition("/")[2]
 
@@ -137,7 +137,7 @@ class StrictStore(Store):
         tries = "" if self._is_local else f", in {self.retries + 1} tries"
         return IntegrityError(f"{what} is damaged: {reason}{tries}. If that stays, restore the store from its origin.")
 
-    def _given_up(self, key: str, error: TransferError) -> Exception:
+    def _final_error(self, key: str, error: TransferError) -> Exception:
         if isinstance(error, DamageError):
             return self.damaged(key, error)
         return InputError(f"{self.name}/{key} could not be read in {self.retries + 1} tries: {error}. Check the "

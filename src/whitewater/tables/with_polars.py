@@ -168,7 +168,7 @@ def broken(rules: Sequence[Rule], quantity: Quantity) -> pl.Expr:
     return pl.sum_horizontal(pl.lit(0, pl.Int64), *bits)
 
 
-def kept(rules: Iterable[Rule], quantity: Quantity) -> pl.Expr:
+def breaks_no_rule(rules: Iterable[Rule], quantity: Quantity) -> pl.Expr:
     """Return whether each row breaks no rule: faster than ``broken(...) == 0``, for no mask is made."""
     return ~pl.any_horizontal(pl.lit(False), *(_breaks(rule, quantity).fill_null(False) for rule in rules))
 

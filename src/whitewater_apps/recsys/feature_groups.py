@@ -184,15 +184,15 @@ def _columns(wanted: Iterable[str | tuple[str, ...]], columns: Mapping[str, Role
     found: list[str | tuple[str, ...]] = []
     for each in wanted:
         if isinstance(each, tuple):
-            found.append(tuple(_known(name, columns) for name in each))
+            found.append(tuple(_check_column(name, columns) for name in each))
         elif _WILD.isdisjoint(each) or each in columns:
-            found.append(_known(each, columns))
+            found.append(_check_column(each, columns))
         else:
             found += _matching(each, columns)
     return tuple(dict.fromkeys(found))
 
 
-def _known(name: str, columns: Mapping[str, Role]) -> str:
+def _check_column(name: str, columns: Mapping[str, Role]) -> str:
     if name not in columns:
         raise ConfigError(f"the log has no column {_unknown(name, columns)} Its columns are {', '.join(columns)}.")
     if columns[name] == "label":

@@ -44,7 +44,7 @@ def _worth(metrics: Mapping[str, Any]) -> list[str]:
         return [f"The AUC is not measurable: of {rows:,} later rows {clicks:,} have the label 1, which makes it "
                 f"{_estimate(sets[ALL])}."]  # fmt: skip
     plain = f", {_estimate(sets[PLAIN])} with the plain numbers alone" if PLAIN in sets else ""
-    if plain and abs(_lost(sets, PLAIN)) <= _noise(sets, PLAIN):
+    if plain and abs(_loss_without(sets, PLAIN)) <= _noise(sets, PLAIN):
         plain += ", which is within noise"
     first = f"{_MODELS[best]} an AUC of {_estimate(sets[ALL])} on {rows:,} later rows with the features{plain}."
     return [first, *_loss(sets)]
@@ -67,15 +67,15 @@ def _loss(sets: Qualities) -> list[str]:
         return []
     group = min(without, key=lambda name: (without[name]["auc"], name))
     key = WITHOUT + group
-    if _lost(sets, key) <= 0:
+    if _loss_without(sets, key) <= 0:
         return ["No group of features is needed: the AUC is no lower without any one of them."]
-    if _lost(sets, key) <= _noise(sets, key):
+    if _loss_without(sets, key) <= _noise(sets, key):
         return [f"No group of features matters beyond noise: without `{group}`, which matters most, the AUC is "
                 f"{_estimate(sets[key])}."]  # fmt: skip
     return [f"The group `{group}` matters most: without it the AUC is {_estimate(without[group])}."]
 
 
-def _lost(sets: Qualities, key: str) -> float:
+def _loss_without(sets: Qualities, key: str) -> float:
     return float(sets[ALL]["auc"] - sets[key]["auc"])
 
 

@@ -64,7 +64,7 @@ def clean(partitions: Sequence[Partition], rules: Sequence[Rule], *, into: DataS
 
 
 def _clean_partition(partition: Partition, *, rules: Sequence[Rule], into: DataSets) -> Tally:
-    read = tables.scan(partition, STANDARDIZED).with_columns(month=month(PICKUP), kept=kept(rules))
+    read = tables.scan(partition, STANDARDIZED).with_columns(month=month(PICKUP), kept=breaks_no_rule(rules))
     trips = read.collect().lazy()  # in memory: all that follows asks for it
     good = trips.filter("kept").with_columns(mask=pl.lit(0, pl.Int64))
     bad = trips.filter(~pl.col("kept")).with_columns(mask=broken(rules)).collect().lazy()
@@ -97,9 +97,9 @@ def broken(rules: Sequence[Rule]) -> pl.Expr:
     return pl.col("issues").cast(pl.Int64) * (1 << ISSUES_BIT) + tables.broken(rules, quantity) * (1 << RULES_BIT)
 
 
-def kept(rules: Sequence[Rule]) -> pl.Expr:
+def breaks_no_rule(rules: Sequence[Rule]) -> pl.Expr:
     """Return whether there is no reason to reject each trip; faster than a mask."""
-    return (pl.col("issues") == 0) & tables.kept(rules, quantity)
+    return (pl.col("issues") == 0) & tables.breaks_no_rule(rules, quantity)
 
 
 def quantity(name: str) -> pl.Expr:

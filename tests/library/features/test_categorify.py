@@ -279,7 +279,7 @@ def test_outputs_say_what_their_ids_are_below() -> None:
     }
     inputs: Inputs = (("A", "B"), "L")
     operator = Categorify(num_buckets=2)
-    described = operator.described(operator.output(inputs, fields_of(block)), fitted_on(operator, [block], inputs))
+    described = operator.describe(operator.output(inputs, fields_of(block)), fitted_on(operator, [block], inputs))
     assert [(field.name, str(field.type), field.properties) for field in described] == [
         ("A", "int32", {"cardinality": 7}),
         ("B", "int32", {"cardinality": 7}),

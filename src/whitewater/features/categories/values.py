@@ -40,13 +40,13 @@ def as_categories(column: Column) -> Categories:
     """
     if isinstance(column, Categories):
         return column
-    if isinstance(column, Numbers) and column.values.dtype.kind == "f" and not _known(column).any():
+    if isinstance(column, Numbers) and column.values.dtype.kind == "f" and not _valid_values(column).any():
         return Categories(np.full(len(column), -1, np.int32), pa.array([], pa.string()))
     integers = as_integers(column)
     return factorize(integers.values, integers.valid)
 
 
-def _known(column: Numbers) -> Array:
+def _valid_values(column: Numbers) -> Array:
     there: Array = ~np.isnan(column.values)
     return there if column.valid is None else there & column.valid
 

@@ -75,7 +75,7 @@ class Page(NamedTuple):
     body: bytes | memoryview
 
 
-def described(footer: pq.FileMetaData, row_group: int, column: int, field: pa.Field) -> Chunk | None:
+def describe_chunk(footer: pq.FileMetaData, row_group: int, column: int, field: pa.Field) -> Chunk | None:
     """Return what a footer says of a column chunk, or None where it is of a form that only pyarrow reads.
 
     ``column`` is the index of the column in Arrow's schema, and ``field`` what it has there.

@@ -64,7 +64,7 @@ Column = Numbers | Categories | Lists
 Block = Mapping[str, Column]
 
 
-def taken(column: Numbers | Categories, rows: Array | slice) -> Numbers | Categories:
+def take_rows(column: Numbers | Categories, rows: Array | slice) -> Numbers | Categories:
     """Return some rows of a column without lists."""
     if isinstance(column, Categories):
         return Categories(column.codes[rows], column.dictionary)

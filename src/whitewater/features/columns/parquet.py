@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from whitewater.errors import InputError
 from whitewater.features.columns.arrow import column_of
-from whitewater.features.columns.chunk import described
+from whitewater.features.columns.chunk import describe_chunk
 from whitewater.features.columns.column import Column
 from whitewater.features.columns.column_chunk import read_chunk
 from whitewater.features.columns.opening import faults_of, opened, position_of
@@ -43,7 +43,7 @@ def read_columns(
         for name in names:
             with faults_of(path, row_group, name):
                 position = position_of(schema, name)
-                chunk = described(footer, row_group, position, schema.field(position))
+                chunk = describe_chunk(footer, row_group, position, schema.field(position))
                 if chunk is None:
                     columns[name] = _read_by_arrow(path, row_group, name, wanted)
                 else:

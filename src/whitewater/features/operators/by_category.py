@@ -249,7 +249,7 @@ class CategoryStatistic(Statistic, FromCells):
     def combine(self, parts: Sequence[list[pa.Table | Path]], fitting: Fitting) -> Fitted:
         waiting = [each for part in parts for each in part]
         if len(waiting) == 1:
-            return self.learned(_taken(waiting[0]))
+            return self.learned(_load_table(waiting[0]))
         gathering = self.gathering()
         for number, each in enumerate(waiting, start=1):
             gathering.merge(_mapped(each) if isinstance(each, Path) else each)
@@ -344,7 +344,7 @@ def _stored(table: pa.Table, fitting: Fitting) -> Path:
     return path
 
 
-def _taken(waiting: pa.Table | Path) -> pa.Table:
+def _load_table(waiting: pa.Table | Path) -> pa.Table:
     """Return a table that waited, in memory."""
     if isinstance(waiting, pa.Table):
         return waiting

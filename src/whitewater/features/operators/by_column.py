@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 class ByColumn(Operator):
     """Makes of each column one, whatever the others are: `field`, `column` and `value` say the same of it."""
 
-    def named(self, name: str) -> str:
+    def output_name(self, name: str) -> str:
         """Return the name of the column that is made of one."""
         return name
 
-    def given(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
+    def input_fields(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
         """Return the columns that it is given; raises ConfigError where it cannot take one."""
         return [fields[name] for name in column_names(inputs)]
 
@@ -53,16 +53,18 @@ class ByColumn(Operator):
         """Return the function that does to one value of a column, null or not, what `column` does to all."""
 
     def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
-        return [self.field(field) for field in self.given(inputs, fields)]
+        return [self.field(field) for field in self.input_fields(inputs, fields)]
 
     def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], applying: Applying) -> Block:
         return {
-            self.named(name): self.column(name, block[name], fitted.get(name), applying.device)
+            self.output_name(name): self.column(name, block[name], fitted.get(name), applying.device)
             for name in column_names(inputs)
         }
 
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
-        functions = [(self.named(name), name, self.value(name, fitted.get(name))) for name in column_names(inputs)]
+        functions = [
+            (self.output_name(name), name, self.value(name, fitted.get(name))) for name in column_names(inputs)
+        ]
 
         def compute(row: Row) -> dict[str, Any]:
             return {made: function(row[name]) for made, name, function in functions}
@@ -84,7 +86,7 @@ class OnArrays(Operator):
 class ByNumber(OnArrays, ByColumn):
     """Makes numbers of numbers, one by one; null stays null."""
 
-    def given(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
+    def input_fields(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
         return number_fields(self, inputs, fields)
 
     def column(self, name: str, column: Column, fitted: Fitted | None, device: Device) -> Numbers:

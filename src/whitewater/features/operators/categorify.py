@@ -111,7 +111,7 @@ class Categorify(Operator):
         del inputs
         return restore_vocabulary(facts, tables)
 
-    def described(self, fields: Sequence[Field], fitted: Mapping[str, Fitted]) -> Sequence[Field]:
+    def describe(self, fields: Sequence[Field], fitted: Mapping[str, Fitted]) -> Sequence[Field]:
         vocabularies = [each for each in fitted.values() if isinstance(each, Vocabulary)]
         cardinality = {name: each.about.cardinality for each in vocabularies for name in each.about.columns}
         return [with_cardinality(field, cardinality[field.name]) for field in fields]

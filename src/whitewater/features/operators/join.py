@@ -23,7 +23,7 @@ from whitewater.features.categories.ids import category_type
 from whitewater.features.categories.values import as_floats
 from whitewater.features.columns.arrow import column_of
 from whitewater.features.columns.codes import count_codes
-from whitewater.features.columns.column import Categories, Numbers, taken
+from whitewater.features.columns.column import Categories, Numbers, take_rows
 from whitewater.features.frames import HALF, LOWER, frame_of, halves
 from whitewater.features.operator import Applying, Fitted, Fitting, Operator, Row, RowFunction, Statistic
 from whitewater.features.operators.by_category import ByCategory, GatheringOfRows, LearnedByCategory, spread
@@ -283,7 +283,7 @@ class JoinExternal(Operator):
         return JoinedTable(tables[TABLE], self)
 
     def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], applying: Applying) -> Block:
-        return cast("JoinedTable", fitted[TABLE]).found(block)
+        return cast("JoinedTable", fitted[TABLE]).look_up(block)
 
     def transform_frame(
         self, inputs: Inputs, frame: Frame, fitted: Mapping[str, Fitted], applying: Applying
@@ -399,11 +399,11 @@ class JoinedTable(Fitted):
     def tables(self) -> Mapping[str, pa.Table]:
         return {TABLE: self.rows}
 
-    def found(self, block: Block) -> dict[str, Numbers | Categories]:
+    def look_up(self, block: Block) -> dict[str, Numbers | Categories]:
         """Return the columns, by name, for the keys of a block."""
         keys = self._grouping.categories(block)
         rows = self.groups.groups(keys.dictionary)[keys.codes]
-        return {name: taken(column, rows) for name, column in self._blocks.items()}
+        return {name: take_rows(column, rows) for name, column in self._blocks.items()}
 
     @cached_property
     def _blocks(self) -> dict[str, Numbers | Categories]:

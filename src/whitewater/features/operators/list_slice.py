@@ -12,7 +12,7 @@ from pydantic import Field as Parameter
 from pydantic import FiniteFloat, model_validator
 
 from whitewater.errors import ConfigError, InputError
-from whitewater.features.columns.column import Lists, Numbers, taken
+from whitewater.features.columns.column import Lists, Numbers, take_rows
 from whitewater.features.operator import Fitted
 from whitewater.features.operators.by_column import ByColumn, holding, holding_dtype, is_number, plain_number
 
@@ -92,10 +92,10 @@ class ListSlice(ByColumn):
         item = places - offsets[row]
         source = column.offsets[row] + first[row] + item
         if not (self.pad and isinstance(column.values, Numbers)):
-            return Lists(offsets, taken(column.values, source))
+            return Lists(offsets, take_rows(column.values, source))
         # A place behind the last item is padded, and there may be no item at all: one more stands for it.
         source = np.where(item < kept[row], source, len(column.values))
-        return Lists(offsets, taken(self._with_padding(column.values), source))
+        return Lists(offsets, take_rows(self._with_padding(column.values), source))
 
     def _with_padding(self, column: Numbers) -> Numbers:
         dtype = holding_dtype(column, self.pad_value)

@@ -84,7 +84,7 @@ class _Past(ByCategory):
             raise InputError(f"{type(self).__name__}: the time {self.time!r} is {time!r}. Give an integer.") from None
 
     @property
-    def kept(self) -> tuple[str, ...]:
+    def stored_numbers(self) -> tuple[str, ...]:
         """The numbers of a cell that are kept: rows, and the sum of the target where there is one."""
         return (ROWS, SUMS) if self.of_numbers else (ROWS,)
 
@@ -215,7 +215,7 @@ class PastCells(GatheringOfRows):
         super().__init__(grouping, {NULLS: np.zeros(1, np.int64)})
         self._operator = operator
         nothing = np.empty(0, np.int64)
-        self._cells = Cells(nothing, nothing, dict(zip(operator.kept, (nothing, np.empty(0)), strict=False)))
+        self._cells = Cells(nothing, nothing, dict(zip(operator.stored_numbers, (nothing, np.empty(0)), strict=False)))
         self._added: list[Cells] = []
 
     @property
@@ -236,12 +236,12 @@ class PastCells(GatheringOfRows):
             numbers[SUMS] = sum_by_code(known, values, len(codes))
         numbers[ROWS] = count_codes(known, len(codes))
         some = np.flatnonzero(numbers[ROWS])
-        kept = {name: numbers[name][some] for name in self._operator.kept}
+        kept = {name: numbers[name][some] for name in self._operator.stored_numbers}
         self._add(Cells(here.groups[codes[some]], cell_periods[some], kept))
 
     def add_table(self, groups: Integers, table: pa.Table) -> None:
         super().add_table(groups, table)
-        cells = _read(table, self._operator.kept)
+        cells = _read(table, self._operator.stored_numbers)
         self._add(Cells(groups[cells.groups], cells.periods, cells.numbers))
 
     def add_sums(self, groups: Integers, cells: pa.Table, exponents: Sequence[int]) -> None:
@@ -251,7 +251,7 @@ class PastCells(GatheringOfRows):
         for exponent in exponents:
             columns[SUMS] = whole(columns["first"], columns["second"], exponent)
         some = np.flatnonzero(columns[ROWS])
-        kept = {name: columns[name][some] for name in self._operator.kept}
+        kept = {name: columns[name][some] for name in self._operator.stored_numbers}
         self._add(Cells(groups[some], columns["key_period"][some], kept))
 
     def _add(self, cells: Cells) -> None:
@@ -266,7 +266,9 @@ class PastCells(GatheringOfRows):
         """Return what was gathered: of each category the list of its periods, and lists of their numbers."""
         self._join()
         offsets = to_arrow(np.searchsorted(self._cells.groups, np.arange(len(self.groups) + 1)))
-        lists = {PERIODS: self._cells.periods} | {name: self._cells.numbers[name] for name in self._operator.kept}
+        lists = {PERIODS: self._cells.periods} | {
+            name: self._cells.numbers[name] for name in self._operator.stored_numbers
+        }
         table = super().table()
         for name, each in lists.items():
             table = table.append_column(name, pa.LargeListArray.from_arrays(offsets, to_arrow(each)))
@@ -302,13 +304,13 @@ class LearnedPast(LearnedByCategory):
     def __init__(self, operator: _Past, grouping: Grouping, table: pa.Table) -> None:
         super().__init__(grouping, table)
         self.operator = operator
-        self.cells = _read(table, operator.kept)
+        self.cells = _read(table, operator.stored_numbers)
         self._null_rows = int(read_numbers(table, [NULLS])[NULLS].sum())
         self.periods = np.unique(self.cells.periods)
         # One group more, without cells: that of categories that were not seen.
         self.starts = np.searchsorted(self.cells.groups, np.arange(len(table) + 2))
         self._keys = self.cells.groups * (len(self.periods) + 1) + np.searchsorted(self.periods, self.cells.periods)
-        self._up_to = {name: self._added_up(self.cells.numbers[name]) for name in operator.kept}
+        self._up_to = {name: self._added_up(self.cells.numbers[name]) for name in operator.stored_numbers}
 
     def _added_up(self, numbers: npt.NDArray[Any]) -> Floats:
         """Return 0, and the sums of each category up to and with each cell."""

@@ -32,11 +32,11 @@ class _Unchanged(ByColumn):
     def transform_frame(
         self, inputs: Inputs, frame: Frame, fitted: Mapping[str, Fitted], applying: Applying
     ) -> dict[str, Series]:
-        return {self.named(name): frame[name] for name in column_names(inputs)}
+        return {self.output_name(name): frame[name] for name in column_names(inputs)}
 
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
         # Each group of features ends with one of these: no function is called for each of its columns.
-        names = [(self.named(name), name) for name in column_names(inputs)]
+        names = [(self.output_name(name), name) for name in column_names(inputs)]
         return lambda row: {made: row[name] for made, name in names}
 
 
@@ -95,11 +95,11 @@ class Rename(_Unchanged):
             raise ValueError("Rename takes either postfix or name")
         return self
 
-    def named(self, name: str) -> str:
+    def output_name(self, name: str) -> str:
         return self.name if self.name is not None else f"{name}{self.postfix}"
 
-    def given(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
-        given = super().given(inputs, fields)
+    def input_fields(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
+        given = super().input_fields(inputs, fields)
         if self.name is not None and len(given) != 1:
             raise ConfigError(
                 f"Rename(name={self.name!r}) takes one column, not {', '.join(each.name for each in given)}. Rename "
@@ -108,4 +108,4 @@ class Rename(_Unchanged):
         return given
 
     def field(self, field: Field) -> Field:
-        return replace(field, name=self.named(field.name))
+        return replace(field, name=self.output_name(field.name))

@@ -231,11 +231,11 @@ def _require(group: Group, names: Iterable[str], *, layout: str) -> None:
     """
     absent = [name for name in names if name not in group]
     if absent:
-        raise InputError(f"{group.name} lacks {', '.join(absent)}, which {layout} has{_told(group)}. Check that it "
-                         "is a store of this layout.")  # fmt: skip
+        raise InputError(f"{group.name} lacks {', '.join(absent)}, which {layout} has{_list_arrays(group)}. Check that "
+                         "it is a store of this layout.")  # fmt: skip
 
 
-def _told(group: Group) -> str:
+def _list_arrays(group: Group) -> str:
     """Tell which arrays a store holds, if it can be listed."""
     try:
         found = group.names()

@@ -125,16 +125,16 @@ def _encoded(groups: Sequence[RowGroup], plan: EdgePlan) -> Iterator[EncodedEdge
 def _words(encoded: EncodedEdges, stem: Path | None) -> Words:
     keys, weights = encoded.edges.keys, encoded.edges.weights
     arrays = {"keys": keys, "weights": weights, "ids": encoded.ids, "ranks": encoded.ranks}
-    return Words(**{name: _kept(array, stem, name) for name, array in arrays.items()})
+    return Words(**{name: _array_or_file(array, stem, name) for name, array in arrays.items()})
 
 
 def _piece(edges: KeyedEdges, buckets: Buckets, stem: Path | None) -> Piece:
     ordered = bucket_edges(edges, buckets.shift, buckets.count)
     keys, weights = ordered.edges.keys, ordered.edges.weights
-    return Piece(_kept(keys, stem, "keys"), _kept(weights, stem, "weights"), ordered.ends)
+    return Piece(_array_or_file(keys, stem, "keys"), _array_or_file(weights, stem, "weights"), ordered.ends)
 
 
-def _kept(array: Array | None, stem: Path | None, name: str) -> Any:
+def _array_or_file(array: Array | None, stem: Path | None, name: str) -> Any:
     """Return an array, or the file that it was written to."""
     if array is None or stem is None:
         return array

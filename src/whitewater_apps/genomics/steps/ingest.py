@@ -68,7 +68,7 @@ def _ingest(run: Run[Ingest], *, simulated: Inputs, genotypes: Output, inputs: O
     table = only_seen(table, tally.seen) if source.lists_all else table
     variants = counted(table, tally, exclude=run.settings.multiallelic == "exclude")
     folder.finish(variants=variants, samples=samples_table(source.samples, labels, tally.missing))
-    files = described([*source.origins, *tables], threads=run.threads)
+    files = describe_origins([*source.origins, *tables], threads=run.threads)
     write_json(inputs, {"source": run.settings.source, "files": files})
     if scratch.exists():
         shutil.rmtree(scratch)
@@ -200,7 +200,7 @@ def samples_table(
     )
 
 
-def described(origins: Sequence[str], *, threads: int) -> list[dict[str, Any]]:
+def describe_origins(origins: Sequence[str], *, threads: int) -> list[dict[str, Any]]:
     """Describe what was read: the path, size and SHA-256 of local files and directories, and the URL of others."""
     local = {origin: path for origin in origins if (path := local_path(origin)) is not None}
     hashes = digests(list(local.values()), threads=threads)

@@ -43,7 +43,7 @@ def pca(
         genotypes = SharedGenotypes(folder, run.device, run.local_device, workers)
         found = principal_components(genotypes, table["used"].to_numpy(bool), settings=run.settings)
         write_loadings(loadings, found, scaling=run.settings.scaling.model_dump())
-    described = _described(found, run.settings)
+    described = _summary(found, run.settings)
     _score_table(table, found).to_parquet(pcs, index=False)
     table.to_parquet(selected, index=False)
     write_json(eigenvalues, described)
@@ -59,7 +59,7 @@ def _score_table(samples: "pd.DataFrame", found: PrincipalComponents) -> "pd.Dat
     return samples.loc[samples["used"], ["sample", "label"]].reset_index(drop=True).assign(**named)
 
 
-def _described(found: PrincipalComponents, settings: Pca) -> dict[str, Any]:
+def _summary(found: PrincipalComponents, settings: Pca) -> dict[str, Any]:
     spectrum, test = found.spectrum, found.significance
     thresholds = test.thresholds(spectrum.eigenvalues, settings.significance)
     tests = zip(test.statistics.tolist(), test.p_values.tolist(), thresholds.tolist(), strict=True)

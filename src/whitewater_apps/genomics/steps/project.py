@@ -25,7 +25,7 @@ from whitewater.io.redaction import redacted
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.genomics.config import Project
-from whitewater_apps.genomics.steps.ingest import described
+from whitewater_apps.genomics.steps.ingest import describe_origins
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -113,7 +113,7 @@ def _second(run: Run[Project], loadings: Loadings, *, scratch: Path) -> "pd.Data
     variants = source.variants_table()
     matches = match(loadings.variants, variants, keep_ambiguous=run.settings.ambiguous == "keep")
     logger.info("variants of the second data set: %s", matches.counts)
-    run.note(second_data_set=matches.counts, second_files=described(source.origins, threads=run.threads))
+    run.note(second_data_set=matches.counts, second_files=describe_origins(source.origins, threads=run.threads))
     share = len(matches.first) / len(loadings.weights)
     if share < run.settings.minimum_matched:
         raise InputError(

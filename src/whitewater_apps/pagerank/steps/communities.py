@@ -55,7 +55,7 @@ def communities(run: Run[Communities], *, graph: Path, ranks: Path, vertices: Ou
     with run.workers(small=folder.edges < SMALL_EDGES) as workers:
         needed = forecast(folder, run.settings, run.device, workers)
         found = _find(folder, run.settings, run.device, workers)
-    described = _described(found, run.settings)
+    described = _summary(found, run.settings)
     _write_vertices(vertices, folder, rank, found)
     write_json(summary, described)
     counts = {name: described[name]["count"] for name in ("components", "communities")}
@@ -204,7 +204,7 @@ def _write_vertices(path: Path, folder: GraphFolder, rank: npt.NDArray[np.float6
     pq.write_table(pa.table(columns), path, compression="zstd")
 
 
-def _described(found: Groups, settings: Communities) -> dict[str, Any]:
+def _summary(found: Groups, settings: Communities) -> dict[str, Any]:
     of_communities = found.communities if settings.method != "none" else found.communities[:0]
     return {
         "components": _sizes(found.components),

@@ -59,7 +59,7 @@ def fetch(run: Run[Fetch], *, simulated: Inputs, frontier: Path, fetched: Output
             settings = getattr(run.settings, source)
             found = _read(run, settings, writer, frontier=frontier, downloads=downloads)
         if not (writer.pages or found.files):
-            raise InputError(f"There are no pages: {_told(found.counts)}. Check pagerank.fetch.{source}.")
+            raise InputError(f"There are no pages: {_format_counts(found.counts)}. Check pagerank.fetch.{source}.")
         writer.finish(source=source, counts=found.counts, files=found.files,
                       settings=without_secrets(settings.model_dump(mode="json")))  # fmt: skip
     write_json(inputs, {"source": source, "pages": writer.pages, "files": found.inputs})
@@ -70,7 +70,7 @@ def _read(run: Run[Fetch], settings: Section, writer: PagesWriter, *, frontier: 
     match settings:
         case Html():
             counts, files = read_html(settings, writer)
-            return Found(_described(files), counts)
+            return Found(_file_entries(files), counts)
         case Crawl():
             from whitewater.web.crawl.crawler import crawl
 
@@ -80,12 +80,12 @@ def _read(run: Run[Fetch], settings: Section, writer: PagesWriter, *, frontier: 
             files, lists = find_warcs(settings, downloads=downloads, threads=run.threads)
             with steady([file.path for file in files]):
                 counts = read_warcs([Path(file.path) for file in files], writer, run=run)
-            return Found(_described([*files, *lists]), counts)
+            return Found(_file_entries([*files, *lists]), counts)
         case Edges():
             named, lists = find_edges(settings, downloads=downloads, threads=run.threads)
             files = [file for each in named.values() for file in each]
             paths = {role: [file.path for file in each] for role, each in named.items()}
-            return Found(_described([*files, *lists]), files=paths)
+            return Found(_file_entries([*files, *lists]), files=paths)
     raise AssertionError(settings)
 
 
@@ -95,14 +95,14 @@ def _simulated(run: Run[Fetch], writer: PagesWriter, *, simulated: Inputs, downl
     places = sorted(map(str, simulated.values()))
     files = find(places, downloads=downloads, threads=run.threads, key="pagerank.simulate")
     counts = read_warcs([simulated[SIMULATED_WEB]], writer, run=run)
-    return Found(_described(list(files.values())), counts)
+    return Found(_file_entries(list(files.values())), counts)
 
 
-def _described(files: Sequence[Input]) -> list[dict[str, Any]]:
+def _file_entries(files: Sequence[Input]) -> list[dict[str, Any]]:
     return [asdict(file) for file in files]
 
 
-def _told(counts: Mapping[str, int]) -> str:
+def _format_counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{kind} {number:,}" for kind, number in counts.items() if number) or "nothing was there"
 
 

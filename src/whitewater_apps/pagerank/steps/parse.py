@@ -70,7 +70,7 @@ def parse(run: Run[Parse], *, fetched: Path, documents: Output, links: Output, s
         parts = list(workers.map(parse_group, tasks, label="parse", ordered=True, shared=shared))
         resolved = _resolved(parts, run.settings, parts_folder)
         places = {"folder": parts_folder, "documents_to": documents, "links_to": links}
-        list(workers.map(finish_part, list(_kept(parts, resolved)), label="merge", shared=places))
+        list(workers.map(finish_part, list(_kept_documents(parts, resolved)), label="merge", shared=places))
     shutil.rmtree(parts_folder)
     counted = _counted(pages, parts, resolved)
     write_aliases(documents, resolved.aliases)
@@ -117,7 +117,7 @@ def _look_up(parts: Sequence[Part], read: Callable[[int, Indices], Sequence[T]])
     return look_up
 
 
-def _kept(parts: Sequence[Part], resolved: Resolved) -> Iterator[tuple[int, Mask, Indices]]:
+def _kept_documents(parts: Sequence[Part], resolved: Resolved) -> Iterator[tuple[int, Mask, Indices]]:
     """Yield of each part its number, which of its documents are kept, and how many links each of them has."""
     start = 0
     for number, part in enumerate(parts):
@@ -127,7 +127,7 @@ def _kept(parts: Sequence[Part], resolved: Resolved) -> Iterator[tuple[int, Mask
 
 
 def _counted(pages: PagesFolder, parts: Sequence[Part], resolved: Resolved) -> dict[str, Any]:
-    kept = sum(int(links[documents].sum()) for _, documents, links in _kept(parts, resolved))
+    kept = sum(int(links[documents].sum()) for _, documents, links in _kept_documents(parts, resolved))
     merged = sum(int(part.links.sum()) for part in parts) - kept
     what = {**resolved.counts, **_total(part.left_out for part in parts)}
     if sum(what.values()) != pages.pages:
@@ -148,14 +148,14 @@ def _total(counters: Iterable[Counter[str]]) -> Counter[str]:
 
 
 def _log(counted: dict[str, Any], parts: Sequence[Part]) -> None:
-    logger.info("pages: %s; links: %s", _told(counted["pages"]), _told(counted["links"]))
+    logger.info("pages: %s; links: %s", _format_counts(counted["pages"]), _format_counts(counted["links"]))
     for kind in sorted({kind for part in parts for kind in part.examples}):
         urls = [url for part in parts for url in part.examples.get(kind, [])][:EXAMPLES]
         shown = ", ".join(shortened(url, columns=_LONGEST_URL) for url in urls)
         logger.info("%s, %d pages are left out, such as %s", kind, counted["pages"][kind], shown)
 
 
-def _told(counts: Mapping[str, int]) -> str:
+def _format_counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
 
 

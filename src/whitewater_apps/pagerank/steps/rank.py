@@ -35,13 +35,13 @@ def rank(run: Run[Pagerank], *, graph: Path, ranks: Output, convergence: Output)
     folder = open_graph(graph)
     needed = _forecast(folder, run.settings)
     solution = _solve(run, folder)
-    described = _described(solution, folder, run.settings)
-    _check(solution, described, run.settings)
+    summary = _summary(solution, folder, run.settings)
+    _check(solution, summary, run.settings)
     table = pa.table({"vertex": to_arrow(folder.ids), "rank": to_arrow(solution.ranks)})
     pq.write_table(table, ranks, compression="zstd", use_dictionary=False)
-    write_json(convergence, described)
+    write_json(convergence, summary)
     run.note(
-        **{name: described[name] for name in ("definition", "vertices", "edges", "start", "iterations", "error_bound")},
+        **{name: summary[name] for name in ("definition", "vertices", "edges", "start", "iterations", "error_bound")},
         forecast_memory_bytes=needed,
     )
     logger.info("%d iterations, %s vertices, %s edges", len(solution.log), f"{folder.vertices:,}", f"{folder.edges:,}")
@@ -67,7 +67,7 @@ def _solve(run: Run[Pagerank], folder: GraphFolder) -> Solution:
     return solve(run, Problem(folder.path.resolve(), run.settings, personalization, run.device, run.threads))
 
 
-def _described(solution: Solution, folder: GraphFolder, settings: Pagerank) -> dict[str, Any]:
+def _summary(solution: Solution, folder: GraphFolder, settings: Pagerank) -> dict[str, Any]:
     last = solution.log[-1] if solution.log else None
     return {
         "definition": settings.definition,
@@ -85,14 +85,14 @@ def _described(solution: Solution, folder: GraphFolder, settings: Pagerank) -> d
     }
 
 
-def _check(solution: Solution, described: dict[str, Any], settings: Pagerank) -> None:
-    ranks, total = solution.ranks, described["sum"]
+def _check(solution: Solution, summary: dict[str, Any], settings: Pagerank) -> None:
+    ranks, total = solution.ranks, summary["sum"]
     if not np.all(np.isfinite(ranks)) or np.any(ranks < 0):
         raise IntegrityError("ranks are negative or not finite. Report this as a bug.")
     if settings.definition != "gap" and len(ranks) and abs(total - 1) > SUM_TOLERANCE:
         raise IntegrityError(f"the ranks add up to {total!r}, not to 1. Report this as a bug.")
-    if settings.definition != "graphalytics" and not described["converged"]:
-        bound = described["error_bound"]
+    if settings.definition != "graphalytics" and not summary["converged"]:
+        bound = summary["error_bound"]
         raise IntegrityError(
             f"after {len(solution.log)} iterations the ranks are within {bound:.3g} of the exact ones, but "
             f"pagerank.rank.tolerance is {settings.tolerance:g}. Set pagerank.rank.maximum_iterations higher, "

@@ -68,7 +68,7 @@ def renumber(run: Run[Renumber], *, edges: Path, graph: Output, summary: Output)
             written = writer.finish(names=_names(table, numbered.ids) if folder.named else None)
     reversed_edges = numbered.entries - folder.edges
     counts = {"rows": folder.edges, "reversed": reversed_edges, "duplicates": numbered.entries - written.edges}
-    counted = {**folder.counts, **counts, **_described(written, writer, numbered.ids), "self_loops": loops}
+    counted = {**folder.counts, **counts, **_summary(written, writer, numbered.ids), "self_loops": loops}
     write_json(summary, counted)
     run.note(**counted)
     logger.info("%d vertices, %d edges; %d duplicates", written.vertices, written.edges, counts["duplicates"])
@@ -91,7 +91,7 @@ def _names(table: "pa.Table | None", ids: Ids) -> "pa.Array | pa.ChunkedArray | 
     return table["name"].take(pa.array(rows, mask=rows < 0))
 
 
-def _described(written: GraphFolder, writer: GraphWriter, ids: Ids) -> dict[str, int]:
+def _summary(written: GraphFolder, writer: GraphWriter, ids: Ids) -> dict[str, int]:
     dangling = writer.out_degree == 0
     return {
         "edges": written.edges,

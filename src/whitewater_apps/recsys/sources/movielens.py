@@ -91,7 +91,7 @@ class Member:
     name: str = ""
 
     @property
-    def told(self) -> str:
+    def label(self) -> str:
         """What it is called."""
         return f"{self.origin}/{self.name}" if self.name else self.origin
 
@@ -216,7 +216,7 @@ def items_of(release: Release, movies: Member) -> Items:
     try:
         found = {int(item): (genres, _year(title)) for item, title, genres in release.read_movies(_decoded(data))}
     except (ValueError, KeyError, TypeError, csv.Error) as error:
-        raise InputError(f"{movies.told} is none of MovieLens: {error!r}. Check {KEY}.") from error
+        raise InputError(f"{movies.label} is none of MovieLens: {error!r}. Check {KEY}.") from error
     ids = sorted(found)
     known = [found[item] for item in ids]
     return Items(
@@ -245,7 +245,7 @@ def _array(values: Sequence[object], type_: pa.DataType) -> pa.Array:
 def refuse_size(member: Member, largest: int) -> None:
     """Raise InputError if a file is larger than any release's, which a zip file could be made to unfold to."""
     if member.size > largest:
-        raise InputError(f"{member.told} is {member.size:,} bytes, which no release has: at most {largest:,} are "
+        raise InputError(f"{member.label} is {member.size:,} bytes, which no release has: at most {largest:,} are "
                          f"read. Check {KEY}.")  # fmt: skip
 
 
@@ -265,7 +265,7 @@ def read_movielens(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Map
     found, counts = _ratings(release, ratings, run.settings.movielens.positive)
     unknown = int(np.count_nonzero(items.places(to_numpy(found["item"])) == len(items.ids)))
     if unknown:
-        logger.warning("%s has no entry for the items of %d ratings: they have no genres", movies.told, unknown)
+        logger.warning("%s has no entry for the items of %d ratings: they have no genres", movies.label, unknown)
     writer = LogWriter(log, "movielens", COLUMNS, "seconds", run.settings.row_group_rows, "period")
     files_written = [
         _write(number, span, found, items, writer=writer) for number, span in enumerate(_periods(to_numpy(found[TIME])))
@@ -284,14 +284,14 @@ def _ratings(release: Release, ratings: Member, positive: float) -> tuple[pa.Tab
     lines = line_blocks(ratings.path, origin=ratings.origin, member=ratings.name)
     given: Iterator[bytes] = (block.replace(release.separator, b"\t") for block in lines)
     if release.header:
-        given = _after_header(given, ratings.told)
+        given = _after_header(given, ratings.label)
     layout = Layout(_READ_COLUMNS, _IDS, positive, frozenset(_IDS))
     format_, tally = Format(tuple(_TYPES), "\t", quoted=False, types=_TYPES), Tally()
-    read = read_rows(given, format_, layout, tally, origin=ratings.told, header=int(release.header))
+    read = read_rows(given, format_, layout, tally, origin=ratings.label, header=int(release.header))
     parts = [pa.table(dict(rows.columns)) for rows in read]
-    refuse_malformed(ratings.told, [tally])
+    refuse_malformed(ratings.label, [tally])
     if not parts:
-        raise InputError(f"{ratings.told} has no ratings. Check {KEY}.")
+        raise InputError(f"{ratings.label} has no ratings. Check {KEY}.")
     found = pa.concat_tables(parts).combine_chunks()
     order = to_arrow(np.argsort(to_numpy(found[TIME]), kind="stable"))
     return found.take(order), {"lines": tally.lines, "empty": tally.empty, "malformed": tally.malformed}

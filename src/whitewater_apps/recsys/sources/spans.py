@@ -192,14 +192,14 @@ def refuse_malformed(origin: str, tallies: Sequence[Tally]) -> None:
     lines, malformed = sum(each.lines for each in tallies), sum(each.malformed for each in tallies)
     if not malformed:
         return
-    told = described(origin, malformed, lines, [each for tally in tallies for each in tally.examples])
+    told = describe_malformed(origin, malformed, lines, [each for tally in tallies for each in tally.examples])
     if malformed > MALFORMED_SHARE * lines:
         raise InputError(f"{told} More than {MALFORMED_SHARE:.0%} are too many: correct the file, or the settings of "
                          "its format in recsys.fetch.")  # fmt: skip
     logger.warning("%s They were left out.", told)
 
 
-def described(origin: str, malformed: int, lines: int, examples: Sequence[str]) -> str:
+def describe_malformed(origin: str, malformed: int, lines: int, examples: Sequence[str]) -> str:
     """Return a sentence on malformed lines."""
     return f"{origin}: {malformed:,} of {lines:,} lines are malformed: {'; '.join(examples[:EXAMPLES])}."
 

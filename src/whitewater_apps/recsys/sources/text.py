@@ -18,7 +18,7 @@ from whitewater.features.log_folder import LABEL
 from whitewater.io.download import Input
 from whitewater.io.text_files import BYTE_ORDER_MARK, line_blocks, open_text, parse_sound, ranges
 from whitewater_apps.recsys.sources.layout import Layout
-from whitewater_apps.recsys.sources.spans import Rows, Span, Tally, described
+from whitewater_apps.recsys.sources.spans import Rows, Span, Tally, describe_malformed
 from whitewater_apps.recsys.sources.values import RefusedError
 
 SPAN_BYTES = 256 << 20
@@ -126,7 +126,7 @@ def read_rows(
         tally.empty += block.count(b"\n") - len(numbers)
         tally.lines += block.count(b"\n")
         if len(faults) > most:
-            told = described(origin, tally.malformed, tally.lines, tally.examples)
+            told = describe_malformed(origin, tally.malformed, tally.lines, tally.examples)
             raise InputError(f"{told} Correct the file, or {_SETTINGS}.")
 
 

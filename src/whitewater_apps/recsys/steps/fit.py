@@ -10,7 +10,7 @@ from whitewater.features.config import Fit
 from whitewater.features.dataset import Dataset
 from whitewater.features.fit import fit_workflow
 from whitewater.features.log_folder import ROW_ID, open_log
-from whitewater.features.schema import described
+from whitewater.features.schema import column_json
 from whitewater.features.transform import Transformation
 from whitewater.io.store import write_json
 from whitewater.script import main
@@ -53,7 +53,7 @@ def _group(fitted: Transformation, name: str) -> dict[str, Any]:
         _stage(type(plan.stages[number].operator).__name__, plan.stages[number].inputs, fitted.learned[number] or {})
         for number in sorted({number for number, _ in plan.work(outputs)})
     ]
-    columns = [described(plan.field_of(each, origin)) for each, origin in outputs.items()]
+    columns = [column_json(plan.field_of(each, origin)) for each, origin in outputs.items()]
     return {"columns": columns, "operators": [stage for stage in stages if stage["operator"] != "AddMetadata"]}
 
 

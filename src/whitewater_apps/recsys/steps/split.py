@@ -91,7 +91,7 @@ def split(run: Run[Split], *, events: Path, train: Output, valid: Output, test: 
                              "Change the shares in recsys.split, or fetch more rows.")  # fmt: skip
     logs = {part.name: like(log, part.folder).finish(placed[part.name]) for part in parts}
     begins = {part.name: part.begin for part in parts if placed[part.name]}
-    described = {name: _described(each) for name, each in logs.items()}
+    described = {name: _summary(each) for name, each in logs.items()}
     write_json(summary, {"unit": log.time.unit, "whole_days": whole_days, "begins": begins, "parts": described})
     run.note(rows={name: each["rows"] for name, each in described.items()}, whole_days=whole_days)
 
@@ -206,7 +206,7 @@ def _link(source: Path, target: Path) -> None:
         shutil.copyfile(source, target)
 
 
-def _described(log: Log) -> dict[str, Any]:
+def _summary(log: Log) -> dict[str, Any]:
     groups = _groups(log)
     clicks = sum(pc.sum(FORMAT.table(log.path / file.name, [LABEL]).column(0)).as_py() for file in log.files)
     return {

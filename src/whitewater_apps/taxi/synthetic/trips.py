@@ -130,7 +130,7 @@ def app_trips(pickup: Integers, *, random: np.random.Generator) -> Trips:
     dollars = np.array([1.0, 2, 3, 5])[np.searchsorted((0.30, 0.55, 0.85), random.random(count))]
     share = fare * np.array([0.10, 0.15, 0.20])[np.searchsorted((0.3, 0.7), random.random(count))]
     tips = np.where(random.random(count) < 0.6, dollars, share)
-    trips["tip_amount"] = np.round(tips * _given("fhvhv", _generosity(trips), random=random), 2)
+    trips["tip_amount"] = np.round(tips * _draw_tippers("fhvhv", _generosity(trips), random=random), 2)
     return trips
 
 
@@ -179,7 +179,7 @@ def _card_tips(service: Service, trips: Trips, charged: Floats, *, random: np.ra
     rounded = np.ceil(1.1 * charged) - charged
     habit = random.random(count)
     tips = np.select([habit < 0.66, habit < 0.90], [preset, dollars], rounded)
-    return np.asarray(np.round(tips * _given(service, generous, random=random), 2))
+    return np.asarray(np.round(tips * _draw_tippers(service, generous, random=random), 2))
 
 
 def _generosity(trips: Trips) -> Floats:
@@ -190,7 +190,7 @@ def _generosity(trips: Trips) -> Floats:
     return np.asarray(np.array(GENEROSITY)[hour] + character[start] + 0.5 * character[end] - 0.25 * airport)
 
 
-def _given(service: Service, generous: Floats, *, random: np.random.Generator) -> Mask:
+def _draw_tippers(service: Service, generous: Floats, *, random: np.random.Generator) -> Mask:
     """Draw who tips at all."""
     usual = NO_TIP[service]
     return random.random(len(generous)) > _logistic(np.log(usual / (1 - usual)) - generous)
