@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -40,6 +40,7 @@ from benchmarks.published import (
 )
 from benchmarks.published.frame import means_of_arrays
 from benchmarks.published.row import NAMES, CallCase, Variant, Work, load
+from tests.contract.device_array import record
 from whitewater import engines
 from whitewater.engines import Device, resolve
 from whitewater.engines.config import Cluster
@@ -144,6 +145,19 @@ def tiny() -> Iterator[None]:
         patch.setattr(svd_zarr, "SAMPLES", SAMPLES)
         patch.setitem(sys.modules, "umap", SimpleNamespace(UMAP=lambda **_: PCA(2)))
         yield
+
+
+def kernel_of_random_numbers(source: str, name: str) -> Callable[..., None]:
+    """Stand for `cupy.RawKernel` of R7, whose source `tests/benchmarks/test_array_random_kernel.py` compiles."""
+    record("cupy.RawKernel", 2)
+    assert f"void {name}(" in source
+
+    def launch(grid: tuple[int], block: tuple[int], arguments: Sequence[Any]) -> None:
+        n, first, rows, seed, mean, deviation, sums = arguments
+        drawn = np.random.default_rng([seed, first]).normal(mean, deviation, (rows, n)) + 1
+        sums.on_host[:] = drawn[first % 2 :: 2, ::2].sum(), drawn.sum()
+
+    return launch
 
 
 def prepare(folder: Path) -> None:

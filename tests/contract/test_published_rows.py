@@ -10,6 +10,7 @@ contracts of their own; that their commands name the GPU is in `tests.benchmarks
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -37,6 +38,7 @@ from tests.contract.published_rows import (
     Name,
     answers_on,
     faults_of,
+    kernel_of_random_numbers,
     on_gpus,
     oracles,
     parts_on,
@@ -115,6 +117,7 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Scenario:
             differing(),
             Client(**here),
         ):
+            vars(sys.modules["cupy"])["RawKernel"] = kernel_of_random_numbers
             answers, parts = answers_on(device, folder), parts_on(device)
         with Client(**here) as client:
             cluster = Cluster(kind="attach", address=client.scheduler_info()["address"])
