@@ -16,11 +16,11 @@ import pyarrow as pa
 from whitewater.engines.device import Device
 from whitewater.errors import InputError, IntegrityError
 from whitewater.features.categories.hashing import row_hash
-from whitewater.features.dataset import Dataset, Part, as_fitted, as_table, refuse_other_times, type_of
+from whitewater.features.dataset import Dataset, Part, as_fitted, as_table, refuse_other_times
 from whitewater.features.feature_folder import FeatureFile, write_features, write_file
 from whitewater.features.log_folder import ROW_ID, Log
 from whitewater.features.operator import Applying
-from whitewater.features.plan import Learned, Plan, Read, evaluate
+from whitewater.features.plan import Learned, Plan, evaluate
 from whitewater.features.schema import Field, Schema, kind
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 
@@ -73,15 +73,6 @@ class Transformation:
                 f"the data do not suit the workflow: {'; '.join(faults)}. Give columns as those that it was fitted on."
             )
 
-    def block(self, block: Block, applying: Applying) -> Block:
-        """Return the results for a block, which has the columns needed, of the kind that was fitted on."""
-        names = self.columns(training=applying.training)
-        given = Schema(tuple(Field(name, type_of(column)) for name, column in block.items()))
-        self.check(given, training=applying.training)
-        types = {name: self.plan.schema[name].type for name in names}
-        block = {**block, **self._as_fitted({name: block[name] for name in names}, types)}
-        return self._evaluate(lambda wanted: {name: block[name] for name in wanted}, self._carried(given), applying)
-
     def tables(self, dataset: Dataset, *, run: Run[Any], workers: Workers, training: bool) -> Iterator[pa.Table]:
         """Yield the results part by part, in order; a few parts are in memory at a time."""
         shared = self.prepare(dataset, run=run, workers=workers, training=training)
@@ -108,9 +99,15 @@ class Transformation:
         types |= {name: self.plan.schema[name].type for name in self.columns(training=applying.training)}
 
         def read(names: Sequence[str]) -> Block:
-            return self._as_fitted(dataset.read(part, names), types)
+            found = as_fitted(dataset.read(part, names), types)
+            for name in self.seconds:
+                if name in found:
+                    refuse_other_times(name, found[name])
+            return found
 
-        return self._evaluate(read, carried, applying)
+        wanted = {**self.plan.outputs, **dict.fromkeys(carried)}
+        made: Block = evaluate(self.plan, self.learned, read, wanted, applying)
+        return made
 
     def frames(self, dataset: Dataset, applying: Applying) -> dd.DataFrame:
         """Return the results as a Dask DataFrame, of pandas or cuDF, in the order of the rows."""
@@ -127,19 +124,6 @@ class Transformation:
         return with_dask.Results(
             self.plan, self.learned, tuple(given), self.fields(dataset.schema), self.seconds, applying
         )
-
-    def _as_fitted(self, block: Block, types: Mapping[str, pa.DataType]) -> Block:
-        """Return columns as they were when the workflow was fitted. Raises InputError if they cannot be."""
-        found = as_fitted(block, types)
-        for name in self.seconds:
-            if name in found:
-                refuse_other_times(name, found[name])
-        return found
-
-    def _evaluate(self, read: Read, carried: Sequence[str], applying: Applying) -> Block:
-        wanted = {**self.plan.outputs, **dict.fromkeys(carried)}
-        made: Block = evaluate(self.plan, self.learned, read, wanted, applying)
-        return made
 
     def _carried(self, schema: Schema) -> list[str]:
         return [name for name in self.carried if name in schema.names]

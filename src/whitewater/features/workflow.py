@@ -21,12 +21,11 @@ from typing import TYPE_CHECKING, Any, Self
 from whitewater.engines import Device
 from whitewater.engines.choose import REFUSED
 from whitewater.errors import ConfigError
-from whitewater.features.columns.column import Categories, Lists, Numbers
 from whitewater.features.config import Fit
 from whitewater.features.dataset import Dataset
 from whitewater.features.feature_folder import FORMAT
 from whitewater.features.fit import fit_workflow
-from whitewater.features.operator import Applying, Node, Selection, as_node
+from whitewater.features.operator import Node, Selection, as_node
 from whitewater.features.schema import Schema
 from whitewater.features.transform import Transformation, write_in_order
 from whitewater.io.store import check_replaceable, staged
@@ -95,16 +94,13 @@ class Workflow:
         threads: int | None = None,
         device: Device | None = None,
         engine: Engine | None = None,
-    ) -> Any:
-        """Make the features of data: a dataset or what can be one, whose results are a table of Arrow, or a block.
+    ) -> pa.Table:
+        """Make the features of data: a dataset or what can be one, whose results are a table of Arrow.
 
-        A block is a mapping of names to columns, of `whitewater.features.columns`, and so are its results; it is worked
-        on here, whatever the device. ``training`` tells that the rows are those that were fitted on, in order to train
-        a model: then statistics of the target leave each row's own fold out. Raises InputError if a column is missing,
-        or of another kind than in fitting.
+        ``training`` tells that the rows are those that were fitted on, in order to train a model: then statistics of
+        the target leave each row's own fold out. Raises InputError if a column is missing, or of another kind than in
+        fitting.
         """
-        if _is_block(data):
-            return self.fitted.block(data, Applying(Device(), training))
         import pyarrow as pa
 
         run, dataset = run_on(device, "transform", threads=threads, engine=engine), as_dataset(data)
@@ -169,10 +165,6 @@ class Workflow:
 def as_dataset(data: Any) -> Dataset:
     """Return data as a dataset."""
     return data if isinstance(data, Dataset) else Dataset(data)
-
-
-def _is_block(data: Any) -> bool:
-    return isinstance(data, Mapping) and all(isinstance(each, (Numbers, Categories, Lists)) for each in data.values())
 
 
 def run_on(device: Device | None, step: str, *, threads: int | None = None, engine: Engine | None = None) -> Run[Fit]:

@@ -19,7 +19,7 @@ from tests.recsys_logs import clicks, features, write_log, write_parts
 from whitewater.engines import memory, resolve
 from whitewater.errors import ConfigError, InputError, ResourceError
 from whitewater.features import dataset, fit
-from whitewater.features.columns.column import Block, Categories, Numbers
+from whitewater.features.columns.column import Block, Numbers
 from whitewater.features.config import Fit
 from whitewater.features.dataset import Dataset
 from whitewater.features.feature_folder import open_features
@@ -199,20 +199,6 @@ def test_a_dictionary_of_arrow_is_read_as_the_texts_are() -> None:
     place = CLICKS.column_names.index("C1")
     encoded = CLICKS.set_column(place, "C1", CLICKS["C1"].dictionary_encode())
     assert_same(WHOLE.transform(encoded), SERVED)
-
-
-def test_a_block_becomes_a_block() -> None:
-    workflow = Workflow((["I"] >> FillMissing(fill_val=1) >> LogOp()) + (["C"] >> Categorify()))
-    workflow.fit({"I": [0, 2, None], "C": ["a", "b", "a"]})
-    codes = Categories(np.array([1, -1], np.int32), pa.array(["x", "b"]))
-    block = {"I": Numbers(np.array([3, 0])), "C": codes}
-    made = workflow.transform(block)
-    np.testing.assert_allclose(made["I"].values, np.log1p([3, 0]), rtol=1e-6)
-    np.testing.assert_array_equal(made["C"].values, [4, 1])
-    with pytest.raises(InputError, match="column 'C' is missing"):
-        workflow.transform({"I": block["I"]})
-    with pytest.raises(InputError, match="column 'C' is of numbers, but was of text"):
-        workflow.transform({"I": block["I"], "C": block["I"]})
 
 
 def test_transforming_in_parts_writes_what_transforming_at_once_returns(tmp_path: Path) -> None:
