@@ -1,19 +1,15 @@
 CHOSEN = lookup("pagerank/fetch", within=config)
 # Whether the web is simulated, and whether the source has pages, which are parsed and indexed.
 GENERATED = CHOSEN["source"] == "generated"
-PAGES = CHOSEN["source"] in {"generated", "html", "crawl", "warc"}
+PAGES = CHOSEN["source"] != "edges"
 
 
 def named_files():
-    """Return the places that `fetch` and `edges` read."""
-    source = CHOSEN["source"]
-    if source == "html":
-        return files_in(CHOSEN["html"]["folder"])
-    named = {
-        "warc": CHOSEN["warc"]["files"],
-        "edges": [*CHOSEN["edges"]["files"], *CHOSEN["edges"]["vertices"]],
-    }
-    return named.get(source, [])
+    """Return the places that `fetch` and `edges` read: what the section of the source names."""
+    named = CHOSEN.get(CHOSEN["source"], {})
+    if "folder" in named:
+        return files_in(named["folder"])
+    return [*named.get("files", []), *named.get("vertices", [])]
 
 
 def personalization():
