@@ -19,6 +19,7 @@ import pytest
 from distributed import LocalCluster
 
 from tests.contract import record
+from tests.contract.device_array import record as record_call
 from tests.contract.device_array import recording
 from tests.contract.executed import ROOT, Line, executed_lines
 from tests.contract.signatures import Call, Describe, recorded
@@ -113,6 +114,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     settings_asked: dict[str, Any] = {}
 
     def local_cuda_cluster(**settings: Any) -> LocalCluster:
+        record_call("dask_cuda.LocalCUDACluster", 0, tuple(settings))
         settings_asked.update(settings)
         return LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0")
 

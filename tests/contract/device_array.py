@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType, ModuleType
+from types import FrameType, ModuleType, SimpleNamespace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -68,6 +68,29 @@ def record(name: str, positional: int = 0, keywords: Sequence[str] = (), *, used
         place = _place()
         if place not in places:
             places.append(place)
+
+
+def watched(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that records its calls by the name that RAPIDS has for it."""
+
+    def called(*arguments: Any, **keywords: Any) -> Any:
+        record(name, len(arguments), tuple(keywords))
+        return function(*arguments, **keywords)
+
+    return called
+
+
+def module(name: str, **members: Any) -> ModuleType:
+    """Return a module whose functions record their calls, at any depth; classes and values are left as they are."""
+    made = ModuleType(name)
+    vars(made).update({key: _watched_member(f"{name}.{key}", member) for key, member in members.items()})
+    return made
+
+
+def _watched_member(name: str, member: Any) -> Any:
+    if isinstance(member, SimpleNamespace):
+        return SimpleNamespace(**{key: _watched_member(f"{name}.{key}", each) for key, each in vars(member).items()})
+    return watched(name, member) if callable(member) and not isinstance(member, type) else member
 
 
 def wrap(result: Any) -> Any:

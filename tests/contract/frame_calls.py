@@ -34,7 +34,7 @@ from tests.contract.signatures import Call
 SOURCE = str(Path(__file__).parents[2] / "src")
 # Folders and modules of ours whose frames are the host's: small tables of results, and simulated data.
 ON_HOST = ("steps", "synthetic", "figures", "figures.py", "tip_tables.py")
-# Classes of pandas, and the namespace of `tests.contract.record` that has what cuDF's have.
+# Classes of pandas, and maybe of Dask, and the namespace of `tests.contract.record` that has what cuDF's have.
 CLASSES: dict[type, str] = {
     pd.DataFrame: "cudf.DataFrame",
     pd.Series: "cudf.Series",
@@ -97,7 +97,7 @@ def frames_as_cudf(*, arrays: bool = False) -> Iterator[dict[Call, list[str]]]:
         for watched, namespace in CLASSES.items():
             plain: Any = watched.__getattribute__
             patch.setattr(watched, "__getattribute__", _attribute(plain, namespace), raising=False)
-            for name in (each for each in OPERATORS if hasattr(watched, each)):
+            for name in (each for each in OPERATORS if hasattr(watched, each) and namespace.startswith("cudf.")):
                 patch.setattr(watched, name, _operator(getattr(watched, name), f"{namespace}.{name}"), raising=False)
         for made in (pd.DataFrame, pd.Series):
             patch.setattr(made, "__init__", _operator(made.__init__, f"cudf.{made.__name__}"))
@@ -111,6 +111,10 @@ def frames_as_cudf(*, arrays: bool = False) -> Iterator[dict[Call, list[str]]]:
 
 class Backend(ModuleType):
     """pandas as the library of frames that our source gets by its name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.__spec__ = pd.__spec__  # which importlib asks for
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(pd, name)
@@ -133,8 +137,10 @@ def _attribute(plain: Callable[[Any, str], Any], namespace: str) -> Callable[[An
         value = plain(self, name)
         if name.startswith("_") or not is_ours(sys._getframe(1).f_code.co_filename) or is_on_host(self):
             return value
-        if isinstance(self, pd.DataFrame) and (name == "columns" or name in plain(self, "columns")):
-            return value.tolist() if name == "columns" else value
+        if isinstance(self, pd.DataFrame) and name == "columns":
+            return value.tolist()
+        if isinstance(self, pd.DataFrame | dd.DataFrame) and name in plain(self, "columns"):
+            return value
         return _asked(f"{namespace}.{name}", value, self)
 
     return attribute
@@ -160,11 +166,10 @@ def _operator(plain: Callable[..., Any], name: str) -> Callable[..., Any]:
     """Return what does an operator of an object, and records it where our source has it."""
 
     def operate(self: Any, *arguments: Any, **keywords: Any) -> Any:
-        if arguments and isinstance(arguments[0], dict):
-            columns = {
-                key: unwrap(each) if isinstance(each, DeviceArray) else each for key, each in arguments[0].items()
-            }
-            arguments = (columns, *arguments[1:])
+        arguments = tuple(
+            {key: _plain(value) for key, value in each.items()} if isinstance(each, dict) else _plain(each)
+            for each in arguments
+        )
         found = plain(self, *arguments, **keywords)
         if not is_ours(sys._getframe(1).f_code.co_filename) or is_on_host(self):
             return found

@@ -20,7 +20,7 @@ from distributed.protocol.pickle import dumps, loads
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LogisticRegression
 
-from tests.contract.device_array import DeviceArray, Namespace, record
+from tests.contract.device_array import DeviceArray, Namespace, module, record
 from tests.contract.traffic import downloaded, on_worker, operated, uploaded
 from whitewater.engines import Array, Device
 from whitewater.engines.workers import Threads, Workers, thread_workers
@@ -287,10 +287,11 @@ class StrictEmbedding:
 class StrictForest:
     """A stored forest, as nvForest loads it."""
 
-    def __init__(self, model: Any, *, device: str) -> None:
+    def __init__(self, model: Any) -> None:
         self._model = model
 
     def predict(self, X: Array) -> Array:
+        record("nvforest.GPUForestInferenceRegressor.predict", 1)
         return on_device(treelite.gtil.predict(self._model, on_host(X, *FLOATS), nthread=1))
 
 
@@ -314,14 +315,10 @@ def stand_ins_for_libraries() -> dict[str, ModuleType]:
             )
         },
         "cuml.manifold": {"UMAP": umap},
-        "nvforest": {"load_from_treelite_model": StrictForest},
+        "nvforest": {"load_from_treelite_model": lambda model, device: StrictForest(model)},
     }
-    modules = {name: ModuleType(name) for name in members}
-    for name, module in modules.items():
-        vars(module).update(members[name])
-    modules["cuml"] = ModuleType("cuml")
-    vars(modules["cuml"]).update({name.rpartition(".")[2]: module for name, module in modules.items()})
-    return modules
+    modules = {name: module(name, **each) for name, each in members.items()}
+    return modules | {"cuml": module("cuml", **{name.rpartition(".")[2]: each for name, each in modules.items()})}
 
 
 FIT, PREDICT = estimators.BoostedTrees.fit, estimators.BoostedTrees.predict
@@ -365,12 +362,12 @@ def stand_in_for_cupy() -> Iterator[None]:
         patch.setattr(library_gpu, "gpu_groups", groups)
         # Several slabs of tiny data, and a shorter last one.
         patch.setitem(decode.SLAB_CELLS, "gpu", 997)
-        for name, module in stand_ins_for_libraries().items():
-            patch.setitem(sys.modules, name, module)
+        for name, stand_in in stand_ins_for_libraries().items():
+            patch.setitem(sys.modules, name, stand_in)
             package, _, member = name.rpartition(".")
             if package in sys.modules:
                 # Where the real one was imported before, `from package import member` would find that.
-                patch.setattr(sys.modules[package], member, module, raising=False)
+                patch.setattr(sys.modules[package], member, stand_in, raising=False)
         patch.setattr(estimators.BoostedTrees, "fit", fit_trees)
         patch.setattr(estimators.BoostedTrees, "predict", predict_by_trees)
         yield

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import sys
-from itertools import chain
-from types import ModuleType, SimpleNamespace
+from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import dask
@@ -14,8 +13,9 @@ import pytest
 from distributed import Client
 
 from benchmarks.published.dask_cluster import COLLECTIONS, dask_client, frames_of
-from tests.contract.executed import ROOT
-from tests.contract.rapids_kinds import RAPIDS
+from tests.contract.device_array import module, record, recording
+from tests.contract.gaps import known_gaps
+from tests.contract.signatures import problems, recorded
 from tests.contract.simulated_gpu import numpy_as_cupy
 from whitewater.engines import resolve
 from whitewater.engines.config import Cluster
@@ -29,38 +29,45 @@ from whitewater.errors import ConfigError, DeviceError, ResourceError
 without_gpu = pytest.mark.skipif(missing_gpu() is None, reason="there is a GPU here")
 
 
-class Resource:
-    """Stands for a memory resource of RMM."""
+class Cuda:
+    """Stands for the memory resource that RMM starts with."""
 
 
-class Cuda(Resource):
-    """Stands for the resource that RMM starts with."""
-
-
-class CudaAsync(Resource):
+class CudaAsync:
     """Stands for CUDA's asynchronous pool."""
 
+    def __init__(self) -> None:
+        record("rmm.mr.CudaAsyncMemoryResource")
 
-class Adaptor(Resource):
+
+class Adaptor:
     """Stands for a resource on top of another one."""
 
-    def __init__(self, upstream: Resource) -> None:
+    def __init__(self, upstream: object) -> None:
         self.upstream = upstream
 
-    def get_upstream(self) -> Resource:
+    def get_upstream(self) -> object:
+        record("rmm.mr.UpstreamResourceAdaptor.get_upstream")
         return self.upstream
 
 
 class Statistics(Adaptor):
     """Stands for the resource that counts."""
 
+    def __init__(self, upstream: object) -> None:
+        record("rmm.mr.StatisticsResourceAdaptor", 1)
+        super().__init__(upstream)
+
     allocation_counts = SimpleNamespace(peak_bytes=1_000, current_bytes=600)
 
 
-def module(name: str, **members: Any) -> ModuleType:
-    made = ModuleType(name)
-    vars(made).update(members)
-    return made
+@pytest.fixture(autouse=True)
+def _calls_bind() -> Iterator[None]:
+    """Compare what is asked of the stand-ins with what RAPIDS accepts."""
+    with recording() as calls:
+        yield
+    assert problems(calls, recorded().get) == []
+    assert known_gaps(calls) == []
 
 
 @pytest.fixture
@@ -121,18 +128,6 @@ def test_packages_without_a_gpu_that_they_can_use_are_an_error(monkeypatch: pyte
         DeviceError, match=r"built for CUDA 13\.2, finds no GPU.* driver lists a device; packages: cudf"
     ):
         GpuDevice.connect()
-
-
-def test_all_that_our_code_for_gpus_imports_is_looked_for() -> None:
-    trees = [ast.parse(path.read_text()) for path in ROOT.rglob("*.py") if path.name != "start.py"]
-    names = {
-        name.partition(".")[0]
-        for node in chain.from_iterable(map(ast.walk, trees))
-        for name in ([each.name for each in node.names] if isinstance(node, ast.Import) else [])
-        + ([node.module or ""] if isinstance(node, ast.ImportFrom) else [])
-    }
-    assert names & {*RAPIDS, "xgboost"} <= {*PACKAGES}
-    assert {"cugraph", "xgboost", "nvforest"} <= names
 
 
 def test_devices_are_equal_and_hash_alike() -> None:

@@ -8,13 +8,19 @@ from typing import Any
 
 from distributed import Client
 
+from tests.contract.device_array import recording
+from tests.contract.gaps import known_gaps
+from tests.contract.signatures import problems, recorded
 from whitewater.engines.gpu_memory import ENVIRONMENT
 from whitewater.engines.start import Asked, gpu_processes
 
 
 def test_workers_take_memory_from_one_pool_spill_at_the_limit_and_listen_on_loopback(asked: dict[str, Any]) -> None:
-    with gpu_processes(Asked(file=Path("x.json"), device="gpu", workers=2, device_memory_limit="40GB")):
+    settings = Asked(file=Path("x.json"), device="gpu", workers=2, device_memory_limit="40GB")
+    with recording() as calls, gpu_processes(settings):
         pass
+    assert problems(calls, recorded().get) == []
+    assert known_gaps(calls) == []
     assert (
         asked
         | {

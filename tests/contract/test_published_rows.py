@@ -1,11 +1,11 @@
 """The variants of the published rows that are written for GPUs give the oracle's answer on a device that is as strict.
 
 What they ask of CuPy and cuDF themselves, and of Dask's DataFrame by the names of dask_cudf, binds to what those accept
-as recorded. Dask's own code runs on arrays and frames that stand for CuPy's and cuDF's. Not proved: what dask_cudf and
-dask_cuda do inside (that cuDF has all that Dask's merge, sum and mean of partitions ask of it, and that ranges of a
-file are read as the stand-in reads them), that libraries may be called from several threads, that memory suffices or is
-spilled, and how fast anything is. Rows that are measured by commands run the steps of the applications, which have
-contracts of their own; that their commands name the GPU is in `tests.benchmarks.test_published_applications`.
+as recorded. Dask's own code runs on arrays that stand for CuPy's and on frames of pandas. Not proved: what dask_cudf
+and dask_cuda do inside (that cuDF has all that Dask's merge, sum and mean of partitions ask of it), that libraries may
+be called from several threads, that memory suffices or is spilled, and how fast anything is. Rows that are measured by
+commands run the steps of the applications, which have contracts of their own; that their commands name the GPU is in
+`tests.benchmarks.test_published_applications`.
 """
 
 from __future__ import annotations
@@ -19,18 +19,21 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import dask
+import dask.dataframe as dd
 import numpy as np
 import pytest
-from dask.dataframe.backends import dataframe_creation_dispatch
+from dask.dataframe.backends import PandasBackendEntrypoint, dataframe_creation_dispatch
 from distributed import Client
 from pydantic import JsonValue
 
 from benchmarks.published import dask_cluster, measuring, room
 from benchmarks.published.row import NAMES, CallCase, load
 from benchmarks.published.work import read_work
-from tests.contract.device_array import differing, recording
-from tests.contract.device_frame import CUDF, CudfBackend
+from tests.contract import frame_calls
+from tests.contract.device_array import differing, record
 from tests.contract.executed import Line, executed_lines, never_run, split_by_place
+from tests.contract.frame_calls import Backend, frames_as_cudf
+from tests.contract.gaps import ABSENT
 from tests.contract.published_rows import (
     ZARR,
     Answers,
@@ -86,20 +89,36 @@ class Scenario:
     lines: set[Line]
 
 
+class RecordedBackend(PandasBackendEntrypoint):
+    """Stands for the backend of dask_cudf, which gives cuDF's `read_csv` all but the size of a block."""
+
+    @staticmethod
+    def read_csv(urlpath: Any, **options: Any) -> Any:
+        record("cudf.read_csv", 1, tuple(options.keys() - {"blocksize"}))
+        return dataframe_creation_dispatch.dispatch("pandas").read_csv(urlpath, **options)
+
+
 @contextmanager
-def on_open_client() -> Iterator[None]:
-    """Let collections of Dask be of stand-ins for cuDF's frames and CuPy's arrays, on the Dask client that is open."""
+def on_open_client() -> Iterator[Mapping[Call, list[str]]]:
+    """Let Dask's collections be of pandas' frames, watched, and stand-ins for CuPy's arrays, on the open Dask client.
+
+    Yields the calls made meanwhile.
+    """
 
     @contextmanager
     def client(*_: object, **__: object) -> Iterator[Client]:
         with pytest.MonkeyPatch.context() as patch, dask.config.set(DASK_SETTINGS | dask_cluster.COLLECTIONS):
-            patch.setitem(dataframe_creation_dispatch._lookup, "cudf", CudfBackend())
+            patch.setitem(dataframe_creation_dispatch._lookup, "cudf", RecordedBackend())
             yield Client.current()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dask_cluster, "gpu_frames", lambda: CUDF)
+        patch.setattr(dask_cluster, "gpu_frames", lambda: Backend("pandas"))
         patch.setattr(dask_cluster, "gpu_dask_client", client)
-        yield
+        patch.setattr(frame_calls, "is_ours", lambda file: Path(file).parent == FOLDER)
+        patch.setitem(frame_calls.CLASSES, dd.DataFrame, "dask_cudf.DataFrame")
+        patch.setitem(frame_calls.CLASSES, dd.Series, "dask_cudf.Series")
+        with frames_as_cudf(arrays=True) as calls:
+            yield calls
 
 
 @pytest.fixture(scope="module")
@@ -111,8 +130,7 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Scenario:
         prepare(folder)
         with (
             stand_in_for_cupy(),
-            on_open_client(),
-            recording() as calls,
+            on_open_client() as calls,
             executed_lines(FOLDER) as lines,
             differing(),
             Client(**here),
@@ -137,6 +155,7 @@ def test_data_that_no_row_has_give_what_they_give_on_the_cpu(scenario: Scenario)
 
 def test_every_call_is_one_that_rapids_accepts(scenario: Scenario, rapids: Describe) -> None:
     assert problems(scenario.calls, rapids) == []
+    assert not {call.name for call in scenario.calls} & set(ABSENT)
 
 
 def test_the_rows_call_into_all_libraries_and_are_seen_to(scenario: Scenario) -> None:

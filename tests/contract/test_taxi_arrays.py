@@ -76,6 +76,11 @@ def test_every_call_is_one_that_rapids_accepts(scenario: Scenario, rapids: Descr
     assert problems(scenario.calls, rapids) == []
     called = {call.name for call in scenario.calls}
     assert {"cupy.where", "cupy.ndarray.astype", "cupy.ndarray.__rshift__", "cuml.linear_model.Ridge.fit"} <= called
+    assert {
+        "cuml.linear_model.Ridge",
+        "cuml.ensemble.RandomForestRegressor",
+        "nvforest.load_from_treelite_model",
+    } <= called
 
 
 @pytest.mark.parametrize("path", DEVICE_CODE, ids=lambda path: path.name)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 # All that our modules for GPUs import; one of them that is missing is told before the work, not in the middle of it.
-PACKAGES = ("cudf", "cupy", "cuml", "cugraph", "nvforest", "rmm", "xgboost", "numba_cuda", "pynvml")
+PACKAGES = ("cudf", "cupy", "cuml", "cugraph", "pylibcugraph", "nvforest", "rmm", "xgboost", "numba_cuda", "pynvml")
 DISTRIBUTIONS = ("cudf-cu13", "cupy-cuda13x", "cuml-cu13", "dask-cuda", "rmm-cu13", "numba-cuda", "xgboost")
 REMEDY = (
     "Run where `nvidia-smi` lists a GPU and the packages of envs/gpu.lock are installed (`whitewater doctor` "

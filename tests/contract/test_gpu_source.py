@@ -1,0 +1,127 @@
+"""Code of the library that imports RAPIDS: each module's calls are recorded by some contract; tables are read here."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.contract.cudf_of_pandas import cudf_of_pandas
+from tests.contract.executed import ROOT
+from tests.contract.gaps import known_gaps
+from tests.contract.signatures import Call, problems, recorded
+from tests.contract.strict_device import StrictDevice
+from whitewater.engines import Device
+from whitewater.engines.gpu import PACKAGES
+from whitewater.features import with_dask as features
+from whitewater.features.dataset import Dataset
+from whitewater.tables import with_dask
+from whitewater.tables.partitions import Part, Partition
+
+RAPIDS = frozenset(
+    {"cudf", "cugraph", "cuml", "cupy", "cupyx", "dask_cuda", "nvforest", "pylibcudf", "pylibcugraph", "pynvml", "rmm"}
+)
+# By module, the test in this folder that runs its calls and compares them with what RAPIDS accepts.
+RECORDED_BY = {
+    **dict.fromkeys(("engines.gpu", "engines.gpu_memory"), "test_gpu_device"),
+    "engines.start": "test_gpu_start",
+    **dict.fromkeys(("features.with_dask", "tables.with_dask"), "test_gpu_source"),
+    **dict.fromkeys(("genotypes.decode_gpu", "genotypes.linkage.pairs_gpu"), "test_gpu_kernels"),
+    "graphs.pagerank.in_edges_gpu": "test_graph_kernels",
+    **dict.fromkeys(("graphs.library_dask", "graphs.library_gpu"), "test_graph_library"),
+    "learn.estimators_gpu": "test_taxi_arrays",
+}
+TABLE = pa.table(
+    {
+        "many": pa.array([3, None, 5, 7], pa.int64()),
+        "small": pa.array([1, 2, 3, 4], pa.int32()),
+        "fare": pa.array([2.5, None, float("nan"), 4.0]),
+        "word": pa.array(["b", None, "a", "b"]),
+    }
+)
+TYPES: dict[str, Any] = {name: TABLE.schema.field(name).type for name in ("many", "fare", "word")}
+
+
+def imports_of(path: Path) -> set[str]:
+    """Return the packages that a module imports, anywhere in it."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {each.name.partition(".")[0] for each in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names.add(str(node.module).partition(".")[0])
+    return names
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a Parquet file of two row groups."""
+    path = tmp_path_factory.mktemp("tables") / "rows.parquet"
+    pq.write_table(pa.concat_tables([TABLE, TABLE.slice(1)]), path, row_group_size=4)
+    return path
+
+
+@pytest.fixture
+def calls() -> Iterator[dict[Call, list[str]]]:
+    """Run a test with stand-ins for cuDF and CuPy, and compare what it asks of them with what these accept."""
+    with cudf_of_pandas() as found:
+        yield found
+    assert found
+    assert problems(found, recorded().get) == []
+    assert known_gaps(found) == []
+
+
+def test_each_module_that_imports_rapids_is_recorded_by_a_contract() -> None:
+    imports = {path: imports_of(path) & {*RAPIDS, "xgboost"} for path in ROOT.rglob("*.py")}
+    found = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts) for path, names in imports.items() if names & RAPIDS
+    }
+    assert found == set(RECORDED_BY)
+    assert all(Path(__file__).with_name(f"{test}.py").exists() for test in RECORDED_BY.values())
+    # What is imported is looked for before a step begins. CuPy brings cupyx; only a cluster's process needs dask_cuda.
+    assert set().union(*imports.values()) - {"cupyx", "dask_cuda"} <= {*PACKAGES}
+
+
+class OnFrames(StrictDevice):
+    """A strict device whose frames are cuDF's."""
+
+    @property
+    def frames(self) -> Any:
+        return "cudf"
+
+
+@pytest.mark.usefixtures("calls")
+def test_frames_of_a_log_are_read_without_the_host(file: Path) -> None:
+    dataset = Dataset(file)
+    whole = dataset.parts()
+    part = replace(whole[0], groups=whole[0].groups[:1], start=1, rows=2)
+    for span in (whole, (part,)):
+        on_gpu = features._read(span, dataset=dataset, types=TYPES, device=OnFrames())
+        on_cpu = features._read(span, dataset=dataset, types=TYPES, device=Device())
+        pd.testing.assert_frame_equal(on_gpu, on_cpu, check_dtype=False)
+
+
+def test_tables_cross_to_cudf_and_back_and_are_written_as_on_the_cpu(
+    calls: dict[Call, list[str]], file: Path, tmp_path: Path
+) -> None:
+    names = ["many", "small", "word"]
+    schema = pa.schema([*(TABLE.schema.field(name) for name in names), ("absent", pa.float64())])
+    frame = with_dask.read_parquet(file, names, row_groups=range(1), backend="cudf")
+    again = with_dask.from_arrow(with_dask.to_arrow(frame, schema), "cudf")
+    expected = TABLE.select(names).append_column("absent", pa.nulls(4, pa.float64()))
+    for each in (frame, again, with_dask.to_pandas(frame)):
+        assert with_dask.to_arrow(each, schema).to_pylist() == expected.to_pylist()
+    with_dask.write_frame(frame[["small", "word"]], tmp_path / "rows.parquet", schema.remove(0))
+    assert pq.read_table(tmp_path / "rows.parquet").column_names == ["small", "word", "absent"]
+    hashes = with_dask.hash_rows(Partition((Part(file, 7, 7),)), names, backend="cudf")
+    assert len(hashes) == len(set(hashes)) + 3
+    used = {call.name for call in calls}
+    assert {"cudf.DataFrame.from_arrow", "cudf.DataFrame.to_arrow", "cudf.DataFrame.to_parquet"} <= used
+    assert {"cudf.DataFrame.hash_values", "cudf.DataFrame.nans_to_nulls", "cudf.DataFrame.to_pandas"} <= used
