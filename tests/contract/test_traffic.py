@@ -97,12 +97,12 @@ def test_a_step_that_crosses_more_than_once_is_told(up: float, fault: str | None
 
 @pytest.mark.parametrize(("times", "fault"), [(1.1, "what crosses again"), (1.0, None), (0.8, "lower")])
 def test_a_number_of_the_table_is_held_both_ways(times: float, fault: str | None) -> None:
-    expected = STEPS["genomics"]["relatedness"]
+    expected = STEPS["genomics"]["outliers"]
     found = dict.fromkeys(STEPS["genomics"], Traffic())
-    found["relatedness"] = Traffic(
+    found["outliers"] = Traffic(
         up=round(times * expected.up * 1000), down=round(expected.down * 1000), input=1000, output=1000
     )
-    told = [each for each in crossing_faults("genomics", found) if each.startswith("relatedness")]
+    told = [each for each in crossing_faults("genomics", found) if each.startswith("outliers")]
     assert (fault in told[0]) if fault else (told == [])
 
 
