@@ -60,6 +60,10 @@ class Dataset:
     InputError
         If there is no such file, or files differ in their columns. Columns that are neither of numbers nor of text nor
         of lists of these are left aside.
+
+    >>> from whitewater.features import Dataset
+    >>> Dataset({"x": [1, 2], "city": ["Rome", None]}).schema.names
+    ['x', 'city']
     """
 
     source: Any

@@ -124,6 +124,21 @@ class Batches:
         If a file has other rows than it should have.
     ResourceError
         If the windows do not fit into memory.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from whitewater.features import Batches, Workflow, open_features
+    >>> from whitewater.features.operators import FillMissing
+    >>> workflow = Workflow(["x"] >> FillMissing(fill_val=0)).fit({"x": [1.0, None]})
+    >>> scratch = TemporaryDirectory()
+    >>> folder = Path(scratch.name, "features")
+    >>> workflow.transform_to(folder, {"x": [None, 4.0, 5.0]})
+    3
+    >>> batches = Batches(open_features(folder), batch_rows=2, shuffle=False, seed=0)
+    >>> [batch["continuous"].tolist() for batch in batches.epoch()]
+    [[[0.0], [4.0]], [[5.0]]]
     """
 
     def __init__(

@@ -31,7 +31,14 @@ _WHOLE = 2**53
 
 
 class Transformer:
-    """Makes the features of one row, by a workflow that is fitted; see `load` for one that is stored."""
+    """Makes the features of one row, by a workflow that is fitted; see `load` for one that is stored.
+
+    >>> from whitewater.features import Transformer, Workflow
+    >>> from whitewater.features.operators import FillMedian, Normalize
+    >>> workflow = Workflow(["price"] >> FillMedian() >> Normalize()).fit({"price": [1.0, None, 3.0, 2.0]})
+    >>> Transformer(workflow)({"price": None})
+    {'price': 0.0}
+    """
 
     def __init__(self, workflow: Workflow) -> None:
         self._compile(workflow.fitted)

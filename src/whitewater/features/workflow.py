@@ -45,6 +45,12 @@ class Workflow:
 
     Results do not depend on ``threads`` (by default all cores), nor, but for the last digits of floats, on ``device``
     (by default the CPU) and ``engine`` (by default the kernels for one machine, ``local``, and on a GPU ``dask``).
+
+    >>> from whitewater.features import Workflow
+    >>> from whitewater.features.operators import FillMissing
+    >>> workflow = Workflow(["x"] >> FillMissing(fill_val=0)).fit({"x": [1.0, None]})
+    >>> workflow.transform({"x": [None, 4.0]})["x"].to_pylist()
+    [0.0, 4.0]
     """
 
     def __init__(self, features: Node | Selection, *, carry: Sequence[str] = ()) -> None:

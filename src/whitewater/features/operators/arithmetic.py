@@ -47,6 +47,12 @@ class Clip(ByNumber):
     """max(min_value, min(max_value, x)); infinite values are clipped as well.
 
     Null stays null. The type stays that of the column if it holds the bounds, and is float64 otherwise.
+
+    >>> from whitewater.features import Transformer, Workflow
+    >>> from whitewater.features.operators import Clip
+    >>> workflow = Workflow(["x"] >> Clip(min_value=0, max_value=5)).fit({"x": [0.0, 2.0]})
+    >>> Transformer(workflow)({"x": 7.0})
+    {'x': 5}
     """
 
     min_value: FiniteFloat | None = Parameter(None, description="Smaller values become this one.")
@@ -83,6 +89,12 @@ class LogOp(OnFloats):
 
     Null stays null. A value of -1 or less has no logarithm and is refused: Clip(min_value=0) goes before, or what else
     it is to count for. Type: float32.
+
+    >>> from whitewater.features import Transformer, Workflow
+    >>> from whitewater.features.operators import LogOp
+    >>> workflow = Workflow(["x"] >> LogOp()).fit({"x": [0.0, 2.0]})
+    >>> Transformer(workflow)({"x": 0.0})
+    {'x': 0.0}
     """
 
     def floats(self, name: str, values: Array, fitted: Fitted | None, device: Device) -> Array:
@@ -121,6 +133,12 @@ class Bucketize(ByNumber):
     numpy.digitize numbers them. Null stays null: put FillMissing before it where null is to have a bucket. Minus
     infinity is in the first bucket and infinity in the last one. Type: int32; the property ``cardinality`` is the
     number of buckets.
+
+    >>> from whitewater.features import Transformer, Workflow
+    >>> from whitewater.features.operators import Bucketize
+    >>> workflow = Workflow(["x"] >> Bucketize(boundaries=[1, 5])).fit({"x": [0.0, 2.0]})
+    >>> Transformer(workflow)({"x": 7.0})
+    {'x': 2}
     """
 
     boundaries: Annotated[tuple[FiniteFloat, ...], AfterValidator(_ascending)] = Parameter(

@@ -59,6 +59,12 @@ class Categorify(Operator):
     With ``encode_type="joint"`` the columns of ``["A", ["B", "C"]]`` are A, with a vocabulary of its own, and B and C,
     with one vocabulary for both: counts are added. With ``"combo"`` they are A, and ``B_C``, whose categories are the
     combinations of values of B and C; null is one where all parts are null, else a null part is a value.
+
+    >>> from whitewater.features import Transformer, Workflow
+    >>> from whitewater.features.operators import Categorify
+    >>> workflow = Workflow(["city"] >> Categorify()).fit({"city": ["Rome", "Oslo", "Rome"]})
+    >>> [Transformer(workflow)({"city": city}) for city in ("Rome", "Oslo", "Lima", None)]
+    [{'city': 3}, {'city': 4}, {'city': 2}, {'city': 1}]
     """
 
     takes_combinations: ClassVar[bool] = True

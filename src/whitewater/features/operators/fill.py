@@ -112,6 +112,12 @@ class FillMissing(_Fill):
     """Null becomes ``fill_val``.
 
     The type stays that of the column if it holds that value, and is float64 otherwise; booleans become int8.
+
+    >>> from whitewater.features import Transformer, Workflow
+    >>> from whitewater.features.operators import FillMissing
+    >>> workflow = Workflow(["x"] >> FillMissing(fill_val=-1)).fit({"x": [0.0, 4.0]})
+    >>> Transformer(workflow)({"x": None})
+    {'x': -1}
     """
 
     fill_val: FiniteFloat = Parameter(0.0, description="What nulls become.")
@@ -128,6 +134,12 @@ class FillMedian(_Fill):
 
     It is exact: the value in the middle, or the mean of the two there, as numpy.median computes it. A column without
     values has none and is refused. Type: float32 stays, with the median rounded to it; else float64, which holds both.
+
+    >>> from whitewater.features import Transformer, Workflow
+    >>> from whitewater.features.operators import FillMedian
+    >>> workflow = Workflow(["x"] >> FillMedian()).fit({"x": [1.0, 2.0, None, 9.0]})
+    >>> Transformer(workflow)({"x": None})
+    {'x': 2}
     """
 
     def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[MedianOf]:

@@ -107,6 +107,12 @@ class Normalize(_BySpread):
     one value has a deviation of 0, rather than none, and among many the divisor makes no difference. A column that was
     constant becomes 0, whatever comes later. Null stays null. Infinite values are refused by fit, and stay infinite in
     what comes later. Type: float32.
+
+    >>> from whitewater.features import Transformer, Workflow
+    >>> from whitewater.features.operators import Normalize
+    >>> workflow = Workflow(["x"] >> Normalize()).fit({"x": [1.0, 3.0]})
+    >>> Transformer(workflow)({"x": 4.0})
+    {'x': 2.0}
     """
 
     def scale_of(self, spread: Spread) -> tuple[float, float, float]:
@@ -119,6 +125,12 @@ class NormalizeMinMax(_BySpread):
     What comes later and is outside goes on below 0 and above 1; Clip before or after it bounds that. A column that was
     constant becomes 0, whatever comes later. Null stays null. Infinite values are refused by fit, and stay infinite in
     what comes later. Type: float32.
+
+    >>> from whitewater.features import Transformer, Workflow
+    >>> from whitewater.features.operators import NormalizeMinMax
+    >>> workflow = Workflow(["x"] >> NormalizeMinMax()).fit({"x": [0.0, 4.0]})
+    >>> Transformer(workflow)({"x": 1.0})
+    {'x': 0.25}
     """
 
     def scale_of(self, spread: Spread) -> tuple[float, float, float]:
