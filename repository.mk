@@ -14,7 +14,8 @@ docs: .venv/.dev .venv/.docs ## Build the documentation site into site/, and che
 	@echo "The site: $(SITE)/index.html; with its search: python -m http.server --bind 127.0.0.1 --directory $(SITE)"
 
 notebooks: $(ENVIRONMENT) $(dir $(ENVIRONMENT)).docs ## Open the tutorials in JupyterLab: make notebooks [DEVICE=gpu]
-	$(HERE) jupyter lab notebooks
+	@# As root, for example in a container, Jupyter asks for a word of consent.
+	$(HERE) jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) notebooks
 
 bench: $(ENVIRONMENT) $(if $(HAS_GPU),,.venv/.bench) ## Run the published tables again, beside their peers, about 8 minutes: make bench [DEVICE=gpu]
 	@$(SNAKEMAKE) --forceall benchmarks
