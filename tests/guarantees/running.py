@@ -61,6 +61,8 @@ TINY: dict[str, dict[str, Any]] = {
         "train": {"trees": 5, "depth": 3, "without_each_group": False},
     },
 }
+# Of the applications that are here: a copy of this repository may have deleted some.
+TINY = {name: section for name, section in TINY.items() if (ROOT / "workflows" / name).exists()}
 # Scripts, pictures and styles that a page would load from elsewhere when it is opened.
 REMOTE = re.compile(r"""<(?:script|img|link\b(?=[^>]*stylesheet))\b[^>]*\b(?:src|href)\s*=\s*["']?(?:https?:)?//""")
 

@@ -4,6 +4,7 @@ Each takes minutes: two environments are installed, and the application runs twi
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -26,6 +27,8 @@ NAMES = {
     "pagerank": ("my_links", ("--package", "linked")),
     "recsys": ("trips", ()),
 }
+# The locks hold other packages for these than for 3.11.
+NEWER = ("python3.13", "python3.12")
 TEMPLATES = [path.parent.name for path in sorted((ROOT / "src/whitewater_apps").glob("*/application.py"))]
 # Tells times, versions and digests of code.
 DIFFERS = {"manifest.json", "report.html"}
@@ -66,14 +69,20 @@ def results(folder: Path, name: str, template: str) -> dict[str, bytes]:
     return found
 
 
+@pytest.fixture(scope="module")
+def wheel() -> tuple[str, bytes]:
+    """Name and bytes of the wheel of this checkout."""
+    return library_wheel()
+
+
 @pytest.fixture
-def environment(template: str, tmp_path: Path) -> Path:
+def environment(template: str, wheel: tuple[str, bytes], tmp_path: Path) -> Path:
     """The programs of an environment that has the wheel, and of other packages those of one extra alone."""
     folder = tmp_path / "environment"
     lock = tmp_path / "requirements.txt"
     needed = [*DECLARED["dependencies"], *DECLARED["optional-dependencies"][template]]
     lock.write_text(lock_of((ROOT / "envs/cpu.lock").read_text(), needed))
-    name, content = library_wheel()
+    name, content = wheel
     (tmp_path / name).write_bytes(content)
     python = folder / "bin/python"
     run(tmp_path, sys.executable, "-m", "venv", "--without-pip", folder)
@@ -101,3 +110,16 @@ def test_a_project_runs_once_passes_its_tests_and_gives_the_results_of_its_templ
     assert ended.status == 0, ended.terminal
     made = results(project / "results" / name / "cpu", name, template)
     assert made == results(clone / "results" / template / "cpu", template, template)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_a_project_runs_and_passes_its_tests_with_the_packages_of_a_newer_python(tmp_path: Path) -> None:
+    # As `make test-newer`: a shim of pyenv may stand for a version that is not installed.
+    tried = [subprocess.run([each, "-c", "import ensurepip"], check=False) for each in NEWER if shutil.which(each)]
+    if not (python := next((str(each.args[0]) for each in tried if not each.returncode), "")):
+        pytest.skip(f"none of {', '.join(NEWER)} is on the PATH")
+    run(tmp_path, sys.executable, "-m", "whitewater", "new", "b", "--from", "minimal")
+    run(tmp_path / "b", "make", f"PYTHON={python}", "run", "test")
+    assert (tmp_path / "b/results/b/cpu/manifest.json").exists()
+    assert python in str(*(tmp_path / "b/.venv/lib").iterdir())

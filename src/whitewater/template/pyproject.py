@@ -16,7 +16,7 @@ EDITS = (
     (r"\nexclude = .*\nmypy_path = .*", '\nmypy_path = ["src"]'),
     (r"\n\[tool\.ruff\.lint\.isort\]\n.*\n", ""),
     (r"\nignore = \[", '\nignore = [\n    "E501", # a longer name of the project makes messages longer'),
-    (r"\n\[\[tool\.mypy\.overrides\]\]\nmodule = \[\"whitewater\.(?:.*\n)*?(?=\n|\Z)", ""),
+    (r"\n\[\[tool\.mypy\.overrides\]\]\nmodule = \[\"whitewater(?:.*\n)*?(?=\n|\Z)", ""),
 )  # fmt: skip
 PROJECT = """\
 [build-system]

@@ -1,0 +1,51 @@
+"""A copy of this repository from which applications were deleted: the tests that need them are skipped, and say so."""
+
+import re
+import sys
+import tomllib
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parent
+DECLARED = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]["whitewater.applications"]
+DELETED = {name for name in DECLARED if not (ROOT / "workflows" / name / "Snakefile").exists()}
+PACKAGES = {f"{package}{name}" for package in ("whitewater_apps.", "benchmarks.", "") for name in DELETED}
+# Where tests run commands and read documents, and name the application in their text.
+ASKING = {"guarantees", "workflows", "benchmarks", "cli", "config", "template"}
+# Documents tell of all applications.
+OF_ALL = {"test_documents.py", "test_site.py"}
+
+
+class SkipDeleted:
+    """Finds no module; a test that imports one of a deleted application is skipped."""
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """Skip what imports a module of a deleted application."""
+        if name in PACKAGES:
+            pytest.skip(reason(name.rpartition(".")[2]), allow_module_level=True)
+        return None
+
+
+def reason(application: str) -> str:
+    """Return why a test is skipped."""
+    return f"this copy lacks {application}: workflows/{application} was deleted"
+
+
+def pytest_configure() -> None:
+    """Look for modules there first."""
+    sys.meta_path.insert(0, SkipDeleted)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip the tests of commands and documents that name a deleted application."""
+    for item in items:
+        if DELETED and ASKING & set(item.path.relative_to(ROOT).parts):
+            text = item.path.read_text()
+            for name in sorted(DELETED):
+                if item.path.name in OF_ALL or re.search(rf"[\"'/> ]{name}\b", text, re.IGNORECASE):
+                    item.add_marker(pytest.mark.skip(reason=reason(name)))
