@@ -34,8 +34,10 @@ def clean(
     """Split the standardized trips into kept and rejected ones, by the rules of section ``taxi.clean``."""
     catalog = read_json(standardized / "files.json")
     table = read_zones(zones)
-    every = rules(run.settings, table, catalog)
-    into = DataSets(trips, quarantine, reasons(every), {entry["file"]: entry["origin"] for entry in catalog})
+    cleaning_rules = rules(run.settings, table, catalog)
+    targets = DataSets(
+        trips, quarantine, reasons(cleaning_rules), {entry["file"]: entry["origin"] for entry in catalog}
+    )
     trips.mkdir()
     quarantine.mkdir()
     partitions = group_parts(parts(standardized, catalog), rows=run.device.partition_rows)
@@ -43,13 +45,13 @@ def clean(
     with run.workers() as workers, TemporaryDirectory(dir=quarantine, prefix=".duplicates-") as folder:
         if run.settings.duplicates == "quarantine":
             partitions = engine.mark_duplicates(partitions, folder=Path(folder), workers=workers)
-        counts = engine.clean(partitions, every, into=into, workers=workers)
+        counts = engine.clean(partitions, cleaning_rules, into=targets, workers=workers)
     counts += quarantine_lines(standardized, catalog, quarantine)
     _check_zones(counts, table, run.settings)
     for data_set in (trips, quarantine):
         remove_unfinished(data_set)
     _keep_schema(trips, quarantine)
-    summary = summarize(catalog, counts, into.reasons, table)
+    summary = summarize(catalog, counts, targets.reasons, table)
     check_written(trips, summary["totals"]["rows_out"])
     check_written(quarantine, summary["totals"]["quarantined"])
     write_json(quality, summary)
@@ -93,19 +95,19 @@ def _keep_schema(trips: Path, quarantine: Path) -> None:
 def _check_zones(counts: Tally, zones: Zones, settings: Clean) -> None:
     """Say how many trips are of zones that the table lacks; refuse a table that lacks too many."""
     for end, locations in (("pickup", counts.pickups), ("dropoff", counts.dropoffs)):
-        given = sum(trips for (_, location), trips in locations.items() if location is not None)
+        with_location = sum(trips for (_, location), trips in locations.items() if location is not None)
         unknown = unknown_zones(((location, trips) for (_, location), trips in locations.items()), zones)
         if not unknown:
             continue
-        said = (
-            f"the table of zones lacks the {end}_location_id of {unknown.total()} of {given} trips: "
+        message = (
+            f"the table of zones lacks the {end}_location_id of {unknown.total()} of {with_location} trips: "
             f"{shorten_list([*map(str, sorted(unknown))])}"
         )
-        if unknown.total() > settings.max_unknown_zone_fraction * given:
-            raise InputError(f"{said}. taxi.clean.max_unknown_zone_fraction allows a share of "
+        if unknown.total() > settings.max_unknown_zone_fraction * with_location:
+            raise InputError(f"{message}. taxi.clean.max_unknown_zone_fraction allows a share of "
                              f"{settings.max_unknown_zone_fraction:g}: name the whole table in taxi.fetch.files.zones, "
                              "such as TLC's taxi_zone_lookup.csv.")  # fmt: skip
-        logger.warning("%s; their borough is null", said)
+        logger.warning("%s; their borough is null", message)
 
 
 if __name__ == "__main__":
