@@ -27,7 +27,7 @@ from whitewater_apps.taxi.config import Clean, Ranges, Tips
 from whitewater_apps.taxi.partitions import STANDARDIZED, TRIP_SCHEMA
 from whitewater_apps.taxi.rules import rules
 from whitewater_apps.taxi.schema import CODES, SOURCE
-from whitewater_apps.taxi.with_polars import kept, quantity
+from whitewater_apps.taxi.with_polars import breaks_no_rule, quantity
 from whitewater_apps.taxi.zones import Zones, read_zones
 
 # Larger pieces are memory that the system hands out, and zeroes, anew each time.
@@ -99,7 +99,7 @@ def _aggregate(unit: Unit, *, every: Sequence[Rule], output: Path | None) -> pl.
 
 
 def _clean(trips: pl.LazyFrame, every: Sequence[Rule]) -> pl.LazyFrame:
-    return trips.filter(kept(every)).drop("issues")
+    return trips.filter(breaks_no_rule(every)).drop("issues")
 
 
 def _write(trips: pl.LazyFrame, path: Path) -> pl.LazyFrame:
