@@ -12,7 +12,7 @@ import json  # noqa: E402
 from benchmarks.placement import add_options, placement_of  # noqa: E402
 from whitewater.config.base import Section  # noqa: E402
 from whitewater.engines import Device  # noqa: E402
-from whitewater.process import leave  # noqa: E402
+from whitewater.process import exit_fast  # noqa: E402
 
 
 def touch(task: int, *, device: Device) -> int:
@@ -43,4 +43,4 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
-    leave(0)
+    exit_fast(0)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from benchmarks.pagerank.index_variant import Work, main
 from whitewater.io.folder import numbered_files
-from whitewater.process import leave
+from whitewater.process import exit_fast
 from whitewater.text.config import Index
 from whitewater.text.documents import DOCUMENTS
 from whitewater.text.index_folder import write_postings, write_terms
@@ -29,4 +29,4 @@ def build(work: Work) -> None:
 
 if __name__ == "__main__":
     main(build, is_placed=True)
-    leave(0)
+    exit_fast(0)

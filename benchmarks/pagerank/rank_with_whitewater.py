@@ -13,7 +13,7 @@ from benchmarks.pagerank.rank_variant import CHANGE, DAMPING, Ranked, Work, main
 from whitewater.graphs.config import Pagerank
 from whitewater.graphs.graph_folder import open_graph
 from whitewater.io.store import read_json
-from whitewater.process import leave
+from whitewater.process import exit_fast
 from whitewater.step import Output
 from whitewater.tables.arrow_arrays import to_numpy
 from whitewater_apps.pagerank.config import Renumber
@@ -41,4 +41,4 @@ def rank(work: Work) -> Ranked:
 
 if __name__ == "__main__":
     main(rank, is_placed=True)
-    leave(0)
+    exit_fast(0)

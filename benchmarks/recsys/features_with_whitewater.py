@@ -14,7 +14,7 @@ from whitewater.features.dataset import Dataset
 from whitewater.features.fit import fit_workflow
 from whitewater.features.operators import Categorify, Clip, FillMissing, LogOp, Normalize
 from whitewater.features.transform import write_in_order
-from whitewater.process import leave
+from whitewater.process import exit_fast
 
 ROW_GROUP_ROWS = 131_072
 
@@ -32,4 +32,4 @@ def make(work: Work) -> None:
 
 if __name__ == "__main__":
     main(make, is_placed=True)
-    leave(0)
+    exit_fast(0)

@@ -15,7 +15,7 @@ import polars as pl
 import pyarrow as pa
 
 from benchmarks.taxi.variant import CARD, MAXIMUM_FARE, MAXIMUM_HOURS, MAXIMUM_MILES, Answer, Work, answer, main
-from whitewater.process import leave
+from whitewater.process import exit_fast
 from whitewater.tables import with_polars as tables
 from whitewater.tables.config import Range
 from whitewater.tables.eras import Era
@@ -138,4 +138,4 @@ def _answer(groups: pl.DataFrame, zones: Zones) -> Answer:
 
 if __name__ == "__main__":
     main(compute, is_placed=True)
-    leave(0)
+    exit_fast(0)

@@ -19,7 +19,7 @@ def project_files(root: Path) -> list[Path]:
     return [Path(os.path.relpath(file)) for file in files if file.exists()]
 
 
-def configured(root: Path, files: Iterable[Path], *, device: str | None = None) -> dict[str, Any]:
+def read_configuration(root: Path, files: Iterable[Path], *, device: str | None = None) -> dict[str, Any]:
     """Return the configuration that Snakemake would merge from the project's files and ``files`` over them.
 
     Raises ConfigError as `read_source` and `whitewater.config.resolve.resolve` do.
@@ -29,7 +29,7 @@ def configured(root: Path, files: Iterable[Path], *, device: str | None = None) 
         sources.append(Source("--device", {"device": device}))
     merged: dict[str, Any] = {}
     for source in sources:
-        merged = _merged(merged, source.values)
+        merged = _merge(merged, source.values)
     return resolve(merged, in_project(root), sources=sources)
 
 
@@ -68,9 +68,9 @@ def _place(error: Any) -> str:
     return f"{place}: {error.problem}{since}"
 
 
-def _merged(weak: Mapping[str, Any], strong: Mapping[str, Any]) -> dict[str, Any]:
+def _merge(weak: Mapping[str, Any], strong: Mapping[str, Any]) -> dict[str, Any]:
     merged = dict(weak)
     for key, value in strong.items():
         both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
-        merged[key] = _merged(merged[key], value) if both else value
+        merged[key] = _merge(merged[key], value) if both else value
     return merged

@@ -67,12 +67,12 @@ def read_performance_reports(manifest: Path) -> dict[str, Path]:
     return {step: Path(path) for step, path in reports.items() if path}
 
 
-def flattened(section: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+def flatten(section: Mapping[str, Any], before: str = "") -> dict[str, Any]:
     """Return the settings of a section with their whole keys: ``clean.ranges.fare_amount.above``."""
     flat: dict[str, Any] = {}
     for key, value in section.items():
         nested = isinstance(value, dict) and value
-        flat |= flattened(value, f"{before}{key}.") if nested else {f"{before}{key}": value}
+        flat |= flatten(value, f"{before}{key}.") if nested else {f"{before}{key}": value}
     return flat
 
 

@@ -15,7 +15,7 @@ from typing import NoReturn
 EXIT_SECONDS = 5.0
 
 
-def ended(run: Callable[[], int]) -> int:
+def exit_status(run: Callable[[], int]) -> int:
     """Return the status of what runs to its end; what stops it is told."""
     try:
         return run()
@@ -26,7 +26,7 @@ def ended(run: Callable[[], int]) -> int:
         return 1
 
 
-def leave(status: int) -> NoReturn:
+def exit_fast(status: int) -> NoReturn:
     """End the process with a status, whatever libraries left running; do what was registered for its end.
 
     Python would wait for pools, threads and processes: for ever where an error left one of them waiting for work. And

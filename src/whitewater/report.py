@@ -15,7 +15,7 @@ from typing import Any
 from whitewater.cli.results import Result, found_in, results_by_step, rows, size
 from whitewater.errors import InputError
 from whitewater.io.store import read_json
-from whitewater.manifest import flattened, read_manifest, read_performance_reports
+from whitewater.manifest import flatten, read_manifest, read_performance_reports
 
 # Tables of so many rows at most are on the cover.
 MOST_ROWS = 100
@@ -54,7 +54,7 @@ def _tables(path: Path) -> list[str]:
         tables = [pd.read_parquet(path)]
     elif path.suffix == ".json":
         values = read_json(path)
-        single = {key: value for key, value in flattened(values).items() if not isinstance(value, list)}
+        single = {key: value for key, value in flatten(values).items() if not isinstance(value, list)}
         records = [each for each in values.values() if isinstance(each, list) and each and isinstance(each[0], dict)]
         tables = [pd.DataFrame(single.items(), columns=["name", "value"]), *map(pd.DataFrame, records)]
     return [
@@ -81,7 +81,7 @@ def cover(place: Path, configured: Mapping[str, Any], *, report: Path) -> str:
         sentences = [str(error)]
     parts = [
         _list(map(escape, sentences)),
-        _differences(flattened(manifest["config"]), flattened(configured)),
+        _differences(flatten(manifest["config"]), flatten(configured)),
         _steps(manifest),
         _details("Results", _results(results)),
         *tables(place).values(),

@@ -25,7 +25,7 @@ from whitewater.engines.choose import choose
 from whitewater.engines.config import Cluster
 from whitewater.errors import ConfigError
 from whitewater.log import logged
-from whitewater.process import ended, leave
+from whitewater.process import exit_fast, exit_status
 from whitewater.step import Inputs, Output, Outputs, Run, execute
 
 # Tasks are parallel already; threads of BLAS and OpenMP besides them take turns on the same cores, and sum up
@@ -44,7 +44,7 @@ def main(function: Callable[..., None]) -> NoReturn:
         command = [sys.executable, "-m", "whitewater", *_names(module), *sys.argv[1:]]
         os.execve(command[0], command, os.environ | ONE_THREAD)  # noqa: S606, a list of ours; before NumPy is imported
     # The step is imported by its name, by which kernels are cached, and tasks found by other processes.
-    leave(ended(lambda: _run_job(job, module)))
+    exit_fast(exit_status(lambda: _run_job(job, module)))
 
 
 @dataclass(frozen=True)

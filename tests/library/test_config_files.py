@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from whitewater.config_files import configured, project_files, read_source
+from whitewater.config_files import project_files, read_configuration, read_source
 from whitewater.errors import ConfigError
 
 
@@ -50,6 +50,6 @@ def test_files_in_the_folder_that_belong_to_no_application_are_the_users_own(
     (tmp_path / "config/config.yaml").write_text("refresh: true")
     (tmp_path / "config/mine.yaml").write_text("cluster: {kind: threads}")
     assert project_files(Path()) == [Path("config/config.yaml")]
-    assert configured(Path(), [])["cluster"]["kind"] == "auto"
-    both = configured(Path(), [Path("config/mine.yaml")])
+    assert read_configuration(Path(), [])["cluster"]["kind"] == "auto"
+    both = read_configuration(Path(), [Path("config/mine.yaml")])
     assert (both["refresh"], both["cluster"]["kind"]) == (True, "threads")

@@ -10,7 +10,7 @@ from typing import Any
 
 from whitewater.cli.results import RESULTS, finished, found_in, results_by_step, rows
 from whitewater.errors import InputError
-from whitewater.manifest import flattened, read_manifest
+from whitewater.manifest import flatten, read_manifest
 
 PLAIN = "."  # which no run with a name can be called
 NONE = "-"
@@ -74,7 +74,7 @@ def _of(place: Path) -> dict[str, dict[str, Any]]:
     }
     about = {name: manifest.get(name) for name in ("whitewater", "git_commit", "platform")}
     return {
-        "settings": {**about, **flattened(manifest.get("config", {}))},
+        "settings": {**about, **flatten(manifest.get("config", {}))},
         "rows": {name: number for name, number in counts.items() if number is not None},
         "seconds": {step: record["seconds"] for step, record in manifest["steps"].items()},
         "found": dict.fromkeys(found_in(place), True),

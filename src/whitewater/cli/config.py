@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 
 from whitewater.application import Application, applications, in_project
 from whitewater.config.root import Common, whole
-from whitewater.config_files import configured
+from whitewater.config_files import read_configuration
 from whitewater.engines.choose import REFUSED
 from whitewater.errors import ConfigError
 
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str]) -> int:
     if not known:
         raise ConfigError("there is no workflows/ here: run this in the folder of a project.")
     if options.configfile:
-        configured(Path(), options.configfile)
+        read_configuration(Path(), options.configfile)
         print(f"{', '.join(map(str, options.configfile))}: all keys are known, and their values can be used")
         return 0
     texts = files(applications(known))

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from whitewater.application import Application, applications, in_project, load
 from whitewater.cli.check import Check
 from whitewater.cli.profile import check_profile, read_profile, runs_elsewhere
-from whitewater.config_files import configured
+from whitewater.config_files import read_configuration
 from whitewater.engines import memory
 from whitewater.engines.choose import Engine, choose
 from whitewater.engines.config import Cluster
@@ -312,7 +312,7 @@ def main(arguments: list[str]) -> int:
     logging.getLogger().addHandler(logging.NullHandler())
     try:
         profile = options.workflow_profile or next((path for path in [Path("profiles/default")] if path.exists()), None)
-        checks = run(configured(root, options.configfile, device=options.device), root=root, profile=profile)
+        checks = run(read_configuration(root, options.configfile, device=options.device), root=root, profile=profile)
     except ConfigError as error:
         checks = [Check("configuration", "fail", str(error), "Correct these keys; docs/configuration.md lists all.")]
     if options.json:

@@ -12,7 +12,7 @@ import whitewater
 from whitewater.application import Application, applications, in_project, load
 from whitewater.errors import WhitewaterError
 from whitewater.log import absent_package
-from whitewater.process import ended, leave
+from whitewater.process import exit_fast, exit_status
 
 # What each command does; its module of this folder has a function `main`, and is imported when it is asked for.
 COMMANDS = {
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run() -> NoReturn:
     """Run the command line and end the process."""
-    leave(ended(main))
+    exit_fast(exit_status(main))
 
 
 def _usage(command: str, known: Iterable[Application]) -> int:

@@ -59,10 +59,10 @@ class Section(BaseModel):
     def _merge_with_defaults(cls, given: Any) -> Any:
         if not isinstance(given, Mapping):
             return given
-        return {key: cls._merged(key, value) for key, value in given.items()}
+        return {key: cls._merge_default(key, value) for key, value in given.items()}
 
     @classmethod
-    def _merged(cls, key: str, value: Any) -> Any:
+    def _merge_default(cls, key: str, value: Any) -> Any:
         """Return a value; what a mapping leaves out is as in the default of the key, if that is a mapping, too."""
         default = cls.model_fields[key].default if key in cls.model_fields else None
         if not isinstance(value, Mapping):

@@ -73,7 +73,7 @@ def _changed_since(time: float, path: Path) -> bool:
 
 
 @contextmanager
-def watched(client: Client, where: str) -> Iterator[None]:
+def watch_cluster(client: Client, where: str) -> Iterator[None]:
     """Raise ResourceError if the cluster dies, whatever its death leaves behind where results are waited for."""
     ended, workerless = Event(), Event()
     Thread(target=_watch, args=(client, ended, workerless), daemon=True).start()

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from whitewater.engines.attached import WORKERLESS_SECONDS, refuse_other_code, watched
+from whitewater.engines.attached import WORKERLESS_SECONDS, refuse_other_code, watch_cluster
 from whitewater.engines.config import TLS
 from whitewater.engines.workers import DaskWorkers, Workers, thread_workers
 from whitewater.errors import ConfigError, InputError
@@ -112,7 +112,7 @@ def attach(settings: Cluster) -> Iterator[Client]:
                 f"the Dask scheduler at {where} has no workers. Start some with `dask worker`; see docs/clusters.md."
             ) from error
         refuse_other_code(client, where)
-        with watched(client, where):
+        with watch_cluster(client, where):
             yield client
 
 

@@ -39,7 +39,7 @@ def kernel(function: Function) -> Function:
 
     A kernel of `numba.cuda` may call it as well. Where Numba simulates a GPU it stays Python, as the simulator needs.
     """
-    return _compiled(function, inline=False)
+    return _compile(function, inline=False)
 
 
 def short_kernel(function: Function) -> Function:
@@ -51,10 +51,10 @@ def short_kernel(function: Function) -> Function:
 
 def part(function: Function) -> Function:
     """Compile a part of a kernel into each place that calls it: a call would hand over arrays word by word."""
-    return _compiled(function, inline=True)
+    return _compile(function, inline=True)
 
 
-def _compiled(function: Function, *, inline: bool) -> Function:
+def _compile(function: Function, *, inline: bool) -> Function:
     if config.ENABLE_CUDASIM:
         return function
     return cast(Function, njit(nogil=True, cache=True, error_model="numpy", forceinline=inline)(function))

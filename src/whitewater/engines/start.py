@@ -20,7 +20,7 @@ from whitewater.engines.cluster import LOOPBACK, security
 from whitewater.engines.config import Cluster
 from whitewater.engines.gpu_check import count_gpus
 from whitewater.io.store import write_json
-from whitewater.process import ended, leave
+from whitewater.process import exit_fast, exit_status
 
 if TYPE_CHECKING:
     from distributed import Client, LocalCluster
@@ -85,7 +85,7 @@ def cpu_processes(asked: ClusterRequest) -> Iterator[LocalCluster]:
 
     threads = asked.threads_per_worker or 1
     with (
-        _configured(asked),
+        _worker_settings(asked),
         LocalCluster(
             n_workers=asked.workers or max(1, _cores() // threads),
             threads_per_worker=threads,
@@ -114,7 +114,7 @@ def gpu_processes(asked: ClusterRequest) -> Iterator[LocalCluster]:
 
     os.environ.update(ENVIRONMENT)  # which workers import cuDF with
     with (
-        _configured(asked),
+        _worker_settings(asked),
         LocalCUDACluster(
             n_workers=asked.workers,
             # Of their tasks, those that use the GPU take one of its resource each; the others do work of the host.
@@ -137,7 +137,7 @@ def gpu_processes(asked: ClusterRequest) -> Iterator[LocalCluster]:
 
 
 @contextmanager
-def _configured(asked: ClusterRequest) -> Iterator[None]:
+def _worker_settings(asked: ClusterRequest) -> Iterator[None]:
     """Set what workers take over from the process that starts them."""
     import dask
 
@@ -178,4 +178,4 @@ def _main() -> int:
 
 
 if __name__ == "__main__":
-    leave(ended(_main))
+    exit_fast(exit_status(_main))

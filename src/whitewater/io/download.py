@@ -26,7 +26,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from whitewater.errors import InputError, IntegrityError, ResourceError, WhitewaterError
-from whitewater.io.redaction import redacted
+from whitewater.io.redaction import redact
 from whitewater.io.remote import Opened, TransferError, open_remote
 from whitewater.io.store import put_in_place, read_json, sha256, write_bytes, write_json
 from whitewater.io.text_files import GZIP
@@ -171,7 +171,7 @@ class _Download:
     """One file on its way; ``stopped`` asks it to give up."""
 
     def __init__(self, url: str, settings: Downloads, pin: Expected | None, stopped: threading.Event) -> None:
-        self.url, self.origin, self.settings, self.stopped = url, redacted(url), settings, stopped
+        self.url, self.origin, self.settings, self.stopped = url, redact(url), settings, stopped
         self.pin, self.registered = pin, settings.registry.get(url)
         self.path = settings.folder / local_name(url)
         self.part = self.path.with_name(f"{self.path.name}.part")
@@ -192,7 +192,7 @@ class _Download:
         for expected in self.binding:
             if expected.sha256 not in ("", found.sha256):
                 self._discard()
-                raise self._replaced(expected, f"it gives SHA-256 {found.sha256} and {found.bytes:,} bytes")
+                raise self._replacement(expected, f"it gives SHA-256 {found.sha256} and {found.bytes:,} bytes")
         if self.pin and self.pin.sha256 != found.sha256:
             logger.warning("%s was replaced upstream: %s had SHA-256 %s, now it is %s. The new file is used, because "
                            "refresh is set.", self.origin, self.pin.source, self.pin.sha256, found.sha256)  # fmt: skip
@@ -213,7 +213,7 @@ class _Download:
             raise IntegrityError(f"{self.path} was changed since it was downloaded from {self.origin}. "
                                  "Remove it, so that it is downloaded again.")  # fmt: skip
         if self.registered and self.registered.sha256 not in ("", found.sha256):
-            raise self._replaced(self.registered, f"{self.path} has SHA-256 {found.sha256}")
+            raise self._replacement(self.registered, f"{self.path} has SHA-256 {found.sha256}")
         return found
 
     def _transfer(self) -> None:
@@ -237,7 +237,7 @@ class _Download:
         with open_remote(self.url, anonymous=anonymous, timeout=timeout, offset=offset, version=version) as opened:
             for expected in self.binding:
                 if None not in (expected.size, opened.size) and expected.size != opened.size:
-                    raise self._replaced(expected, f"the server now sends {opened.size:,} bytes")
+                    raise self._replacement(expected, f"the server now sends {opened.size:,} bytes")
             if opened.offset == 0:
                 self._discard()
                 write_bytes(self.version, opened.version.encode())
@@ -251,7 +251,7 @@ class _Download:
 
     def _copy(self, opened: Opened) -> int:
         """Append what is left to the part; return its size."""
-        size, said = opened.offset, time.monotonic()
+        size, logged = opened.offset, time.monotonic()
         free = shutil.disk_usage(self.part.parent).free
         if opened.size is not None and opened.size - size > free:
             raise ResourceError(f"{self.origin} needs {opened.size - size:,} bytes, but {self.part.parent} has only "
@@ -262,13 +262,13 @@ class _Download:
                     raise InputError(f"{self.origin}: the download was given up, because another one failed.")
                 file.write(data)
                 size += len(data)
-                if time.monotonic() - said > PROGRESS_SECONDS:
-                    said = time.monotonic()
+                if time.monotonic() - logged > PROGRESS_SECONDS:
+                    logged = time.monotonic()
                     whole = "" if opened.size is None else f" of {opened.size / 1e6:,.0f}"
                     logger.info("%s: %.0f%s MB", self.origin, size / 1e6, whole)
         return size
 
-    def _replaced(self, expected: Expected, found: str) -> InputError:
+    def _replacement(self, expected: Expected, found: str) -> InputError:
         size = "" if expected.size is None else f" and {expected.size:,} bytes"
         remedy = (
             f"correct or remove its entry in {expected.source}"
@@ -301,13 +301,13 @@ def _fault_of(path: Path, *, name: str) -> str:
     if lower.endswith((".gz", ".bgz")):
         if not head.startswith(GZIP):
             return f"is not a gzip file: it begins with {head[:20]!r}"
-        head = _unpacked(head)
+        head = _decompress(head)
     if PAGE.match(head):
         return f"is a page or a message, not data: it begins with {head[:20]!r}"
     return ""
 
 
-def _unpacked(head: bytes) -> bytes:
+def _decompress(head: bytes) -> bytes:
     try:
         return zlib.decompressobj(wbits=31).decompress(head, HEAD)
     except zlib.error:

@@ -47,7 +47,7 @@ def state_of(files: Iterable[str], described: str = "") -> str:
 
 
 @contextmanager
-def steady(places: Iterable[str]) -> Iterator[None]:
+def refuse_changes(places: Iterable[str]) -> Iterator[None]:
     """Check that local files, and those in local folders, do not change while they are read.
 
     Raises IntegrityError if one has another size or time at the end, is gone, or is new.
@@ -63,7 +63,7 @@ def steady(places: Iterable[str]) -> Iterator[None]:
 
 
 @contextmanager
-def as_fetched(files: Sequence[Mapping[str, Any]], *, rule: str, threads: int) -> Iterator[None]:
+def check_fetched(files: Sequence[Mapping[str, Any]], *, rule: str, threads: int) -> Iterator[None]:
     """Check, before and after they are read, that files are what the list of inputs says.
 
     ``files`` are the ``path``, ``bytes`` and ``sha256`` of each, as `rule` wrote them down.
@@ -71,7 +71,7 @@ def as_fetched(files: Sequence[Mapping[str, Any]], *, rule: str, threads: int) -
     Raises IntegrityError if one has another size or SHA-256, or changes meanwhile.
     """
     paths = [each["path"] for each in files]
-    with steady(paths):
+    with refuse_changes(paths):
         sizes = {path: size for path, (size, _) in _states(paths).items()}
         changed = [each["path"] for each in files if sizes.get(each["path"]) != each["bytes"]]
         if not changed:

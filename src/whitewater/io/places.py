@@ -11,8 +11,8 @@ from typing import BinaryIO
 
 from whitewater.errors import InputError
 from whitewater.io.download import Downloads, Input, local_name
-from whitewater.io.local_files import matches, steady
-from whitewater.io.redaction import redacted
+from whitewater.io.local_files import matches, refuse_changes
+from whitewater.io.redaction import redact
 from whitewater.io.remote import Opened, TransferError, bucket_faults, filesystem_of, local_path, open_remote
 from whitewater.io.store import digests
 
@@ -38,9 +38,9 @@ def expand(place: str, *, anonymous: bool, key: str, example: str) -> list[str]:
             filesystem, path = filesystem_of(place, anonymous=anonymous)
             matches = [filesystem.unstrip_protocol(match) for match in filesystem.glob(path)]
     except TransferError as error:
-        raise InputError(f"{redacted(place)} cannot be listed: {error}. Check the network and the address.") from error
+        raise InputError(f"{redact(place)} cannot be listed: {error}. Check the network and the address.") from error
     if not matches:
-        raise InputError(f"{redacted(place)} matches no file. Check {key}.")
+        raise InputError(f"{redact(place)} matches no file. Check {key}.")
     return sorted(matches)
 
 
@@ -78,12 +78,12 @@ def try_files(names: Iterable[str], *, downloads: Downloads, key: str, example: 
             with _opened(place, anonymous=anonymous) as stream:
                 empty = not stream.read(1)
         except TransferError as error:
-            told = f"{redacted(place)} cannot be reached: {error}. Check the network and the address."
+            told = f"{redact(place)} cannot be reached: {error}. Check the network and the address."
             raise InputError(told) from error
         except OSError as error:
             raise InputError(f"{place} cannot be read: {error.strerror}. Check {key}.") from error
         if empty:
-            raise InputError(f"{redacted(place)} is empty. Check {key}.")
+            raise InputError(f"{redact(place)} is empty. Check {key}.")
     return sorted(found)
 
 
@@ -112,7 +112,7 @@ def _expand_local(path: Path, place: str, *, key: str, example: str) -> list[str
 def _local(paths: Sequence[str], *, threads: int, key: str) -> dict[str, Input]:
     found = {path: Path(path) for path in paths}
     try:
-        with steady(paths):
+        with refuse_changes(paths):
             hashes = digests(list(found.values()), threads=threads)
     except OSError as error:
         raise InputError(f"{error.filename} cannot be read: {error.strerror}. Check {key}.") from error

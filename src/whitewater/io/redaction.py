@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 
-def redacted(url: str) -> str:
+def redact(url: str) -> str:
     """Return the URL without what may be secret: user, password, and the values in its query."""
     location, mark, query = url.partition("#")[0].partition("?")
     scheme, separator, rest = location.partition("://")
@@ -15,9 +15,9 @@ def redacted(url: str) -> str:
 
 
 def without_secrets(value: Any) -> Any:
-    """Return settings with every URL in them `redacted`, at any depth."""
+    """Return settings with every URL in them `redact`, at any depth."""
     if isinstance(value, str):
-        return redacted(value) if "://" in value else value
+        return redact(value) if "://" in value else value
     if isinstance(value, dict):
         return {key: without_secrets(each) for key, each in value.items()}
     return [without_secrets(each) for each in value] if isinstance(value, list) else value

@@ -17,7 +17,7 @@ from urllib.request import url2pathname
 
 from whitewater import __version__
 from whitewater.errors import InputError
-from whitewater.io.redaction import redacted
+from whitewater.io.redaction import redact
 
 # The server of the TLC's pages refuses the agents of curl and Python.
 USER_AGENT = f"whitewater/{__version__}"
@@ -107,14 +107,14 @@ def bucket_faults(url: str, *, anonymous: bool) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise InputError(f"{redacted(url)} does not exist. Check its name in the configuration.") from error
+        raise InputError(f"{redact(url)} does not exist. Check its name in the configuration.") from error
     except PermissionError as error:
         remedy = (
             "set `anonymous` of the source to false to use your credentials" if anonymous else "check your credentials"
         )
-        raise InputError(f"{redacted(url)} may not be read ({error}); {remedy}.") from error
+        raise InputError(f"{redact(url)} may not be read ({error}); {remedy}.") from error
     except (ImportError, ValueError) as error:
-        raise InputError(f"{redacted(url)} cannot be opened: {error}") from error
+        raise InputError(f"{redact(url)} cannot be opened: {error}") from error
     except Exception as error:  # the clients of the stores have errors of their own, most of them of the network
         raise TransferError(_reason(error)) from error
 
@@ -144,7 +144,7 @@ def _open_http(url: str, *, timeout: float, offset: int, version: str) -> Opened
     except (OSError, ValueError) as error:  # requests' own errors are of both kinds
         raise _no_answer(error, url) from None  # their texts hold the URL with its secrets
     try:
-        return _answered(response, url, offset=offset, version=version)
+        return _open_answer(response, url, offset=offset, version=version)
     except Exception:
         response.close()
         raise
@@ -156,14 +156,14 @@ def _certificates() -> str | bool:
     return os.environ.get("REQUESTS_CA_BUNDLE") or named.cafile or named.capath or True
 
 
-def _answered(response: Any, url: str, *, offset: int, version: str) -> Opened:
+def _open_answer(response: Any, url: str, *, offset: int, version: str) -> Opened:
     start, total = _content_range(response.headers.get("Content-Range", ""))
     status = response.status_code
     if status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
         # The version is the same, and it has no bytes from ``offset`` on: an earlier run had read them all.
         return Opened(io.BytesIO().read, response.close, offset, total, version)
     if status >= HTTPStatus.BAD_REQUEST:
-        raise _refused(response, redacted(url))
+        raise _refusal(response, redact(url))
     validator = response.headers.get("ETag", "")
     if not validator or validator.startswith("W/"):  # a weak one does not promise equal bytes
         validator = response.headers.get("Last-Modified", "")
@@ -183,7 +183,7 @@ def _content_range(text: str) -> tuple[int | None, int | None]:
     return (int(start) if start.isdecimal() else None), (int(total) if total.isdecimal() else None)
 
 
-def _refused(response: Any, url: str) -> Exception:
+def _refusal(response: Any, url: str) -> Exception:
     status, answer = response.status_code, f"{response.status_code} {response.reason}"
     if status in TRANSIENT:
         wait = response.headers.get("Retry-After", "")
@@ -198,12 +198,12 @@ def _refused(response: Any, url: str) -> Exception:
 
 def _no_answer(error: BaseException, url: str) -> Exception:
     if isinstance(error, ValueError):  # raised before anything is sent
-        return InputError(f"{redacted(url)} is not an address: its host or port cannot be read. Check the address.")
+        return InputError(f"{redact(url)} is not an address: its host or port cannot be read. Check the address.")
     while cause := error.__cause__ or error.__context__:
         error = cause
     unknown_host = isinstance(error, socket.gaierror) and error.errno == socket.EAI_NONAME
     if unknown_host or isinstance(error, ssl.SSLCertVerificationError):
-        return InputError(f"{redacted(url)} cannot be reached: {error}. Check the address and the network.")
+        return InputError(f"{redact(url)} cannot be reached: {error}. Check the address and the network.")
     return TransferError(_reason(error))
 
 

@@ -57,9 +57,9 @@ def staged(outputs: Mapping[str, Path], *, owner: Path) -> Iterator[dict[str, Pa
     """
     token = secrets.token_hex(8)
     paths = {name: _staging(path, token) for name, path in outputs.items()}
-    with _life(owner, token, outputs), _explained(outputs, only_full=True):
+    with _life(owner, token, outputs), _explain_errors(outputs, only_full=True):
         yield dict(paths)
-        with _explained(outputs):
+        with _explain_errors(outputs):
             for name, path in paths.items():
                 _check(path, final=outputs[name])
                 _synchronize(path)
@@ -107,7 +107,7 @@ def write_bytes(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = _staging(path, secrets.token_hex(8))
     try:
-        with _explained({path.name: path}, only_full=True):
+        with _explain_errors({path.name: path}, only_full=True):
             beside.write_bytes(data)
             put_in_place(beside, path)
     finally:
@@ -183,14 +183,14 @@ def exclusive(path: Path) -> Iterator[None]:
 def _life(owner: Path, token: str, outputs: Mapping[str, Path]) -> Iterator[None]:
     """Take over the outputs, remove what dead runs left of them, and stay locked as a sign of life."""
     with ExitStack() as stack:
-        with _explained(outputs):
+        with _explain_errors(outputs):
             for directory in {owner.parent, *(path.parent for path in outputs.values())}:
                 directory.mkdir(parents=True, exist_ok=True)
             # The owner's lock spans it all, so no other run sees a life file that is not locked yet.
             with owner.open("a+b", buffering=0) as register, _locked(register):
                 sign = stack.enter_context(_life_file(owner, token).open("xb"))
                 fcntl.flock(sign, fcntl.LOCK_EX)
-                for dead in _dead(owner, token):
+                for dead in _dead_runs(owner, token):
                     _remove_traces(owner, dead, outputs)
                 register.truncate(0)
                 register.write(token.encode())
@@ -209,7 +209,7 @@ def _locked(file: BinaryIO) -> Iterator[None]:
         fcntl.flock(file, fcntl.LOCK_UN)
 
 
-def _dead(owner: Path, token: str) -> set[str]:
+def _dead_runs(owner: Path, token: str) -> set[str]:
     """Return the tokens of earlier runs whose process is gone: the kernel has released their lock."""
     tokens = set()
     for life in set(owner.parent.glob(f"{owner.name}.*")) - {_life_file(owner, token)}:
@@ -256,13 +256,13 @@ def _check(path: Path, *, final: Path) -> None:
 
 
 @contextmanager
-def _explained(outputs: Mapping[str, Path], *, only_full: bool = False) -> Iterator[None]:
+def _explain_errors(outputs: Mapping[str, Path], *, only_full: bool = False) -> Iterator[None]:
     """Turn errors of the operating system into messages; ``only_full`` lets those pass that say nothing of outputs."""
     try:
         yield
     except OSError as error:
         if error.errno in _FULL:
-            raise ResourceError(f"{_names(outputs)}: {_exhausted(error, outputs)} Nothing unfinished was left. "
+            raise ResourceError(f"{_names(outputs)}: {_describe_full(error, outputs)} Nothing unfinished was left. "
                                 "Free space or write to another disk, then run again.") from error  # fmt: skip
         if only_full:
             raise
@@ -270,7 +270,7 @@ def _explained(outputs: Mapping[str, Path], *, only_full: bool = False) -> Itera
                              "be written, then run again.") from error  # fmt: skip
 
 
-def _exhausted(error: OSError, outputs: Mapping[str, Path]) -> str:
+def _describe_full(error: OSError, outputs: Mapping[str, Path]) -> str:
     if error.errno == errno.EDQUOT:
         return f"the disk quota is used up ({error})."
     if error.errno == errno.EFBIG:

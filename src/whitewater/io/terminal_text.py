@@ -17,7 +17,7 @@ def printable(text: str) -> str:
     return _BLANKS.sub(" ", "".join(kept)).strip()
 
 
-def shortened(text: str, *, columns: int) -> str:
+def shorten(text: str, *, columns: int) -> str:
     """Return a text, made printable, as one line of at most so many columns; it tells if it is cut."""
     from rich.cells import cell_len, set_cell_size
 
@@ -25,12 +25,12 @@ def shortened(text: str, *, columns: int) -> str:
     return line if cell_len(line) <= columns else set_cell_size(line, columns - 1).rstrip() + CUT
 
 
-def folded(text: str, *, columns: int, lines: int) -> list[str]:
+def fold_text(text: str, *, columns: int, lines: int) -> list[str]:
     """Return a text, made printable, as at most so many lines of at most so many columns; the last tells if it is cut.
 
     Examples
     --------
-    >>> folded("to be or not to be", columns=8, lines=2)
+    >>> fold_text("to be or not to be", columns=8, lines=2)
     ['to be or', 'not to…']
     """
     from rich.cells import cell_len, set_cell_size
@@ -42,4 +42,4 @@ def folded(text: str, *, columns: int, lines: int) -> list[str]:
         blank = rest.rfind(" ", fitting // 2, fitting + 1)
         found.append(rest[: blank if blank > 0 else fitting])
         rest = rest[len(found[-1]) :].lstrip()
-    return [*found, shortened(rest, columns=columns)] if rest else found
+    return [*found, shorten(rest, columns=columns)] if rest else found

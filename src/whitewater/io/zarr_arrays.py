@@ -110,7 +110,7 @@ class Array:
                 if not tries_left:
                     key = f"{self.name}/{self._array.metadata.encode_chunk_key(number)}"
                     reason = f"it cannot be decoded ({type(fault).__name__}: {fault})"
-                    raise self.store.damaged(key, reason) from error
+                    raise self.store.damage_error(key, reason) from error
         raise AssertionError
 
 

@@ -27,7 +27,7 @@ from zarr.abc.store import ByteRequest, RangeByteRequest, Store, SuffixByteReque
 from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 
 from whitewater.errors import InputError, IntegrityError
-from whitewater.io.redaction import redacted
+from whitewater.io.redaction import redact
 from whitewater.io.remote import USER_AGENT, TransferError
 
 logger = logging.getLogger(__name__)
@@ -74,7 +74,7 @@ class StrictStore(Store):
         location, mark, query = url.partition("#")[0].partition("?") if self._scheme in WEB else (rest or url, "", "")
         self._address, self._query = location.rstrip("/"), mark + query
         self._anonymous, self._endpoint, self._timeout = anonymous, endpoint, timeout
-        self.name = str(Path(location)) if self._is_local else redacted(url)
+        self.name = str(Path(location)) if self._is_local else redact(url)
         self.retries = 0 if self._is_local else retries
         self.arrays: dict[str, Any] = {}
         self.filled: set[str] = set()
@@ -131,7 +131,7 @@ class StrictStore(Store):
 
     get_partial_values = set = delete = list = list_prefix = _refuse  # type: ignore[assignment]
 
-    def damaged(self, key: str, reason: object) -> IntegrityError:
+    def damage_error(self, key: str, reason: object) -> IntegrityError:
         """Return the error of an object that every try brought damaged."""
         what = f"{self.name}/{key}" if key.endswith(METADATA) else self._chunk(key)[0]
         tries = "" if self._is_local else f", in {self.retries + 1} tries"
@@ -139,7 +139,7 @@ class StrictStore(Store):
 
     def _final_error(self, key: str, error: TransferError) -> Exception:
         if isinstance(error, DamageError):
-            return self.damaged(key, error)
+            return self.damage_error(key, error)
         return InputError(f"{self.name}/{key} could not be read in {self.retries + 1} tries: {error}. Check the "
                           "network, then run again.")  # fmt: skip
 

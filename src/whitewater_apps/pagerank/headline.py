@@ -10,7 +10,7 @@ import numpy as np
 
 from whitewater.figures.style import percent
 from whitewater.io.store import read_json
-from whitewater.io.terminal_text import shortened
+from whitewater.io.terminal_text import shorten
 from whitewater.manifest import is_of_last_run
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def _counted(number: int, one: str, several: str) -> str:
 
 def _called(name: str) -> str:
     """Return a name in so many letters as a sentence bears, or what an id is called."""
-    return f"vertex {name}" if name.lstrip("-").isdigit() else shortened(name, columns=_LONGEST_NAME)
+    return f"vertex {name}" if name.lstrip("-").isdigit() else shorten(name, columns=_LONGEST_NAME)
 
 
 def _first(ranks: npt.NDArray[np.float64], name: str, vertices: str) -> str:

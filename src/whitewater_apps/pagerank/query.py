@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from whitewater.errors import ConfigError, InputError
-from whitewater.io.terminal_text import folded, printable
+from whitewater.io.terminal_text import fold_text, printable
 from whitewater.manifest import is_of_last_run
 from whitewater.text.config import Search
 from whitewater.text.index_folder import open_index
@@ -85,7 +85,7 @@ def _as_text(answer: dict[str, Any], columns: int) -> str:
     for each in answer["results"]:
         mark = f"{each['position']:2}. "
         indent = " " * len(mark)
-        fold = partial(folded, columns=columns - len(mark))
+        fold = partial(fold_text, columns=columns - len(mark))
         title, *others = [
             *fold(each["title"] or "(no title)", lines=1),
             *fold(each["url"], lines=1),

@@ -16,9 +16,9 @@ from urllib.parse import urljoin, urlsplit
 
 from whitewater.errors import InputError
 from whitewater.io.download import Downloads, Input
-from whitewater.io.local_files import steady
+from whitewater.io.local_files import refuse_changes
 from whitewater.io.places import find, try_files
-from whitewater.io.redaction import redacted
+from whitewater.io.redaction import redact
 from whitewater.io.text_files import open_text
 from whitewater.step import Run
 from whitewater.web.html_files import html_files, read_html
@@ -91,7 +91,7 @@ def _read_crawl(request: Request) -> Found:
 
     settings = request.run.settings.crawl
     counts = crawl(settings, frontier=request.frontier, writer=request.writer)
-    return Found([{"url": redacted(url)} for url in settings.start_urls], counts)
+    return Found([{"url": redact(url)} for url in settings.start_urls], counts)
 
 
 def _check_crawl(settings: Fetch, _: Downloads) -> str:
@@ -103,7 +103,7 @@ def _read_warc(request: Request) -> Found:
     downloads = replace(request.downloads, anonymous=settings.anonymous)
     get = partial(find, downloads=downloads, threads=run.threads, key="pagerank.fetch.warc", example="*.warc.gz")
     files, lists = _find(settings.files, get, key="pagerank.fetch.warc")
-    with steady([file.path for file in files]):
+    with refuse_changes([file.path for file in files]):
         counts = read_warcs([Path(file.path) for file in files], request.writer, run=run)
     return Found(_file_entries([*files, *lists]), counts)
 

@@ -16,7 +16,7 @@ from tests.apps.pagerank.indexes import WORDS, collections, make_index
 from tests.pagerank_search_oracle import Oracle, Page, words_of
 from whitewater.engines import resolve
 from whitewater.errors import InputError
-from whitewater.io.terminal_text import folded, printable
+from whitewater.io.terminal_text import fold_text, printable
 from whitewater.step import Inputs, Output, Run
 from whitewater.text.config import Index, Search
 from whitewater.text.index_folder import IndexFolder
@@ -240,7 +240,7 @@ def test_judgments_that_cannot_be_used_say_why(tmp_path: Path, text: str | None,
 
 @given(text=st.text(st.characters(exclude_categories=["C", "M"]), max_size=300), columns=st.integers(3, 50))
 def test_a_text_is_folded_into_lines_that_fit(text: str, columns: int) -> None:
-    shown = folded(text, columns=columns, lines=3)
+    shown = fold_text(text, columns=columns, lines=3)
     assert len(shown) <= 3
     assert all(sum(1 + (unicodedata.east_asian_width(letter) in "WF") for letter in line) <= columns for line in shown)
     joined, whole = "".join(shown).replace(" ", ""), printable(text).replace(" ", "")
@@ -248,7 +248,7 @@ def test_a_text_is_folded_into_lines_that_fit(text: str, columns: int) -> None:
 
 
 def test_a_text_is_folded_at_blanks_and_by_the_columns_that_letters_take() -> None:
-    assert folded("to be or not to be", columns=8, lines=3) == ["to be or", "not to", "be"]
-    assert folded("日本語" * 9, columns=8, lines=2) == ["日本語日", "本語日…"]
-    assert folded("e\u0301" * 9, columns=8, lines=1) == ["e\u0301" * 7 + "…"]
-    assert folded("", columns=8, lines=1) == []
+    assert fold_text("to be or not to be", columns=8, lines=3) == ["to be or", "not to", "be"]
+    assert fold_text("日本語" * 9, columns=8, lines=2) == ["日本語日", "本語日…"]
+    assert fold_text("e\u0301" * 9, columns=8, lines=1) == ["e\u0301" * 7 + "…"]
+    assert fold_text("", columns=8, lines=1) == []

@@ -18,7 +18,7 @@ from tests.web_server import Act, Reply, Request, Site, response, serving
 from whitewater.errors import InputError, IntegrityError, ResourceError
 from whitewater.io import download as module
 from whitewater.io.download import Downloads, Expected, Input, local_name, read_registry
-from whitewater.io.redaction import redacted
+from whitewater.io.redaction import redact
 
 CONTENT = bytes(range(256)) * 8_000
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -282,7 +282,7 @@ def test_urls_of_one_name_are_kept_apart_and_a_password_does_not_matter() -> Non
     assert local_name("https://x.org/a/t.csv") != local_name("https://x.org/b/t.csv")
     assert local_name("https://x.org/t.csv?part=1") != local_name("https://x.org/t.csv?part=2")
     assert local_name("https://ann:secret@x.org/t.csv") == local_name("https://x.org/t.csv")
-    assert redacted("s3://bucket/t.csv") == "s3://bucket/t.csv"
+    assert redact("s3://bucket/t.csv") == "s3://bucket/t.csv"
 
 
 @pytest.fixture

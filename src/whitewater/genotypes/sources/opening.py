@@ -11,7 +11,7 @@ from whitewater.genotypes.sources.plink import open_plink
 from whitewater.genotypes.sources.source import Source
 from whitewater.genotypes.sources.stores import open_malariagen, open_vcz
 from whitewater.genotypes.sources.vcf import open_vcf
-from whitewater.io.redaction import redacted
+from whitewater.io.redaction import redact
 
 
 def open_source(settings: GenotypeSource, simulated: Mapping[str, Path], *, scratch: Path, threads: int = 1) -> Source:
@@ -33,7 +33,7 @@ def open_source(settings: GenotypeSource, simulated: Mapping[str, Path], *, scra
     """
     source = _open(settings, simulated, scratch=scratch, threads=threads)
     if not source.variants or not source.samples:
-        raise InputError(f"{redacted(source.origins[0])}: there are {source.variants} variants and "
+        raise InputError(f"{redact(source.origins[0])}: there are {source.variants} variants and "
                          f"{len(source.samples)} samples. The source is empty; give another.")  # fmt: skip
     return source
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from whitewater.errors import InputError, IntegrityError
 from whitewater.genotypes.sources.sites import check_unique, sites
 from whitewater.genotypes.sources.source import BLOCK_BYTES, Source, Tally
-from whitewater.io.redaction import redacted
+from whitewater.io.redaction import redact
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,7 +101,7 @@ def open_plink(prefix: str) -> Source:
     not one of variants, or of another size than the others tell.
     """
     if "://" in prefix:
-        raise InputError(f"{redacted(prefix)}: PLINK files are read from local paths only. Download them first.")
+        raise InputError(f"{redact(prefix)}: PLINK files are read from local paths only. Download them first.")
     _check_there(prefix)
     fam, bim = _read(prefix, ".fam"), _read(prefix, ".bim")
     samples = _names(fam)

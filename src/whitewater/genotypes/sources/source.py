@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from whitewater.errors import InputError
 from whitewater.genotypes.genotypes import GENOTYPES_A_BYTE, MISSING_DOSAGE, dosages_of
-from whitewater.io.redaction import redacted
+from whitewater.io.redaction import redact
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -165,7 +165,7 @@ class Source:
         other, even = int(tally.uneven.sum()), int(tally.counts[:, :-1].sum(dtype=np.int64))
         if not other:
             return
-        what = f"{redacted(self.origins[0])}: {other:,} of {other + even:,} calls have not {self.ploidy} alleles"
+        what = f"{redact(self.origins[0])}: {other:,} of {other + even:,} calls have not {self.ploidy} alleles"
         concerned = tally.uneven > 0 if other <= even else tally.counts[:, :-1].any(axis=1)
         row = int(concerned.argmax())
         contig, position, name = variants.loc[row, ["contig", "position", "id"]]

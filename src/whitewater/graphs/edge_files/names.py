@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from whitewater.engines.device import Array
 from whitewater.errors import ConfigError, IntegrityError
 from whitewater.graphs.vertex_ids import vertex_ids
-from whitewater.io.terminal_text import shortened
+from whitewater.io.terminal_text import shorten
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 
 # Columns of a list of names in an error.
@@ -60,7 +60,7 @@ def vertices_of(vertices: pa.Array, names: pa.Array | None) -> pa.Table:
 
 def wrong_column(path: Path, name: str, names: Sequence[str]) -> ConfigError:
     """Return the error of a column that is not among the names of a file, or more than once."""
-    listed = shortened(", ".join(names), columns=_LONGEST_LIST)
+    listed = shorten(", ".join(names), columns=_LONGEST_LIST)
     return ConfigError(
         f"{path} has {'more than one' if name in names else 'no'} column {name!r}; it has {listed}. Set "
         "pagerank.fetch.edges.source_column, .target_column and .weight_column, or of text .header and .delimiter."

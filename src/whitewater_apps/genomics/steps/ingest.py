@@ -17,8 +17,8 @@ from whitewater.genotypes.genotypes import GENOTYPES_A_BYTE
 from whitewater.genotypes.sources.opening import named_places, open_source, simulated_file
 from whitewater.genotypes.sources.sites import only_seen
 from whitewater.genotypes.sources.source import Source, Tally
-from whitewater.io.local_files import steady
-from whitewater.io.redaction import redacted
+from whitewater.io.local_files import refuse_changes
+from whitewater.io.redaction import redact
 from whitewater.io.remote import local_path
 from whitewater.io.store import digests, write_json
 from whitewater.script import main
@@ -47,7 +47,7 @@ def ingest(run: Run[Ingest], *, simulated: Inputs, genotypes: Output, inputs: Ou
     table fits none of its samples; ResourceError if it needs more memory than there is; and IntegrityError if a local
     file changes while it is read.
     """
-    with steady([*named_places(run.settings), run.settings.labels.table]):
+    with refuse_changes([*named_places(run.settings), run.settings.labels.table]):
         _ingest(run, simulated=simulated, genotypes=genotypes, inputs=inputs)
 
 
@@ -60,7 +60,7 @@ def _ingest(run: Run[Ingest], *, simulated: Inputs, genotypes: Output, inputs: O
         remedy="Use fewer threads, or a store of smaller chunks.",
     )
     table = source.variants_table()
-    check_order(table, place=redacted(source.origins[0]))
+    check_order(table, place=redact(source.origins[0]))
     labels, tables = sample_labels(source.samples, run.settings, simulated, refresh=run.refresh)
     folder, tally = _encode(run, source, genotypes)
     key = f"genomics.ingest.{run.settings.source}.ploidy"
@@ -182,7 +182,7 @@ def sample_labels(
     if not labels.table:
         return [None] * len(samples), []
     path = local_table(labels.table, refresh=refresh)
-    return labels_of(samples, read_labels(path, labels), table=redacted(labels.table)), [labels.table]
+    return labels_of(samples, read_labels(path, labels), table=redact(labels.table)), [labels.table]
 
 
 def samples_table(
@@ -207,7 +207,7 @@ def describe_origins(origins: Sequence[str], *, threads: int) -> list[dict[str, 
     return [
         {"path": str(local[origin]), "bytes": _size(local[origin]), "sha256": hashes[local[origin]]}
         if origin in local
-        else {"url": redacted(origin)}
+        else {"url": redact(origin)}
         for origin in origins
     ]
 

@@ -20,8 +20,8 @@ from whitewater.genotypes.pca.matching import Matches, match
 from whitewater.genotypes.pca.projection import VARIANTS_A_COMPONENT, called_variants, scores, sums
 from whitewater.genotypes.shares import Share, SharedGenotypes
 from whitewater.genotypes.sources.opening import named_places, open_source
-from whitewater.io.local_files import steady
-from whitewater.io.redaction import redacted
+from whitewater.io.local_files import refuse_changes
+from whitewater.io.redaction import redact
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.genomics.config import Project
@@ -55,7 +55,7 @@ def project(
     tables = [_first(run, open_genotypes(packed), found.loc[~found["used"]], fitted)]
     if run.settings.second.source != "none":
         # VCF files are converted in the place of the output, which is cleared whatever happens.
-        with steady(named_places(run.settings.second)):
+        with refuse_changes(named_places(run.settings.second)):
             tables.append(_second(run, fitted, scratch=projected))
         if projected.is_dir():
             shutil.rmtree(projected)
@@ -104,7 +104,7 @@ def _second(run: Run[Project], loadings: Loadings, *, scratch: Path) -> "pd.Data
     import pandas as pd
 
     source = open_source(run.settings.second, {}, scratch=scratch, threads=run.threads)
-    place = redacted(source.origins[0])
+    place = redact(source.origins[0])
     key = f"genomics.project.second.{run.settings.second.source}.ploidy"
     if source.ploidy != loadings.ploidy:
         raise InputError(f"project.second {place} has ploidy {source.ploidy}, but the components are of ploidy "

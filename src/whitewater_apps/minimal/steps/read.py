@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from whitewater.io.local_files import as_fetched
+from whitewater.io.local_files import check_fetched
 from whitewater.io.store import read_json, write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
@@ -16,7 +16,7 @@ from whitewater_apps.minimal.readings import READINGS, SOURCE, rules
 def read(run: Run[Read], *, inputs: Path, readings: Output, quarantine: Output, quality: Output) -> None:
     """Bring raw files of any form to one table, and split its rows by the rules of section ``minimal.read``."""
     named, rows = read_json(inputs)["files"], run.settings.block_rows
-    with as_fetched(named, rule="minimal_fetch", threads=run.threads):
+    with check_fetched(named, rule="minimal_fetch", threads=run.threads):
         files = open_all([Path(each["path"]) for each in named], SOURCE)
         origins = {number: file.name for number, file in enumerate(files)}
         into = Split(readings, quarantine, READINGS, rules(run.settings), origins)

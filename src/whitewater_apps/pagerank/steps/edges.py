@@ -14,7 +14,7 @@ from whitewater.errors import InputError, IntegrityError
 from whitewater.graphs.edge_files.names import SCHEMA, Merging, merged
 from whitewater.graphs.edges_folder import EdgesFolder, EdgesWriter, finish_edges, open_edges
 from whitewater.graphs.vertex_ids import Ids, places_of
-from whitewater.io.local_files import as_fetched
+from whitewater.io.local_files import check_fetched
 from whitewater.io.store import read_json
 from whitewater.script import main
 from whitewater.step import Inputs, Output, Run
@@ -43,7 +43,7 @@ def edges(run: Run[EdgeRules], *, fetched: Path, documents: Inputs, links: Input
     if links:
         folder = edges_of_pages(run, documents["documents"], links["links"], edges)
     else:
-        with as_fetched(read_json(inputs)["files"], rule="pagerank_fetch", threads=run.threads):
+        with check_fetched(read_json(inputs)["files"], rule="pagerank_fetch", threads=run.threads):
             folder = edges_of_files(run, open_pages(fetched), edges)
     run.note(**folder.counts, vertices=folder.vertex_rows)
     logger.info("%d rows read, %d edges kept", folder.counts["read"], folder.edges)

@@ -18,7 +18,7 @@ import numpy as np
 from whitewater.errors import IntegrityError
 from whitewater.io.folder import numbered
 from whitewater.io.store import write_json
-from whitewater.io.terminal_text import shortened
+from whitewater.io.terminal_text import shorten
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater.text.documents import DOCUMENTS, LINKS, write_aliases
@@ -151,7 +151,7 @@ def _log(counted: dict[str, Any], parts: Sequence[Part]) -> None:
     logger.info("pages: %s; links: %s", _format_counts(counted["pages"]), _format_counts(counted["links"]))
     for kind in sorted({kind for part in parts for kind in part.examples}):
         urls = [url for part in parts for url in part.examples.get(kind, [])][:EXAMPLES]
-        shown = ", ".join(shortened(url, columns=_LONGEST_URL) for url in urls)
+        shown = ", ".join(shorten(url, columns=_LONGEST_URL) for url in urls)
         logger.info("%s, %d pages are left out, such as %s", kind, counted["pages"][kind], shown)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from whitewater.errors import InputError
 from whitewater.features.log_folder import open_log
 from whitewater.io.download import Downloads
-from whitewater.io.local_files import steady
+from whitewater.io.local_files import refuse_changes
 from whitewater.io.places import find
 from whitewater.io.store import exclusive, write_json
 from whitewater.script import main
@@ -50,7 +50,7 @@ def fetch(run: Run[Fetch], *, simulated: Inputs, events: Output, inputs: Output)
         downloads = Downloads(run.downloads, refresh=run.refresh, anonymous=run.settings.anonymous)
         found = find(names, downloads=downloads, threads=run.threads, key=key, example=example)
         files = list(found.values())
-        with steady([each.path for each in files]):
+        with refuse_changes([each.path for each in files]):
             counts = READERS[source](files, events, run=run)
     rows = open_log(events).rows
     write_json(inputs, {"source": source, "rows": rows, "files": [asdict(each) for each in files]})

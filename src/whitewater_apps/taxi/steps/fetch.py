@@ -7,7 +7,7 @@ from pathlib import Path
 
 from whitewater.errors import InputError
 from whitewater.io.download import Downloads, Input
-from whitewater.io.local_files import steady
+from whitewater.io.local_files import refuse_changes
 from whitewater.io.places import find
 from whitewater.io.store import exclusive, write_json
 from whitewater.script import main
@@ -40,7 +40,7 @@ def fetch(run: Run[Fetch], *, inputs: Output, zones: Output) -> None:
     with exclusive(run.downloads / ".fetch.lock"):
         downloads = Downloads(run.downloads, refresh=run.refresh)
         catalog = resolve(run.settings, downloads, place=inputs.parent, threads=run.threads)
-    with steady([catalog.zones.path]):
+    with refuse_changes([catalog.zones.path]):
         table = read_zones(Path(catalog.zones.path))
     if table.duplicates:
         logger.warning("%s repeats %d rows, which were dropped", catalog.zones.origin, table.duplicates)

@@ -8,7 +8,7 @@ from functools import reduce
 from operator import add
 from pathlib import Path
 
-from whitewater.io.local_files import as_fetched
+from whitewater.io.local_files import check_fetched
 from whitewater.io.store import read_json, remove_unfinished, write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
@@ -29,7 +29,7 @@ def standardize(run: Run[Standardize], *, inputs: Path, standardized: Output) ->
     """
     named, rows = read_json(inputs)["files"], run.settings.block_rows
     source = replace(SOURCE, clock=replace(SOURCE.clock, form=run.settings.datetime_format))
-    with as_fetched(named, rule="taxi_fetch", threads=run.threads):
+    with check_fetched(named, rule="taxi_fetch", threads=run.threads):
         files = open_all([Path(each["path"]) for each in named], source)
         for file in files:
             logger.info("%s: %s, %d columns", file.name, _service(file), len(file.era.columns))
