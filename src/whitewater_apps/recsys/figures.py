@@ -252,14 +252,14 @@ def _draw_cells(axes: Axes, psi: Array, *, threshold: float) -> QuadMesh:
     axes.set_facecolor(style.LIGHT_GRAY)
     mesh = axes.pcolormesh(
         np.arange(columns + 1) - 0.5, np.arange(rows + 1) - 0.5, np.ma.masked_invalid(psi), cmap=style.DIVERGING,
-        vmin=-threshold, vmax=3 * threshold, edgecolors="white", linewidth=0.6 if columns <= _MOST_EDGED else 0,
+        vmin=-3 * threshold, vmax=5 * threshold, edgecolors="white", linewidth=0.6 if columns <= _MOST_EDGED else 0,
     )  # fmt: skip
     axes.set(xlim=(-0.5, columns - 0.5), ylim=(rows - 0.5, -0.5))
     axes.grid(visible=False)
     if columns <= _MOST_WRITTEN:
         for row, column in np.argwhere(~np.isnan(psi)).tolist():
             value = psi[row, column]
-            color = "white" if value > 2.5 * threshold else "black"
+            color = "white" if value > 4 * threshold else "black"
             axes.text(column, row, f"{value:.2f}", ha="center", va="center_baseline", size=7.5, color=color)
     return mesh
 
@@ -297,7 +297,7 @@ def _name_cells(axes: Axes, columns: Sequence[Mapping[str, Any]], *, period: str
 
 def _draw_scale(axes: Axes, mesh: QuadMesh, *, threshold: float) -> None:
     scale = axes.figure.colorbar(mesh, cax=axes, orientation="horizontal", extend="max", extendfrac=0.03)
-    ticks = [times * threshold for times in range(4)]
+    ticks = [times * threshold for times in range(6)]
     scale.set_ticks(ticks, labels=[f"{'threshold: ' * (tick == threshold)}{tick:.3g}" for tick in ticks])
     scale.ax.set_xlim(left=0)
     scale.ax.axvline(threshold, color="black", linewidth=1.5)

@@ -104,6 +104,25 @@ def test_files_without_a_good_reading_leave_an_empty_table(folder: Path, engine:
     assert isinstance(figures.wind_by_hour(pd.read_parquet(results / "wind_by_hour.parquet"), stations=6), Figure)
 
 
+@pytest.mark.parametrize(
+    ("means", "rest"),
+    [
+        ([10.0, 9.8, 3.0], "; of the other 2 hours of stations, 1 may be as windy, within noise."),
+        ([10.0, 8.0, 3.0], ", more than in any other of 3 hours of stations."),
+        ([10.0], "."),
+    ],
+)
+def test_the_strongest_wind_has_an_interval_and_is_compared_with_all_others(
+    folder: Path, means: list[float], rest: str
+) -> None:
+    table = pd.DataFrame({"station": "A", "hour": range(14, 14 + len(means)), "values": 100, "mean": means})
+    table.assign(deviation=1.0).to_parquet(folder / "wind_by_hour.parquet")
+    # The standard error of a mean of 100 values with the deviation 1 is 0.1.
+    assert figures.headline(folder) == [
+        f"The wind is strongest at station A at 14:00: 10.0 [9.8, 10.2] m/s (n = 100){rest}"
+    ]
+
+
 def test_an_unknown_column_and_too_many_torn_lines_are_refused(folder: Path) -> None:
     (folder / "wind.csv").write_text("station,time,wind\nA,2025-06-01 14:30:00,1\n")
     with pytest.raises(InputError, match="columns not understood: 'wind'"):
