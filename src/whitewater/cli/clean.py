@@ -1,9 +1,9 @@
 """Remove what runs wrote: ``make clean``, or ``python -m whitewater.cli.clean``, which needs nothing but Python.
 
-Removed are the outputs that records and manifests of runs list, those that the rules of the workflows name, logs,
-what killed runs left, caches, and logs of clusters that have ended. A recorded output that has changed since stays,
-with its record, and so does every other file. Downloads stay without ``--downloads``. Nothing outside of this folder is
-touched: symbolic links are not followed.
+Removed are the outputs that records and manifests of runs list, those that the rules of the workflows name, raw files
+in folders ``generated`` beside them, logs, what killed runs left, caches, and logs of clusters that have ended. A
+recorded output that has changed since stays, with its record, and so does every other file. Downloads stay without
+``--downloads``. Nothing outside of this folder is touched: symbolic links are not followed.
 """
 
 from __future__ import annotations
@@ -35,11 +35,8 @@ RECORDS = (
 )
 OUTPUT = re.compile(r'"<(data|results|logs)>/([^"]+)"')
 LOGS = (".log", ".json", ".jsonl", ".dask.html")
-# What `fetch` of taxi and of minimal keeps beside its outputs: simulated months and weeks, and a table of zones.
-SIMULATED = (
-    *(f"generated/{name}" for name in ("*_tripdata_*", "week-*", "zones.csv", ".*.part")),
-    "unknown_zones.csv",
-)
+# What a step `fetch` generated in the place of raw files, beside its outputs.
+GENERATED = ("generated/*", "generated/.*.part")
 # Unfinished outputs, signs of life, and locks; see `whitewater.io.store`.
 TRACE = re.compile(r"\..+\.[0-9a-f]{16}(\.part.*|\.replaced)?|\.\w+-\w+\.owner|\.(fetch|labels)\.lock")
 DOWNLOAD = re.compile(r"[0-9a-f]{12}-.*")
@@ -110,8 +107,8 @@ def _of_runs() -> Iterator[Path]:
                 pattern = Path(top, run, re.sub(r"\{\w+\}", "*", path.replace("{device}", "[cg]pu")))
                 for suffix in LOGS if pattern.suffix == ".log" else (pattern.suffix,):
                     yield from Path().glob(str(pattern.with_suffix(suffix)))
-            for kept in SIMULATED:
-                yield from Path("data", run, name).glob(kept)
+            for each in GENERATED:
+                yield from Path("data", run, name).glob(each)
         for folder in ("", *snakefiles):
             yield from (Path("results", run, folder, report) for report in REPORTS)
 

@@ -89,7 +89,7 @@ def _files(settings: Files, *, downloads: Downloads, place: Path, threads: int) 
     if not settings.zones:
         logger.warning("taxi.fetch.files.zones is empty: every location is in the borough Unknown. Name TLC's table, "
                        "taxi_zone_lookup.csv, to learn boroughs and zones.")  # fmt: skip
-    zones = get([settings.zones or str(write_unknown_zones(place / "unknown_zones.csv"))])
+    zones = get([settings.zones or str(write_unknown_zones(place / "generated/unknown_zones.csv"))])
     if len(zones) > 1:
         raise InputError(f"{settings.zones} matches {len(zones)} files. Name one table in taxi.fetch.files.zones.")
     trips = get(settings.paths)
