@@ -26,7 +26,6 @@ from whitewater.graphs.edges import Edges
 from whitewater.graphs.library_dask import (
     groups_beyond_one_gpu,
     groups_of_all_gpus,
-    ranks_beyond_one_gpu,
     ranks_of_all_gpus,
 )
 from whitewater.graphs.library_gpu import gpu_groups, gpu_library_ranks
@@ -251,9 +250,9 @@ def test_several_gpus_are_asked_where_the_graph_does_not_fit_into_one(tmp_path: 
     problem = solving.Problem(folder.path, SETTINGS, None, Device(), 1)
     little, much = (SimpleNamespace(room_for_a_task=lambda *_, room=room, **__: room) for room in (10**4, 10**9))
     wanted = {"method": "leiden", "resolution": 1, "seed": 0}
-    assert ranks_beyond_one_gpu(problem, much) is None  # type: ignore[arg-type]
+    assert solving.ranks_beyond_one_gpu(problem, much) is None  # type: ignore[arg-type]
     assert groups_beyond_one_gpu(folder, much, Device(), **wanted) is None  # type: ignore[arg-type]
-    ranks = ranks_beyond_one_gpu(problem, little)  # type: ignore[arg-type]
+    ranks = solving.ranks_beyond_one_gpu(problem, little)  # type: ignore[arg-type]
     assert ranks is not None
     solution = solving.solve_alone(problem, ranks)
     assert solution.by_library

@@ -51,7 +51,11 @@ ON_HOST = {
     'logger.info("cuGraph would need about %.2f GB of GPU memory", library_bytes(edges) / 1e9)': "`test_graph_library`",
     **dict.fromkeys(
         (
-            "from whitewater.graphs.library_dask import ranks_beyond_one_gpu",
+            "from whitewater.graphs.library_dask import ranks_of_all_gpus",
+            "from whitewater.graphs.library_gpu import library_fits",
+            "if library_fits(problem.edges, workers.room_for_a_task(problem.device, tasks=1)):",
+            "return ranks_of_all_gpus(",
+            "problem.folder, problem.personalization, problem.settings, problem.device, weighted=problem.weighted",
             "start = ranks_beyond_one_gpu(problem, workers)",
             "from whitewater.graphs.library_dask import groups_beyond_one_gpu",
             'wanted = settings.model_dump(include={"method", "resolution", "seed"})',

@@ -11,7 +11,7 @@ OPERATIONS = {
     "taxi": {"standardize", "clean", "tips", "model"},
     "genomics": {"ld_prune", "relatedness", "pca", "project", "umap"},
     "pagerank": {"renumber", "rank", "communities"},
-    "recsys": {"fit", "features", "drift", "train"},
+    "recsys": {"fit", "features", "train"},
 }
 # Rules that follow from none of these.
 BEFORE = {
@@ -26,6 +26,7 @@ BEFORE = {
     "recsys_simulate",
     "recsys_fetch",
     "recsys_split",
+    "recsys_drift",
 }
 REFUSAL = "engine is 'local', which runs on the CPU only: with device=gpu, set engine to auto or dask."
 

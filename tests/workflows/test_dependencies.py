@@ -23,7 +23,7 @@ OURS = {"whitewater", "whitewater_apps"}
 # Packages of the GPU, which the CPU's environment lacks: their distributions are named after them.
 GPU = {"cudf", "cugraph", "cuml", "cupy", "dask_cuda", "rmm"}
 # What those bring, and what pydantic does: cuML's forests, the driver's interface, errors.
-BROUGHT = {"nvforest", "pynvml", "pydantic_core"}
+BROUGHT = {"cupyx", "nvforest", "pydantic_core", "pylibcugraph", "pynvml"}
 # Of the estimators in one module, which imports each where it is made, an application makes some.
 NOT_MADE = {"genomics": {"treelite", "xgboost"}, "taxi": {"umap"}, "recsys": {"umap"}}
 

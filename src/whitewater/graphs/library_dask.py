@@ -24,18 +24,8 @@ from whitewater.tables.with_dask import library
 if TYPE_CHECKING:
     from whitewater.engines.workers import Workers
     from whitewater.graphs.config import Pagerank
-    from whitewater.graphs.pagerank.solving import Problem
 
 Labels = npt.NDArray[np.int64]
-
-
-def ranks_beyond_one_gpu(problem: Problem, workers: Workers) -> npt.NDArray[np.float64] | None:
-    """Return cuGraph's ranks of a problem on all GPUs, or None where the graph fits into one."""
-    if library_fits(problem.edges, workers.room_for_a_task(problem.device, tasks=1)):
-        return None
-    return ranks_of_all_gpus(
-        problem.folder, problem.personalization, problem.settings, problem.device, weighted=problem.weighted
-    )
 
 
 def groups_beyond_one_gpu(

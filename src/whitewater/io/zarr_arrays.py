@@ -202,7 +202,7 @@ def open_group(
         except Exception as error:  # as in Group._member
             reason = f"its metadata is not understood ({type(error).__name__}: {error})"
             break
-    raise refused or InputError(f"{store.name} is not a Zarr store, or no group of one: {reason}. Check the address.")
+    raise refused or InputError(f"{store.name} is not a Zarr store or a group in one: {reason}. Check the address.")
 
 
 def _is_plain(codec: Any, *others: Any) -> bool:

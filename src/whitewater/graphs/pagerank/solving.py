@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,9 @@ from whitewater.graphs.graph_folder import GraphFolder, open_graph
 from whitewater.graphs.pagerank.in_edges import hold_in_edges, kept_bytes
 from whitewater.graphs.pagerank.power_iteration import Iteration, Vectors, power_iteration
 from whitewater.step import Run
+
+if TYPE_CHECKING:
+    from whitewater.engines.workers import Workers
 
 logger = logging.getLogger(__name__)
 # Below, workers would take longer to start than the iteration takes.
@@ -108,8 +111,6 @@ def solve(run: Run[Pagerank], problem: Problem) -> Solution:
         problem = replace(problem, threads=min(workers.threads))
         start = None
         if problem.begins_with_library and len(workers.threads) > 1:
-            from whitewater.graphs.library_dask import ranks_beyond_one_gpu
-
             start = ranks_beyond_one_gpu(problem, workers)
         return next(workers.map(solve_alone, [problem], label="power iteration", shared={"start": start}))
 
@@ -139,6 +140,18 @@ def _load(problem: Problem) -> Edges:
         )
     weights = None if edges.weights is None else device.to_device(edges.weights)
     return Edges(device.to_device(edges.offsets), device.to_device(edges.sources), weights)
+
+
+def ranks_beyond_one_gpu(problem: Problem, workers: Workers) -> npt.NDArray[np.float64] | None:
+    """Return cuGraph's ranks on all GPUs, or None where the graph fits into one."""
+    from whitewater.graphs.library_dask import ranks_of_all_gpus
+    from whitewater.graphs.library_gpu import library_fits
+
+    if library_fits(problem.edges, workers.room_for_a_task(problem.device, tasks=1)):
+        return None
+    return ranks_of_all_gpus(
+        problem.folder, problem.personalization, problem.settings, problem.device, weighted=problem.weighted
+    )
 
 
 def _library_ranks(problem: Problem, edges: Edges) -> Array | None:
