@@ -36,7 +36,7 @@ try:
         in_project(_checkout) or [name for name in declared() if name in config]
     )
 except WhitewaterError as error:
-    sys.exit(error.told())
+    sys.exit(error.with_kind())
 
 # A module has the configuration of the Snakefile that uses it instead.
 for _file in _files:
