@@ -108,7 +108,7 @@ def test_sums_agree_where_there_are_many_blocks_of_threads(gpu: Device, larger: 
 
     def sums_on(device: Device) -> Any:
         out = device.xp.empty(VERTICES)
-        held = hold_in_edges(device, edges, out_degree=larger.out_degree, threads=1, keep=True)
+        held = hold_in_edges(device, edges.on(device), out_degree=larger.out_degree, threads=1, keep=True)
         held.pull(device.to_device(shares), out)
         return device.to_host(out)
 

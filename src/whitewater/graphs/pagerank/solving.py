@@ -138,8 +138,7 @@ def _load(problem: Problem) -> Edges:
             f"{problem.graph}: {len(edges.sources):,} edges and the ranks need about {needed / 1e9:.1f} GB of GPU "
             f"memory, but {free / 1e9:.1f} GB are free. Use a GPU with more memory, or set device=cpu."
         )
-    weights = None if edges.weights is None else device.to_device(edges.weights)
-    return Edges(device.to_device(edges.offsets), device.to_device(edges.sources), weights)
+    return edges.on(device)
 
 
 def ranks_beyond_one_gpu(problem: Problem, workers: Workers) -> npt.NDArray[np.float64] | None:
