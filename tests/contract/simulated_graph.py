@@ -13,7 +13,7 @@ from tests.contract.simulated_gpu import write_simulated
 from whitewater.engines import Device
 from whitewater.engines.gpu import GpuDevice
 from whitewater.graphs.edges import Edges
-from whitewater.graphs.pagerank.in_edges import hold_in_edges
+from whitewater.graphs.pagerank.in_edges import edges_on, hold_in_edges
 
 VERTICES = 60
 # More than the edges of two segments, so that a row is put together from three.
@@ -40,7 +40,9 @@ def pulled(device: Device, edges: Edges) -> dict[str, npt.NDArray[np.float64]]:
     out_degree = np.bincount(edges.sources, minlength=VERTICES)
     found = {}
     for name, (start, stop) in {"all": (0, VERTICES), "first": (0, 6), "rest": (6, VERTICES), "none": (3, 3)}.items():
-        held = hold_in_edges(device, edges.between(start, stop).on(device), out_degree=out_degree, threads=1, keep=True)
+        held = hold_in_edges(
+            device, edges_on(device, edges.between(start, stop)), out_degree=out_degree, threads=1, keep=True
+        )
         sums = device.xp.full(stop - start, np.nan)
         held.pull(shares, sums)
         found[name] = device.to_host(sums)

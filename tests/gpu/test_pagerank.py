@@ -35,7 +35,7 @@ from whitewater.graphs.config import Pagerank
 from whitewater.graphs.edges import Edges
 from whitewater.graphs.graph_folder import GraphFolder, open_graph
 from whitewater.graphs.library_gpu import Method, gpu_groups, library_bytes
-from whitewater.graphs.pagerank.in_edges import hold_in_edges
+from whitewater.graphs.pagerank.in_edges import edges_on, hold_in_edges
 from whitewater.graphs.pagerank.solving import VECTORS, Problem, solve_alone
 from whitewater.io.store import read_json
 
@@ -108,7 +108,7 @@ def test_sums_agree_where_there_are_many_blocks_of_threads(gpu: Device, larger: 
 
     def sums_on(device: Device) -> Any:
         out = device.xp.empty(VERTICES)
-        held = hold_in_edges(device, edges.on(device), out_degree=larger.out_degree, threads=1, keep=True)
+        held = hold_in_edges(device, edges_on(device, edges), out_degree=larger.out_degree, threads=1, keep=True)
         held.pull(device.to_device(shares), out)
         return device.to_host(out)
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from whitewater.engines.device import Array, Device
+import numpy as np
+import numpy.typing as npt
+
+from whitewater.engines.device import Array
 
 
 @dataclass(frozen=True)
 class Edges:
-    """In-edges of consecutive targets, on the host, memory-mapped perhaps, or on a device."""
+    """In-edges of consecutive targets, on the host, memory-mapped perhaps."""
 
     # int64 (targets + 1,): the edges of target t are from ``offsets[t]`` to ``offsets[t + 1]``, less ``offsets[0]``
-    offsets: Array
+    offsets: npt.NDArray[np.int64]
     sources: Array  # int32 or int64 (edges,): numbers of vertices, ascending within a target
-    weights: Array | None = None  # float64 (edges,), or None where each is 1
+    weights: npt.NDArray[np.float64] | None = None  # float64 (edges,), or None where each is 1
 
     @property
     def targets(self) -> int:
@@ -32,8 +35,3 @@ class Edges:
         first, last = (int(self.offsets[place] - self.offsets[0]) for place in (start, stop))
         weights = None if self.weights is None else self.weights[first:last]
         return Edges(self.offsets[start : stop + 1], self.sources[first:last], weights)
-
-    def on(self, device: Device) -> Edges:
-        """Return the edges in the memory of a device; on the CPU they stay memory-mapped."""
-        weights = None if self.weights is None else device.to_device(self.weights)
-        return Edges(device.to_device(self.offsets), device.to_device(self.sources), weights)

@@ -26,6 +26,12 @@ class InEdges(Protocol):
         """Fill ``out``, float64 (targets,), with the sums of ``shares``, float64 (vertices,)."""
 
 
+def edges_on(device: Device, edges: Edges) -> Edges:
+    """Return edges in the memory of a device; on the CPU they stay memory-mapped."""
+    weights = None if edges.weights is None else device.to_device(edges.weights)
+    return Edges(device.to_device(edges.offsets), device.to_device(edges.sources), weights)
+
+
 def kept_bytes(edges: int, vertices: int) -> int:
     """Return the bytes that kept edges take on the CPU, besides weights, while they are numbered anew."""
     return 4 * edges + 40 * vertices
@@ -34,9 +40,9 @@ def kept_bytes(edges: int, vertices: int) -> int:
 def hold_in_edges(device: Device, edges: Edges, *, out_degree: Array, threads: int, keep: bool) -> InEdges:
     """Return in-edges that numbers are pulled along many times.
 
-    ``out_degree``, int64 (vertices,) on the host, is that of all vertices. On the CPU ``keep`` says that there is
-    memory for a copy of the edges, see `kept_bytes`; without it they are read where they are, in order, each time. A
-    GPU keeps them always. The sums are the same.
+    ``edges`` are on the device; ``out_degree``, int64 (vertices,) on the host, is that of all vertices. On the CPU
+    ``keep`` says that there is memory for a copy of the edges, see `kept_bytes`; without it they are read where they
+    are, in order, each time. A GPU keeps them always. The sums are the same.
     """
     if device.name == "gpu":
         from whitewater.graphs.pagerank.in_edges_gpu import GpuInEdges

@@ -17,7 +17,7 @@ from whitewater.graphs.config import Pagerank
 from whitewater.graphs.edges import Edges
 from whitewater.graphs.edges_folder import LARGEST_WEIGHT
 from whitewater.graphs.graph_folder import GraphFolder, open_graph
-from whitewater.graphs.pagerank.in_edges import hold_in_edges, kept_bytes
+from whitewater.graphs.pagerank.in_edges import edges_on, hold_in_edges, kept_bytes
 from whitewater.graphs.pagerank.power_iteration import Iteration, Vectors, power_iteration
 from whitewater.step import Run
 
@@ -138,7 +138,7 @@ def _load(problem: Problem) -> Edges:
             f"{problem.graph}: {len(edges.sources):,} edges and the ranks need about {needed / 1e9:.1f} GB of GPU "
             f"memory, but {free / 1e9:.1f} GB are free. Use a GPU with more memory, or set device=cpu."
         )
-    return edges.on(device)
+    return edges_on(device, edges)
 
 
 def ranks_beyond_one_gpu(problem: Problem, workers: Workers) -> npt.NDArray[np.float64] | None:
