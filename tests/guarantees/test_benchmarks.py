@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from tests.guarantees.running import Clone
 
 ROW = "results/benchmarks/cpu/rows/array_elementwise.json"
@@ -29,6 +31,7 @@ def test_both_devices_are_planned_in_one_run(copied: Clone) -> None:
     assert all(f"--device {device} " in planned for device in ("cpu", "gpu"))
 
 
+@pytest.mark.slow
 def test_a_row_is_measured_again_only_where_its_own_settings_change(copied: Clone) -> None:
     tiny = copied.write("rows.yaml", TINY)
     first = copied.snakemake("--", ROW, files=(tiny,))

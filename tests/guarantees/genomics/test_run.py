@@ -52,6 +52,7 @@ def test_the_first_run_runs_every_step_once(first_run: tuple[Clone, Ended]) -> N
     assert ran == genomics("simulate", "ingest", *STEPS, "manifest")
 
 
+@pytest.mark.slow
 def test_the_application_alone_finds_the_same_results_done(finished: Clone) -> None:
     for arguments in (("--snakefile", "workflows/genomics/Snakefile"), ("--", "genomics")):
         ended = finished.snakemake(*arguments)
@@ -125,6 +126,7 @@ def test_a_run_leaves_nothing_unfinished(finished: Clone) -> None:
     assert [path for path in leftovers(finished) if "genomics" in path] == []
 
 
+@pytest.mark.slow
 def test_the_report_holds_every_picture_and_opens_without_a_network(finished: Clone, tmp_path: Path) -> None:
     ended = finished.start(
         sys.executable, "-m", "snakemake", "--snakefile", "workflows/genomics/Snakefile", "--configfile", "tiny.yaml",

@@ -45,6 +45,7 @@ def test_the_first_run_runs_every_step_once(first_run: tuple[Clone, Ended]) -> N
     assert {job for job in ended.jobs if job.startswith("recsys_")} == recsys(*ON_HOST, *STEPS, "manifest")
 
 
+@pytest.mark.slow
 def test_the_application_alone_finds_the_same_results_done(finished: Clone) -> None:
     ended = finished.snakemake("--snakefile", "workflows/recsys/Snakefile")
     assert ended.status == 0, ended.terminal

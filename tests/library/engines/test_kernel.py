@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SOURCES = Path(__file__).parents[3] / "src"
 MULTIPLIES = """
 import numba
@@ -43,5 +45,6 @@ def test_a_kernel_runs_without_scipys_linear_algebra(tmp_path: Path) -> None:
     assert printed(ADDS, tmp_path) == "False"
 
 
+@pytest.mark.slow
 def test_a_loop_that_needs_linear_algebra_still_gets_it(tmp_path: Path) -> None:
     assert printed(MULTIPLIES, tmp_path) == "1.5"
