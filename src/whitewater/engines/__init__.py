@@ -16,6 +16,8 @@ def resolve(name: str, *, attached: bool = False) -> Device:
     Raises DeviceError if the name is unknown, or the device's packages or hardware are not usable here. There is no
     fallback.
 
+    Examples
+    --------
     >>> device = resolve("cpu")
     >>> device.to_host(device.xp.arange(3))
     array([0, 1, 2])

@@ -61,6 +61,8 @@ class Dataset:
         If there is no such file, or files differ in their columns. Columns that are neither of numbers nor of text nor
         of lists of these are left aside.
 
+    Examples
+    --------
     >>> from whitewater.features import Dataset
     >>> Dataset({"x": [1, 2], "city": ["Rome", None]}).schema.names
     ['x', 'city']

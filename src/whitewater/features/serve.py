@@ -33,6 +33,8 @@ _WHOLE = 2**53
 class Transformer:
     """Makes the features of one row, by a workflow that is fitted; see `load` for one that is stored.
 
+    Examples
+    --------
     >>> from whitewater.features import Transformer, Workflow
     >>> from whitewater.features.operators import FillMedian, Normalize
     >>> workflow = Workflow(["price"] >> FillMedian() >> Normalize()).fit({"price": [1.0, None, 3.0, 2.0]})

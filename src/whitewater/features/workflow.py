@@ -46,6 +46,8 @@ class Workflow:
     Results do not depend on ``threads`` (by default all cores), nor, but for the last digits of floats, on ``device``
     (by default the CPU) and ``engine`` (by default the kernels for one machine, ``local``, and on a GPU ``dask``).
 
+    Examples
+    --------
     >>> from whitewater.features import Workflow
     >>> from whitewater.features.operators import FillMissing
     >>> workflow = Workflow(["x"] >> FillMissing(fill_val=0)).fit({"x": [1.0, None]})

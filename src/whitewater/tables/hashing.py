@@ -34,6 +34,8 @@ def hash_int64(xp: ModuleType, *columns: Array, seed: int = 0) -> Array:
     The columns are int64 arrays of one length (rows,); a row's bytes are its values in this order, 8 bytes each. The
     result is uint64 (rows,).
 
+    Examples
+    --------
     >>> hash_int64(np, np.array([0, 1]))
     array([ 3803688792395291579, 11468921228449061269], dtype=uint64)
     """

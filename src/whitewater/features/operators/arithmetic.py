@@ -48,6 +48,8 @@ class Clip(ByNumber):
 
     Null stays null. The type stays that of the column if it holds the bounds, and is float64 otherwise.
 
+    Examples
+    --------
     >>> from whitewater.features import Transformer, Workflow
     >>> from whitewater.features.operators import Clip
     >>> workflow = Workflow(["x"] >> Clip(min_value=0, max_value=5)).fit({"x": [0.0, 2.0]})
@@ -90,6 +92,8 @@ class LogOp(OnFloats):
     Null stays null. A value of -1 or less has no logarithm and is refused: Clip(min_value=0) goes before, or what else
     it is to count for. Type: float32.
 
+    Examples
+    --------
     >>> from whitewater.features import Transformer, Workflow
     >>> from whitewater.features.operators import LogOp
     >>> workflow = Workflow(["x"] >> LogOp()).fit({"x": [0.0, 2.0]})
@@ -134,6 +138,8 @@ class Bucketize(ByNumber):
     infinity is in the first bucket and infinity in the last one. Type: int32; the property ``cardinality`` is the
     number of buckets.
 
+    Examples
+    --------
     >>> from whitewater.features import Transformer, Workflow
     >>> from whitewater.features.operators import Bucketize
     >>> workflow = Workflow(["x"] >> Bucketize(boundaries=[1, 5])).fit({"x": [0.0, 2.0]})

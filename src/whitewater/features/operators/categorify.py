@@ -60,11 +60,14 @@ class Categorify(Operator):
     with one vocabulary for both: counts are added. With ``"combo"`` they are A, and ``B_C``, whose categories are the
     combinations of values of B and C; null is one where all parts are null, else a null part is a value.
 
+    Examples
+    --------
     >>> from whitewater.features import Transformer, Workflow
     >>> from whitewater.features.operators import Categorify
     >>> workflow = Workflow(["city"] >> Categorify()).fit({"city": ["Rome", "Oslo", "Rome"]})
-    >>> [Transformer(workflow)({"city": city}) for city in ("Rome", "Oslo", "Lima", None)]
-    [{'city': 3}, {'city': 4}, {'city': 2}, {'city': 1}]
+    >>> transform = Transformer(workflow)
+    >>> transform({"city": "Rome"}), transform({"city": "Oslo"}), transform({"city": "Lima"}), transform({"city": None})
+    ({'city': 3}, {'city': 4}, {'city': 2}, {'city': 1})
     """
 
     takes_combinations: ClassVar[bool] = True

@@ -113,6 +113,8 @@ class FillMissing(_Fill):
 
     The type stays that of the column if it holds that value, and is float64 otherwise; booleans become int8.
 
+    Examples
+    --------
     >>> from whitewater.features import Transformer, Workflow
     >>> from whitewater.features.operators import FillMissing
     >>> workflow = Workflow(["x"] >> FillMissing(fill_val=-1)).fit({"x": [0.0, 4.0]})
@@ -135,6 +137,8 @@ class FillMedian(_Fill):
     It is exact: the value in the middle, or the mean of the two there, as numpy.median computes it. A column without
     values has none and is refused. Type: float32 stays, with the median rounded to it; else float64, which holds both.
 
+    Examples
+    --------
     >>> from whitewater.features import Transformer, Workflow
     >>> from whitewater.features.operators import FillMedian
     >>> workflow = Workflow(["x"] >> FillMedian()).fit({"x": [1.0, 2.0, None, 9.0]})

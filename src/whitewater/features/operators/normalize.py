@@ -108,6 +108,8 @@ class Normalize(_BySpread):
     constant becomes 0, whatever comes later. Null stays null. Infinite values are refused by fit, and stay infinite in
     what comes later. Type: float32.
 
+    Examples
+    --------
     >>> from whitewater.features import Transformer, Workflow
     >>> from whitewater.features.operators import Normalize
     >>> workflow = Workflow(["x"] >> Normalize()).fit({"x": [1.0, 3.0]})
@@ -126,6 +128,8 @@ class NormalizeMinMax(_BySpread):
     constant becomes 0, whatever comes later. Null stays null. Infinite values are refused by fit, and stay infinite in
     what comes later. Type: float32.
 
+    Examples
+    --------
     >>> from whitewater.features import Transformer, Workflow
     >>> from whitewater.features.operators import NormalizeMinMax
     >>> workflow = Workflow(["x"] >> NormalizeMinMax()).fit({"x": [0.0, 4.0]})
