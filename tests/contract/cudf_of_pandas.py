@@ -50,18 +50,12 @@ def _to_parquet(self: pd.DataFrame, path: Path, *, index: bool, compression: str
     pq.write_table(pa.Table.from_pandas(self, preserve_index=index), path, compression=compression)
 
 
-def _hash_values(self: pd.DataFrame, *, method: str) -> pd.Series:
-    assert method == "xxhash64"
-    return pd.util.hash_pandas_object(self, index=False)
-
-
 MEMBERS: dict[Any, dict[str, Any]] = {
     pd.DataFrame: {
         "from_arrow": staticmethod(watched("cudf.DataFrame.from_arrow", _from_arrow)),
         "to_arrow": lambda self, preserve_index: pa.Table.from_pandas(self, preserve_index=preserve_index),
         "to_pandas": _to_pandas,
         "nans_to_nulls": lambda self: self,
-        "hash_values": _hash_values,
         "to_parquet": _to_parquet,
     },
     pd.Series: {"to_pandas": lambda self: self},

@@ -63,7 +63,6 @@ DIFFERS = {
     "cudf.Series.cat": "the code of a null is null, not -1",
     "cudf.DataFrame.__getitem__": "rows where a mask is null are left out, as where it is false",
     "cudf.DataFrame.groupby": "groups come in no order unless sort=True; NaN and null are two groups",
-    "cudf.DataFrame.hash_values": "other hashes than those of pandas.util.hash_pandas_object",
     "cudf.DataFrame.merge": "rows come in no order",
     "cudf.DataFrame.sort_values": "stable, whatever kind says; null is last, behind NaN",
     "cudf.DataFrame.drop_duplicates": "NaN and null are two values",

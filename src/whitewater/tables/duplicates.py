@@ -1,4 +1,4 @@
-"""Rows that repeat an earlier row of their file: found exactly, in bounded memory, whichever engine reads them.
+"""Rows that repeat an earlier row of their file: found exactly, in bounded memory, on the host by Polars.
 
 Rows whose hashes of a few columns agree are compared in all their columns. Hashes and such rows lie on disk; memory
 holds about `HASHES` hashes, or `ROWS` rows, at once.
@@ -6,8 +6,8 @@ holds about `HASHES` hashes, or `ROWS` rows, at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -19,46 +19,42 @@ import pyarrow.parquet as pq
 from whitewater.engines import Array
 from whitewater.engines.workers import Workers
 from whitewater.tables.partitions import Partition
+from whitewater.tables.with_polars import scan
 
 HASHES, ROWS = 2**24, 2**20
 HASH, PLACE = "hash of the row", "place of the row"
 
 
-@dataclass(frozen=True)
-class Search:
-    """How an engine reads a partition, and the folder of what is found; both functions are called by workers.
+def mark_duplicates(
+    partitions: Sequence[Partition], schema: pa.Schema, *, hashed: Sequence[str], folder: Path, workers: Workers
+) -> list[Partition]:
+    """Return partitions that name, in files in a folder, where each has rows that repeat an earlier one of their file.
 
-    ``hash_rows`` returns a uint64 for each row that is the same for equal rows; ``take_rows`` returns all columns of
-    rows at the given positions, and the file of each.
-    """
-
-    hash_rows: Callable[[Partition], Array]
-    take_rows: Callable[[Partition, Array], pa.Table]
-    folder: Path
-
-
-def mark_duplicates(partitions: Sequence[Partition], search: Search, workers: Workers) -> list[Partition]:
-    """Return partitions that name where each has rows that repeat an earlier row of the same file.
-
-    Rows repeat each other when they have the same bits in every column, nulls included; the first one counts as none.
+    Rows repeat each other when they have the same bits in every column of the schema, nulls included; the first one
+    counts as none. ``hashed`` are columns that all parts have and that are seldom equal.
     """
     if not partitions:
         return []
     numbered = [*enumerate(partitions)]
-    each = [search.folder / f"{number}.npy" for number, _ in numbered]
-    list(workers.map(partial(_write_hashes, search=search), numbered, label="hashes"))
-    np.save(search.folder / "repeated.npy", _repeated([np.load(path, mmap_mode="r") for path in each]))
-    list(workers.map(partial(_write_candidates, search=search), numbered, label="candidates"))
-    for places in _later_rows(search.folder):
+    each = [folder / f"{number}.npy" for number, _ in numbered]
+    list(workers.map(partial(_write_hashes, columns=hashed, folder=folder), numbered, label="hashes"))
+    np.save(folder / "repeated.npy", _repeated([np.load(path, mmap_mode="r") for path in each]))
+    list(workers.map(partial(_write_candidates, schema=schema, folder=folder), numbered, label="candidates"))
+    for places in _later_rows(folder):
         for number in np.unique(places >> 32):
             rows = places[places >> 32 == number] & 0xFFFFFFFF
             np.save(each[number], np.append(np.load(each[number]), rows))
     return [replace(partition, repeats=path) for partition, path in zip(partitions, each, strict=True)]
 
 
-def _write_hashes(task: tuple[int, Partition], *, search: Search) -> None:
+def _write_hashes(task: tuple[int, Partition], *, columns: Sequence[str], folder: Path) -> None:
     number, partition = task
-    np.save(search.folder / f"{number}.npy", search.hash_rows(partition))
+    np.save(folder / f"{number}.npy", _hash_rows(partition, columns))
+
+
+def _hash_rows(partition: Partition, columns: Sequence[str]) -> Array:
+    """Return a uint64 of the file and some columns of each row, the same for equal ones."""
+    return scan(partition, pa.schema([])).select("file", *columns).collect().hash_rows().to_numpy()
 
 
 def _repeated(hashes: Sequence[Array]) -> Array:
@@ -77,22 +73,23 @@ def _ranges(count: int) -> Iterator[tuple[np.uint64, np.uint64]]:
         yield np.uint64(low), np.uint64(high - 1)
 
 
-def _write_candidates(task: tuple[int, Partition], *, search: Search) -> None:
+def _write_candidates(task: tuple[int, Partition], *, schema: pa.Schema, folder: Path) -> None:
     """Write the rows whose hash is repeated, of equal ones the first; those after it are known to be duplicates."""
     number, partition = task
-    path = search.folder / f"{number}.npy"
-    hashes, repeated = np.load(path), np.load(search.folder / "repeated.npy", mmap_mode="r")
+    path = folder / f"{number}.npy"
+    hashes, repeated = np.load(path), np.load(folder / "repeated.npy", mmap_mode="r")
     position = np.searchsorted(repeated, hashes)
     known = position < len(repeated)
     known[known] = repeated[position[known]] == hashes[known]
     rows = np.flatnonzero(known)
-    table = search.take_rows(partition, rows)
+    taken = scan(partition, schema).select("file", *schema.names).collect()[rows]
+    table = taken.to_arrow().cast(pa.schema([("file", pa.int64()), *schema]))
     first = _first_places(table.append_column(PLACE, pa.array(rows)))
     np.save(path, np.setdiff1d(rows, first))
     places = pa.array(number << 32 | first)
     candidates = table.take(pa.array(np.searchsorted(rows, first))).append_column(PLACE, places)
     keyed = candidates.append_column(HASH, pa.array(hashes[first])).sort_by(HASH)
-    pq.write_table(keyed, search.folder / f"{number}.parquet", row_group_size=ROWS // 16)
+    pq.write_table(keyed, folder / f"{number}.parquet", row_group_size=ROWS // 16)
 
 
 def _later_rows(folder: Path) -> Iterator[Array]:

@@ -174,21 +174,6 @@ def _complete(frame: Frame, schema: pa.Schema) -> Frame:
     return frame.assign(**lacking)[schema.names]
 
 
-def hash_rows(partition: Partition, columns: Sequence[str], *, backend: str) -> Array:
-    """Return a uint64 of the file and some columns of each row, the same for equal ones."""
-    parts = [read_parquet(each.path, [*columns], backend=backend).assign(file=each.file) for each in partition.parts]
-    rows = library(backend).concat(parts, ignore_index=True)
-    hashes = rows.hash_values(method="xxhash64") if backend == "cudf" else pd.util.hash_pandas_object(rows, index=False)
-    on_host: Array = hashes.to_numpy()
-    return on_host
-
-
-def take_rows(partition: Partition, rows: Array, *, schema: pa.Schema, backend: str) -> pa.Table:
-    """Return the columns of a schema, and ``file``, of the rows at the given positions."""
-    taken = read_partition(partition, schema=schema, backend=backend).iloc[rows]
-    return to_arrow(taken, schema.append(pa.field("file", pa.int64())))
-
-
 def broken(rules: Sequence[Rule], quantity: Callable[[str], Series]) -> Series:
     """Return an int64 mask of the rules that each row breaks, bit *i* being that of ``rules[i]``."""
     # A comparison with a null is False in pandas and null in cuDF: a null breaks no rule.

@@ -150,17 +150,6 @@ def scan(partition: Partition, schema: pa.Schema) -> pl.LazyFrame:
     return rows.with_columns(*lacking, duplicate=pl.lit(pl.Series(partition.duplicates())))
 
 
-def hash_rows(partition: Partition, columns: Sequence[str]) -> Array:
-    """Return a uint64 of the file and some columns of each row, the same for equal ones."""
-    return scan(partition, pa.schema([])).select("file", *columns).collect().hash_rows().to_numpy()
-
-
-def take_rows(partition: Partition, rows: Array, *, schema: pa.Schema) -> pa.Table:
-    """Return the columns of a schema, and ``file``, of the rows at the given positions."""
-    taken = scan(partition, schema).select(*schema.names, "file").collect()[rows]
-    return taken.to_arrow().cast(schema.append(pa.field("file", pa.int64())))
-
-
 def broken(rules: Sequence[Rule], quantity: Quantity) -> pl.Expr:
     """Return an int64 mask of the rules that each row breaks, bit *i* being that of ``rules[i]``."""
     # Where a test is null, it is of a null, which breaks no rule; the sum leaves it out.

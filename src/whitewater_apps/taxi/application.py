@@ -10,7 +10,7 @@ TAXI = Application(
     steps=("fetch", "standardize", "clean", "tips", "model", "predict", "plot", "manifest"),
     operations={
         "standardize": Operation(cpu="Polars, pyarrow", dask="pandas, pyarrow", gpu="cuDF; the host parses text"),
-        "clean": Operation(cpu="Polars", dask="pandas", gpu="cuDF; the host writes quarantine"),
+        "clean": Operation(cpu="Polars", dask="pandas, Polars", gpu="cuDF, Polars; the host writes quarantine"),
         "tips": Operation(cpu="Polars", dask="pandas", gpu="cuDF"),
         "model": Operation(
             cpu="Polars, NumPy, scikit-learn, treelite",

@@ -43,9 +43,6 @@ class Operations(Protocol):
         Each partition leaves one file, named as its first part, in each directory that it has rows for.
         """
 
-    def mark_duplicates(self, partitions: Sequence[Partition], *, folder: Path, workers: Workers) -> list[Partition]:
-        """Return partitions that name, in files in a folder, which trips repeat an earlier one of their raw file."""
-
     def tip_statistics(self, partitions: Sequence[Partition], *, workers: Workers) -> TipSums:
         """Return the sums of tip / fare by each key; see `whitewater_apps.taxi.tip_tables`.
 

@@ -16,7 +16,6 @@ from dask.delayed import delayed
 
 from whitewater.engines import Device
 from whitewater.engines.workers import Workers
-from whitewater.tables import duplicates
 from whitewater.tables import with_dask as tables
 from whitewater.tables.group_statistics import nothing
 from whitewater.tables.partitions import Partition, columns_present
@@ -24,7 +23,6 @@ from whitewater.tables.raw_files import Unit, UnitCounts
 from whitewater.tables.rules import Rule
 from whitewater.tables.with_dask import Frame, Series
 from whitewater_apps.taxi.partitions import (
-    EVERY_ERA,
     FIRST_YEAR,
     LAST_YEAR,
     MEASURED,
@@ -90,14 +88,6 @@ def _write_cleaned(trips: Frame, name: str, *, into: DataSets) -> Tally:
         table = tables.to_arrow(rows, TRIP_SCHEMA)
         into.reject(table, rows["mask"].to_numpy(), rows["file"].to_numpy(), place, name)
     return counts
-
-
-def mark_duplicates(partitions: Sequence[Partition], *, folder: Path, workers: Workers) -> list[Partition]:
-    """Return partitions that name their duplicates; see `operations.Operations`."""
-    backend = dask.config.get("dataframe.backend")
-    hash_rows = partial(tables.hash_rows, columns=EVERY_ERA, backend=backend)
-    take_rows = partial(tables.take_rows, schema=STANDARDIZED, backend=backend)
-    return duplicates.mark_duplicates(partitions, duplicates.Search(hash_rows, take_rows, folder), workers)
 
 
 def broken(trips: Frame, rules: Sequence[Rule]) -> Series:

@@ -14,14 +14,12 @@ import pyarrow as pa
 
 from whitewater.engines import Device
 from whitewater.engines.workers import Workers
-from whitewater.tables import duplicates
 from whitewater.tables import with_polars as tables
 from whitewater.tables.group_statistics import merge, nothing
 from whitewater.tables.partitions import Partition, write_table
 from whitewater.tables.raw_files import Unit, UnitCounts
 from whitewater.tables.rules import Rule
 from whitewater_apps.taxi.partitions import (
-    EVERY_ERA,
     FIRST_YEAR,
     LAST_YEAR,
     STANDARDIZED,
@@ -83,13 +81,6 @@ def _clean_partition(partition: Partition, *, rules: Sequence[Rule], into: DataS
         table = rows.select(TRIP_SCHEMA.names).to_arrow().cast(TRIP_SCHEMA)
         into.reject(table, rows["mask"].to_numpy(), rows["file"].to_numpy(), place, name)
     return counts
-
-
-def mark_duplicates(partitions: Sequence[Partition], *, folder: Path, workers: Workers) -> list[Partition]:
-    """Return partitions that name their duplicates; see `operations.Operations`."""
-    hash_rows = partial(tables.hash_rows, columns=EVERY_ERA)
-    take_rows = partial(tables.take_rows, schema=STANDARDIZED)
-    return duplicates.mark_duplicates(partitions, duplicates.Search(hash_rows, take_rows, folder), workers)
 
 
 def broken(rules: Sequence[Rule]) -> pl.Expr:

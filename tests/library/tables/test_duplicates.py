@@ -1,9 +1,7 @@
-"""Duplicates of a file are found exactly, for any partitioning, in either engine, in pieces of bounded size."""
+"""Duplicates of a file are found exactly, for any partitioning, in pieces of bounded size."""
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,22 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from whitewater.engines.workers import Workers, thread_workers
-from whitewater.tables import duplicates, with_dask, with_polars
-from whitewater.tables.duplicates import Search, mark_duplicates
+from whitewater.tables import duplicates
+from whitewater.tables.duplicates import mark_duplicates
 from whitewater.tables.partitions import Part, Partition, group_parts
 
 SCHEMA = pa.schema({"time": pa.timestamp("us"), "fare": pa.float64(), "zone": pa.int16(), "flag": pa.int8()})
 KEY = ("time", "fare")
-ENGINES: dict[str, dict[str, Any]] = {
-    "polars": {
-        "hash_rows": partial(with_polars.hash_rows, columns=KEY),
-        "take_rows": partial(with_polars.take_rows, schema=SCHEMA),
-    },
-    "pandas": {
-        "hash_rows": partial(with_dask.hash_rows, columns=KEY, backend="pandas"),
-        "take_rows": partial(with_dask.take_rows, schema=SCHEMA, backend="pandas"),
-    },
-}
 
 
 @pytest.fixture
@@ -66,36 +54,34 @@ def expected(parts: Sequence[Part]) -> list[bool]:
     return list(rows.duplicated())
 
 
-def found(partitions: Sequence[Partition], engine: str, folder: Path, workers: Workers) -> list[bool]:
+def found(partitions: Sequence[Partition], folder: Path, workers: Workers) -> list[bool]:
     folder.mkdir()
-    marked = mark_duplicates(partitions, Search(**ENGINES[engine], folder=folder), workers)
+    marked = mark_duplicates(partitions, SCHEMA, hashed=KEY, folder=folder, workers=workers)
     return list(np.concatenate([partition.duplicates() for partition in marked]))
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("rows", [10_000, 250, 40])
 def test_they_are_those_of_pandas_for_any_partitioning(
-    tmp_path: Path, engine: str, rows: int, workers: Workers, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, rows: int, workers: Workers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(duplicates, "HASHES", 100)
     monkeypatch.setattr(duplicates, "ROWS", 16)
     parts = write_parts(tmp_path, rows_a_part=40)
     right = expected(parts)
     assert 100 < sum(right) < 500
-    assert found(group_parts(parts, rows=rows), engine, tmp_path / "found", workers) == right
+    assert found(group_parts(parts, rows=rows), tmp_path / "found", workers) == right
 
 
-def test_rows_of_one_hash_are_told_apart_by_content(tmp_path: Path, workers: Workers) -> None:
+def test_rows_of_one_hash_are_told_apart_by_content(
+    tmp_path: Path, workers: Workers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(duplicates, "_hash_rows", lambda partition, _: np.ones(partition.rows, np.uint64))
     parts = write_parts(tmp_path, rows_a_part=100)
-    search = Search(lambda each: np.ones(each.rows, np.uint64), ENGINES["polars"]["take_rows"], tmp_path / "found")
-    search.folder.mkdir()
-    marked = mark_duplicates(group_parts(parts, rows=100), search, workers)
-    assert np.concatenate([each.duplicates() for each in marked]).tolist() == expected(parts)
+    assert found(group_parts(parts, rows=100), tmp_path / "found", workers) == expected(parts)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_none_are_found_where_there_are_none(tmp_path: Path, engine: str, workers: Workers) -> None:
+def test_none_are_found_where_there_are_none(tmp_path: Path, workers: Workers) -> None:
     pq.write_table(pa.table({"time": pa.array([1, 2], pa.timestamp("us")), "fare": [1.0, 1.0]}), tmp_path / "a.parquet")
     partitions = group_parts([Part(tmp_path / "a.parquet", 0, 2)], rows=10)
-    assert found(partitions, engine, tmp_path / "found", workers) == [False, False]
-    assert mark_duplicates([], Search(**ENGINES[engine], folder=tmp_path), workers) == []
+    assert found(partitions, tmp_path / "found", workers) == [False, False]
+    assert mark_duplicates([], SCHEMA, hashed=KEY, folder=tmp_path, workers=workers) == []

@@ -10,16 +10,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from whitewater.engines.workers import Workers
 from whitewater.errors import InputError, shorten_list
 from whitewater.io.store import read_json, remove_unfinished, write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater.tables.conservation import check_written
-from whitewater.tables.partitions import Part, group_parts, write_table
+from whitewater.tables.partitions import Part, Partition, group_parts, write_table
 from whitewater.tables.quarantine import write_malformed
 from whitewater_apps.taxi.config import Clean
 from whitewater_apps.taxi.operations import operations
-from whitewater_apps.taxi.partitions import TRIP_SCHEMA, UNKNOWN_MONTH, DataSets, directory
+from whitewater_apps.taxi.partitions import EVERY_ERA, STANDARDIZED, TRIP_SCHEMA, UNKNOWN_MONTH, DataSets, directory
 from whitewater_apps.taxi.quality import Rows, Tally, summarize, unknown_zones
 from whitewater_apps.taxi.rules import reasons, rules
 from whitewater_apps.taxi.schema import SERVICES
@@ -41,11 +42,10 @@ def clean(
     trips.mkdir()
     quarantine.mkdir()
     partitions = group_parts(parts(standardized, catalog), rows=run.device.partition_rows)
-    engine = operations(run.engine)
     with run.workers() as workers, TemporaryDirectory(dir=quarantine, prefix=".duplicates-") as folder:
         if run.settings.duplicates == "quarantine":
-            partitions = engine.mark_duplicates(partitions, folder=Path(folder), workers=workers)
-        counts = engine.clean(partitions, cleaning_rules, into=targets, workers=workers)
+            partitions = _mark_duplicates(partitions, folder=Path(folder), workers=workers)
+        counts = operations(run.engine).clean(partitions, cleaning_rules, into=targets, workers=workers)
     counts += quarantine_lines(standardized, catalog, quarantine)
     _check_zones(counts, table, run.settings)
     for data_set in (trips, quarantine):
@@ -57,6 +57,12 @@ def clean(
     write_json(quality, summary)
     run.note(**summary["totals"])
     logger.info("%(rows_in)d trips read, %(rows_out)d kept, %(quarantined)d in quarantine", summary["totals"])
+
+
+def _mark_duplicates(partitions: Sequence[Partition], *, folder: Path, workers: Workers) -> list[Partition]:
+    from whitewater.tables.duplicates import mark_duplicates
+
+    return mark_duplicates(partitions, STANDARDIZED, hashed=EVERY_ERA, folder=folder, workers=workers)
 
 
 def parts(standardized: Path, catalog: Sequence[Mapping[str, Any]]) -> list[Part]:
