@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -43,17 +43,27 @@ class Era:
 
 @dataclass(frozen=True)
 class Codes:
-    """What a column of codes or counts may hold: integers from ``least`` to ``largest``.
+    """The fixed vocabulary of a column of codes or counts: integers from ``least`` to ``largest``.
 
-    ``code_of`` gives the code of a spelling, None for null, and for what is not understood a number that is not a code.
-    Code ``null`` stands for null. Where ``required`` is true, null is not understood either.
+    ``spellings`` are the codes of texts, in lower case. Code ``null`` stands for null. Where ``required`` is true, null
+    is not understood either.
     """
 
-    least: int
     largest: int
-    code_of: Callable[[str | None], int | None] | None = None
+    spellings: Mapping[str, int] = field(default_factory=dict)
+    least: int = 0
     null: int | None = None
     required: bool = False
+
+    def code_of(self, text: str | None) -> int | None:
+        """Return the code of a text: None for null or blank, -1 for one that is not understood."""
+        key = (text or "").strip().lower()
+        if not key:
+            return None
+        digits = key.removesuffix(".0")
+        # No code has more digits than nine, and Python reads no number that is very long.
+        code = int(digits) if digits.isdecimal() and len(digits) <= 9 else -1
+        return self.spellings.get(key, code if code <= self.largest else -1)
 
 
 class Recognize(Protocol):

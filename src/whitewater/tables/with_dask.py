@@ -123,7 +123,7 @@ def _is_code(values: Series, codes: Codes) -> Series:
 def _recode(texts: Series, codes: Codes) -> Series:
     """Return the code of each category, or null; each category is looked up once."""
     words = to_pandas(texts.cat.categories).to_numpy().tolist()
-    found = {place: codes.code_of(word) for place, word in enumerate(words)} if codes.code_of else {}
+    found = {place: codes.code_of(word) for place, word in enumerate(words)}
     # A place that no text has, because cuDF takes no empty dictionary.
     known = {place: code for place, code in found.items() if code is not None} | {len(words): 0}
     return texts.cat.codes.map(known)

@@ -98,7 +98,7 @@ def _value(column: RawColumn, codes: Codes | None) -> pl.Expr:
     value = pl.col(column.raw_name)
     if codes is None:
         return value
-    if column.kind == "text" and codes.code_of is not None:
+    if column.kind == "text":
         value = _recode(value, codes.code_of)
     return value if codes.null is None else pl.when(value != codes.null).then(value)
 

@@ -15,7 +15,7 @@ import numpy as np
 from whitewater.engines import Array, Device
 from whitewater.learn.features import Features
 from whitewater_apps.taxi.config import Service
-from whitewater_apps.taxi.schema import CARD
+from whitewater_apps.taxi.schema import CARD, RATIOS, TARGET, columns_of
 from whitewater_apps.taxi.zones import Zones
 
 # Columns of trips by name, as arrays of the device: float64 (trips,), NaN for null; times in microseconds since
@@ -28,8 +28,6 @@ RATES = ("standard", "JFK", "Newark", "Nassau or Westchester", "negotiated", "gr
 _READ: Mapping[str, tuple[str, ...]] = {
     "hour": ("pickup_datetime",),
     "weekday": ("pickup_datetime",),
-    "duration": ("pickup_datetime", "dropoff_datetime"),
-    "speed": ("pickup_datetime", "dropoff_datetime", "trip_distance"),
     "pickup_borough": ("pickup_location_id",),
     "dropoff_borough": ("dropoff_location_id",),
 }
@@ -56,7 +54,7 @@ class FeatureSet(Features):
 
 def columns_read(features: Sequence[str]) -> tuple[str, ...]:
     """Return the columns of the schema that the features are made of."""
-    return tuple(dict.fromkeys(name for feature in features for name in _READ.get(feature, (feature,))))
+    return tuple(dict.fromkeys(name for feature in features for name in _READ.get(feature, columns_of(feature))))
 
 
 def known_tip_fraction(trips: Columns, service: Service, device: Device) -> Array:
@@ -65,7 +63,7 @@ def known_tip_fraction(trips: Columns, service: Service, device: Device) -> Arra
     Tips are recorded of trips that were paid by card, and of all of fhvhv, which are paid in the app. Cash tips are not
     recorded: their `tip_amount` of 0 means missing, not zero.
     """
-    fraction = _ratio(trips["tip_amount"], trips["fare_amount"], device)
+    fraction = _quantity(TARGET, trips, device)
     known = device.xp.isfinite(fraction)
     if service != "fhvhv":
         known &= trips["payment_type"] == CARD
@@ -93,12 +91,9 @@ def _values(feature: str, trips: Columns, which: FeatureSet, zones: Zones, devic
     if feature == "weekday":
         days: Array = device.xp.floor(pickup / DAY)
         return (days + 3) % 7  # 1970-01-01 was a Thursday
-    if feature in ("duration", "speed"):
-        seconds = (trips["dropoff_datetime"] - pickup) / 1e6
-        return seconds / 60 if feature == "duration" else _ratio(trips["trip_distance"], seconds / 3600, device)
     if feature.endswith("_borough"):
         return _boroughs(trips[feature.replace("_borough", "_location_id")], which, zones, device)
-    values = trips[feature]
+    values = _quantity("minutes" if feature == "duration" else feature, trips, device)
     return _where((values >= 1) & (values <= len(RATES)), values, device) if feature == "rate_code" else values
 
 
@@ -110,10 +105,18 @@ def _boroughs(locations: Array, which: FeatureSet, zones: Zones, device: Device)
     return _where(within, of_location[device.xp.where(within, locations, 0.0).astype(np.int64)], device)
 
 
-def _ratio(numerator: Array, denominator: Array, device: Device) -> Array:
-    """Return the quotient, NaN where the denominator is not above 0."""
-    known = denominator > 0
-    return _where(known, numerator / device.xp.where(known, denominator, 1.0), device)
+def _quantity(name: str, trips: Columns, device: Device) -> Array:
+    """Return a column, or a quantity that follows from columns."""
+    if name == "duration":  # seconds
+        return (trips["dropoff_datetime"] - trips["pickup_datetime"]) / 1e6
+    if name not in RATIOS:
+        return trips[name]
+    dividend, divisor = RATIOS[name]
+    values = _quantity(dividend, trips, device)
+    if not isinstance(divisor, str):
+        return values / divisor
+    by = _quantity(divisor, trips, device)
+    return _where(by > 0, values / device.xp.where(by > 0, by, 1.0), device)
 
 
 def _where(known: Array, values: Array, device: Device) -> Array:

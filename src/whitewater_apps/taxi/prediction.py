@@ -11,6 +11,7 @@ import pyarrow as pa
 from whitewater.engines import Array, Device
 from whitewater_apps.taxi.config import Service
 from whitewater_apps.taxi.features import Columns, columns_read, feature_matrix, known_tip_fraction
+from whitewater_apps.taxi.schema import TARGET, columns_of
 from whitewater_apps.taxi.trip_files import RowGroup
 from whitewater_apps.taxi.zones import Zones
 
@@ -43,7 +44,7 @@ class Prediction:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of trips that are read."""
-        others = ("pickup_datetime", "payment_type", "fare_amount", "tip_amount")
+        others = ("pickup_datetime", "payment_type", *columns_of(TARGET))
         return tuple(dict.fromkeys((*columns_read(self.model.which.features), *others)))
 
     def file(self, group: RowGroup, start: int) -> Path:

@@ -12,6 +12,7 @@ from whitewater.learn.sample import draw as draw_smallest
 from whitewater.tables.hashing import hash_int64
 from whitewater_apps.taxi.config import Service
 from whitewater_apps.taxi.features import Columns, FeatureSet, columns_read, feature_matrix, known_tip_fraction
+from whitewater_apps.taxi.schema import TARGET, columns_of
 from whitewater_apps.taxi.trip_files import RowGroup
 from whitewater_apps.taxi.zones import Zones
 
@@ -46,7 +47,9 @@ class Sampling:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that are read."""
-        return tuple({**_HASHED, **dict.fromkeys((*columns_read(self.which.features), "payment_type", "tip_amount"))})
+        return tuple(
+            {**_HASHED, **dict.fromkeys((*columns_read(self.which.features), "payment_type", *columns_of(TARGET)))}
+        )
 
     def take(self, trips: Columns, device: Device) -> Sample:
         """Return those of the service's trips whose hash is in the lowest ``share`` of all hashes."""

@@ -24,7 +24,7 @@ from whitewater.tables.group_statistics import summarize
 from whitewater.tables.partitions import Part
 from whitewater_apps.taxi.config import Service
 from whitewater_apps.taxi.partitions import LAST_YEAR, TRIP_SCHEMA, month_name
-from whitewater_apps.taxi.schema import PAYMENT_NAMES, SERVICES
+from whitewater_apps.taxi.schema import PAYMENT_NAMES, SERVICES, TARGET, columns_of
 from whitewater_apps.taxi.trip_files import row_groups
 from whitewater_apps.taxi.zones import Zones
 
@@ -54,7 +54,7 @@ REFUSAL = (
 NEEDED = pa.schema([
     TRIP_SCHEMA.field(name)
     for name in (
-        "pickup_datetime", "passenger_count", "pickup_location_id", "fare_amount", "tip_amount", *UNCHANGED,
+        "pickup_datetime", "passenger_count", "pickup_location_id", *columns_of(TARGET), *UNCHANGED,
     )
 ])  # fmt: skip
 # The sums of `whitewater.tables.group_statistics` by each key.

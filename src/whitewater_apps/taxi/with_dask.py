@@ -35,7 +35,7 @@ from whitewater_apps.taxi.partitions import (
 from whitewater_apps.taxi.prediction import FILE_ROWS, PREDICTED, Counts, Prediction
 from whitewater_apps.taxi.quality import Tally
 from whitewater_apps.taxi.rules import ISSUES_BIT, RULES_BIT, file_month
-from whitewater_apps.taxi.schema import APP, CARD, CODES
+from whitewater_apps.taxi.schema import APP, CARD, CODES, RATIOS, TARGET
 from whitewater_apps.taxi.tip_tables import KEYS, MOST_PASSENGERS, NEEDED, REFUSAL, SCHEMAS, UNCHANGED, TipSums
 from whitewater_apps.taxi.trip_files import TRIPS, RowGroup
 
@@ -101,10 +101,12 @@ def quantity(trips: Frame, name: str) -> Series:
     """Return a column, or a quantity that follows from columns; null where it is not known."""
     if name == "duration":  # seconds
         return (trips["dropoff_datetime"] - trips["pickup_datetime"]).dt.total_seconds()
-    if name == "speed":  # miles an hour
-        return _ratio(trips["trip_distance"], quantity(trips, "duration") / 3600)
-    if name == "tip_fraction":
-        return _ratio(trips["tip_amount"], trips["fare_amount"])
+    if name in RATIOS:
+        dividend, divisor = RATIOS[name]
+        if not isinstance(divisor, str):
+            return quantity(trips, dividend) / divisor
+        known = quantity(trips, divisor)
+        return (quantity(trips, dividend) / known).where((known > 0).fillna(False))
     if name == "file_month":
         pickup = trips["pickup_datetime"]
         return file_month(trips["file"], trips["service"], month(pickup)).where(pickup.notna())
@@ -115,11 +117,6 @@ def month(time: Series) -> Series:
     """Return the number of the month, see `whitewater_apps.taxi.partitions`, as int32."""
     year, of_year = (part.fillna(0).astype("int32") for part in (time.dt.year, time.dt.month))
     return (year * 12 + of_year - 1).where((year >= FIRST_YEAR) & (year <= LAST_YEAR), UNKNOWN_MONTH)
-
-
-def _ratio(numerator: Series, denominator: Series) -> Series:
-    """Return the quotient, null where the denominator is not above 0."""
-    return (numerator / denominator).where((denominator > 0).fillna(False))
 
 
 def _is_at(trips: Frame, service: int, number: int) -> Series:
@@ -138,7 +135,7 @@ def tip_statistics(partitions: Sequence[Partition], *, workers: Workers) -> TipS
 def with_tips(trips: Frame) -> Frame:
     """Return the tip of each trip as a fraction of its fare, and the keys by which it counts; see `tip_tables`."""
     pickup, number = trips["pickup_datetime"], month(trips["pickup_datetime"])
-    fraction = quantity(trips, "tip_fraction")
+    fraction = quantity(trips, TARGET)
     fraction = fraction.where((fraction >= 0).fillna(False))
     paid_by_card_or_in_app = (trips["payment_type"] == CARD).fillna(False) | (trips["file"] == APP)
     passengers = trips["passenger_count"]

@@ -31,7 +31,7 @@ from whitewater_apps.taxi.partitions import (
 from whitewater_apps.taxi.prediction import FILE_ROWS, PREDICTED, Counts, Prediction
 from whitewater_apps.taxi.quality import Tally
 from whitewater_apps.taxi.rules import ISSUES_BIT, RULES_BIT, file_month
-from whitewater_apps.taxi.schema import APP, CARD, CODES
+from whitewater_apps.taxi.schema import APP, CARD, CODES, RATIOS, TARGET
 from whitewater_apps.taxi.tip_tables import KEYS, MOST_PASSENGERS, NEEDED, REFUSAL, SCHEMAS, UNCHANGED, TipSums
 from whitewater_apps.taxi.trip_files import RowGroup
 
@@ -97,10 +97,10 @@ def quantity(name: str) -> pl.Expr:
     """Return a column, or a quantity that follows from columns; null where it is not known."""
     if name == "duration":  # seconds
         return (DROPOFF - PICKUP).dt.total_microseconds() / 1_000_000
-    if name == "speed":  # miles an hour
-        return _ratio(pl.col("trip_distance"), quantity("duration") / 3600)
-    if name == "tip_fraction":
-        return _ratio(pl.col("tip_amount"), pl.col("fare_amount"))
+    if name in RATIOS:
+        dividend, divisor = RATIOS[name]
+        known = quantity(divisor) if isinstance(divisor, str) else pl.lit(divisor)
+        return pl.when(known > 0).then(quantity(dividend) / known).fill_nan(None)
     if name == "file_month":
         of_file: pl.Expr = file_month(pl.col("file"), SERVICE, month(PICKUP))
         return pl.when(PICKUP.is_not_null()).then(of_file)
@@ -112,11 +112,6 @@ def month(time: pl.Expr) -> pl.Expr:
     year, of_year = time.dt.year(), time.dt.month().cast(pl.Int32)
     known = year.is_between(FIRST_YEAR, LAST_YEAR)
     return pl.when(known).then(year * 12 + of_year - 1).otherwise(UNKNOWN_MONTH)
-
-
-def _ratio(numerator: pl.Expr, denominator: pl.Expr) -> pl.Expr:
-    """Return the quotient, null where the denominator is not above 0, or both are infinite."""
-    return pl.when(denominator > 0).then(numerator / denominator).fill_nan(None)
 
 
 def _is_at(service: int, number: int) -> pl.Expr:
@@ -139,7 +134,7 @@ def with_tips(trips: pl.LazyFrame) -> pl.LazyFrame:
     known_month, service = number != UNKNOWN_MONTH, pl.col("file")
     paid_by_card_or_in_app = (pl.col("payment_type") == CARD) | (service == APP)
     # Columns of their own: Polars would compute anew what an expression holds many times.
-    return trips.with_columns(fraction=quantity("tip_fraction"), month=month(PICKUP)).select(
+    return trips.with_columns(fraction=quantity(TARGET), month=month(PICKUP)).select(
         *UNCHANGED,
         service=service,
         fraction=pl.when(fraction >= 0).then(fraction),

@@ -6,7 +6,7 @@ import pytest
 
 from tests.raw_files import YELLOW_2019
 from whitewater.errors import InputError
-from whitewater_apps.taxi.schema import NO_CODE, SERVICES, TRIP_COLUMNS, code_of, recognize
+from whitewater_apps.taxi.schema import CODES, SERVICES, TRIP_COLUMNS, recognize
 
 YELLOW_2009 = (
     "vendor_name,Trip_Pickup_DateTime,Trip_Dropoff_DateTime,Passenger_Count,Trip_Distance,Start_Lon,Start_Lat,Rate_Code,"
@@ -72,7 +72,7 @@ def test_a_file_without_fares_is_not_a_file_of_trips() -> None:
         ("payment_type", 3, ("NOC", "No Charge", "No ")),
         ("payment_type", 4, ("DIS", "Dispute")),
         ("payment_type", 5, ("UNK", "NA ")),
-        ("payment_type", NO_CODE, ("barter", "7", "-1", "1.5")),
+        ("payment_type", -1, ("barter", "7", "-1", "1.5")),
         ("vendor_id", 1, ("CMT", "1")),
         ("vendor_id", 2, ("VTS", "2", "HV0002")),
         ("store_and_forward", 1, ("Y", "1")),
@@ -83,7 +83,7 @@ def test_a_file_without_fares_is_not_a_file_of_trips() -> None:
 def test_spellings_of_all_years_become_one_code(
     column: str, code: int | None, spellings: tuple[str | None, ...]
 ) -> None:
-    assert [code_of(column, text) for text in spellings] == [code] * len(spellings)
+    assert [CODES[column].code_of(text) for text in spellings] == [code] * len(spellings)
 
 
 def test_the_readme_lists_every_column() -> None:

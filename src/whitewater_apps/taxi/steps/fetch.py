@@ -56,7 +56,7 @@ def resolve(settings: Fetch, downloads: Downloads, *, place: Path, threads: int)
     Simulated files are kept in ``place / "generated"``.
 
     Raises InputError if a file is missing, a glob matches nothing, or a download fails or is not what it was, and
-    ConfigError if there were no trips of a simulated service in a month.
+    ConfigError if a service is not simulated in a month.
     """
     if settings.source == "generated":
         folder = place / "generated"

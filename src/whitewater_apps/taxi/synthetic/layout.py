@@ -15,19 +15,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Form = Literal["csv", "parquet"]
-FIRST_MONTH: dict[Service, str] = {"yellow": "2009-01", "green": "2013-08", "fhvhv": "2019-02"}
+FIRST_MONTH: dict[Service, str] = {"yellow": "2015-01", "green": "2017-01", "fhvhv": "2019-02"}
 PARQUET_SINCE = "2017-01"  # what the model writes as Parquet; TLC has converted older months too, without coordinates
 CSV_UNTIL = "2022-04"  # in May 2022 TLC moved to Parquet
 
-YELLOW_2009 = (
-    "vendor_name,Trip_Pickup_DateTime,Trip_Dropoff_DateTime,Passenger_Count,Trip_Distance,Start_Lon,Start_Lat,Rate_Code,"
-    "store_and_forward,End_Lon,End_Lat,Payment_Type,Fare_Amt,surcharge,mta_tax,Tip_Amt,Tolls_Amt,Total_Amt"
-)
-YELLOW_2010 = (
-    "vendor_id,pickup_datetime,dropoff_datetime,passenger_count,trip_distance,pickup_longitude,pickup_latitude,rate_code,"
-    "store_and_fwd_flag,dropoff_longitude,dropoff_latitude,payment_type,fare_amount,surcharge,mta_tax,tip_amount,"
-    "tolls_amount,total_amount"
-)
 YELLOW_2015 = (
     "VendorID,tpep_pickup_datetime,tpep_dropoff_datetime,passenger_count,trip_distance,pickup_longitude,pickup_latitude,"
     "RateCodeID,store_and_fwd_flag,dropoff_longitude,dropoff_latitude,payment_type,fare_amount,extra,mta_tax,tip_amount,"
@@ -37,11 +28,6 @@ YELLOW_ZONES = (
     "VendorID,tpep_pickup_datetime,tpep_dropoff_datetime,passenger_count,trip_distance,RatecodeID,store_and_fwd_flag,"
     "PULocationID,DOLocationID,payment_type,fare_amount,extra,mta_tax,tip_amount,tolls_amount,improvement_surcharge,"
     "total_amount"
-)
-GREEN_2013 = (
-    "VendorID,lpep_pickup_datetime,Lpep_dropoff_datetime,Store_and_fwd_flag,RateCodeID,Pickup_longitude,Pickup_latitude,"
-    "Dropoff_longitude,Dropoff_latitude,Passenger_count,Trip_distance,Fare_amount,Extra,MTA_tax,Tip_amount,Tolls_amount,"
-    "Ehail_fee,Total_amount,Payment_type,Trip_type "
 )
 GREEN_ZONES = (
     "VendorID,lpep_pickup_datetime,lpep_dropoff_datetime,store_and_fwd_flag,RatecodeID,PULocationID,DOLocationID,"
@@ -54,34 +40,18 @@ FHVHV = (
     "congestion_surcharge,airport_fee,tips,driver_pay,shared_request_flag,shared_match_flag,access_a_ride_flag,"
     "wav_request_flag,wav_match_flag"
 )
-# Headers of CSV, each with the last month that has it; green months are asked for as CSV to 2016 only.
-HEADERS = {
-    "yellow": (
-        ("2009-12", YELLOW_2009),
-        ("2014-12", YELLOW_2010),
-        ("2015-06", YELLOW_2015),
-        ("2016-06", YELLOW_2015.replace("RateCodeID", "RatecodeID")),
-        ("2018-12", YELLOW_ZONES),
-        (CSV_UNTIL, f"{YELLOW_ZONES},congestion_surcharge"),
-    ),
-    "green": (
-        ("2014-12", GREEN_2013),
-        ("2016-06", GREEN_2013.replace("Total_amount", "improvement_surcharge,Total_amount")),
-        ("2016-12", GREEN_ZONES),
-    ),
-}
+# Headers of yellow's CSV, each with the last month that has it; green is simulated from its first month of Parquet on.
+HEADERS = (
+    ("2015-06", YELLOW_2015),
+    ("2016-06", YELLOW_2015.replace("RateCodeID", "RatecodeID")),
+    ("2018-12", YELLOW_ZONES),
+    (CSV_UNTIL, f"{YELLOW_ZONES},congestion_surcharge"),
+)
 # Null together in trips sent by an app; the payment of yellow ones is 0 in Parquet.
 LEFT_OUT = ("passenger_count", "rate_code", "store_and_forward", "payment_type", "congestion_surcharge", "airport_fee",
             "trip_type")  # fmt: skip
 NEVER_KNOWN = ("ehail_fee", "airport_fee")
 UBER, LYFT = 3, 5
-# To 2014 vendors and payments were words, spelled otherwise by each vendor: codes 0 to 4 of vendor 1, then of vendor 2.
-VENDORS = ("", "CMT", "VTS")
-PAYMENTS = {
-    2009: ("", "Credit", "Cash", "No Charge", "Dispute", "", "CREDIT", "CASH", "No Charge", "Dispute"),
-    2010: ("", "Cre", "Cas", "No ", "Dis", "", "CRD", "CSH", "NOC", "DIS"),
-    2011: ("", "CRD", "CSH", "NOC", "DIS", "", "CRD", "CSH", "NOC", "DIS"),
-}
 
 
 class Layout(NamedTuple):
@@ -100,11 +70,6 @@ class Layout(NamedTuple):
         return self.month >= "2023-02"
 
     @property
-    def old_yellow(self) -> bool:
-        """Whether vendors and payments are words."""
-        return self.service == "yellow" and self.month < "2015"
-
-    @property
     def yellow_parquet(self) -> bool:
         """Whether a payment is never null, but 0."""
         return self.service == "yellow" and self.form == "parquet"
@@ -114,11 +79,10 @@ def layout(service: Service, month: str, form: Form) -> Layout:
     """Return the layout of a service's file of a month: as published then (CSV) or as published today (Parquet)."""
     if form == "parquet":
         return Layout(service, month, form, _parquet_names(service, month))
-    names = next(header for last, header in HEADERS[service] if month <= last).split(",")
-    padded = "2016-07" <= month <= "2016-12" or (service == "green" and month <= "2015-06")
-    blank_line = month <= "2014-12" or ("2016-01" if service == "green" else "2017-01") <= month <= "2018-12"
-    header = (", " if service == "yellow" and month[:4] == "2014" else ",").join(names)
-    return Layout(service, month, form, names, f"{header}\n\r\n" if blank_line else f"{header}\r\n", 2 * padded)
+    header = next(header for last, header in HEADERS if month <= last)
+    end = "\n\r\n" if "2017-01" <= month <= "2018-12" else "\r\n"
+    pads = 2 if "2016-07" <= month <= "2016-12" else 0
+    return Layout(service, month, form, header.split(","), f"{header}{end}", pads)
 
 
 def _parquet_names(service: Service, month: str) -> list[str]:
@@ -176,10 +140,6 @@ def _nulls(column: str, trips: Trips, chosen: Layout) -> Mask:
         return ~none
     if column in ("on_scene_datetime", "originating_base_num"):
         return np.asarray(trips["vendor_id"] == LYFT)
-    if chosen.month < "2010" and column in ("rate_code", "mta_tax"):
-        return ~none if column == "rate_code" else np.asarray(trips["mta_tax"] == 0)
-    if column == "store_and_forward" and chosen.old_yellow:
-        return np.asarray(trips["vendor_id"] == 2)
     if chosen.service == "fhvhv" or (column == "payment_type" and chosen.yellow_parquet):
         return none
     return trips["dispatched"] if column in LEFT_OUT or (column == "vendor_id" and chosen.form == "csv") else none
@@ -187,16 +147,10 @@ def _nulls(column: str, trips: Trips, chosen: Layout) -> Mask:
 
 def _spelled(column: str, trips: Trips, chosen: Layout) -> tuple[tuple[str, ...], Integers] | None:
     """Return the spellings of a column of text, and which of them each trip has; None for numbers and times."""
-    vendor, year = trips["vendor_id"], int(chosen.month[:4])
     if chosen.service == "fhvhv":
         return _spelled_by_apps(column, trips)
     if column == "store_and_forward":
-        return ("0", "1") if year <= 2010 else ("N", "Y"), trips[column]
-    if column == "vendor_id" and chosen.old_yellow:
-        return VENDORS, vendor
-    if column == "payment_type" and chosen.old_yellow:
-        words = PAYMENTS[min(year, 2011)]
-        return words, trips[column] + len(words) // 2 * (vendor - 1)
+        return ("N", "Y"), trips[column]
     return None
 
 

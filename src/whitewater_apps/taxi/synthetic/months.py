@@ -47,11 +47,11 @@ def simulate_month(service: Service, month: str, *, rows: int, seed: int) -> pa.
     and types; nearly in the order of the pickups; amounts in US dollars. Equal arguments give equal tables, whichever
     other months are simulated.
 
-    Raises ConfigError if the service did not run in that month, which is ``YYYY-MM``.
+    Raises ConfigError if the service is not simulated in that month, which is ``YYYY-MM``.
     """
     import pyarrow as pa
 
-    _require_running(service, month)
+    _require_simulated(service, month)
     chosen = layout(service, month, "csv" if month < PARQUET_SINCE else "parquet")
     return pa.concat_tables(_tables(chosen, rows=rows, seed=seed))
 
@@ -70,7 +70,7 @@ def write_generated(directory: Path, settings: Generated) -> list[Path]:
     all months before 2017. The others are Parquet. Months of an earlier call are replaced, and removed if they are not
     asked for. Only one process at a time may use the directory.
 
-    Raises ConfigError if a service did not run in a month.
+    Raises ConfigError if a service is not simulated in a month.
     """
     wanted = [
         _layout(service, month, first=settings.months[0])
@@ -87,14 +87,14 @@ def write_generated(directory: Path, settings: Generated) -> list[Path]:
 
 
 def _layout(service: Service, month: str, *, first: str) -> Layout:
-    _require_running(service, month)
+    _require_simulated(service, month)
     is_csv = month < PARQUET_SINCE or (month == first and service == "yellow" and month <= CSV_UNTIL)
     return layout(service, month, "csv" if is_csv else "parquet")
 
 
-def _require_running(service: Service, month: str) -> None:
+def _require_simulated(service: Service, month: str) -> None:
     if month < FIRST_MONTH[service]:
-        raise ConfigError(f"taxi.fetch.generated: there are no {service} trips before {FIRST_MONTH[service]}. "
+        raise ConfigError(f"taxi.fetch.generated: it has no {service} trips before {FIRST_MONTH[service]}. "
                           f"Remove {month} from months, or {service} from services.")  # fmt: skip
 
 
