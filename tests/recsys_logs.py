@@ -132,7 +132,7 @@ def other_features(table: Path) -> Node:
         + (["time"] >> LambdaOp(function="hour_of_day"))
     )
     of_categories = (
-        (["C1", ["C1", "C2"]] >> JoinGroupby(cont_cols=("I1",), stats=("count", "mean", "std")))
+        (["C1", ["C1", "C2"]] >> JoinGroupby())
         + (["C1"] >> PastCount(period=5000))
         + (["C1", ["C1", "C2"]] >> PastMean(target="label", period=5000))
         + (["C2"] >> JoinExternal(table=str(table), on="C2", columns=("price",)))

@@ -103,7 +103,7 @@ def _wide(inputs: Path) -> Node:
         + (["late"] >> Normalize())
     )
     of_categories = (
-        (["C1", ["C1", "C3"]] >> JoinGroupby(cont_cols=("late", "I1"), stats=("sum", "var", "min", "max")))
+        (["C1", ["C1", "C3"]] >> JoinGroupby())
         + (["C2"] >> TargetEncoding(target="I2"))
         + (["C1"] >> PastMean(target="I2", period=1))
         + ([["C1", "C2"]] >> PastCount(period=700))

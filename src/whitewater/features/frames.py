@@ -26,7 +26,6 @@ Series = Any
 HALF = 31
 LOWER = (1 << HALF) - 1
 _PLACE = "place"
-_HOW = {"least": "min", "most": "max"}
 
 
 @dataclass(frozen=True)
@@ -135,14 +134,9 @@ def look_up(keys: Frame, table: Frame, *, device: Device) -> Series:
 
 
 def sum_by_keys(cells: Frame) -> Frame:
-    """Return the sums of the other columns by those named ``key_...``, of null ones as well, in no order.
-
-    Of columns named ``least_...`` and ``most_...`` they are the extremes.
-    """
-    names = list(cells.columns)
-    keys = [name for name in names if name.startswith("key_")]
-    how = {name: _HOW.get(name.partition("_")[0], "sum") for name in names if name not in keys}
-    return cells.groupby(keys, sort=False, dropna=False).agg(how).reset_index()
+    """Return the sums of the other columns by those named ``key_...``, of null ones as well, in no order."""
+    keys = [name for name in list(cells.columns) if name.startswith("key_")]
+    return cells.groupby(keys, sort=False, dropna=False).sum().reset_index()
 
 
 def halves(values: Array, exponent: int, device: Device) -> tuple[Array, Array]:

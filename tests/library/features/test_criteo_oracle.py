@@ -236,17 +236,11 @@ def test_target_encoding(sample: pd.DataFrame, tmp_path: Path, training: bool) -
 
 
 @pytest.mark.parametrize("names", [["C20"], ["C9", "C20"]])
-def test_statistics_of_a_category(sample: pd.DataFrame, tmp_path: Path, names: list[str]) -> None:
-    stats: Any = ("count", "sum", "mean", "std", "var", "min", "max")
+def test_rows_of_a_category(sample: pd.DataFrame, tmp_path: Path, names: list[str]) -> None:
     columns: Any = [names] if len(names) > 1 else names
-    found = made(columns >> JoinGroupby(cont_cols=("I2", "I5"), stats=stats), sample, tmp_path)
-    name, key = "_".join(names), key_of(sample, names)
-    assert found[f"{name}_count"].tolist() == key.map(key.value_counts()).tolist()
-    for number in ("I2", "I5"):
-        of_category = sample.groupby(key)[number]
-        for stat in stats[1:]:
-            expected = of_category.transform(stat)
-            np.testing.assert_allclose(found[f"{name}_{number}_{stat}"], expected, rtol=1e-6, err_msg=stat)
+    found = made(columns >> JoinGroupby(), sample, tmp_path)
+    key = key_of(sample, names)
+    assert found[f"{'_'.join(names)}_count"].tolist() == key.map(key.value_counts()).tolist()
 
 
 @pytest.mark.parametrize("names", [["C20"], ["C9", "C20"]])

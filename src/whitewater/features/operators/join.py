@@ -1,12 +1,12 @@
-"""Columns joined by category: statistics of numbers over its rows, or what another table knows of it."""
+"""Columns joined by category: how many rows it has, or what another table knows of it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, cast, get_args
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -14,21 +14,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import Field as Parameter
-from pydantic import Field as Setting
 from pydantic import model_validator
 
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.features.categories.groups import Grouped, Grouping, GroupTable, columns_of, read_numbers
 from whitewater.features.categories.ids import category_type
-from whitewater.features.categories.values import as_floats
 from whitewater.features.columns.arrow import column_of
 from whitewater.features.columns.codes import count_codes
 from whitewater.features.columns.column import Categories, Numbers, take_rows
-from whitewater.features.frames import HALF, LOWER, frame_of, halves
+from whitewater.features.frames import frame_of
 from whitewater.features.operator import Applying, Fitted, Fitting, Operator, Row, RowFunction, Statistic
 from whitewater.features.operators.by_category import ByCategory, GatheringOfRows, LearnedByCategory, spread
 from whitewater.features.operators.by_column import column_names, is_number
-from whitewater.features.operators.moments import Moments, grouped_moments
 from whitewater.features.schema import Field, plain, type_named
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 
@@ -38,188 +35,59 @@ if TYPE_CHECKING:
     from whitewater.features.frames import Frame, Series
     from whitewater.features.operator import Inputs, Value
 
-Stat = Literal["count", "sum", "mean", "std", "var", "min", "max"]
 ROWS = "rows"
-MOMENTS = tuple(each.name for each in fields(Moments))
 TABLE = "table"
 Names = tuple[str, ...]
 
 
 class JoinGroupby(ByCategory):
-    """Statistics of numbers over all rows of fitting that are of the same category.
+    """The number of rows of fitting that are of the same category: NVTabular's statistic ``count``.
 
-    ``count`` is of rows. The others are of the numbers that are not null: ``sum``, ``mean``, ``min``, ``max``, and the
-    sample variance ``var``, the sum of squared deviations from the mean by the number of values less 1, with its root
-    ``std``. No digits are lost where numbers are large and close to each other.
+    A row itself is among them, and so are later ones. `PastCount` counts earlier rows only, and `TargetEncoding` gives
+    the mean of a number. Null is a category of its own. An unseen category has count 0.
 
-    A row's own number is among them, and so are those of later rows. Of what is to be predicted, or is known afterwards
-    only, take `TargetEncoding` or `PastMean`.
-
-    Null is a category of its own. An unseen category has count 0, sum 0, and null for the others; so has a category
-    whose numbers are all null. ``var`` and ``std`` of one value are null.
-
-    Output: ``<column>_count``, int64, and ``<column>_<number>_<stat>``, float32, for each column or combination.
+    Output: ``<column>_count``, int64, for each column or combination.
     """
 
-    cont_cols: tuple[str, ...] = Setting((), description="Columns of numbers.")
-    stats: tuple[Stat, ...] = Setting(("count",), min_length=1, description="Statistics of each category.")
-
-    @model_validator(mode="after")
-    def _numbers_and_statistics_of_them(self) -> Self:
-        if bool(self.cont_cols) != bool(set(self.stats) - {"count"}):
-            raise ValueError(
-                f"cont_cols are {list(self.cont_cols)} and stats {list(self.stats)}: count is of rows, the others are "
-                f"of numbers. Name columns of numbers and any of {', '.join(get_args(Stat)[1:])}, or neither"
-            )
-        return self
-
-    @property
-    def of_numbers(self) -> tuple[str, ...]:
-        return self.cont_cols
-
-    def dependencies(self, *, fitting: bool, training: bool) -> tuple[str, ...]:
-        return self.cont_cols if fitting else ()
-
     def columns_of(self, name: str) -> dict[str, pa.DataType]:
-        of_numbers = {f"{name}_{number}_{stat}": pa.float32() for number, stat in self.statistics_of_numbers()}
-        return ({f"{name}_count": pa.int64()} if "count" in self.stats else {}) | of_numbers
-
-    def statistics_of_numbers(self) -> list[tuple[str, Stat]]:
-        """Return numbers and the statistics of them, in the order of the columns."""
-        return [(number, stat) for number in self.cont_cols for stat in self.stats if stat != "count"]
+        return {f"{name}_count": pa.int64()}
 
     def cells(self, block: Block, exponents: Sequence[int], device: Device) -> dict[str, Any]:
-        xp = device.xp
-        sums: dict[str, Any] = {ROWS: 1}
-        for place, (number, exponent) in enumerate(zip(self.cont_cols, exponents, strict=True)):
-            values = as_floats(block[number], xp)
-            first, second = halves(values, exponent, device)
-            products = {"high": first * first, "middle": first * second, "low": second * second}
-            sums |= {f"count_{place}": (~xp.isnan(values)).astype(xp.int64)}
-            sums |= {f"first_{place}": first, f"second_{place}": second, f"least_{place}": values}
-            sums |= {f"most_{place}": values}
-            for name, product in products.items():
-                sums |= {f"{name}_first_{place}": product >> HALF, f"{name}_second_{place}": product & LOWER}
-        return sums
+        return {ROWS: 1}
 
-    def gathering(self, grouping: Grouping) -> NumbersByCategory:
-        return NumbersByCategory(self.cont_cols, grouping)
+    def gathering(self, grouping: Grouping) -> RowsByCategory:
+        return RowsByCategory(grouping, {ROWS: np.zeros(1, np.int64)})
 
-    def learned(self, grouping: Grouping, table: pa.Table) -> CategoryStatistics:
-        return CategoryStatistics(self, grouping, table)
+    def learned(self, grouping: Grouping, table: pa.Table) -> CategoryCounts:
+        return CategoryCounts(grouping, table)
 
 
-class NumbersByCategory(GatheringOfRows):
-    """Rows, and the moments of each number."""
-
-    def __init__(self, numbers: Sequence[str], grouping: Grouping) -> None:
-        none = Moments.none()
-        moments = {f"{number}_{name}": getattr(none, name) for number in numbers for name in MOMENTS}
-        super().__init__(grouping, {ROWS: np.zeros(1, np.int64), **moments})
-        self._numbers = numbers
-
-    def grow(self) -> None:
-        known = len(self.totals[ROWS])
-        super().grow()
-        for number in self._numbers:
-            self.totals[f"{number}_minimum"][known:] = np.inf
-            self.totals[f"{number}_maximum"][known:] = -np.inf
+class RowsByCategory(GatheringOfRows):
+    """Rows of each category."""
 
     def add_rows(self, here: Grouped, block: Block) -> None:
         self.totals[ROWS][here.groups] += count_codes(here.codes, len(here.groups))
-        for number in self._numbers:
-            found = grouped_moments(here.codes, as_floats(block[number]), len(here.groups))
-            self._merge(here.groups, number, found)
-
-    def add_table(self, groups: npt.NDArray[np.int64], table: pa.Table) -> None:
-        self.totals[ROWS][groups] += read_numbers(table, [ROWS])[ROWS]
-        for number in self._numbers:
-            self._merge(groups, number, _moments(table, number))
 
     def add_sums(self, groups: npt.NDArray[np.int64], cells: pa.Table, exponents: Sequence[int]) -> None:
         np.add.at(self.totals[ROWS], groups, to_numpy(cells[ROWS]))
-        for place, (number, exponent) in enumerate(zip(self._numbers, exponents, strict=True)):
-            self._merge(groups, number, _moments_of_cells(cells, place, exponent))
-
-    def _merge(self, groups: npt.NDArray[np.int64], number: str, found: Moments) -> None:
-        names = {name: f"{number}_{name}" for name in MOMENTS}
-        known = Moments(**{name: self.totals[of_number][groups] for name, of_number in names.items()})
-        merged = known.merged(found)
-        for name, of_number in names.items():
-            self.totals[of_number][groups] = getattr(merged, name)
 
 
-def _moments_of_cells(cells: pa.Table, place: int, exponent: int) -> Moments:
-    """Return the moments of the number at a place, from its sums, which are exact, as integers of Python."""
+class CategoryCounts(LearnedByCategory):
+    """What a `JoinGroupby` learned of one column or combination."""
 
-    def total(name: str = "") -> npt.NDArray[Any]:
-        first, second = (to_numpy(cells[f"{name}{half}_{place}"]).astype(object) for half in ("first", "second"))
-        whole: npt.NDArray[Any] = first * 2**HALF + second
-        return whole
-
-    count = to_numpy(cells[f"count_{place}"])
-    sums, rows = total(), np.maximum(count, 1).astype(object)
-    squares = total("high_") * 4**HALF + total("middle_") * 2 ** (HALF + 1) + total("low_")
-    mean = np.ldexp((sums / rows).astype(np.float64), -exponent)
-    deviation = np.ldexp(((rows * squares - sums * sums) / rows).astype(np.float64), -2 * exponent)
-    least, most = (
-        np.where(count > 0, to_numpy(cells[f"{name}_{place}"].cast(pa.float64()).fill_null(0.0)), empty)
-        for name, empty in (("least", np.inf), ("most", -np.inf))
-    )
-    return Moments(count, mean, deviation, least, most, np.zeros(len(count)))
-
-
-def _moments(table: pa.Table, number: str) -> Moments:
-    columns = read_numbers(table, [f"{number}_{name}" for name in MOMENTS])
-    return Moments(**{name: columns[f"{number}_{name}"] for name in MOMENTS})
-
-
-class CategoryStatistics(LearnedByCategory):
-    """What a `JoinGroupby` learned of one column or combination; raises InputError if a number is infinite."""
-
-    def __init__(self, operator: JoinGroupby, grouping: Grouping, table: pa.Table) -> None:
+    def __init__(self, grouping: Grouping, table: pa.Table) -> None:
         super().__init__(grouping, table)
-        rows = read_numbers(table, [ROWS])[ROWS].astype(np.int64)
         # The last entry is of categories that were not seen.
-        self._columns: list[npt.NDArray[Any]] = [np.append(rows, 0)] if "count" in operator.stats else []
-        moments = {number: _moments(table, number) for number in operator.cont_cols}
-        for number, each in moments.items():
-            if np.any((each.maximum == np.inf) | (each.minimum == -np.inf)):
-                raise InputError(
-                    f"JoinGroupby: the column {number!r} has infinite values. Clip it before, or leave it out."
-                )
-        found = {number: _statistics(each.appended(Moments.none())) for number, each in moments.items()}
-        self._columns += [found[number][stat].astype(np.float32) for number, stat in operator.statistics_of_numbers()]
+        self._counts = np.append(read_numbers(table, [ROWS])[ROWS].astype(np.int64), 0)
 
     def numbers(
         self, codes: Array, groups: npt.NDArray[np.int64] | None, of_rows: Array | None, applying: Applying
     ) -> list[Array]:
-        columns = self._columns if groups is None else [column[groups] for column in self._columns]
-        return [spread(column, codes, applying.device) for column in columns]
+        return [spread(self._counts if groups is None else self._counts[groups], codes, applying.device)]
 
     def numbers_of_row(self) -> Callable[[Row], Sequence[Value]]:
         group_of = self.lookup.group_of_row()
-        columns = self._columns
-
-        def numbers(row: Row) -> list[Value]:
-            group = group_of(row)
-            found = [column[group].item() for column in columns]
-            # NaN alone is not equal to itself.
-            return [each if each == each else None for each in found]  # noqa: PLR0124
-
-        return numbers
-
-
-def _statistics(moments: Moments) -> dict[Stat, npt.NDArray[np.float64]]:
-    some = moments.count > 0
-    return {
-        "sum": moments.count * moments.mean + moments.count * moments.rest,
-        "mean": np.where(some, moments.mean, np.nan),
-        "std": moments.standard_deviation(ddof=1),
-        "var": moments.variance(ddof=1),
-        "min": np.where(some, moments.minimum, np.nan),
-        "max": np.where(some, moments.maximum, np.nan),
-    }
+        return lambda row: [self._counts[group_of(row)].item()]
 
 
 class JoinExternal(Operator):
