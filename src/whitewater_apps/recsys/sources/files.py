@@ -81,7 +81,7 @@ def read_files(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Mapping
 
 def layout_of_files(files: Sequence[Input], settings: Files) -> tuple[Layout, list[Head | None], list[pa.Schema]]:
     """Return the layout of files, the head of each that is text, and the columns of each; see `read_files`."""
-    heads = [None if is_parquet(file) else head_of(file, settings.delimiter) for file in files]
+    heads = [None if is_parquet(file) else head_of(file.path, file.origin, settings.delimiter) for file in files]
     schemas = [
         parquet_schema(file) if head is None else _schema(file, head, settings)
         for file, head in zip(files, heads, strict=True)
@@ -107,7 +107,7 @@ def read_criteo(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Mappin
     delimiter = _DELIMITERS[run.settings.criteo.delimiter]
     spans: list[Span] = []
     for number, file in enumerate(files):
-        head = head_of(file, delimiter)
+        head = head_of(file.path, file.origin, delimiter)
         header = LABEL in head.fields
         names = head.fields if header else CRITEO.names
         lacking = [name for name in CRITEO.names if names.count(name) != 1]

@@ -26,7 +26,7 @@ import io
 import logging
 import re
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
@@ -34,18 +34,19 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from whitewater.engines.memory import forecast
 from whitewater.errors import InputError
 from whitewater.features.log_folder import DAY, ROW_ID, TIME, LogColumn, LogFile, LogWriter, file_name
 from whitewater.io.download import Input
-from whitewater.io.text_files import BYTE_ORDER_MARK, line_blocks, open_text
+from whitewater.io.text_files import line_blocks, open_text
 from whitewater.step import Run
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 from whitewater_apps.recsys.config import Fetch, FileColumn, Movielens
 from whitewater_apps.recsys.sources.layout import Layout
 from whitewater_apps.recsys.sources.spans import Tally, refuse_malformed
-from whitewater_apps.recsys.sources.text import Format, read_rows
+from whitewater_apps.recsys.sources.text import Format, head_of, read_rows
 
 logger = logging.getLogger(__name__)
 
@@ -56,9 +57,9 @@ COLUMNS = (
     LogColumn("genres", "list", "list<string>"),
     LogColumn("year", "continuous", "int32"),
 )
-# Several times what the largest release has.
-LARGEST_RATINGS = 4 << 30
-_HEADER = b"userId\tmovieId\trating\ttimestamp"
+# Many times what the largest release has.
+LARGEST_RATINGS, LARGEST_MOVIES = 4 << 30, 64 << 20
+_HEADERS = ["userId", "movieId", "rating", "timestamp"], ["movieId", "title", "genres"]
 _ROW_BYTES, _SHORTEST_LINE = 48, 18
 _IDS = {"user": "int32", "item": "int32"}
 _TYPES = {"user": pa.int32(), "item": pa.int32(), "rating": pa.float64(), "timestamp": pa.int64()}
@@ -73,9 +74,6 @@ GENRES = (
     "unknown", "Action", "Adventure", "Animation", "Children's", "Comedy", "Crime", "Documentary", "Drama", "Fantasy",
     "Film-Noir", "Horror", "Musical", "Mystery", "Romance", "Sci-Fi", "Thriller", "War", "Western",
 )  # fmt: skip
-NO_GENRES = "(no genres listed)"
-# What is read of movies at most: many times what the largest release has.
-LARGEST_MOVIES = 64 << 20
 KEY = "recsys.fetch.movielens.path"
 # The last one of a title is its year: "Fire (1995) (V)" has a medium behind it, and a title may hold another year.
 _YEAR = re.compile(r"\((\d{4})(?:[-\u2013]\d{0,4}|/[IVXL]+)?\)")
@@ -107,23 +105,8 @@ class Release:
     read_movies: Callable[[str], Iterator[tuple[str, str, list[str]]]]
 
 
-@dataclass(frozen=True)
-class Items:
-    """What is known of items: ids, ascending int64 (items,); genres and years of them, then of one not among them."""
-
-    ids: npt.NDArray[np.int64]
-    genres: pa.Array
-    year: pa.Array
-
-    def places(self, items: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
-        """Return the places of ids, int32 (rows,), in genres and year, int64 (rows,)."""
-        at = np.searchsorted(self.ids, items)
-        known = np.append(self.ids, -1)[at] == items
-        return np.where(known, at, len(self.ids))
-
-
 def _genres_of(text: str) -> list[str]:
-    return [] if text in ("", NO_GENRES) else text.split("|")
+    return [] if text in ("", "(no genres listed)") else text.split("|")
 
 
 def _lines(text: str) -> Iterator[str]:
@@ -145,12 +128,11 @@ def _movies_of_colons(text: str) -> Iterator[tuple[str, str, list[str]]]:
 
 
 def _movies_of_csv(text: str) -> Iterator[tuple[str, str, list[str]]]:
-    reader = csv.DictReader(io.StringIO(text, newline=""))
-    names = reader.fieldnames or ()
-    if len(set(names)) < len(names):
-        raise ValueError(f"its columns are {', '.join(names)}, one of them twice")
-    for line in reader:
-        yield line["movieId"], line["title"], _genres_of(line["genres"])
+    names, *lines = csv.reader(io.StringIO(text, newline=""))
+    if names != _HEADERS[1]:
+        raise ValueError(f"its columns are {', '.join(names)}")
+    for item, title, genres in filter(None, lines):
+        yield item, title, _genres_of(genres)
 
 
 RELEASES = (
@@ -158,7 +140,6 @@ RELEASES = (
     Release("ratings.dat", "movies.dat", b"::", header=False, read_movies=_movies_of_colons),
     Release("u.data", "u.item", b"\t", header=False, read_movies=_movies_of_flags),
 )
-_KNOWN = ", or ".join(f"{release.ratings} and {release.movies}" for release in RELEASES)
 
 
 def release_files(settings: Movielens) -> list[str]:
@@ -169,61 +150,63 @@ def release_files(settings: Movielens) -> list[str]:
     folder = Path(settings.path).expanduser()
     if "://" in settings.path or not folder.is_dir():
         return [settings.path]
-    found = _pairs([folder]) or _pairs(sorted(each for each in folder.iterdir() if each.is_dir()))
-    if len(found) > 1:
-        raise InputError(f"{settings.path} holds several releases of MovieLens: "
-                         f"{', '.join(ratings for ratings, _ in found)}. Name the folder of one in {KEY}.")  # fmt: skip
-    if found:
+    found = _releases(map(str, folder.glob("*"))) or _releases(map(str, folder.glob("*/*")))
+    return list(_only(found, settings.path)[1:])
+
+
+def _releases(names: Iterable[str]) -> list[tuple[Release, str, str]]:
+    """Return the releases among files: ratings and movies that are in one folder."""
+    paths = {PurePosixPath(name): name for name in names}
+    pairs = [
+        (each, path, path.with_name(each.movies)) for each in RELEASES for path in paths if path.name == each.ratings
+    ]
+    return [(each, paths[ratings], paths[movies]) for each, ratings, movies in pairs if movies in paths]
+
+
+def _only(found: Sequence[tuple[Release, str, str]], place: str) -> tuple[Release, str, str]:
+    if len(found) == 1:
         return found[0]
-    raise InputError(f"{settings.path} holds no release of MovieLens, which is {_KNOWN}. Check {KEY}.")
-
-
-def _pairs(places: Sequence[Path]) -> list[list[str]]:
-    """Return the ratings and movies that are in folders."""
-    pairs = [[place / each.ratings, place / each.movies] for place in places for each in RELEASES]
-    return [[str(path) for path in pair] for pair in pairs if all(path.is_file() for path in pair)]
+    if found:
+        raise InputError(f"{place} holds several releases of MovieLens: "
+                         f"{', '.join(sorted(ratings for _, ratings, _ in found))}. Name the folder of one in "
+                         f"{KEY}.")  # fmt: skip
+    known = ", or ".join(f"{release.ratings} and {release.movies}" for release in RELEASES)
+    raise InputError(f"{place} holds no release of MovieLens, which is {known}. Check {KEY}.")
 
 
 def find_release(files: Sequence[Input]) -> tuple[Release, Member, Member]:
-    """Return how a release is read, its ratings and its movies; those of a zip file by the last part of their names.
-
-    Raises InputError if the files hold no release.
-    """
-    origin = ", ".join(file.origin for file in files)
-    given = [Member(file.path, file.origin, file.bytes) for file in files]
+    """Return how a release is read, its ratings and its movies. Raises InputError if the files hold no release."""
+    given = {file.path: Member(file.path, file.origin, file.bytes) for file in files}
+    first = files[0]
     if len(files) == 1:
         try:
-            with zipfile.ZipFile(files[0].path) as archive:
+            with zipfile.ZipFile(first.path) as archive:
                 members = [each for each in archive.infolist() if not each.is_dir()]
         except (OSError, zipfile.BadZipFile) as error:
-            raise InputError(f"{origin} is cut, damaged, or no release of MovieLens: {error}. Check {KEY}.") from error
-        given = [Member(files[0].path, origin, each.file_size, each.filename) for each in members]
-    for release in RELEASES:
-        names = (release.ratings, release.movies)
-        found = [[each for each in given if PurePosixPath(each.name or each.path).name == name] for name in names]
-        if all(len(each) == 1 for each in found):
-            (ratings,), (movies,) = found
-            return release, ratings, movies
-    raise InputError(f"{origin} holds no release of MovieLens, which is {_KNOWN}, each once. Name one zip file, or a "
-                     f"folder, in {KEY}.")  # fmt: skip
+            raise InputError(f"{first.origin} is cut, damaged, or no release of MovieLens: {error}. Check "
+                             f"{KEY}.") from error  # fmt: skip
+        given = {each.filename: Member(first.path, first.origin, each.file_size, each.filename) for each in members}
+    release, ratings, movies = _only(_releases(given), first.origin)
+    return release, given[ratings], given[movies]
 
 
-def items_of(release: Release, movies: Member) -> Items:
-    """Read what a release tells of movies. Raises InputError if it cannot be understood."""
+def items_of(release: Release, movies: Member) -> pa.Table:
+    """Return what a release tells of movies: ``item``, ``genres`` and ``year``; the last row is of all other items.
+
+    Raises InputError if it cannot be understood.
+    """
     refuse_size(movies, LARGEST_MOVIES)
     with open_text(movies.path, movies.origin, member=movies.name) as stream:
         data = stream.read()
     try:
         found = {int(item): (genres, _year(title)) for item, title, genres in release.read_movies(_decoded(data))}
-    except (ValueError, KeyError, TypeError, csv.Error) as error:
+    except (ValueError, csv.Error) as error:
         raise InputError(f"{movies.label} is none of MovieLens: {error!r}. Check {KEY}.") from error
-    ids = sorted(found)
-    known = [found[item] for item in ids]
-    return Items(
-        np.array(ids, np.int64),
-        _array([genres for genres, _ in known] + [[]], pa.list_(pa.string())),
-        _array([year for _, year in known] + [None], pa.int32()),
-    )
+    known = [*found.values(), ([], None)]
+    columns = [[*found, None], [genres for genres, _ in known], [year for _, year in known]]
+    types = {"item": pa.int64(), "genres": pa.list_(pa.string()), "year": pa.int32()}
+    arrays = [pa.array(values, type_) for values, type_ in zip(columns, types.values(), strict=True)]
+    return pa.table(arrays, list(types))
 
 
 def _decoded(data: bytes) -> str:
@@ -236,10 +219,6 @@ def _decoded(data: bytes) -> str:
 def _year(title: str) -> int | None:
     years = _YEAR.findall(title)
     return int(years[-1]) if years else None
-
-
-def _array(values: Sequence[object], type_: pa.DataType) -> pa.Array:
-    return pa.array(values, type_, from_pandas=False)
 
 
 def refuse_size(member: Member, largest: int) -> None:
@@ -263,7 +242,9 @@ def read_movielens(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Map
     release, ratings, movies = find_release(files)
     items = items_of(release, movies)
     found, counts = _ratings(release, ratings, run.settings.movielens.positive)
-    unknown = int(np.count_nonzero(items.places(to_numpy(found["item"])) == len(items.ids)))
+    # The place of each rating's item among the items.
+    found = found.append_column("place", pc.index_in(found["item"].cast(pa.int64()), items["item"]))
+    unknown = found["place"].null_count
     if unknown:
         logger.warning("%s has no entry for the items of %d ratings: they have no genres", movies.label, unknown)
     writer = LogWriter(log, "movielens", COLUMNS, "seconds", run.settings.row_group_rows, "period")
@@ -280,14 +261,17 @@ def _ratings(release: Release, ratings: Member, positive: float) -> tuple[pa.Tab
     refuse_size(ratings, LARGEST_RATINGS)
     forecast(ratings.size // _SHORTEST_LINE * _ROW_BYTES, what="Sorting the ratings by time",
              remedy="Use a smaller release.")  # fmt: skip
+    head = head_of(ratings.path, ratings.origin, ",", member=ratings.name)
+    if release.header and head.fields != _HEADERS[0]:
+        raise InputError(f"{ratings.label} does not begin with {', '.join(_HEADERS[0])}, but with "
+                         f"{', '.join(head.fields)[:80]!r}. Check {KEY}.")  # fmt: skip
+    begin = head.after if release.header else head.begin
+    lines = line_blocks(ratings.path, begin, origin=ratings.origin, member=ratings.name)
     # All fields are numbers.
-    lines = line_blocks(ratings.path, origin=ratings.origin, member=ratings.name)
-    given: Iterator[bytes] = (block.replace(release.separator, b"\t") for block in lines)
-    if release.header:
-        given = _after_header(given, ratings.label)
+    tabbed = (block.replace(release.separator, b"\t") for block in lines)
     layout = Layout(_READ_COLUMNS, _IDS, positive, frozenset(_IDS))
     format_, tally = Format(tuple(_TYPES), "\t", quoted=False, types=_TYPES), Tally()
-    read = read_rows(given, format_, layout, tally, origin=ratings.label, header=int(release.header))
+    read = read_rows(tabbed, format_, layout, tally, origin=ratings.label, header=int(release.header))
     parts = [pa.table(dict(rows.columns)) for rows in read]
     refuse_malformed(ratings.label, [tally])
     if not parts:
@@ -304,29 +288,20 @@ def _periods(times: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
     return list(pairwise([*begins.tolist(), len(times)]))
 
 
-def _after_header(given: Iterator[bytes], origin: str) -> Iterator[bytes]:
-    first = next(given, b"")
-    line, _, rest = first.partition(b"\n")
-    if line.strip().removeprefix(BYTE_ORDER_MARK) != _HEADER:
-        wanted = ", ".join(_HEADER.decode().split())
-        raise InputError(f"{origin} does not begin with {wanted}, but with {line[:80]!r}. Check {KEY}.")
-    if rest:
-        yield rest
-    yield from given
-
-
-def _write(number: int, span: tuple[int, int], ratings: pa.Table, items: Items, *, writer: LogWriter) -> LogFile:
+def _write(number: int, span: tuple[int, int], ratings: pa.Table, items: pa.Table, *, writer: LogWriter) -> LogFile:
     begin, end = span
     with writer.file(file_name(number), day=number) as file:
         for first in range(begin, end, writer.row_group_rows):
             rows = ratings.slice(first, min(writer.row_group_rows, end - first))
-            places = to_arrow(items.places(to_numpy(rows["item"])))
+            known = items.take(pc.fill_null(rows["place"], len(items) - 1))
             columns = {
-                **dict(zip(rows.column_names, rows.columns, strict=True)),
+                **{name: rows[name] for name in rows.column_names},
                 ROW_ID: to_arrow(np.arange(first, first + len(rows))),
                 DAY: to_arrow(np.full(len(rows), number, np.int32)),
-                "genres": items.genres.take(places),
-                "year": items.year.take(places),
+                "genres": known["genres"],
+                "year": known["year"],
             }
-            file.write(pa.table(columns).select(writer.schema.names).cast(writer.schema))
+            file.write(
+                pa.table([columns[name] for name in writer.schema.names], writer.schema.names).cast(writer.schema)
+            )
     return file.file

@@ -68,19 +68,22 @@ class TextSpan(Span):
         return line_blocks(self.path, self.begin, self.end, origin=self.origin)
 
 
-def head_of(file: Input, delimiter: str) -> Head:
-    """Return the first line of a file. Raises InputError if there is none, or the file cannot be read."""
-    with open_text(file.path, file.origin) as stream:
+def head_of(path: str, origin: str, delimiter: str, *, member: str = "") -> Head:
+    """Return the first line of a file, or of a member of a zip file.
+
+    Raises InputError if there is none, or the file cannot be read.
+    """
+    with open_text(path, origin, member=member) as stream:
         start = stream.read(_HEAD_BYTES)
     begin = len(BYTE_ORDER_MARK) if start.startswith(BYTE_ORDER_MARK) else 0
     if not start[begin:].strip():
-        raise InputError(f"{file.origin} is empty. Fetch it again, or leave it out.")
+        raise InputError(f"{origin} is empty. Fetch it again, or leave it out.")
     lines = start[begin:].splitlines(keepends=True)
     try:
         shown = [lines[0], *[line for line in lines[1:] if line.strip()][:1]]
         fields, *second = csv.reader([line.decode(errors="replace") for line in shown], delimiter=delimiter)
     except csv.Error as error:
-        raise InputError(f"{file.origin}: the first lines are not text: {error}. Check recsys.fetch.") from error
+        raise InputError(f"{origin}: the first lines are not text: {error}. Check recsys.fetch.") from error
     values = second[0] if second else []
     return Head(fields, dict(zip(fields, values, strict=False)), begin, begin + len(lines[0]))
 
