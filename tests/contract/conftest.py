@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Generic
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,47 +23,39 @@ from tests.contract.device_array import record as record_call
 from tests.contract.device_array import recording
 from tests.contract.executed import ROOT, Line, executed_lines
 from tests.contract.signatures import Call, Describe, recorded
-from tests.contract.site import Results, RunSteps, Site
-from tests.contract.strict_device import StrictDevice, stand_in_for_cupy
+from tests.contract.site import RunSteps, Site
+from tests.contract.strict_device import StrictDevice, cluster_of, stand_in_for_cupy
 from tests.contract.traffic import Traffic
 from whitewater.engines import Device
-from whitewater.engines.config import Cluster
 from whitewater.engines.gpu_memory import ENVIRONMENT
 
-# Of the strict device's workers, which nobody has to connect to.
-CLUSTER = Cluster(address="tcp://127.0.0.1:1")
 NOT_INSTALLED = "RAPIDS is not installed here; `make test-contract-rapids` installs it and asks it"
 
 
 @dataclass(frozen=True)
-class Scenario(Generic[Results]):
-    """What the steps made on the CPU, and on the strict device in their process and on workers; what they did there."""
+class Scenario:
+    """What steps wrote on the CPU, and on the strict device in their process and on workers; what they did there."""
 
-    cpu: Results
-    strict: Results
-    on_workers: Results
+    cpu: Path
+    strict: Path
+    on_workers: Path
     calls: Mapping[Call, Sequence[str]]
     lines: set[Line]
     traffic: Mapping[str, Traffic]
     traffic_on_workers: Mapping[str, Traffic]
 
 
-def scenario_of(run_steps: RunSteps[Results], directory: Path) -> Scenario[Results]:
-    """Run the steps of an application on the strict device, watched, as through a cluster, and on the CPU."""
+def scenario_of(run_steps: RunSteps, directory: Path) -> Scenario:
+    """Run the steps of an application on the strict device, watched, on workers that have it, and on the CPU."""
     _forget_what_was_computed_before()
-    here, elsewhere = Site(StrictDevice()), Site(StrictDevice(processes=2), CLUSTER)
-    with stand_in_for_cupy():
+    here, cpu, strict, on_workers = Site(StrictDevice()), *(directory / name for name in ("cpu", "strict", "workers"))
+    with stand_in_for_cupy(), cluster_of(2) as cluster:
+        elsewhere = Site(StrictDevice(), cluster)
         with recording() as calls, executed_lines() as lines:
-            strict = run_steps(here, directory / "strict")
-        on_workers = run_steps(elsewhere, directory / "on_workers")
-    cpu = run_steps(Site(Device()), directory / "cpu")
+            run_steps(here, strict)
+        run_steps(elsewhere, on_workers)
+    run_steps(Site(Device()), cpu)
     return Scenario(cpu, strict, on_workers, calls, lines, here.traffic, elsewhere.traffic)
-
-
-@pytest.fixture(params=["strict", "on_workers"])
-def found(scenario: Scenario[Any], request: pytest.FixtureRequest) -> Any:
-    """What the steps made on the strict device, in their process or on workers."""
-    return getattr(scenario, request.param)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tests.contract.signatures import Call
-from tests.contract.traffic import allocated, downloaded, operated
+from tests.contract.traffic import count
 
 DTYPES = "biufc"
 # Where our source lies: the application's, and that of benchmarks.
@@ -62,7 +62,7 @@ def recording() -> Iterator[dict[Call, list[str]]]:
 def record(name: str, positional: int = 0, keywords: Sequence[str] = (), *, used: bool = False) -> None:
     """Note a call, or the use of a value."""
     if not used:
-        operated()
+        count(operations=1)
     for calls in _RECORDINGS:
         places = calls.setdefault(Call(name, positional, tuple(keywords), used), [])
         place = _place()
@@ -140,7 +140,7 @@ class DeviceArray:
             raise TypeError(f"CuPy has no dtype {on_host.dtype}")
         self.on_host = on_host
         if on_host.base is None:
-            allocated(on_host.nbytes)
+            count(allocated=on_host.nbytes)
 
     def __array__(self, *_: object, **__: object) -> NoReturn:
         raise TypeError("implicit copy to the host: use device.to_host")
@@ -155,8 +155,8 @@ class DeviceArray:
     def __iter__(self) -> NoReturn:
         raise TypeError("iterating an array of the device copies one element at a time: use device.to_host")
 
-    def __reduce__(self) -> tuple[type[DeviceArray], tuple[npt.NDArray[Any]]]:
-        return DeviceArray, (self.on_host,)
+    def __reduce__(self) -> tuple[Callable[..., DeviceArray], tuple[npt.NDArray[Any]]]:
+        return _received, (self.on_host,)
 
     def __len__(self) -> int:
         return len(self.on_host)
@@ -172,7 +172,7 @@ class DeviceArray:
 
     def _scalar(self) -> npt.NDArray[Any]:
         """Return what is copied to the host as one number."""
-        downloaded(self.on_host.nbytes)
+        count(down=self.on_host.nbytes)
         return self.on_host
 
     def __repr__(self) -> str:
@@ -204,6 +204,11 @@ class DeviceArray:
         return method
 
 
+def _received(sent: npt.NDArray[Any]) -> DeviceArray:
+    """Return an array that another process sent, in memory of its own."""
+    return DeviceArray(np.array(sent))
+
+
 class Namespace(ModuleType):
     """NumPy as far as it is called by the names of a namespace, taking and returning arrays of the device."""
 
@@ -230,23 +235,44 @@ class Namespace(ModuleType):
         return Function(full_name, value)
 
 
-class RandomState:
+class Generator:
     """Draws arrays of the device: from another stream than NumPy's of this seed, as CuPy's is."""
 
+    NAME = "cupy.random.Generator"
+
     def __init__(self, seed: Any) -> None:
-        record("cupy.random.RandomState", 1)
-        self._of_numpy = np.random.RandomState(np.flip(seed))
+        record("cupy.random.default_rng", 1)
+        seeds = seed._seed_seq if isinstance(seed, XORWOW) else np.random.SeedSequence(seed)
+        self._of_numpy: Any = np.random.default_rng(seeds.spawn(1)[0])
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
         draw = getattr(self._of_numpy, name)
 
-        def drawn(*arguments: Any, **keywords: Any) -> Any:
-            record(f"cupy.random.RandomState.{name}", len(arguments), tuple(keywords))
-            return wrap(draw(*arguments, **keywords))
+        def drawn(*arguments: Any, out: Any = None, **keywords: Any) -> Any:
+            given = (*keywords, "out") if out is not None else tuple(keywords)
+            record(f"{self.NAME}.{name}", len(arguments), given)
+            if out is None:
+                return wrap(draw(*arguments, **keywords))
+            if not out.flags.c_contiguous:
+                raise ValueError("CuPy's generators write to contiguous arrays only")
+            # CuPy's `random`, unlike its `standard_normal`, draws one number for all where it is not told how many.
+            size = () if name == "random" and not arguments and "size" not in keywords else out.shape
+            out.on_host[...] = draw(size)
+            return out
 
         return drawn
+
+
+class RandomState(Generator):
+    """Draws as a `Generator` does."""
+
+    NAME = "cupy.random.RandomState"
+
+    def __init__(self, seed: Any) -> None:
+        record("cupy.random.RandomState", 1)
+        self._of_numpy = np.random.RandomState(np.flip(seed))
 
 
 class XORWOW:
@@ -259,34 +285,6 @@ class XORWOW:
 
 # Dask takes the first part for the name of the library.
 XORWOW.__module__ = "cupy.random"
-
-
-class Generator:
-    """Draws arrays of the device: from another stream than NumPy's of this seed."""
-
-    def __init__(self, seed: Any) -> None:
-        record("cupy.random.default_rng", 1)
-        seeds = seed._seed_seq if isinstance(seed, XORWOW) else np.random.SeedSequence(seed)
-        self._of_numpy = np.random.default_rng(seeds.spawn(1)[0])
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        draw = getattr(self._of_numpy, name)
-
-        def drawn(*arguments: Any, out: Any = None, **keywords: Any) -> Any:
-            given = (*keywords, "out") if out is not None else tuple(keywords)
-            record(f"cupy.random.Generator.{name}", len(arguments), given)
-            if out is None:
-                return wrap(draw(*arguments, **keywords))
-            if not out.flags.c_contiguous:
-                raise ValueError("CuPy's generators write to contiguous arrays only")
-            # CuPy's `random`, unlike its `standard_normal`, draws one number for all where it is not told how many.
-            size = () if name == "random" and not arguments and "size" not in keywords else out.shape
-            out.on_host[...] = draw(size)
-            return out
-
-        return drawn
 
 
 # What CuPy has for classes of NumPy.

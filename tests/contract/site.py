@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from tests.contract.traffic import Traffic, bytes_of_arrays, counted, flat
+from tests.contract.traffic import Traffic, bytes_of_arrays, counted
 from whitewater.config.base import Section
 from whitewater.engines import Device
 from whitewater.engines.choose import Engine
 from whitewater.engines.config import Cluster
 from whitewater.step import Run
-
-Results = TypeVar("Results")
 
 
 @dataclass(frozen=True)
@@ -34,7 +32,7 @@ class Site:
         """Run a step, and count what crosses meanwhile."""
         step = function.__name__
         run = Run(application, step, self.device, settings, self.threads, self.cluster, engine=engine)
-        inputs, outputs = ([path for path in flat(paths) if path.exists() == old] for old in (True, False))
+        inputs, outputs = ([path for path in _flat(paths) if path.exists() == old] for old in (True, False))
         traffic = Traffic()
         with counted(traffic):
             function(run, **paths)
@@ -43,4 +41,9 @@ class Site:
 
 
 # Runs the steps of an application; they write below a folder that does not exist yet.
-RunSteps = Callable[[Site, Path], Results]
+RunSteps = Callable[[Site, Path], None]
+
+
+def _flat(paths: Mapping[str, Path | Mapping[str, Path]]) -> Iterator[Path]:
+    for path in paths.values():
+        yield from path.values() if isinstance(path, Mapping) else [path]

@@ -7,23 +7,26 @@ bodies that compute on the CPU, and take and return such arrays, in the place of
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+from functools import partial
+from types import ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING, Any, Literal, cast
 
+import dask
 import numpy as np
 import pytest
 import treelite.sklearn
-from distributed.protocol.pickle import dumps, loads
+from distributed import Client, LocalCluster
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LogisticRegression
 
 from tests.contract.device_array import DeviceArray, Namespace, module, record
-from tests.contract.traffic import downloaded, on_worker, operated, uploaded
+from tests.contract.traffic import count
 from whitewater.engines import Array, Device
-from whitewater.engines.workers import Threads, Workers, thread_workers
+from whitewater.engines.config import Cluster
+from whitewater.engines.workers import DaskWorkers, Workers
 from whitewater.genotypes import decode, decode_gpu
 from whitewater.genotypes.linkage import pairs_gpu
 from whitewater.genotypes.linkage.pairs import correlated_variants
@@ -37,7 +40,6 @@ from whitewater.learn import estimators
 
 if TYPE_CHECKING:
     from whitewater.engines.choose import Engine
-    from whitewater.engines.config import Cluster
     from whitewater.genotypes.folder import GenotypeFolder
     from whitewater.genotypes.genotypes import Genotypes
     from whitewater.graphs.config import Pagerank
@@ -50,9 +52,6 @@ CUPY = Namespace("cupy", np)
 @dataclass(frozen=True)
 class StrictDevice(Device):
     """Arrays of this device are `DeviceArray`; steps may do with them what CuPy, cuDF and cuML can do."""
-
-    # Of a cluster, whose workers the tasks then run on; else they run on threads of this process.
-    processes: int = 0
 
     @property
     def name(self) -> Literal["gpu"]:
@@ -72,7 +71,7 @@ class StrictDevice(Device):
             raise TypeError(f"device.to_host of {type(array)}")
         if not isinstance(array, DeviceArray):
             return cast(Array, array)
-        downloaded(array.on_host.nbytes)
+        count(down=array.on_host.nbytes)
         return array.on_host.copy()
 
     def to_device(self, array: Any) -> Array:
@@ -87,10 +86,9 @@ class StrictDevice(Device):
     def workers(
         self, settings: Cluster, *, threads: int, engine: Engine = "dask", large: bool = False
     ) -> Iterator[Workers]:
-        if self.processes:
-            with thread_workers(self.processes) as pool:
-                yield OtherProcesses(pool)
-            Held.values.clear()
+        if settings.attached:
+            with Client(settings.address) as client:
+                yield DaskWorkers(client)
             return
         with CPU.workers(settings, threads=threads) as workers:
             yield workers
@@ -99,74 +97,17 @@ class StrictDevice(Device):
         record("cupy.cuda.runtime.deviceSynchronize")
 
 
-@dataclass(frozen=True)
-class OtherProcesses(Workers):
-    """Threads that are given copies only, and give such, as the workers of a cluster are; each stands for a process."""
-
-    pool: Threads
-
-    @property
-    def threads(self) -> Sequence[int]:
-        return [1] * self.pool.count
-
-    @property
-    def hosts(self) -> Sequence[str]:
-        return [*self.pool.hosts] * self.pool.count
-
-    def place(self, value: Any) -> Any:
-        return Held(at_worker(value))
-
-    def hold(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        with on_worker():
-            return [Held(function(*at_worker(each))) for each in arguments]
-
-    def completed(
-        self, function: Callable[..., Any], tasks: Sequence[Any], shared: Mapping[str, Any]
-    ) -> Iterator[tuple[int, Any]]:
-        sent = [dumps((function, task)) for task in tasks]
-        for place, result in self.pool.completed(called_elsewhere, sent, {"shared": at_worker(shared)}):
-            yield place, loads(result)
-
-    def compute(self, *collections: Any) -> tuple[Any, ...]:
-        return self.pool.compute(*collections)
-
-    def persist(self, collection: Any) -> Any:
-        return self.pool.persist(collection)
-
-    def call_on_each(self, function: Callable[[], Any]) -> list[Any]:
-        return [at_worker(function)() for _ in self.threads]
-
-
-class Held:
-    """Stands for a value that workers have, and arrives there as the value itself, as a future of Dask does."""
-
-    values: ClassVar[list[Any]] = []
-
-    def __init__(self, value: Any) -> None:
-        self._number = len(self.values)
-        self.values.append(value)
-
-    def __reduce__(self) -> tuple[Callable[[int], Any], tuple[int]]:
-        return held_value, (self._number,)
-
-
-def held_value(number: int) -> Any:
-    return Held.values[number]
-
-
-def called_elsewhere(sent: bytes, *, shared: Mapping[str, Any]) -> bytes:
-    """Return what a task gives, as another process sends it."""
-    with on_worker():
-        function, task = loads(sent)
-        given: bytes = dumps(function(task, **shared))
-    return given
-
-
-def at_worker(value: Any) -> Any:
-    """Return what a worker is given."""
-    sent = dumps(value)
-    with on_worker():
-        return loads(sent)
+@contextmanager
+def cluster_of(workers: int) -> Iterator[Cluster]:
+    """Start workers of Dask on threads of this process, which are sent copies, and send such, as processes are."""
+    with (
+        dask.config.set({"distributed.worker.profile.enabled": False}),
+        LocalCluster(
+            n_workers=workers, threads_per_worker=1, processes=False, protocol="tcp", host="127.0.0.1",
+            dashboard_address="127.0.0.1:0", worker_dashboard_address="127.0.0.1:0",
+        ) as cluster,
+    ):  # fmt: skip
+        yield Cluster(address=cluster.scheduler_address)
 
 
 def read_codes(folder: GenotypeFolder, start: int, stop: int) -> Array:
@@ -208,7 +149,7 @@ def groups(
     for array in (edges.offsets, edges.sources, edges.weights):
         if array is not None:
             upload(array)
-    operated()
+    count(operations=1)
     labels = find_communities(edges, method=method, resolution=resolution, seed=seed)
     joined = components([(0, edges)], edges.targets)
     return StrictDevice().to_host(on_device(joined)), StrictDevice().to_host(on_device(labels)), 0.5
@@ -224,98 +165,61 @@ class StrictInEdges:
         self._on_cpu.pull(on_host(shares, "float64"), on_host(out, "float64"))
 
 
-class StrictEstimator:
-    """An estimator of scikit-learn that takes and returns arrays of the device, as the one of cuML does."""
+class StrictModel:
+    """A model of a library of the CPU that takes and returns arrays of the device, as the one called ``name`` does."""
 
     # What cuML keeps on the host whatever it is fitted on.
     HOST = frozenset({"feature_importances_"})
 
-    def __init__(self, estimator: Any, name: str) -> None:
-        self.on_cpu, self._name = estimator, name
-
-    def fit(self, X: Array, y: Array) -> StrictEstimator:
-        record(f"{self._name}.fit", 2)
-        self.on_cpu.fit(on_host(X, *FLOATS), on_host(y, *FLOATS))
-        return self
-
-    def predict(self, X: Array) -> Array:
-        record(f"{self._name}.predict", 1)
-        rows = on_host(X, *FLOATS)
-        return on_device(self.on_cpu.predict(rows).astype(rows.dtype))
+    def __init__(self, on_cpu: Any, name: str, *, gives: str = "") -> None:
+        self._on_cpu, self._name, self._gives = on_cpu, name, gives
 
     def as_treelite(self) -> Any:
-        return treelite.sklearn.import_model(self.on_cpu)
+        return treelite.sklearn.import_model(self._on_cpu)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        value = getattr(self.on_cpu, name)
-        if callable(value):
-            raise TypeError(f"{name} of an estimator: the protocol has fit and predict only")
-        record(f"{self._name}.{name}", used=True)
-        return on_device(value) if isinstance(value, np.ndarray) and name not in self.HOST else value
+        value = getattr(self._on_cpu, name)
+        if not callable(value):
+            record(f"{self._name}.{name}", used=True)
+            return on_device(value) if isinstance(value, np.ndarray) and name not in self.HOST else value
 
+        def method(*arrays: Array) -> Any:
+            record(f"{self._name}.{name}", len(arrays))
+            rows, *others = (on_host(each, *FLOATS) for each in arrays)
+            found = value(rows, *others)
+            return on_device(found.astype(self._gives or rows.dtype)) if isinstance(found, np.ndarray) else self
 
-class StrictClassifier:
-    """A classifier of scikit-learn that takes and returns arrays of the device, as the one of cuML does."""
-
-    def __init__(self, classifier: Any, name: str) -> None:
-        self._on_cpu, self._name = classifier, name
-
-    def fit(self, X: Array, y: Array) -> StrictClassifier:
-        record(f"{self._name}.fit", 2)
-        self._on_cpu.fit(on_host(X, *FLOATS), on_host(y, *FLOATS))
-        return self
-
-    def predict_proba(self, X: Array) -> Array:
-        record(f"{self._name}.predict_proba", 1)
-        # Of whatever floats, unlike scikit-learn's.
-        return on_device(self._on_cpu.predict_proba(on_host(X, *FLOATS)).astype("float64"))
-
-
-class StrictEmbedding:
-    """UMAP that takes and returns arrays of the device."""
-
-    def __init__(self, embedding: Any) -> None:
-        self._on_cpu = embedding
-
-    def fit_transform(self, X: Array) -> Array:
-        record("cuml.manifold.UMAP.fit_transform", 1)
-        return on_device(self._on_cpu.fit_transform(on_host(X, *FLOATS)))
-
-
-class StrictForest:
-    """A stored forest, as nvForest loads it."""
-
-    def __init__(self, model: Any) -> None:
-        self._model = model
-
-    def predict(self, X: Array) -> Array:
-        record("nvforest.GPUForestInferenceRegressor.predict", 1)
-        return on_device(treelite.gtil.predict(self._model, on_host(X, *FLOATS), nthread=1))
+        return method
 
 
 def stand_ins_for_libraries() -> dict[str, ModuleType]:
-    """Return modules in the place of cuML's and of nvForest, with the estimators that take arrays of the device."""
+    """Return modules in the place of cuML's and of nvForest, with the models that take arrays of the device."""
 
-    def umap(n_neighbors: int, min_dist: float, random_state: int, **_: object) -> StrictEmbedding:
+    def ridge(alpha: float, **_: object) -> StrictModel:
+        return StrictModel(estimators.ridge(CPU, alpha=alpha), "cuml.linear_model.Ridge")
+
+    def logistic(penalty: str, **options: Any) -> StrictModel:
+        # Of whatever floats cuML gives float64, unlike scikit-learn.
+        return StrictModel(LogisticRegression(**options), "cuml.linear_model.LogisticRegression", gives="float64")
+
+    def trees(**options: Any) -> StrictModel:
+        return StrictModel(RandomForestRegressor(**options), "cuml.ensemble.RandomForestRegressor")
+
+    def umap(n_neighbors: int, min_dist: float, random_state: int, **_: object) -> StrictModel:
         on_cpu = estimators.umap(CPU, neighbors=n_neighbors, minimum_distance=min_dist, seed=random_state)
-        return StrictEmbedding(on_cpu)
+        return StrictModel(on_cpu, "cuml.manifold.UMAP")
+
+    def stored(model: Any, device: str) -> StrictModel:
+        predict = partial(treelite.gtil.predict, model, nthread=1)
+        return StrictModel(SimpleNamespace(predict=predict), "nvforest.GPUForestInferenceRegressor")
 
     members: dict[str, dict[str, Any]] = {
-        "cuml.linear_model": {
-            "Ridge": lambda alpha, **_: StrictEstimator(estimators.ridge(CPU, alpha=alpha), "cuml.linear_model.Ridge"),
-            "LogisticRegression": lambda penalty, **options: StrictClassifier(
-                LogisticRegression(**options), "cuml.linear_model.LogisticRegression"
-            ),
-        },
-        "cuml.ensemble": {
-            "RandomForestRegressor": lambda **options: StrictEstimator(
-                RandomForestRegressor(**options), "cuml.ensemble.RandomForestRegressor"
-            )
-        },
+        "cuml.linear_model": {"Ridge": ridge, "LogisticRegression": logistic},
+        "cuml.ensemble": {"RandomForestRegressor": trees},
         "cuml.manifold": {"UMAP": umap},
-        "nvforest": {"load_from_treelite_model": lambda model, device: StrictForest(model)},
+        "nvforest": {"load_from_treelite_model": stored},
     }
     modules = {name: module(name, **each) for name, each in members.items()}
     return modules | {"cuml": module("cuml", **{name.rpartition(".")[2]: each for name, each in modules.items()})}
@@ -413,7 +317,7 @@ def edges_on_host(edges: Edges) -> Edges:
 def upload(array: Any) -> Array:
     """Return an array of the device that is a copy of one of the host."""
     copied = np.array(array)
-    uploaded(copied.nbytes)
+    count(up=copied.nbytes)
     return on_device(copied)
 
 

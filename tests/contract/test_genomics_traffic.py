@@ -13,10 +13,9 @@ import pytest
 
 from tests.contract.genomics_steps import FILES, no_room_for_genotypes
 from tests.contract.site import Site
-from tests.contract.strict_device import StrictDevice, stand_in_for_cupy
+from tests.contract.strict_device import StrictDevice, cluster_of, stand_in_for_cupy
 from tests.contract.traffic import Traffic
 from tests.genotype_structures import simulate, write_folder, write_samples
-from whitewater.engines.config import Cluster
 from whitewater.genotypes.config import Pca
 from whitewater.step import Output
 from whitewater_apps.genomics.config import Outliers
@@ -26,7 +25,6 @@ from whitewater_apps.genomics.steps.pca import pca
 # So many samples that their codes are many more bytes than what is known of a variant.
 SAMPLES, VARIANTS = 400, 1_600
 CODES = SAMPLES // 4 * VARIANTS
-CLUSTER = Cluster(address="tcp://127.0.0.1:1")
 
 
 @pytest.fixture(scope="module")
@@ -61,9 +59,10 @@ def test_a_pass_more_sends_no_genotypes_and_fetches_no_sums(packed: Path, tmp_pa
 
 
 def test_workers_keep_the_genotypes_too(packed: Path, tmp_path: Path) -> None:
-    kept = of_pca(Site(StrictDevice(processes=2), CLUSTER), packed, tmp_path / "kept", passes=2)
-    with no_room_for_genotypes():
-        streamed = of_pca(Site(StrictDevice(processes=2), CLUSTER), packed, tmp_path / "streamed", passes=2)
+    with cluster_of(2) as cluster:
+        kept = of_pca(Site(StrictDevice(), cluster), packed, tmp_path / "kept", passes=2)
+        with no_room_for_genotypes():
+            streamed = of_pca(Site(StrictDevice(), cluster), packed, tmp_path / "streamed", passes=2)
     # Counts, two passes and the loadings.
     assert streamed.up - kept.up == 3 * CODES
 

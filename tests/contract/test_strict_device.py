@@ -15,13 +15,13 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from dask.delayed import delayed
+from distributed.protocol.pickle import dumps
 from distributed.protocol.serialize import deserialize, serialize
 
 from tests.contract.conftest import NOT_INSTALLED
 from tests.contract.device_array import AT, DeviceArray, differing, recording
 from tests.contract.signatures import Describe, problems, recorded
 from tests.contract.strict_device import StrictDevice, stand_in_for_cupy
-from whitewater.engines.config import Cluster
 from whitewater.genotypes.decode import count_genotypes, expand_genotypes
 from whitewater.genotypes.decode_cpu import lanes_of
 from whitewater.genotypes.genotypes import Genotypes, rows_in_column_order, rows_in_sample_order
@@ -157,36 +157,6 @@ def test_cupy_changes_in_place_at_indices_by_these_functions() -> None:
     assert {name for name in (*AT, "multiply") if getattr(cupy, name)._scatter_op} == set(AT)
 
 
-def test_tasks_are_given_copies_as_other_processes_are() -> None:
-    given = [array()]
-    with StrictDevice(processes=1).workers(Cluster(), threads=1) as workers:
-        [(_, found)] = workers.completed(_same, given, {"beside": given})
-        with pytest.raises((TypeError, AttributeError, PicklingError)):
-            list(workers.completed(_same, [XP], {"beside": 0}))
-    assert isinstance(found[0], DeviceArray)
-    assert found[0] is not given[0]
-    assert DEVICE.to_host(found[1][0]).tolist() == HOST.tolist()
-
-
-def test_what_workers_have_arrives_there_as_itself_and_nowhere_else() -> None:
-    with StrictDevice(processes=2).workers(Cluster(), threads=1) as workers:
-        placed = workers.place(array())
-        held = workers.hold(_twice, [(placed,), (array(),)])
-        found = dict(workers.completed(_same, held, {"beside": placed}))
-        assert list(workers.threads) == [1, 1]
-        assert not any(hasattr(each, "on_host") for each in (placed, *held))
-    assert [DEVICE.to_host(found[place][0]).tolist() for place in (0, 1)] == [(2 * HOST).tolist()] * 2
-    assert DEVICE.to_host(found[0][1]).tolist() == HOST.tolist()
-
-
-def _twice(values: Any) -> Any:
-    return values + values
-
-
-def _same(task: Any, *, beside: Any) -> tuple[Any, Any]:
-    return task, beside
-
-
 def test_nothing_cannot_be_counted_as_in_cupy() -> None:
     with pytest.raises(ValueError, match="empty"):
         XP.bincount(array()[:0], minlength=3)
@@ -222,9 +192,13 @@ def test_views_share_memory_and_copies_to_the_host_do_not() -> None:
     assert DEVICE.to_host(values).tolist() == [0, 1, 9, 0, 4, 5]
 
 
-def test_arrays_and_device_travel_between_workers() -> None:
-    assert DEVICE.to_host(deserialize(*serialize(array()))).tolist() == HOST.tolist()
+def test_arrays_and_the_device_are_copied_to_workers_and_the_namespace_is_not() -> None:
+    arrived = deserialize(*serialize(array()))
+    arrived[0] = 7
+    assert DEVICE.to_host(arrived).tolist() == [7, *HOST[1:]]
     assert deserialize(*serialize(DEVICE)) == DEVICE
+    with pytest.raises((TypeError, PicklingError)):
+        dumps(XP)
 
 
 def test_primitives_take_the_dtypes_of_the_protocol_only() -> None:

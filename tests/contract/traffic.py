@@ -1,7 +1,12 @@
-"""What crosses between host and device while a step runs, and what it does there: counted in bytes."""
+"""How often each byte crosses between host and device while a step runs, and what the step does there.
+
+An input byte goes up once, and an output byte comes down once, where `CROSSINGS` says so; elsewhere it has what was
+measured and why. The data are tiny, so that arrays of a fixed size weigh more here than they do at work.
+"""
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,6 +17,32 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import zarr
+
+WORKFLOWS = Path(__file__).parents[2] / "workflows"
+ONCE = 1.02
+# How much better than the table a step may be before the table has to follow.
+BETTER = 0.9
+# Steps that ask for a GPU for frames, which cuDF reads there; see `test_graph_frames` and `test_features_on_frames`.
+OF_FRAMES = {"genomics": set(), "pagerank": {"renumber"}, "recsys": {"fit", "features"}}
+# Of each step, or case of it, the bytes that go up for each byte in the arrays or columns that it reads, and that come
+# down for each in those that it writes; where it writes none, for each that it reads.
+CROSSINGS: dict[str, dict[str, tuple[float, float]]] = {
+    "genomics": {
+        "ld_prune": (1, 1),
+        # Of each pair of tiles a histogram comes down.
+        "relatedness": (1, 1.82),
+        # The table of scaled dosages has 16 bytes a variant, and so have the codes of 64 samples; counts, matrices of a
+        # block's columns, and sums for least squares come down.
+        "outliers": (2.81, 54.02),
+        "pca gram": (1.95, 1),
+        "pca randomized": (2.58, 1),
+        "project": (1, 1.83),
+        "umap": (1, 1),
+    },
+    # Two numbers come down in each iteration.
+    "pagerank": {"rank networkx": (1, 1.64), "rank of_library": (0.9, 1.88), "communities": (1, 1)},
+    "recsys": {"train": (1, 1)},
+}
 
 
 @dataclass
@@ -25,7 +56,7 @@ class Traffic:
     # Bytes of the arrays in the files that it read and wrote.
     input: int = 0
     output: int = 0
-    # Bytes allocated by the step itself rather than by its tasks, where these run in other processes.
+    # Bytes that the step itself allocated or got back, rather than its tasks on other threads.
     beside_tasks: int = 0
 
     @property
@@ -41,7 +72,6 @@ class Traffic:
 
 _COUNTING: list[Traffic] = []
 _LOCK = threading.Lock()
-_WORKER = threading.local()
 
 
 @contextmanager
@@ -54,41 +84,33 @@ def counted(traffic: Traffic) -> Iterator[None]:
         _COUNTING.remove(traffic)
 
 
-@contextmanager
-def on_worker() -> Iterator[None]:
-    """Say that this thread stands for a worker's process."""
-    before = getattr(_WORKER, "here", False)
-    _WORKER.here = True
-    try:
-        yield
-    finally:
-        _WORKER.here = before
-
-
-def uploaded(size: int) -> None:
+def count(*, up: int = 0, down: int = 0, allocated: int = 0, operations: int = 0) -> None:
+    """Add to what is counted."""
+    here = threading.current_thread() is threading.main_thread()
     with _LOCK:
         for each in _COUNTING:
-            each.up += size
+            each.up += up
+            each.down += down
+            each.allocated += allocated
+            each.operations += operations
+            each.beside_tasks += (down + allocated) * here
 
 
-def downloaded(size: int) -> None:
-    with _LOCK:
-        for each in _COUNTING:
-            each.down += size
+def crossing_faults(application: str, traffic: Mapping[str, Traffic]) -> Iterator[str]:
+    """Yield what differs between the table and what was counted."""
+    for step, (up, down) in CROSSINGS[application].items():
+        found = traffic[step]
+        for way, measured, allowed in (("up", found.up_per_byte, up), ("down", found.down_per_byte, down)):
+            if measured > ONCE * allowed:
+                yield f"{step}: {measured:.2f} bytes go {way} for each byte, not {allowed}: what crosses again?"
+            elif allowed > ONCE and measured < BETTER * allowed:
+                yield f"{step}: only {measured:.2f} bytes go {way} for each byte: lower {allowed} in CROSSINGS"
 
 
-def allocated(size: int) -> None:
-    beside = 0 if getattr(_WORKER, "here", False) else size
-    with _LOCK:
-        for each in _COUNTING:
-            each.allocated += size
-            each.beside_tasks += beside
-
-
-def operated() -> None:
-    with _LOCK:
-        for each in _COUNTING:
-            each.operations += 1
+def steps_with_gpu(application: str) -> set[str]:
+    """Return the rules of a workflow that ask for a GPU."""
+    rules = re.split(r"^ *rule (\w+):", (WORKFLOWS / application / "Snakefile").read_text(), flags=re.MULTILINE)
+    return {name for name, body in zip(rules[1::2], rules[2::2], strict=True) if "gpu=" in body}
 
 
 def bytes_of_arrays(path: Path) -> int:
@@ -113,9 +135,3 @@ def _width(type_: pa.DataType) -> int:
         return max(1, int(type_.bit_width) // 8)
     except ValueError:
         return 4
-
-
-def flat(paths: Mapping[str, Path | Mapping[str, Path]]) -> Iterator[Path]:
-    """Yield the paths that a step is given."""
-    for path in paths.values():
-        yield from path.values() if isinstance(path, Mapping) else [path]

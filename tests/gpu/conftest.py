@@ -6,14 +6,13 @@ python -m pytest tests/gpu --stand-in     # the same tests on a stand-in, which 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic
 
 import pytest
 
-from tests.contract.site import Results, RunSteps, Site
+from tests.contract.site import Site
 from tests.contract.strict_device import StrictDevice, stand_in_for_cupy
 from whitewater.engines import Device, resolve
 from whitewater.errors import DeviceError
@@ -23,11 +22,11 @@ THREADS = 4
 
 
 @dataclass(frozen=True)
-class Both(Generic[Results]):
-    """What the steps made on either device."""
+class Both:
+    """The folders of what the steps made on either device."""
 
-    cpu: Results
-    gpu: Results
+    cpu: Path
+    gpu: Path
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -63,7 +62,9 @@ def hardware(gpu: Device) -> Device:
     return gpu
 
 
-def on_both(gpu: Device, run_steps: RunSteps[Results], directory: Path) -> Both[Results]:
+def on_both(gpu: Device, run_steps: Callable[..., None], directory: Path) -> Both:
     """Run the steps of an application on the CPU and on the GPU, by threads of this process."""
-    cpu = run_steps(Site(resolve("cpu"), threads=THREADS), directory / "cpu")
-    return Both(cpu, run_steps(Site(gpu, threads=THREADS), directory / "gpu"))
+    both = Both(directory / "cpu", directory / "gpu")
+    run_steps(Site(resolve("cpu"), threads=THREADS), results=both.cpu)
+    run_steps(Site(gpu, threads=THREADS), results=both.gpu)
+    return both

@@ -1,0 +1,248 @@
+"""The steps keep to what CuPy, cuML and cuGraph can do: on a device that can do no more they give the CPU's results.
+
+What is asked of frames where features are made and edges are numbered is in `test_features_on_frames` and
+`test_graph_frames`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.decomposition import PCA
+
+from benchmarks.gpu_proof.same import Rule, compare
+from tests.contract import genomics_steps, pagerank_steps, recsys_steps
+from tests.contract.conftest import Scenario, scenario_of
+from tests.contract.executed import ROOT, handles_arrays, never_run, sources_of, split_by_place
+from tests.contract.genomics_steps import CHILDREN, EXHAUSTED, FILES, REPRODUCED, SMALL, STRANGER
+from tests.contract.pagerank_steps import GRAPHS, KNOWN, LIBRARY
+from tests.contract.signatures import Describe, problems
+from tests.contract.strict_device import StrictDevice, stand_in_for_cupy
+from tests.contract.traffic import OF_FRAMES, crossing_faults, steps_with_gpu
+from tests.graphs import random_graph, rank
+from whitewater.errors import ResourceError
+from whitewater.io.store import read_json
+
+# Modules that see no array of a device, though their arrays have the same type: why not.
+OF_GENOTYPES = {
+    "encode": "writes the codes of a folder, before any device is asked",
+    "figures": "draws the tables of results, which are small and on the host",
+    "folder": "reads files into the host's memory, and writes them from it",
+    "hwe": "tests counts that ingest has made",
+    "pack": "copies from file to file",
+    "pruning": "chooses among linked pairs, which the primitive returns on the host",
+    "synthetic": "makes the input files, before any device is asked",
+    "sources": "reads the input files, before any device is asked",
+}
+OF_GRAPHS = {
+    **dict.fromkeys(("edge_files", "edges", "edges_of_files", "edges_folder"),
+                    "makes the folder of edges, before any device is asked"),
+    "components": "joins the ends of edges on the host",
+    "index": "makes the index, of text",
+    **dict.fromkeys(("build", "renumber"), "numbers edges by kernels of the CPU, or on frames: `test_graph_frames`"),
+    "graph_folder": "reads files into the host's memory, and writes them from it",
+}  # fmt: skip
+# Lines in functions that handle arrays of a device which the strict one never comes to: why not.
+BESIDE_GRAPHS = {
+    "return None": "a folder whose vertices have names has a table of them",
+    "return problem.edges": "those of the CPU",
+    'logger.info("cuGraph would need about %.2f GB of GPU memory", library_bytes(edges) / 1e9)': "`test_graph_library`",
+    **dict.fromkeys(
+        (
+            "from whitewater.graphs.library_dask import ranks_of_all_gpus",
+            "from whitewater.graphs.library_gpu import library_fits",
+            "if library_fits(problem.edges, workers.room_for_a_task(problem.device, tasks=1)):",
+            "return ranks_of_all_gpus(",
+            "problem.folder, problem.personalization, problem.settings, problem.device, weighted=problem.weighted",
+            "start = ranks_beyond_one_gpu(problem, workers)",
+            "from whitewater.graphs.library_dask import groups_beyond_one_gpu",
+            'wanted = settings.model_dump(include={"method", "resolution", "seed"})',
+            "if found := groups_beyond_one_gpu(folder, workers, device, **wanted):",
+            "return _numbered(*found)",
+        ),
+        "several GPUs: `test_graph_library` has stand-ins for them",
+    ),
+}
+RECSYS = ROOT.with_name("whitewater_apps") / "recsys"
+
+
+@dataclass(frozen=True)
+class Application:
+    """The steps of an application on tiny data, how their outputs may differ, and some of what they ask."""
+
+    write_inputs: Callable[[Path], Any]
+    run_steps: Callable[..., None]
+    spread_out: Callable[[], AbstractContextManager[None]]
+    rules: Sequence[Rule]
+    calls: set[str]
+    # Files that handle arrays of a device, those that do not, and lines of the former which no scenario comes to.
+    code: tuple[list[Path], list[Path]]
+    beside: Collection[str] = ()
+
+
+APPLICATIONS = {
+    "genomics": Application(
+        genomics_steps.write_inputs,
+        genomics_steps.run_steps,
+        genomics_steps.spread_out,
+        genomics_steps.RULES,
+        {"cupy.linalg.eigh", "cupy.linalg.qr", "cupy.bincount", "cupy.matmul", "cuml.manifold.UMAP.fit_transform"},
+        split_by_place(sources_of("genotypes", "genomics"), host=OF_GENOTYPES),
+    ),
+    "pagerank": Application(
+        pagerank_steps.write_graphs,
+        pagerank_steps.run_steps,
+        pagerank_steps.spread_out,
+        pagerank_steps.RULES,
+        {"cupy.abs", "cupy.divide"},
+        split_by_place((path for path in sources_of("graphs", "pagerank") if not path.stem.endswith("_dask")),
+                       host=OF_GRAPHS),
+        BESIDE_GRAPHS,
+    ),
+    "recsys": Application(
+        recsys_steps.write_features,
+        recsys_steps.train_models,
+        recsys_steps.spread_out,
+        recsys_steps.RULES,
+        {"cupy.nanmean", *(f"cuml.linear_model.LogisticRegression.{name}" for name in ("fit", "predict_proba"))},
+        ([ROOT / "features" / "loader.py", RECSYS / "feature_matrix.py", RECSYS / "steps" / "train.py"], []),
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=APPLICATIONS)
+def application(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+@pytest.fixture(scope="module")
+def scenarios(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Scenario]:
+    """Runs the steps of an application, once."""
+    found: dict[str, Scenario] = {}
+
+    def scenario_of_application(name: str) -> Scenario:
+        if name not in found:
+            app, folder = APPLICATIONS[name], tmp_path_factory.mktemp(name)
+            with app.spread_out(), pytest.MonkeyPatch.context() as patch:
+                # UMAP takes as long to compile as all else here: of principal components, too, the step makes two.
+                patch.setitem(sys.modules, "umap", SimpleNamespace(UMAP=lambda **_: PCA(2)))
+                inputs = app.write_inputs(folder)
+                run = lambda site, results: app.run_steps(site, inputs=inputs, results=results)  # noqa: E731
+                found[name] = scenario_of(run, folder)
+        return found[name]
+
+    return scenario_of_application
+
+
+@pytest.fixture(scope="module")
+def scenario(application: str, scenarios: Callable[[str], Scenario]) -> Scenario:
+    return scenarios(application)
+
+
+@pytest.fixture
+def genomics(scenarios: Callable[[str], Scenario]) -> Scenario:
+    return scenarios("genomics")
+
+
+@pytest.fixture
+def pagerank(scenarios: Callable[[str], Scenario]) -> Scenario:
+    return scenarios("pagerank")
+
+
+def test_every_call_of_the_steps_is_one_that_rapids_accepts(
+    scenario: Scenario, application: str, rapids: Describe
+) -> None:
+    assert problems(scenario.calls, rapids) == []
+    assert APPLICATIONS[application].calls <= {call.name for call in scenario.calls}
+
+
+def test_steps_that_ask_for_a_gpu_compute_there_and_no_other_does(scenario: Scenario, application: str) -> None:
+    computing = {step.split()[0] for step, each in scenario.traffic.items() if each.allocated and each.operations}
+    assert computing == steps_with_gpu(application) - OF_FRAMES[application]
+
+
+def test_each_byte_crosses_as_often_as_the_table_says(scenario: Scenario, application: str) -> None:
+    assert list(crossing_faults(application, scenario.traffic)) == []
+
+
+def test_where_workers_have_gpus_steps_use_none_of_their_own(scenario: Scenario) -> None:
+    assert {step for step, each in scenario.traffic_on_workers.items() if each.beside_tasks} == set()
+
+
+def test_every_line_that_handles_arrays_of_a_device_ran_on_the_strict_one(scenario: Scenario, application: str) -> None:
+    app = APPLICATIONS[application]
+    missed = [each for path in app.code[0] for each in never_run(path, scenario.lines)]
+    assert [each for each in missed if each.split(": ", 1)[1] not in app.beside] == []
+
+
+def test_modules_of_the_host_know_no_device(application: str) -> None:
+    words = frozenset({"device", "xp"})
+    assert [path for path in APPLICATIONS[application].code[1] if handles_arrays(path, words=words)] == []
+
+
+@pytest.mark.parametrize("place", ["strict", "on_workers"])
+def test_the_outputs_are_those_of_the_cpu(scenario: Scenario, application: str, place: str) -> None:
+    faults = compare(getattr(scenario, place), scenario.cpu, APPLICATIONS[application].rules)
+    assert {name: fault for name, fault in faults.items() if fault} == {}
+    assert faults
+
+
+def test_genomics_data_have_all_that_the_steps_look_for(genomics: Scenario) -> None:
+    chosen = pd.read_parquet(genomics.cpu / "diploid" / "without_outliers.parquet")
+    assert chosen.loc[chosen["reason"].str.startswith("outlier"), "sample"].tolist() == [STRANGER]
+    assert chosen["reason"].str.startswith("relative").sum() == CHILDREN + 1
+    assert len(pd.read_parquet(genomics.cpu / "diploid" / "kinship.parquet")) > 2 * CHILDREN
+    for ploidy in ("diploid", "triploid"):
+        variants = pd.read_parquet(genomics.cpu / ploidy / "variants.parquet")
+        assert (variants["ld_partner"] >= 0).sum() > 300
+        assert len(pd.read_parquet(genomics.cpu / ploidy / "packed" / "variants.parquet")) > 500
+    hurried = read_json(genomics.cpu / "diploid" / "hurried" / FILES["eigenvalues"])
+    assert not all(hurried["converged"])
+
+
+@pytest.mark.parametrize("place", ["strict", "on_workers"])
+@pytest.mark.parametrize("name", REPRODUCED)
+def test_components_are_the_same(genomics: Scenario, place: str, name: str) -> None:
+    genomics_steps.assert_same_components(getattr(genomics, place) / name, genomics.cpu / name)
+
+
+def test_an_exhausted_space_has_all_eigenvalues(genomics: Scenario) -> None:
+    for each in (genomics.cpu, genomics.strict):
+        np.testing.assert_allclose(np.load(each / EXHAUSTED), np.linalg.eigvalsh(SMALL)[::-1], rtol=1e-12)
+
+
+def test_pagerank_data_have_all_that_the_steps_look_for(pagerank: Scenario) -> None:
+    graphs = pagerank.cpu.with_name("inputs") / "graphs"
+    for name, case in GRAPHS.items():
+        counts = read_json(graphs / f"{name}.json")
+        assert min(counts[each] for each in ("duplicates", "self_loops", "edges")) > 0
+        assert (counts["reversed"] > 0) == case.edges.startswith("distant")
+    web = read_json(graphs / "web.json")
+    assert min(web["dangling"], web["isolated"]) > 2 * KNOWN - 1
+    components = read_json(pagerank.cpu / "groups" / "none.json")["components"]
+    assert components["count"] > 1
+
+
+@pytest.mark.parametrize("name", LIBRARY)
+def test_ranks_begin_with_those_of_the_library(pagerank: Scenario, name: str) -> None:
+    starts = [read_json(each / "ranks" / f"{name}.json")["start"] for each in (pagerank.strict, pagerank.cpu)]
+    assert starts == ["cugraph", "personalization" if LIBRARY[name].settings.personalization else "uniform"]
+
+
+def test_a_graph_that_does_not_fit_into_the_memory_of_a_gpu_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(StrictDevice, "free_memory", lambda _: 1000)
+    graph = random_graph(300, 0.02).write(tmp_path / "graph")
+    with stand_in_for_cupy(), pytest.raises(ResourceError, match=r"of GPU memory.*Use a GPU with more"):
+        rank(graph, tmp_path, device=StrictDevice())
