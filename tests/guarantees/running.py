@@ -4,6 +4,7 @@ import re
 import shlex
 import shutil
 import subprocess
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -41,28 +42,12 @@ __all__ = [
 ]
 
 ROOT = Path(__file__).parents[2]
+# The small runs of the applications that are here: a copy of this repository may have deleted some.
 TINY: dict[str, dict[str, Any]] = {
-    "taxi": {
-        "fetch": {"generated": {"scale": 0.001, "months": ["2019-03"], "services": ["yellow", "green"]}},
-        "model": {"ridge_alphas": [1.0], "forest": {"trees": [5], "depths": [4]}, "folds": 2, "bootstrap": 20},
-    },
-    "genomics": {
-        "simulate": {
-            "samples_by_population": {"AFR": 12, "EUR": 12, "ASIA": 12, "ADMIX": 6},
-            "families": 2,
-            "chromosome_length": 1e6,
-            "mutation_rate": 2e-9,
-        },
-        "umap": {"neighbors": 5},
-    },
-    "pagerank": {"simulate": {"pages": 60, "words": 40, "topics": 3}},
-    "recsys": {
-        "simulate": {"rows": 2000, "continuous": 3, "categorical": 4, "largest_cardinality": 50},
-        "train": {"trees": 5, "depth": 3, "without_each_group": False},
-    },
+    name: import_module(f"tests.apps.{name}.test_guarantees").TINY
+    for name in ("taxi", "genomics", "pagerank", "recsys")
+    if (ROOT / "workflows" / name).exists()
 }
-# Of the applications that are here: a copy of this repository may have deleted some.
-TINY = {name: section for name, section in TINY.items() if (ROOT / "workflows" / name).exists()}
 # Scripts, pictures and styles that a page would load from elsewhere when it is opened.
 REMOTE = re.compile(r"""<(?:script|img|link\b(?=[^>]*stylesheet))\b[^>]*\b(?:src|href)\s*=\s*["']?(?:https?:)?//""")
 

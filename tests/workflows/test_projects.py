@@ -1,19 +1,21 @@
 """A project from each template, made where nothing of a checkout is: it runs, is tested, and gives the same results.
 
-Each takes minutes: two environments are installed, and the application runs twice on its generated data.
+Each takes minutes: its packages are installed, and the application runs there and here.
 """
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
-from tests.guarantees.running import make_clone
+from tests.guarantees.running import TINY, make_clone
 from whitewater.template.locks import lock_of
 from whitewater.template.wheel import library_wheel
 
@@ -29,7 +31,6 @@ NAMES = {
 }
 # The locks hold other packages for these than for 3.11.
 NEWER = ("python3.13", "python3.12")
-TEMPLATES = [path.parent.name for path in sorted((ROOT / "src/whitewater_apps").glob("*/application.py"))]
 # Tells times, versions and digests of code.
 DIFFERS = {"manifest.json", "report.html"}
 PICTURES = {".png", ".svg"}
@@ -69,20 +70,14 @@ def results(folder: Path, name: str, template: str) -> dict[str, bytes]:
     return found
 
 
-@pytest.fixture(scope="module")
-def wheel() -> tuple[str, bytes]:
-    """Name and bytes of the wheel of this checkout."""
-    return library_wheel()
-
-
 @pytest.fixture
-def environment(template: str, wheel: tuple[str, bytes], tmp_path: Path) -> Path:
-    """The programs of an environment that has the wheel, and of other packages those of one extra alone."""
+def installed(tmp_path: Path) -> Path:
+    """The programs of an environment that has the wheel, and of other packages those of the extra `minimal` alone."""
     folder = tmp_path / "environment"
     lock = tmp_path / "requirements.txt"
-    needed = [*DECLARED["dependencies"], *DECLARED["optional-dependencies"][template]]
+    needed = [*DECLARED["dependencies"], *DECLARED["optional-dependencies"]["minimal"]]
     lock.write_text(lock_of((ROOT / "envs/cpu.lock").read_text(), needed))
-    name, content = wheel
+    name, content = library_wheel()
     (tmp_path / name).write_bytes(content)
     python = folder / "bin/python"
     run(tmp_path, sys.executable, "-m", "venv", "--without-pip", folder)
@@ -91,25 +86,38 @@ def environment(template: str, wheel: tuple[str, bytes], tmp_path: Path) -> Path
     return folder / "bin"
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(3600)
-@pytest.mark.parametrize("template", TEMPLATES)
-def test_a_project_runs_once_passes_its_tests_and_gives_the_results_of_its_template(
-    template: str, environment: Path, tmp_path: Path
-) -> None:
+def check_project(template: str, folder: Path, *, path: Path | None, settings: dict[str, Any]) -> None:
+    """Make a project of a template, run it twice, test it, and compare its results with those of the template."""
     name, more = NAMES[template]
-    run(tmp_path, "whitewater", "new", name, "--from", template, *more, path=environment)
-    project = tmp_path / name
-    run(project, "make", "run")
+    run(folder, "whitewater", "new", name, "--from", template, *more, path=path)
+    project = folder / name
+    small = folder / "small.yaml"
+    small.write_text(json.dumps({name: settings}))
+    run(project, "make", "run", f"CONFIG={small}")
     assert (project / "results/report.html").exists()
-    assert "Nothing to be done" in run(project, "make", "run")
+    assert "Nothing to be done" in run(project, "make", "run", f"CONFIG={small}")
     run(project, "make", "test")
     assert run(project, "git", "status", "--porcelain") == ""
-    clone = make_clone(tmp_path / "clone")
-    ended = clone.snakemake("--", template, files=(f"config/{template}.yaml",))
+    clone = make_clone(folder / "clone")
+    ended = clone.run(template, settings)
     assert ended.status == 0, ended.terminal
     made = results(project / "results" / name / "cpu", name, template)
     assert made == results(clone / "results" / template / "cpu", template, template)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_an_installed_whitewater_makes_a_project_that_runs_as_its_template(installed: Path, tmp_path: Path) -> None:
+    check_project("minimal", tmp_path, path=installed, settings={})
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("template", TINY)
+def test_a_project_runs_once_passes_its_tests_and_gives_the_results_of_its_template(
+    template: str, tmp_path: Path
+) -> None:
+    check_project(template, tmp_path, path=Path(sys.executable).parent, settings=TINY[template])
 
 
 @pytest.mark.slow

@@ -95,6 +95,8 @@ def test_ridges_of_both_devices_have_the_same_penalty() -> None:
 
 
 @pytest.mark.usefixtures("_cuml")
+# Importing umap compiles for 20 seconds where nothing is cached yet.
+@pytest.mark.slow
 def test_maps_of_both_devices_have_the_same_parameters_and_exact_neighbors() -> None:
     gpu: Any = umap(GPU, neighbors=12, minimum_distance=0.25, seed=4)
     cpu: Any = umap(CPU, neighbors=12, minimum_distance=0.25, seed=4)
