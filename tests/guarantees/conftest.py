@@ -46,9 +46,10 @@ SLOW_GUARANTEES = {
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the slow guarantees."""
+    """Mark the slow guarantees, and those that look at a run of all applications, which takes minutes."""
     for item in items:
-        if "guarantees" in item.path.parts and item.path.stem in SLOW_GUARANTEES.get(item.path.parent.name, ()):
+        named = item.path.stem in SLOW_GUARANTEES.get(item.path.parent.name, ())
+        if "guarantees" in item.path.parts and (named or "first_run" in getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.slow)
 
 

@@ -5,12 +5,12 @@ Each takes minutes: its packages are installed, and the application runs there a
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -20,10 +20,13 @@ from whitewater.template.locks import lock_of
 from whitewater.template.wheel import library_wheel
 
 ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/new-project.md").read_text()
+COMMANDS = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+# What the page commits is committed by somebody.
+AUTHOR = {f"GIT_{who}_{what}": "a@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 DECLARED = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 # A project of each template has an odd name, and one a package of another name.
 NAMES = {
-    "minimal": ("b", ()),
     "taxi": ("taxi2", ()),
     "genomics": ("a1_b2_c3_d4_e5_f6_g7", ()),
     "pagerank": ("my_links", ("--package", "linked")),
@@ -36,15 +39,14 @@ DIFFERS = {"manifest.json", "report.html"}
 PICTURES = {".png", ".svg"}
 
 
-def run(folder: Path, *command: str | Path, path: Path | None = None) -> str:
+def run(folder: Path, *command: str | Path, first: Path = Path(sys.executable).parent) -> str:
     """Run a command that must succeed, with the programs of an environment first.
 
     Nobody's PYTHONPATH counts, and REAL_DATA is this repository's: a project has names of its own for what lies there.
     """
     ours = {"PYTHONPATH", "MAKEFLAGS", "REAL_DATA"}
-    variables = {name: value for name, value in os.environ.items() if name not in ours}
-    if path:
-        variables["PATH"] = f"{path}{os.pathsep}{variables['PATH']}"
+    variables = {name: value for name, value in os.environ.items() if name not in ours} | AUTHOR
+    variables["PATH"] = f"{first}{os.pathsep}{variables['PATH']}"
     ended = subprocess.run(
         list(map(str, command)), cwd=folder, env=variables, check=False, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -70,6 +72,15 @@ def results(folder: Path, name: str, template: str) -> dict[str, bytes]:
     return found
 
 
+def check_results(folder: Path, name: str, template: str) -> None:
+    """Check that a project made in a folder has the results of its template on the same small data."""
+    clone = make_clone(folder / "clone")
+    ended = clone.run(template, {})
+    assert ended.status == 0, ended.terminal
+    made = results(folder / name / "results" / name / "cpu", name, template)
+    assert made == results(clone / "results" / template / "cpu", template, template)
+
+
 @pytest.fixture
 def installed(tmp_path: Path) -> Path:
     """The programs of an environment that has the wheel, and of other packages those of the extra `minimal` alone."""
@@ -86,29 +97,21 @@ def installed(tmp_path: Path) -> Path:
     return folder / "bin"
 
 
-def check_project(template: str, folder: Path, *, path: Path | None, settings: dict[str, Any]) -> None:
-    """Make a project of a template, run it twice, test it, and compare its results with those of the template."""
-    name, more = NAMES[template]
-    run(folder, "whitewater", "new", name, "--from", template, *more, path=path)
-    project = folder / name
-    small = folder / "small.yaml"
-    small.write_text(json.dumps({name: settings}))
-    run(project, "make", "run", f"CONFIG={small}")
-    assert (project / "results/report.html").exists()
-    assert "Nothing to be done" in run(project, "make", "run", f"CONFIG={small}")
-    run(project, "make", "test")
-    assert run(project, "git", "status", "--porcelain") == ""
-    clone = make_clone(folder / "clone")
-    ended = clone.run(template, settings)
-    assert ended.status == 0, ended.terminal
-    made = results(project / "results" / name / "cpu", name, template)
-    assert made == results(clone / "results" / template / "cpu", template, template)
-
-
 @pytest.mark.slow
-@pytest.mark.timeout(3600)
-def test_an_installed_whitewater_makes_a_project_that_runs_as_its_template(installed: Path, tmp_path: Path) -> None:
-    check_project("minimal", tmp_path, path=installed, settings={})
+@pytest.mark.timeout(1800)
+def test_the_commands_of_the_page_lead_to_a_project_of_ones_own(installed: Path, tmp_path: Path) -> None:
+    assert len(COMMANDS) >= PAGE.count("\n## ") > 0
+    shown = run(tmp_path, "bash", "-euxo", "pipefail", "-c", "\n".join(COMMANDS), first=installed)
+    assert "Nothing to be done" in shown or "Nothing to do" in shown, shown
+    made = tmp_path / "bikes/results/mine/bikes/cpu"
+    assert json.loads((made / "quality.json").read_text())["totals"] == {
+        "rows_in": 14 * 24 + 1, "rows_out": 14 * 24, "quarantined": 1
+    }  # fmt: skip
+    table = pd.read_parquet(made / "wind_by_hour.parquet")
+    assert table["mean"].tolist() == [10 * hour + 7.5 for hour in range(24)]
+    assert set(table["counter"]) == {"Bridge"}
+    # Its first command made the project that ran before anything was changed.
+    check_results(tmp_path, "bikes", "minimal")
 
 
 @pytest.mark.slow
@@ -117,7 +120,17 @@ def test_an_installed_whitewater_makes_a_project_that_runs_as_its_template(insta
 def test_a_project_runs_once_passes_its_tests_and_gives_the_results_of_its_template(
     template: str, tmp_path: Path
 ) -> None:
-    check_project(template, tmp_path, path=Path(sys.executable).parent, settings=TINY[template])
+    name, more = NAMES[template]
+    run(tmp_path, "whitewater", "new", name, "--from", template, *more)
+    project = tmp_path / name
+    small = tmp_path / "small.yaml"
+    small.write_text(json.dumps({name: TINY[template]}))
+    run(project, "make", "run", f"CONFIG={small}")
+    assert (project / "results/report.html").exists()
+    assert "Nothing to be done" in run(project, "make", "run", f"CONFIG={small}")
+    run(project, "make", "test")
+    assert run(project, "git", "status", "--porcelain") == ""
+    check_results(tmp_path, name, template)
 
 
 @pytest.mark.slow
