@@ -28,7 +28,7 @@ from whitewater.features.log_folder import Log, open_log
 from whitewater.io import text_files
 from whitewater.step import Run, execute
 from whitewater_apps.recsys.config import Fetch
-from whitewater_apps.recsys.sources import parquet, text
+from whitewater_apps.recsys.sources import spans, text
 from whitewater_apps.recsys.steps.fetch import fetch
 
 NAMES = ["label", *(f"I{number}" for number in range(1, 14)), *(f"C{number}" for number in range(1, 27))]
@@ -289,7 +289,7 @@ def simulated_day(path: Path, first: int, rows: int) -> pa.Table:
 
 
 def test_simulated_days_are_a_log_in_seconds(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet, "SPAN_ROWS", 8)
+    monkeypatch.setattr(spans, "SPAN_ROWS", 8)
     days = [simulated_day(folder / f"simulated/day-{day:02d}.parquet", 20 * day, rows)
             for day, rows in enumerate((20, 0, 13))]  # fmt: skip
     log = run_fetch("generated", folder / "simulated")

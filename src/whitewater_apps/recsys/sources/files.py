@@ -22,14 +22,15 @@ from pathlib import Path
 import pyarrow as pa
 
 from whitewater.errors import ConfigError, InputError
+from whitewater.features.columns.opening import opened
 from whitewater.features.config import Role
 from whitewater.features.log_folder import LABEL, TIME, TYPES, LogWriter, Period, Unit
 from whitewater.io.download import Input
 from whitewater.step import Run
+from whitewater.tables.raw_files import PARQUET
 from whitewater_apps.recsys.config import A_SECOND, Fetch, FileColumn, Files
 from whitewater_apps.recsys.sources.layout import Layout, layout_of
-from whitewater_apps.recsys.sources.parquet import is_parquet, parquet_schema, parquet_spans
-from whitewater_apps.recsys.sources.spans import Span, write_spans
+from whitewater_apps.recsys.sources.spans import Span, parquet_spans, write_spans
 from whitewater_apps.recsys.sources.text import Format, Head, head_of, text_spans
 
 _TEXT_TYPES = {
@@ -73,7 +74,7 @@ def read_files(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Mapping
         else:
             types = {name: schema.field(name).type for name in layout.names}
             format_ = Format(tuple(head.fields), settings.delimiter, quoted=True, types=types)
-            spans += text_spans(file, number, format_=format_, header=True, head=head)
+            spans += text_spans(file, number, format_, head, header=True)
     times: tuple[Unit, Period] = ("seconds", "day") if layout.time else ("position", "file")
     writer = LogWriter(log, "files", layout.log_columns, times[0], run.settings.row_group_rows, times[1])
     return write_spans(spans, layout, writer, run=run, days_of_time=layout.time is not None)
@@ -81,9 +82,9 @@ def read_files(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Mapping
 
 def layout_of_files(files: Sequence[Input], settings: Files) -> tuple[Layout, list[Head | None], list[pa.Schema]]:
     """Return the layout of files, the head of each that is text, and the columns of each; see `read_files`."""
-    heads = [None if is_parquet(file) else head_of(file.path, file.origin, settings.delimiter) for file in files]
+    heads = [None if _is_parquet(file) else head_of(file.path, file.origin, settings.delimiter) for file in files]
     schemas = [
-        parquet_schema(file) if head is None else _schema(file, head, settings)
+        _parquet_schema(file) if head is None else _text_schema(file, head, settings)
         for file, head in zip(files, heads, strict=True)
     ]
     named = [(file.origin, schema) for file, schema in zip(files, schemas, strict=True)]
@@ -92,7 +93,7 @@ def layout_of_files(files: Sequence[Input], settings: Files) -> tuple[Layout, li
 
 def read_generated(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Mapping[str, int]:
     """Write the log of simulated days, given in their order; see `whitewater_apps.recsys.sources.spans.write_spans`."""
-    schemas = [(file.origin, parquet_schema(file)) for file in files]
+    schemas = [(file.origin, _parquet_schema(file)) for file in files]
     layout = layout_of(simulated_columns(schemas[0][1]), schemas, positive=None)
     writer = LogWriter(log, "generated", layout.log_columns, "seconds", run.settings.row_group_rows)
     spans = [span for number, file in enumerate(files) for span in parquet_spans(file, number)]
@@ -105,6 +106,7 @@ def read_criteo(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Mappin
     Raises InputError if a file is empty, cut or damaged, its header lacks a name, or too many lines are malformed.
     """
     delimiter = _DELIMITERS[run.settings.criteo.delimiter]
+    types = {LABEL: pa.float64(), **{name: TYPES[type_] for name, type_ in CRITEO.types.items()}}
     spans: list[Span] = []
     for number, file in enumerate(files):
         head = head_of(file.path, file.origin, delimiter)
@@ -114,9 +116,7 @@ def read_criteo(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Mappin
         if lacking:
             raise InputError(f"{file.origin}: its header has not each of {', '.join(lacking)} once. Correct it, or "
                              "check recsys.fetch.criteo.delimiter.")  # fmt: skip
-        types = {LABEL: pa.float64(), **{name: TYPES[type_] for name, type_ in CRITEO.types.items()}}
-        format_ = Format(tuple(names), delimiter, quoted=False, types=types)
-        spans += text_spans(file, number, format_=format_, header=header, head=head)
+        spans += text_spans(file, number, Format(tuple(names), delimiter, False, types), head, header=header)
     writer = LogWriter(log, "criteo", CRITEO.log_columns, "position", run.settings.row_group_rows)
     return write_spans(spans, CRITEO, writer, run=run)
 
@@ -131,7 +131,17 @@ def simulated_columns(schema: pa.Schema) -> tuple[FileColumn, ...]:
     )
 
 
-def _schema(file: Input, head: Head, settings: Files) -> pa.Schema:
+def _is_parquet(file: Input) -> bool:
+    with Path(file.path).open("rb") as stream:
+        return stream.read(len(PARQUET)) == PARQUET
+
+
+def _parquet_schema(file: Input) -> pa.Schema:
+    with opened(Path(file.path)) as parquet:
+        return parquet.schema_arrow
+
+
+def _text_schema(file: Input, head: Head, settings: Files) -> pa.Schema:
     """Return the fields of a text, with the types that the declared ones are read as."""
     lists = [column.name for column in settings.columns if column.role == "list"]
     if lists:

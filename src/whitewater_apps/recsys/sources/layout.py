@@ -55,14 +55,7 @@ class Layout:
         """Yield the log's columns of rows together, and of a row that cannot be converted why, each with its place.
 
         Such a row is found by halving. The error names column and value; it is a `RefusedError` if that is a label or
-        a time that can be read, but not be one.
-
-        Parameters
-        ----------
-        raw
-            The source's columns.
-        types
-            As what those that are text are to be read, or None.
+        a time that can be read, but not be one. ``types`` says as what columns of text are to be read.
         """
         waiting = [(0, raw)] if len(raw) else []
         while waiting:
@@ -104,29 +97,17 @@ class Layout:
 def layout_of(
     columns: Sequence[FileColumn], schemas: Sequence[tuple[str, pa.Schema]], *, positive: float | None
 ) -> Layout:
-    """Return the layout of files.
+    """Return the layout of some columns of files, given what the user calls each file and all its columns.
 
-    Parameters
-    ----------
-    columns
-        The columns to read.
-    schemas
-        What the user calls each file, and its columns.
-    positive
-        See `Layout`.
-
-    Raises
-    ------
-    InputError
-        If a file lacks a column or has it twice, a column has a type that does not suit its role, or differs in type
-        between files. A column that is null everywhere in a file agrees with any type.
+    Raises InputError if a file lacks a column or has it twice, a column has a type that does not suit its role, or
+    differs in type between files. A column that is null everywhere in a file agrees with any type.
     """
-    types: dict[str, str] = {}
-    for column in columns:
-        found = _type(column, [(origin, _field(schema, column.name, origin)) for origin, schema in schemas])
-        if column.role not in ("label", "time"):
-            types[column.name] = found
-    return Layout(tuple(columns), types, positive)
+    types = {
+        each.name: _type(each, [(origin, _field(schema, each.name, origin)) for origin, schema in schemas])
+        for each in columns
+    }
+    of_log = {each.name: types[each.name] for each in columns if each.role not in ("label", "time")}
+    return Layout(tuple(columns), of_log, positive)
 
 
 def _field(schema: pa.Schema, name: str, origin: str) -> pa.DataType:

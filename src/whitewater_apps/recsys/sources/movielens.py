@@ -273,12 +273,12 @@ def _ratings(release: Release, ratings: Member, positive: float) -> tuple[pa.Tab
     format_, tally = Format(tuple(_TYPES), "\t", quoted=False, types=_TYPES), Tally()
     read = read_rows(tabbed, format_, layout, tally, origin=ratings.label, header=int(release.header))
     parts = [pa.table(dict(rows.columns)) for rows in read]
-    refuse_malformed(ratings.label, [tally])
+    refuse_malformed(ratings.label, tally)
     if not parts:
         raise InputError(f"{ratings.label} has no ratings. Check {KEY}.")
     found = pa.concat_tables(parts).combine_chunks()
     order = to_arrow(np.argsort(to_numpy(found[TIME]), kind="stable"))
-    return found.take(order), {"lines": tally.lines, "empty": tally.empty, "malformed": tally.malformed}
+    return found.take(order), tally.counts
 
 
 def _periods(times: npt.NDArray[np.int64]) -> list[tuple[int, int]]:

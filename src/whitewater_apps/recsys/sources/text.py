@@ -18,7 +18,7 @@ from whitewater.features.log_folder import LABEL
 from whitewater.io.download import Input
 from whitewater.io.text_files import BYTE_ORDER_MARK, line_blocks, open_text, parse_sound, ranges
 from whitewater_apps.recsys.sources.layout import Layout
-from whitewater_apps.recsys.sources.spans import Rows, Span, Tally, describe_malformed
+from whitewater_apps.recsys.sources.spans import Rows, Span, Tally
 from whitewater_apps.recsys.sources.values import RefusedError
 
 SPAN_BYTES = 256 << 20
@@ -88,7 +88,7 @@ def head_of(path: str, origin: str, delimiter: str, *, member: str = "") -> Head
     return Head(fields, dict(zip(fields, values, strict=False)), begin, begin + len(lines[0]))
 
 
-def text_spans(file: Input, number: int, *, format_: Format, header: bool, head: Head) -> list[Span]:
+def text_spans(file: Input, number: int, format_: Format, head: Head, *, header: bool) -> list[Span]:
     """Return the spans of a file: about `SPAN_BYTES` each, or all of a gzip file, which cannot be cut."""
     found = ranges(file.path, head.after if header else head.begin, SPAN_BYTES)
     return [TextSpan(file.path, file.origin, number, format_, int(header), begin, end) for begin, end in found]
@@ -97,15 +97,10 @@ def text_spans(file: Input, number: int, *, format_: Format, header: bool, head:
 def read_rows(
     blocks: Iterable[bytes], format_: Format, layout: Layout, tally: Tally, *, origin: str, header: int
 ) -> Iterator[Rows]:
-    """Yield the rows of blocks of lines, and count what is none.
+    """Yield the rows of blocks of lines, before which the file has ``header`` lines, and count what is none.
 
-    ``header`` is the number of lines before the first row of the file, which the user calls ``origin``.
-
-    Raises
-    ------
-    InputError
-        If more than `MALFORMED_OF_BLOCK` and than `SHARE_OF_BLOCK` of the lines of a block are malformed, or a line
-        has a label or a time that no log may have.
+    Raises InputError if more than `MALFORMED_OF_BLOCK` and than `SHARE_OF_BLOCK` of the lines of a block are malformed,
+    or a line has a label or a time that no log may have.
     """
     for block in blocks:
         numbers = _filled(block)
@@ -129,8 +124,7 @@ def read_rows(
         tally.empty += block.count(b"\n") - len(numbers)
         tally.lines += block.count(b"\n")
         if len(faults) > most:
-            told = describe_malformed(origin, tally.malformed, tally.lines, tally.examples)
-            raise InputError(f"{told} Correct the file, or {_SETTINGS}.")
+            raise InputError(f"{tally.describe(origin)} Correct the file, or {_SETTINGS}.")
 
 
 def _filled(data: bytes) -> npt.NDArray[np.int64]:

@@ -6,11 +6,9 @@ Times are numbers of a declared unit or format, text of a format, timestamps, or
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
-from math import isfinite
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -26,9 +24,7 @@ Values: TypeAlias = pa.ChunkedArray | pa.Array
 Seconds = npt.NDArray[np.int64]
 _WIDTHS = {"Y": 4, **dict.fromkeys("ymdHMS", 2)}
 _DIGITS_ONLY = re.compile(r"(?:%[YymdHMS])+")
-_USUAL_FORMATS = tuple(
-    year + rest for year in ("%Y", "%y") for rest in ("%m%d", "%m%d%H", "%m%d%H%M", "%m%d%H%M%S")
-)  # fmt: skip
+_USUAL_FORMATS = [f"%{year}%m%d{rest}" for year in "Yy" for rest in ("", "%H", "%H%M", "%H%M%S")]
 # Integers up to here are exact as float64.
 _EXACT = 1 << 53
 _LARGEST = (1 << 63) - 1
@@ -87,9 +83,9 @@ def is_time(type_: pa.DataType, unit: str | None) -> bool:
     """Say whether times can be of a type, if their unit or format is the one that is declared, or None."""
     if pt.is_timestamp(type_) or pt.is_date(type_):
         return unit is None
-    if _is_format(unit):
-        return bool(pt.is_integer(type_) or is_text(type_) or pt.is_null(type_))
-    return bool(pt.is_integer(type_) or pt.is_floating(type_) or pt.is_null(type_))
+    is_format = unit is not None and unit not in A_SECOND
+    others = is_text(type_) if is_format else pt.is_floating(type_)
+    return bool(pt.is_integer(type_) or pt.is_null(type_) or others)
 
 
 def seconds(values: Values, unit: str | None) -> pa.Array:
@@ -104,7 +100,7 @@ def seconds(values: Values, unit: str | None) -> pa.Array:
     wrong = np.flatnonzero((found < SINCE) | (found >= UNTIL))
     if len(wrong):
         place = int(wrong[0])
-        raise RefusedError(_outside(values, place, unit, int(found[place])))
+        raise RefusedError(_outside(values[place], unit, int(found[place])))
     return to_arrow(found)
 
 
@@ -118,67 +114,60 @@ def _seconds(values: Values, unit: str | None) -> Seconds:
     if unit is None:
         first = _number(values[0].as_py())
         raise RefusedError(f"a time is {first}, and its unit is not declared, by unit of the column{_fitting(first)}")
-    return _of_format(values, unit) if _is_format(unit) else _of_numbers(values, A_SECOND[unit])
-
-
-def _of_numbers(values: Values, a_second: int) -> Seconds:
-    if pt.is_floating(values.type):
-        floats = to_numpy(pc.cast(values, pa.float64()))
-        if np.isnan(floats).any():
+    if unit not in A_SECOND:
+        return _of_format(values, unit)
+    numbers = to_numpy(values)
+    if numbers.dtype.kind == "f":
+        if np.isnan(numbers).any():
             raise RefusedError("a time is null")
-        whole: Seconds = np.clip(np.floor(floats / a_second), -_FAR, _FAR).astype(np.int64)
-        return whole
-    numbers = to_numpy(pc.cast(values, pa.int64() if pt.is_signed_integer(values.type) else pa.uint64()))
-    found: Seconds = np.minimum(numbers // numbers.dtype.type(a_second), _FAR).astype(np.int64)
+        whole = np.maximum(np.floor(numbers.astype(np.float64) / A_SECOND[unit]), -_FAR)
+    else:
+        wide = numbers.astype(np.uint64 if numbers.dtype.kind == "u" else np.int64)
+        whole = wide // wide.dtype.type(A_SECOND[unit])
+    found: Seconds = np.minimum(whole, _FAR).astype(np.int64)
     return found
 
 
 def _of_format(values: Values, format_: str) -> Seconds:
+    # Of an integer the zeros before its digits are lost.
+    width = _width(format_) if pt.is_integer(values.type) else 0
     texts = pc.cast(values, pa.string())
     distinct = pc.unique(texts)
-    padded = pt.is_integer(values.type)
-    parsed = np.array([_parsed(text, format_, padded=padded) for text in distinct.to_pylist()], np.int64)
-    found: Seconds = parsed[to_numpy(pc.index_in(texts, value_set=distinct))]
+    parsed = []
+    for text in distinct.to_pylist():
+        try:
+            parsed.append(_instant(text.zfill(width), format_))
+        except ValueError:
+            fitting = _fitting(int(text)) if text.isdecimal() else ""
+            raise ValueError(f"the time {text!r} is not of the form {format_}{fitting}") from None
+    found: Seconds = np.array(parsed, np.int64)[to_numpy(pc.index_in(texts, value_set=distinct))]
     return found
 
 
-def _parsed(text: str, format_: str, *, padded: bool) -> int:
-    """Return the seconds that a text tells; of an integer the zeros before its digits are ``padded``."""
-    width = _width(format_)
-    given = text.zfill(width) if padded else text
-    try:
-        if width and len(given) != width:
-            raise ValueError
-        return _instant(given, format_)
-    except ValueError:
-        fitting = _fitting(int(text)) if text.isdecimal() else ""
-        raise ValueError(f"the time {text!r} is not of the form {format_}{fitting}") from None
-
-
 def _instant(text: str, format_: str) -> int:
+    """Return the seconds that a text tells. Raises ValueError if it is of another format."""
+    # Python would find one digit where there are two.
+    if _width(format_) not in (0, len(text)):
+        raise ValueError("digits are missing")
     found = datetime.strptime(text, format_)
     return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() // 1)
 
 
-def _is_format(unit: str | None) -> bool:
-    return unit is not None and unit not in A_SECOND
-
-
 def _width(format_: str) -> int:
-    """Return how many digits a format of nothing else has, or 0: Python would find one digit where there are two."""
+    """Return how many digits a format of nothing else has, or 0."""
     return sum(_WIDTHS[each] for each in format_[1::2]) if _DIGITS_ONLY.fullmatch(format_) else 0
 
 
-def _outside(values: Values, place: int, unit: str | None, found: int) -> str:
-    is_number = pt.is_integer(values.type) or pt.is_floating(values.type)
+def _outside(value: pa.Scalar, unit: str | None, found: int) -> str:
+    is_number = pt.is_integer(value.type) or pt.is_floating(value.type)
     limits = f"outside of {_format_time(SINCE)[:4]} to {_format_time(UNTIL)[:4]}"
     if not is_number or unit is None:
         return f"a time is {_format_time(found)}, {limits}"
-    value = _number(values[place].as_py())
-    return f"a time is {value}, which as {unit} is {_format_time(found)}, {limits}{_fitting(value)}"
+    number = _number(value.as_py())
+    return f"a time is {number}, which as {unit} is {_format_time(found)}, {limits}{_fitting(number)}"
 
 
-def _number(value: Any) -> int | float:
+def _number(value: float) -> int | float:
     return int(value) if float(value).is_integer() else float(value)
 
 
@@ -190,16 +179,13 @@ def _format_time(second: int) -> str:
 
 def _fitting(value: float) -> str:
     """Return the end of a sentence on the units of which a number is a time."""
-    fits = [f"{unit} ({_format_time(second)})" for unit, second in _fits(value) if SINCE <= second < UNTIL]
-    return f"; it would fit as {' or '.join(fits)}" if fits else "; no unit would fit"
-
-
-def _fits(value: float) -> Iterator[tuple[str, int]]:
-    if not isfinite(value):
-        return
-    yield from ((unit, int(value // a_second)) for unit, a_second in A_SECOND.items())
+    found: list[tuple[str, int]] = []
+    with suppress(OverflowError, ValueError):  # of an infinite number
+        found += [(unit, int(value // a_second)) for unit, a_second in A_SECOND.items()]
     for format_ in _USUAL_FORMATS:
-        # A zero before the digits may be lost, but no more of them.
-        if _width(format_) - len(str(value)) in (0, 1):
+        # One zero before the digits may be lost.
+        for text in (str(value), f"0{value}"):
             with suppress(ValueError):
-                yield format_, _instant(str(value).zfill(_width(format_)), format_)
+                found.append((format_, _instant(text, format_)))
+    fits = [f"{unit} ({_format_time(second)})" for unit, second in found if SINCE <= second < UNTIL]
+    return f"; it would fit as {' or '.join(fits)}" if fits else "; no unit would fit"
