@@ -7,69 +7,41 @@
         for batch in batches.epoch(epoch):
             step(batch["continuous"], batch["categorical"], batch["label"])
 
-The arrays are NumPy's, or CuPy's on the GPU, and support DLPack, by which frameworks take them without a copy:
-
-- PyTorch: ``torch.from_dlpack(batch["continuous"])``. Where several processes train, each makes its own `Batches` with
-  ``shard=(rank, processes)``; no ``DataLoader`` is needed. In one, an ``IterableDataset`` yields from an epoch, with
-  ``batch_size=None`` and a shard for each of its workers.
-- JAX: ``jax.dlpack.from_dlpack(batch["continuous"])``.
-- CuPy: ``device=whitewater.engines.resolve("gpu")``; or, of batches on the host, ``cupy.asarray(batch["continuous"])``.
-  Both copy through pinned memory, which CuPy keeps.
+The arrays are NumPy's, or CuPy's with ``device``, and support DLPack, by which frameworks take them without a copy:
+``torch.from_dlpack(batch["continuous"])``, ``jax.dlpack.from_dlpack(batch["continuous"])``. Each of several processes
+that train makes its own `Batches` with ``shard=(rank, processes)``; no ``DataLoader`` is needed.
 
 The order: the rows of each file are cut into blocks of 16,384. The blocks of all files are shuffled, and cut into as
 many spans of rows as there are shards; a span is cut into windows, the rows of a window are shuffled, and the window is
-cut into batches. So a shard gets other rows in each epoch, and all shards together get each row once. Rows that are
-near to each other in a folder that is not shuffled are up to a window apart, of many places of the folder. What the
-rows hold changes nothing.
+cut into batches. What the rows hold changes nothing.
 """
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from whitewater.engines import Device, memory
 from whitewater.errors import ConfigError, IntegrityError
-from whitewater.features.feature_folder import FORMAT, KEY, array_of, number_type
+from whitewater.features.feature_folder import FORMAT, KEY, Matrix, matrices, number_type
+from whitewater.features.schema import Field, Schema
 from whitewater.tables.arrow_arrays import empty
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array
     from whitewater.features.feature_folder import FeatureFolder
-    from whitewater.features.schema import Field
 
 _BLOCK_ROWS = 16_384
 # Arrays mapped at a time: each holds a descriptor, of which processes have about a thousand.
 _MAPPED_ARRAYS = 256
 
 Batch = dict[str, "Array"]
-
-
-@dataclass(frozen=True)
-class _Array:
-    """An array of a batch: the array of a file that it is taken from, and the places of its columns; None: all."""
-
-    name: str
-    columns: tuple[str, ...]
-    dtype: np.dtype[Any]
-    row: tuple[int, ...]
-    matrix: int
-    places: tuple[int, ...] | None
-
-    @property
-    def row_numbers(self) -> int:
-        """Numbers of a row."""
-        return self.row[0] if self.row else 1
-
-    def empty(self, rows: int) -> Array:
-        """Return an array for rows, whose content is arbitrary."""
-        return empty(rows * self.row_numbers, self.dtype).reshape(rows, *self.row)
 
 
 class Batches:
@@ -90,7 +62,6 @@ class Batches:
     float64, loses as a float32 is lost.
 
     Equal folders, seeds, epochs, shards and sizes give equal batches on every machine; ``threads`` change nothing.
-    An object may be sent to another process.
 
     Parameters
     ----------
@@ -159,7 +130,11 @@ class Batches:
         if not 0 <= shard[0] < shard[1]:
             raise ConfigError(f"there is no shard {shard[0]} of {shard[1]}.")
         self._device, self._folder = device or Device(), folder
-        self._arrays = _arrays(folder, _fields(folder, columns))
+        fields = _fields(folder, columns)
+        folder.refuse_nulls(field.name for field in fields)
+        self._arrays = matrices(Schema(tuple(fields)))
+        _refuse_alike(self._arrays)
+        self._sources = [_source(folder, array) for array in self._arrays]
         self._seed, self._shuffle, self._threads = seed, shuffle, threads
         self._batch_rows, self._window_rows = batch_rows, -(-window_rows // batch_rows) * batch_rows
         index, shards = shard
@@ -167,22 +142,14 @@ class Batches:
         self._rows = range(folder.rows * index // shards, folder.rows * (index + 1) // shards)
         self._forecast()
         # No file may change as long as this is used.
-        numbers = [(file, array.matrix) for file in range(len(folder.files)) for array in self._arrays]
+        numbers = [(file, matrix) for file in range(len(folder.files)) for matrix, _ in self._sources]
         self._states = {each: _state(folder, *each) for each in numbers}
         self._mapped = lru_cache(_MAPPED_ARRAYS)(folder.array)
         for each in numbers:
             self._mapped(*each)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what another process needs, which maps the arrays itself."""
-        return {name: value for name, value in self.__dict__.items() if name != "_mapped"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Become what was sent from another process."""
-        self.__dict__.update(state, _mapped=lru_cache(_MAPPED_ARRAYS)(state["_folder"].array))
-
     def _forecast(self) -> None:
-        row_bytes = sum(each.row_numbers * each.dtype.itemsize for each in self._arrays)
+        row_bytes = sum(math.prod(each.row) * each.dtype.itemsize for each in self._arrays)
         for device in {self._device, Device()}:
             memory.forecast(
                 min(self.rows, (self._threads + 1) * self._window_rows) * row_bytes,
@@ -239,13 +206,13 @@ class Batches:
         # Where each row of the pieces comes to be.
         order = self._permutation(len(span), epoch, span.start + 1) if self._shuffle else np.arange(len(span))
         window = {}
-        for array in self._arrays:
-            rows = array.empty(len(span))
+        for array, (matrix, places) in zip(self._arrays, self._sources, strict=True):
+            rows = empty(len(span) * math.prod(array.row), array.dtype).reshape(len(span), *array.row)
             whole, done = _whole_rows(rows), 0
             for file, first, count in pieces:
-                found = self._mapped(file, array.matrix)[first : first + count]
-                if array.places is not None:
-                    found = np.ascontiguousarray(found[:, array.places], array.dtype)
+                found = self._mapped(file, matrix)[first : first + count]
+                if places is not None:
+                    found = np.ascontiguousarray(found[:, places], array.dtype)
                 whole[order[done : done + count]] = _whole_rows(found)
                 done += count
             window[array.name] = self._device.to_device(rows)
@@ -266,47 +233,32 @@ def _whole_rows(rows: Array) -> Array:
 
 
 def _fields(folder: FeatureFolder, columns: Sequence[str] | None) -> list[Field]:
+    """Return the columns to load; raises ConfigError if there is none, one is there twice, or cannot be loaded."""
     if columns is None:
-        return [field for field in folder.schema if KEY not in field.tags]
-    if not columns or len(set(columns)) < len(columns):
-        raise ConfigError(f"columns are {list(columns)}; name at least one, and none twice.")
-    return [folder.schema[name] for name in columns]
+        fields = [field for field in folder.schema if KEY not in field.tags]
+    else:
+        fields = [folder.schema[name] for name in columns]
+    if not fields or len({field.name for field in fields}) < len(fields):
+        raise ConfigError(f"columns are {[field.name for field in fields]}; name at least one, and none twice.")
+    for field in fields:
+        number_type(field)
+    return fields
 
 
-def _arrays(folder: FeatureFolder, fields: Sequence[Field]) -> list[_Array]:
-    """Return the arrays of batches with these columns.
-
-    Raises ConfigError if one cannot be loaded, or two arrays would have one name, and InputError if one has nulls.
-    """
-    if not fields:
-        raise ConfigError("there is no column to load.")
-    types = {field.name: number_type(field) for field in fields}
-    folder.refuse_nulls(types)
-    of_column = {name: number for number, matrix in enumerate(folder.matrices) for name in matrix.columns}
-    chosen: dict[int, list[str]] = {}
-    for name in types:
-        chosen.setdefault(of_column[name], []).append(name)
-    arrays = [_array(folder, number, names, types) for number, names in chosen.items()]
-    for array in arrays:
-        if len(alike := [each.columns for each in arrays if each.name == array.name]) > 1:
-            names = ", ".join(name for columns in alike for name in columns)
-            raise ConfigError(
-                f"{names} would all be the array {array.name!r} of a batch. Rename or leave out all but one."
-            )
-    return arrays
+def _refuse_alike(arrays: Sequence[Matrix]) -> None:
+    names = [array.name for array in arrays]
+    if alike := [array for array in arrays if names.count(array.name) > 1]:
+        columns = ", ".join(name for array in alike for name in array.columns)
+        raise ConfigError(
+            f"{columns} would all be the array {alike[0].name!r} of a batch. Rename or leave out all but one."
+        )
 
 
-def _array(folder: FeatureFolder, number: int, names: Sequence[str], types: dict[str, np.dtype[Any]]) -> _Array:
-    matrix = folder.matrices[number]
-    is_all = tuple(names) == matrix.columns
-    return _Array(
-        array_of(folder.schema[names[0]]),
-        tuple(names),
-        np.result_type(*(types[name] for name in names)),
-        matrix.row if is_all else (len(names),),
-        number,
-        None if is_all else tuple(map(matrix.columns.index, names)),
-    )
+def _source(folder: FeatureFolder, array: Matrix) -> tuple[int, list[int] | None]:
+    """Return which array of a file has the columns, and their places in it, None for all of them in order."""
+    number = next(place for place, each in enumerate(folder.matrices) if array.columns[0] in each.columns)
+    stored = folder.matrices[number].columns
+    return number, None if array.columns == stored else [stored.index(name) for name in array.columns]
 
 
 def _blocks(file_rows: Sequence[int]) -> Array:

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from distributed.protocol.pickle import dumps, loads
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -219,11 +218,6 @@ def test_the_order_is_the_same_on_every_machine(features: FeatureFolder) -> None
 @pytest.mark.parametrize("threads", [3, 9])
 def test_threads_change_nothing(features: FeatureFolder, threads: int) -> None:
     assert ids_of(features, window_rows=300, threads=threads) == ids_of(features, window_rows=300)
-
-
-def test_batches_sent_to_another_process_are_the_same(features: FeatureFolder) -> None:
-    batches = Batches(features, columns=["row_id"], batch_rows=100)
-    assert row_ids(loads(dumps(batches)).epoch(1)) == row_ids(batches.epoch(1))
 
 
 def test_rows_of_a_batch_are_from_all_over_the_folder(monkeypatch: pytest.MonkeyPatch, features: FeatureFolder) -> None:
