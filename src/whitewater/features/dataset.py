@@ -16,8 +16,9 @@ import numpy as np
 import pyarrow as pa
 
 from whitewater.errors import InputError
+from whitewater.features.columns.arrow import arrow_of, column_of
 from whitewater.features.columns.column import Block, Column, Lists, Numbers
-from whitewater.features.columns.parquet import read_columns
+from whitewater.features.columns.parquet import opened, read_columns
 from whitewater.features.log_folder import SINCE, UNTIL, is_log, open_log
 from whitewater.features.schema import Field, Schema, kind, plain, wider
 from whitewater.io.folder import RowGroup
@@ -152,8 +153,6 @@ class Dataset:
 
     @cached_property
     def _footers(self) -> dict[Path, Any]:
-        from whitewater.features.columns.opening import opened
-
         footers = {}
         for path in self._paths:
             with opened(path) as file:
@@ -162,8 +161,6 @@ class Dataset:
 
 
 def _block(table: pa.Table, names: Sequence[str]) -> Block:
-    from whitewater.features.columns.arrow import column_of
-
     return {name: column_of(table.column(name)) for name in names}
 
 
@@ -312,8 +309,6 @@ def _as_wide(name: str, column: Numbers, type_: pa.DataType, xp: ModuleType) -> 
 
 
 def _all_null(name: str, column: Numbers, type_: pa.DataType, xp: ModuleType) -> Column:
-    from whitewater.features.columns.arrow import column_of
-
     if not bool(xp.isnan(column.values).all()):
         raise _unlike(name, "numbers", f"of {kind(type_)}", kind(type_))
     return column_of(pa.nulls(len(column), type_))
@@ -370,8 +365,6 @@ def as_table(block: Block, types: Mapping[str, pa.DataType]) -> pa.Table:
 
 
 def _arrow_of(name: str, column: Column, type_: pa.DataType) -> pa.Array:
-    from whitewater.features.columns.arrow import arrow_of
-
     try:
         return arrow_of(column, type_)
     except (pa.ArrowException, ValueError) as error:

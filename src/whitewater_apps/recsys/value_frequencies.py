@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from whitewater.features.artifact import FORMAT
 from whitewater.features.categories.vocabulary import TABLE
-from whitewater.features.columns.opening import faults_of, opened
+from whitewater.features.columns.parquet import faults_of, opened
 from whitewater.io.store import read_json
 from whitewater.tables.arrow_arrays import to_numpy
 

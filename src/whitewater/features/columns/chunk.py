@@ -1,7 +1,9 @@
-"""A column chunk of a Parquet file, read page by page.
+"""A column chunk of a Parquet file, read page by page as it is stored.
+
+The entries of a dictionary stay entries of a dictionary: a row of text is a code, and a row of numbers one look-up.
 
 Covered is what writers make of flat columns of numbers and text: data pages of version 1 and 2, plain or dictionary
-encoded, compressed with Snappy, Zstandard, gzip, Brotli or not at all. `described` tells what is not.
+encoded, compressed with Snappy, Zstandard, gzip, Brotli or not at all. `describe_chunk` tells what is not.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ import pyarrow.parquet as pq
 
 from whitewater.engines import Array
 from whitewater.features.columns import pages as parquet_pages
-from whitewater.features.columns.pages import ABSENT, DATA, DATA_V2, DICTIONARY, KIND, VALUES
+from whitewater.features.columns.column import Categories, Numbers
+from whitewater.features.columns.pages import ABSENT, DATA, DATA_V2, DICTIONARY
 from whitewater.tables.arrow_arrays import empty
 
 PHYSICAL: dict[str, np.dtype[Any]] = {
@@ -44,8 +47,9 @@ _ENCODINGS = {"PLAIN", "RLE", "PLAIN_DICTIONARY", "RLE_DICTIONARY"}
 _INDICES = (parquet_pages.PLAIN_DICTIONARY, parquet_pages.RLE_DICTIONARY)
 # A dictionary page calls its own plain encoding by either name.
 _VALUES = (parquet_pages.PLAIN, parquet_pages.PLAIN_DICTIONARY)
-_WINDOW_BYTES = 1 << 20
-_PAGES_OF_A_WINDOW = 256
+_PAGES_AT_ONCE = 256
+# The code of a null, -1, as kernels see it.
+_NULL_CODE = 2**32 - 1
 
 
 class ChunkError(ValueError):
@@ -109,12 +113,12 @@ def _leaf(schema: pq.ParquetSchema, column: int, name: str) -> int | None:
     return next((place for place in places if schema.column(place).path == name), None)
 
 
-def unsigned(values: Array) -> Array:
+def _unsigned(values: Array) -> Array:
     """Return numbers as unsigned ones of their width, for which the kernels are compiled."""
     return values.view(f"u{values.dtype.itemsize}")
 
 
-def texts_of(body: bytes | memoryview, count: int) -> pa.Array:
+def _texts_of(body: bytes | memoryview, count: int) -> pa.Array:
     """Return plainly encoded texts of a page as an Arrow array of string; raises ValueError if they are malformed."""
     data = np.frombuffer(body, np.uint8)
     if count > len(data):
@@ -127,33 +131,24 @@ def texts_of(body: bytes | memoryview, count: int) -> pa.Array:
     return values
 
 
-def pages_of(data: FileIO, chunk: Chunk, wanted: range | None = None) -> Iterator[Page]:
-    """Yield the pages of a chunk, holding a window of its bytes at a time.
-
-    Data pages without any of the ``wanted`` rows of the chunk, all by default, are not uncompressed.
-    """
-    first = 0
-    window = _WINDOW_BYTES
-    headers = np.empty((_PAGES_OF_A_WINDOW, parquet_pages.FIELDS), np.int64)
+def _pages(data: FileIO, chunk: Chunk) -> Iterator[Page]:
+    """Yield the pages of a chunk."""
+    stored = empty(chunk.size, np.dtype(np.uint8))
+    data.seek(chunk.offset)
+    if data.readinto(stored.data) != len(stored):
+        raise ChunkError("is cut off")
+    headers = np.empty((_PAGES_AT_ONCE, parquet_pages.FIELDS), np.int64)
     done = 0
     while done < chunk.size:
-        buffer = empty(min(window, chunk.size - done), np.dtype(np.uint8))
-        data.seek(chunk.offset + done)
-        if data.readinto(buffer.data) != len(buffer):
-            raise ChunkError("is cut off")
-        found, taken = parquet_pages.find_pages(buffer, headers)
-        if taken < 0 or (found == 0 and done + len(buffer) == chunk.size):
+        found, taken = parquet_pages.find_pages(stored[done:], headers)
+        if taken < 0 or found == 0:
             raise ChunkError("has a malformed page header, or is cut off")
-        window = window if found else 2 * window
         for header in headers[:found].tolist():
-            rows = header[VALUES] if header[KIND] in (DATA, DATA_V2) else 0
-            is_wanted = wanted is None or rows == 0 or (first + rows > wanted.start and first < wanted.stop)
-            yield _page(header, buffer.data, chunk.codec, is_wanted=is_wanted)
-            first += rows
+            yield _page(header, stored[done:].data, chunk.codec)
         done += taken
 
 
-def _page(header: list[int], data: memoryview, codec: str, *, is_wanted: bool) -> Page:
+def _page(header: list[int], data: memoryview, codec: str) -> Page:
     """Return a page by its header, a row of the table of `parquet_pages.find_pages`."""
     kind, size, compressed, checksum, rows, encoding, levels, is_compressed, start = header
     body = data[start : start + compressed]
@@ -162,8 +157,7 @@ def _page(header: list[int], data: memoryview, codec: str, *, is_wanted: bool) -
     has_indices = kind != DICTIONARY and encoding in _INDICES
     if not has_indices and encoding not in _VALUES:
         raise ChunkError(f"has a page of encoding {encoding}, which its footer does not name")
-    if is_wanted:
-        body = _uncompressed(body, codec if is_compressed else _UNCOMPRESSED, size, max(levels, 0))
+    body = _uncompressed(body, codec if is_compressed else _UNCOMPRESSED, size, max(levels, 0))
     return Page(kind, rows, levels, has_indices, body)
 
 
@@ -196,3 +190,124 @@ def _decompress(body: memoryview, codec: str, target: Array) -> None:
         raise ChunkError(f"has a page that Snappy cannot decompress ({error})") from error
     if size != len(target):
         raise ChunkError("has a page of another size than its header says")
+
+
+def read_chunk(data: FileIO, chunk: Chunk) -> Numbers | Categories:
+    """Return the rows of a column chunk.
+
+    Raises ChunkError if the chunk is cut off or malformed; OSError or ValueError if the file cannot be read, its bytes
+    cannot be decompressed, or a text is not UTF-8.
+    """
+    decoder = _Texts(chunk) if chunk.physical == "BYTE_ARRAY" else _Numbers(chunk)
+    values = empty(chunk.rows, decoder.dtype)
+    valid: Array | None = None
+    first = 0
+    for page in _pages(data, chunk):
+        if page.kind == DICTIONARY:
+            decoder.begin(page)
+        elif page.kind in (DATA, DATA_V2):
+            rows = slice(first, first + page.rows)
+            if rows.stop > chunk.rows:
+                break
+            present = decoder.decode(page, values[rows])
+            if present is not None:
+                valid = np.ones(chunk.rows, np.bool_) if valid is None else valid
+                valid[rows] = present
+            first = rows.stop
+    if first != chunk.rows:
+        raise ChunkError(f"has other rows than the {chunk.rows} of its row group")
+    return decoder.column(values, valid)
+
+
+class _Texts:
+    """Decodes pages of text into codes, uint32; a text outside the chunk's dictionary gets an entry of its own."""
+
+    dtype = np.dtype(np.uint32)
+
+    def __init__(self, chunk: Chunk) -> None:
+        self._optional = chunk.optional
+        self._dictionaries = [pa.nulls(0, pa.string())]
+        self._entries = 0
+        self._table = np.array([_NULL_CODE], self.dtype)
+
+    def begin(self, page: Page) -> None:
+        """Take the dictionary."""
+        self._add(_texts_of(page.body, page.rows))
+        self._table = np.append(np.arange(self._entries, dtype=self.dtype), self.dtype.type(_NULL_CODE))
+
+    def _add(self, texts: pa.Array) -> None:
+        self._dictionaries.append(texts)
+        self._entries += len(texts)
+
+    def decode(self, page: Page, codes: Array) -> None:
+        """Fill the codes of a page."""
+        if page.has_indices:
+            _look_up(page, self._optional, self._table, codes)
+            return
+        count, start, present = _levels(page, self._optional)
+        first = self._entries
+        self._add(_texts_of(memoryview(page.body)[start:], count))
+        codes[:] = np.cumsum(present, dtype=np.int64) + (first - 1)
+        codes[present == 0] = _NULL_CODE
+
+    def column(self, codes: Array, _: Array | None) -> Categories:
+        """Return the column, given all codes."""
+        filled = [texts for texts in self._dictionaries if len(texts)] or self._dictionaries
+        return Categories(codes.view(np.int32), filled[0] if len(filled) == 1 else pa.concat_arrays(filled))
+
+
+class _Numbers:
+    """Decodes pages of numbers into values of their physical type; null is NaN, or 0 and told apart."""
+
+    def __init__(self, chunk: Chunk) -> None:
+        self.dtype = PHYSICAL[chunk.physical]
+        self._type = np.dtype(chunk.type.to_pandas_dtype())
+        self._optional = chunk.optional
+        self._is_float = self.dtype.kind == "f"
+        self._null = np.array([np.nan if self._is_float else 0], self.dtype)
+        self._table = self._null
+
+    def begin(self, page: Page) -> None:
+        """Take the dictionary."""
+        self._table = np.concatenate([self._stored(page.body, page.rows), self._null])
+
+    def _stored(self, body: bytes | memoryview, count: int) -> Array:
+        if len(body) < count * self.dtype.itemsize:
+            raise ChunkError("has a page that is too short for its values")
+        return np.frombuffer(body, self.dtype, count)
+
+    def decode(self, page: Page, values: Array) -> Array | None:
+        """Fill the values of a page; return which rows have one, bool, where nulls are not NaN."""
+        if page.has_indices:
+            nulls = _look_up(page, self._optional, _unsigned(self._table), _unsigned(values))
+            return _levels(page, self._optional)[2].astype(np.bool_) if nulls and not self._is_float else None
+        count, start, present = _levels(page, self._optional)
+        values[page.rows - count :] = self._stored(memoryview(page.body)[start:], count)
+        if count == page.rows:
+            return None
+        parquet_pages.spread(_unsigned(values), present, count, _unsigned(self._null)[0])
+        return None if self._is_float else present.astype(np.bool_)
+
+    def column(self, values: Array, valid: Array | None) -> Numbers:
+        """Return the column, given all values."""
+        return Numbers(values.astype(self._type, copy=False), valid)
+
+
+def _look_up(page: Page, optional: bool, table: Array, values: Array) -> int:
+    """Look up the indices of a page in a table, null last; return the number of nulls."""
+    data, present = np.frombuffer(page.body, np.uint8), np.empty(page.rows if optional else 0, np.uint32)
+    nulls: int = parquet_pages.look_up(data, page.levels, present, table, values)
+    if nulls < 0:
+        raise ChunkError("has a malformed page of dictionary indices")
+    return nulls
+
+
+def _levels(page: Page, optional: bool) -> tuple[int, int, Array]:
+    """Return how many rows have a value, where the values begin, and which rows they are: 1 or 0, uint32 (rows,)."""
+    if not optional:
+        return page.rows, 0, np.ones(page.rows, np.uint32)
+    present = np.empty(page.rows, np.uint32)
+    count, start = parquet_pages.definition_levels(np.frombuffer(page.body, np.uint8), page.levels, present)
+    if start < 0:
+        raise ChunkError("has malformed definition levels")
+    return count, start, present

@@ -6,7 +6,8 @@ Python.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from io import SEEK_END, FileIO
 from pathlib import Path
@@ -16,13 +17,12 @@ import pyarrow.parquet as pq
 
 from whitewater.errors import InputError
 from whitewater.features.columns.arrow import column_of
-from whitewater.features.columns.chunk import describe_chunk
-from whitewater.features.columns.column import Column
-from whitewater.features.columns.column_chunk import read_chunk
-from whitewater.features.columns.opening import faults_of, opened, position_of
+from whitewater.features.columns.chunk import describe_chunk, read_chunk
+from whitewater.features.columns.column import Column, take_rows
 
 # The last bytes of a file: the length of its footer, and four letters.
 _END = b"\0\0\0\0PAR1"
+_FAULTS = (OSError, ValueError, pa.ArrowException)
 
 
 def read_columns(
@@ -38,16 +38,17 @@ def read_columns(
     columns: dict[str, Column] = {}
     with _opened(path) as data:
         footer, schema = _footer(path, data)
-        total = footer.row_group(row_group).num_rows
-        wanted = range(total)[start : None if rows is None else start + rows]
+        wanted = range(footer.row_group(row_group).num_rows)[start : None if rows is None else start + rows]
         for name in names:
             with faults_of(path, row_group, name):
-                position = position_of(schema, name)
+                position = _position_of(schema, name)
                 chunk = describe_chunk(footer, row_group, position, schema.field(position))
                 if chunk is None:
                     columns[name] = _read_by_arrow(path, row_group, name, wanted)
                 else:
-                    columns[name] = read_chunk(data, chunk, wanted)
+                    found = read_chunk(data, chunk)
+                    is_all = len(wanted) == chunk.rows
+                    columns[name] = found if is_all else take_rows(found, slice(wanted.start, wanted.stop))
     return columns
 
 
@@ -78,3 +79,31 @@ def _read_by_arrow(path: Path, row_group: int, name: str, wanted: range) -> Colu
     with pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False) as file:
         column = file.read_row_group(row_group, [name], use_threads=False).column(0)
     return column_of(column.slice(wanted.start, len(wanted)))
+
+
+def opened(path: Path) -> pq.ParquetFile:
+    """Return a Parquet file; raises InputError if it is not one, or cut off."""
+    try:
+        return pq.ParquetFile(path)
+    except _FAULTS as error:
+        raise InputError(f"{path} is not a whole Parquet file: {error}. Get it again, or leave it out.") from error
+
+
+@contextmanager
+def faults_of(path: Path, row_group: int, column: str) -> Iterator[None]:
+    """Raise what goes wrong with a column as InputError that names it."""
+    try:
+        yield
+    except _FAULTS as error:
+        raise InputError(
+            f"{path}, row group {row_group}: column {column!r} {error}. Get the file again, or leave it out."
+        ) from error
+
+
+def _position_of(schema: pa.Schema, name: str) -> int:
+    """Return the index of a column by its name; raises ValueError unless there is exactly one."""
+    names = schema.names
+    if names.count(name) != 1:
+        problem = "is there more than once" if name in names else "is not there"
+        raise ValueError(f"{problem}; the columns are {', '.join(names)}")
+    return int(names.index(name))
