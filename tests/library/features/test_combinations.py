@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.library.features.operator_cases import categories, numbers
 from whitewater.engines import Device
-from whitewater.features.categories.groups import combine, combine_one
+from whitewater.features.categories.combinations import combine, combine_one
 from whitewater.features.categories.values import as_categories
 from whitewater.features.columns.column import Categories, Numbers
 

@@ -3,16 +3,12 @@
 Group 0 is that of null, which is a category of its own. Sums by group are made of a block's rows, one for each
 entry of the block's dictionary, so that the work of a row does not depend on how many
 categories there are.
-
-The category of a combination of columns is bytes: for each part its kind, its length (uint32) and its bytes, all
-little-endian, so that different parts never give the same bytes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,28 +16,25 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from whitewater.errors import ConfigError, IntegrityError
-from whitewater.features.categories.byte_strings import ByteStrings
+from whitewater.features.categories.combinations import combine, combine_one
 from whitewater.features.categories.ids import category_type, is_list, scalar
-from whitewater.features.categories.kernels import HEAD_BYTES, write_parts
 from whitewater.features.categories.values import CategoryCounter, CategoryTable, as_categories
 from whitewater.features.columns.arrow import column_of
-from whitewater.features.columns.codes import count_codes, factorize
+from whitewater.features.columns.codes import count_codes
 from whitewater.features.columns.column import Categories
-from whitewater.features.frames import any_known, frame_of, is_integer, keys_of, look_up
+from whitewater.features.frames import any_known, keys_of
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device
     from whitewater.features.columns.column import Block
-    from whitewater.features.frames import Frame, Series
+    from whitewater.features.frames import Frame
     from whitewater.features.operator import Row
     from whitewater.features.schema import Field
 
 Input = str | tuple[str, ...]
 NULL_GROUP = 0
 CATEGORY = "category"
-_NULL, _TEXT, _INTEGER, _BYTES = range(4)
-_LENGTH_BYTES, _INTEGER_BYTES = 4, 8
 
 
 def name_of(each: Input) -> str:
@@ -113,37 +106,6 @@ class Grouping:
         if not of or len(of) != len(kinds) or not set(kinds) <= set(known):
             raise IntegrityError(f"categories of {of} with types {kinds} are not what this version writes. Fit again.")
         return cls(of[0] if len(of) == 1 else tuple(of), tuple(known[kind] for kind in kinds))
-
-
-class CategoryFrame:
-    """Finds the rows of frames among distinct categories, an Arrow array of string, binary or int64 without nulls.
-
-    It is made when a frame is first looked up; another process makes its own.
-    """
-
-    def __init__(self, values: pa.Array) -> None:
-        self.values = values
-        self._lock = Lock()
-        self._made: Frame = None
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return CategoryFrame, (self.values,)
-
-    def places(self, keys: Frame, device: Device) -> Series:
-        """Return the position of each row's keys among the values, null where they are none of them."""
-        with self._lock:
-            if self._made is None:
-                self._made = frame_of(pa.table(self._columns(keys)), type(keys))
-        return look_up(keys, self._made, device=device)
-
-    def _columns(self, keys: Frame) -> dict[str, Any]:
-        names = list(keys.columns)
-        parts = [self.values] if len(names) == 1 else split(self.values, len(names))
-        columns = dict(zip(names, parts, strict=True))
-        for name, part in columns.items():
-            if part.null_count == len(part):  # of any type
-                columns[name] = pa.nulls(len(part), pa.int64() if is_integer(keys[name]) else pa.string())
-        return {**columns, "number": np.arange(len(self.values))}
 
 
 def categories_of_keys(keys: pa.Table, count: int) -> Categories:
@@ -231,7 +193,6 @@ class GroupTable:
         self.unseen = len(values) + 1
         self.values = values
         self._table = CategoryTable(values)
-        self._frame = CategoryFrame(values)
 
     def __len__(self) -> int:
         """How many categories there are, without null."""
@@ -242,10 +203,16 @@ class GroupTable:
         found = self._table.look_up(dictionary)
         return np.append(np.where(found < 0, self.unseen, found + 1), NULL_GROUP)
 
+    def groups_of_block(self, block: Block) -> Array:
+        """Return the group of each row of a block, int64 (rows,)."""
+        categories = self.grouping.categories(block)
+        found: Array = np.take(self.groups(categories.dictionary), categories.codes)
+        return found
+
     def groups_of_frame(self, frame: Frame, device: Device) -> Array:
         """Return the group of each row of a frame, int64 (rows,), on the device."""
         keys = keys_of(frame, self.grouping.columns)
-        places = self._frame.places(keys, device)
+        places = self._table.places(keys, device)
         found: Array = (places + 1).fillna(self.unseen).astype("int64").where(any_known(keys), NULL_GROUP).values
         return found
 
@@ -289,86 +256,3 @@ def read_numbers(table: pa.Table, names: Sequence[str]) -> dict[str, npt.NDArray
         if not numeric or table[name].null_count:
             raise IntegrityError(f"a table of categories has no column {name!r} of numbers without nulls. Fit again.")
     return {name: to_numpy(table[name]) for name in names}
-
-
-def combine_one(values: Sequence[str | int | bytes | None]) -> bytes | None:
-    r"""Return the combination of values, or None if all of them are None.
-
-    Examples
-    --------
-    >>> combine_one(["a", None])
-    b'\x01\x01\x00\x00\x00a\x00'
-    """
-    if all(value is None for value in values):
-        return None
-    return b"".join(map(_part, values))
-
-
-def _part(value: str | int | bytes | None) -> bytes:
-    if value is None:
-        return bytes([_NULL])
-    if isinstance(value, str):
-        kind, data = _TEXT, value.encode()
-    elif isinstance(value, int):
-        kind, data = _INTEGER, value.to_bytes(_INTEGER_BYTES, "little", signed=True)
-    else:
-        kind, data = _BYTES, value
-    return bytes([kind]) + len(data).to_bytes(_LENGTH_BYTES, "little") + data
-
-
-def combine(columns: Sequence[Categories]) -> Categories:
-    """Return the combinations of the rows' values in two or more columns: null where all parts are.
-
-    The dictionary is binary, of the bytes of `combine_one`.
-    """
-    key = columns[0].codes.astype(np.int64) + 1
-    some = columns[0].codes >= 0
-    places = [np.arange(len(columns[0].dictionary) + 1)]
-    for column in columns[1:]:
-        width = len(column.dictionary) + 1
-        pairs = factorize(key * width + (column.codes + 1), None)
-        some = some | (column.codes >= 0)
-        distinct = to_numpy(pairs.dictionary)
-        places = [np.take(place, distinct // width) for place in places] + [distinct % width]
-        key = pairs.codes.astype(np.int64)
-    codes = np.where(some, key, -1).astype(np.int32)
-    return Categories(codes, _joined([column.dictionary for column in columns], places))
-
-
-def split(combinations: pa.Array, count: int) -> list[pa.Array]:
-    """Return the values of the so many columns of which binary combinations are, of string or int64."""
-    data, offsets = ByteStrings.of(combinations).spans
-    places, columns = offsets[:-1].copy(), []
-    for _ in range(count):
-        kinds = data[places]
-        some = np.flatnonzero(kinds != _NULL)
-        begins = places[some] + HEAD_BYTES
-        sizes = np.zeros(len(some), np.int64)
-        for byte in range(_LENGTH_BYTES):
-            sizes += data[begins - _LENGTH_BYTES + byte].astype(np.int64) << (8 * byte)
-        ends = np.append(0, np.cumsum(sizes))
-        source = np.arange(ends[-1]) + np.repeat(begins - ends[:-1], sizes)
-        values = ByteStrings(data[source], ends).as_arrow(pa.int64() if (kinds == _INTEGER).any() else pa.string())
-        columns.append(values.take(pa.array(np.cumsum(kinds != _NULL) - 1, mask=kinds == _NULL)))
-        places += 1
-        places[some] = begins + sizes
-    return columns
-
-
-def _joined(dictionaries: Sequence[pa.Array], places: Sequence[Array]) -> pa.Array:
-    """Return combinations of entries of dictionaries as binary: each has a place in each dictionary, plus 1, or 0."""
-    parts = [ByteStrings.of(dictionary) for dictionary in dictionaries]
-    sizes = np.zeros(len(places[0]), np.int64)
-    for part, place in zip(parts, places, strict=True):
-        sizes += np.append(1, np.diff(part.offsets) + HEAD_BYTES)[place]
-    offsets = np.append(0, np.cumsum(sizes))
-    joined, ends = np.empty(offsets[-1], np.uint8), offsets[:-1].copy()
-    for dictionary, part, place in zip(dictionaries, parts, places, strict=True):
-        write_parts(part.spans, _kind(dictionary.type), np.ascontiguousarray(place), ends, joined)
-    return ByteStrings(joined, offsets).as_arrow(pa.binary())
-
-
-def _kind(type_: pa.DataType) -> int:
-    if pa.types.is_int64(type_):
-        return _INTEGER
-    return _TEXT if pa.types.is_string(type_) or pa.types.is_large_string(type_) else _BYTES

@@ -15,15 +15,18 @@ import pyarrow.compute as pc
 
 from whitewater.errors import ConfigError, InputError, ResourceError
 from whitewater.features.categories.byte_strings import ByteStrings
+from whitewater.features.categories.combinations import split
 from whitewater.features.categories.kernels import find, place_slots
 from whitewater.features.columns.codes import factorize
 from whitewater.features.columns.column import Categories, Column, Lists, Numbers
+from whitewater.features.frames import frame_of, is_integer, look_up
 from whitewater.tables.arrow_arrays import to_numpy
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from whitewater.engines.device import Array
+    from whitewater.engines.device import Array, Device
+    from whitewater.features.frames import Frame, Series
 
 _LEAST_SLOTS, _LEAST_BYTES = 1 << 10, 1 << 12
 # A slot has room for a number of 32 bits.
@@ -143,6 +146,7 @@ class CategoryTable:
         self.values = values
         self._lock = Lock()
         self._made: tuple[Array, Array, Array] | None = None
+        self._frame: Frame = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return CategoryTable, (self.values,)
@@ -164,6 +168,22 @@ class CategoryTable:
         numbers = np.empty(len(strings), np.int64)
         find((*strings.spans, hashes_of(strings)), self._table(), len(self.values), False, numbers)
         return numbers
+
+    def places(self, keys: Frame, device: Device) -> Series:
+        """Return the position of each row of a frame's keys among the values, null where they are none of them."""
+        with self._lock:
+            if self._frame is None:
+                self._frame = frame_of(pa.table(self._columns(keys)), type(keys))
+        return look_up(keys, self._frame, device=device)
+
+    def _columns(self, keys: Frame) -> dict[str, Any]:
+        names = list(keys.columns)
+        parts = [self.values] if len(names) == 1 else split(self.values, len(names))
+        columns = dict(zip(names, parts, strict=True))
+        for name, part in columns.items():
+            if part.null_count == len(part):  # of any type
+                columns[name] = pa.nulls(len(part), pa.int64() if is_integer(keys[name]) else pa.string())
+        return {**columns, "number": np.arange(len(self.values))}
 
 
 def hashes_of(strings: ByteStrings) -> Array:

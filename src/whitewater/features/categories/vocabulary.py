@@ -23,7 +23,6 @@ import pyarrow as pa
 from whitewater.engines import memory
 from whitewater.errors import InputError, IntegrityError
 from whitewater.features.categories.byte_strings import LARGE
-from whitewater.features.categories.groups import CategoryFrame
 from whitewater.features.categories.hashing import hash_value, hash_values
 from whitewater.features.categories.values import CategoryTable
 from whitewater.features.operator import Fitted
@@ -68,7 +67,7 @@ class Vocabulary(Fitted):
     def __init__(self, about: VocabularyFacts, values: pa.Array, counts: Integers) -> None:
         self.about, self.values, self.counts = about, values, counts
         self.kind = _KINDS[about.kind]
-        self._table, self.frame = CategoryTable(values), CategoryFrame(values)
+        self.table = CategoryTable(values)
 
     def facts(self) -> dict[str, Any]:
         own = {each.name: getattr(self.about, each.name) for each in fields(self.about)}
@@ -103,7 +102,7 @@ class Vocabulary(Fitted):
                 f"{', '.join(self.about.columns)}: values are of type {dictionary.type}, but the vocabulary was fitted "
                 f"on {self.kind}. Give values of that type, or fit again."
             )
-        return self._table.look_up(dictionary)
+        return self.table.look_up(dictionary)
 
     def _buckets(self, dictionary: pa.Array, unseen: Integers) -> Integers | int:
         if self.about.num_buckets == 1:

@@ -113,26 +113,30 @@ class ByCategory(Operator):
 
     def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], applying: Applying) -> Block:
         of_rows = self.of_rows(block, applying)
-        made: dict[str, Numbers] = {}
-        for name in map(name_of, inputs):
-            learned = cast("LearnedByCategory", fitted[name])
-            categories = learned.lookup.grouping.categories(block)
-            groups = learned.lookup.groups(categories.dictionary)
-            numbers = learned.numbers(categories.codes, groups, of_rows, applying)
-            made |= zip(self.columns_of(name), map(Numbers, numbers), strict=True)
-        return made
+        return self._made(inputs, fitted, lambda lookup: lookup.groups_of_block(block), of_rows, applying)
 
     def transform_frame(
         self, inputs: Inputs, frame: Frame, fitted: Mapping[str, Fitted], applying: Applying
     ) -> dict[str, Series]:
         others = self.dependencies(fitting=False, training=applying.training)
         of_rows = self.of_rows({name: column_of(frame[name]) for name in others}, applying)
-        made: dict[str, Series] = {}
+        device = applying.device
+        made = self._made(inputs, fitted, lambda lookup: lookup.groups_of_frame(frame, device), of_rows, applying)
+        return {name: series_of(column, frame) for name, column in made.items()}
+
+    def _made(
+        self,
+        inputs: Inputs,
+        fitted: Mapping[str, Fitted],
+        groups_of: Callable[[GroupTable], Array],
+        of_rows: Array | None,
+        applying: Applying,
+    ) -> dict[str, Numbers]:
+        made: dict[str, Numbers] = {}
         for name in map(name_of, inputs):
             learned = cast("LearnedByCategory", fitted[name])
-            groups = learned.lookup.groups_of_frame(frame, applying.device)
-            numbers = learned.numbers(groups, None, of_rows, applying)
-            made |= zip(self.columns_of(name), (series_of(Numbers(each), frame) for each in numbers), strict=True)
+            numbers = learned.numbers(groups_of(learned.lookup), of_rows, applying)
+            made |= zip(self.columns_of(name), map(Numbers, numbers), strict=True)
         return made
 
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
@@ -312,13 +316,8 @@ class LearnedByCategory(Fitted):
         return {TABLE: self._table}
 
     @abstractmethod
-    def numbers(
-        self, codes: Array, groups: Integers | None, of_rows: Array | None, applying: Applying
-    ) -> Sequence[Array]:
-        """Return the numbers of rows, arrays (rows,) on the device.
-
-        A row's group is ``groups[code]``, that of null being the last one; or the code itself, where these are None.
-        """
+    def numbers(self, groups: Array, of_rows: Array | None, applying: Applying) -> Sequence[Array]:
+        """Return the numbers of rows, arrays (rows,) on the device, whose groups, int64 (rows,), are given."""
 
     @abstractmethod
     def numbers_of_row(self) -> Callable[[Row], Sequence[Value]]:

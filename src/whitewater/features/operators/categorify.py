@@ -12,7 +12,8 @@ from pydantic import Field as Setting
 from pydantic import model_validator
 
 from whitewater.errors import ConfigError
-from whitewater.features.categories.groups import categories_of_keys, combine_one, name_of
+from whitewater.features.categories.combinations import combine_one
+from whitewater.features.categories.groups import categories_of_keys, name_of
 from whitewater.features.categories.hashing import hash_values, value_hashes
 from whitewater.features.categories.ids import (
     category_type,
@@ -235,7 +236,7 @@ def _ids_of_keys(keys: Frame, vocabulary: Vocabulary, device: Device) -> Series:
     if about.num_buckets > 1:
         buckets = (_hashes_of_keys(keys, device) % np.uint64(about.num_buckets)).astype(np.int64)
         unseen = series_of(Numbers(buckets + OUT_OF_VOCABULARY), keys)
-    ids = (vocabulary.frame.places(keys, device) + about.first).fillna(unseen).astype("int64")
+    ids = (vocabulary.table.places(keys, device) + about.first).fillna(unseen).astype("int64")
     return ids.where(any_known(keys), NULL)
 
 

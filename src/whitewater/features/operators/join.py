@@ -80,10 +80,8 @@ class CategoryCounts(LearnedByCategory):
         # The last entry is of categories that were not seen.
         self._counts = np.append(read_numbers(table, [ROWS])[ROWS].astype(np.int64), 0)
 
-    def numbers(
-        self, codes: Array, groups: npt.NDArray[np.int64] | None, of_rows: Array | None, applying: Applying
-    ) -> list[Array]:
-        return [spread(self._counts if groups is None else self._counts[groups], codes, applying.device)]
+    def numbers(self, groups: Array, of_rows: Array | None, applying: Applying) -> list[Array]:
+        return [spread(self._counts, groups, applying.device)]
 
     def numbers_of_row(self) -> Callable[[Row], Sequence[Value]]:
         group_of = self.lookup.group_of_row()
@@ -269,8 +267,7 @@ class JoinedTable(Fitted):
 
     def look_up(self, block: Block) -> dict[str, Numbers | Categories]:
         """Return the columns, by name, for the keys of a block."""
-        keys = self._grouping.categories(block)
-        rows = self.groups.groups(keys.dictionary)[keys.codes]
+        rows = self.groups.groups_of_block(block)
         return {name: take_rows(column, rows) for name, column in self._blocks.items()}
 
     @cached_property

@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 
 from whitewater.engines import memory
 from whitewater.errors import ConfigError, InputError
-from whitewater.features.categories.groups import NULL_GROUP, categories_of_keys, combine, read_categories, read_numbers
+from whitewater.features.categories.combinations import combine
+from whitewater.features.categories.groups import NULL_GROUP, categories_of_keys, read_categories, read_numbers
 from whitewater.features.categories.ids import category_type
 from whitewater.features.categories.values import as_categories, order_by_frequency
 from whitewater.features.categories.vocabulary import Integers, Vocabulary, VocabularyFacts

@@ -321,12 +321,13 @@ class LearnedPast(LearnedByCategory):
     def facts(self) -> dict[str, Any]:
         return super().facts() | {"periods": len(self.periods), "null_rows": self._null_rows}
 
-    def numbers(self, codes: Array, groups: Integers | None, of_rows: Array | None, applying: Applying) -> list[Array]:
-        device, size = applying.device, self.lookup.unseen + 1 if groups is None else len(groups)
-        # Code 0 is null's.
-        codes = codes.astype(np.int32) if groups is None else codes + 1
-        of_row, codes, periods = cells_of(codes, size, cast("Array", of_rows), device)
-        groups = codes if groups is None else np.roll(groups, 1)[codes]
+    def numbers(self, groups: Array, of_rows: Array | None, applying: Applying) -> list[Array]:
+        device = applying.device
+        there = device.xp.bincount(groups, minlength=self.lookup.unseen + 1) > 0
+        codes = (device.xp.cumsum(there) - 1)[groups]
+        groups = device.to_host(device.xp.flatnonzero(there))
+        of_row, of_cell, periods = cells_of(codes, len(groups), cast("Array", of_rows), device)
+        groups = groups[of_cell]
         ranks = np.searchsorted(self.periods, periods)
         places = np.searchsorted(self._keys, groups * (len(self.periods) + 1) + ranks)
         earlier = places > self.starts[groups]

@@ -186,36 +186,28 @@ class TargetMeans(LearnedByCategory):
         }
         return super().facts() | {"targets": of_targets}
 
-    def numbers(self, codes: Array, groups: Counts | None, of_rows: Array | None, applying: Applying) -> list[Array]:
+    def numbers(self, groups: Array, of_rows: Array | None, applying: Applying) -> list[Array]:
         if of_rows is None:
-            encoded = self._serving if groups is None else self._of_all_folds(groups)
-            return [spread(each, codes, applying.device) for each in encoded]
-        encoded = self._training if groups is None else self._of_other_folds(groups)
-        return [spread(each, codes * self._operator.kfold + of_rows, applying.device) for each in encoded]
+            return [spread(each, groups, applying.device) for each in self._serving]
+        return [spread(each, groups * self._operator.kfold + of_rows, applying.device) for each in self._training]
 
     @cached_property
     def _serving(self) -> list[npt.NDArray[Any]]:
-        return self._of_all_folds(np.arange(self.lookup.unseen + 1))
+        """What serves: an array (groups,) of each target."""
+        mean = self._sums.sum(axis=1) / self._counts.sum(axis=1)
+        counts, sums = (totals.sum(axis=2) for totals in self._of_groups)
+        return self._smoothed(counts, sums, mean)
 
     @cached_property
     def _training(self) -> list[npt.NDArray[Any]]:
-        return self._of_other_folds(np.arange(self.lookup.unseen + 1))
-
-    def _of_all_folds(self, groups: Counts) -> list[npt.NDArray[Any]]:
-        """Return what serves: an array (groups,) of each target."""
-        mean = self._sums.sum(axis=1) / self._counts.sum(axis=1)
-        counts, sums = (totals[groups].sum(axis=2) for totals in self._of_groups)
-        return self._smoothed(counts, sums, mean)
-
-    def _of_other_folds(self, groups: Counts) -> list[npt.NDArray[Any]]:
-        """Return what trains: an array (groups * folds,) of each target."""
+        """What trains: an array (groups * folds,) of each target."""
         rows = _of_others(self._counts)
         if not rows.all():
             raise InputError(
                 "TargetEncoding: all rows of fitting whose target is not null are in one fold, so that there is no "
                 "mean of others for it. Fit on more rows."
             )
-        counts, sums = (_of_others(totals[groups]) for totals in self._of_groups)
+        counts, sums = (_of_others(totals) for totals in self._of_groups)
         return self._smoothed(counts, sums, _of_others(self._sums) / rows)
 
     def _smoothed(self, counts: Counts, sums: Floats, mean: Floats) -> list[npt.NDArray[Any]]:
