@@ -22,7 +22,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from whitewater.errors import ConfigError, InputError
-from whitewater.features.columns.opening import opened
+from whitewater.features.columns.parquet import opened
 from whitewater.features.config import Role
 from whitewater.features.log_folder import LABEL, TIME, TYPES, LogWriter, Period, Unit
 from whitewater.io.download import Input

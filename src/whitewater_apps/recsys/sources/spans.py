@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from whitewater.errors import InputError
-from whitewater.features.columns.opening import opened
+from whitewater.features.columns.parquet import opened
 from whitewater.features.log_folder import DAY, LABEL, ROW_ID, TIME, LogFile, LogWriter, file_name
 from whitewater.io.download import Input
 from whitewater.step import Run
