@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 import whitewater
 from whitewater.errors import ConfigError, InputError, IntegrityError
-from whitewater.io.store import check_format, json_bytes, read_json, write_json
+from whitewater.io.store import check_format, json_bytes, read_json, write_json, write_whole
 
 Folder = TypeVar("Folder")
 
@@ -247,13 +247,8 @@ def numbered_files(path: Path, stem: str) -> list[Path]:
 
 
 def write_table(table: pa.Table, path: Path, *, group_rows: int) -> None:
-    """Write a file at once: beside its place, then renamed, so that a task that runs twice leaves the same file."""
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    try:
-        pq.write_table(table, beside, row_group_size=group_rows, compression="zstd")
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+    """Write a file at once; see `write_whole`."""
+    write_whole(path, partial(pq.write_table, table, row_group_size=group_rows, compression="zstd"))
 
 
 def write_file(path: Path, data: bytes | memoryview) -> str:

@@ -9,6 +9,8 @@ import ssl
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -186,14 +188,28 @@ def _content_range(text: str) -> tuple[int | None, int | None]:
 def _refusal(response: Any, url: str) -> Exception:
     status, answer = response.status_code, f"{response.status_code} {response.reason}"
     if status in TRANSIENT:
-        wait = response.headers.get("Retry-After", "")
-        return TransferError(f"the server answered {answer}", wait=float(wait) if wait.isdecimal() else 0.0)
+        return TransferError(f"the server answered {answer}", wait=seconds_to_wait(response.headers.get("Retry-After")))
     if status in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
         return InputError(f"{url} is not published (the server answered {answer}). Check the address.")
     if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         return InputError(f"{url}: the server refuses it ({answer}). Either it is not published, or it needs a user "
                           "and password, or this network may not read it.")  # fmt: skip
     return InputError(f"{url}: the server answered {answer}. Check the address.")
+
+
+def seconds_to_wait(retry_after: str | None) -> float:
+    """Return how long a header Retry-After asks to wait, from now on; 0 where it says nothing.
+
+    Source: RFC 9110, section 10.2.3: a number of seconds, or a date.
+    """
+    text = (retry_after or "").strip()
+    if text.isascii() and text.isdigit():
+        return float(text)
+    try:
+        date = parsedate_to_datetime(text)
+    except ValueError:
+        return 0.0
+    return max(0.0, (date.replace(tzinfo=date.tzinfo or UTC) - datetime.now(UTC)).total_seconds())
 
 
 def _no_answer(error: BaseException, url: str) -> Exception:

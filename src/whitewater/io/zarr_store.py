@@ -28,7 +28,7 @@ from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 
 from whitewater.errors import InputError, IntegrityError
 from whitewater.io.redaction import redact
-from whitewater.io.remote import USER_AGENT, TransferError
+from whitewater.io.remote import USER_AGENT, TransferError, seconds_to_wait
 
 logger = logging.getLogger(__name__)
 
@@ -206,8 +206,8 @@ class StrictStore(Store):
                                 "anonymous: false, those for a web server are in the address.")  # fmt: skip
         if status is None and isinstance(error, ImportError | ValueError):
             return InputError(f"{self.name} cannot be opened: {type(error).__name__}. Check the address.")
-        wait = (getattr(error, "headers", None) or {}).get("Retry-After", "")
-        return TransferError(fault.removesuffix(": "), wait=float(wait) if wait.isdecimal() else 0.0)
+        headers = getattr(error, "headers", None) or {}
+        return TransferError(fault.removesuffix(": "), wait=seconds_to_wait(headers.get("Retry-After")))
 
 
 def _bounds(part: ByteRequest | None) -> tuple[Any, Any]:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
-from functools import partial
+from dataclasses import asdict, dataclass
+from functools import cache, partial
 from itertools import pairwise
 from statistics import fmean
 from threading import Lock
@@ -71,22 +71,21 @@ class LinearModel:
 
 @dataclass(frozen=True)
 class ForestModel:
-    """A random forest as treelite serializes it; a process loads it once, however many tasks it predicts in."""
+    """A random forest as treelite serializes it."""
 
     serialized: bytes
-    _loaded: dict[Device, Callable[[Array], Array]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def predict(self, features: Array, forms: Features, device: Device) -> Array:
         """Return predictions as float64 (rows,) for float64 (rows, features)."""
         with _LOADING:
-            if device not in self._loaded:
-                self._loaded[device] = forest_from_treelite(self.serialized, device)
-        predict = self._loaded[device]
+            predict = _loaded(self.serialized, device)
         return _by_slices(lambda rows: predict(forms.tree(rows, device)), features, device)
 
-    def __reduce__(self) -> tuple[type[ForestModel], tuple[bytes]]:
-        """Leave out what is loaded, which is of this process."""
-        return ForestModel, (self.serialized,)
+
+@cache
+def _loaded(serialized: bytes, device: Device) -> Callable[[Array], Array]:
+    """Return the predictions of a stored forest; a process loads it once, however many tasks it predicts in."""
+    return forest_from_treelite(serialized, device)
 
 
 @dataclass(frozen=True)

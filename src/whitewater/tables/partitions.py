@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -57,17 +58,20 @@ class Partition:
         return repeats
 
 
-def group_parts(parts: Iterable[Part], *, rows: int) -> list[Partition]:
+def group_parts(parts: Sequence[Part], *, rows: int) -> list[Partition]:
     """Group parts, in their order, into partitions of at most ``rows`` rows; a larger part stands alone."""
-    groups: list[list[Part]] = []
-    room = 0
-    for part in parts:
-        if not groups or part.rows > room:
-            groups.append([])
-            room = rows
-        groups[-1].append(part)
-        room -= part.rows
-    return [Partition(tuple(group)) for group in groups]
+    return [Partition(tuple(parts[start:stop])) for start, stop in ranges_of([part.rows for part in parts], rows)]
+
+
+def ranges_of(sizes: Sequence[int], most: int) -> list[tuple[int, int]]:
+    """Cut sizes, in their order, into ranges that add up to at most ``most``; a larger size stands alone."""
+    starts, held = [0] if sizes else [], 0
+    for place, size in enumerate(sizes):
+        if held and held + size > most:
+            starts.append(place)
+            held = 0
+        held += size
+    return list(pairwise([*starts, len(sizes)]))
 
 
 def columns_present(partitions: Iterable[Partition], schema: pa.Schema, *, needed: Container[str]) -> pa.Schema:

@@ -19,6 +19,7 @@ from whitewater.errors import InputError
 from whitewater.io.text_files import GZIP, line_blocks, open_text, ranges
 from whitewater.tables.casts import Clock, cast_column, is_plain
 from whitewater.tables.eras import Era, Names, Recognize
+from whitewater.tables.partitions import ranges_of
 from whitewater.tables.text import Lines, parse_lines
 
 Form = Literal["parquet", "text", "gzip", "zip"]
@@ -189,7 +190,7 @@ def open_raw(path: Path, source: Source) -> list[RawFile]:
 def units(file: RawFile, *, rows: int, number: int = 0) -> list[Unit]:
     """Cut a file into units of about ``rows`` rows: row groups together, or one that has more, or ranges of lines."""
     if file.form == "parquet":
-        bounds: list[tuple[int, int | None]] = list(_grouped(file.group_rows, rows))
+        bounds: list[tuple[int, int | None]] = [*ranges_of(file.group_rows, rows)]
     elif file.form == "zip":
         bounds = [(file.body, None)]
     else:
@@ -231,18 +232,6 @@ def fault_of(line: str, file: RawFile) -> str:
         except ValueError as error:
             return f"column {name!r}: {error}"
     return f"{shown} has unsound quotes"
-
-
-def _grouped(group_rows: Sequence[int], rows: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges of row groups that have at most so many rows together, or are a single one."""
-    start, held = 0, 0
-    for group, more in enumerate(group_rows):
-        if held and held + more > rows:
-            yield start, group
-            start, held = group, 0
-        held += more
-    if held:
-        yield start, len(group_rows)
 
 
 def _tables(unit: Unit, rows: int) -> Iterator[pa.Table]:

@@ -20,10 +20,9 @@ from whitewater.web.addresses import Indices, Mask, Records
 from whitewater.web.config import Parse
 from whitewater.web.html_page import HtmlPage, PageLinks, base_of, page_links
 from whitewater.web.page_content import read_page
-from whitewater.web.pages import Page, PagesFolder
+from whitewater.web.pages import REDIRECTS, Page, PagesFolder
 from whitewater.web.urls import host, normalize
 
-REDIRECTS = {301, 302, 303, 307, 308}
 # Pages of each kind that is left out whose addresses are kept, for the log.
 EXAMPLES = 3
 NOTHING = bytes(16)

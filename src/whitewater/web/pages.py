@@ -40,6 +40,7 @@ SCHEMA = pa.schema(
         pa.field("body", pa.binary(), nullable=False),
     ]
 )
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
 GROUP_PAGES = 1000
 GROUP_BYTES = 16_000_000
 FILE_GROUPS = 16

@@ -14,6 +14,7 @@ import pytest
 from tests.library.web.crawling import TIMEOUT, Run, shortest
 from tests.web_server import Act, Reply, Site, page, redirect, response
 from whitewater.errors import ConfigError, InputError
+from whitewater.io.remote import seconds_to_wait
 from whitewater.web.config import Crawl
 from whitewater.web.crawl import client, crawler
 from whitewater.web.crawl.crawler import crawl
@@ -95,9 +96,9 @@ def test_retry_after_is_waited_for_up_to_a_limit(
 
 def test_retry_after_is_a_number_or_a_date() -> None:
     soon = format_datetime(datetime.now(UTC) + timedelta(seconds=90), usegmt=True)
-    assert 80 < client.seconds(soon) <= 90
-    assert client.seconds("Fri, 31 Dec 1999 23:59:59 GMT") == 0
-    assert [client.seconds(text) for text in ("120", " 7 ", "soon", "-5", "²", "", None)] == [120, 7, 0, 0, 0, 0, 0]
+    assert 80 < seconds_to_wait(soon) <= 90
+    assert seconds_to_wait("Fri, 31 Dec 1999 23:59:59 GMT") == 0
+    assert [seconds_to_wait(text) for text in ("120", " 7 ", "soon", "-5", "²", "", None)] == [120, 7, 0, 0, 0, 0, 0]
 
 
 def test_a_host_that_is_silent_is_given_up(site: Site, other: Site, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

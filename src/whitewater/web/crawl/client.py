@@ -15,8 +15,6 @@ import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Literal
 from urllib.parse import urljoin, urlsplit
 
@@ -25,9 +23,11 @@ from aiohttp.http_exceptions import HttpProcessingError
 from protego import Protego
 from yarl import URL
 
+from whitewater.io.remote import seconds_to_wait
 from whitewater.web import urls
 from whitewater.web.config import Crawl
 from whitewater.web.http_body import UndecodableError, decoded, header_text
+from whitewater.web.pages import REDIRECTS
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +37,6 @@ UNWANTED: frozenset[Reason] = frozenset({"content_type", "too_large"})
 
 # 203 is a 200 that a proxy has changed; a 206 would be a part of a page, and nobody asked for one.
 WITH_BODY = frozenset({200, 203})
-REDIRECTS = frozenset({301, 302, 303, 307, 308})
 MEDIA_TYPES = frozenset({"text/html", "application/xhtml+xml", "text/plain"})
 ACCEPT = "text/html, application/xhtml+xml, text/plain;q=0.5"
 # A whole request may take this many times as long as a silence of the server: trickling servers end, slow ones do not.
@@ -162,7 +161,7 @@ class PoliteClient:
             else:
                 if last or answer.status not in TRANSIENT:
                     return answer
-                said, pause = f"status {answer.status}", seconds(answer.retry_after)
+                said, pause = f"status {answer.status}", seconds_to_wait(answer.retry_after)
             pause = min(max(pause, FIRST_PAUSE * 2**attempt), LONGEST_PAUSE)
             logger.info("%s: %s; trying again in %.1f s", url, said, pause)
             await asyncio.sleep(pause)
@@ -250,18 +249,3 @@ def _explained() -> Iterator[None]:
 def host_of(url: str) -> str:
     """Return the name or address of the machine in a URL, without port."""
     return urlsplit(url).hostname or ""
-
-
-def seconds(retry_after: str | None) -> float:
-    """Return how long a header Retry-After asks to wait, from now on; 0 where it says nothing.
-
-    Source: RFC 9110, section 10.2.3: a number of seconds, or a date.
-    """
-    text = (retry_after or "").strip()
-    if text.isascii() and text.isdigit():
-        return float(text)
-    try:
-        date = parsedate_to_datetime(text)
-    except ValueError:
-        return 0.0
-    return max(0.0, (date.replace(tzinfo=date.tzinfo or UTC) - datetime.now(UTC)).total_seconds())
