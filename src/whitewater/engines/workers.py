@@ -144,7 +144,7 @@ class Workers(ABC):
         started = said = time.monotonic()
         for done, (_, result) in enumerate(_in_order(results) if ordered else results, start=1):
             yield result
-            if time.monotonic() - said > PROGRESS_SECONDS:
+            if done < len(tasks) and time.monotonic() - said > PROGRESS_SECONDS:
                 said = time.monotonic()
                 rate = done / (said - started)
                 # The first tasks load and compile, too: nothing can be told from them alone.
