@@ -45,7 +45,8 @@ def write_unit(
             write_lines(malformed, folder / f"malformed-{name}")
         frame = collect(in_schema(raw, unit.file.era, schema, codes), unit.file.name)
         if len(frame):
-            write_table(frame.to_arrow(), folder / f"part-{name}")
+            present = pa.schema([schema.field(column) for column in frame.columns])
+            write_table(frame.to_arrow().cast(present), folder / f"part-{name}")
         counts += UnitCounts(len(malformed), next(iter(malformed), None), count(frame))
     return counts
 

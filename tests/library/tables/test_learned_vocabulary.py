@@ -1,0 +1,39 @@
+"""A column of text, whose vocabulary is learned, is the same in the parts of both engines."""
+
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from whitewater.tables import with_dask, with_polars
+from whitewater.tables.casts import Clock
+from whitewater.tables.eras import Names
+from whitewater.tables.raw_files import Source, open_all, units
+
+SCHEMA = pa.schema({"station": pa.string(), "minutes": pa.float64(), "issues": pa.int32()})
+NAMES = Names(
+    aliases={"station": "station", "minutes": "minutes"}, not_carried=frozenset(),
+    kinds={"station": "text", "minutes": "number"}, spelled=frozenset(), required=("station",), of=("a log", "ours"),
+)  # fmt: skip
+
+
+def test_both_engines_write_the_same_text_of_10_000_stations(tmp_path: Path) -> None:
+    rows = [f"{1000 + number / 100:.2f},{number}" for number in range(10_000)]
+    (tmp_path / "log.csv").write_text("\n".join(["station,minutes", *rows, ",7", "1000.00,8"]) + "\n")
+    [file] = open_all([tmp_path / "log.csv"], Source(NAMES.era, NAMES, "rides", "files", Clock("UTC")))
+    [unit] = units(file, rows=20_000)
+    written: dict[str, Callable[..., Any]] = {
+        "polars": with_polars.write_unit,
+        "dask": partial(with_dask.write_unit, backend="pandas"),
+    }
+    for name, write in written.items():
+        (tmp_path / name).mkdir()
+        write(unit, folder=tmp_path / name, rows=20_000, schema=SCHEMA, codes={}, count=lambda _: Counter())
+    polars, dask = (tmp_path / name / "part-0000-0000-0000.parquet" for name in written)
+    assert polars.read_bytes() == dask.read_bytes()
+    assert pq.read_table(polars).schema == SCHEMA
+    assert pq.read_table(polars)["station"].to_pylist() == [*(row.split(",")[0] for row in rows), None, "1000.00"]
