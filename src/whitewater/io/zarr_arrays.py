@@ -164,7 +164,8 @@ class Group:
             raise
         except Exception as error:  # zarr-python refuses metadata with errors of many types
             reason = f"its metadata is not understood ({type(error).__name__}: {error})"
-            raise InputError(f"array {name} of {self.name} cannot be read: {reason}. {RESTORE}") from error
+            remedy = f"{RESTORE} If it has a codec of a package of its own, install that."
+            raise InputError(f"array {name} of {self.name} cannot be read: {reason}. {remedy}") from error
 
 
 def open_group(
