@@ -77,7 +77,11 @@ def compute(work: Work) -> Answer:
 
 def _open(path: Path, *, projected: bool) -> list[RawFile]:
     files = open_raw(path, SOURCE)
-    return [replace(file, era=file.era.project(NEEDED)) for file in files] if projected else files
+    return [replace(file, era=_project(file.era)) for file in files] if projected else files
+
+
+def _project(era: Era) -> Era:
+    return replace(era, columns={name: raw for name, raw in era.columns.items() if name in NEEDED})
 
 
 def _scans(files: Sequence[RawFile]) -> Iterator[pl.LazyFrame]:

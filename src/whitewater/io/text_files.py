@@ -11,11 +11,11 @@ import os
 import sys
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Protocol, cast
+from typing import BinaryIO, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,12 +30,6 @@ GZIP = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _RETURN, _QUOTE = "a carriage return in the line", "a quote that does not begin or end its field"
 _OTHER_FORMS = {b"\x28\xb5\x2f\xfd": "Zstandard", b"PK\x03\x04": "ZIP", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
-
-
-class Stream(Protocol):
-    """What bytes are read from."""
-
-    def read(self, size: int, /) -> bytes: ...
 
 
 @contextmanager
@@ -100,33 +94,27 @@ def line_blocks(
 ) -> Iterator[bytes]:  # fmt: skip
     """Yield whole lines, about ``block`` bytes of them at a time, from one byte of the text, or up to one.
 
-    The last line gets a line feed if it has none. Raises InputError; see `open_text` and `whole_lines`.
+    The last line gets a line feed if it has none. A thread reads ahead, so that a file is unpacked while it is parsed.
+    Raises InputError if a line has no end; see `open_text`, too.
     """
+    carried: list[bytes] = []
     with open_text(path, origin, member=member) as stream:
         stream.seek(start)
         length = (sys.maxsize if stop is None else stop) - start
-        yield from whole_lines(stream, origin or str(path), length=length, block=block)
-
-
-def whole_lines(stream: Stream, origin: str, *, length: int = sys.maxsize, block: int | None = None) -> Iterator[bytes]:
-    """Yield the lines of a stream, `BLOCK_BYTES` of them at a time or ``block``. Raises InputError if one has no end.
-
-    A thread reads ahead, so that a file is unpacked while it is parsed.
-    """
-    carried: list[bytes] = []
-    for piece in _ahead(_pieces(stream, length, block or BLOCK_BYTES)):
-        end = piece.rfind(b"\n") + 1
-        if end:
-            yield b"".join([*carried, piece[:end]])
-            carried = []
-        carried.append(piece[end:])
-        if sum(map(len, carried)) > LONGEST_LINE:
-            raise InputError(f"{origin}: a line is longer than {LONGEST_LINE:,} bytes. It is not a file of text lines.")
+        for piece in _ahead(_pieces(stream, length, block or BLOCK_BYTES)):
+            end = piece.rfind(b"\n") + 1
+            if end:
+                yield b"".join([*carried, piece[:end]])
+                carried = []
+            carried.append(piece[end:])
+            if sum(map(len, carried)) > LONGEST_LINE:
+                raise InputError(f"{origin or path}: a line is longer than {LONGEST_LINE:,} bytes. It is not a file of "
+                                 "text lines.")  # fmt: skip
     if any(carried):
         yield b"".join([*carried, b"\n"])
 
 
-def _pieces(stream: Stream, length: int, block: int) -> Iterator[bytes]:
+def _pieces(stream: BinaryIO, length: int, block: int) -> Iterator[bytes]:
     while piece := stream.read(min(block, length)):
         length -= len(piece)
         yield piece
@@ -140,51 +128,16 @@ def _ahead(pieces: Iterator[bytes]) -> Iterator[bytes]:
             yield piece
 
 
-def parse(data: bytes, names: Sequence[str], types: Mapping[str, pa.DataType], *, delimiter: str, quoted: bool = False,
-          null: str | None = "", refuse: Callable[[pa.csv.InvalidRow], str] | None = None) -> pa.Table:  # fmt: skip
-    """Return some fields of lines, none of those that are empty.
-
-    Parameters
-    ----------
-    data
-        Whole lines.
-    names
-        The fields of a line.
-    types
-        As what those that are wanted are read.
-    delimiter, quoted
-        What separates fields, and whether they may stand in double quotes.
-    null
-        The text that stands for null, or None.
-    refuse
-        What is done with a line of more or fewer fields, see `pyarrow.csv.ParseOptions`; or None: it is an error.
-
-    Raises
-    ------
-    ValueError
-        If a line has more or fewer fields, or one cannot be read as its type.
-    """
-    nulls = [] if null is None else [null]
-    return pa.csv.read_csv(
-        # Arrow takes no empty text.
-        pa.BufferReader(data or b"\n"),
-        read_options=pa.csv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=list(names)),
-        parse_options=pa.csv.ParseOptions(
-            delimiter=delimiter, quote_char='"' if quoted else False, invalid_row_handler=refuse
-        ),
-        convert_options=pa.csv.ConvertOptions(
-            include_columns=list(types), column_types=types, null_values=nulls, strings_can_be_null=bool(nulls)
-        ),
-    )
-
-
 def parse_sound(
     data: bytes, names: Sequence[str], types: Mapping[str, pa.DataType], *, delimiter: str, quoted: bool
 ) -> tuple[pa.Table, dict[int, str]]:
     """Return some fields of the lines that are sound, and what is wrong with each other line, by its number.
 
-    Lines are numbered as those of `filled_lines`. Unsound ones have more or fewer fields, a torn quote, a carriage
-    return within, or bytes that are not UTF-8. Raises ValueError if a field cannot be read as its type.
+    ``names`` are all fields of a line, ``types`` those that are wanted, and as what; they may stand in double quotes if
+    ``quoted``. An empty field is null. Lines are numbered as those of `filled_lines`. Unsound ones have more or fewer
+    fields, a torn quote, a carriage return within, or bytes that are not UTF-8.
+
+    Raises ValueError if a field cannot be read as its type.
     """
     faults: dict[int, str] = {}
 
@@ -198,7 +151,18 @@ def parse_sound(
         wide = delimiter.encode() * len(names)
         lines = (wide if number in torn else line for number, line in enumerate(filled_lines(data)))
         data = b"\n".join([*lines, b""])
-    return parse(data, names, types, delimiter=delimiter, quoted=quoted, refuse=refuse), {**faults, **torn}
+    table = pa.csv.read_csv(
+        # Arrow takes no empty text.
+        pa.BufferReader(data or b"\n"),
+        read_options=pa.csv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=list(names)),
+        parse_options=pa.csv.ParseOptions(
+            delimiter=delimiter, quote_char='"' if quoted else False, invalid_row_handler=refuse
+        ),
+        convert_options=pa.csv.ConvertOptions(
+            include_columns=list(types), column_types=types, null_values=[""], strings_can_be_null=True
+        ),
+    )
+    return table, {**faults, **torn}
 
 
 def filled_lines(data: bytes) -> list[bytes]:

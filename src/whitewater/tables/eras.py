@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from whitewater.errors import InputError
@@ -30,10 +30,6 @@ class Era:
     columns: Mapping[str, RawColumn]
     not_carried: tuple[str, ...]
     constants: Mapping[str, int] = field(default_factory=dict)
-
-    def project(self, names: Collection[str]) -> Era:
-        """Return the era with only the named columns, those that it has."""
-        return replace(self, columns={name: raw for name, raw in self.columns.items() if name in names})
 
     @property
     def raw_kinds(self) -> dict[str, Kind]:

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from math import isnan
-from operator import getitem
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -78,17 +77,12 @@ def write_unit(
     return counts
 
 
-def split_unit(
-    unit: Unit, *, into: Split, rows: int, backend: str, quantity: Callable[[Frame, str], Series] = getitem
-) -> UnitCounts:
-    """Split a unit of raw files, about ``rows`` rows at a time, into kept ones and others; count them by mask.
-
-    ``quantity`` gives what the rules ask for: a column of a frame, or what follows from columns.
-    """
+def split_unit(unit: Unit, *, into: Split, rows: int, backend: str) -> UnitCounts:
+    """Split a unit of raw files, about ``rows`` rows at a time, into kept ones and others; count them by mask."""
     counts = UnitCounts()
     for piece, (raw, malformed) in enumerate(arrow_blocks(unit, rows=rows)):
         frame = in_schema(from_arrow(raw, backend), unit.file.era, {})
-        mask = to_pandas(broken(into.rules, partial(quantity, frame))).to_numpy()
+        mask = to_pandas(broken(into.rules, frame.__getitem__)).to_numpy()
         counts += into.write(to_arrow(frame, into.schema), mask, malformed, unit, piece)
     return counts
 

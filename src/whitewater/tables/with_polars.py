@@ -51,15 +51,12 @@ def write_unit(
     return counts
 
 
-def split_unit(unit: Unit, *, into: Split, rows: int, quantity: Quantity = pl.col) -> UnitCounts:
-    """Split a unit of raw files, about ``rows`` rows at a time, into kept ones and others; count them by mask.
-
-    ``quantity`` gives what the rules ask for: a column, or what follows from columns.
-    """
+def split_unit(unit: Unit, *, into: Split, rows: int) -> UnitCounts:
+    """Split a unit of raw files, about ``rows`` rows at a time, into kept ones and others; count them by mask."""
     counts = UnitCounts()
     for piece, (raw, malformed) in enumerate(arrow_blocks(unit, rows=rows)):
         frame = in_schema(pl.DataFrame(pl.from_arrow(raw)).lazy(), unit.file.era, into.schema, {})
-        checked = frame.with_columns(broken=broken(into.rules, quantity)).collect()
+        checked = frame.with_columns(broken=broken(into.rules, pl.col)).collect()
         block = checked.select(into.schema.names).to_arrow().cast(into.schema)
         counts += into.write(block, checked["broken"].to_numpy(), malformed, unit, piece)
     return counts
