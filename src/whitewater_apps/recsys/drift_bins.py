@@ -8,7 +8,6 @@ it has, one for those that it has not, and one for nulls.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -24,9 +23,7 @@ from whitewater.features.columns.codes import count_codes
 from whitewater.features.columns.column import Categories, Column, Lists
 from whitewater.tables.arrow_arrays import to_arrow
 
-if TYPE_CHECKING:
-    from whitewater_apps.recsys.drift_measures import Counts
-
+Counts = npt.NDArray[np.int64]
 EDGES = 1024
 """Values of a column of numbers, about, at most, before and at which its distribution is known."""
 LEAST_ROWS = 10

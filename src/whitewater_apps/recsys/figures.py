@@ -11,9 +11,16 @@ import numpy as np
 from whitewater.engines import Array
 from whitewater.figures import shapes, style
 from whitewater.figures.shapes import Look
-from whitewater_apps.recsys.drift_measures import VERDICTS
+from whitewater_apps.recsys.drift_report import VERDICTS
 from whitewater_apps.recsys.prediction_quality import ALL, NORMAL, PLAIN, WITHOUT, is_measured
-from whitewater_apps.recsys.value_frequencies import Histogram, Learned, frequencies, histogram, learned_vocabularies
+from whitewater_apps.recsys.value_frequencies import (
+    Floats,
+    Learned,
+    frequencies,
+    histogram,
+    learned_vocabularies,
+    values_of,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -406,7 +413,7 @@ def numbers(statistics: Mapping[str, Any], *, events: Log, features: FeatureFold
     subtitle = f"Column {shown} of {style.count(features.rows)} test rows. {_operators(statistics['groups'], name)}"
     figure, body = style.titled(9, 3.9, title=title, subtitle=subtitle)
     left, right = body.subplots(1, 2)
-    before, after = (histogram(rows.row_groups(), name) for rows in (events, features))
+    before, after = (values_of([rows.path / file.name for file in rows.files], name) for rows in (events, features))
     _draw_numbers(left, before, style.BLUE, what="As it came", label="Value in the log")
     _draw_numbers(right, after, style.GREEN, what="Feature", label="Value of the feature")
     return figure
@@ -433,15 +440,17 @@ def _operators(groups: Mapping[str, Any], name: str) -> str:
     return f"Operators of its group, {style.fitted(of[-1])}: {', '.join(operators) or 'none'}."
 
 
-def _draw_numbers(axes: Axes, found: Histogram, color: str, *, what: str, label: str) -> None:
-    nulls = f"{style.percent(found.nulls / found.rows)} null" if found.nulls else "no null"
-    title = f"{what}: {nulls}" + (f", {style.count(found.infinite)} infinite" if found.infinite else "")
-    if not len(found.counts):
+def _draw_numbers(axes: Axes, values: Floats, color: str, *, what: str, label: str) -> None:
+    nulls, infinite = int(np.isnan(values).sum()), int(np.isinf(values).sum())
+    told = f"{style.percent(nulls / len(values))} null" if nulls else "no null"
+    title = f"{what}: {told}" + (f", {style.count(infinite)} infinite" if infinite else "")
+    if len(values) == nulls + infinite:
         style.explain(axes, title, "There is no finite value to draw.")
         return
-    shapes.draw_histogram(axes, found.counts, found.edges, color=color, baseline=0.5)
-    axes.set(title=title, yscale="log", xlabel=label, ylabel="Test rows", ylim=(0.5, float(found.counts.max()) * 2))
-    if found.long_tail:
-        axes.set(xscale="asinh", xlim=found.edges[[0, -1]], xlabel=f"{label} (logarithmic from 1 on)")
+    counts, edges, long_tail = histogram(values[np.isfinite(values)])
+    shapes.draw_histogram(axes, counts, edges, color=color, baseline=0.5)
+    axes.set(title=title, yscale="log", xlabel=label, ylabel="Test rows", ylim=(0.5, float(counts.max()) * 2))
+    if long_tail:
+        axes.set(xscale="asinh", xlim=edges[[0, -1]], xlabel=f"{label} (logarithmic from 1 on)")
     else:
         shapes.limit_ticks(axes.xaxis, 6)

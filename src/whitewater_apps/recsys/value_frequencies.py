@@ -1,11 +1,8 @@
-"""How often values occur, for pictures: what a fitted workflow keeps of its vocabularies, and histograms of columns.
-
-Columns need not fit into memory.
-"""
+"""How often values occur, for pictures: what a fitted workflow keeps of its vocabularies, and histograms of columns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,13 +12,12 @@ import pyarrow as pa
 
 from whitewater.features.artifact import FORMAT
 from whitewater.features.categories.vocabulary import TABLE
-from whitewater.features.columns.parquet import faults_of, opened
+from whitewater.features.columns.parquet import opened
 from whitewater.io.store import read_json
 from whitewater.tables.arrow_arrays import to_numpy
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-RowGroups = Sequence[tuple[Path, int, int]]
 _BINS = 60
 _MOST_IN_A_BIN = 0.9
 
@@ -72,48 +68,30 @@ def frequencies(table: Path) -> tuple[Integers, Integers]:
     return found[::-1], times[::-1]
 
 
-@dataclass(frozen=True)
-class Histogram:
-    """The distribution of a column: of all rows those that are null or NaN, and those that are infinite, in no bin."""
-
-    rows: int
-    nulls: int
-    infinite: int
-    edges: Floats  # (bins + 1,), and counts (bins,); none where there is no finite value
-    counts: Integers
-    long_tail: bool = False  # the bins are equally wide on the axis of asinh, which is logarithmic from 1 on
+def values_of(files: Iterable[Path], name: str) -> Floats:
+    """Return a column of numbers of Parquet files as float64 (rows,), NaN where they are null."""
+    parts = [np.empty(0)]
+    for path in files:
+        with opened(path) as file:
+            column = file.read(columns=[name], use_threads=False).column(0)
+        parts.append(to_numpy(column.cast(pa.float64(), safe=False).fill_null(np.nan)))
+    return np.concatenate(parts)
 
 
-def histogram(row_groups: RowGroups, name: str) -> Histogram:
-    """Return the histogram of a column of numbers: a bin for each value of few integers, else bins of equal width.
+def histogram(finite: Floats) -> tuple[Integers, Floats, bool]:
+    """Return the rows of each bin, the edges of the bins, and whether the numbers, at least one, have a long tail.
 
-    Where nine tenths of the values would be in one bin, the bins are of equal width on a logarithmic axis instead.
+    Few integers have a bin each, others are in bins of equal width. Where nine tenths of them would be in one, bins are
+    of equal width on the axis of asinh instead, which is logarithmic from 1 on.
     """
-    rows = nulls = infinite = 0
-    low, high, whole = np.inf, -np.inf, True
-    for values in _values(row_groups, name):
-        finite = values[np.isfinite(values)]
-        rows, nulls = rows + len(values), nulls + int(np.isnan(values).sum())
-        infinite += int(np.isinf(values).sum())
-        low, high = min(low, float(finite.min(initial=np.inf))), max(high, float(finite.max(initial=-np.inf)))
-        whole = whole and bool((finite == np.round(finite)).all())
-    if rows == nulls + infinite:
-        return Histogram(rows, nulls, infinite, np.empty(0), np.empty(0, np.int64))
-    edges = _edges(low, high, whole=whole)
-    counts = _counts(row_groups, name, edges)
-    long_tail = len(counts) > 1 and bool(counts.max() > _MOST_IN_A_BIN * counts.sum())
+    low, high = float(finite.min()), float(finite.max())
+    counts, edges = np.histogram(finite, _edges(low, high, whole=bool((finite == np.round(finite)).all())))
+    long_tail = len(counts) > 1 and bool(counts.max() > _MOST_IN_A_BIN * len(finite))
     if long_tail:
         edges = np.sinh(np.linspace(np.arcsinh(low), np.arcsinh(high), _BINS + 1))
         edges[[0, -1]] = low, high
-        counts = _counts(row_groups, name, edges)
-    return Histogram(rows, nulls, infinite, edges, counts, long_tail)
-
-
-def _counts(row_groups: RowGroups, name: str, edges: Floats) -> Integers:
-    counts = np.zeros(len(edges) - 1, np.int64)
-    for values in _values(row_groups, name):
-        counts += np.histogram(values[np.isfinite(values)], edges)[0]
-    return counts
+        counts, _ = np.histogram(finite, edges)
+    return counts, edges, long_tail
 
 
 def _edges(low: float, high: float, *, whole: bool) -> Floats:
@@ -125,11 +103,3 @@ def _edges(low: float, high: float, *, whole: bool) -> Floats:
         return np.arange(low, high + 2) - 0.5
     # By halves, as the whole distance may be more than a number can be.
     return 2 * np.linspace(low / 2, high / 2, _BINS + 1)
-
-
-def _values(row_groups: RowGroups, name: str) -> Iterator[Floats]:
-    """Yield the values of each row group as float64 (rows,), NaN where they are null."""
-    for path, number, _ in row_groups:
-        with opened(path) as file, faults_of(path, number, name):
-            column = file.read_row_group(number, columns=[name], use_threads=False).column(0)
-            yield to_numpy(column.cast(pa.float64(), safe=False).fill_null(np.nan))

@@ -25,15 +25,15 @@ from whitewater.step import Output, Run
 from whitewater_apps.recsys import drift_bins
 from whitewater_apps.recsys.config import Drift
 from whitewater_apps.recsys.drift_bins import number_bins
-from whitewater_apps.recsys.drift_measures import (
+from whitewater_apps.recsys.drift_report import (
     chance,
     chance_of_ks,
     chance_of_new_categories,
+    compare,
     jensen_shannon,
     kolmogorov_smirnov,
     psi,
 )
-from whitewater_apps.recsys.drift_report import compare
 from whitewater_apps.recsys.steps.drift import drift
 
 Values = Sequence[Any]
