@@ -5,9 +5,10 @@ Ids, hashes and folds are equal, floats within rounding. The stand-in has frames
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -15,19 +16,31 @@ from benchmarks.gpu_proof.same import Rule, compare, table_faults
 from benchmarks.measure import differences
 from tests.contract.recsys_steps import (
     OF_FEATURES,
+    ROWS,
     RULES,
-    WORKFLOWS,
     fit_features,
     frames_of,
-    run_workflows,
-    serve,
     spread_out,
     train_models,
     write_inputs,
 )
 from tests.contract.site import Site
 from tests.gpu.conftest import THREADS, Both
+from tests.library.features.test_with_dask import CARRIED, CLOSE, EXACT
+from tests.recsys_logs import clicks
 from whitewater.engines import Device
+from whitewater.features.operator import Node
+from whitewater.features.operators import (
+    Categorify,
+    FillMissing,
+    JoinExternal,
+    LambdaOp,
+    ListSlice,
+    Normalize,
+    PastMean,
+    Rename,
+)
+from whitewater.features.workflow import Workflow
 from whitewater.io.store import read_json
 
 pytestmark = pytest.mark.gpu
@@ -40,25 +53,20 @@ def inputs(gpu: Device, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def both(gpu: Device, inputs: Path) -> Both:
-    """What steps and workflows made on either device, in a folder each."""
+    """What the steps made on either device, in a folder each."""
     made = Both(inputs.with_name("cpu"), inputs.with_name("gpu"))
     for device, folder in ((Device(), made.cpu), (gpu, made.gpu)):
         site = Site(device, threads=THREADS)
         with spread_out(), frames_of(device):
             fit_features(site, results=folder, log=inputs / "log")
-            run_workflows(device, inputs=inputs, folder=folder / "workflows")
         with spread_out():
             train_models(site, inputs=folder, results=folder / "trained")
     return made
 
 
-def assert_same(found: Path, expected: Path, rules: Sequence[Rule] = (OF_FEATURES,)) -> None:
-    assert set(compare(found, expected, rules).values()) == {""}
-
-
 @pytest.mark.parametrize("name", ["train", "valid", "test"])
 def test_features_are_the_same_in_the_same_order(both: Both, name: str) -> None:
-    assert_same(both.gpu / name, both.cpu / name)
+    assert set(compare(both.gpu / name, both.cpu / name, (OF_FEATURES,)).values()) == {""}
 
 
 def test_what_was_learned_is_the_same(both: Both) -> None:
@@ -76,23 +84,59 @@ def test_models_are_as_good(both: Both) -> None:
 
 def test_batches_are_the_same(both: Both) -> None:
     # Models are the libraries': see above.
-    assert_same(both.gpu / "trained", both.cpu / "trained", (Rule("metrics.json", compared=False), *RULES))
+    rules = (Rule("metrics.json", compared=False), *RULES)
+    assert set(compare(both.gpu / "trained", both.cpu / "trained", rules).values()) == {""}
 
 
-@pytest.mark.parametrize("name", WORKFLOWS)
-def test_workflows_make_the_same_of_all_that_can_be_data(both: Both, name: str) -> None:
-    rules = (Rule("workflow/*", compared=False), OF_FEATURES)
-    assert_same(both.gpu / "workflows" / name, both.cpu / "workflows" / name, rules)
-
-
-@pytest.mark.parametrize("name", WORKFLOWS)
-def test_what_one_device_learned_the_other_serves(
-    gpu: Device, both: Both, inputs: Path, tmp_path: Path, name: str
+@pytest.mark.parametrize("name", [*EXACT, *CLOSE, "wide"])
+def test_frames_learn_and_make_what_the_kernels_do_and_each_serves_the_others(
+    gpu: Device, tmp_path: Path, name: str
 ) -> None:
-    for device, learned in ((Device(), both.gpu), (gpu, both.cpu)):
-        folder = tmp_path / device.name
-        with spread_out(), frames_of(device):
-            serve(learned / "workflows" / name / "workflow", device, inputs=inputs, folder=folder)
-        for path in sorted(folder.glob("*.parquet")):
-            found, expected = (pq.read_table(each / path.name) for each in (folder, both.cpu / "workflows" / name))
-            assert list(table_faults(found, expected, OF_FEATURES)) == []
+    rows = data()
+    graph = wide(tmp_path) if name == "wide" else {**EXACT, **CLOSE}[name]
+    local = Workflow(graph, carry=CARRIED).fit(rows, threads=2)
+    with frames_of(gpu):
+        by_frames = Workflow(graph, carry=CARRIED).fit(rows, threads=2, device=gpu)
+    for given, training in ((rows, True), (rows, False), (rows.slice(0, 0), False), (other_types(rows), False)):
+        expected = local.transform(given, training=training)
+        with frames_of(gpu):
+            found = [each.transform(given, training=training, device=gpu) for each in (local, by_frames)]
+        for table in (*found, by_frames.transform(given, training=training)):
+            assert list(table_faults(table, expected, OF_FEATURES)) == []
+
+
+def wide(folder: Path) -> Node:
+    """Return what options of operators do beyond `EXACT` and `CLOSE`."""
+    shops = {"C1": ["", "a", "bb"], "C3": [-1, 0, 1], "city": ["x", None, "y"], "open": [True, None, False]}
+    pq.write_table(pa.table({**shops, "score": [1, 2, 3]}), folder / "shops.parquet")
+    joined = JoinExternal(table=str(folder / "shops.parquet"), on=("C1", "C3"), columns=("city", "open", "score"))
+    return (
+        (["time"] >> LambdaOp(function="day_of_week") >> Rename(postfix="_weekday"))
+        + (["time"] >> LambdaOp(function="seconds_of_day"))
+        + (["I1"] >> LambdaOp(function="squared_logarithm_bucket") >> Rename(postfix="_bucket"))
+        + (["nothing"] >> Categorify())
+        + (["flag", "I2"] >> FillMissing(fill_val=0.5, add_binary_cols=True))
+        + (["late"] >> Normalize())
+        + (["C1"] >> PastMean(target="I2", period=1))
+        + (["C1", "C3"] >> joined)
+        + (["L2"] >> ListSlice(start=1, end=3, pad=True, pad_value=-1))
+    )
+
+
+def data() -> pa.Table:
+    """Return clicks with a column whose first half is missing, one of truth values, and one of nulls."""
+    random = np.random.default_rng(5)
+    late = pa.array(np.arange(ROWS) * 1e6, mask=np.arange(ROWS) < ROWS // 2)
+    flags = pa.array(random.random(ROWS) < 0.5, mask=random.random(ROWS) < 0.1)
+    table = clicks(ROWS).append_column("late", late).append_column("flag", flags)
+    return table.append_column("nothing", pa.nulls(ROWS))
+
+
+def other_types(table: pa.Table) -> pa.Table:
+    """Return clicks of types that mean the same: floats for integers, integers for booleans, nulls for text."""
+    types = {"I1": pa.float64(), "C1": pa.null(), "C3": pa.float64(), "L1": pa.null(), "flag": pa.int8(),
+             "time": pa.uint64()}  # fmt: skip
+    for name, type_ in types.items():
+        column = pa.nulls(len(table)) if pa.types.is_null(type_) else table[name].cast(type_)
+        table = table.set_column(table.column_names.index(name), name, column)
+    return table
