@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,15 +10,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pytest
 from distributed import LocalCluster
 
 from tests.contract import record
 from tests.contract.device_array import record as record_call
 from tests.contract.device_array import recording
-from tests.contract.executed import ROOT, Line, executed_lines
+from tests.contract.executed import Line, executed_lines
 from tests.contract.signatures import Call, Describe, recorded
 from tests.contract.site import RunSteps, Site
 from tests.contract.strict_device import StrictDevice, cluster_of, stand_in_for_cupy
@@ -56,29 +51,6 @@ def scenario_of(run_steps: RunSteps, directory: Path) -> Scenario:
         run_steps(elsewhere, on_workers)
     run_steps(Site(Device()), cpu)
     return Scenario(cpu, strict, on_workers, calls, lines, here.traffic, elsewhere.traffic)
-
-
-@dataclass(frozen=True)
-class Simulated:
-    """What the simulated GPU found, and which calls it made of CuPy."""
-
-    found: Mapping[str, npt.NDArray[Any]]
-    calls: Mapping[Call, Sequence[str]]
-
-
-def simulated_by(module: str, directory: Path) -> Simulated:
-    """Run a module of this package with Numba's simulator of a GPU, in a process of its own."""
-    output = directory / "found.npz"
-    environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": os.pathsep.join(["src", "."])}
-    command = [sys.executable, "-m", f"tests.contract.{module}", str(output)]
-    subprocess.run(command, check=True, env=environment, cwd=ROOT.parents[1])
-    with np.load(output) as results:
-        found = dict(results)
-    calls = {
-        Call(**{**call, "keywords": tuple(call["keywords"])}): places
-        for call, places in json.loads(output.with_suffix(".json").read_text())
-    }
-    return Simulated(found, calls)
 
 
 def _forget_what_was_computed_before() -> None:

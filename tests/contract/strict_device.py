@@ -116,7 +116,7 @@ def read_codes(folder: GenotypeFolder, start: int, stop: int) -> Array:
 
 
 def expand_genotypes(genotypes: Genotypes, table: Array, out: Array) -> None:
-    """Stand for `gpu_expand_genotypes`, which Numba's simulator runs (`test_gpu_kernels`)."""
+    """Stand for `gpu_expand_genotypes`, which Numba's simulator runs (`test_kernels`)."""
     decode.expand_genotypes(CPU, genotypes_on_host(genotypes), on_host(table, "float32"), on_host(out, "float32"))
 
 
@@ -156,7 +156,7 @@ def groups(
 
 
 class StrictInEdges:
-    """Stands for `GpuInEdges`, whose kernels Numba's simulator runs (`test_graph_kernels`)."""
+    """Stands for `GpuInEdges`, whose kernels Numba's simulator runs (`test_kernels`)."""
 
     def __init__(self, edges: Edges) -> None:
         self._on_cpu = CpuInEdges(edges_on_host(edges), out_degree=np.empty(0), threads=1, keep=False)

@@ -16,7 +16,7 @@ from benchmarks.published.dask_cluster import COLLECTIONS, dask_client, frames_o
 from tests.contract.device_array import module, record, recording
 from tests.contract.gaps import known_gaps
 from tests.contract.signatures import problems, recorded
-from tests.contract.simulated_gpu import numpy_as_cupy
+from tests.contract.simulated import numpy_as_cupy
 from whitewater.engines import resolve
 from whitewater.engines.config import Cluster
 from whitewater.engines.gpu import PACKAGES, GpuDevice, problem_of_gpu

@@ -32,10 +32,11 @@ RECORDED_BY = {
     **dict.fromkeys(("engines.gpu", "engines.gpu_memory"), "test_gpu_device"),
     "engines.start": "test_gpu_start",
     **dict.fromkeys(("features.with_dask", "tables.with_dask"), "test_gpu_source"),
-    **dict.fromkeys(("genotypes.decode_gpu", "genotypes.linkage.pairs_gpu"), "test_gpu_kernels"),
-    "graphs.pagerank.in_edges_gpu": "test_graph_kernels",
+    **dict.fromkeys(
+        ("genotypes.decode_gpu", "genotypes.linkage.pairs_gpu", "graphs.pagerank.in_edges_gpu"), "test_kernels"
+    ),
     **dict.fromkeys(("graphs.library_dask", "graphs.library_gpu"), "test_graph_library"),
-    "learn.estimators_gpu": "test_taxi_arrays",
+    "learn.estimators_gpu": "test_steps",
 }
 TABLE = pa.table(
     {

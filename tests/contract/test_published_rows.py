@@ -56,6 +56,7 @@ from whitewater.engines import resolve
 from whitewater.engines.config import Cluster
 from whitewater.engines.gpu_cluster import DASK_SETTINGS
 
+pytestmark = pytest.mark.slow
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "published"
 VARIANTS = [*on_gpus(), ZARR]
 CALL_CASES = [(row, case.name) for row in NAMES for case in load(row).cases if isinstance(case, CallCase)]

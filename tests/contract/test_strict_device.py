@@ -23,8 +23,7 @@ from tests.contract.device_array import AT, DeviceArray, differing, recording
 from tests.contract.signatures import Describe, problems, recorded
 from tests.contract.strict_device import StrictDevice, stand_in_for_cupy
 from whitewater.genotypes.decode import count_genotypes, expand_genotypes
-from whitewater.genotypes.decode_cpu import lanes_of
-from whitewater.genotypes.genotypes import Genotypes, rows_in_column_order, rows_in_sample_order
+from whitewater.genotypes.genotypes import Genotypes
 from whitewater.genotypes.linkage.pairs import correlated_variants
 from whitewater.learn.estimators import ridge
 
@@ -201,20 +200,12 @@ def test_arrays_and_the_device_are_copied_to_workers_and_the_namespace_is_not() 
         dumps(XP)
 
 
-def test_primitives_take_the_dtypes_of_the_protocol_only() -> None:
-    with stand_in_for_cupy(), pytest.raises(TypeError, match="float32"):
-        ridge(DEVICE, alpha=1.0).fit(array(), array())
-
-
-def test_genotypes_are_of_the_device_and_what_they_are_compared_by_of_the_host() -> None:
+def test_models_and_kernels_take_arrays_of_the_device_of_their_dtypes_only() -> None:
     here = Genotypes(np.full((2, 2), 0b11_10_01_00, np.uint8), 7)
     there = replace(here, codes=DEVICE.to_device(here.codes))
     table, stops = np.zeros((2, 4), np.float32), np.array([2, 2], np.int32)
-    with stand_in_for_cupy():
-        assert DEVICE.to_host(expand_genotypes(DEVICE, there, DEVICE.to_device(table))).shape == (2, 8)
-        assert DEVICE.to_host(count_genotypes(DEVICE, there)).tolist() == [[2, 2, 2, 1]] * 2
-        assert correlated_variants(DEVICE, there, stops, 0.5).tolist() == [[0, 1]]
     refusals: list[Callable[[], Any]] = [
+        lambda: ridge(DEVICE, alpha=1.0).fit(array(), array()),
         lambda: count_genotypes(DEVICE, here),
         lambda: expand_genotypes(DEVICE, there, table),
         lambda: expand_genotypes(DEVICE, there, DEVICE.to_device(table.astype(np.float64))),
@@ -226,33 +217,11 @@ def test_genotypes_are_of_the_device_and_what_they_are_compared_by_of_the_host()
             refused()
 
 
-def test_what_genotypes_share_between_devices_is_made_of_calls_that_cupy_has(rapids: Describe) -> None:
-    codes = DEVICE.to_device(np.zeros((1, 3), np.uint8))
-    rows, chosen = DEVICE.to_device(np.arange(20.0).reshape(10, 2)), DEVICE.to_device(np.ones(10, bool))
-    with recording() as calls:
-        ordered = rows_in_column_order(rows, Genotypes(codes, 10), XP)
-        again = rows_in_sample_order(ordered, Genotypes(codes, 10), XP)
-        lanes = lanes_of(chosen, 3, XP)
-    assert problems(calls, rapids) == []
-    assert len(calls) >= 4
-    np.testing.assert_array_equal(DEVICE.to_host(again), DEVICE.to_host(rows))
-    assert DEVICE.to_host(lanes).tolist() == [0b1010101, 0b1010101, 0b101]
-
-
-def test_linear_algebra_gives_arrays_of_the_device_without_names(rapids: Describe) -> None:
+def test_linear_algebra_gives_arrays_of_the_device_without_names() -> None:
     values = DEVICE.to_device(np.random.default_rng(0).normal(size=(6, 4)).astype(np.float32))
-    with recording() as calls:
-        symmetric = values.T @ values
-        eigenvalues, vectors = XP.linalg.eigh(symmetric)
-        factors = XP.linalg.qr(values)
-        gap = XP.linalg.norm(XP.matmul(symmetric, vectors) - vectors * eigenvalues)
-        XP.concatenate([XP.sqrt(XP.abs(eigenvalues)), XP.sum(XP.ascontiguousarray(values.T), axis=0)])
-    assert problems(calls, rapids) == []
+    factors = XP.linalg.qr(values)
     assert type(factors) is tuple
-    assert all(isinstance(each, DeviceArray) for each in (eigenvalues, vectors, gap, *factors))
-    assert float(gap) < 1e-4
-    with pytest.raises(TypeError):
-        XP.matmul(values.T, np.ones(6, np.float32))
+    assert all(isinstance(each, DeviceArray) for each in (values.T @ values, *factors))
 
 
 @pytest.mark.parametrize(

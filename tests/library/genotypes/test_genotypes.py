@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.contract.simulated_gpu import packed
+from tests.contract.simulated import packed
 from tests.genotype_stores import write_plink
 from tests.plink2 import needs_plink19, plink19
 from whitewater.engines import Array, resolve

@@ -1,4 +1,4 @@
-"""Our kernels on Numba's simulator of a GPU: ``NUMBA_ENABLE_CUDASIM=1 python -m tests.contract.simulated_gpu OUTPUT``.
+"""Our kernels on Numba's simulator of a GPU: ``NUMBA_ENABLE_CUDASIM=1 python -m tests.contract.simulated OUTPUT``.
 
 The simulator has no CuPy; arrays that demand what CuPy's demand stand for it: the kernels and the code around them run,
 line by line.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -24,8 +23,14 @@ from whitewater.engines.gpu import GpuDevice
 from whitewater.genotypes.decode import count_genotypes, expand_genotypes
 from whitewater.genotypes.genotypes import Genotypes
 from whitewater.genotypes.linkage.pairs import correlated_variants
+from whitewater.graphs.edges import Edges
+from whitewater.graphs.pagerank.in_edges import edges_on, hold_in_edges
 
 VARIANTS, SAMPLES, WINDOW = 12, 67, 8
+VERTICES = 60
+# More than the edges of two segments, so that a row is put together from three.
+LONG_ROW = 2 * 1024 + 5
+WEIGHTED = {"unweighted": False, "weighted": True}
 
 
 def numpy_as_cupy() -> ModuleType:
@@ -99,26 +104,57 @@ def take_strict_arrays() -> None:
     kernel.wrap_arg = lambda array: SimpleNamespace(to_device=lambda _: FakeCUDAArray(array))
 
 
-def write_simulated(find: Callable[[], Mapping[str, Any]], output: Path) -> None:
+def example(*, weighted: bool) -> Edges:
+    """Return edges with rows that are empty, short, and longer than a segment; sources repeat in the long one."""
+    random = np.random.default_rng(1)
+    counts = random.integers(0, 4, VERTICES)
+    # The last 20 vertices have no edges, and those before them only among each other in two halves.
+    counts[40:] = 0
+    counts[5] = LONG_ROW
+    halves = np.repeat(np.arange(VERTICES) // 20, counts)
+    sources = (20 * halves + random.integers(0, 20, len(halves))).astype(np.int32)
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    return Edges(offsets, sources, random.uniform(0.1, 2, len(sources)) if weighted else None)
+
+
+def pulled(device: Device, edges: Edges) -> dict[str, npt.NDArray[np.float64]]:
+    """Return what a device makes of edges: sums along them, in two ranges too."""
+    shares = device.to_device(np.random.default_rng(2).random(VERTICES))
+    out_degree = np.bincount(edges.sources, minlength=VERTICES)
+    found = {}
+    for name, (start, stop) in {"all": (0, VERTICES), "first": (0, 6), "rest": (6, VERTICES), "none": (3, 3)}.items():
+        held = hold_in_edges(
+            device, edges_on(device, edges.between(start, stop)), out_degree=out_degree, threads=1, keep=True
+        )
+        sums = device.xp.full(stop - start, np.nan)
+        held.pull(shares, sums)
+        found[name] = device.to_host(sums)
+    return found
+
+
+def of_graphs(device: Device) -> dict[str, npt.NDArray[np.float64]]:
+    """Return what a device makes of all examples of edges, by the name of the example and of the result."""
+    cases = {name: pulled(device, example(weighted=weighted)) for name, weighted in WEIGHTED.items()}
+    return {f"{name}_{kind}": values for name, case in cases.items() for kind, values in case.items()}
+
+
+def of_genotypes(device: Device) -> dict[str, npt.NDArray[Any]]:
+    """Return what a device makes of all examples of genotypes, by the name of the example and of the result."""
+    cases = {name: looked_up_counted_and_compared(device, case) for name, case in genotypes().items()}
+    return {f"{name}_{kind}": values for name, case in cases.items() for kind, values in case.items()}
+
+
+def main(output: Path) -> None:
     """Write what is found on the simulated GPU, and beside it, as JSON, the calls that were made of CuPy."""
     sys.modules["cupy"] = cupy_of_devices()
     take_strict_arrays()
     # On a GPU integers wrap around without a word.
     np.seterr(over="ignore")
     with recording() as calls:
-        found = find()
+        found = of_genotypes(GpuDevice()) | of_graphs(GpuDevice())
     np.savez(output, allow_pickle=False, **found)
     output.with_suffix(".json").write_text(json.dumps([[asdict(call), places] for call, places in calls.items()]))
 
 
-def found() -> dict[str, Any]:
-    """Return what our kernels but those on graphs make of the examples."""
-    return {
-        f"{name}_{kind}": values
-        for name, case in genotypes().items()
-        for kind, values in looked_up_counted_and_compared(GpuDevice(), case).items()
-    }
-
-
 if __name__ == "__main__":
-    write_simulated(found, Path(sys.argv[1]))
+    main(Path(sys.argv[1]))
