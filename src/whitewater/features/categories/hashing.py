@@ -15,17 +15,17 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
-from whitewater.engines.kernel import uint64
 from whitewater.features.categories.byte_strings import ByteStrings
 from whitewater.features.categories.values import as_integers
 from whitewater.features.columns.column import Categories, Column
 from whitewater.features.frames import Text
-from whitewater.tables.hashing import FACTOR_1, FACTOR_2, hash_int64, mixed
+from whitewater.tables.hashing import hash_int64
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device
 
 _WORD = 2**64 - 1
+_FACTOR_1, _FACTOR_2 = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 # What stands for the hash of a null, mixed with the seed: the golden ratio, as SplitMix64 has it.
 _GOLDEN = 0x9E3779B97F4A7C15
 _INTEGER_BYTES = 8
@@ -54,13 +54,15 @@ def hash_values(dictionary: pa.Array, seed: int) -> Array:
 
 def mix_one(value: int) -> int:
     """Return the finalizer of SplitMix64 of a number of 64 bits."""
-    return int(mixed(uint64(value)))
+    value = (value ^ value >> 30) * _FACTOR_1 & _WORD
+    value = (value ^ value >> 27) * _FACTOR_2 & _WORD
+    return value ^ value >> 31
 
 
 def mix(values: Array) -> Array:
     """Return `mix_one` of each number, uint64 (rows,), on the device that they are on."""
-    values = (values ^ values >> np.uint64(30)) * np.uint64(FACTOR_1)
-    values = (values ^ values >> np.uint64(27)) * np.uint64(FACTOR_2)
+    values = (values ^ values >> np.uint64(30)) * np.uint64(_FACTOR_1)
+    values = (values ^ values >> np.uint64(27)) * np.uint64(_FACTOR_2)
     found: Array = values ^ values >> np.uint64(31)
     return found
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from whitewater.engines.device import Array
 from whitewater.engines.kernel import int64, kernel, part, uint64
-from whitewater.tables.hashing import eight_bytes, xxh64
+from whitewater.features.categories.xxh64 import eight_bytes, xxh64
 
 # Bytes and offsets; and with a third array, of hashes or of slots.
 Strings = tuple[Array, Array]

@@ -11,7 +11,7 @@ import numpy as np
 
 from whitewater.engines import Array
 from whitewater.engines.kernel import int64, kernel, part, short_kernel, uint64
-from whitewater.tables.hashing import eight_bytes
+from whitewater.features.categories.xxh64 import eight_bytes
 
 # What is kept of a page's header: columns of a table (int64) with a row for each page.
 KIND, UNCOMPRESSED, COMPRESSED, CHECKSUM, VALUES, ENCODING, LEVELS, IS_COMPRESSED, BODY, FIELDS = range(10)
