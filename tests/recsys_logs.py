@@ -1,4 +1,7 @@
-"""Small logs of clicks with what logs have: nulls, long tails, empty texts, a constant column, one of nulls only."""
+"""Small logs of clicks with what logs have: nulls, long tails, empty texts, a constant column, one of nulls only.
+
+And the step `fetch`, run on files, with what it leaves.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from whitewater.features.log_folder import LogColumn, LogWriter, file_name
+from whitewater.engines import resolve
+from whitewater.features.log_folder import Log, LogColumn, LogWriter, file_name, open_log
 from whitewater.features.operator import Node
 from whitewater.features.operators import (
     AddMetadata,
@@ -36,7 +40,11 @@ from whitewater.features.operators import (
     TagAsUserID,
     TargetEncoding,
 )
+from whitewater.step import Run, execute
+from whitewater_apps.recsys.config import Fetch
+from whitewater_apps.recsys.steps.fetch import fetch
 
+Row = dict[str, Any]
 OWN = (
     LogColumn("I1", "continuous", "int32"),
     LogColumn("I2", "continuous", "float64"),
@@ -141,3 +149,35 @@ def other_features(table: Path) -> Node:
     tagged = (["C3"] >> TagAsUserID()) + (["C2"] >> TagAsItemID() >> AddMetadata(tags=("x",), properties={"a": [1]}))
     users = ["I3"] >> TagAsUserFeatures() >> TagAsItemFeatures()
     return numbers + of_categories + lists + tagged[["C3"]] + (users >> Rename(name="constant"))
+
+
+def run_fetch(source: str, /, simulated: Path | None = None, *, threads: int = 2, **given: Any) -> Log:
+    """Run the step, with settings of its section and of that of the source; return the log."""
+    own = {name: given.pop(name) for name in ("row_group_rows",) if name in given}
+    run = Run("recsys", "fetch", resolve("cpu"), Fetch.model_validate({"source": source, source: given, **own}
+              if source != "generated" else {"source": source, **own}), threads)  # fmt: skip
+    place = Path("data/recsys")
+    outputs = {"events": place / "events", "inputs": place / "inputs.json"}
+    inputs: dict[str, Path | dict[str, Path]] = {"simulated": {"simulated": simulated} if simulated else {}}
+    execute(run, fetch, inputs=inputs, outputs=outputs, record=Path("logs/fetch.json"))
+    return open_log(outputs["events"])
+
+
+def table(log: Log) -> pa.Table:
+    return pa.concat_tables([pq.read_table(log.path / file.name) for file in log.files])
+
+
+def records(log: Log) -> list[Row]:
+    found: list[Row] = table(log).to_pylist()
+    return found
+
+
+def column(log: Log, name: str) -> list[Any]:
+    found: list[Any] = table(log).column(name).to_pylist()
+    return found
+
+
+def write(path: Path, content: bytes | str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path

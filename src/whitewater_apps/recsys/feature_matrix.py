@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from whitewater.engines import memory
 from whitewater.errors import InputError
-from whitewater.features.feature_folder import CATEGORICAL, CONTINUOUS, LABEL, FeatureFolder, array_of
+from whitewater.features.feature_folder import CATEGORICAL, CONTINUOUS, LABEL, FeatureFolder
 from whitewater.features.loader import Batches
 
 if TYPE_CHECKING:
@@ -32,44 +32,19 @@ class FeatureMatrix:
     of: int
 
 
-@dataclass(frozen=True)
-class Parts:
-    """The three parts of the data, with the same features in the same order."""
-
-    names: tuple[str, ...]
-    train: FeatureMatrix
-    valid: FeatureMatrix
-    test: FeatureMatrix
-
-    def choose(self, names: Sequence[str], device: Device) -> Parts:
-        """Return some of the features."""
-        places = device.to_device(np.array([self.names.index(name) for name in names]))
-        chosen = [FeatureMatrix(part.X[:, places], part.y, part.of) for part in (self.train, self.valid, self.test)]
-        return Parts(tuple(names), *chosen)
-
-
 def groups_of(folder: FeatureFolder) -> dict[str, list[str]]:
-    """Return the features that are numbers by their group, the last tag of each; features without one are ``other``.
+    """Return the features that are numbers or ids, one a row, by their group; those without one are ``other``.
 
-    Raises InputError if there are none.
+    The group is the last tag; lists, label and key are in none. Raises InputError if there are no features.
     """
     groups: dict[str, list[str]] = {}
-    for name in numeric_columns(folder):
-        tags = folder.schema[name].tags
-        groups.setdefault(tags[-1] if tags else "other", []).append(name)
+    loaded = {name for matrix in folder.matrices if matrix.name in _CELLS for name in matrix.columns}
+    for field in folder.schema:
+        if field.name in loaded and not pa.types.is_list(field.type):
+            groups.setdefault(field.tags[-1] if field.tags else "other", []).append(field.name)
     if not groups:
         raise InputError(f"{folder.path} has no features that are numbers. Check recsys.fit.features.")
     return groups
-
-
-def numeric_columns(folder: FeatureFolder) -> list[str]:
-    """Return the names of the features that are numbers or ids, one a row: not lists, not the label, not the key."""
-    loaded = {name for matrix in folder.matrices for name in matrix.columns}
-    return [
-        field.name
-        for field in folder.schema
-        if field.name in loaded and array_of(field) in _CELLS and not pa.types.is_list(field.type)
-    ]
 
 
 def load_matrix(folder: FeatureFolder, names: Sequence[str], device: Device, *, maximum_rows: int) -> FeatureMatrix:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,53 +20,43 @@ FEWEST, WIDEST = 30, 0.1
 NORMAL = 1.96
 
 
-@dataclass(frozen=True)
-class CalibrationBin:
-    """Rows of about equal predicted probability: how many, the mean prediction, and the share of positive labels."""
-
-    rows: int
-    predicted: float
-    observed: float
-
-
-@dataclass(frozen=True)
-class Quality:
-    """Quality of the predictions of some rows."""
-
-    # Area under the ROC curve: how likely a positive row is predicted above a negative one, ties counting half. None
-    # where the rows are all of one label.
-    auc: float | None
-    # Over draws of test rows: E. R. DeLong, D. M. DeLong and D. L. Clarke-Pearson, "Comparing the areas under two or
-    # more correlated receiver operating characteristic curves", Biometrics 44, 1988.
-    auc_standard_error: float | None
-    log_loss: float  # mean of -log of the probability of what happened, in nats
-    # Expected calibration error: mean distance of predicted and observed over ten bins of about equally many rows,
-    # weighted by their rows. Rows of equal predictions are in one bin, so there may be fewer.
-    calibration_error: float
-    calibration: tuple[CalibrationBin, ...]  # the bins, in ascending order of the prediction
-
-
 def is_measured(quality: Mapping[str, Any], test: Mapping[str, Any]) -> bool:
-    """Say whether the area under the curve of a `Quality` tells anything, given the ``rows`` and ``label_rate``."""
+    """Say whether the area under the curve of a `quality` tells anything, given the ``rows`` and ``label_rate``."""
     positives = round(test["rows"] * (test["label_rate"] or 0))
     error = quality["auc_standard_error"]
     enough = min(positives, test["rows"] - positives) >= FEWEST
     return enough and error is not None and NORMAL * error <= WIDEST
 
 
-def quality(labels: Floats, predictions: Floats) -> Quality:
-    """Return the quality of predicted probabilities, (rows,), for labels of 0 and 1, (rows,); at least one row."""
+def quality(labels: Floats, predictions: Floats) -> dict[str, Any]:
+    """Return the quality of predicted probabilities, (rows,), for labels of 0 and 1, (rows,); at least one row.
+
+    ========================= =========================================================================================
+    ``auc``                   area under the ROC curve: how likely a positive row is predicted above a negative one,
+                              ties counting half; None where the rows are all of one label
+    ``auc_standard_error``    over draws of test rows: E. R. DeLong, D. M. DeLong and D. L. Clarke-Pearson, "Comparing
+                              the areas under two or more correlated receiver operating characteristic curves",
+                              Biometrics 44, 1988
+    ``log_loss``              mean of -log of the probability of what happened, in nats
+    ``calibration_error``     expected calibration error: mean distance of predicted and observed over the bins,
+                              weighted by their rows
+    ``calibration``           ten bins of about equally many rows, ascending: ``rows``, the mean ``predicted``, and the
+                              share of positive labels, ``observed``. Rows of equal predictions are in one bin, so there
+                              may be fewer
+    ========================= =========================================================================================
+    """
     positive = labels > 0.5
     bins = _calibration(positive, predictions)
     auc, error = area_under_curve(positive, predictions)
     certain = np.clip(predictions.astype(np.float64), _NEAREST, 1 - _NEAREST)
-    return Quality(
-        auc,
-        error,
-        float(-np.mean(np.where(positive, np.log(certain), np.log1p(-certain)))),
-        sum(each.rows * abs(each.predicted - each.observed) for each in bins) / len(labels),
-        bins,
-    )
+    return {
+        "auc": auc,
+        "auc_standard_error": error,
+        "log_loss": float(-np.mean(np.where(positive, np.log(certain), np.log1p(-certain)))),
+        "calibration_error": sum(each["rows"] * abs(each["predicted"] - each["observed"]) for each in bins)
+        / len(labels),
+        "calibration": bins,
+    }
 
 
 def area_under_curve(positive: npt.NDArray[np.bool_], predictions: Floats) -> tuple[float | None, float | None]:
@@ -96,11 +85,15 @@ def _ranks(values: Floats) -> npt.NDArray[np.float64]:
     return ranks
 
 
-def _calibration(positive: npt.NDArray[np.bool_], predictions: Floats) -> tuple[CalibrationBin, ...]:
+def _calibration(positive: npt.NDArray[np.bool_], predictions: Floats) -> list[dict[str, Any]]:
     bins = ((_ranks(predictions) - 0.5) * _BINS / len(predictions)).astype(np.int64)
     groups = [np.flatnonzero(bins == number) for number in range(_BINS)]
-    return tuple(
-        CalibrationBin(len(group), float(predictions[group].mean(dtype=np.float64)), float(positive[group].mean()))
+    return [
+        {
+            "rows": len(group),
+            "predicted": float(predictions[group].mean(dtype=np.float64)),
+            "observed": float(positive[group].mean()),
+        }
         for group in groups
         if len(group)
-    )
+    ]

@@ -97,21 +97,21 @@ def test_log_loss_and_calibration_are_those_of_scikit_learn() -> None:
     predictions = generator.random(1000)
     labels = (generator.random(1000) < predictions**2).astype(np.float64)
     found = quality(labels, predictions)
-    assert found.log_loss == pytest.approx(log_loss(labels, predictions), rel=1e-9)
+    assert found["log_loss"] == pytest.approx(log_loss(labels, predictions), rel=1e-9)
     observed, predicted = calibration_curve(labels, predictions, n_bins=10, strategy="quantile")
-    assert [each.observed for each in found.calibration] == pytest.approx(observed, abs=0.011)
-    assert [each.predicted for each in found.calibration] == pytest.approx(predicted, abs=0.002)
-    assert found.calibration_error == pytest.approx(np.abs(observed - predicted).mean(), abs=0.003)
+    assert [each["observed"] for each in found["calibration"]] == pytest.approx(observed, abs=0.011)
+    assert [each["predicted"] for each in found["calibration"]] == pytest.approx(predicted, abs=0.002)
+    assert found["calibration_error"] == pytest.approx(np.abs(observed - predicted).mean(), abs=0.003)
 
 
 def test_equal_predictions_are_in_one_bin_so_that_the_order_of_rows_tells_nothing() -> None:
     labels = np.append(np.ones(500), np.zeros(500))
     alike = quality(labels, np.full(1000, 0.5))
-    assert (len(alike.calibration), alike.calibration_error) == (1, 0.0)
+    assert (len(alike["calibration"]), alike["calibration_error"]) == (1, 0.0)
     leaves = np.random.default_rng(3).integers(0, 4, 1000) / 4
     order = np.random.default_rng(4).permutation(1000)
-    assert quality(labels, leaves).calibration == quality(labels[order], leaves[order]).calibration
-    assert [each.predicted for each in quality(labels, leaves).calibration] == [0, 0.25, 0.5, 0.75]
+    assert quality(labels, leaves)["calibration"] == quality(labels[order], leaves[order])["calibration"]
+    assert [each["predicted"] for each in quality(labels, leaves)["calibration"]] == [0, 0.25, 0.5, 0.75]
 
 
 def test_standard_error_of_the_auc_is_the_spread_over_samples() -> None:
@@ -120,13 +120,13 @@ def test_standard_error_of_the_auc_is_the_spread_over_samples() -> None:
     for _ in range(400):
         labels = (np.arange(300) < 100).astype(np.float64)
         samples.append(quality(labels, generator.normal(size=300) + labels))
-    spread = np.std([each.auc for each in samples if each.auc])
-    errors = [each.auc_standard_error for each in samples if each.auc_standard_error]
+    spread = np.std([each["auc"] for each in samples])
+    errors = [each["auc_standard_error"] for each in samples]
     assert np.mean(errors) == pytest.approx(spread, rel=0.15)
 
 
 def test_a_certain_and_wrong_prediction_costs_much_but_not_infinitely() -> None:
-    assert 1 < quality(np.array([1.0, 0.0]), np.array([0.0, 0.0])).log_loss < 20
+    assert 1 < quality(np.array([1.0, 0.0]), np.array([0.0, 0.0]))["log_loss"] < 20
 
 
 # ---- the matrix

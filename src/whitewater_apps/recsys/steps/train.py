@@ -7,19 +7,20 @@ are enough; the quality is that on the test rows, which are later than both.
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from whitewater.errors import InputError
-from whitewater.features.feature_folder import FeatureFolder, open_features
+from whitewater.features.feature_folder import open_features
 from whitewater.io.store import write_json
 from whitewater.learn.estimators import BoostedTrees, logistic_regression
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.recsys.config import Train
-from whitewater_apps.recsys.feature_matrix import Parts, groups_of, load_matrix
+from whitewater_apps.recsys.feature_matrix import FeatureMatrix, groups_of, load_matrix
 from whitewater_apps.recsys.prediction_quality import ALL, PLAIN, WITHOUT, quality
 
 if TYPE_CHECKING:
@@ -44,14 +45,14 @@ def train(run: Run[Train], *, train: Path, valid: Path, test: Path, metrics: Out
     metrics
         JSON: rows and label rates of the parts, groups of features, and for each model the quality with ``all``
         features, with the ``plain`` group only, and ``without`` each group; see
-        `whitewater_apps.recsys.prediction_quality.Quality`.
+        `whitewater_apps.recsys.prediction_quality.quality`.
 
     Raises InputError if there are no features, there are no training or test rows, or the former are all of one label;
     ResourceError if the features do not fit into memory.
     """
     paths = {"train": train.resolve(), "valid": valid.resolve(), "test": test.resolve()}
     with run.workers(small=True) as workers:
-        found = next(workers.map(partial(learn, run=run), [list(paths.values())], label="train"))
+        found = next(workers.map(partial(learn, run=run), [paths], label="train"))
     for name, part in found["parts"].items():
         if part["rows"] < part["of"]:
             logger.warning(
@@ -63,41 +64,45 @@ def train(run: Run[Train], *, train: Path, valid: Path, test: Path, metrics: Out
     run.note(rows={name: part["rows"] for name, part in found["parts"].items()}, features=features)
 
 
-def learn(paths: Sequence[Path], *, run: Run[Train]) -> dict[str, Any]:
+def learn(paths: Mapping[str, Path], *, run: Run[Train]) -> dict[str, Any]:
     """Return the metrics of models of three folders of features: those of training, validation and test rows."""
-    folders = [open_features(path) for path in paths]
-    groups = groups_of(folders[0])
-    parts = _load(run, folders, [name for names in groups.values() for name in names])
+    folders = {part: open_features(path) for part, path in paths.items()}
+    groups = groups_of(folders["train"])
+    names = [name for group in groups.values() for name in group]
+    limit = run.settings.maximum_rows
+    parts = {part: load_matrix(each, names, run.device, maximum_rows=limit) for part, each in folders.items()}
     _refuse_what_tells_nothing(parts)
-    engineered = [name for group, names in groups.items() if group != PLAIN for name in names]
+    engineered = [name for group, features in groups.items() if group != PLAIN for name in features]
     sets = {ALL: engineered or groups[PLAIN]}
     if PLAIN in groups and engineered:
         sets[PLAIN] = groups[PLAIN]
     others = [group for group in groups if group != PLAIN]
     if run.settings.without_each_group and len(others) > 1:
         sets |= {WITHOUT + group: [name for name in engineered if name not in groups[group]] for group in others}
-    measured = {field.name for field in folders[0].schema if CATEGORICAL not in field.tags}
-    models = {
-        "logistic_regression": _qualities(parts, _only(sets, measured), _fit_regression, run),
-        "boosted_trees": _qualities(parts, sets, _fit_trees, run),
-    }
-    return {"parts": _parts(parts), "groups": groups, "models": models}
+    measured = {field.name for field in folders["train"].schema if CATEGORICAL not in field.tags}
+    models: dict[str, dict[str, Any]] = {"logistic_regression": {}, "boosted_trees": {}}
+    for model, chosen, fit in (
+        ("logistic_regression", _only(sets, measured), _fit_regression),
+        ("boosted_trees", sets, _fit_trees),
+    ):
+        for key, features in chosen.items():
+            places = run.device.to_device(np.array([names.index(name) for name in features]))
+            found = _quality({part: (each.X[:, places], each.y) for part, each in parts.items()}, fit, run)
+            models[model][key] = {"features": len(features), **found}
+            logger.info("%s, %d features: AUC %s", key, len(features), found["auc"])
+    return {"parts": {part: _described(each) for part, each in parts.items()}, "groups": groups, "models": models}
 
 
-def _load(run: Run[Train], folders: Sequence[FeatureFolder], names: Sequence[str]) -> Parts:
-    loaded = [load_matrix(each, names, run.device, maximum_rows=run.settings.maximum_rows) for each in folders]
-    return Parts(tuple(names), *loaded)
-
-
-def _refuse_what_tells_nothing(parts: Parts) -> None:
-    for name, part in (("training", parts.train), ("test", parts.test)):
-        if not len(part.y):
+def _refuse_what_tells_nothing(parts: Mapping[str, FeatureMatrix]) -> None:
+    for part, name in (("train", "training"), ("test", "test")):
+        if not len(parts[part].y):
             raise InputError(f"there are no {name} rows. Check recsys.split.")
-    rate = float(parts.train.y.mean())
+    labels = parts["train"].y
+    rate = float(labels.mean())
     if rate in (0.0, 1.0):
         raise InputError(
-            f"all {len(parts.train.y):,} training rows have the label {rate:g}: nothing can be learned. Check the "
-            "label in recsys.fetch, or split elsewhere (recsys.split)."
+            f"all {len(labels):,} training rows have the label {rate:g}: nothing can be learned. Check the label in "
+            "recsys.fetch, or split elsewhere (recsys.split)."
         )
 
 
@@ -109,31 +114,23 @@ def _only(sets: Mapping[str, Sequence[str]], names: set[str]) -> dict[str, list[
     return {key: each for key, each in kept.items() if key == ALL or each != everything}
 
 
-Fit = Callable[["Parts", "Run[Train]"], tuple[Callable[["Array"], "Array"], dict[str, Any]]]
+Rows = Mapping[str, "tuple[Array, Array]"]
+Fit = Callable[[Rows, "Run[Train]"], "tuple[Callable[[Array], Array], dict[str, Any]]"]
 
 
-def _qualities(parts: Parts, sets: Mapping[str, Sequence[str]], fit: Fit, run: Run[Train]) -> dict[str, Any]:
-    """Return for each set of features the quality on the test rows."""
-    found: dict[str, Any] = {}
-    for key, names in sets.items():
-        chosen = parts.choose(names, run.device)
-        predict, facts = fit(chosen, run)
-        predicted = run.device.to_host(predict(chosen.test.X))
-        found[key] = {
-            "features": len(names),
-            **facts,
-            **asdict(quality(run.device.to_host(chosen.test.y), predicted)),
-        }
-        logger.info("%s, %d features: AUC %s", key, len(names), found[key]["auc"])
-    return found
+def _quality(rows: Rows, fit: Fit, run: Run[Train]) -> dict[str, Any]:
+    """Return what is told of a model that is fitted on features and labels of each part, and its quality."""
+    predict, facts = fit(rows, run)
+    X, y = rows["test"]
+    return {**facts, **quality(run.device.to_host(y), run.device.to_host(predict(X)))}
 
 
-def _fit_regression(parts: Parts, run: Run[Train]) -> "tuple[Callable[[Array], Array], dict[str, Any]]":
+def _fit_regression(rows: Rows, run: Run[Train]) -> "tuple[Callable[[Array], Array], dict[str, Any]]":
     """Fit a logistic regression on standardized features, a null being their mean."""
-    xp = run.device.xp
-    mean = xp.nanmean(parts.train.X, axis=0, dtype=xp.float64)
+    xp, (given, labels) = run.device.xp, rows["train"]
+    mean = xp.nanmean(given, axis=0, dtype=xp.float64)
     mean = xp.where(xp.isnan(mean), 0, mean)
-    spread = xp.sqrt(xp.nanmean((parts.train.X - mean) ** 2, axis=0, dtype=xp.float64))
+    spread = xp.sqrt(xp.nanmean((given - mean) ** 2, axis=0, dtype=xp.float64))
     spread = xp.where(spread > 0, spread, 1)
 
     def scaled(X: "Array") -> "Array":
@@ -142,11 +139,11 @@ def _fit_regression(parts: Parts, run: Run[Train]) -> "tuple[Callable[[Array], A
         return values
 
     model = logistic_regression(run.device, penalty=run.settings.penalty)
-    model.fit(scaled(parts.train.X), parts.train.y)
+    model.fit(scaled(given), labels)
     return lambda X: model.predict_proba(scaled(X))[:, 1], {}
 
 
-def _fit_trees(parts: Parts, run: Run[Train]) -> "tuple[Callable[[Array], Array], dict[str, Any]]":
+def _fit_trees(rows: Rows, run: Run[Train]) -> "tuple[Callable[[Array], Array], dict[str, Any]]":
     settings = run.settings
     model = BoostedTrees(
         run.device,
@@ -154,21 +151,15 @@ def _fit_trees(parts: Parts, run: Run[Train]) -> "tuple[Callable[[Array], Array]
         depth=settings.depth,
         learning_rate=settings.learning_rate,
         seed=settings.seed,
-        threads=max(1, min(run.threads, parts.train.X.size // CELLS_OF_A_THREAD)),
+        threads=max(1, min(run.threads, rows["train"][0].size // CELLS_OF_A_THREAD)),
     )
-    trees = model.fit(parts.train.X, parts.train.y, (parts.valid.X, parts.valid.y))
+    trees = model.fit(*rows["train"], rows["valid"])
     return model.predict, {"trees": trees}
 
 
-def _parts(parts: Parts) -> dict[str, Any]:
-    return {
-        name: {
-            "rows": len(part.y),
-            "of": part.of,
-            "label_rate": float(part.y.mean(dtype="float64")) if len(part.y) else None,
-        }
-        for name, part in (("train", parts.train), ("valid", parts.valid), ("test", parts.test))
-    }
+def _described(part: FeatureMatrix) -> dict[str, Any]:
+    rate = float(part.y.mean(dtype="float64")) if len(part.y) else None
+    return {"rows": len(part.y), "of": part.of, "label_rate": rate}
 
 
 if __name__ == "__main__":
