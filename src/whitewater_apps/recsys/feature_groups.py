@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from whitewater.errors import ConfigError
 from whitewater.features import operators
 from whitewater.features.config import Feature, Role
-from whitewater.features.log_folder import DAY, LABEL
+from whitewater.features.log_folder import DAY, LABEL, LogTime
 from whitewater.features.operator import Inputs, Node, as_node
 from whitewater.features.operators import OPERATORS, AddMetadata
 from whitewater.features.plan import bind
@@ -113,10 +113,13 @@ def _group(
         yield Feature(name=name, columns=tuple(columns), operators=operators)
 
 
-def graph_of(features: Sequence[Feature], columns: Mapping[str, Role], schema: Schema) -> Node:
+def graph_of(
+    features: Sequence[Feature], columns: Mapping[str, Role], schema: Schema, *, positions: LogTime | None = None
+) -> Node:
     """Return the features of all groups; each column that comes out has its group's name as a tag.
 
-    ``columns`` are the roles of the log's; no glob matches a label, a time or a key.
+    ``columns`` are the roles of the log's; no glob matches a label, a time or a key. ``positions`` is the log's time
+    where that has the positions of rows: then operators whose period is one of seconds are refused.
 
     Raises ConfigError, naming the group whose columns, operators or parameters are wrong, or the two that make a column
     of one name.
@@ -125,7 +128,7 @@ def graph_of(features: Sequence[Feature], columns: Mapping[str, Role], schema: S
     made: dict[str, str] = {}
     for feature in features:
         try:
-            nodes.append(_node(feature, columns))
+            nodes.append(_node(feature, columns, positions))
             names = bind(nodes[-1], schema).outputs
         except ConfigError as error:
             raise ConfigError(f"recsys.fit.features, group {feature.name!r}: {error}") from None
@@ -137,21 +140,6 @@ def graph_of(features: Sequence[Feature], columns: Mapping[str, Role], schema: S
             )
         made |= dict.fromkeys(names, feature.name)
     return reduce(add, nodes)
-
-
-def refuse_periods(features: Sequence[Feature], time: str, period: str) -> None:
-    """Refuse operators that take a column, which has the positions of rows, for times.
-
-    Raises ConfigError if a period is one of seconds, of which there are none.
-    """
-    for feature in features:
-        for operator in _operators(feature):
-            if getattr(operator, "time", None) == time and "period" not in operator.model_fields_set:
-                raise ConfigError(
-                    f"recsys.fit.features, group {feature.name!r}: {type(operator).__name__} counts by periods of "
-                    "86,400 seconds, but the log has no times. Set {time: day, period: 1}, which counts by the "
-                    f"{period}."
-                )
 
 
 def _operators(feature: Feature) -> list[Operator]:
@@ -166,9 +154,15 @@ def _operators(feature: Feature) -> list[Operator]:
     return found
 
 
-def _node(feature: Feature, columns: Mapping[str, Role]) -> Node:
+def _node(feature: Feature, columns: Mapping[str, Role], positions: LogTime | None) -> Node:
     node = as_node(_columns(feature.columns, columns))
     for operator in _operators(feature):
+        time = getattr(operator, "time", None)
+        if positions and time == positions.column and "period" not in operator.model_fields_set:
+            raise ConfigError(
+                f"{type(operator).__name__} counts by periods of 86,400 seconds, but the log has no times. Set "
+                f"{{time: day, period: 1}}, which counts by the {positions.period}."
+            )
         node = node >> operator
     return node >> AddMetadata(tags=(feature.name,))
 

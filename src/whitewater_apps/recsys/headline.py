@@ -13,7 +13,7 @@ from whitewater_apps.recsys.prediction_quality import ALL, NORMAL, PLAIN, WITHOU
 
 _MODELS = {"logistic_regression": "A logistic regression reaches", "boosted_trees": "Boosted trees reach"}
 
-Qualities = Mapping[str, Mapping[str, Any]]
+Quality = Mapping[str, Any]
 
 
 def headline(results: Path) -> list[str]:
@@ -30,58 +30,53 @@ def headline(results: Path) -> list[str]:
 
 
 def _worth(metrics: Mapping[str, Any]) -> list[str]:
-    """Say how good the better model is, and without which features it is worse."""
+    """Say how good the better model is, and without which group of features it is worse."""
     test = metrics["parts"]["test"]
     rows = test["rows"]
-    models = {name: _measured(metrics["models"].get(name, {})) for name in _MODELS}
-    measured = {name: sets for name, sets in models.items() if ALL in sets}
+    models = {
+        name: {key: each for key, each in metrics["models"].get(name, {}).items() if each["auc"] is not None}
+        for name in _MODELS
+    }
+    measured = [name for name, sets in models.items() if ALL in sets]
     if not measured:
         return [f"There is no AUC: the {rows:,} test rows are all of one label."]
-    best = max(measured, key=lambda name: measured[name][ALL]["auc"])
-    sets = measured[best]
-    if not is_measured(sets[ALL], test):
+    best = max(measured, key=lambda name: models[name][ALL]["auc"])
+    sets = models[best]
+    everything = sets[ALL]
+    if not is_measured(everything, test):
         clicks = round(rows * test["label_rate"])
         return [f"The AUC is not measurable: of {rows:,} later rows {clicks:,} have the label 1, which makes it "
-                f"{_estimate(sets[ALL])}."]  # fmt: skip
+                f"{_estimate(everything)}."]  # fmt: skip
     plain = f", {_estimate(sets[PLAIN])} with the plain numbers alone" if PLAIN in sets else ""
-    if plain and abs(_loss_without(sets, PLAIN)) <= _noise(sets, PLAIN):
+    if plain and abs(_loss(everything, sets[PLAIN])) <= _noise(everything, sets[PLAIN]):
         plain += ", which is within noise"
-    first = f"{_MODELS[best]} an AUC of {_estimate(sets[ALL])} on {rows:,} later rows with the features{plain}."
-    return [first, *_loss(sets)]
+    first = f"{_MODELS[best]} an AUC of {_estimate(everything)} on {rows:,} later rows with the features{plain}."
+    without = {key.removeprefix(WITHOUT): each for key, each in sets.items() if key.startswith(WITHOUT)}
+    if not without:
+        return [first]
+    group = min(without, key=lambda name: (without[name]["auc"], name))
+    worst = without[group]
+    if _loss(everything, worst) <= 0:
+        return [first, "No group of features is needed: the AUC is no lower without any one of them."]
+    if _loss(everything, worst) <= _noise(everything, worst):
+        return [first, f"No group of features matters beyond noise: without `{group}`, which matters most, the AUC is "
+                f"{_estimate(worst)}."]  # fmt: skip
+    return [first, f"The group `{group}` matters most: without it the AUC is {_estimate(worst)}."]
 
 
-def _estimate(quality: Mapping[str, Any]) -> str:
+def _estimate(quality: Quality) -> str:
     """Return an area under the curve with half its interval of 95 %."""
     error = quality["auc_standard_error"]
     return f"{quality['auc']:.3f}" + (f" ± {NORMAL * error:.3f}" if error is not None else "")
 
 
-def _measured(sets: Qualities) -> dict[str, Mapping[str, Any]]:
-    return {key: each for key, each in sets.items() if each["auc"] is not None}
+def _loss(everything: Quality, fewer: Quality) -> float:
+    return float(everything["auc"] - fewer["auc"])
 
 
-def _loss(sets: Qualities) -> list[str]:
-    """Say without which group the most is lost."""
-    without = {key.removeprefix(WITHOUT): each for key, each in sets.items() if key.startswith(WITHOUT)}
-    if not without:
-        return []
-    group = min(without, key=lambda name: (without[name]["auc"], name))
-    key = WITHOUT + group
-    if _loss_without(sets, key) <= 0:
-        return ["No group of features is needed: the AUC is no lower without any one of them."]
-    if _loss_without(sets, key) <= _noise(sets, key):
-        return [f"No group of features matters beyond noise: without `{group}`, which matters most, the AUC is "
-                f"{_estimate(sets[key])}."]  # fmt: skip
-    return [f"The group `{group}` matters most: without it the AUC is {_estimate(without[group])}."]
-
-
-def _loss_without(sets: Qualities, key: str) -> float:
-    return float(sets[ALL]["auc"] - sets[key]["auc"])
-
-
-def _noise(sets: Qualities, key: str) -> float:
+def _noise(*qualities: Quality) -> float:
     """Return the half interval of a difference, as if rows were not shared: less may be a matter of the rows."""
-    return NORMAL * hypot(*(sets[name]["auc_standard_error"] or 0.0 for name in (ALL, key)))
+    return NORMAL * hypot(*(each["auc_standard_error"] or 0.0 for each in qualities))
 
 
 def _drift(found: Mapping[str, Any]) -> list[str]:

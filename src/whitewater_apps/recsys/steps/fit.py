@@ -16,7 +16,7 @@ from whitewater.io.store import write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.recsys.config import Source
-from whitewater_apps.recsys.feature_groups import default_features, graph_of, refuse_periods
+from whitewater_apps.recsys.feature_groups import default_features, graph_of
 
 
 def fit(run: Run[Fit], *, train: Path, workflow: Output, statistics: Output) -> None:
@@ -28,9 +28,8 @@ def fit(run: Run[Fit], *, train: Path, workflow: Output, statistics: Output) -> 
     log = open_log(train)
     groups = run.settings.features or default_features(cast("Source", log.source), log.columns)
     dataset = Dataset(train)
-    graph = graph_of(groups, log.columns, dataset.schema)
-    if log.time.unit == "position":
-        refuse_periods(groups, log.time.column, log.time.period)
+    positions = log.time if log.time.unit == "position" else None
+    graph = graph_of(groups, log.columns, dataset.schema, positions=positions)
     scratch = workflow / "scratch"
     scratch.mkdir(parents=True)
     with run.workers() as workers:
