@@ -15,11 +15,6 @@ from whitewater.tables.partitions import write_table
 MALFORMED = "malformed_line"
 
 
-def names_of(mask: int, reasons: Sequence[str]) -> list[str]:
-    """Return the reasons whose bits are set in a mask."""
-    return [reason for bit, reason in enumerate(reasons) if mask >> bit & 1]
-
-
 def write_rejected(
     rows: pa.Table, mask: Array, file: Array, path: Path, *, reasons: Sequence[str], origins: Mapping[int, str]
 ) -> None:
@@ -31,7 +26,8 @@ def write_rejected(
     # Distinct masks and files are few, so each is spelled out once.
     masks, kind = np.unique(mask, return_inverse=True)
     files, source = np.unique(file, return_inverse=True)
-    spelled = pa.array([names_of(each, reasons) for each in masks.tolist()], pa.list_(pa.string()))
+    names = [[reason for bit, reason in enumerate(reasons) if each >> bit & 1] for each in masks.tolist()]
+    spelled = pa.array(names, pa.list_(pa.string()))
     named = pa.array([origins[each] for each in files.tolist()], pa.string())
     _write(rows, spelled.take(pa.array(kind)), named.take(pa.array(source)), pa.nulls(len(mask), pa.string()), path)
 

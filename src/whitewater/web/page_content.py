@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from w3lib.encoding import html_to_unicode
 
@@ -55,7 +55,7 @@ def read_page(page: Page, *, maximum_bytes: int) -> HtmlPage | Unread:
         return "other_type"
     if len(page.body) > maximum_bytes:
         return "too_large"
-    text, _ = decode(page.body, page.content_type)
+    text = decode(page.body, page.content_type)
     if "\0" in text:
         return "binary"
     if kind == PLAIN_TYPE:
@@ -63,14 +63,7 @@ def read_page(page: Page, *, maximum_bytes: int) -> HtmlPage | Unread:
     return "too_complex" if is_too_complex(text) else read_html(text)
 
 
-class Decoded(NamedTuple):
-    """A text, and the name that Python has for the encoding it was in."""
-
-    text: str
-    encoding: str
-
-
-def decode(body: bytes, content_type: str | None) -> Decoded:
+def decode(body: bytes, content_type: str | None) -> str:
     """Decode a page by its byte order mark, its header, what it declares within, or else what its bytes look like.
 
     Without a declaration that is known it is UTF-8 where the bytes are valid UTF-8, else windows-1252. Bytes that the
@@ -80,13 +73,12 @@ def decode(body: bytes, content_type: str | None) -> Decoded:
     says, so that ISO-8859-1 is windows-1252 and Shift_JIS is windows-31j.
     """
     try:
-        encoding, text = html_to_unicode(content_type, body, auto_detect_fun=_by_its_bytes)
+        _, text = html_to_unicode(content_type, body, auto_detect_fun=_by_its_bytes)
     except (LookupError, ValueError):
         # A declaration may name a codec that is none of characters, such as base64.
-        encoding = _by_its_bytes(body)
-        text = body.decode(encoding, "replace")
+        text = body.decode(_by_its_bytes(body), "replace")
     # Some codecs, such as raw-unicode-escape, give half characters, which no text may hold.
-    return Decoded(text if text.isascii() else text.encode("utf-8", "replace").decode(), encoding)
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _by_its_bytes(body: bytes) -> str:

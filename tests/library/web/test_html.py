@@ -166,7 +166,7 @@ KANA = "日本語のページ"
 def test_pages_are_read_in_the_encoding_that_a_browser_would_take(
     body: bytes, content_type: str | None, text: str
 ) -> None:
-    assert read_html(decode(body, content_type).text).text == text
+    assert read_html(decode(body, content_type)).text == text
 
 
 def test_what_is_not_text_is_refused_by_kind() -> None:
