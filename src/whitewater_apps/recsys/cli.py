@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow.parquet as pq
 
 from whitewater.engines import resolve
-from whitewater.engines.gpu_check import describe_auto, missing_gpu
 from whitewater.errors import ConfigError, IntegrityError
 from whitewater.features.artifact import load
 from whitewater.features.dataset import Dataset, arrow_schema
@@ -26,18 +24,16 @@ def main(arguments: Sequence[str]) -> int:
     the file lacks a column or has one of another kind; DeviceError if the device is not usable here.
     """
     given = _parser().parse_args(list(arguments))
-    if given.threads < 1:
-        raise ConfigError(f"--threads is {given.threads}; give 1 or more.")
     _check_output(given.output, given.input)
-    rows = transform(given.workflow, given.input, given.output, device=_device(given.device), threads=given.threads)
+    rows = transform(given.workflow, given.input, given.output, device=given.device, threads=given.threads)
     print(f"{rows:,} rows: {given.output}")
     return 0
 
 
 def transform(workflow: Path, source: Path, target: Path, *, device: str, threads: int) -> int:
     """Write the features of a Parquet file, or of a folder of them, as one; return the number of rows."""
-    fitted, dataset = load(workflow), Dataset(source)
     run = run_on(resolve(device), "transform", threads=threads)
+    fitted, dataset = load(workflow), Dataset(source)
     fitted.check(dataset.schema, training=False)
     schema = arrow_schema({each.name: each.type for each in fitted.fields(dataset.schema)})
     written = 0
@@ -62,14 +58,6 @@ def _check_output(output: Path, source: Path) -> None:
         raise ConfigError(f"{output} is in the folder that is read, {source}. Write to another folder.")
 
 
-def _device(name: str) -> str:
-    if name != "auto":
-        return name
-    found = "cpu" if missing_gpu() else "gpu"
-    print(describe_auto(found), file=sys.stderr)
-    return found
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="whitewater recsys transform",
@@ -79,7 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("input", type=Path, help="the Parquet file to transform, or a folder of them")
     parser.add_argument("output", type=Path, help="the Parquet file to write")
     parser.add_argument("--workflow", type=Path, required=True, help="the folder of the fitted workflow")
-    parser.add_argument("--device", default="cpu", choices=("cpu", "gpu", "auto"), help="where it computes (cpu)")
+    parser.add_argument("--device", default="cpu", choices=("cpu", "gpu"), help="where it computes (cpu)")
     parser.add_argument(
         "--threads", type=int, default=len(os.sched_getaffinity(0)), help="threads (default: all cores)"
     )

@@ -29,7 +29,7 @@ from whitewater.io.download import Input
 from whitewater.step import Run
 from whitewater.tables.raw_files import PARQUET
 from whitewater_apps.recsys.config import A_SECOND, Fetch, FileColumn, Files
-from whitewater_apps.recsys.sources.layout import Layout, layout_of
+from whitewater_apps.recsys.sources.columns import Layout, layout_of
 from whitewater_apps.recsys.sources.spans import Span, parquet_spans, write_spans
 from whitewater_apps.recsys.sources.text import Format, Head, head_of, text_spans
 

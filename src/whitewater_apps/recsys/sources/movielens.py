@@ -44,7 +44,7 @@ from whitewater.io.text_files import line_blocks, open_text
 from whitewater.step import Run
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 from whitewater_apps.recsys.config import Fetch, FileColumn, Movielens
-from whitewater_apps.recsys.sources.layout import Layout
+from whitewater_apps.recsys.sources.columns import Layout
 from whitewater_apps.recsys.sources.spans import Tally, refuse_malformed
 from whitewater_apps.recsys.sources.text import Format, head_of, read_rows
 

@@ -23,8 +23,7 @@ from whitewater.features.log_folder import DAY, LABEL, ROW_ID, TIME, LogFile, Lo
 from whitewater.io.download import Input
 from whitewater.step import Run
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
-from whitewater_apps.recsys.sources.layout import Layout
-from whitewater_apps.recsys.sources.values import Values
+from whitewater_apps.recsys.sources.columns import Layout, Values
 
 logger = logging.getLogger(__name__)
 

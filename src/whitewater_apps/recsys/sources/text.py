@@ -17,9 +17,8 @@ from whitewater.errors import InputError
 from whitewater.features.log_folder import LABEL
 from whitewater.io.download import Input
 from whitewater.io.text_files import BYTE_ORDER_MARK, line_blocks, open_text, parse_sound, ranges
-from whitewater_apps.recsys.sources.layout import Layout
+from whitewater_apps.recsys.sources.columns import Layout, RefusedError
 from whitewater_apps.recsys.sources.spans import Rows, Span, Tally
-from whitewater_apps.recsys.sources.values import RefusedError
 
 SPAN_BYTES = 256 << 20
 _HEAD_BYTES = 1 << 20
