@@ -17,7 +17,6 @@ import pyarrow.parquet as pq
 
 from whitewater.errors import InputError
 from whitewater.features.columns.arrow import column_of
-from whitewater.features.columns.chunk import describe_chunk, read_chunk
 from whitewater.features.columns.column import Column, take_rows
 
 # The last bytes of a file: the length of its footer, and four letters.
@@ -35,6 +34,9 @@ def read_columns(
 
     Raises InputError where the file is damaged, or a column is missing or of another type.
     """
+    # Numba, which takes a third of a second to import, only where columns are decoded.
+    from whitewater.features.columns.chunk import describe_chunk, read_chunk
+
     columns: dict[str, Column] = {}
     with _opened(path) as data:
         footer, schema = _footer(path, data)
